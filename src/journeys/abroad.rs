@@ -1,4 +1,4 @@
-//! Channels of a platform that is not ours, and who says something there.
+//! Channels of a platform that is not ours, and messages there.
 
 use super::world::World;
 use crate::actors::inbound::Inbound;
@@ -25,7 +25,7 @@ pub(super) fn direct() -> ChannelRef {
     channel_ref("dm:discord:77", "discord:77")
 }
 
-/// Ana says something now, to nobody in particular.
+/// A message by Ana, sent now and addressed to nobody.
 pub(super) fn ana(world: &World, id: &str, text: &str) -> InboundMessage {
     InboundMessage {
         id: id.into(),
@@ -41,14 +41,14 @@ pub(super) fn ana(world: &World, id: &str, text: &str) -> InboundMessage {
     }
 }
 
-/// It is said there, and new; in a direct message to everybody.
-pub(super) async fn says(world: &World, channel_ref: &ChannelRef, inbound_message: InboundMessage) {
+/// Delivers a message that must be new. In a direct message it addresses every companion.
+pub(super) async fn deliver(world: &World, channel_ref: &ChannelRef, inbound_message: InboundMessage) {
     let inbound_message = InboundMessage { to_all: channel_ref.guild.as_str().starts_with("dm:"), ..inbound_message };
     let taken = Inbound::new(world.context.clone()).said(channel_ref, inbound_message).await.unwrap();
-    assert!(matches!(taken, Acceptance::New(_)), "people are taken in");
+    assert!(matches!(taken, Acceptance::New(_)), "the message is accepted");
 }
 
-/// Whether a channel is one of those.
+/// Whether it is a channel of Discord.
 pub(super) fn is_of_discord(channel: &ChannelId) -> bool {
     channel.as_str().starts_with("discord:")
 }

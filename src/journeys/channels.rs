@@ -1,4 +1,4 @@
-//! Channels of other platforms: who is let into them, threads, and direct messages.
+//! Channels of other platforms: who is admitted to them, threads, and direct messages.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ async fn dismiss(world: &World, channel_ref: &ChannelRef, companion: &str) -> bo
 async fn open(world: &World, channel_ref: &ChannelRef) -> bool {
     let expected = changes::would_open(&world.context, channel_ref);
     let opened = changes::ensure_room(&world.context, channel_ref).await.unwrap();
-    assert_eq!(opened, expected, "what is listened to is what is opened");
+    assert_eq!(opened, expected, "`would_open` predicts what `ensure_room` does");
     world.rest().await;
     opened
 }
@@ -43,7 +43,7 @@ async fn patch(world: &World, id: &str, patch: Value) {
     world.rest().await;
 }
 
-/// Who came and went by the record, oldest first.
+/// Joins and leaves on record, oldest first.
 async fn moves(world: &World, id: &str) -> Vec<(String, String)> {
     let seen = world.watch(id, Some(0)).await.seen().await;
     let moves = seen.iter().filter(|event| event["event"] == "joined" || event["event"] == "left");
@@ -55,19 +55,18 @@ fn came(moves: &[(&str, &str)]) -> Vec<(String, String)> {
     moves.iter().map(|(what, who)| ((*what).to_owned(), (*who).to_owned())).collect()
 }
 
-/// Ana says something.
 async fn say(world: &World, channel_ref: &ChannelRef, id: &str, text: &str) {
     Inbound::new(world.context.clone()).said(channel_ref, ana(world, id, text)).await.unwrap();
     world.rest().await;
 }
 
-/// Long enough for everybody to fall asleep.
+/// Long enough for every channel to fall asleep.
 async fn sleep(world: &World) {
     world.pass(3_600.0).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_channel_becomes_a_room_with_the_first_companion_that_is_let_in_and_survives_a_crash() {
+async fn a_channel_becomes_a_room_with_the_first_admitted_companion_and_survives_a_crash() {
     let world = World::new().await;
 
     assert!(!changes::would_open(&world.context, &general()));
@@ -85,7 +84,7 @@ async fn a_channel_becomes_a_room_with_the_first_companion_that_is_let_in_and_su
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_companions_that_are_let_in_at_once_are_both_in() {
+async fn companions_admitted_at_the_same_time_are_all_members() {
     let world = World::new().await;
     let (aria, bruno, cleo) = (CompanionId::from("aria"), CompanionId::from("bruno"), CompanionId::from("cleo"));
     let channel_ref = general();
@@ -104,7 +103,7 @@ async fn two_companions_that_are_let_in_at_once_are_both_in() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_cannot_be_let_in_is_refused_with_the_way_out() {
+async fn a_companion_that_cannot_be_admitted_is_refused_with_a_way_out() {
     let world = World::new().await;
     admit(&world, &general(), "aria").await.unwrap();
     let elsewhere = ChannelRef { channel: "discord:11".into(), ..general() };
@@ -130,7 +129,7 @@ async fn who_cannot_be_let_in_is_refused_with_the_way_out() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_thread_becomes_a_room_of_those_who_live_in_the_channel_that_it_is_in() {
+async fn a_thread_becomes_a_room_with_the_members_of_its_channel() {
     let world = World::new().await;
     admit(&world, &general(), "aria").await.unwrap();
     patch(&world, "discord:10", json!({ "paused": true, "companions": { "aria": { "interjection": "quiet" } } })).await;
@@ -148,7 +147,7 @@ async fn a_thread_becomes_a_room_of_those_who_live_in_the_channel_that_it_is_in(
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_changes_in_a_channel_holds_in_its_threads_awake_or_asleep_until_the_thread_itself_is_changed() {
+async fn a_change_to_a_channel_applies_to_its_threads_until_the_thread_itself_is_changed() {
     let world = World::new().await;
     admit(&world, &general(), "aria").await.unwrap();
     let (asleep, awake, own) = (thread("discord:20"), thread("discord:21"), thread("discord:22"));
@@ -181,7 +180,7 @@ async fn what_changes_in_a_channel_holds_in_its_threads_awake_or_asleep_until_th
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_is_sent_out_of_a_thread_stays_in_the_channel_and_comes_back_to_the_thread_by_name_alone() {
+async fn a_companion_dismissed_from_a_thread_stays_in_the_channel_and_returns_only_by_name() {
     let world = World::new().await;
     for companion in ["aria", "bruno"] {
         admit(&world, &general(), companion).await.unwrap();
@@ -199,7 +198,7 @@ async fn whoever_is_sent_out_of_a_thread_stays_in_the_channel_and_comes_back_to_
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_comes_back_to_a_channel_hears_at_once_what_is_said_in_a_thread_that_woke_meanwhile() {
+async fn a_companion_that_returns_to_a_channel_receives_messages_of_its_awake_threads_at_once() {
     let world = World::new().await;
     for companion in ["aria", "bruno"] {
         admit(&world, &general(), companion).await.unwrap();
@@ -226,7 +225,7 @@ async fn whoever_comes_back_to_a_channel_hears_at_once_what_is_said_in_a_thread_
 }
 
 #[tokio::test(start_paused = true)]
-async fn in_a_channel_that_is_deleted_and_in_its_threads_nobody_lives_any_more() {
+async fn a_deleted_channel_and_its_threads_have_no_members_any_more() {
     let world = World::new().await;
     admit(&world, &general(), "aria").await.unwrap();
     open(&world, &thread("discord:20")).await;
@@ -244,7 +243,7 @@ async fn in_a_channel_that_is_deleted_and_in_its_threads_nobody_lives_any_more()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_channel_that_is_gone_takes_its_threads_along_and_nothing_of_another_guild() {
+async fn a_lost_channel_takes_its_threads_along_and_nothing_of_another_guild() {
     let world = World::new().await;
     admit(&world, &general(), "aria").await.unwrap();
     open(&world, &thread("discord:20")).await;
@@ -263,7 +262,7 @@ async fn a_channel_that_is_gone_takes_its_threads_along_and_nothing_of_another_g
 }
 
 #[tokio::test(start_paused = true)]
-async fn in_a_direct_message_those_answer_whom_the_settings_name() {
+async fn the_settings_name_the_companions_that_answer_direct_messages() {
     let first = World::new().await;
     let named = World::with_overlay(json!({ "discord": { "direct_companions": ["bruno", "gone"] } })).await;
     let nobody = World::with_overlay(json!({ "discord": { "direct_companions": [] } })).await;
@@ -281,7 +280,7 @@ async fn in_a_direct_message_those_answer_whom_the_settings_name() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_thread_that_two_hear_of_at_once_is_opened_once() {
+async fn a_thread_opened_twice_at_the_same_time_is_opened_once() {
     let world = World::new().await;
     admit(&world, &general(), "aria").await.unwrap();
     let channel_ref = thread("discord:20");
@@ -295,15 +294,15 @@ async fn a_thread_that_two_hear_of_at_once_is_opened_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_said_on_another_platform_is_neither_said_nor_changed_here() {
+async fn rooms_of_another_platform_cannot_be_changed_through_the_console() {
     let world = World::new().await;
     admit(&world, &general(), "aria").await.unwrap();
     let id = room("discord:10");
-    let said = || serde_json::from_value(json!({ "from": "Ana", "text": "hi" })).unwrap();
+    let sent = || serde_json::from_value(json!({ "from": "Ana", "text": "hi" })).unwrap();
     let plan = |plan: Value| serde_json::from_value(plan).unwrap();
 
     let refused = [
-        world.backend.say(&id, said()).await.map(drop),
+        world.backend.say(&id, sent()).await.map(drop),
         world.backend.edit(&id, Seq(1), serde_json::from_value(json!({ "text": "ho" })).unwrap()).await.map(drop),
         world.backend.delete_message(&id, Seq(1)).await.map(drop),
         world
@@ -337,7 +336,7 @@ async fn what_is_said_on_another_platform_is_neither_said_nor_changed_here() {
     for refused in refused {
         assert!(matches!(&refused, Err(Refused::Conflict(_))), "{refused:?}");
     }
-    assert!(matches!(world.backend.say(&room("discord:11"), said()).await, Err(Refused::NotFound(_))));
+    assert!(matches!(world.backend.say(&room("discord:11"), sent()).await, Err(Refused::NotFound(_))));
     let (changed, is_new) =
         world.backend.put_room(&id, plan(json!({ "guild": "discord:1", "companions": ["bruno"] }))).await.unwrap();
     assert_eq!((changed.companions[0].id.as_str(), is_new), ("bruno", false));

@@ -1,16 +1,16 @@
-//! The machine's clock is set while a room is awake: what is due comes as soon as it would have.
+//! The machine's clock is set while a room is awake. Timers fire as if it had not been set.
 
 use super::world::World;
 
 const HOUR: i64 = 3_600;
 
 #[tokio::test(start_paused = true)]
-async fn a_lull_is_decided_in_time_although_the_clock_was_set_after_the_alarm_for_falling_asleep() {
+async fn a_lull_is_decided_in_time_although_the_clock_was_set_after_the_sleep_timer() {
     for set_by in [HOUR, 48 * HOUR, -HOUR] {
         let world = World::with_lobby().await;
         world.say("lobby", "one").await;
         world.pass(60.0).await;
-        assert_eq!(triggers(&world).await, ["lull"], "by now the only alarm is the one for falling asleep");
+        assert_eq!(triggers(&world).await, ["lull"], "by now the only timer is the one for falling asleep");
 
         world.set_clock(set_by);
         world.say("lobby", "two").await;
@@ -21,7 +21,7 @@ async fn a_lull_is_decided_in_time_although_the_clock_was_set_after_the_alarm_fo
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lull_that_is_waited_for_is_decided_in_time_although_the_clock_is_set_meanwhile() {
+async fn a_pending_lull_is_decided_in_time_although_the_clock_is_set_meanwhile() {
     for set_by in [HOUR, -HOUR] {
         let world = World::with_lobby().await;
         world.say("lobby", "one").await;
@@ -34,7 +34,7 @@ async fn a_lull_that_is_waited_for_is_decided_in_time_although_the_clock_is_set_
     }
 }
 
-/// The triggers of what was decided.
+/// The triggers of the decisions.
 async fn triggers(world: &World) -> Vec<String> {
     let decisions = world.decisions("lobby").await;
     decisions.iter().map(|decision| decision["trigger"].as_str().unwrap_or_default().to_owned()).collect()

@@ -1,9 +1,9 @@
-//! Several companions in one room, and those that programs outside play.
+//! Several companions in one room, and external companions.
 
 use futures_util::TryStreamExt;
 use serde_json::{Value, json};
 
-use super::world::{World, room, said};
+use super::world::{World, lines, room};
 use crate::domain::id::Seq;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::Reader;
@@ -38,7 +38,7 @@ fn conflict<T: std::fmt::Debug>(outcome: Result<T, Refused>) -> String {
     }
 }
 
-/// The newest event of this name that was seen.
+/// The newest event with this name.
 fn newest<'a>(seen: &'a [Value], name: &str) -> &'a Value {
     seen.iter().rev().find(|event| event["event"] == name).unwrap_or_else(|| panic!("no {name} in {seen:#?}"))
 }
@@ -49,7 +49,7 @@ async fn why(world: &World, companion: &str, at: Option<u64>) -> Why {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_external_companion_that_looks_like_one_of_the_servers_is_refused() {
+async fn an_external_companion_that_looks_like_an_internal_one_is_refused() {
     let world = World::with_lobby().await;
     let invite = async |external: Value| {
         let plan: RoomPlan = serde_json::from_value(json!({ "guild": "elsewhere", "companions": [external] })).unwrap();
@@ -67,7 +67,7 @@ async fn an_external_companion_that_looks_like_one_of_the_servers_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn companions_come_and_go_while_a_room_is_in_use_and_survive_a_crash() {
+async fn membership_changes_while_a_room_is_in_use_survive_a_crash() {
     let world = World::with_lobby().await;
     let mut watching = world.watch("lobby", None).await;
     world.say("lobby", "before").await;
@@ -86,7 +86,7 @@ async fn companions_come_and_go_while_a_room_is_in_use_and_survive_a_crash() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_open_round_is_told_in_the_state_of_the_room() {
+async fn an_open_round_is_shown_in_the_state_of_the_room() {
     let world = World::new().await;
     put(&world, json!(["aria", "bruno", { "id": "zed", "external": true }])).await;
     world.side.answers([Ok("{\"reason\": \"me\", \"decision\": \"YES\", \"importance\": 7}")]);
@@ -114,7 +114,7 @@ async fn an_open_round_is_told_in_the_state_of_the_room() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_decision_in_a_round_tells_the_vote_and_who_got_the_floor_why() {
+async fn a_decision_in_a_round_has_its_vote_and_why_tells_who_got_the_floor() {
     let world = World::new().await;
     world.open("lobby", &["aria", "bruno"]).await;
     let yes = "{\"reason\": \"I know\", \"decision\": \"YES\", \"importance\": 7}";
@@ -203,7 +203,7 @@ async fn an_external_companion_votes_and_speaks() {
     assert!(respond["due_at"].is_string());
     assert!(conflict(again).contains("already"));
     let history = world.history("lobby").await;
-    assert_eq!(history[..2], said(&[("Ana", "Zeddy, are you there?"), ("zed", "I am")])[..]);
+    assert_eq!(history[..2], lines(&[("Ana", "Zeddy, are you there?"), ("zed", "I am")])[..]);
     let decision = world.decisions("lobby").await.remove(0);
     assert_eq!(
         (&decision["reason"], &decision["floor"], &decision["vote"]["importance"]),
@@ -218,34 +218,34 @@ async fn an_external_companion_votes_and_speaks() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_was_not_asked_is_never_told_that_it_has_voted_not_even_after_a_crash() {
+async fn an_external_companion_that_was_not_asked_is_told_so_even_after_a_crash() {
     let world = World::with_lobby().await;
     put(&world, json!(["aria", { "id": "vera", "external": true }, { "id": "zed", "external": true }])).await;
-    world.side.takes_for("aria", std::time::Duration::from_secs(9));
+    world.side.set_delay_for("aria", std::time::Duration::from_secs(9));
     let asked = world.say("lobby", "Aria, Zed, are you there?").await;
     world.pass(1.0).await;
     let ballot = |from: &str| json!({ "from": from, "messageId": asked.to_string(), "state": "speak", "importance": 5, "selected": false });
 
-    // So many that a snapshot is taken within the round.
+    // Enough messages for a snapshot within the round.
     for number in 0..130 {
         world.say("lobby", &format!("and {number}")).await;
     }
 
-    let stranger = vote(&world, ballot("vera")).await;
+    let not_asked = vote(&world, ballot("vera")).await;
     let first = vote(&world, ballot("zed")).await;
     let second = vote(&world, ballot("zed")).await;
     let channel_key = ChannelKey::new(&"home".into(), &room("lobby").channel());
     let restored = Reader::new(&*world.store).restore(&channel_key).await.unwrap();
     let world = world.crash().await;
-    world.side.takes_for("aria", std::time::Duration::from_secs(9));
+    world.side.set_delay_for("aria", std::time::Duration::from_secs(9));
     world.pass(0.5).await;
-    let still_a_stranger = vote(&world, ballot("vera")).await;
+    let still_not_asked = vote(&world, ballot("vera")).await;
     let third = vote(&world, ballot("zed")).await;
 
     first.unwrap();
     assert!(restored.snapshot.is_some_and(|snapshot| snapshot.conversation.round().is_some()), "no snapshot within the round");
     assert_eq!(restored.asked, ["aria".into(), "zed".into()]);
-    for refused in [stranger, still_a_stranger] {
+    for refused in [not_asked, still_not_asked] {
         assert!(conflict(refused).contains("vera is not asked in this round"));
     }
     for refused in [second, third] {
@@ -254,7 +254,7 @@ async fn whoever_was_not_asked_is_never_told_that_it_has_voted_not_even_after_a_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_program_that_does_not_vote_is_told_of_as_what_it_is() {
+async fn a_program_that_does_not_vote_is_named_as_the_cause() {
     let world = World::with_lobby().await;
     put(&world, json!(["aria", { "id": "zed", "external": true }])).await;
     world.side.answers([Ok("{\"reason\": \"me\", \"decision\": \"YES\", \"importance\": 7}")]);
@@ -263,14 +263,14 @@ async fn a_program_that_does_not_vote_is_told_of_as_what_it_is() {
 
     let silent = why(&world, "zed", None).await;
     let seq = world.decisions("lobby").await[0]["seq"].as_u64();
-    let heard = why(&world, "aria", seq).await.story;
+    let story = why(&world, "aria", seq).await.story;
 
     let attempts: Vec<_> = silent.story.iter().map(|line| (&*line.event, &*line.text)).collect();
-    let told = "Zed was asked (it was addressed), and the program that plays it did not vote in time; it was to be asked again after 10 s.";
-    assert_eq!(attempts, [("message", "Ana said to Aria and Zed: “Aria, Zed, are you there?”"), ("error", told)]);
+    let expected = "Zed was asked (it was addressed), and the program that plays it did not vote in time; it was to be asked again after 10 s.";
+    assert_eq!(attempts, [("message", "Ana said to Aria and Zed: “Aria, Zed, are you there?”"), ("error", expected)]);
     let waiting = silent.waiting_for.unwrap();
     assert!(waiting.text.ends_with("because the program that plays it did not vote in time"), "{}", waiting.text);
-    let texts: Vec<_> = heard.iter().map(|line| &*line.text).collect();
+    let texts: Vec<_> = story.iter().map(|line| &*line.text).collect();
     assert!(texts.contains(&"A round was held: Aria and Zed were asked."), "{texts:#?}");
     let round = texts.iter().find(|text| text.contains("was selected")).unwrap_or_else(|| panic!("{texts:#?}"));
     assert!(round.contains("Zed did not vote in time, and listens"), "{round}");
@@ -278,7 +278,7 @@ async fn a_program_that_does_not_vote_is_told_of_as_what_it_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_external_companion_is_kept_over_a_crash_and_goes_when_it_is_left_out() {
+async fn an_external_companion_survives_a_crash_and_leaves_when_it_is_left_out() {
     let world = World::with_lobby().await;
     put(&world, json!(["aria", { "id": "zed", "external": true, "name": "Zed the Bot" }])).await;
 
@@ -298,7 +298,7 @@ async fn an_external_companion_is_kept_over_a_crash_and_goes_when_it_is_left_out
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_votes_where_no_round_is_open_and_nowhere_at_all() {
+async fn votes_without_an_open_round_or_room_are_refused() {
     let world = World::with_lobby().await;
     put(&world, json!(["aria", { "id": "zed", "external": true }])).await;
     let state = json!({ "from": "zed", "messageId": "1", "state": "listen", "importance": 0, "selected": false });
@@ -311,7 +311,7 @@ async fn nobody_votes_where_no_round_is_open_and_nowhere_at_all() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_script_of_a_room_with_one_external_companion_decides_the_same_and_says_what_is_not() {
+async fn a_script_with_one_external_companion_decides_the_same_and_names_what_is_missing() {
     let world = World::new().await;
     put(&world, json!([{ "id": "zed", "external": true }])).await;
     let asked = world.say("lobby", "Zed, are you there?").await;
@@ -341,7 +341,7 @@ async fn a_script_of_a_room_with_one_external_companion_decides_the_same_and_say
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_talk_of_three_that_is_exported_decides_the_same_when_it_is_replayed() {
+async fn an_exported_talk_of_three_decides_the_same_when_it_is_replayed() {
     let world = World::new().await;
     world.open("lobby", &["aria", "bruno", "cleo"]).await;
     let vote = |decision: &str, importance: f64, closing: &str| {
@@ -399,7 +399,7 @@ async fn a_talk_of_three_that_is_exported_decides_the_same_when_it_is_replayed()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reload_takes_out_who_is_configured_no_more_and_leaves_the_others_alone() {
+async fn a_reload_removes_companions_that_are_no_longer_configured_and_leaves_the_others() {
     let world = World::new().await;
     let zed = json!({ "id": "zed", "external": true });
     put(&world, json!(["aria", "bruno", zed])).await;

@@ -1,4 +1,4 @@
-//! Connections to platforms: each is kept alive for itself, and none is anybody else's trouble.
+//! Connections to platforms: each runs on its own, and its failures affect no other part.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +23,7 @@ async fn there_are_as_many_connections_as_the_platform_says() {
 #[tokio::test(start_paused = true)]
 async fn a_platform_that_does_not_answer_is_asked_again_less_and_less_often() {
     let gateway = FakeGateway::counting([later(None), later(None), later(Some(300)), Ok(1)]);
-    let world = World::hearing_over(gateway.clone()).await;
+    let world = World::with_gateway(gateway.clone()).await;
 
     let mut asked = Vec::new();
     for _ in 0..4 {
@@ -39,7 +39,7 @@ async fn a_platform_that_does_not_answer_is_asked_again_less_and_less_often() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_that_panics_is_made_again_alone() {
+async fn a_connection_that_panics_is_opened_again_alone() {
     let (gateway, mut world) = connected(2).await;
     let others = others(&world);
 
@@ -49,11 +49,11 @@ async fn a_connection_that_panics_is_made_again_alone() {
     assert_eq!((gateway.lived(0), gateway.lived(1)), (1, 2));
     assert_eq!(gateway.alive(), [(0, 2), (1, 2)]);
     assert_eq!(self::others(&world), others);
-    world.others_may_die();
+    world.expect_deaths();
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_kills_a_connection_ends_it_and_it_comes_back() {
+async fn killing_a_connection_ends_it_and_it_is_restarted() {
     let (gateway, mut world) = connected(2).await;
 
     world.kill(&ShardKey("fake", 0)).await;
@@ -74,7 +74,7 @@ async fn the_end_of_the_system_ends_every_connection() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_that_is_over_for_now_is_lived_again_after_the_time_that_was_asked_for() {
+async fn a_connection_that_ended_for_now_is_run_again_after_the_requested_time() {
     let (gateway, world) = connected(1).await;
 
     gateway.ends(0, End::Returns(not_now(Some(300))));
@@ -86,13 +86,13 @@ async fn a_connection_that_is_over_for_now_is_lived_again_after_the_time_that_wa
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_that_never_lasts_is_lived_less_and_less_often() {
+async fn a_connection_that_never_lasts_is_run_less_and_less_often() {
     let (gateway, world) = connected(1).await;
     for _ in 0..1_000 {
         gateway.ends(0, End::Returns(not_now(Some(0))));
     }
     world.pass(60.0).await;
-    let by_what_was_asked_for = gateway.lived(0);
+    let with_requested_delay = gateway.lived(0);
 
     let (gateway, world) = connected(1).await;
     for _ in 0..1_000 {
@@ -100,12 +100,12 @@ async fn a_connection_that_never_lasts_is_lived_less_and_less_often() {
     }
     world.pass(600.0).await;
 
-    assert!((50..=62).contains(&by_what_was_asked_for), "{by_what_was_asked_for}");
+    assert!((50..=62).contains(&with_requested_delay), "{with_requested_delay}");
     assert!((8..=16).contains(&gateway.lived(0)), "{}", gateway.lived(0));
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_only_a_person_can_mend_is_left_alone_for_a_long_while() {
+async fn connections_that_need_a_person_to_repair_them_are_paused_for_a_long_while() {
     let (gateway, world) = connected(2).await;
 
     for shard in [0, 1] {
@@ -120,11 +120,12 @@ async fn what_only_a_person_can_mend_is_left_alone_for_a_long_while() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_only_a_person_can_mend_is_told_once_and_again_when_it_happens_anew() {
+async fn an_error_that_needs_a_person_is_logged_once_and_again_when_it_recurs() {
     let lines = Lines::default();
     let subscriber = tracing_subscriber::fmt().with_writer(lines.clone()).with_ansi(false).finish();
-    let _told = tracing::subscriber::set_default(subscriber);
-    let told = || lines.text().lines().filter(|line| line.contains("ERROR") && line.contains("the token is wrong")).count();
+    let _guard = tracing::subscriber::set_default(subscriber);
+    let error_count =
+        || lines.text().lines().filter(|line| line.contains("ERROR") && line.contains("the token is wrong")).count();
     let (gateway, world) = connected(2).await;
     let refuse = || {
         for shard in [0, 1] {
@@ -135,17 +136,17 @@ async fn what_only_a_person_can_mend_is_told_once_and_again_when_it_happens_anew
     let mut times = Vec::new();
     refuse();
     world.pass(1.0).await;
-    times.push(told());
-    // They are made anew after a while, and refused at once.
+    times.push(error_count());
+    // They are opened again after a while, and refused at once.
     refuse();
     world.pass(700.0).await;
-    times.push(told());
-    // Then they last, until somebody breaks it again.
+    times.push(error_count());
+    // Then they last, until the next failure.
     world.pass(1_000.0).await;
     assert_eq!(gateway.alive().len(), 2);
     refuse();
     world.pass(1.0).await;
-    times.push(told());
+    times.push(error_count());
 
     assert_eq!(times, [1, 1, 2], "{}", lines.text());
 }
@@ -153,7 +154,7 @@ async fn what_only_a_person_can_mend_is_told_once_and_again_when_it_happens_anew
 #[tokio::test(start_paused = true)]
 async fn a_platform_that_refuses_is_asked_again_after_a_long_while() {
     let gateway = FakeGateway::counting([Err(Disconnected::Never("the token is wrong".into())), Ok(1)]);
-    let world = World::hearing_over(gateway.clone()).await;
+    let world = World::with_gateway(gateway.clone()).await;
 
     world.pass(590.0).await;
     let before = gateway.asked();
@@ -163,9 +164,9 @@ async fn a_platform_that_refuses_is_asked_again_after_a_long_while() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn connections_of_another_number_end_when_the_platform_wants_more() {
+async fn connections_with_another_number_end_when_the_platform_wants_more() {
     let gateway = FakeGateway::counting([Ok(2), Ok(4)]);
-    let world = World::hearing_over(gateway.clone()).await;
+    let world = World::with_gateway(gateway.clone()).await;
     world.pass(1.0).await;
 
     gateway.ends(0, End::Returns(Disconnected::Never("more connections are needed".into())));
@@ -175,9 +176,9 @@ async fn connections_of_another_number_end_when_the_platform_wants_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn connections_that_die_without_end_take_nobody_along() {
+async fn connections_that_keep_dying_affect_no_other_part() {
     let (gateway, mut world) = connected(2).await;
-    world.others_may_die();
+    world.expect_deaths();
     let others = others(&world);
     for _ in 0..10_000 {
         gateway.ends(1, End::Panics);
@@ -186,16 +187,16 @@ async fn connections_that_die_without_end_take_nobody_along() {
     world.pass(6.0 * 3_600.0).await;
 
     let escalations = world.spans.named("supervisor.escalate");
-    assert!(!escalations.is_empty(), "it is more than making it again can help");
+    assert!(!escalations.is_empty(), "restarts do not help any more");
     assert_eq!(self::others(&world), others);
     assert!(gateway.lived(1) < 1_000, "{}", gateway.lived(1));
     assert!(gateway.lived(0) > 1 && gateway.alive().contains(&(0, 2)));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_supervisor_that_dies_without_end_takes_nobody_along() {
+async fn a_supervisor_that_keeps_dying_affects_no_other_part() {
     let (gateway, mut world) = connected(1).await;
-    world.others_may_die();
+    world.expect_deaths();
     let others = others(&world);
 
     for _ in 0..120 {
@@ -211,9 +212,9 @@ async fn a_supervisor_that_dies_without_end_takes_nobody_along() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn readiness_tells_how_the_connections_stand_and_does_not_hang_on_them() {
+async fn readiness_shows_the_state_of_the_connections_and_does_not_depend_on_it() {
     let gateway = FakeGateway::counting([Err(Disconnected::Never("the token is wrong".into()))]);
-    let world = World::hearing_over(gateway.clone()).await;
+    let world = World::with_gateway(gateway.clone()).await;
     world.pass(1.0).await;
 
     let readiness = world.backend.readiness().await;
@@ -221,13 +222,13 @@ async fn readiness_tells_how_the_connections_stand_and_does_not_hang_on_them() {
     let held_up = world.backend.readiness().await;
 
     assert!(readiness.ready && !held_up.ready);
-    let part = readiness.parts.iter().find(|part| &*part.part == "fake").expect("it is told");
+    let part = readiness.parts.iter().find(|part| &*part.part == "fake").expect("the part is listed");
     assert_eq!((part.ready, part.detail.as_str()), (false, "0 connections"));
 }
 
 async fn connected(count: u32) -> (Arc<FakeGateway>, World) {
     let gateway = FakeGateway::counting([Ok(count)]);
-    let world = World::hearing_over(gateway.clone()).await;
+    let world = World::with_gateway(gateway.clone()).await;
     world.pass(1.0).await;
     (gateway, world)
 }
@@ -240,10 +241,10 @@ fn later(after: Option<u64>) -> Result<u32, Disconnected> {
     Err(not_now(after))
 }
 
-/// Whoever would have another id had it been restarted.
+/// The ids of actors that would have other ids if they had been restarted.
 fn others(world: &World) -> Vec<ractor::ActorId> {
     fn id<P: ActorKey>(world: &World, key: &P) -> ractor::ActorId {
-        world.context.directory.find(key).expect("somebody is there").get_id()
+        world.context.directory.find(key).expect("the actor is running").get_id()
     }
     vec![world.root().get_id(), id(world, &WriterKey()), id(world, &GuildsKey())]
 }

@@ -1,4 +1,4 @@
-//! The telemetry contract: a scripted evening through the whole system, and all that operators see of it, compared with one file.
+//! The telemetry contract: a scripted evening through the whole system. Everything that operators see of it is compared with one file.
 
 mod agreement;
 mod drawing;
@@ -15,8 +15,8 @@ use script::Step::{
 };
 use script::{Chapter, Evening, NO, OUTAGE, REFUSAL, RIDDLE, Who, YES, live_through, words};
 
-/// What happens, in the lobby, where Aria lives alone, in the salon, where Aria, Bruno and Cleo do, and in the studio, where Aria lives
-/// with Zed, whom a program outside plays. Models take a second.
+/// The events of the evening. Aria is alone in the lobby; Aria, Bruno and Cleo are in the salon; Aria and Zed, an external companion, are in the
+/// studio. Models take a second.
 const EVENING: &[Chapter] = &[
     Chapter(
         "Ana calls Aria by her name, and Aria answers",
@@ -233,16 +233,16 @@ fn settings() -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_operators_see_of_an_evening_is_what_the_contract_says() {
+async fn operators_see_of_an_evening_what_the_contract_says() {
     let evening = live_through(EVENING, settings()).await;
 
     let traces = Traces::of(evening.systems.iter().flat_map(|system| system.spans()).collect());
-    let told = told(&evening, &traces);
+    let text = describe(&evening, &traces);
 
-    compare(&told);
-    let readable: Vec<_> = words(EVENING).into_iter().filter(|words| told.contains(words)).collect();
-    assert!(readable.is_empty(), "what was said can be read by operators: {readable:?}");
-    assert_eq!(traces.lost(), Vec::<String>::new(), "spans whose parent nobody will ever see");
+    compare(&text);
+    let readable: Vec<_> = words(EVENING).into_iter().filter(|words| text.contains(words)).collect();
+    assert!(readable.is_empty(), "operators can read messages: {readable:?}");
+    assert_eq!(traces.lost(), Vec::<String>::new(), "spans with a missing parent");
     for system in &evening.systems {
         agreement::hold(system);
         agreement::complete(&system.spans());
@@ -250,51 +250,51 @@ async fn what_operators_see_of_an_evening_is_what_the_contract_says() {
 }
 
 /// Everything that operators see, as one text.
-fn told(evening: &Evening, traces: &Traces) -> String {
-    let mut told = PREFACE.to_owned();
+fn describe(evening: &Evening, traces: &Traces) -> String {
+    let mut text = PREFACE.to_owned();
     for (at, Chapter(heading, _)) in EVENING.iter().enumerate() {
         let drawn = traces.drawn(evening.began[at], evening.began.get(at + 1).copied());
-        write!(told, "\n\n== {}. {heading}\n{drawn}", at + 1).unwrap();
+        write!(text, "\n\n== {}. {heading}\n{drawn}", at + 1).unwrap();
     }
     let [before, after] = &evening.systems[..] else { panic!("the server is killed once") };
     for (system, when) in [(before, "until the server was killed"), (after, "of the server that was started then")] {
-        write!(told, "\n\n== Metrics {when}\n{}", drawing::metrics(&system.metrics().exposition().unwrap())).unwrap();
+        write!(text, "\n\n== Metrics {when}\n{}", drawing::metrics(&system.metrics().exposition().unwrap())).unwrap();
     }
-    write!(told, "\n\n== All instruments\n{}", drawing::instruments()).unwrap();
-    told
+    write!(text, "\n\n== All instruments\n{}", drawing::instruments()).unwrap();
+    text
 }
 
-fn compare(told: &str) {
+fn compare(text: &str) {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/contracts/telemetry.txt");
     if std::env::var_os("TERTULIA_RECORD_CONTRACT").is_some_and(|value| value == "1") {
-        std::fs::write(&path, told).expect("the contract can be written");
+        std::fs::write(&path, text).expect("the contract can be written");
     }
     let contract = std::fs::read_to_string(&path).expect("the contract can be read");
     assert!(
-        contract == told,
-        "what operators see is not what tests/contracts/telemetry.txt says:\n\n{}\n\
-         If that is meant, TERTULIA_RECORD_CONTRACT=1 cargo test --lib journeys::contract writes the file anew: read what it changed, and \
-         tell those who have dashboards and alerts of their own.",
-        difference(&contract, told)
+        contract == text,
+        "the telemetry differs from tests/contracts/telemetry.txt:\n\n{}\n\
+         If the change is intended, TERTULIA_RECORD_CONTRACT=1 cargo test --lib journeys::contract writes the file again. Read the \
+         difference, and tell operators who have dashboards and alerts of their own.",
+        difference(&contract, text)
     );
 }
 
-/// The first lines that differ, below those that do not: `-` what the contract says, `+` what there is.
-fn difference(contract: &str, told: &str) -> String {
+/// The first lines that differ, after the last equal ones: `-` for the contract, `+` for the present text.
+fn difference(contract: &str, text: &str) -> String {
     const SHOWN: usize = 24;
-    let (contract, told): (Vec<_>, Vec<_>) = (contract.lines().collect(), told.lines().collect());
-    let same = contract.iter().zip(&told).take_while(|(one, other)| one == other).count();
-    let (left, right) = (&contract[same..], &told[same..]);
+    let (contract, text): (Vec<_>, Vec<_>) = (contract.lines().collect(), text.lines().collect());
+    let same = contract.iter().zip(&text).take_while(|(one, other)| one == other).count();
+    let (left, right) = (&contract[same..], &text[same..]);
     let same_at_end = left.iter().rev().zip(right.iter().rev()).take_while(|(one, other)| one == other).count();
     let (left, right) = (&left[..left.len() - same_at_end], &right[..right.len() - same_at_end]);
     let marked = |mark: &str, line: &str| format!("{mark} {line}");
     let lines: Vec<String> = if left.len() == right.len() {
-        // Nothing came or went: each line beside what it has become.
+        // No line was added or removed: show each line beside its new form.
         let changed = left.iter().zip(right).filter(|(one, other)| one != other);
         changed.flat_map(|(one, other)| [marked("-", one), marked("+", other)]).collect()
     } else {
-        let (gone, come) = (left.iter().map(|line| marked("-", line)), right.iter().map(|line| marked("+", line)));
-        gone.take(SHOWN / 2).chain(come).collect()
+        let (removed, added) = (left.iter().map(|line| marked("-", line)), right.iter().map(|line| marked("+", line)));
+        removed.take(SHOWN / 2).chain(added).collect()
     };
     let before = contract[same.saturating_sub(4)..same].iter().map(|line| marked(" ", line));
     let shown: Vec<_> = before.chain(lines.iter().take(SHOWN).cloned()).collect();
@@ -303,7 +303,7 @@ fn difference(contract: &str, told: &str) -> String {
 }
 
 #[test]
-fn a_difference_is_shown_where_it_is() {
+fn a_difference_is_shown_with_its_line() {
     let contract = "one\ntwo\nthree\nfour\nfive\nsix\n";
 
     let changed = difference(contract, "one\nzwei\nthree\nvier\nfive\nsix\n");

@@ -1,20 +1,20 @@
-//! More than can be served: what is refused says so, what is shed is counted, and one guild does not pay for another.
+//! Overload: refused requests say so, shed calls are counted, and one guild does not affect another.
 
 use std::time::Duration;
 
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use serde_json::{Value, json};
 
-use super::world::{World, room, said};
+use super::world::{World, lines, room};
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::runtime::actor_keys::ChannelActorKey;
 use crate::actors::runtime::directory::{Directory, Registration};
 use crate::ports::backend::{Backend, Refused};
 
 #[tokio::test(start_paused = true)]
-async fn what_waits_for_a_channel_is_bounded_and_the_others_go_on() {
+async fn a_full_channel_mailbox_is_bounded_and_other_channels_continue() {
     let mut world = World::with_lobby().await;
-    world.others_may_die();
+    world.expect_deaths();
     world.open("den", &["bruno"]).await;
     world.side.answers([Ok("Me.\nYES")]);
     let before = world.context.directory.find(&ChannelActorKey(room("lobby").channel())).unwrap();
@@ -32,9 +32,9 @@ async fn what_waits_for_a_channel_is_bounded_and_the_others_go_on() {
     assert_eq!(accepted, 4_096);
     world.say("den", "Bruno?").await;
     world.pass(10.0).await;
-    assert_eq!(world.history("den").await, said(&[("Ana", "Bruno?"), ("bruno", "Hello!")]));
+    assert_eq!(world.history("den").await, lines(&[("Ana", "Bruno?"), ("bruno", "Hello!")]));
 
-    // Whoever takes its place begins with the record, and catches up.
+    // A restarted channel begins with the record, and catches up.
     stuck.kill();
     before.kill();
     world.rest().await;
@@ -44,7 +44,7 @@ async fn what_waits_for_a_channel_is_bounded_and_the_others_go_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_guild_that_floods_the_models_sheds_its_own_and_the_others_are_answered() {
+async fn a_guild_that_floods_the_models_sheds_its_own_calls_and_others_are_answered() {
     let overlay = json!({
         "gate": { "addresses_per_minute": 1_000 },
         "models": {
@@ -67,20 +67,20 @@ async fn a_guild_that_floods_the_models_sheds_its_own_and_the_others_are_answere
     world.pass(4.0).await;
 
     for number in 0..3 {
-        let lines = world.history(&format!("calm-{number}")).await;
-        assert_eq!(lines, said(&[("Ana", "Ari?"), ("aria", "Hello!")]), "calm-{number}");
+        let history = world.history(&format!("calm-{number}")).await;
+        assert_eq!(history, lines(&[("Ana", "Ari?"), ("aria", "Hello!")]), "calm-{number}");
     }
     let shed = world.spans.metrics().total("tertulia_pool_shed_total", &[("pool_priority", "direct_address")]);
     assert!(shed >= 40.0, "{shed}");
-    // Nothing of what was shed is lost: it is asked again, later and later.
+    // Nothing that was shed is lost: it is asked again, with growing back-offs.
     world.pass(300.0).await;
     for id in &flood {
-        assert_eq!(world.history(id).await, said(&[("Ana", "Ari?"), ("aria", "Hello!")]), "{id}");
+        assert_eq!(world.history(id).await, lines(&[("Ana", "Ari?"), ("aria", "Hello!")]), "{id}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn when_the_models_are_flooded_lulls_go_first_and_direct_addresses_last() {
+async fn lulls_are_shed_first_and_direct_addresses_last() {
     let overlay = json!({
         "models": {
             "pool": { "queue_capacity": 8, "max_attempts": 1 },
@@ -89,9 +89,9 @@ async fn when_the_models_are_flooded_lulls_go_first_and_direct_addresses_last() 
         },
     });
     let world = World::with_overlay(overlay).await;
-    world.side.takes(Duration::from_secs(2));
+    world.side.set_delay(Duration::from_secs(2));
     world.open_in("home", (0..24).map(|number| format!("room-{number}"))).await;
-    // Eight rooms whose lulls are due at one moment, and eight direct addresses right then.
+    // Eight rooms whose lulls are due at one moment, and eight direct addresses at that moment.
     for number in 0..10 {
         world.say(&format!("room-{number}"), "well").await;
     }
@@ -106,7 +106,7 @@ async fn when_the_models_are_flooded_lulls_go_first_and_direct_addresses_last() 
     assert_eq!(shed("direct_address"), 0);
 }
 
-/// A channel that never takes anything on.
+/// A channel that never handles a message.
 struct Stuck;
 
 impl Actor for Stuck {

@@ -1,9 +1,9 @@
-//! Statements on their way to a platform: each part is posted once, whatever dies, fails or stays silent.
+//! Statements on their way to a platform: each part is posted once, whatever dies, fails or does not answer.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::world::{World, room, said};
+use super::world::{World, lines, room};
 use crate::actors::inbound::Inbound;
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{OutboxWrite, Record, WriterMessage};
@@ -17,53 +17,53 @@ use crate::ports::chat_platform::fake::{FakePlatform, Fate, TAKES};
 use crate::ports::chat_platform::{NotRead, NotSent};
 use crate::ports::inbound_events::{ChannelRef, InboundEvents as _};
 
-/// Longer than the platform's shortest parts: three of them.
+/// Three times longer than the platform's shortest parts.
 const LONG: &str = "First comes a sentence. Then there is another one. And then the third ends it.";
 
 #[tokio::test(start_paused = true)]
-async fn a_statement_is_posted_and_then_on_record() {
+async fn a_statement_is_posted_and_then_put_on_record() {
     let (platform, world) = asked("Hello!").await;
 
     world.pass(60.0).await;
 
-    assert_eq!(platform.posted(), said(&[("Aria", "Hello!")]));
+    assert_eq!(platform.posted(), lines(&[("Aria", "Hello!")]));
     assert_eq!(platform.pictures(), [Some("https://example.org/aria.png".into())]);
-    assert_eq!(world.history("lobby").await, said(&[("Ana", "Ari, one"), ("aria", "Hello!")]));
+    assert_eq!(world.history("lobby").await, lines(&[("Ana", "Ari, one"), ("aria", "Hello!")]));
     assert_eq!(owed(&world).await, 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_posted_does_not_tell_how_far_a_channel_was_heard() {
+async fn posted_statements_do_not_count_as_the_newest_message_received() {
     let (platform, world) = asked("Hello!").await;
     let inbound_events = Inbound::new(world.context.clone());
     let channel_ref = ChannelRef { guild: channel_key().guild, channel: channel_key().channel, parent: None };
 
     world.pass(60.0).await;
 
-    // What was said before it, while nobody listened, may still have to be read.
-    assert_eq!(platform.posted(), said(&[("Aria", "Hello!")]));
+    // Earlier messages, sent while no connection was up, may still have to be read.
+    assert_eq!(platform.posted(), lines(&[("Aria", "Hello!")]));
     assert_eq!(inbound_events.reached(&channel_ref).await.unwrap().unwrap().newest, None);
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_its_platform_a_channel_sleeps_and_owes_what_it_owes() {
+async fn a_channel_without_its_platform_sleeps_and_keeps_its_owed_replies() {
     let (platform, world) = asked("Hello!").await;
-    world.main.takes(Duration::from_secs(21));
+    world.main.set_delay(Duration::from_secs(21));
     world.pass(5.0).await;
 
-    let world = world.crash_onto(None).await;
+    let world = world.crash_with_platform(None).await;
     world.pass(60.0).await;
 
     assert_eq!((owed(&world).await, world.main.asked_for("aria")), (1, 0));
-    let world = world.crash_onto(Some(platform.clone())).await;
+    let world = world.crash_with_platform(Some(platform.clone())).await;
     world.pass(60.0).await;
-    assert_eq!((platform.posted(), owed(&world).await), (said(&[("Aria", "Hello!")]), 0));
+    assert_eq!((platform.posted(), owed(&world).await), (lines(&[("Aria", "Hello!")]), 0));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_sign_of_typing_shows_while_the_model_writes() {
+async fn a_typing_indicator_shows_while_the_model_writes() {
     let (platform, world) = asked("Hello!").await;
-    world.main.takes(Duration::from_secs(21));
+    world.main.set_delay(Duration::from_secs(21));
 
     world.pass(60.0).await;
 
@@ -71,7 +71,7 @@ async fn a_sign_of_typing_shows_while_the_model_writes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_long_statement_goes_in_parts_and_is_found_by_the_id_of_each() {
+async fn a_long_statement_is_sent_in_parts_and_found_by_the_id_of_each() {
     let (platform, world) = asked(LONG).await;
     platform.takes_at_most(32);
 
@@ -85,7 +85,7 @@ async fn a_long_statement_goes_in_parts_and_is_found_by_the_id_of_each() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn sending_is_told_from_the_words_until_the_platform_has_them() {
+async fn the_state_is_sending_from_the_words_until_the_platform_has_them() {
     let (platform, world) = asked(LONG).await;
     platform.takes_at_most(32);
 
@@ -93,7 +93,7 @@ async fn sending_is_told_from_the_words_until_the_platform_has_them() {
 
     let took = |name: &str| {
         let spans = world.spans.named(name);
-        let [span] = &spans[..] else { panic!("not one {name}") };
+        let [span] = &spans[..] else { panic!("expected one span {name}") };
         span.end_time.duration_since(span.start_time).unwrap().as_millis()
     };
     assert_eq!((took("invoke_agent Aria"), took("send console")), (1_000, 3 * TAKES.as_millis()));
@@ -121,21 +121,21 @@ async fn no_part_is_lost_or_doubled_when_a_channel_dies_or_the_system_crashes_at
             let posted: Vec<_> = platform.posted().into_iter().map(|(_, text)| text).collect();
             let expected = ["First comes a sentence.", "Then there is another one.", "And then the third ends it."];
             assert_eq!(posted, expected, "tick {tick}, crashes: {crashes}");
-            assert_eq!(world.history("lobby").await, said(&[("Ana", "Ari, one"), ("aria", LONG)]), "tick {tick}");
+            assert_eq!(world.history("lobby").await, lines(&[("Ana", "Ari, one"), ("aria", LONG)]), "tick {tick}");
             assert_eq!(owed(&world).await, 0, "tick {tick}");
         }
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_part_whose_answer_is_lost_is_looked_for_and_not_sent_again() {
+async fn a_part_whose_answer_is_lost_is_looked_up_and_not_sent_again() {
     let (platform, world) = asked("Hello!").await;
     platform.will([Fate::Silent]);
 
     world.pass(60.0).await;
 
-    assert_eq!(platform.posted(), said(&[("Aria", "Hello!")]));
-    assert_eq!(world.history("lobby").await, said(&[("Ana", "Ari, one"), ("aria", "Hello!")]));
+    assert_eq!(platform.posted(), lines(&[("Aria", "Hello!")]));
+    assert_eq!(world.history("lobby").await, lines(&[("Ana", "Ari, one"), ("aria", "Hello!")]));
 }
 
 #[tokio::test(start_paused = true)]
@@ -143,15 +143,15 @@ async fn a_part_whose_answer_is_lost_at_once_is_found_within_seconds() {
     let (platform, world) = asked("Hello!").await;
     platform.will([Fate::Cut]);
 
-    // Asked at 1 s, written at 2 s, sent half a second later, looked for after a second and a half.
+    // Asked at 1 s, written at 2 s, sent half a second later, looked up after a second and a half.
     world.pass(5.0).await;
 
-    assert_eq!(platform.posted(), said(&[("Aria", "Hello!")]));
-    assert_eq!(world.history("lobby").await, said(&[("Ana", "Ari, one"), ("aria", "Hello!")]));
+    assert_eq!(platform.posted(), lines(&[("Aria", "Hello!")]));
+    assert_eq!(world.history("lobby").await, lines(&[("Ana", "Ari, one"), ("aria", "Hello!")]));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_part_that_may_still_arrive_is_not_sent_again_before_it_cannot() {
+async fn a_part_is_not_sent_again_while_it_may_still_arrive() {
     let (platform, world) = asked("Hello!").await;
     platform.will([Fate::Fails(cut_off())]);
 
@@ -159,7 +159,7 @@ async fn a_part_that_may_still_arrive_is_not_sent_again_before_it_cannot() {
     let before = platform.posted();
     world.pass(3.0).await;
 
-    assert_eq!((before, platform.posted()), (said(&[]), said(&[("Aria", "Hello!")])));
+    assert_eq!((before, platform.posted()), (lines(&[]), lines(&[("Aria", "Hello!")])));
 }
 
 #[tokio::test(start_paused = true)]
@@ -169,23 +169,23 @@ async fn a_part_that_never_arrived_is_sent_again() {
 
     world.pass(120.0).await;
 
-    assert_eq!(platform.posted(), said(&[("Aria", "Hello!")]));
+    assert_eq!(platform.posted(), lines(&[("Aria", "Hello!")]));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_part_whose_answer_is_lost_again_and_again_is_given_up() {
+async fn a_part_whose_answer_is_lost_repeatedly_is_given_up() {
     let (platform, world) = asked("Hello!").await;
     platform.will(std::iter::repeat_n(Fate::Fails(cut_off()), 1_000));
 
     world.pass(1_500.0).await;
 
-    assert_eq!(platform.posted(), said(&[]));
-    assert_eq!(world.told("lobby", "failed").await.len(), 1);
+    assert_eq!(platform.posted(), lines(&[]));
+    assert_eq!(world.recorded("lobby", "failed").await.len(), 1);
     assert_eq!(owed(&world).await, 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_same_words_said_before_are_not_taken_for_a_part_that_never_arrived() {
+async fn earlier_posts_of_the_same_words_are_not_taken_for_a_part_that_never_arrived() {
     let (platform, world) = asked("Hello!").await;
     world.pass(60.0).await;
     platform.forgets();
@@ -194,47 +194,47 @@ async fn the_same_words_said_before_are_not_taken_for_a_part_that_never_arrived(
 
     world.pass(60.0).await;
 
-    assert_eq!(platform.posted(), said(&[("Aria", "Hello!"), ("Aria", "Hello!")]));
-    assert_eq!(world.history("lobby").await, said_twice());
+    assert_eq!(platform.posted(), lines(&[("Aria", "Hello!"), ("Aria", "Hello!")]));
+    assert_eq!(world.history("lobby").await, lines_twice());
     assert_eq!(owed(&world).await, 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_part_on_record_as_anothers_message_is_looked_for_again() {
+async fn a_part_recorded_with_the_id_of_another_message_is_looked_up_again() {
     let (platform, world) = asked("Hello!").await;
     world.pass(60.0).await;
     asked_again(&world).await;
     world.pass(1.5).await;
-    let world = world.crash_onto(None).await;
+    let world = world.crash_with_platform(None).await;
     let (ticket, owed_before) = Reader::new(&*world.store).outbox(&channel_key()).await.unwrap().remove(0);
     let mistaken = OutboxRecord { text: Some("Hello!".into()), parts: vec![PartRecord::Sent { id: "1".into() }], ..owed_before };
     put(&world, ticket, mistaken).await;
 
-    let world = world.crash_onto(Some(platform.clone())).await;
+    let world = world.crash_with_platform(Some(platform.clone())).await;
     world.pass(60.0).await;
 
-    assert_eq!(platform.posted(), said(&[("Aria", "Hello!"), ("Aria", "Hello!")]));
-    assert_eq!(world.history("lobby").await, said_twice());
+    assert_eq!(platform.posted(), lines(&[("Aria", "Hello!"), ("Aria", "Hello!")]));
+    assert_eq!(world.history("lobby").await, lines_twice());
     assert_eq!(owed(&world).await, 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_nothing_can_be_read_a_part_that_may_be_there_is_not_sent_again() {
+async fn a_part_that_may_have_arrived_is_not_sent_again_while_the_platform_cannot_be_read() {
     let (platform, world) = asked("Hello!").await;
     platform.will([Fate::Fails(cut_off())]);
     platform.hides(NotRead::Never("no permission".into()));
 
     world.pass(120.0).await;
 
-    assert_eq!(platform.posted(), said(&[]));
-    // It may be there, so it counts as said; it is not counted as posted.
-    assert_eq!(world.history("lobby").await, said(&[("Ana", "Ari, one"), ("aria", "Hello!")]));
+    assert_eq!(platform.posted(), lines(&[]));
+    // It may have arrived, so it counts as said. It is not counted as posted.
+    assert_eq!(world.history("lobby").await, lines(&[("Ana", "Ari, one"), ("aria", "Hello!")]));
     let sends = |outcome| world.spans.metrics().total("tertulia_platform_sends_total", &[("send_outcome", outcome)]) as u64;
     assert_eq!((sends("unconfirmed"), sends("posted")), (1, 0));
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_sent_after_a_part_of_which_nobody_knows_whether_it_is_there() {
+async fn no_part_is_sent_after_one_with_unknown_outcome() {
     let (platform, world) = asked(LONG).await;
     platform.takes_at_most(32);
     platform.will([Fate::Fails(cut_off())]);
@@ -242,9 +242,9 @@ async fn nothing_is_sent_after_a_part_of_which_nobody_knows_whether_it_is_there(
 
     world.pass(120.0).await;
 
-    assert_eq!(platform.posted(), said(&[]));
+    assert_eq!(platform.posted(), lines(&[]));
     assert_eq!(owed(&world).await, 0);
-    assert_eq!(world.history("lobby").await, said(&[("Ana", "Ari, one"), ("aria", "First comes a sentence.")]));
+    assert_eq!(world.history("lobby").await, lines(&[("Ana", "Ari, one"), ("aria", "First comes a sentence.")]));
 }
 
 #[tokio::test(start_paused = true)]
@@ -254,16 +254,16 @@ async fn a_platform_that_refuses_leaves_a_failed_reply_on_record() {
 
     world.pass(60.0).await;
 
-    let failed = world.told("lobby", "failed").await;
+    let failed = world.recorded("lobby", "failed").await;
     assert_eq!(failed.len(), 1, "{failed:?}");
-    assert_eq!(world.history("lobby").await, said(&[("Ana", "Ari, one")]));
+    assert_eq!(world.history("lobby").await, lines(&[("Ana", "Ari, one")]));
     assert_eq!(owed(&world).await, 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_nothing_can_be_posted_no_model_is_asked_until_something_can() {
+async fn no_model_is_asked_while_nothing_can_be_posted() {
     let (platform, world) = asked("Hello!").await;
-    // It is found out while the words are written, and known from then on.
+    // The failure is found out while the statement is written, and known from then on.
     platform.will([Fate::Fails(NotSent::Unpostable("no permission".into()))]);
     world.pass(60.0).await;
     platform.takes_nothing(true);
@@ -283,15 +283,15 @@ async fn where_nothing_can_be_posted_no_model_is_asked_until_something_can() {
     platform.takes_nothing(false);
     asked_again(&world).await;
     world.pass(60.0).await;
-    assert_eq!(platform.posted(), said(&[("Aria", "Hello!")]));
+    assert_eq!(platform.posted(), lines(&[("Aria", "Hello!")]));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_reply_that_could_not_be_posted_is_not_written() {
     let platform = Arc::<FakePlatform>::default();
-    let world = World::over(platform.clone()).await;
+    let world = World::with_platform(platform.clone()).await;
     world.side.answers([Ok("Me.\nYES"), Ok("Not me.\nNO")]);
-    world.side.takes(Duration::from_secs(5));
+    world.side.set_delay(Duration::from_secs(5));
     world.say("lobby", "Ari, one").await;
     world.pass(2.0).await;
 
@@ -299,12 +299,12 @@ async fn a_reply_that_could_not_be_posted_is_not_written() {
     world.pass(60.0).await;
 
     assert_eq!((world.side.asked_for("aria"), world.main.asked_for("aria")), (1, 0));
-    assert_eq!(world.told("lobby", "failed").await.len(), 1);
+    assert_eq!(world.recorded("lobby", "failed").await.len(), 1);
     assert_eq!(owed(&world).await, 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_platform_that_is_away_for_long_leaves_a_failed_reply_and_for_a_while_does_not() {
+async fn a_long_platform_outage_fails_the_reply_and_a_short_one_does_not() {
     for (refusals, is_posted) in [(5, true), (40, false)] {
         let (platform, world) = asked("Hello!").await;
         platform.will(std::iter::repeat_n(Fate::Fails(later(None)), refusals));
@@ -312,12 +312,12 @@ async fn a_platform_that_is_away_for_long_leaves_a_failed_reply_and_for_a_while_
         world.pass(1_500.0).await;
 
         assert_eq!(platform.posted().len(), usize::from(is_posted), "{refusals} refusals");
-        assert_eq!(world.told("lobby", "failed").await.len(), usize::from(!is_posted), "{refusals} refusals");
+        assert_eq!(world.recorded("lobby", "failed").await.len(), usize::from(!is_posted), "{refusals} refusals");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_cleared_sends_nothing_further_and_keeps_what_was_posted_on_record() {
+async fn clearing_stops_further_parts_and_keeps_posted_parts_on_record() {
     let (platform, world) = asked(LONG).await;
     platform.takes_at_most(32);
     // In the middle of the second part.
@@ -334,7 +334,7 @@ async fn what_is_cleared_sends_nothing_further_and_keeps_what_was_posted_on_reco
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_room_that_comes_back_after_it_was_deleted_repeats_no_nonce() {
+async fn a_room_recreated_after_its_deletion_repeats_no_nonce() {
     let (platform, world) = asked("Hello!").await;
     world.pass(60.0).await;
     world.backend.delete_room(&room("lobby")).await.unwrap();
@@ -345,19 +345,19 @@ async fn a_room_that_comes_back_after_it_was_deleted_repeats_no_nonce() {
     asked_again(&world).await;
     world.pass(60.0).await;
 
-    assert_eq!(platform.posted(), said(&[("Aria", "Hello!"), ("Aria", "Hello!")]));
+    assert_eq!(platform.posted(), lines(&[("Aria", "Hello!"), ("Aria", "Hello!")]));
     assert_ne!(platform.nonces()[0], platform.nonces()[1]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_part_that_is_sent_again_after_a_crash_has_the_nonce_that_it_had() {
+async fn a_part_sent_again_after_a_crash_has_the_same_nonce() {
     let (platform, world) = asked("Hello!").await;
-    // It has left and is there, and nobody was told.
+    // It was sent and posted, and the sender got no answer.
     platform.will([Fate::Hangs]);
     world.pass(2.5).await;
     platform.loses_sight();
 
-    let world = world.crash_onto(Some(platform.clone())).await;
+    let world = world.crash_with_platform(Some(platform.clone())).await;
     world.pass(60.0).await;
 
     assert_eq!(platform.posted().len(), 2);
@@ -365,7 +365,7 @@ async fn a_part_that_is_sent_again_after_a_crash_has_the_nonce_that_it_had() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_part_is_found_under_the_name_that_it_was_sent_with_whoever_is_configured_since() {
+async fn a_part_is_looked_up_under_the_name_it_was_sent_with_after_a_reload() {
     let (platform, mut world) = asked("Hello!").await;
     platform.will([Fate::Silent]);
     world.pass(4.0).await;
@@ -374,29 +374,29 @@ async fn a_part_is_found_under_the_name_that_it_was_sent_with_whoever_is_configu
     world.kill(&ChannelActorKey(room("lobby").channel())).await;
     world.pass(60.0).await;
 
-    assert_eq!(platform.posted(), said(&[("Aria", "Hello!")]));
-    assert_eq!(world.history("lobby").await, said(&[("Ana", "Ari, one"), ("aria", "Hello!")]));
+    assert_eq!(platform.posted(), lines(&[("Aria", "Hello!")]));
+    assert_eq!(world.history("lobby").await, lines(&[("Ana", "Ari, one"), ("aria", "Hello!")]));
     assert_eq!(owed(&world).await, 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_on_its_way_when_it_was_cleared_is_looked_for_after_a_crash_though_nothing_else_is_to_be_done() {
+async fn a_part_in_flight_when_the_room_was_cleared_is_looked_up_after_a_crash() {
     let (platform, world) = asked("Hello!").await;
     platform.will([Fate::Silent]);
     world.pass(4.0).await;
     world.backend.clear(&room("lobby")).await.unwrap();
     world.pass(1.0).await;
 
-    let world = world.crash_onto(Some(platform.clone())).await;
+    let world = world.crash_with_platform(Some(platform.clone())).await;
     world.pass(60.0).await;
 
-    assert_eq!(platform.posted(), said(&[("Aria", "Hello!")]));
-    assert_eq!(world.history("lobby").await, said(&[("Ana", "Ari, one"), ("aria", "Hello!")]));
+    assert_eq!(platform.posted(), lines(&[("Aria", "Hello!")]));
+    assert_eq!(world.history("lobby").await, lines(&[("Ana", "Ari, one"), ("aria", "Hello!")]));
     assert_eq!(owed(&world).await, 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_same_words_said_again_are_not_taken_for_those_that_were_dropped_and_never_arrived() {
+async fn repeated_words_are_not_taken_for_a_dropped_statement_that_never_arrived() {
     let (platform, world) = asked("Hello!").await;
     platform.will([Fate::Fails(cut_off()), Fate::Silent]);
     world.pass(4.0).await;
@@ -405,8 +405,8 @@ async fn the_same_words_said_again_are_not_taken_for_those_that_were_dropped_and
     asked_again(&world).await;
     world.pass(120.0).await;
 
-    assert_eq!(platform.posted(), said(&[("Aria", "Hello!")]));
-    assert_eq!(world.history("lobby").await, said(&[("Ana", "Ari, one"), ("Ana", "Ari, two"), ("aria", "Hello!")]));
+    assert_eq!(platform.posted(), lines(&[("Aria", "Hello!")]));
+    assert_eq!(world.history("lobby").await, lines(&[("Ana", "Ari, one"), ("Ana", "Ari, two"), ("aria", "Hello!")]));
     assert_eq!(owed(&world).await, 0);
 }
 
@@ -417,7 +417,7 @@ fn cut_off() -> NotSent {
 /// A world in which Aria was just addressed and will say this, and the platform of its lobby.
 async fn asked(words: &'static str) -> (Arc<FakePlatform>, World) {
     let platform = Arc::<FakePlatform>::default();
-    let world = World::over(platform.clone()).await;
+    let world = World::with_platform(platform.clone()).await;
     world.side.answers([Ok("Me.\nYES"), Ok("Not me.\nNO")]);
     world.main.answers([Ok(words)]);
     world.say("lobby", "Ari, one").await;
@@ -431,11 +431,11 @@ async fn asked_again(world: &World) {
     world.say("lobby", "Ari, two").await;
 }
 
-fn said_twice() -> Vec<(String, String)> {
-    said(&[("Ana", "Ari, one"), ("aria", "Hello!"), ("Ana", "Ari, two"), ("aria", "Hello!")])
+fn lines_twice() -> Vec<(String, String)> {
+    lines(&[("Ana", "Ari, one"), ("aria", "Hello!"), ("Ana", "Ari, two"), ("aria", "Hello!")])
 }
 
-/// Puts on record how far a statement came.
+/// Stores how far a statement was posted.
 async fn put(world: &World, ticket: Ticket, owed: OutboxRecord) {
     let (reply, committed) = Reply::awaited();
     let outbox = vec![OutboxWrite::Put(ticket, owed)];

@@ -1,4 +1,4 @@
-//! Actors that die in the middle of something: nothing that was accepted is lost, and nothing is answered twice.
+//! Actors that die while something is in progress: no accepted message is lost, and none is answered twice.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use ractor::{Actor, ActorProcessingErr, ActorRef};
 use tokio::sync::Notify;
 
 use super::keeping::one_turn;
-use super::world::{World, room, said};
+use super::world::{World, lines, room};
 use crate::actors::membership::memberships::CompanionSet;
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::reply::Reply;
@@ -41,7 +41,7 @@ macro_rules! survives {
                     world.pass(700.0).await;
 
                     let history = world.history("lobby").await;
-                    assert_eq!(history, said(&[("Ana", "Ari, one"), ("aria", "Hello!")]), "killed after {moment} s");
+                    assert_eq!(history, lines(&[("Ana", "Ari, one"), ("aria", "Hello!")]), "killed after {moment} s");
                 }
             }
         )+
@@ -59,9 +59,9 @@ survives! {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_dying_companion_had_asked_is_called_off_and_asked_again_at_once() {
+async fn questions_of_a_dying_companion_are_cancelled_and_asked_again_at_once() {
     let mut world = World::with_lobby().await;
-    world.side.takes(Duration::from_secs(5));
+    world.side.set_delay(Duration::from_secs(5));
     world.say("lobby", "Ari, one").await;
     world.pass(0.5).await;
     assert_eq!((world.side.asked_for("aria"), world.calls().await), (1, 1));
@@ -75,13 +75,13 @@ async fn what_a_dying_companion_had_asked_is_called_off_and_asked_again_at_once(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reply_of_a_companion_that_is_configured_no_more_fails_at_once() {
+async fn a_reply_of_a_companion_that_is_no_longer_configured_fails_at_once() {
     let mut outcomes = BTreeSet::new();
     for steps in 0..24 {
         let world = World::with_lobby().await;
         let answered = Arc::new(Notify::new());
         let first = answered.clone();
-        world.side.follows(move |_| {
+        world.side.answer_by(move |_| {
             first.notify_one();
             Some(Ok("Me.\nYES".to_owned()))
         });
@@ -91,7 +91,7 @@ async fn a_reply_of_a_companion_that_is_configured_no_more_fails_at_once() {
             for _ in 0..steps {
                 one_turn().await;
             }
-            // The channel is not told.
+            // The channel is not notified.
             memberships.reload_companions(CompanionSet::new()).unwrap();
         });
 
@@ -99,7 +99,7 @@ async fn a_reply_of_a_companion_that_is_configured_no_more_fails_at_once() {
         world.pass(5.0).await;
 
         reload.await.unwrap();
-        let failed = world.told("lobby", "failed").await;
+        let failed = world.recorded("lobby", "failed").await;
         let outcome = failed.first().map_or("posted", |failed| failed["error"].as_str().unwrap()).to_owned();
         assert_eq!(world.history("lobby").await.len(), 1 + usize::from(outcome == "posted"), "{steps} steps");
         outcomes.insert(outcome);
@@ -107,7 +107,7 @@ async fn a_reply_of_a_companion_that_is_configured_no_more_fails_at_once() {
     assert_eq!(outcomes, ["absent", "posted"].map(str::to_owned).into());
 }
 
-/// Hears, and does nothing.
+/// Accepts messages, and does nothing.
 struct Deaf;
 
 impl Actor for Deaf {
@@ -121,7 +121,7 @@ impl Actor for Deaf {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_handed_to_a_channel_that_is_being_killed_with_its_guild_is_found_by_the_next_guild() {
+async fn a_message_sent_to_a_channel_killed_with_its_guild_is_found_by_the_next_guild() {
     let mut world = World::with_lobby().await;
     world.pass(1_000.0).await;
     let lobby = ChannelActorKey(room("lobby").channel());
@@ -133,16 +133,16 @@ async fn what_is_handed_to_a_channel_that_is_being_killed_with_its_guild_is_foun
     world.side.answers([Ok("Me.\nYES")]);
     world.say("lobby", "Ari, one").await;
     world.pass(1.0).await;
-    assert_eq!(world.history("lobby").await, said(&[("Ana", "Ari, one")]));
+    assert_eq!(world.history("lobby").await, lines(&[("Ana", "Ari, one")]));
     drop(registration);
     dying.kill();
     world.pass(60.0).await;
 
-    assert_eq!(world.history("lobby").await, said(&[("Ana", "Ari, one"), ("aria", "Hello!")]));
+    assert_eq!(world.history("lobby").await, lines(&[("Ana", "Ari, one"), ("aria", "Hello!")]));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_crash_between_any_two_steps_loses_neither_a_word_nor_an_answer() {
+async fn a_crash_between_any_two_steps_loses_no_message_and_no_answer() {
     for moment in [0.0, 0.5, 1.0, 1.5, 2.0, 2.5] {
         let world = World::with_lobby().await;
         world.side.answers([Ok("Me.\nYES"), Ok("Not me.\nNO")]);
@@ -154,12 +154,12 @@ async fn a_crash_between_any_two_steps_loses_neither_a_word_nor_an_answer() {
         world.pass(60.0).await;
 
         let history = world.history("lobby").await;
-        assert_eq!(history, said(&[("Ana", "Ari, one"), ("aria", "Hello!")]), "crashed after {moment} s");
+        assert_eq!(history, lines(&[("Ana", "Ari, one"), ("aria", "Hello!")]), "crashed after {moment} s");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_statement_is_asked_for_once() {
+async fn a_statement_is_requested_once() {
     let world = World::with_lobby().await;
     world.side.answers([Ok("Me.\nYES"), Ok("Not me.\nNO")]);
 
@@ -170,7 +170,7 @@ async fn a_statement_is_asked_for_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reply_that_dies_is_begun_again() {
+async fn a_reply_that_dies_is_started_again() {
     for moment in [1.2, 1.5, 1.9] {
         let mut world = World::with_lobby().await;
         world.side.answers([Ok("Me.\nYES"), Ok("Not me.\nNO")]);
@@ -181,13 +181,13 @@ async fn a_reply_that_dies_is_begun_again() {
         world.pass(60.0).await;
 
         let history = world.history("lobby").await;
-        assert_eq!(history, said(&[("Ana", "Ari, one"), ("aria", "Hello!")]), "killed after {moment} s");
+        assert_eq!(history, lines(&[("Ana", "Ari, one"), ("aria", "Hello!")]), "killed after {moment} s");
         assert_eq!(world.main.asked.lock().unwrap().len(), 2, "killed after {moment} s");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_decision_whose_call_panics_is_asked_for_again() {
+async fn a_decision_whose_call_panics_is_asked_again() {
     let world = World::with_lobby().await;
     world.side.answers([Ok("Me.\nYES"), Ok("Not me.\nNO")]);
     world.side.panics(1);
@@ -196,7 +196,7 @@ async fn a_decision_whose_call_panics_is_asked_for_again() {
     world.pass(60.0).await;
 
     let history = world.history("lobby").await;
-    assert_eq!(history, said(&[("Ana", "Ari, one"), ("aria", "Hello!")]));
+    assert_eq!(history, lines(&[("Ana", "Ari, one"), ("aria", "Hello!")]));
 }
 
 #[tokio::test(start_paused = true)]
@@ -211,11 +211,11 @@ async fn a_statement_whose_call_panics_fails_alone() {
     world.pass(60.0).await;
 
     let history = world.history("lobby").await;
-    assert_eq!(history, said(&[("Ana", "Ari, one"), ("Ana", "Ari, two"), ("aria", "Hello!")]));
+    assert_eq!(history, lines(&[("Ana", "Ari, one"), ("Ana", "Ari, two"), ("aria", "Hello!")]));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_that_goes_with_the_pool_is_asked_again_at_once() {
+async fn a_question_that_dies_with_the_pool_is_asked_again_at_once() {
     let mut world = World::with_lobby().await;
     world.side.answers([Ok("Me.\nYES"), Ok("Not me.\nNO")]);
 
@@ -230,7 +230,7 @@ async fn a_question_that_goes_with_the_pool_is_asked_again_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_channel_whose_record_is_damaged_stays_away_and_takes_nobody_along() {
+async fn a_channel_with_a_damaged_record_stays_stopped_and_affects_no_other() {
     let world = World::with_lobby().await;
     world.open("den", &["bruno"]).await;
     let seq = world.say("lobby", "one").await;
@@ -245,17 +245,17 @@ async fn a_channel_whose_record_is_damaged_stays_away_and_takes_nobody_along() {
 
     let world = world.crash().await;
     world.side.answers([Ok("They mean me.\nYES")]);
-    let kept = world.say("lobby", "two").await;
+    let later_message = world.say("lobby", "two").await;
     world.say("den", "Bruno?").await;
     world.pass(60.0).await;
 
-    assert!(kept > seq);
-    assert_eq!(world.history("den").await, said(&[("Ana", "Bruno?"), ("bruno", "Hello!")]));
+    assert!(later_message > seq);
+    assert_eq!(world.history("den").await, lines(&[("Ana", "Bruno?"), ("bruno", "Hello!")]));
     assert_eq!(world.spans.named("actor.restart").len(), 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn records_that_nobody_can_read_any_more_keep_no_other_channel_from_waking() {
+async fn unreadable_pending_records_keep_no_other_channel_from_waking() {
     let world = World::with_lobby().await;
     world.open("den", &["bruno"]).await;
     world.say("den", "one").await;
@@ -276,12 +276,12 @@ async fn records_that_nobody_can_read_any_more_keep_no_other_channel_from_waking
     world.side.answers([Ok("They mean me.\nYES")]);
     world.pass(60.0).await;
 
-    assert_eq!(world.history("lobby").await, said(&[("Ana", "Ari?"), ("aria", "Hello!")]));
+    assert_eq!(world.history("lobby").await, lines(&[("Ana", "Ari?"), ("aria", "Hello!")]));
     assert_eq!(world.spans.named("actor.restart").len(), 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_that_kills_wherever_it_is_handled_is_set_aside_alone() {
+async fn only_the_message_that_kills_its_handler_becomes_a_dead_letter() {
     for kind in [poison::TAKEN_IN, poison::GONE_ON] {
         let mut world = World::with_lobby().await;
         world.expect_deaths();
@@ -297,15 +297,15 @@ async fn a_message_that_kills_wherever_it_is_handled_is_set_aside_alone() {
 
         let quarantine = world.backend.quarantine().await.unwrap();
         assert_eq!(quarantine.guilds, [], "{kind}");
-        let set_aside: Vec<_> = quarantine.messages.iter().map(|message| (&*message.room, message.seq)).collect();
-        assert_eq!(set_aside, [("lobby", deadly)], "{kind}");
+        let dead_letters: Vec<_> = quarantine.messages.iter().map(|message| (&*message.room, message.seq)).collect();
+        assert_eq!(dead_letters, [("lobby", deadly)], "{kind}");
         assert!(world.history("lobby").await.contains(&("aria".into(), "Hello!".into())), "{kind}");
-        assert_eq!(world.history("den").await, said(&[("Ana", "Bruno?"), ("bruno", "Hello!")]), "{kind}");
+        assert_eq!(world.history("den").await, lines(&[("Ana", "Bruno?"), ("bruno", "Hello!")]), "{kind}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_kills_where_a_channel_goes_on_is_found_among_many() {
+async fn a_message_that_kills_a_restored_channel_is_found_among_many() {
     for kind in [poison::GONE_ON, poison::WOKEN] {
         let world = World::with_lobby().await;
         world.store.hold();
@@ -316,7 +316,7 @@ async fn what_kills_where_a_channel_goes_on_is_found_among_many() {
             let message = serde_json::from_value(serde_json::json!({ "from": "Ana", "text": text })).unwrap();
             tokio::spawn(async move { backend.say(&room("lobby"), message).await });
         }
-        // The first waits by itself, all others together behind it: they are on record before anybody looks at them.
+        // The first is handled alone. All others queue behind it, and are on record before a channel reads them.
         world.pass(1.0).await;
         world.store.commit_next();
         world.pass(1.0).await;
@@ -335,7 +335,7 @@ async fn what_kills_where_a_channel_goes_on_is_found_among_many() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_hung_whoever_made_words_of_it_is_found_at_the_next_start_and_set_aside() {
+async fn a_message_that_hung_the_reader_becomes_a_dead_letter_at_the_next_start() {
     let world = World::with_lobby().await;
     world.say("lobby", "Ari, one").await;
     let deadly = world.say("lobby", &format!("Ari, {}", poison::WORDED)).await;
@@ -348,13 +348,13 @@ async fn what_hung_whoever_made_words_of_it_is_found_at_the_next_start_and_set_a
     world.pass(600.0).await;
 
     let quarantine = world.backend.quarantine().await.unwrap();
-    let set_aside: Vec<_> = quarantine.messages.iter().map(|message| message.seq).collect();
-    assert_eq!((quarantine.guilds, set_aside), (Vec::new(), vec![deadly]));
+    let dead_letters: Vec<_> = quarantine.messages.iter().map(|message| message.seq).collect();
+    assert_eq!((quarantine.guilds, dead_letters), (Vec::new(), vec![deadly]));
     assert!(world.history("lobby").await.contains(&("aria".into(), "Hello!".into())));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_that_kills_when_its_lull_is_over_is_set_aside() {
+async fn a_message_that_kills_when_its_lull_ends_becomes_a_dead_letter() {
     let mut world = World::with_lobby().await;
     world.expect_deaths();
     world.side.answers([Ok("They mean me.\nYES")]);
@@ -365,7 +365,7 @@ async fn a_message_that_kills_when_its_lull_is_over_is_set_aside() {
     world.pass(60.0).await;
 
     let quarantine = world.backend.quarantine().await.unwrap();
-    let set_aside: Vec<_> = quarantine.messages.iter().map(|message| message.seq).collect();
-    assert_eq!((quarantine.guilds, set_aside), (Vec::new(), vec![deadly]));
+    let dead_letters: Vec<_> = quarantine.messages.iter().map(|message| message.seq).collect();
+    assert_eq!((quarantine.guilds, dead_letters), (Vec::new(), vec![deadly]));
     assert!(world.history("lobby").await.contains(&("aria".into(), "Hello!".into())));
 }

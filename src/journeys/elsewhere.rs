@@ -1,4 +1,4 @@
-//! What is said in channels of other platforms, as the backend tells it: like rooms of the console, and never from one guild to another.
+//! Channels of other platforms as the backend shows them: like rooms of the console, and never from one guild to another.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use super::abroad::is_of_discord;
 use super::abroad::{self, ana, channel_ref};
-use super::keeping::set_aside_at;
-use super::world::{World, room, said};
+use super::keeping::write_dead_letter_at;
+use super::world::{World, lines, room};
 use crate::actors::membership::changes;
 use crate::domain::event::Event;
 use crate::domain::id::{ChannelId, GuildId};
@@ -24,7 +24,7 @@ use crate::ports::backend::{Backend, Refused};
 use crate::ports::chat_platform::{Capabilities, ChatPlatform, NotRead, NotSent, Part};
 use crate::ports::membership::MembershipPort;
 
-/// Two channels of a guild and one of another, in which Aria lives, and a direct message with her.
+/// Two channels of a guild and one of another, in which Aria is a member, and a direct message with her.
 async fn has_members() -> World {
     let world = World::new().await;
     for (guild, channel) in [("discord:1", "discord:10"), ("discord:1", "discord:11"), ("discord:2", "discord:20")] {
@@ -35,8 +35,8 @@ async fn has_members() -> World {
     world
 }
 
-async fn says(world: &World, guild: &str, channel: &str, text: &str) {
-    abroad::says(world, &channel_ref(guild, channel), ana(world, &format!("{channel}/{text}"), text)).await;
+async fn post(world: &World, guild: &str, channel: &str, text: &str) {
+    abroad::deliver(world, &channel_ref(guild, channel), ana(world, &format!("{channel}/{text}"), text)).await;
 }
 
 async fn exported(world: &World, id: Option<&str>, form: ExportForm) -> String {
@@ -50,15 +50,15 @@ async fn used(world: &World, guild: &str) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_channel_is_told_as_any_room_is() {
+async fn a_channel_is_shown_like_any_room() {
     let world = has_members().await;
     world.side.answers([Ok("They mean me.\nYES")]);
     let mut watching = world.watch("discord:10", None).await;
 
-    says(&world, "discord:1", "discord:10", "Ari, are you there?").await;
+    post(&world, "discord:1", "discord:10", "Ari, are you there?").await;
     world.pass(5.0).await;
 
-    assert_eq!(world.history("discord:10").await, said(&[("Ana", "Ari, are you there?"), ("aria", "Hello!")]));
+    assert_eq!(world.history("discord:10").await, lines(&[("Ana", "Ari, are you there?"), ("aria", "Hello!")]));
     assert_eq!(world.decisions("discord:10").await[0]["room"], "discord:10");
     let names = watching.names().await;
     assert!(
@@ -83,20 +83,20 @@ fn all() -> crate::ports::backend::messages::HistoryQuery {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_of_a_direct_message_or_of_a_guild_is_told_in_another() {
+async fn nothing_of_a_direct_message_or_a_guild_is_shown_in_another() {
     let world = has_members().await;
     world.backend.admit(&channel_ref("discord:2", "discord:20"), &"bruno".into()).await.unwrap();
-    says(&world, "dm:discord:77", "discord:77", "a secret").await;
-    says(&world, "discord:2", "discord:20", "Bruno, a story").await;
+    post(&world, "dm:discord:77", "discord:77", "a secret").await;
+    post(&world, "discord:2", "discord:20", "Bruno, a story").await;
     world.pass(60.0).await;
-    says(&world, "discord:1", "discord:10", "Bruno?").await;
+    post(&world, "discord:1", "discord:10", "Bruno?").await;
     world.pass(60.0).await;
 
     let asked = format!("{:?}", world.side.asked.lock().unwrap().last().unwrap());
     assert!(asked.contains("Bruno?") && !asked.contains("secret") && !asked.contains("story"), "{asked}");
-    // Whoever lives in another guild alone has no name here.
+    // A companion that is a member only in another guild has no name here.
     assert_eq!(world.decisions("discord:10").await[0]["trigger"], "lull");
-    assert_eq!(world.history("discord:10").await, said(&[("Ana", "Bruno?")]));
+    assert_eq!(world.history("discord:10").await, lines(&[("Ana", "Bruno?")]));
     assert_eq!(used(&world, "discord:1").await, 1);
     let unknown = world.backend.why(WhyQuery { room: room("discord:99"), companion: None, at: None }).await;
     assert!(
@@ -109,15 +109,15 @@ async fn nothing_of_a_direct_message_or_of_a_guild_is_told_in_another() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_is_forgotten_in_a_guild_is_forgotten_in_all_its_channels_and_in_no_other_guild() {
+async fn a_person_is_forgotten_in_all_channels_of_the_guild_and_in_no_other_guild() {
     let world = has_members().await;
     for (guild, channel) in
         [("discord:1", "discord:10"), ("discord:1", "discord:11"), ("discord:2", "discord:20"), ("dm:discord:77", "discord:77")]
     {
-        says(&world, guild, channel, "zebra").await;
+        post(&world, guild, channel, "zebra").await;
     }
     world.pass(3_600.0).await;
-    // Nobody lives there any more, and of one it is not even known who did.
+    // These channels have no members any more, and for one the former members are unknown.
     world.backend.dismiss(&channel_ref("discord:1", "discord:10"), &"aria".into()).await.unwrap();
     let membership = world.context.memberships.take(&"discord:11".into()).unwrap();
 
@@ -133,20 +133,20 @@ async fn whoever_is_forgotten_in_a_guild_is_forgotten_in_all_its_channels_and_in
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_that_was_set_aside_and_tried_again_still_goes_by_its_platforms_id() {
+async fn a_retried_dead_letter_keeps_the_id_of_its_platform() {
     let world = has_members().await;
-    says(&world, "discord:1", "discord:10", "one").await;
+    post(&world, "discord:1", "discord:10", "one").await;
     let channel_key = ChannelKey::new(&"discord:1".into(), &"discord:10".into());
     let by_id = async |world: &World| Reader::new(&*world.store).message(&channel_key, "discord:10/one").await.unwrap().unwrap();
     let first = by_id(&world).await;
-    set_aside_at(&world, &channel_key, first).await;
+    write_dead_letter_at(&world, &channel_key, first).await;
     let world = world.crash().await;
 
     let listed = world.backend.quarantine().await.unwrap().messages;
     world.backend.retry(&listed[0].id).await.unwrap();
 
     assert_eq!((&*listed[0].room, listed[0].guild.as_str()), ("discord:10", "discord:1"));
-    assert_eq!(world.history("discord:10").await, said(&[("Ana", "one")]));
+    assert_eq!(world.history("discord:10").await, lines(&[("Ana", "one")]));
     let again = by_id(&world).await;
     assert!(again > first);
     assert_eq!(
@@ -163,9 +163,9 @@ fn text_of(event: &Event) -> Arc<str> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_title_is_one_line_of_plain_text_and_absent_where_none_is_known() {
+async fn a_title_is_one_line_of_plain_text_and_missing_if_unknown() {
     let title = format!("#gen\u{202e}eral\n  · {}", "x".repeat(300));
-    let world = World::over(Arc::new(Titled(title))).await;
+    let world = World::with_platform(Arc::new(Titled(title))).await;
     world.backend.admit(&channel_ref("discord:1", "discord:10"), &"aria".into()).await.unwrap();
     world.backend.admit(&channel_ref("discord:1", "discord:11"), &"aria".into()).await.unwrap();
 
@@ -179,7 +179,7 @@ async fn a_title_is_one_line_of_plain_text_and_absent_where_none_is_known() {
     assert_eq!(serde_json::to_value(&rooms[2]).unwrap().get("title"), None);
 }
 
-/// A platform that knows what one of its channels is called.
+/// A platform that knows the title of one of its channels.
 struct Titled(String);
 
 #[async_trait]

@@ -1,10 +1,10 @@
-//! What fails again and again: it is kept from taking others along, shown to the operator, and left to them to decide about.
+//! Repeated failures: they are kept from affecting others, shown to the operator, and left for the operator to decide.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::world::{World, room, said};
+use super::world::{World, lines, room};
 use crate::actors::runtime::actor_keys::{ChannelActorKey, GuildKey, WriterKey};
 use crate::domain::conversation::poison;
 use crate::ports::backend::Backend;
@@ -12,15 +12,15 @@ use crate::ports::backend::decisions::WhyQuery;
 use crate::ports::chat_platform::fake::{FakePlatform, Fate};
 
 #[tokio::test(start_paused = true)]
-async fn a_message_that_kills_its_channel_is_set_aside_shown_and_handled_when_the_operator_wants_it() {
+async fn a_message_that_kills_its_channel_is_a_dead_letter_until_the_operator_retries_it() {
     let mut world = World::with_lobby().await;
-    world.others_may_die();
+    world.expect_deaths();
     world.open("den", &["bruno"]).await;
     world.side.answers([Ok("Me.\nYES")]);
     world.say("den", "Bruno?").await;
     world.pass(60.0).await;
-    // While it is handled; when its channel goes on from the record, which nobody is blamed for; and twice when it is found there.
-    world.drawing_panics(4);
+    // The deaths: while it is handled; when its channel continues from the record, for which no message is blamed; and twice in the dry run.
+    world.panic_on_draws(4);
 
     let poison = world.say("lobby", "Ari, one").await;
     world.pass(60.0).await;
@@ -28,14 +28,14 @@ async fn a_message_that_kills_its_channel_is_set_aside_shown_and_handled_when_th
     world.say("lobby", "Ari, two").await;
     world.pass(60.0).await;
 
-    let answered = said(&[("Ana", "Ari, one"), ("Ana", "Ari, two"), ("aria", "Hello!")]);
+    let answered = lines(&[("Ana", "Ari, one"), ("Ana", "Ari, two"), ("aria", "Hello!")]);
     assert_eq!(world.history("lobby").await, answered);
     let others = [("Ana", "Bruno?"), ("bruno", "Hello!"), ("Ana", "Bruno again?"), ("bruno", "Hello!")];
-    assert_eq!(world.history("den").await, said(&others));
+    assert_eq!(world.history("den").await, lines(&others));
     let listed = world.backend.quarantine().await.unwrap();
-    let [entry] = &listed.messages[..] else { panic!("not one message is set aside: {listed:?}") };
+    let [entry] = &listed.messages[..] else { panic!("there is not exactly one dead letter: {listed:?}") };
     assert_eq!((entry.seq, entry.attempts, &*entry.room), (poison, 3, "lobby"));
-    assert!(entry.detail.contains("as the test wants it"), "{}", entry.detail);
+    assert!(entry.detail.contains("as the test planned"), "{}", entry.detail);
     assert_eq!((total(&world, "tertulia_messages_set_aside_total", &[]), listed.guilds.len()), (1, 0));
     assert_eq!(total(&world, "tertulia_actor_restarts_total", &[("actor_sort", "channel")]), 4);
     assert_eq!(total(&world, "tertulia_supervisor_escalations_total", &[]), 0);
@@ -43,24 +43,24 @@ async fn a_message_that_kills_its_channel_is_set_aside_shown_and_handled_when_th
     world.backend.retry(&entry.id).await.unwrap();
     world.pass(60.0).await;
 
-    let again = said(&[("Ana", "Ari, two"), ("aria", "Hello!"), ("Ana", "Ari, one"), ("aria", "Hello!")]);
+    let again = lines(&[("Ana", "Ari, two"), ("aria", "Hello!"), ("Ana", "Ari, one"), ("aria", "Hello!")]);
     assert_eq!(world.history("lobby").await, again);
     assert_eq!(world.backend.quarantine().await.unwrap().messages, []);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_guild_that_keeps_failing_is_kept_away_and_the_others_do_not_notice() {
+async fn a_guild_that_keeps_failing_is_quarantined_and_others_are_not_affected() {
     let mut world = World::with_lobby().await;
-    world.others_may_die();
+    world.expect_deaths();
     world.open_in("away", ["yard".to_owned()]).await;
     world.side.answers([Ok("Me.\nYES")]);
     let mut calm = Vec::new();
 
     for _ in 0..400 {
-        // Whenever it is back.
+        // Kills it whenever it has returned.
         if let Some(channel) = world.context.directory.find(&ChannelActorKey(room("lobby").channel())) {
             channel.kill();
-        } else if is_kept_away(&world).await {
+        } else if is_quarantined(&world).await {
             break;
         }
         let _ = world.backend.say(&room("lobby"), spoken("Ari?")).await;
@@ -68,35 +68,35 @@ async fn a_guild_that_keeps_failing_is_kept_away_and_the_others_do_not_notice() 
         world.pass(3.5).await;
     }
 
-    let away = world.backend.quarantine().await.unwrap().guilds;
-    assert_eq!(away.iter().map(|guild| guild.id.as_str()).collect::<Vec<_>>(), ["home"]);
-    assert!(away[0].detail.contains("console:lobby"), "{}", away[0].detail);
+    let quarantined = world.backend.quarantine().await.unwrap().guilds;
+    assert_eq!(quarantined.iter().map(|guild| guild.id.as_str()).collect::<Vec<_>>(), ["home"]);
+    assert!(quarantined[0].detail.contains("console:lobby"), "{}", quarantined[0].detail);
     assert_eq!(total(&world, "tertulia_guilds_quarantined", &[]), 1);
     assert_eq!(total(&world, "tertulia_guild_quarantines_total", &[]), 1);
     assert_eq!(total(&world, "tertulia_supervisor_escalations_total", &[("actor_sort", "guild")]), 1);
     assert_eq!(total(&world, "tertulia_actor_restarts_total", &[("actor_sort", "guild")]), 1, "as a whole, once");
     world.pass(10.0).await;
     let answers = world.history("yard").await.into_iter().filter(|(from, _)| from == "aria").count();
-    assert_eq!(answers, calm.len(), "each was answered");
+    assert_eq!(answers, calm.len(), "every message was answered");
 
-    // What is said meanwhile is kept, and handled once the operator lets the guild go.
-    let kept = world.say("lobby", "Ari, at last?").await;
+    // Messages that arrive meanwhile are stored, and handled once the operator releases the guild.
+    let later_message = world.say("lobby", "Ari, at last?").await;
     world.pass(60.0).await;
     assert!(world.context.directory.find(&GuildKey("home".into())).is_none());
     world.backend.release("home").await.unwrap();
     world.pass(60.0).await;
 
-    assert!(world.decisions("lobby").await.iter().any(|decision| decision["seq"].as_u64() > Some(kept.0)));
+    assert!(world.decisions("lobby").await.iter().any(|decision| decision["seq"].as_u64() > Some(later_message.0)));
     assert_eq!(world.history("lobby").await.last().map(|(from, _)| from.as_str()), Some("aria"));
     assert_eq!(total(&world, "tertulia_guilds_quarantined", &[]), 0);
     assert_eq!(world.backend.quarantine().await.unwrap().guilds, []);
 }
 
 #[tokio::test(start_paused = true)]
-async fn channels_that_die_together_all_come_back_with_what_they_had() {
+async fn channels_that_die_together_all_return_with_their_contents() {
     let mut world = World::with_overlay(plenty()).await;
-    world.others_may_die();
-    // More than a guild starts again in a minute one by one.
+    world.expect_deaths();
+    // More than a guild restarts one by one in a minute.
     let rooms: Vec<String> = (0..80).map(|number| format!("room-{number}")).collect();
     world.open_in("home", rooms.clone()).await;
     world.open_in("away", ["yard".to_owned()]).await;
@@ -113,24 +113,24 @@ async fn channels_that_die_together_all_come_back_with_what_they_had() {
     world.pass(60.0).await;
 
     for id in &rooms {
-        assert_eq!(world.history(id).await, said(&[("Ana", "Ari?"), ("aria", "Hello!")]), "{id}");
+        assert_eq!(world.history(id).await, lines(&[("Ana", "Ari?"), ("aria", "Hello!")]), "{id}");
     }
-    assert_eq!(world.history("yard").await, said(&[("Ana", "Ari?"), ("aria", "Hello!")]));
+    assert_eq!(world.history("yard").await, lines(&[("Ana", "Ari?"), ("aria", "Hello!")]));
     assert_eq!(total(&world, "tertulia_actor_restarts_total", &[("actor_sort", "guild")]), 1, "as a whole, once");
     assert_eq!(total(&world, "tertulia_guild_quarantines_total", &[]), 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_guild_does_not_pay_for_a_writer_that_dies() {
+async fn a_guild_is_not_affected_by_a_dying_writer() {
     let mut world = World::with_overlay(plenty()).await;
-    world.others_may_die();
+    world.expect_deaths();
     let rooms: Vec<String> = (0..80).map(|number| format!("room-{number}")).collect();
     world.open_in("home", rooms.clone()).await;
     world.side.answers([Ok("Me.\nYES")]);
 
     for _ in 0..2 {
         futures_util::future::join_all(rooms.iter().map(|id| world.say(id, "Ari?"))).await;
-        // What each channel made of it is on its way.
+        // Each channel's events for it are in flight.
         world.store.hold();
         world.pass(1.5).await;
         world.context.directory.find(&WriterKey()).expect("there is one").kill();
@@ -141,32 +141,32 @@ async fn a_guild_does_not_pay_for_a_writer_that_dies() {
     assert_eq!(total(&world, "tertulia_supervisor_escalations_total", &[]), 0);
     assert_eq!(world.backend.quarantine().await.unwrap().guilds, []);
     for id in &rooms {
-        let lines = world.history(id).await;
-        assert_eq!(lines, said(&[("Ana", "Ari?"), ("aria", "Hello!"), ("Ana", "Ari?"), ("aria", "Hello!")]), "{id}");
+        let history = world.history(id).await;
+        assert_eq!(history, lines(&[("Ana", "Ari?"), ("aria", "Hello!"), ("Ana", "Ari?"), ("aria", "Hello!")]), "{id}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_that_cannot_be_asked_takes_nobody_along() {
+async fn a_question_that_cannot_be_queued_kills_no_actor() {
     let world = World::with_lobby().await;
     world.open("den", &["aria"]).await;
     world.side.answers([Ok("Me.\nYES")]);
-    world.side.panics_whoever_asks(2);
+    world.side.panic_on_identity(2);
 
     world.say("lobby", "Ari, one").await;
     world.pass(5.0).await;
     world.say("den", "Ari?").await;
     world.pass(5.0).await;
 
-    // That nobody died is looked at when the world ends.
+    // The world checks on drop that no actor died.
     assert_eq!(total(&world, "tertulia_evaluations_unanswered_total", &[("error_type", "unreachable")]), 2);
     world.pass(60.0).await;
-    assert_eq!(world.history("lobby").await, said(&[("Ana", "Ari, one"), ("aria", "Hello!")]));
-    assert_eq!(world.history("den").await, said(&[("Ana", "Ari?"), ("aria", "Hello!")]));
+    assert_eq!(world.history("lobby").await, lines(&[("Ana", "Ari, one"), ("aria", "Hello!")]));
+    assert_eq!(world.history("den").await, lines(&[("Ana", "Ari?"), ("aria", "Hello!")]));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_that_cannot_be_worded_takes_nobody_along_when_its_turn_comes() {
+async fn a_question_whose_prompt_cannot_be_built_kills_no_actor() {
     let world = World::with_lobby().await;
     world.open("den", &["aria"]).await;
     world.side.answers([Ok("Me.\nYES")]);
@@ -176,10 +176,10 @@ async fn a_question_that_cannot_be_worded_takes_nobody_along_when_its_turn_comes
     world.say("den", "Ari?").await;
     world.pass(60.0).await;
 
-    // That nobody died is looked at when the world ends.
+    // The world checks on drop that no actor died.
     let without_words = total(&world, "tertulia_evaluations_unanswered_total", &[("error_type", "unworded")]);
     assert!(without_words >= 2);
-    assert_eq!(world.history("den").await, said(&[("Ana", "Ari?"), ("aria", "Hello!")]));
+    assert_eq!(world.history("den").await, lines(&[("Ana", "Ari?"), ("aria", "Hello!")]));
     // No model is to blame, and none was called for it.
     assert_eq!(total(&world, "tertulia_pool_unworded_total", &[]), without_words);
     assert_eq!(total(&world, "tertulia_evaluations_unanswered_total", &[]), without_words);
@@ -191,48 +191,48 @@ async fn a_question_that_cannot_be_worded_takes_nobody_along_when_its_turn_comes
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_platform_that_never_answers_holds_up_its_channel_for_so_long_only() {
+async fn a_platform_that_never_answers_holds_up_its_channel_for_a_limited_time() {
     let (platform, world) = sending(Fate::Hangs).await;
 
     world.pass(1_300.0).await;
     world.say("lobby", "Ari, two").await;
     world.pass(60.0).await;
 
-    assert_eq!(platform.posted(), said(&[("Aria", "Hello!"), ("Aria", "Hello!")]), "each once");
-    let lines = [("Ana", "Ari, one"), ("aria", "Hello!"), ("Ana", "Ari, two"), ("aria", "Hello!")];
-    assert_eq!(world.history("lobby").await, said(&lines));
+    assert_eq!(platform.posted(), lines(&[("Aria", "Hello!"), ("Aria", "Hello!")]), "each once");
+    let expected = [("Ana", "Ari, one"), ("aria", "Hello!"), ("Ana", "Ari, two"), ("aria", "Hello!")];
+    assert_eq!(world.history("lobby").await, lines(&expected));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_statement_whose_sending_panics_is_sent_once_and_takes_nobody_along() {
+async fn a_statement_whose_sending_panics_is_sent_once_and_kills_no_other_actor() {
     let (platform, world) = sending(Fate::Panics).await;
 
     world.pass(60.0).await;
     world.say("lobby", "Ari, two").await;
     world.pass(60.0).await;
 
-    // That the channel did not die of it is looked at when the world ends.
-    assert_eq!(platform.posted(), said(&[("Aria", "Hello!"), ("Aria", "Hello!")]), "each once");
-    let lines = [("Ana", "Ari, one"), ("aria", "Hello!"), ("Ana", "Ari, two"), ("aria", "Hello!")];
-    assert_eq!(world.history("lobby").await, said(&lines));
+    // The world checks on drop that the channel did not die of it.
+    assert_eq!(platform.posted(), lines(&[("Aria", "Hello!"), ("Aria", "Hello!")]), "each once");
+    let expected = [("Ana", "Ari, one"), ("aria", "Hello!"), ("Ana", "Ari, two"), ("aria", "Hello!")];
+    assert_eq!(world.history("lobby").await, lines(&expected));
 }
 
 async fn sending(fate: Fate) -> (Arc<FakePlatform>, World) {
     let platform = Arc::new(FakePlatform::default());
-    let world = World::over(platform.clone()).await;
+    let world = World::with_platform(platform.clone()).await;
     world.side.answers([Ok("Me.\nYES")]);
     platform.will([fate]);
     world.say("lobby", "Ari, one").await;
     (platform, world)
 }
 
-/// Models for everybody at once, and no limit to how often anybody is addressed.
+/// Models for all callers at once, and no limit on addresses.
 fn plenty() -> Value {
     let all = json!({ "max_concurrent": 100, "guild_max_concurrent": 100 });
     json!({ "models": { "side": all, "main": all }, "gate": { "addresses_per_minute": 1_000 } })
 }
 
-async fn is_kept_away(world: &World) -> bool {
+async fn is_quarantined(world: &World) -> bool {
     !world.backend.quarantine().await.unwrap().guilds.is_empty()
 }
 

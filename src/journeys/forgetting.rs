@@ -1,13 +1,13 @@
-//! Being forgotten, taking back what was said, and what an end in the middle of that leaves.
+//! Forgetting people, deleting messages, and what remains after an interruption.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use super::keeping::{exported, one_turn, set_aside};
+use super::keeping::{exported, one_turn, write_dead_letter};
 use super::retaining::left_of;
-use super::world::{World, purpose, room, said};
+use super::world::{World, lines, purpose, room};
 use crate::actors::erasure::deletion::{append_deletion, redact_traces, traces_of};
 use crate::actors::messages::writer::WriteError;
 use crate::actors::runtime::actor_keys::ChannelActorKey;
@@ -24,7 +24,7 @@ use crate::ports::backend::{Backend, Refused};
 use crate::ports::store::Write;
 
 #[tokio::test(start_paused = true)]
-async fn whoever_is_forgotten_left_no_word_in_the_store() {
+async fn a_forgotten_person_leaves_no_word_in_the_store() {
     let world = World::with_lobby().await;
     world.side.answers([Ok("Ana told me zebra.\nNO")]);
     world.say("lobby", "zebra one").await;
@@ -39,9 +39,9 @@ async fn whoever_is_forgotten_left_no_word_in_the_store() {
     assert_eq!(first.messages, 2);
     assert!(first.decisions > 0);
     assert!(matches!(again, Err(Refused::NotFound(_))), "{again:?}");
-    assert_eq!(world.history("lobby").await, said(&[("Ben", "hello")]));
-    let kept = exported(&world, ExportForm::Json).await.join("\n");
-    assert!(!kept.contains("zebra") && !kept.contains("Ana"), "{kept}");
+    assert_eq!(world.history("lobby").await, lines(&[("Ben", "hello")]));
+    let export = exported(&world, ExportForm::Json).await.join("\n");
+    assert!(!export.contains("zebra") && !export.contains("Ana"), "{export}");
     let channel_key = ChannelKey::new(&"home".into(), &room("lobby").channel());
     let snapshot = Reader::new(&*world.store).restore(&channel_key).await.unwrap().snapshot.expect("the channel went to sleep");
     let snapshot = serde_json::to_string(&snapshot).unwrap();
@@ -49,7 +49,7 @@ async fn whoever_is_forgotten_left_no_word_in_the_store() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_answered_after_somebody_was_forgotten_is_kept_without_words() {
+async fn an_answer_made_after_its_sender_was_forgotten_is_stored_without_words() {
     let world = World::with_lobby().await;
     world.side.answers([Ok("Ana told me zebra.\nNO")]);
     world.say_with("lobby", json!({ "from": "Ben", "text": "hello" })).await;
@@ -65,8 +65,8 @@ async fn what_is_answered_after_somebody_was_forgotten_is_kept_without_words() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_thought_with_a_summary_of_somebody_is_forgotten_with_it() {
-    let world = World::with_lobby_set(json!({ "prompt": { "summary_after": 2 } })).await;
+async fn the_thoughts_from_a_summary_are_forgotten_with_it() {
+    let world = World::with_lobby_settings(json!({ "prompt": { "summary_after": 2 } })).await;
     world.side.answers([Ok("As I heard: zebra.\nNO")]);
     world.say("lobby", "zebra one").await;
     world.say("lobby", "zebra two").await;
@@ -85,11 +85,11 @@ async fn what_was_thought_with_a_summary_of_somebody_is_forgotten_with_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_summary_brings_back_what_is_being_taken_out_of_the_record() {
+async fn no_summary_restores_words_that_are_being_redacted() {
     let world = World::with_overlay(json!({ "prompt": { "summary_after": 5 } })).await;
     world.open("lobby", &["aria"]).await;
-    world.side.follows(|request| (*purpose(request) == Purpose::Summary).then(|| Ok(format!("They said: {}", request.user()))));
-    world.side.takes(Duration::from_secs(5));
+    world.side.answer_by(|request| (*purpose(request) == Purpose::Summary).then(|| Ok(format!("They said: {}", request.user()))));
+    world.side.set_delay(Duration::from_secs(5));
     let mut ana = Vec::new();
     for number in 0..4 {
         ana.push(world.say("lobby", &format!("zebra {number}")).await);
@@ -109,14 +109,14 @@ async fn no_summary_brings_back_what_is_being_taken_out_of_the_record() {
     drop(turn);
     world.pass(60.0).await;
 
-    assert_eq!(summaries(), 2, "it was asked for anew");
+    assert_eq!(summaries(), 2, "it was requested again");
     assert_eq!(left_of("zebra", &world).await, 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn how_a_judge_worded_repetition_is_forgotten_with_what_it_judged() {
+async fn the_words_of_a_repetition_judgement_are_forgotten_with_the_statements() {
     let world = World::with_salon(json!({ "repetition": { "judge": "model" } })).await;
-    world.side.follows(|request| {
+    world.side.answer_by(|request| {
         let is_judging = request.companion.is_none();
         Some(Ok(if is_judging { "They repeat zebra.\n0.1".into() } else { "Me.\nYES".to_owned() }))
     });
@@ -131,7 +131,7 @@ async fn how_a_judge_worded_repetition_is_forgotten_with_what_it_judged() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_companions_answered_goes_too_when_that_is_asked_for() {
+async fn answers_of_companions_are_deleted_too_on_request() {
     let world = World::with_lobby().await;
     world.side.answers([Ok("Me.\nYES")]);
     world.main.answers([Ok("A zebra, Ana?"), Ok("Hello, Ben.")]);
@@ -143,14 +143,14 @@ async fn what_companions_answered_goes_too_when_that_is_asked_for() {
     let forgotten = world.backend.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: true }).await.unwrap();
 
     assert_eq!(forgotten.messages, 2);
-    assert_eq!(world.history("lobby").await, said(&[("Ben", "Ari, hello"), ("aria", "Hello, Ben.")]));
+    assert_eq!(world.history("lobby").await, lines(&[("Ben", "Ari, hello"), ("aria", "Hello, Ben.")]));
     assert_eq!([left_of("zebra", &world).await, left_of("Ana", &world).await], [0, 0]);
     let world = world.crash().await;
     assert_eq!(world.history("lobby").await.len(), 2);
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_asks_for_the_answers_once_the_rest_is_forgotten_is_told_the_way_out_and_it_works() {
+async fn answers_can_still_be_deleted_after_the_person_was_forgotten() {
     let world = World::with_lobby().await;
     world.side.answers([Ok("Me.\nYES")]);
     world.main.answers([Ok("A zebra, Ana?")]);
@@ -163,7 +163,7 @@ async fn whoever_asks_for_the_answers_once_the_rest_is_forgotten_is_told_the_way
 
     let [Err(Refused::NotFound(with)), Err(Refused::NotFound(without))] = again else { panic!("{again:?}") };
     assert!(with.contains("delete them one by one") && !without.contains("one by one"), "{with}; {without}");
-    assert_eq!(world.history("lobby").await, said(&[("aria", "A zebra, Ana?")]));
+    assert_eq!(world.history("lobby").await, lines(&[("aria", "A zebra, Ana?")]));
     let exported = exported(&world, ExportForm::Json).await;
     let lines = exported.iter().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let named: Vec<u64> = lines.filter(|line| line.to_string().contains("Ana")).filter_map(|line| line["seq"].as_u64()).collect();
@@ -175,10 +175,10 @@ async fn whoever_asks_for_the_answers_once_the_rest_is_forgotten_is_told_the_way
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_set_aside_of_somebody_is_forgotten_and_shown_no_more() {
+async fn dead_letters_of_a_forgotten_person_are_deleted_and_not_shown() {
     let world = World::with_lobby().await;
     let seq = world.say("lobby", "zebra").await;
-    set_aside(&world, seq).await;
+    write_dead_letter(&world, seq).await;
     let world = world.crash().await;
 
     world.backend.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
@@ -191,7 +191,7 @@ async fn what_was_set_aside_of_somebody_is_forgotten_and_shown_no_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn forgetting_much_that_is_interrupted_leaves_no_word_once_it_is_done_again() {
+async fn an_interrupted_long_forgetting_leaves_no_word_once_it_is_repeated() {
     let world = World::with_lobby().await;
     for number in 0..1_100 {
         world.say("lobby", &format!("zebra {number}")).await;
@@ -210,7 +210,7 @@ async fn forgetting_much_that_is_interrupted_leaves_no_word_once_it_is_done_agai
     forgetting.abort();
     world.store.release();
     let left = left_of("zebra", &world).await;
-    assert!((1..all).contains(&left), "there was more than one part of it: {left} of {all}");
+    assert!((1..all).contains(&left), "it has more than one part: {left} of {all}");
 
     let world = world.crash().await;
     world.backend.forget(forget()).await.unwrap();
@@ -219,7 +219,7 @@ async fn forgetting_much_that_is_interrupted_leaves_no_word_once_it_is_done_agai
 }
 
 #[tokio::test(start_paused = true)]
-async fn forgetting_asks_the_store_little_however_much_was_said() {
+async fn forgetting_needs_few_store_reads_however_much_was_said() {
     let world = World::with_lobby().await;
     for number in 0..2_000 {
         world.say("lobby", &format!("zebra {number}")).await;
@@ -235,7 +235,7 @@ async fn forgetting_asks_the_store_little_however_much_was_said() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_crash_anywhere_while_a_message_is_taken_back_leaves_nobody_named_of_whom_nothing_is_left() {
+async fn a_crash_while_a_message_is_deleted_leaves_no_person_listed_without_messages() {
     let mut interrupted = 0;
     for steps in 0..8 {
         let world = World::with_lobby().await;
@@ -259,19 +259,19 @@ async fn a_crash_anywhere_while_a_message_is_taken_back_leaves_nobody_named_of_w
 
         interrupted += u32::from(is_half && !is_over);
         let is_gone = [left_of("zebra", &world).await, left_of("Zoe", &world).await] == [0, 0];
-        assert_eq!(is_gone, steps > 0, "what is noted is taken back: after {steps} steps");
+        assert_eq!(is_gone, steps > 0, "the noted deletion is done: after {steps} steps");
         world.backend.delete_message(&room("lobby"), seq).await.unwrap();
         assert_eq!([left_of("zebra", &world).await, left_of("Zoe", &world).await], [0, 0], "after {steps} steps");
         assert_eq!(left_of("unlisting", &world).await, 0, "after {steps} steps");
-        assert_eq!(world.history("lobby").await, said(&[("Ana", "news")]));
+        assert_eq!(world.history("lobby").await, lines(&[("Ana", "news")]));
         let forgotten = world.backend.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await;
-        assert_eq!(forgotten.unwrap().messages, 1, "whoever has something left is found");
+        assert_eq!(forgotten.unwrap().messages, 1, "a person with a message left is found");
     }
     assert!(interrupted > 0, "it was interrupted between the words and the name");
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_note_is_left_of_what_a_companion_said_and_was_taken_back() {
+async fn no_note_is_left_of_a_deleted_statement() {
     let world = World::with_lobby().await;
     world.side.answers([Ok("Me.\nYES")]);
     let seq = world.say("lobby", "Ari?").await;
@@ -284,12 +284,12 @@ async fn no_note_is_left_of_what_a_companion_said_and_was_taken_back() {
         drop(world.backend.delete_message(&room("lobby"), Seq(number)).await);
     }
 
-    assert_eq!(world.history("lobby").await, said(&[("Ana", "Ari?")]));
+    assert_eq!(world.history("lobby").await, lines(&[("Ana", "Ari?")]));
     assert_eq!(left_of("unlisting", &world).await, 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_takes_back_that_they_addressed_somebody_is_named_nowhere() {
+async fn a_person_who_deletes_their_only_address_is_not_listed_any_more() {
     let world = World::with_lobby().await;
     let seq = world.say_with("lobby", json!({ "from": "Zoe", "text": "Ari, zebra" })).await;
     let other = world.say_with("lobby", json!({ "from": "Ana", "text": "Ari?" })).await;
@@ -299,15 +299,15 @@ async fn whoever_takes_back_that_they_addressed_somebody_is_named_nowhere() {
     world.backend.delete_message(&room("lobby"), seq).await.unwrap();
 
     assert_eq!([left_of("zebra", &world).await, left_of("Zoe", &world).await], [0, 0]);
-    assert_eq!(left_of("address", &world).await, counted, "that it was counted stays");
+    assert_eq!(left_of("address", &world).await, counted, "the count stays");
     assert!(left_of("Ana", &world).await > 2 && other > seq);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_set_aside_of_a_message_goes_when_that_is_taken_back() {
+async fn the_dead_letter_of_a_message_is_deleted_with_it() {
     let world = World::with_lobby().await;
     let seq = world.say_with("lobby", json!({ "from": "Zoe", "text": "zebra" })).await;
-    set_aside(&world, seq).await;
+    write_dead_letter(&world, seq).await;
     let world = world.crash().await;
 
     world.backend.delete_message(&room("lobby"), seq).await.unwrap();
@@ -317,13 +317,13 @@ async fn what_was_set_aside_of_a_message_goes_when_that_is_taken_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_takes_back_what_was_tried_again_is_named_nowhere() {
+async fn a_person_who_deletes_a_retried_message_is_not_listed_any_more() {
     let world = World::with_lobby().await;
     let seq = world.say_with("lobby", json!({ "from": "Zoe", "text": "zebra" })).await;
     for number in 0..300 {
         world.say("lobby", &format!("number {number}")).await;
     }
-    set_aside(&world, seq).await;
+    write_dead_letter(&world, seq).await;
     let world = world.crash().await;
     let entry = world.backend.quarantine().await.unwrap().messages[0].id.clone();
     world.backend.retry(&entry).await.unwrap();
@@ -348,7 +348,7 @@ async fn a_room_whose_deletion_was_interrupted_holds_no_word_after_the_next_star
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_is_forgotten_leaves_no_word_in_a_room_whose_deletion_was_interrupted() {
+async fn a_forgotten_person_leaves_no_word_in_a_room_whose_deletion_was_interrupted() {
     let world = half_deleted().await;
 
     world.backend.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
@@ -356,7 +356,7 @@ async fn whoever_is_forgotten_leaves_no_word_in_a_room_whose_deletion_was_interr
     assert_eq!([left_of("zebra", &world).await, left_of("Ana", &world).await], [0, 0]);
 }
 
-/// The lobby was deleted, and nothing of it was swept before the end.
+/// The lobby was deleted, and nothing was swept before the crash.
 async fn half_deleted() -> World {
     let world = World::with_lobby().await;
     let last = world.say("lobby", "zebra").await;
@@ -372,7 +372,7 @@ async fn half_deleted() -> World {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_is_not_said_that_somebody_is_forgotten_whose_words_nobody_can_place() {
+async fn forgetting_fails_if_a_room_with_the_persons_words_cannot_be_found() {
     let world = World::with_lobby().await;
     world.open("den", &["bruno"]).await;
     world.say("lobby", "zebra one").await;
@@ -385,15 +385,15 @@ async fn it_is_not_said_that_somebody_is_forgotten_whose_words_nobody_can_place(
     let forgotten = world.backend.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await;
 
     assert!(matches!(&forgotten, Err(Refused::Damaged(detail)) if detail.contains("compact --accept-loss")), "{forgotten:?}");
-    assert_eq!(left_of("zebra two", &world).await, 0, "what can be placed is gone");
+    assert_eq!(left_of("zebra two", &world).await, 0, "what can be found is deleted");
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_is_being_made_is_forgotten_too_or_it_is_said_that_it_is_not() {
+async fn an_answer_in_the_making_is_forgotten_too_or_forgetting_fails() {
     let world = World::with_lobby().await;
     world.side.answers([Ok("Me.\nYES")]);
     world.main.answers([Ok("A zebra, Ana?")]);
-    world.main.takes(Duration::from_secs(20));
+    world.main.set_delay(Duration::from_secs(20));
     world.say("lobby", "Ari, a zebra!").await;
     world.pass(5.0).await;
     let forget = || Forget { guild: "home".into(), person: "Ana".into(), answers: true };
@@ -409,7 +409,7 @@ async fn an_answer_that_is_being_made_is_forgotten_too_or_it_is_said_that_it_is_
 }
 
 #[tokio::test(start_paused = true)]
-async fn words_are_not_taken_out_before_a_channel_that_begins_has_heard_of_it() {
+async fn words_are_not_redacted_before_a_starting_channel_knows_of_the_deletion() {
     let mut world = World::with_lobby().await;
     world.say("lobby", "zebra").await;
     world.rest().await;
@@ -423,7 +423,7 @@ async fn words_are_not_taken_out_before_a_channel_that_begins_has_heard_of_it() 
     }
 
     let patience = Duration::from_secs(60);
-    let early = timeout(patience, drained(&world.context, &channel_key)).await.expect("it does not wait without end");
+    let early = timeout(patience, drained(&world.context, &channel_key)).await.expect("the wait is limited");
     world.store.release();
     saying.await.unwrap().unwrap();
     let later = drained(&world.context, &channel_key).await;
@@ -434,17 +434,17 @@ async fn words_are_not_taken_out_before_a_channel_that_begins_has_heard_of_it() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_a_failed_compaction_nobody_is_told_a_day_on_which_words_leave_the_file() {
+async fn after_a_failed_compaction_no_date_is_given_for_removing_words_from_the_file() {
     let world = World::with_lobby().await;
     world.side.answers([Ok("NO")]);
-    let mut told = Vec::new();
+    let mut has_date = Vec::new();
     for has_failed in [false, true] {
         world.context.compaction_failed.store(has_failed, std::sync::atomic::Ordering::Relaxed);
         world.say("lobby", "hello").await;
         world.rest().await;
         let forget = Forget { guild: "home".into(), person: "Ana".into(), answers: false };
-        told.push(world.backend.forget(forget).await.unwrap().in_file_until.is_some());
+        has_date.push(world.backend.forget(forget).await.unwrap().in_file_until.is_some());
     }
 
-    assert_eq!(told, [true, false]);
+    assert_eq!(has_date, [true, false]);
 }

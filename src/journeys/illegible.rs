@@ -1,4 +1,4 @@
-//! An entry of a journal that cannot be read: it may be anybody's, so nobody's words are left for it without a word.
+//! Journal entries that cannot be read. They may be anybody's, so an erasure that must leave them reports it.
 
 use std::sync::Arc;
 
@@ -28,25 +28,25 @@ use crate::ports::store::key::{ChannelNo, Key};
 use crate::ports::store::{Value, Write};
 
 #[tokio::test(start_paused = true)]
-async fn who_is_forgotten_beside_an_entry_that_cannot_be_read_stays_listed_and_that_is_told() {
+async fn a_forgotten_person_stays_listed_beside_an_unreadable_entry_and_that_is_reported() {
     let world = World::with_lobby().await;
-    let damaged = said_by_ana(&world, 3).await[1];
-    let sound = put(&world, damaged, b"?".to_vec()).await;
+    let damaged = sent_by_ana(&world, 3).await[1];
+    let intact = put(&world, damaged, b"?".to_vec()).await;
 
     let first = world.backend.forget(forget()).await;
-    let left = everything(&world).await;
+    let remaining = everything(&world).await;
     let again = world.backend.forget(forget()).await;
 
-    for told in [first, again] {
-        let Err(Refused::Damaged(detail)) = told else { panic!("nobody is told: {told:?}") };
+    for refused in [first, again] {
+        let Err(Refused::Damaged(detail)) = refused else { panic!("no error is reported: {refused:?}") };
         assert!(detail.starts_with("1 entry cannot be read and may be this person's"), "{detail}");
         assert!(detail.contains("console:lobby") && detail.contains("everything readable is deleted"), "{detail}");
     }
-    assert!(!left.contains("zebra-0") && !left.contains("zebra-2"), "everything readable is deleted: {left}");
-    assert_eq!(listed(&world).await, 1, "what may be theirs is found again");
+    assert!(!remaining.contains("zebra-0") && !remaining.contains("zebra-2"), "everything readable is deleted: {remaining}");
+    assert_eq!(listed(&world).await, 1, "the unreadable entry is found again");
 
-    // As a backup would.
-    put(&world, damaged, sound).await;
+    // Restores the value, as a backup would.
+    put(&world, damaged, intact).await;
     let forgotten = world.backend.forget(forget()).await.unwrap();
 
     assert_eq!(forgotten.messages, 1);
@@ -55,26 +55,26 @@ async fn who_is_forgotten_beside_an_entry_that_cannot_be_read_stays_listed_and_t
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_takes_back_all_but_an_entry_that_cannot_be_read_stays_listed() {
+async fn a_person_who_deletes_all_but_an_unreadable_entry_stays_listed() {
     let world = World::with_lobby().await;
-    let said = said_by_ana(&world, 2).await;
-    let sound = put(&world, said[1], b"?".to_vec()).await;
+    let sent = sent_by_ana(&world, 2).await;
+    let intact = put(&world, sent[1], b"?".to_vec()).await;
     let other = world.say("lobby", "so it goes").await;
 
-    world.backend.delete_message(&room("lobby"), said[0]).await.unwrap();
+    world.backend.delete_message(&room("lobby"), sent[0]).await.unwrap();
     world.backend.delete_message(&room("lobby"), other).await.unwrap();
 
     assert_eq!(listed(&world).await, 1);
-    put(&world, said[1], sound).await;
+    put(&world, sent[1], intact).await;
     world.backend.forget(forget()).await.unwrap();
     assert!(!everything(&world).await.contains("zebra"));
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_person_said_is_read_out_as_far_as_it_can_be_and_the_rest_is_told() {
+async fn an_export_of_a_person_has_everything_readable_and_reports_the_rest() {
     let world = World::with_lobby().await;
-    let said = said_by_ana(&world, 3).await;
-    put(&world, said[1], b"?".to_vec()).await;
+    let sent = sent_by_ana(&world, 3).await;
+    put(&world, sent[1], b"?".to_vec()).await;
 
     let lines = world.backend.export_person(Person { guild: "home".into(), id: "Ana".into() }).await.unwrap();
     let lines: Vec<_> = lines.collect().await;
@@ -85,16 +85,16 @@ async fn what_a_person_said_is_read_out_as_far_as_it_can_be_and_the_rest_is_told
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_said_something_in_a_room_that_cannot_be_read_is_forgotten_and_read_out_everywhere_else() {
+async fn a_person_in_an_unreadable_room_is_forgotten_and_exported_everywhere_else() {
     for is_nameless in [false, true] {
         let world = World::with_lobby().await;
         world.open("den", &["bruno"]).await;
-        let said = said_by_ana(&world, 2).await;
+        let sent = sent_by_ana(&world, 2).await;
         world.say("den", "zebra-den").await;
         world.pass(60.0).await;
         let lobby = ChannelKey::new(&"home".into(), &room("lobby").channel());
         let no = Reader::new(&*world.store).channel_no(&lobby).await.unwrap().unwrap();
-        world.store.damage(if is_nameless { key::channel_of(lobby.ward(), no) } else { Key::event(lobby.ward(), no, said[0]) });
+        world.store.damage(if is_nameless { key::channel_of(lobby.ward(), no) } else { Key::event(lobby.ward(), no, sent[0]) });
 
         let lines = world.backend.export_person(Person { guild: "home".into(), id: "Ana".into() }).await.unwrap();
         let lines: Vec<_> = lines.collect().await;
@@ -102,36 +102,36 @@ async fn whoever_said_something_in_a_room_that_cannot_be_read_is_forgotten_and_r
 
         let [Ok(line), Err(Refused::Damaged(missing))] = &lines[..] else { panic!("{lines:?}") };
         assert!(line.contains("zebra-den") && missing.contains("the rest is exported"), "{line} {missing}");
-        let Err(Refused::Damaged(detail)) = forgotten else { panic!("nobody is told: {forgotten:?}") };
+        let Err(Refused::Damaged(detail)) = forgotten else { panic!("no error is reported: {forgotten:?}") };
         assert!(detail.contains(if is_nameless { "channel 0 of ward" } else { "console:lobby" }), "{detail}");
         assert!(world.history("den").await.iter().all(|(_, text)| !text.contains("zebra")), "{detail}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn before_a_last_entry_that_cannot_be_read_all_that_can_be_is_forgotten() {
-    for begins_anew in [false, true] {
+async fn everything_readable_before_an_unreadable_last_entry_is_forgotten() {
+    for is_restarted in [false, true] {
         let world = World::with_lobby().await;
-        said_by_ana(&world, 3).await;
+        sent_by_ana(&world, 3).await;
         let last = last_of(&world).await;
         put(&world, last, b"?".to_vec()).await;
-        let world = if begins_anew { world.crash().await } else { world };
+        let world = if is_restarted { world.crash().await } else { world };
 
         let first = world.backend.forget(forget()).await;
-        let left = everything(&world).await;
+        let remaining = everything(&world).await;
         let again = world.backend.forget(forget()).await;
 
-        for told in [first, again] {
-            let Err(Refused::Damaged(detail)) = told else { panic!("nobody is told: {told:?}") };
+        for refused in [first, again] {
+            let Err(Refused::Damaged(detail)) = refused else { panic!("no error is reported: {refused:?}") };
             assert!(detail.starts_with("1 entry cannot be read and may be this person's"), "{detail}");
         }
-        assert!(!left.contains("zebra"), "begun anew: {begins_anew}: {left}");
-        assert_eq!(listed(&world).await, 1, "what may be theirs is found again");
+        assert!(!remaining.contains("zebra"), "restarted: {is_restarted}: {remaining}");
+        assert_eq!(listed(&world).await, 1, "the unreadable entry is found again");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_a_room_whose_last_entry_cannot_be_read_is_told_what_can_be_and_what_cannot() {
+async fn a_room_with_an_unreadable_last_entry_is_shown_as_far_as_possible() {
     let world = World::with_lobby().await;
     world.open("den", &["bruno"]).await;
     world.say("lobby", "early").await;
@@ -156,7 +156,7 @@ async fn of_a_room_whose_last_entry_cannot_be_read_is_told_what_can_be_and_what_
     assert_eq!(
         state.companions[0].buffer.iter().map(|text| &**text).collect::<Vec<_>>(),
         ["early"],
-        "what comes before it is told"
+        "everything before it is shown"
     );
     let [entry] = &listed[..] else { panic!("it is not listed: {listed:?}") };
     assert!((&*entry.id, &*entry.room) == ("channel:console:lobby", "lobby") && entry.detail.contains(&named), "{entry:?}");
@@ -179,23 +179,23 @@ async fn of_a_room_whose_last_entry_cannot_be_read_is_told_what_can_be_and_what_
 }
 
 #[tokio::test(start_paused = true)]
-async fn beside_a_snapshot_that_cannot_be_read_what_is_on_record_is_forgotten_and_that_is_told() {
+async fn forgetting_beside_an_unreadable_snapshot_redacts_the_record_and_reports_it() {
     let world = World::with_lobby().await;
-    said_by_ana(&world, 3).await;
+    sent_by_ana(&world, 3).await;
     let world = world.crash().await;
     put_at(&world, key::snapshot, b"?".to_vec()).await;
 
-    let told = world.backend.forget(forget()).await;
+    let refused = world.backend.forget(forget()).await;
 
-    let Err(Refused::Damaged(detail)) = told else { panic!("nobody is told: {told:?}") };
+    let Err(Refused::Damaged(detail)) = refused else { panic!("no error is reported: {refused:?}") };
     assert!(detail.starts_with("1 entry cannot be read and may be this person's"), "{detail}");
     assert!(!everything(&world).await.contains("zebra"));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_use_that_cannot_be_read_silences_nobody() {
+async fn an_unreadable_usage_record_silences_nobody() {
     let world = World::with_lobby().await;
-    said_by_ana(&world, 1).await;
+    sent_by_ana(&world, 1).await;
     put_at(&world, |_, no| key::usage(&"home".into(), world.context.clock.now(), no, 99), b"?".to_vec()).await;
     let world = world.crash().await;
 
@@ -203,14 +203,14 @@ async fn a_use_that_cannot_be_read_silences_nobody() {
     world.pass(60.0).await;
 
     assert!(world.backend.quarantine().await.unwrap().channels.is_empty());
-    let decided = world.told("lobby", "decision").await;
+    let decided = world.recorded("lobby", "decision").await;
     assert!(decided.iter().any(|decision| decision["seq"].as_u64() > Some(seq.0)), "{decided:?}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_the_mark_of_what_is_pending_cannot_be_read_what_is_said_is_accepted() {
+async fn messages_are_accepted_although_the_pending_mark_is_unreadable() {
     let world = World::with_lobby().await;
-    said_by_ana(&world, 1).await;
+    sent_by_ana(&world, 1).await;
     let world = world.crash().await;
     put_at(&world, key::pending, b"?".to_vec()).await;
     let world = world.crash().await;
@@ -221,52 +221,52 @@ async fn where_the_mark_of_what_is_pending_cannot_be_read_what_is_said_is_accept
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_platform_is_caught_up_with_beside_an_entry_that_cannot_be_read() {
+async fn a_platform_is_caught_up_with_beside_an_unreadable_entry() {
     let world = heard_on_a_platform().await;
 
     let reached = Inbound::new(world.context.clone()).reached(&general()).await.unwrap().unwrap();
 
-    assert_eq!(reached.newest.as_deref(), Some("100"), "what follows it is read again");
+    assert_eq!(reached.newest.as_deref(), Some("100"), "everything after it is read again");
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_taken_back_on_a_platform_goes_beside_an_id_that_cannot_be_read() {
+async fn a_deletion_on_a_platform_works_beside_an_unreadable_id() {
     let world = World::new().await;
     world.backend.admit(&general(), &"aria".into()).await.unwrap();
     for id in ["100", "101"] {
-        abroad::says(&world, &general(), ana(&world, id, "zebra")).await;
+        abroad::deliver(&world, &general(), ana(&world, id, "zebra")).await;
     }
     world.pass(60.0).await;
     let (channel_key, reader) = (ChannelKey::new(&general().guild, &general().channel), Reader::new(&*world.context.store));
-    let sound = reader.message(&channel_key, "100").await.unwrap().unwrap();
+    let intact = reader.message(&channel_key, "100").await.unwrap().unwrap();
     let no = reader.channel_no(&channel_key).await.unwrap().unwrap();
     world.store.damage(key::message_id(channel_key.ward(), no, "101"));
 
     let deleted = Inbound::new(world.context.clone()).deleted(&general(), &["101".into(), "100".into()]).await;
 
-    assert!(matches!(deleted, Err(InboundError::Broken(_))), "it is told: {deleted:?}");
-    let Some(Event::Said { message, .. }) = reader.event(&channel_key, sound).await.unwrap().map(|recorded| recorded.event)
+    assert!(matches!(deleted, Err(InboundError::Broken(_))), "the error is reported: {deleted:?}");
+    let Some(Event::Said { message, .. }) = reader.event(&channel_key, intact).await.unwrap().map(|recorded| recorded.event)
     else {
-        panic!("it is there")
+        panic!("it exists")
     };
     assert_eq!(&*message.text, "");
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_to_a_message_that_cannot_be_read_is_heard() {
+async fn an_answer_to_an_unreadable_message_is_accepted() {
     let world = heard_on_a_platform().await;
     let answers = Some(Answers { message: "101".into(), by: None });
 
-    abroad::says(&world, &general(), InboundMessage { answers, ..ana(&world, "102", "an answer") }).await;
+    abroad::deliver(&world, &general(), InboundMessage { answers, ..ana(&world, "102", "an answer") }).await;
 
     let reached = Inbound::new(world.context.clone()).reached(&general()).await.unwrap().unwrap();
     assert_eq!(reached.newest.as_deref(), Some("102"));
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_kept_for_long_enough_is_deleted_beside_an_entry_that_cannot_be_read() {
-    let world = World::with_lobby_set(json!({ "storage": { "retention_days": 2 } })).await;
-    said_by_ana(&world, 3).await;
+async fn retention_deletes_old_events_beside_an_unreadable_entry() {
+    let world = World::with_lobby_settings(json!({ "storage": { "retention_days": 2 } })).await;
+    sent_by_ana(&world, 3).await;
     world.pass(3.0 * 86_400.0).await;
     // Halving a journal begins with its first entry.
     put(&world, Seq(1), b"?".to_vec()).await;
@@ -278,10 +278,10 @@ async fn what_was_kept_for_long_enough_is_deleted_beside_an_entry_that_cannot_be
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_asks_about_a_room_of_which_the_store_cannot_read_something_is_told_so_with_a_way_out() {
+async fn reads_of_a_room_with_unreadable_records_say_so_and_what_to_do() {
     let world = World::with_lobby().await;
     world.open("den", &["bruno"]).await;
-    let said = said_by_ana(&world, 3).await;
+    let sent = sent_by_ana(&world, 3).await;
     let (lobby, last) = (ChannelKey::new(&"home".into(), &room("lobby").channel()), last_of(&world).await);
     let no = Reader::new(&*world.store).channel_no(&lobby).await.unwrap().unwrap();
     world.store.damage(Key::event(lobby.ward(), no, last));
@@ -290,14 +290,14 @@ async fn whoever_asks_about_a_room_of_which_the_store_cannot_read_something_is_t
     let query = HistoryQuery { after: None, before: None, limit: 10 };
     let history = world.backend.history(&room("lobby"), query).await.map(drop);
     let why = world.backend.why(about_aria()).await.map(drop);
-    let deleted = world.backend.delete_message(&room("lobby"), said[0]).await.map(drop);
+    let deleted = world.backend.delete_message(&room("lobby"), sent[0]).await.map(drop);
     let message = serde_json::from_value(json!({ "from": "Ana", "text": "hello?" })).unwrap();
-    let heard = world.backend.say(&room("lobby"), message).await.map(drop);
+    let accepted = world.backend.say(&room("lobby"), message).await.map(drop);
     let state = world.backend.state(&room("lobby")).await.unwrap();
     let rooms = world.backend.rooms().await.unwrap().rooms;
 
     let named = "what is on record of channel console:lobby of guild home cannot be read (`tertulia history verify` says what): ";
-    for (asked, refused) in [("history", history), ("why", why), ("unsay", deleted), ("say", heard)] {
+    for (asked, refused) in [("history", history), ("why", why), ("unsay", deleted), ("say", accepted)] {
         let Err(Refused::Damaged(detail)) = refused else { panic!("{asked}: {refused:?}") };
         assert!(detail.starts_with(named) && detail.contains("is torn"), "{asked}: {detail}");
     }
@@ -309,41 +309,41 @@ async fn whoever_asks_about_a_room_of_which_the_store_cannot_read_something_is_t
     let Decisions { decisions, unreadable } = world.backend.decisions(everywhere).await.unwrap();
     assert_eq!(unreadable, [room("lobby")]);
     assert!(decisions.iter().any(|decision| *decision.room == *"den"), "{decisions:?}");
-    assert!(world.told("den", "decision").await.iter().any(|decision| decision["seq"].as_u64() > Some(seq.0)));
+    assert!(world.recorded("den", "decision").await.iter().any(|decision| decision["seq"].as_u64() > Some(seq.0)));
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_takes_back_what_comes_after_a_part_that_the_store_cannot_read_stays_listed() {
+async fn a_person_who_deletes_what_follows_an_unreadable_part_stays_listed() {
     let world = World::with_lobby().await;
-    let said = said_by_ana(&world, 3).await;
+    let sent = sent_by_ana(&world, 3).await;
     let lobby = ChannelKey::new(&"home".into(), &room("lobby").channel());
     let no = Reader::new(&*world.store).channel_no(&lobby).await.unwrap().unwrap();
-    world.store.damage(Key::event(lobby.ward(), no, said[0]));
+    world.store.damage(Key::event(lobby.ward(), no, sent[0]));
 
-    let deleted = world.backend.delete_message(&room("lobby"), said[2]).await;
+    let deleted = world.backend.delete_message(&room("lobby"), sent[2]).await;
 
-    assert_eq!(deleted, Ok(said[2]));
-    let left = Reader::new(&*world.store).event(&lobby, said[2]).await.unwrap().unwrap();
-    assert!(matches!(&left.event, Event::Said { message, .. } if message.text.is_empty()), "{left:?}");
-    assert_eq!(listed(&world).await, 1, "what cannot be read may be theirs");
+    assert_eq!(deleted, Ok(sent[2]));
+    let remaining = Reader::new(&*world.store).event(&lobby, sent[2]).await.unwrap().unwrap();
+    assert!(matches!(&remaining.event, Event::Said { message, .. } if message.text.is_empty()), "{remaining:?}");
+    assert_eq!(listed(&world).await, 1, "the unreadable part may be this person's");
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_takes_back_where_the_store_cannot_read_a_snapshot_is_told_in_which_room() {
+async fn a_deletion_beside_an_unreadable_snapshot_names_the_room() {
     let world = World::with_lobby().await;
-    let said = said_by_ana(&world, 1).await;
+    let sent = sent_by_ana(&world, 1).await;
     let lobby = ChannelKey::new(&"home".into(), &room("lobby").channel());
     let no = Reader::new(&*world.store).channel_no(&lobby).await.unwrap().unwrap();
     world.store.damage(key::snapshot(lobby.ward(), no));
 
-    let deleted = world.backend.delete_message(&room("lobby"), said[0]).await;
+    let deleted = world.backend.delete_message(&room("lobby"), sent[0]).await;
 
     let Err(Refused::Damaged(detail)) = deleted else { panic!("{deleted:?}") };
     assert!(detail.contains("console:lobby of guild home cannot be read") && detail.contains("is torn"), "{detail}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_asks_about_a_room_one_of_whose_records_cannot_be_decoded_is_told_which_room_it_is_with_a_way_out() {
+async fn a_record_that_cannot_be_decoded_is_reported_with_its_room_and_what_to_do() {
     type Of = fn(&ChannelKey, ChannelNo) -> Key;
     let (found, restored) = ("find it again with `tertulia history compact --accept-loss`", "with `tertulia history restore`");
     let needed: [(&str, &str, Of); 3] = [
@@ -353,7 +353,7 @@ async fn whoever_asks_about_a_room_one_of_whose_records_cannot_be_decoded_is_tol
     ];
     for (what, way, of) in needed {
         let world = World::with_lobby().await;
-        said_by_ana(&world, 1).await;
+        sent_by_ana(&world, 1).await;
         let lobby = ChannelKey::new(&"home".into(), &room("lobby").channel());
         let no = Reader::new(&*world.store).channel_no(&lobby).await.unwrap().unwrap();
         put_into(&world, &lobby, |_, _| of(&lobby, no), b"\x01!".to_vec()).await;
@@ -365,7 +365,7 @@ async fn whoever_asks_about_a_room_one_of_whose_records_cannot_be_decoded_is_tol
         let kept_away = Err(Refused::Damaged(state.kept_away.unwrap().detail.to_string()));
         let deleted = world.backend.delete_room(&room("lobby")).await.map(drop);
 
-        // Without the number of the last event, what was said is told all the same.
+        // Messages are shown even without the number of the last event.
         let is_told = what == "the number of the last event";
         assert_eq!(history.is_ok(), is_told, "{what}: {history:?}");
         let history = if is_told { kept_away.clone() } else { history };
@@ -379,10 +379,10 @@ async fn whoever_asks_about_a_room_one_of_whose_records_cannot_be_decoded_is_tol
 }
 
 #[tokio::test(start_paused = true)]
-async fn beside_what_was_set_aside_and_cannot_be_read_the_rest_is_listed() {
+async fn dead_letters_are_listed_beside_an_unreadable_one() {
     let world = World::with_lobby().await;
-    let said = said_by_ana(&world, 1).await;
-    put_at(&world, |ward, no| key::dead_letter(ward, no, said[0]), b"?".to_vec()).await;
+    let sent = sent_by_ana(&world, 1).await;
+    put_at(&world, |ward, no| key::dead_letter(ward, no, sent[0]), b"?".to_vec()).await;
     let world = world.crash().await;
     world.say("lobby", "Ari?").await;
     world.pass(1.0).await;
@@ -391,13 +391,13 @@ async fn beside_what_was_set_aside_and_cannot_be_read_the_rest_is_listed() {
 
     assert_eq!(listed.messages, []);
     let [entry] = &listed.channels[..] else { panic!("its room is not listed: {listed:?}") };
-    assert!(entry.detail.contains(&format!("the dead letter of event {} of channel console:lobby", said[0])), "{}", entry.detail);
+    assert!(entry.detail.contains(&format!("the dead letter of event {} of channel console:lobby", sent[0])), "{}", entry.detail);
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_is_not_to_be_heard_stays_so_where_the_record_of_it_cannot_be_read() {
+async fn a_person_stays_opted_out_although_the_record_of_it_is_unreadable() {
     let world = World::with_lobby().await;
-    said_by_ana(&world, 1).await;
+    sent_by_ana(&world, 1).await;
     put_at(&world, |_, _| key::opt_out(&"home".into(), &"Ben".into()), b"?".to_vec()).await;
 
     let world = world.crash().await;
@@ -407,10 +407,10 @@ async fn who_is_not_to_be_heard_stays_so_where_the_record_of_it_cannot_be_read()
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_id_and_a_reply_owed_that_cannot_be_decoded_are_named_with_their_room() {
+async fn undecodable_ids_and_owed_replies_are_reported_with_their_room() {
     let world = World::new().await;
     world.backend.admit(&general(), &"aria".into()).await.unwrap();
-    abroad::says(&world, &general(), ana(&world, "100", "hello")).await;
+    abroad::deliver(&world, &general(), ana(&world, "100", "hello")).await;
     world.pass(60.0).await;
     let (channel_key, reader) = (ChannelKey::new(&general().guild, &general().channel), Reader::new(&*world.context.store));
     put_into(&world, &channel_key, |ward, no| key::message_id(ward, no, "100"), b"?".to_vec()).await;
@@ -420,24 +420,24 @@ async fn an_id_and_a_reply_owed_that_cannot_be_decoded_are_named_with_their_room
     let owed = reader.outbox(&channel_key).await.unwrap_err().to_string();
     let so_far = reader.restore_so_far(&channel_key).await.unwrap();
 
-    for (told, what) in [(&message, "an entry of the index of messages"), (&owed, "the owed reply 7")] {
-        assert!(told.starts_with(&format!("{what} of {channel_key} cannot be read: it has format version 63")), "{told}");
-        assert!(told.ends_with("or delete the room"), "{told}");
+    for (refused, what) in [(&message, "an entry of the index of messages"), (&owed, "the owed reply 7")] {
+        assert!(refused.starts_with(&format!("{what} of {channel_key} cannot be read: it has format version 63")), "{refused}");
+        assert!(refused.ends_with("or delete the room"), "{refused}");
     }
     assert_eq!(so_far.wrong.map(|error| error.to_string()), Some(owed));
-    assert!(so_far.restored.head > Seq::NONE, "what can be read is told");
+    assert!(so_far.restored.head > Seq::NONE, "the readable part is shown");
 }
 
 fn about_aria() -> WhyQuery {
     WhyQuery { room: room("lobby"), companion: Some("aria".into()), at: None }
 }
 
-/// A system in which Ana said something in the channel under the ids 100 and 101, and the latter cannot be read.
+/// A system in which Ana sent messages to the channel under the ids 100 and 101, and the latter cannot be read.
 async fn heard_on_a_platform() -> World {
     let world = World::new().await;
     world.backend.admit(&general(), &"aria".into()).await.unwrap();
     for id in ["100", "101"] {
-        abroad::says(&world, &general(), ana(&world, id, "hello")).await;
+        abroad::deliver(&world, &general(), ana(&world, id, "hello")).await;
     }
     world.pass(60.0).await;
     let channel_key = ChannelKey::new(&general().guild, &general().channel);
@@ -456,21 +456,21 @@ fn forget() -> Forget {
     Forget { guild: "home".into(), person: Arc::from("Ana"), answers: false }
 }
 
-async fn said_by_ana(world: &World, times: usize) -> Vec<Seq> {
-    let mut said = Vec::new();
+async fn sent_by_ana(world: &World, times: usize) -> Vec<Seq> {
+    let mut sent = Vec::new();
     for number in 0..times {
-        said.push(world.say("lobby", &format!("zebra-{number}")).await);
+        sent.push(world.say("lobby", &format!("zebra-{number}")).await);
     }
     world.pass(60.0).await;
-    said
+    sent
 }
 
-/// Puts a value where an event lies, and tells what was there.
+/// Stores a value in the place of an event, and returns the old value.
 async fn put(world: &World, seq: Seq, value: Value) -> Value {
     put_at(world, |ward, no| Key::event(ward, no, seq), value).await.unwrap()
 }
 
-/// Puts a value somewhere in the lobby, and tells what was there.
+/// Stores a value in the lobby, and returns the old value.
 async fn put_at(world: &World, key: impl FnOnce(Ward, ChannelNo) -> Key, value: Value) -> Option<Value> {
     put_into(world, &ChannelKey::new(&"home".into(), &room("lobby").channel()), key, value).await
 }
@@ -491,7 +491,7 @@ async fn put_into(
     before
 }
 
-/// In how many channels Ana is listed.
+/// The number of channels in which Ana is listed.
 async fn listed(world: &World) -> usize {
     Reader::new(&*world.context.store).listed(&"home".into(), &"Ana".into()).await.unwrap().len()
 }

@@ -1,4 +1,4 @@
-//! What platforms that are not ours tell: accepted once, resolved, changed, taken back.
+//! Events from platforms that are not ours: accepted once, resolved, edited, deleted.
 
 mod deletion;
 mod gone;
@@ -14,7 +14,7 @@ use serde_json::json;
 
 use super::abroad::is_of_discord;
 use super::abroad::{self, ana, direct, general};
-use super::world::{World, room, said};
+use super::world::{World, lines, room};
 use crate::actors::inbound::Inbound;
 use crate::actors::runtime::actor_keys::WriterKey;
 use crate::domain::event::Event;
@@ -39,7 +39,7 @@ fn thread() -> ChannelRef {
     abroad::thread("discord:11")
 }
 
-/// A system in which Aria and Bruno live in the channel.
+/// A system in which Aria and Bruno are members of the channel.
 async fn world() -> World {
     with(World::new().await).await
 }
@@ -63,7 +63,7 @@ fn by(user: &str, inbound_message: InboundMessage) -> InboundMessage {
     }
 }
 
-/// Ana says something in the channel, and it is new.
+/// Ana sends a message to the channel, and it is new.
 async fn say(world: &World, id: &str, text: &str) -> Seq {
     say_in(world, &general(), ana(world, id, text)).await
 }
@@ -86,7 +86,7 @@ async fn message(world: &World, channel_ref: &ChannelRef, seq: Seq) -> Message {
     }
 }
 
-/// How many events a channel has.
+/// The number of a channel's events.
 async fn events(world: &World, channel_ref: &ChannelRef) -> usize {
     let channel_key = ChannelKey::new(&channel_ref.guild, &channel_ref.channel);
     let range = Range { after: Seq::NONE, before: None, limit: usize::MAX, newest_first: false };
@@ -94,7 +94,7 @@ async fn events(world: &World, channel_ref: &ChannelRef) -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_heard_twice_is_on_record_once_also_after_a_crash() {
+async fn a_message_received_twice_is_on_record_once_also_after_a_crash() {
     let world = world().await;
     let seq = say(&world, "100", "hello").await;
 
@@ -105,32 +105,33 @@ async fn what_is_heard_twice_is_on_record_once_also_after_a_crash() {
 
     assert_eq!([again, after_a_crash], [Acceptance::Duplicate(seq); 2]);
     assert!(matches!(elsewhere, Acceptance::New(_)), "{elsewhere:?}");
-    assert_eq!(world.history("discord:10").await, said(&[("Ana", "hello")]));
+    assert_eq!(world.history("discord:10").await, lines(&[("Ana", "hello")]));
 }
 
 #[tokio::test(start_paused = true)]
-async fn whatever_is_on_its_way_when_the_writer_dies_is_on_record_once_when_it_is_said_again() {
+async fn messages_in_flight_when_the_writer_dies_are_on_record_once_after_a_resend() {
     for tick in 0..6 {
         let mut world = world().await;
-        let ears = inbound_events(&world);
-        let heard: Vec<_> = (0..20)
+        let inbound = inbound_events(&world);
+        let pending: Vec<_> = (0..20)
             .map(|number| {
-                let (ears, inbound_message) = (ears.clone(), ana(&world, &number.to_string(), &format!("message {number}")));
-                tokio::spawn(async move { ears.said(&general(), inbound_message).await })
+                let (inbound, inbound_message) =
+                    (inbound.clone(), ana(&world, &number.to_string(), &format!("message {number}")));
+                tokio::spawn(async move { inbound.said(&general(), inbound_message).await })
             })
             .collect();
         for _ in 0..tick {
             tokio::task::yield_now().await;
         }
         world.kill(&WriterKey()).await;
-        world.others_may_die();
+        world.expect_deaths();
 
-        for (number, heard) in heard.into_iter().enumerate() {
-            let mut outcome = heard.await.unwrap();
+        for (number, pending) in pending.into_iter().enumerate() {
+            let mut outcome = pending.await.unwrap();
             while let Err(InboundError::Later { after, .. }) = outcome {
                 world.pass(after.as_secs_f64()).await;
                 let again = ana(&world, &number.to_string(), &format!("message {number}"));
-                outcome = ears.said(&general(), again).await;
+                outcome = inbound.said(&general(), again).await;
             }
             outcome.unwrap();
         }
@@ -144,15 +145,15 @@ async fn whatever_is_on_its_way_when_the_writer_dies_is_on_record_once_when_it_i
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_said_one_after_the_other_is_on_record_in_that_order_in_every_channel() {
+async fn messages_sent_one_after_the_other_are_on_record_in_that_order_in_every_channel() {
     let world = world().await;
     world.backend.admit(&other(), &"aria".into()).await.unwrap();
 
     let talk = |channel_ref: ChannelRef| {
-        let (ears, world) = (inbound_events(&world), &world);
+        let (inbound, world) = (inbound_events(&world), &world);
         async move {
             for number in 0..50 {
-                ears.said(&channel_ref, ana(world, &number.to_string(), &number.to_string())).await.unwrap();
+                inbound.said(&channel_ref, ana(world, &number.to_string(), &number.to_string())).await.unwrap();
             }
         }
     };
@@ -160,13 +161,13 @@ async fn what_is_said_one_after_the_other_is_on_record_in_that_order_in_every_ch
 
     for id in ["discord:10", "discord:20", "discord:11", "discord:77"] {
         let history = world.history(id).await;
-        let told: Vec<u32> = history.iter().filter(|(from, _)| from == "Ana").map(|(_, text)| text.parse().unwrap()).collect();
-        assert_eq!(told, (0..50).collect::<Vec<u32>>(), "{id}");
+        let numbers: Vec<u32> = history.iter().filter(|(from, _)| from == "Ana").map(|(_, text)| text.parse().unwrap()).collect();
+        assert_eq!(numbers, (0..50).collect::<Vec<u32>>(), "{id}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_nobody_lives_nothing_is_heard_and_nothing_is_kept() {
+async fn in_a_channel_without_members_nothing_is_accepted_or_stored() {
     let world = world().await;
     let elsewhere = ChannelRef { guild: "discord:2".into(), ..general() };
 
@@ -202,7 +203,7 @@ async fn a_thread_and_a_direct_message_become_rooms_with_the_first_message() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn how_far_a_channel_is_on_record_is_told_by_the_newest_id() {
+async fn the_position_of_a_channel_is_its_newest_id() {
     let world = world().await;
     let since = world.context.memberships.get(&general().channel).unwrap().created_at;
     let nothing = inbound_events(&world).reached(&general()).await.unwrap();
@@ -220,11 +221,11 @@ async fn how_far_a_channel_is_on_record_is_told_by_the_newest_id() {
     assert_eq!(of_thread, Some(Reached { newest: None, since }));
     inbound_events(&world).deleted(&general(), &["101".into()]).await.unwrap();
     let newest = inbound_events(&world).reached(&general()).await.unwrap().unwrap().newest;
-    assert_eq!(newest.as_deref(), Some("100"), "what is gone is asked for again, and is not there");
+    assert_eq!(newest.as_deref(), Some("100"), "a deleted message is requested again, and is missing");
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_said_while_nobody_lived_there_is_not_to_be_read_either() {
+async fn messages_sent_while_a_channel_had_no_members_are_not_requested() {
     let world = world().await;
     say(&world, "100", "one").await;
     say_in(&world, &thread(), ana(&world, "1", "two")).await;
@@ -249,7 +250,7 @@ async fn what_was_said_while_nobody_lived_there_is_not_to_be_read_either() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_guilds_of_a_platform_are_those_in_which_somebody_lives() {
+async fn the_guilds_of_a_platform_are_those_with_members() {
     let world = world().await;
     world.open("lobby", &["aria"]).await;
     let far = ChannelRef { guild: "discord:3".into(), channel: "discord:30".into(), parent: None };
@@ -264,7 +265,7 @@ async fn the_guilds_of_a_platform_are_those_in_which_somebody_lives() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_says_nothing_is_not_heard() {
+async fn empty_messages_are_not_accepted() {
     let world = world().await;
 
     assert_eq!(inbound_events(&world).said(&general(), ana(&world, "1", " \n")).await, Ok(Acceptance::Ignored));
@@ -272,7 +273,7 @@ async fn what_says_nothing_is_not_heard() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_said_while_nobody_lived_there_is_not_read_when_somebody_does_again() {
+async fn messages_sent_without_members_are_not_read_when_a_companion_returns() {
     let world = world().await;
     say_in(&world, &thread(), ana(&world, "1", "hello")).await;
     let since =
@@ -299,9 +300,9 @@ async fn what_was_said_while_nobody_lived_there_is_not_read_when_somebody_does_a
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_companion_said_hides_nothing_that_was_not_heard() {
+async fn statements_do_not_hide_messages_that_were_missed() {
     let platform = Arc::new(FakePlatform::default());
-    let world = World::over(platform).await;
+    let world = World::with_platform(platform).await;
     let lobby = ChannelRef { guild: "home".into(), channel: "console:lobby".into(), parent: None };
     world.side.answers([Ok("Me.\nYES"), Ok("No.\nNO")]);
     say_in(&world, &lobby, ana(&world, "0", "Ari?")).await;
@@ -309,11 +310,11 @@ async fn what_a_companion_said_hides_nothing_that_was_not_heard() {
 
     let reached = inbound_events(&world).reached(&lobby).await.unwrap().unwrap();
 
-    assert_eq!(world.history("lobby").await, said(&[("Ana", "Ari?"), ("aria", "Hello!")]));
+    assert_eq!(world.history("lobby").await, lines(&[("Ana", "Ari?"), ("aria", "Hello!")]));
     assert_eq!(reached.newest.as_deref(), Some("0"));
 }
 
-/// What is said in the room of the channel, as the backend tells it.
+/// The messages in the room of the channel, as the backend shows them.
 async fn history(world: &World) -> Vec<HistoryMessage> {
     use crate::ports::backend::Backend;
     use crate::ports::backend::messages::HistoryQuery;

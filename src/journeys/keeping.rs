@@ -3,7 +3,7 @@
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 
-use super::world::{World, room, said};
+use super::world::{World, lines, room};
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{WriteMeta, WriterMessage};
 use crate::actors::runtime::actor_keys::WriterKey;
@@ -29,31 +29,31 @@ pub(super) async fn exported(world: &World, form: ExportForm) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_story_of_a_yes_goes_from_what_was_heard_to_what_was_said() {
+async fn the_story_of_a_yes_covers_the_messages_and_the_statement() {
     let world = World::with_lobby().await;
     world.side.answers([Ok("They mean me.\nYES")]);
     world.say("lobby", "Ari, are you there?").await;
     world.pass(5.0).await;
 
-    let told = why(&world, None).await;
+    let explanation = why(&world, None).await;
 
-    let events: Vec<&str> = told.story.iter().map(|line| &*line.event).collect();
+    let events: Vec<&str> = explanation.story.iter().map(|line| &*line.event).collect();
     assert_eq!(events, ["message", "evaluate", "decision", "respond", "statement"]);
-    assert_eq!(told.story[0].text, "Ana said to Aria: “Ari, are you there?”");
-    assert!(told.story[2].text.contains("YES: “They mean me.”"), "{}", told.story[2].text);
-    assert_eq!(told.decision.unwrap().more["messages"], json!(["Ari, are you there?"]));
+    assert_eq!(explanation.story[0].text, "Ana said to Aria: “Ari, are you there?”");
+    assert!(explanation.story[2].text.contains("YES: “They mean me.”"), "{}", explanation.story[2].text);
+    assert_eq!(explanation.decision.unwrap().more["messages"], json!(["Ari, are you there?"]));
 }
 
 #[tokio::test(start_paused = true)]
-async fn before_anything_is_decided_it_is_told_what_is_waited_for() {
+async fn before_the_first_decision_a_story_tells_what_is_waited_for() {
     let world = World::with_lobby().await;
     world.say("lobby", "one").await;
     world.pass(2.0).await;
 
-    let told = why(&world, None).await;
+    let explanation = why(&world, None).await;
 
-    let waiting = told.waiting_for.unwrap();
-    assert!(told.story.is_empty());
+    let waiting = explanation.waiting_for.unwrap();
+    assert!(explanation.story.is_empty());
     assert_eq!(waiting.messages, Some(8));
     assert!(waiting.lull_at.is_some());
     assert!(waiting.text.starts_with("8 more messages"), "{}", waiting.text);
@@ -92,7 +92,7 @@ async fn every_event_is_exported() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_exported_as_a_script_decides_the_same_when_it_is_replayed() {
+async fn an_exported_script_decides_the_same_when_it_is_replayed() {
     let world = World::with_lobby().await;
     world.side.answers([Ok("Not mine.\nNO"), Ok("They mean me.\nYES"), Ok("Enough.\nNO")]);
     world.say("lobby", "one").await;
@@ -105,15 +105,15 @@ async fn what_is_exported_as_a_script_decides_the_same_when_it_is_replayed() {
     let (replayed, statements) = replayed(&world).await;
 
     assert_eq!(replayed, decided(&world).await);
-    assert_eq!(replayed, said(&[("lull", "NO"), ("direct_address", "YES"), ("lull", "NO")]));
+    assert_eq!(replayed, lines(&[("lull", "NO"), ("direct_address", "YES"), ("lull", "NO")]));
     assert_eq!(statements, ["Hello!"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_exported_after_something_was_taken_back_decides_the_same_without_its_words() {
+async fn a_script_exported_after_a_deletion_decides_the_same_without_the_words() {
     let world = World::with_lobby().await;
     world.open("lobby", &["aria", "bruno"]).await;
-    world.side.follows(|request| {
+    world.side.answer_by(|request| {
         let is_about = |words| request.user().contains(words);
         let is_one = |name| request.companion.as_ref().is_some_and(|companion| &*companion.name == name);
         let speaks = (is_one("Aria") && is_about("Ari?") && !is_about("ask Bruno"))
@@ -126,7 +126,9 @@ async fn what_is_exported_after_something_was_taken_back_decides_the_same_withou
     world.say("lobby", "Ari?").await;
     world.pass(60.0).await;
     let decided = decided(&world).await;
-    let answer = world.told("lobby", "message").await.iter().find(|told| told["from"] == "aria").unwrap()["seq"].as_u64();
+    let answer =
+        world.recorded("lobby", "message").await.iter().find(|explanation| explanation["from"] == "aria").unwrap()["seq"]
+            .as_u64();
     for seq in [zebra, Seq(answer.unwrap())] {
         world.backend.delete_message(&room("lobby"), seq).await.unwrap();
     }
@@ -142,13 +144,14 @@ fn ballot(decision: &str) -> String {
     json!({ "reason": "so", "decision": decision, "importance": 5, "selected": false, "closing": "none" }).to_string()
 }
 
-/// What was decided, and why then.
+/// The decisions, and their reasons.
 async fn decided(world: &World) -> Vec<(String, String)> {
-    let told = |decision: &Value| (decision["trigger"].as_str().unwrap().into(), decision["decision"].as_str().unwrap().into());
-    world.decisions("lobby").await.iter().map(told).collect()
+    let explanation =
+        |decision: &Value| (decision["trigger"].as_str().unwrap().into(), decision["decision"].as_str().unwrap().into());
+    world.decisions("lobby").await.iter().map(explanation).collect()
 }
 
-/// The same in a replay of what is exported, and what is said there.
+/// The decisions and statements of a replay of the export.
 async fn replayed(world: &World) -> (Vec<(String, String)>, Vec<String>) {
     let lines = exported(world, ExportForm::Replay).await;
     let (mut decided, mut statements) = (Vec::new(), Vec::new());
@@ -164,7 +167,7 @@ async fn replayed(world: &World) -> (Vec<(String, String)>, Vec<String>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_person_said_in_a_guild_is_read_out_and_nothing_else() {
+async fn an_export_of_a_person_in_a_guild_has_their_messages_and_nothing_else() {
     let world = World::with_lobby().await;
     world.open("den", &["bruno"]).await;
     world.say("lobby", "zebra one").await;
@@ -185,7 +188,7 @@ async fn what_a_person_said_in_a_guild_is_read_out_and_nothing_else() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_nobody_said_anything_it_is_told_that_nobody_did() {
+async fn an_export_of_a_person_without_messages_says_so() {
     let world = World::with_lobby().await;
 
     let refused = world.backend.export_person(Person { guild: "home".into(), id: "Zoe".into() }).await.map(drop);
@@ -195,7 +198,7 @@ async fn where_nobody_said_anything_it_is_told_that_nobody_did() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_is_not_there_is_told_with_whoever_is() {
+async fn an_unknown_name_is_answered_with_the_existing_ones() {
     let world = World::with_lobby().await;
     world.say("lobby", "zebra").await;
     world.say_with("lobby", json!({ "from": "Ben", "text": "hello" })).await;
@@ -219,12 +222,12 @@ async fn whoever_is_not_there_is_told_with_whoever_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_that_was_set_aside_can_be_tried_again_and_given_up() {
+async fn a_dead_letter_can_be_retried_and_dropped() {
     let world = World::with_lobby().await;
     let seq = world.say("lobby", "one").await;
     let given_up = world.say("lobby", "two").await;
-    set_aside(&world, seq).await;
-    set_aside(&world, given_up).await;
+    write_dead_letter(&world, seq).await;
+    write_dead_letter(&world, given_up).await;
     let world = world.crash().await;
     world.side.answers([Ok("Me.\nYES")]);
     world.pass(60.0).await;
@@ -237,27 +240,27 @@ async fn a_message_that_was_set_aside_can_be_tried_again_and_given_up() {
 
     assert_eq!([listed[0].seq, listed[1].seq], [seq, given_up]);
     assert_eq!(world.backend.quarantine().await.unwrap().messages, []);
-    assert_eq!(world.history("lobby").await, said(&[("Ana", "two"), ("Ana", "one"), ("aria", "Hello!")]));
+    assert_eq!(world.history("lobby").await, lines(&[("Ana", "two"), ("Ana", "one"), ("aria", "Hello!")]));
     let why = WhyQuery { room: room("lobby"), companion: None, at: Some(WhyAt::Message(seq.to_string().into())) };
-    let told = world.backend.why(why).await.unwrap();
-    let told: Vec<_> =
-        told.story.iter().map(|line| &*line.text).chain(told.companions.iter().map(|brief| &*brief.text)).collect();
+    let explanation = world.backend.why(why).await.unwrap();
+    let explanation: Vec<_> =
+        explanation.story.iter().map(|line| &*line.text).chain(explanation.companions.iter().map(|brief| &*brief.text)).collect();
     let channel_key = ChannelKey::new(&"home".into(), &room("lobby").channel());
     let again = Reader::new(&*world.store).message(&channel_key, &format!("retry:{}", listed[0].id)).await.unwrap().unwrap();
-    assert!(told.iter().any(|text| text.contains(&format!("retried as message {again}"))), "{told:?}");
-    assert!(told.iter().any(|text| text.contains(&format!("retried as message {again}"))), "{told:?}");
+    assert!(explanation.iter().any(|text| text.contains(&format!("retried as message {again}"))), "{explanation:?}");
+    assert!(explanation.iter().any(|text| text.contains(&format!("retried as message {again}"))), "{explanation:?}");
     assert!(matches!(world.backend.retry(&listed[0].id).await, Err(Refused::NotFound(_))));
     assert!(matches!(world.backend.release("home").await, Err(Refused::NotFound(_))));
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_set_aside_and_no_message_can_be_dropped_and_not_tried_again() {
+async fn a_dead_letter_that_is_no_message_can_be_dropped_and_not_retried() {
     let world = World::with_lobby().await;
     world.side.answers([Ok("No.\nNO")]);
     world.say("lobby", "Ari, one").await;
     world.pass(60.0).await;
     let decision = Seq(world.decisions("lobby").await[0]["seq"].as_u64().unwrap());
-    set_aside(&world, decision).await;
+    write_dead_letter(&world, decision).await;
     let listed = world.backend.quarantine().await.unwrap().messages;
 
     let refused = world.backend.retry(&listed[0].id).await;
@@ -267,7 +270,7 @@ async fn what_is_set_aside_and_no_message_can_be_dropped_and_not_tried_again() {
     assert_eq!(world.backend.quarantine().await.unwrap().messages, []);
 }
 
-/// Waits until everybody who has something to do has done a step. (`yield_now` waits until nobody has anything to do.)
+/// Waits until every task that can run has run one step. (`yield_now` waits until no task can run.)
 pub(super) async fn one_turn() {
     let mut has_waited = false;
     std::future::poll_fn(|context| {
@@ -280,11 +283,11 @@ pub(super) async fn one_turn() {
     .await;
 }
 
-pub(super) async fn set_aside(world: &World, seq: Seq) {
-    set_aside_at(world, &ChannelKey::new(&"home".into(), &room("lobby").channel()), seq).await;
+pub(super) async fn write_dead_letter(world: &World, seq: Seq) {
+    write_dead_letter_at(world, &ChannelKey::new(&"home".into(), &room("lobby").channel()), seq).await;
 }
 
-pub(super) async fn set_aside_at(world: &World, channel_key: &ChannelKey, seq: Seq) {
+pub(super) async fn write_dead_letter_at(world: &World, channel_key: &ChannelKey, seq: Seq) {
     dead_letter(world, channel_key, seq, "a bug").await;
 }
 
@@ -308,7 +311,7 @@ pub(super) async fn dead_letter(world: &World, channel_key: &ChannelKey, seq: Se
 }
 
 #[tokio::test(start_paused = true)]
-async fn readiness_tells_the_parts_and_the_models() {
+async fn readiness_lists_the_parts_and_the_models() {
     let world = World::new().await;
 
     let readiness = world.backend.readiness().await;

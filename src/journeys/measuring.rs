@@ -1,4 +1,4 @@
-//! What is measured agrees with what is on record and with who is there, whoever dies meanwhile.
+//! Metrics agree with the record and with the running actors, whatever dies meanwhile.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use serde_json::json;
 
-use super::world::{World, asker, purpose, room};
+use super::world::{World, asking_companion, purpose, room};
 use crate::actors::runtime::actor_keys::{
     ChannelActorKey, CompanionKey, GuildKey, GuildsKey, PoolKey, SwitchboardKey, TurnTakingManagerKey, WriterKey,
 };
@@ -19,11 +19,11 @@ use crate::journal::reader::{Range, Reader};
 use crate::ports::backend::Backend;
 use crate::ports::language_model::{NoAnswer, Request};
 
-/// A name with labels, and how often.
+/// A name with labels, and its count.
 type Counted = BTreeMap<(&'static str, Vec<(&'static str, String)>), u64>;
 
 #[tokio::test(start_paused = true)]
-async fn an_evening_is_measured_as_it_is_on_record() {
+async fn the_metrics_of_an_evening_agree_with_the_record() {
     let world = evening().await;
 
     play(&world).await;
@@ -47,7 +47,7 @@ async fn an_evening_is_measured_as_it_is_on_record() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_on_record_is_counted_once_whoever_dies() {
+async fn events_on_record_are_counted_once_whatever_dies() {
     let mut world = evening().await;
     let lobby = room("salon").channel();
 
@@ -74,7 +74,7 @@ async fn what_is_on_record_is_counted_once_whoever_dies() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_talk_that_the_loop_guard_ends_is_one_trip_however_many_are_not_asked() {
+async fn a_talk_ended_by_the_loop_guard_is_one_trip_however_many_are_not_asked() {
     let world = World::with_salon(json!({ "turn_taking": { "max_companion_streak": 2 } })).await;
     agree(&world);
 
@@ -88,7 +88,7 @@ async fn a_talk_that_the_loop_guard_ends_is_one_trip_however_many_are_not_asked(
 #[tokio::test(start_paused = true)]
 async fn neither_models_nor_a_lull_nor_the_turn_delay_count_as_the_servers_own_time() {
     let world = World::with_salon(json!({})).await;
-    world.side.follows(|request| (asker(request) == "aria").then(|| Ok("Me.\nYES".to_owned())));
+    world.side.answer_by(|request| (asking_companion(request) == "aria").then(|| Ok("Me.\nYES".to_owned())));
 
     world.say("salon", "Ari and Bruno, what of it?").await;
     world.pass(5.0).await;
@@ -99,7 +99,7 @@ async fn neither_models_nor_a_lull_nor_the_turn_delay_count_as_the_servers_own_t
         let labels = [("decision_trigger", trigger)];
         world.spans.metrics().total(name, if trigger.is_empty() { &[] } else { &labels })
     };
-    // A second for the votes, two of delay, and one for the words.
+    // A second for the votes, two of delay, and one for the statement.
     let posted = sum("tertulia_turn_duration_seconds_sum", "direct_address");
     assert!((4.0..4.1).contains(&posted), "{posted}");
     assert!(sum("tertulia_turn_duration_seconds_count", "") >= 2.0);
@@ -108,12 +108,12 @@ async fn neither_models_nor_a_lull_nor_the_turn_delay_count_as_the_servers_own_t
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_is_there_is_counted_and_whoever_dies_is_not() {
+async fn running_actors_are_counted_and_dead_ones_are_not() {
     let mut world = World::with_salon(json!({})).await;
-    world.others_may_die();
+    world.expect_deaths();
     agree(&world);
-    world.side.takes(Duration::from_secs(2));
-    world.main.takes(Duration::from_secs(2));
+    world.side.set_delay(Duration::from_secs(2));
+    world.main.set_delay(Duration::from_secs(2));
     world.say("salon", "Ari and Bruno, what of it?").await;
     world.pass(1.0).await;
     let in_a_round = json!({
@@ -139,8 +139,8 @@ async fn who_is_there_is_counted_and_whoever_dies_is_not() {
     world.pass(60.0).await;
 
     let restarts = |sort| total(&world, "tertulia_actor_restarts_total", &[("actor_sort", sort)]);
-    let told = ["turn_taking_manager", "companion", "channel", "side_models", "scribe", "switchboard", "guild", "guilds"];
-    assert_eq!(told.map(restarts), [3, 3, 3, 3, 3, 3, 1, 1]);
+    let sorts = ["turn_taking_manager", "companion", "channel", "side_models", "scribe", "switchboard", "guild", "guilds"];
+    assert_eq!(sorts.map(restarts), [3, 3, 3, 3, 3, 3, 1, 1]);
     agree_no_more(&world);
     world.pass(120.0).await;
     let mut at_rest = in_a_round;
@@ -156,7 +156,7 @@ async fn who_is_there_is_counted_and_whoever_dies_is_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reply_that_is_killed_is_counted_no_more_and_begun_again() {
+async fn a_killed_reply_is_not_counted_any_more_and_started_again() {
     let mut world = World::with_lobby().await;
     world.side.answers([Ok("Me.\nYES"), Ok("Not me.\nNO")]);
     world.say("lobby", "Ari, one").await;
@@ -175,12 +175,12 @@ async fn a_reply_that_is_killed_is_counted_no_more_and_begun_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_guild_that_is_kept_away_is_counted_until_it_is_let_go() {
+async fn a_quarantined_guild_is_counted_until_it_is_released() {
     let mut world = World::with_lobby().await;
-    world.others_may_die();
-    world.side.takes(Duration::from_secs(10_000));
+    world.expect_deaths();
+    world.side.set_delay(Duration::from_secs(10_000));
     for times in 1..=2 {
-        // What waits for an answer wakes the channel again and again.
+        // The pending work wakes the channel again and again.
         world.say("lobby", "Ari, one").await;
         for _ in 0..2_000 {
             if let Some(channel) = world.context.directory.find(&ChannelActorKey(room("lobby").channel())) {
@@ -210,7 +210,7 @@ async fn a_guild_that_is_kept_away_is_counted_until_it_is_let_go() {
 #[tokio::test(start_paused = true)]
 async fn a_statement_whose_commit_is_lost_is_a_send_that_failed() {
     let mut world = World::with_lobby().await;
-    world.others_may_die();
+    world.expect_deaths();
     world.side.answers([Ok("Me.\nYES"), Ok("Not me.\nNO")]);
     world.say("lobby", "Ari, one").await;
     world.pass(1.9).await;
@@ -227,7 +227,7 @@ async fn a_statement_whose_commit_is_lost_is_a_send_that_failed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_nobody_waits_for_any_more_is_measured_like_others() {
+async fn an_abandoned_call_is_measured_like_others() {
     let world = World::with_lobby().await;
     world.say("lobby", "Ari, one").await;
     world.pass(0.5).await;
@@ -243,7 +243,7 @@ async fn a_call_that_nobody_waits_for_any_more_is_measured_like_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_slow_watcher_misses_is_counted() {
+async fn events_missed_by_a_slow_watcher_are_counted() {
     let world = World::with_lobby().await;
     agree_no_more(&world);
     let mut watching = world.backend.live(&room("lobby"), None).await.unwrap();
@@ -251,21 +251,21 @@ async fn what_a_slow_watcher_misses_is_counted() {
         world.say("lobby", &number.to_string()).await;
     }
 
-    let mut told = 0;
+    let mut received = 0;
     while let Some(live) = watching.next().await {
-        told += 1;
+        received += 1;
         if live.is_err() {
             break;
         }
     }
 
-    assert!(told < 400);
+    assert!(received < 400);
     assert!(total(&world, "tertulia_live_missed_total", &[]) >= 400 - 256);
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_that_comes_from_outside_makes_a_series() {
-    // Nobody waits for so long that a question times out, which would be another series.
+async fn no_outside_input_creates_a_series() {
+    // No caller waits until a question times out, which would be another series.
     let world = World::with_salon(json!({ "models": { "side": { "guild_max_concurrent": 8 } } })).await;
     agree_no_more(&world);
     play(&world).await;
@@ -290,14 +290,14 @@ async fn nothing_that_comes_from_outside_makes_a_series() {
     assert!(total(&world, "tertulia_messages_total", &[]) >= 300);
 }
 
-/// A salon in which two statements in a row of companions are enough.
+/// A salon with a limit of two statements of companions in a row.
 async fn evening() -> World {
     let world = World::with_salon(json!({ "turn_taking": { "max_companion_streak": 3 } })).await;
     agree(&world);
     world
 }
 
-/// Everything that can happen in a channel, once at least: rounds, silence, a lost floor, an error, a talk that goes on for too long.
+/// Everything that can happen in a channel, at least once: rounds, silence, a lost floor, an error, a talk that lasts too long.
 async fn play(world: &World) {
     world.say("salon", "Ari and Bruno, what of it?").await;
     world.pass(120.0).await;
@@ -306,11 +306,11 @@ async fn play(world: &World) {
         world.say("salon", text).await;
         world.pass(30.0).await;
     }
-    world.side.follows(|_| Some(Err(NoAnswer::Refused { endpoint: "scripted".into(), detail: "no".into() })));
+    world.side.answer_by(|_| Some(Err(NoAnswer::Refused { endpoint: "scripted".into(), detail: "no".into() })));
     world.say("salon", "Cleo?").await;
     world.pass(20.0).await;
     agree(world);
-    world.main.follows(|_| Some(Err(NoAnswer::Refused { endpoint: "scripted".into(), detail: "no".into() })));
+    world.main.answer_by(|_| Some(Err(NoAnswer::Refused { endpoint: "scripted".into(), detail: "no".into() })));
     world.pass(60.0).await;
     agree(world);
     world.say_with("salon", json!({ "from": "Ben", "text": "Good night, Bruno" })).await;
@@ -318,19 +318,19 @@ async fn play(world: &World) {
 }
 
 fn agree(world: &World) {
-    world.side.follows(|request| match purpose(request) {
+    world.side.answer_by(|request| match purpose(request) {
         Purpose::Judgement => Some(Ok("No.\n0".to_owned())),
         _ => Some(Ok(ballot(request, "YES"))),
     });
-    world.main.follows(|request| Some(Ok(format!("So says {}.", asker(request)))));
+    world.main.answer_by(|request| Some(Ok(format!("So says {}.", asking_companion(request)))));
 }
 
 fn agree_no_more(world: &World) {
-    world.side.follows(|request| Some(Ok(ballot(request, "NO"))));
+    world.side.answer_by(|request| Some(Ok(ballot(request, "NO"))));
 }
 
 fn ballot(request: &Request, decision: &str) -> String {
-    let importance = if asker(request) == "bruno" { 8 } else { 4 };
+    let importance = if asking_companion(request) == "bruno" { 8 } else { 4 };
     json!({ "reason": "So.", "decision": decision, "importance": importance, "selected": false, "closing": "none" }).to_string()
 }
 
@@ -338,7 +338,7 @@ fn total(world: &World, name: &str, labels: &[(&str, &str)]) -> u64 {
     world.spans.metrics().total(name, labels) as u64
 }
 
-/// What is measured under the names of what is expected.
+/// The measured values under the expected names.
 fn measured(world: &World, expected: &Counted) -> Counted {
     let now = |(name, labels): &(&'static str, Vec<(&'static str, String)>)| {
         let labels: Vec<_> = labels.iter().map(|(label, value)| (*label, value.as_str())).collect();
@@ -360,7 +360,7 @@ async fn on_record(world: &World) -> Counted {
             *counted.entry(series).or_default() += times;
         }
     }
-    // One request puts all that are refused at once on record.
+    // One request journals all simultaneous refusals.
     let guarded = events.iter().filter(|recorded| is_guarded(recorded)).map(|recorded| recorded.handled);
     let trips: std::collections::BTreeSet<_> = guarded.collect();
     counted.insert(("tertulia_loop_guard_trips_total", Vec::new()), trips.len() as u64);
@@ -413,7 +413,7 @@ fn counts(recorded: &Recorded) -> Vec<(&'static str, Vec<(&'static str, String)>
     }
 }
 
-/// Who is alive, by sort.
+/// The number of running actors, by sort.
 fn alive(world: &World) -> serde_json::Value {
     let sorts =
         ["scribe", "side_models", "switchboard", "guilds", "guild", "companion", "channel", "turn_taking_manager", "reply"];

@@ -1,4 +1,4 @@
-//! What platforms have to remember.
+//! Notes that platforms store.
 
 use super::world::{World, room};
 use crate::actors::runtime::actor_keys::WriterKey;
@@ -9,7 +9,7 @@ use crate::ports::backend::keeping::Forget;
 use crate::ports::notes::Notes;
 
 #[tokio::test(start_paused = true)]
-async fn a_note_is_read_as_it_was_written_and_outlives_a_crash() {
+async fn a_note_is_read_as_it_was_written_and_survives_a_crash() {
     let world = World::new().await;
     let bytes: Vec<u8> = (0..=255).collect();
     write(&world, Some(&guild()), &[("session", Some(&bytes)), ("empty", Some(&[]))]).await;
@@ -26,7 +26,7 @@ async fn a_note_is_read_as_it_was_written_and_outlives_a_crash() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn notes_are_listed_by_how_their_names_begin_in_the_order_of_names() {
+async fn notes_are_listed_by_prefix_in_the_order_of_names() {
     let world = World::new().await;
     let names = ["heard/2", "heard/10", "heard", "heard/", "hear", "heardless", "i", "heard/é"];
     let notes: Vec<(&str, Option<&[u8]>)> = names.iter().map(|name| (*name, Some(name.as_bytes()))).collect();
@@ -40,7 +40,7 @@ async fn notes_are_listed_by_how_their_names_begin_in_the_order_of_names() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_note_is_taken_away_and_written_with_others_in_one_go() {
+async fn a_note_is_removed_and_others_are_written_in_one_request() {
     let world = World::new().await;
     write(&world, None, &[("one", Some(b"1"))]).await;
 
@@ -51,7 +51,7 @@ async fn a_note_is_taken_away_and_written_with_others_in_one_go() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_else_that_is_deleted_takes_notes_along() {
+async fn other_deletions_do_not_remove_notes() {
     let world = World::with_lobby().await;
     world.say("lobby", "hi").await;
     write(&world, Some(&"home".into()), &[("Ana", Some(b"kept"))]).await;
@@ -67,7 +67,7 @@ async fn a_note_that_cannot_be_written_is_an_error() {
     let mut world = World::new().await;
     let notes = StoredNotes::new(world.context.clone());
     world.context.directory.find(&WriterKey()).unwrap().kill();
-    world.others_may_die();
+    world.expect_deaths();
 
     assert!(notes.write(None, vec![("one".into(), Some(vec![]))]).await.is_err());
     world.rest().await;
@@ -87,7 +87,7 @@ async fn read(world: &World, guild: Option<&GuildId>, name: &str) -> Option<Vec<
     StoredNotes::new(world.context.clone()).read(guild, name).await.unwrap()
 }
 
-/// The names of a guild's notes that begin so; each note says its own name.
+/// The names of a guild's notes with this prefix. Each note contains its own name.
 async fn all(world: &World, beginning: &str) -> Vec<String> {
     let notes = StoredNotes::new(world.context.clone()).all(Some(&guild()), beginning).await.unwrap();
     notes.iter().for_each(|(name, note)| assert_eq!(name.as_bytes(), note));

@@ -1,10 +1,10 @@
-//! What is deleted because it was kept for long enough, and what goes on after.
+//! Retention: what is deleted when it has expired, and what continues after that.
 
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 
 use super::keeping::{dead_letter, one_turn};
-use super::world::{World, room, said};
+use super::world::{World, lines, room};
 use crate::actors::erasure::retention::{self, PassReport};
 use crate::actors::writer::requests::write_meta;
 use crate::adapters::store::audit::{Audit, Problem};
@@ -25,7 +25,7 @@ use crate::ports::store::{Store, Value as Stored, Write};
 const DAY: f64 = 86_400.0;
 
 async fn lobby_keeping(storage: Value) -> World {
-    World::with_lobby_set(json!({ "storage": storage })).await
+    World::with_lobby_settings(json!({ "storage": storage })).await
 }
 
 fn lobby() -> ChannelKey {
@@ -36,13 +36,13 @@ async fn everything(world: &World) -> Vec<(Key, Stored)> {
     world.store.scan(Key::from_bytes(&[0]), Key::from_bytes(&[255, 255]), false, usize::MAX).await.unwrap()
 }
 
-/// How often a word stands anywhere in the store.
+/// How often a word is found in the store.
 pub(super) async fn left_of(word: &str, world: &World) -> usize {
     let holds = |bytes: &[u8]| String::from_utf8_lossy(bytes).contains(word);
     everything(world).await.iter().filter(|(key, value)| holds(key.as_bytes()) || holds(value)).count()
 }
 
-/// What a reading finds wrong with the store. (The one in memory does not count events.)
+/// The problems that a check of the store finds. (The store in memory does not count events.)
 async fn problems(world: &World) -> Vec<Problem> {
     let records = everything(world).await.into_iter().map(Ok::<_, ()>);
     let mut problems = Audit::default().run(records, |_| {}).unwrap().problems;
@@ -60,7 +60,7 @@ async fn numbers(world: &World) -> Vec<u64> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_kept_for_long_enough_is_gone_and_the_room_goes_on() {
+async fn expired_events_are_deleted_and_the_room_continues() {
     let world = lobby_keeping(json!({ "retention_days": 2 })).await;
     world.side.answers([Ok("A zebra.\nNO")]);
     world.say_with("lobby", json!({ "from": "Zoe", "text": "Ari, a zebra", "id": "zebra-1" })).await;
@@ -74,18 +74,18 @@ async fn what_was_kept_for_long_enough_is_gone_and_the_room_goes_on() {
     assert_eq!((passed.channels, passed.failed), (1, 0));
     assert!(passed.events > 0);
     assert_eq!([left_of("zebra", &world).await, left_of("Zoe", &world).await], [0, 0]);
-    assert_eq!(world.history("lobby").await, said(&[("Ana", "news")]));
+    assert_eq!(world.history("lobby").await, lines(&[("Ana", "news")]));
     assert_eq!(problems(&world).await, []);
     assert_eq!(retention::pass(&world.context).await, PassReport::default());
     let world = world.crash().await;
     world.side.answers([Ok("Me.\nYES")]);
     world.say("lobby", "Ari, are you there?").await;
     world.pass(60.0).await;
-    assert_eq!(world.history("lobby").await, said(&[("Ana", "news"), ("Ana", "Ari, are you there?"), ("aria", "Hello!")]));
+    assert_eq!(world.history("lobby").await, lines(&[("Ana", "news"), ("Ana", "Ari, are you there?"), ("aria", "Hello!")]));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_room_in_which_nothing_was_said_for_long_is_empty_and_can_be_talked_in_again() {
+async fn a_room_silent_for_long_is_empty_and_can_be_used_again() {
     let world = lobby_keeping(json!({ "retention_days": 2 })).await;
     world.say("lobby", "zebra").await;
     world.pass(3.0 * DAY).await;
@@ -99,27 +99,27 @@ async fn a_room_in_which_nothing_was_said_for_long_is_empty_and_can_be_talked_in
     world.side.answers([Ok("Me.\nYES")]);
     let seq = world.say("lobby", "Ari?").await;
     world.pass(60.0).await;
-    assert!(seq > Seq(passed.events), "numbers go on");
-    assert_eq!(world.history("lobby").await, said(&[("Ana", "Ari?"), ("aria", "Hello!")]));
+    assert!(seq > Seq(passed.events), "numbers continue");
+    assert_eq!(world.history("lobby").await, lines(&[("Ana", "Ari?"), ("aria", "Hello!")]));
     assert_eq!(problems(&world).await, []);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_companion_said_last_is_not_kept_for_being_the_last() {
+async fn the_last_statement_expires_like_any_other_event() {
     let world = lobby_keeping(json!({ "retention_days": 2 })).await;
     world.side.answers([Ok("Me.\nYES")]);
     world.say("lobby", "Ari?").await;
     world.pass(3.0 * DAY).await;
-    assert_eq!(world.history("lobby").await, said(&[("Ana", "Ari?"), ("aria", "Hello!")]));
+    assert_eq!(world.history("lobby").await, lines(&[("Ana", "Ari?"), ("aria", "Hello!")]));
 
     retention::pass(&world.context).await;
 
-    assert_eq!(world.history("lobby").await, said(&[]));
+    assert_eq!(world.history("lobby").await, lines(&[]));
     assert_eq!(problems(&world).await, []);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_guild_keeps_its_talk_as_long_as_its_own_setting_says() {
+async fn the_retention_of_a_guild_follows_its_own_setting() {
     let kept = lobby_keeping(json!({ "retention_days": 2, "guild_retention_days": { "home": 0 } })).await;
     let gone = lobby_keeping(json!({ "guild_retention_days": { "home": 2 } })).await;
     for world in [&kept, &gone] {
@@ -129,12 +129,12 @@ async fn a_guild_keeps_its_talk_as_long_as_its_own_setting_says() {
         retention::pass(&world.context).await;
     }
 
-    assert_eq!(kept.history("lobby").await, said(&[("Ana", "zebra")]));
-    assert_eq!(gone.history("lobby").await, said(&[]));
+    assert_eq!(kept.history("lobby").await, lines(&[("Ana", "zebra")]));
+    assert_eq!(gone.history("lobby").await, lines(&[]));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_room_that_never_slept_before_the_server_was_killed_and_stayed_quiet_since_is_emptied() {
+async fn a_room_that_never_slept_before_a_kill_and_stayed_quiet_is_emptied() {
     let world = lobby_keeping(json!({ "retention_days": 2 })).await;
     world.say_with("lobby", json!({ "from": "Zoe", "text": "zebra", "id": "zebra-1" })).await;
     world.pass(20.0).await;
@@ -151,12 +151,12 @@ async fn a_room_that_never_slept_before_the_server_was_killed_and_stayed_quiet_s
     world.side.answers([Ok("Me.\nYES")]);
     world.say("lobby", "Ari?").await;
     world.pass(60.0).await;
-    assert_eq!(world.history("lobby").await, said(&[("Ana", "Ari?"), ("aria", "Hello!")]));
+    assert_eq!(world.history("lobby").await, lines(&[("Ana", "Ari?"), ("aria", "Hello!")]));
     assert_eq!(problems(&world).await, []);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_room_that_is_awake_has_nothing_older_in_mind_either() {
+async fn an_awake_room_remembers_nothing_that_has_expired() {
     let world = lobby_keeping(json!({ "retention_days": 2 })).await;
     world.say("lobby", "zebra").await;
     world.pass(3.0 * DAY).await;
@@ -168,12 +168,12 @@ async fn a_room_that_is_awake_has_nothing_older_in_mind_either() {
     assert_eq!((passed.channels, left_of("zebra", &world).await), (1, 0));
     world.pass(1_000.0).await;
     assert_eq!(left_of("zebra", &world).await, 0, "it fell asleep meanwhile");
-    assert_eq!(world.history("lobby").await, said(&[("Ana", "news")]));
+    assert_eq!(world.history("lobby").await, lines(&[("Ana", "news")]));
     assert_eq!(problems(&world).await, []);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_room_in_which_nobody_lives_any_more_is_emptied() {
+async fn a_room_without_members_is_emptied() {
     let world = lobby_keeping(json!({ "retention_days": 2 })).await;
     world.say("lobby", "zebra").await;
     world.open("lobby", &[]).await;
@@ -187,7 +187,7 @@ async fn a_room_in_which_nobody_lives_any_more_is_emptied() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_read_keeps_no_other_room_from_being_emptied() {
+async fn an_unreadable_room_keeps_no_other_room_from_being_emptied() {
     let world = lobby_keeping(json!({ "retention_days": 2 })).await;
     world.open("salon", &["aria"]).await;
     world.open("attic", &["aria"]).await;
@@ -209,7 +209,7 @@ async fn what_cannot_be_read_keeps_no_other_room_from_being_emptied() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_deletion_left_that_was_interrupted_is_deleted() {
+async fn the_remainder_of_an_interrupted_deletion_is_deleted() {
     let world = lobby_keeping(json!({ "retention_days": 2 })).await;
     world.say("lobby", "zebra").await;
     world.pass(1_000.0).await;
@@ -226,7 +226,7 @@ async fn what_a_deletion_left_that_was_interrupted_is_deleted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_loss_has_left_below_a_mark_is_kept_and_forgotten_like_anything_else() {
+async fn events_below_the_mark_after_a_loss_are_kept_and_forgotten_like_others() {
     let world = lobby_keeping(json!({ "retention_days": 2 })).await;
     world.say("lobby", "zebra one").await;
     world.pass(DAY).await;
@@ -239,7 +239,7 @@ async fn what_a_loss_has_left_below_a_mark_is_kept_and_forgotten_like_anything_e
     let world = world.crash().await;
 
     retention::pass(&world.context).await;
-    assert_eq!(world.history("lobby").await, said(&[("Ana", "zebra one"), ("Ben", "zebra two")]));
+    assert_eq!(world.history("lobby").await, lines(&[("Ana", "zebra one"), ("Ben", "zebra two")]));
     world.backend.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
     assert_eq!([left_of("zebra one", &world).await, left_of("Ana", &world).await], [0, 0]);
     world.pass(3.0 * DAY).await;
@@ -249,7 +249,7 @@ async fn what_a_loss_has_left_below_a_mark_is_kept_and_forgotten_like_anything_e
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_entry_that_leads_nowhere_goes_with_its_stretch() {
+async fn an_index_entry_without_an_event_is_deleted_with_its_range() {
     let world = lobby_keeping(json!({ "retention_days": 2 })).await;
     for number in 0..300 {
         world.say_with("lobby", json!({ "from": "Ben", "text": format!("number {number}") })).await;
@@ -265,7 +265,7 @@ async fn an_entry_that_leads_nowhere_goes_with_its_stretch() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_deleted_is_counted() {
+async fn deletions_are_counted() {
     let world = lobby_keeping(json!({ "retention_days": 2 })).await;
     world.say("lobby", "zebra").await;
     world.pass(3.0 * DAY).await;
@@ -278,7 +278,7 @@ async fn what_was_deleted_is_counted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_nobody_has_dealt_with_yet_is_kept_however_old_it_is() {
+async fn unfinished_work_is_kept_however_old_it_is() {
     let world = lobby_keeping(json!({})).await;
     world.side.answers([Err(NoAnswer::Unreachable { endpoint: "scripted".into(), detail: "gone".into() })]);
     world.say("lobby", "zebra").await;
@@ -287,15 +287,15 @@ async fn what_nobody_has_dealt_with_yet_is_kept_however_old_it_is() {
 
     retention::delete_before(&world.context, &lobby(), later).await.unwrap();
 
-    assert_eq!(world.history("lobby").await, said(&[("Ana", "zebra")]));
+    assert_eq!(world.history("lobby").await, lines(&[("Ana", "zebra")]));
     let world = world.crash().await;
     world.side.answers([Ok("Me.\nYES")]);
     world.pass(400.0).await;
-    assert_eq!(world.history("lobby").await, said(&[("Ana", "zebra"), ("aria", "Hello!")]));
+    assert_eq!(world.history("lobby").await, lines(&[("Ana", "zebra"), ("aria", "Hello!")]));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_busy_room_loses_what_is_old_and_not_what_goes_on() {
+async fn a_busy_room_loses_old_events_and_no_work_in_progress() {
     let world = lobby_keeping(json!({})).await;
     for number in 0..200 {
         world.say("lobby", &format!("number {number}")).await;
@@ -317,7 +317,7 @@ async fn a_busy_room_loses_what_is_old_and_not_what_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_said_nothing_that_is_kept_is_named_nowhere_and_the_others_are_found() {
+async fn a_person_without_stored_messages_is_not_listed_and_others_are_found() {
     let world = lobby_keeping(json!({ "retention_days": 2 })).await;
     for number in 0..400 {
         let from = ["Zoe", "Ana"][usize::from(number % 40 != 0)];
@@ -332,7 +332,7 @@ async fn whoever_said_nothing_that_is_kept_is_named_nowhere_and_the_others_are_f
     retention::pass(&world.context).await;
 
     assert_eq!(left_of("Zoe", &world).await, 0);
-    assert_eq!(world.history("lobby").await, said(&[("Ben", "news"), ("Ana", "news indeed")]));
+    assert_eq!(world.history("lobby").await, lines(&[("Ben", "news"), ("Ana", "news indeed")]));
     for (person, messages) in [("Ben", 1), ("Ana", 1)] {
         let forgotten =
             world.backend.forget(Forget { guild: "home".into(), person: person.into(), answers: false }).await.unwrap();
@@ -343,7 +343,7 @@ async fn whoever_said_nothing_that_is_kept_is_named_nowhere_and_the_others_are_f
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_crash_anywhere_while_deleting_leaves_a_whole_journal_and_the_next_pass_goes_on() {
+async fn a_crash_while_expiring_leaves_a_whole_journal_and_the_next_pass_continues() {
     for steps in 0..12 {
         let world = lobby_keeping(json!({ "retention_days": 2 })).await;
         let old = world.say_with("lobby", json!({ "from": "Zoe", "text": "zebra", "id": "zebra-1" })).await;
@@ -365,15 +365,15 @@ async fn a_crash_anywhere_while_deleting_leaves_a_whole_journal_and_the_next_pas
         let world = world.crash().await;
 
         assert_eq!(problems(&world).await, [], "after {steps} steps");
-        assert_eq!(world.history("lobby").await.last(), said(&[("Ana", "news")]).last());
+        assert_eq!(world.history("lobby").await.last(), lines(&[("Ana", "news")]).last());
         retention::pass(&world.context).await;
         assert_eq!([left_of("zebra", &world).await, left_of("Zoe", &world).await], [0, 0], "after {steps} steps");
-        assert_eq!(world.history("lobby").await, said(&[("Ana", "news")]));
+        assert_eq!(world.history("lobby").await, lines(&[("Ana", "news")]));
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_used_stays_and_who_addressed_somebody_does_not() {
+async fn usage_stays_and_the_addresses_of_a_person_do_not() {
     let world = lobby_keeping(json!({ "retention_days": 2 })).await;
     world.say_with("lobby", json!({ "from": "Zoe", "text": "Ari?" })).await;
     world.pass(3.0 * DAY).await;
@@ -386,7 +386,7 @@ async fn what_was_used_stays_and_who_addressed_somebody_does_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_addresses_somebody_after_all_was_deleted_is_forgotten_in_time_too() {
+async fn addresses_made_after_everything_expired_are_forgotten_in_time_too() {
     let world = World::with_lobby().await;
     let delete_all = async || {
         world.pass(60.0).await;
@@ -401,7 +401,7 @@ async fn who_addresses_somebody_after_all_was_deleted_is_forgotten_in_time_too()
 }
 
 #[tokio::test(start_paused = true)]
-async fn stories_and_scripts_of_what_is_left_are_told() {
+async fn stories_and_scripts_of_the_remaining_events_work() {
     let world = lobby_keeping(json!({ "retention_days": 2 })).await;
     world.say("lobby", "zebra").await;
     world.pass(3.0 * DAY).await;
@@ -422,7 +422,7 @@ async fn stories_and_scripts_of_what_is_left_are_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_room_that_is_deleted_meanwhile_stays_deleted() {
+async fn a_room_deleted_meanwhile_stays_deleted() {
     let world = lobby_keeping(json!({ "retention_days": 2 })).await;
     world.say("lobby", "zebra").await;
     world.pass(3.0 * DAY).await;
@@ -433,7 +433,7 @@ async fn a_room_that_is_deleted_meanwhile_stays_deleted() {
 
     deleted.unwrap();
     world.open("lobby", &["aria"]).await;
-    assert_eq!(world.history("lobby").await, said(&[]));
+    assert_eq!(world.history("lobby").await, lines(&[]));
     let events = Reader::new(&*world.store).restore(&lobby()).await.unwrap().events;
     assert!(matches!(events[0].event, Event::Joined { .. }), "{events:?}");
     assert_eq!(problems(&world).await, []);

@@ -1,10 +1,10 @@
-//! Making rooms, changing them, and taking them away.
+//! Creating, changing and deleting rooms.
 
 use std::time::Duration;
 
 use serde_json::json;
 
-use super::world::{World, room, said};
+use super::world::{World, lines, room};
 use crate::ports::backend::room::RoomPlan;
 use crate::ports::backend::{Backend, Refused};
 use crate::ports::language_model::NoAnswer;
@@ -14,7 +14,7 @@ fn plan(json: serde_json::Value) -> RoomPlan {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_room_is_made_changed_and_survives_a_crash() {
+async fn a_room_is_created_changed_and_survives_a_crash() {
     let world = World::with_lobby().await;
 
     let patch =
@@ -28,7 +28,7 @@ async fn a_room_is_made_changed_and_survives_a_crash() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_room_may_not_be_is_refused() {
+async fn invalid_rooms_are_refused() {
     let world = World::with_lobby().await;
 
     let another_guild = world.backend.put_room(&room("lobby"), plan(json!({ "guild": "away", "companions": [] }))).await;
@@ -43,8 +43,8 @@ async fn what_a_room_may_not_be_is_refused() {
     let namesake = world.backend.put_room(&room("study"), namesake).await;
     let elsewhere = plan(json!({ "guild": "away", "companions": [{ "id": "zed", "external": true, "aliases": ["ARIA"] }] }));
     let elsewhere = world.backend.put_room(&room("attic"), elsewhere).await;
-    let misnamed = external(json!({ "id": "zed", "external": true, "aliases": vec!["z"; 17] }));
-    let misnamed = world.backend.put_room(&room("study"), misnamed).await;
+    let too_many_aliases = external(json!({ "id": "zed", "external": true, "aliases": vec!["z"; 17] }));
+    let too_many_aliases = world.backend.put_room(&room("study"), too_many_aliases).await;
 
     assert!(matches!(another_guild, Err(Refused::Conflict(_))));
     assert!(matches!(unknown, Err(Refused::Invalid { field, .. }) if field == "companions[0]"));
@@ -54,11 +54,11 @@ async fn what_a_room_may_not_be_is_refused() {
     for namesake in [namesake, elsewhere] {
         assert!(matches!(namesake, Err(Refused::Conflict(detail)) if detail.contains("aria") && detail.contains("zed")));
     }
-    assert!(matches!(misnamed, Err(Refused::Invalid { field, .. }) if field == "companions[0].aliases"));
+    assert!(matches!(too_many_aliases, Err(Refused::Invalid { field, .. }) if field == "companions[0].aliases"));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_room_that_is_deleted_is_gone_with_its_history() {
+async fn a_deleted_room_is_gone_with_its_history() {
     let world = World::with_lobby().await;
     world.say("lobby", "one").await;
     let mut watching = world.watch("lobby", None).await;
@@ -77,7 +77,7 @@ async fn a_room_that_is_deleted_is_gone_with_its_history() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_paused_room_hears_and_stays_silent() {
+async fn a_paused_room_receives_messages_and_stays_silent() {
     let world = World::with_lobby().await;
     let pause = |paused: bool| serde_json::from_value(json!({ "paused": paused })).unwrap();
 
@@ -97,7 +97,7 @@ async fn a_paused_room_hears_and_stays_silent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_temper_is_shown_and_holds_from_then_on() {
+async fn another_interjection_policy_is_shown_and_holds_from_then_on() {
     let world = World::with_lobby().await;
     let mut watching = world.watch("lobby", None).await;
     let patch = |json| serde_json::from_value(json).unwrap();
@@ -120,7 +120,7 @@ async fn another_temper_is_shown_and_holds_from_then_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_companion_taken_out_of_the_settings_while_it_was_asked_answers_once_it_is_back() {
+async fn a_companion_removed_from_the_settings_while_it_was_asked_answers_once_it_is_back() {
     let world = World::with_lobby().await;
     for answer in [Ok("They mean me.\nYES"), Err(NoAnswer::TimedOut { after: Duration::from_secs(1) })] {
         world.side.answers([answer]);
@@ -138,5 +138,5 @@ async fn a_companion_taken_out_of_the_settings_while_it_was_asked_answers_once_i
     world.say("lobby", "Ari, and now?").await;
     world.pass(5.0).await;
 
-    assert_eq!(world.history("lobby").await.last(), said(&[("aria", "Hello!")]).last());
+    assert_eq!(world.history("lobby").await.last(), lines(&[("aria", "Hello!")]).last());
 }

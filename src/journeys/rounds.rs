@@ -1,4 +1,4 @@
-//! Several companions in a room: they vote, one speaks, the others hear it, and it comes to an end.
+//! Several companions in a room: they vote, one speaks, the others receive its statement, and the talk comes to an end.
 
 mod dying;
 mod external;
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::world::{World, asker, context, purpose, room, said};
+use super::world::{World, asking_companion, context, lines, purpose, room};
 use crate::actors::runtime::actor_keys::TurnTakingManagerKey;
 use crate::domain::question_context::Purpose;
 use crate::domain::vote::Stance;
@@ -23,7 +23,7 @@ const GOOD_NIGHT: &str = "Good night, all.";
 /// The answers of three companions: Bruno has more to say than Aria and calls upon Cleo, who says goodbye.
 fn vote(request: &Request) -> String {
     let has_been_said = |text: &str| request.user().contains(text);
-    match asker(request) {
+    match asking_companion(request) {
         _ if has_been_said(GOOD_NIGHT) => ballot("NO", 0, "none"),
         "cleo" if has_been_said(TO_CLEO) => ballot("YES", 3, "closing"),
         _ if has_been_said(TO_CLEO) => ballot("NO", 1, "terminal"),
@@ -37,7 +37,7 @@ fn ballot(decision: &str, importance: u8, closing: &str) -> String {
 }
 
 fn words(request: &Request) -> String {
-    match asker(request) {
+    match asking_companion(request) {
         "bruno" => TO_CLEO.to_owned(),
         "cleo" => GOOD_NIGHT.to_owned(),
         _ => "As I said.".to_owned(),
@@ -45,8 +45,8 @@ fn words(request: &Request) -> String {
 }
 
 fn follow_the_script(world: &World) {
-    world.side.follows(|request| Some(Ok(vote(request))));
-    world.main.follows(|request| Some(Ok(words(request))));
+    world.side.answer_by(|request| Some(Ok(vote(request))));
+    world.main.answer_by(|request| Some(Ok(words(request))));
 }
 
 /// Aria, Bruno and Cleo, who talk as scripted.
@@ -60,31 +60,31 @@ fn channel_key() -> ChannelKey {
     ChannelKey::new(&"home".into(), &room("salon").channel())
 }
 
-/// What is said when nothing goes wrong.
+/// The statements when nothing fails.
 fn the_whole_talk() -> Vec<(String, String)> {
-    said(&[("Ana", QUESTION), ("bruno", TO_CLEO), ("cleo", GOOD_NIGHT)])
+    lines(&[("Ana", QUESTION), ("bruno", TO_CLEO), ("cleo", GOOD_NIGHT)])
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_finds_it_most_important_speaks_and_calls_upon_the_next_until_all_is_said() {
+async fn the_most_important_wish_speaks_and_calls_upon_the_next_until_the_talk_ends() {
     let world = salon().await;
 
     world.say("salon", QUESTION).await;
     world.pass(2.9).await;
-    assert_eq!(world.history("salon").await.len(), 1, "the turn delay is kept");
+    assert_eq!(world.history("salon").await.len(), 1, "the turn delay is respected");
     world.pass(60.0).await;
 
     assert_eq!(world.history("salon").await, the_whole_talk());
-    let rounds = world.told("salon", "round").await;
+    let rounds = world.recorded("salon", "round").await;
     assert_eq!(rounds.iter().map(|round| round["selected"].as_str()).collect::<Vec<_>>(), [Some("bruno"), Some("cleo"), None]);
     let first = rounds[0]["states"].as_array().unwrap();
     assert_eq!(first.iter().map(|state| &state["importance"]).collect::<Vec<_>>(), [&json!(4.0), &json!(8.0), &json!(0.0)]);
-    let opened = world.told("salon", "round_opened").await;
+    let opened = world.recorded("salon", "round_opened").await;
     assert_eq!(opened[0]["asked"], json!(["aria", "bruno"]));
 }
 
 #[tokio::test(start_paused = true)]
-async fn in_a_round_decision_and_vote_are_asked_for_in_one() {
+async fn in_a_round_decision_and_vote_are_one_question() {
     let world = salon().await;
 
     world.say("salon", QUESTION).await;
@@ -101,7 +101,7 @@ async fn in_a_round_decision_and_vote_are_asked_for_in_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_is_terminal_is_silent_until_it_is_addressed() {
+async fn a_terminal_companion_is_silent_until_it_is_addressed() {
     let world = salon().await;
     world.say("salon", QUESTION).await;
     world.pass(60.0).await;
@@ -110,7 +110,7 @@ async fn whoever_is_terminal_is_silent_until_it_is_addressed() {
     world.say("salon", "By the way, the tide is in.").await;
     world.pass(60.0).await;
 
-    let changes = world.told("salon", "closing").await;
+    let changes = world.recorded("salon", "closing").await;
     assert!(
         changes.iter().any(|change| change["companion"] == "aria" && change["to"] == "terminal" && change["cause"] == "state")
     );
@@ -123,7 +123,7 @@ async fn whoever_is_terminal_is_silent_until_it_is_addressed() {
 #[tokio::test(start_paused = true)]
 async fn states_are_published_as_they_become_known() {
     let world = salon().await;
-    world.side.takes_for("bruno", Duration::from_secs(2));
+    world.side.set_delay_for("bruno", Duration::from_secs(2));
     let mut states = world.context.hub.watch_states(&channel_key());
     let mut watching = world.watch("salon", None).await;
 
@@ -139,33 +139,33 @@ async fn states_are_published_as_they_become_known() {
     assert_eq!(published, [("cleo".into(), listen, 0), ("aria".into(), speak, 1), ("bruno".into(), speak, 2)]);
     let notes: Vec<_> = watching.seen().await.into_iter().filter(|event| event["event"] == "state").collect();
     assert_eq!(notes.iter().map(|note| note["from"].as_str().unwrap()).collect::<Vec<_>>(), ["cleo", "aria", "bruno"]);
-    assert_eq!(notes[2]["messageId"], world.told("salon", "round_opened").await[0]["message_id"].to_string());
+    assert_eq!(notes[2]["messageId"], world.recorded("salon", "round_opened").await[0]["message_id"].to_string());
     assert!(notes[2]["seq"].is_null());
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_whose_model_hangs_is_waited_for_no_longer_than_the_round_lasts() {
+async fn a_companion_whose_model_hangs_is_not_waited_for_after_the_round() {
     let world = World::with_salon(json!({ "turn_taking": { "state_timeout_secs": 16.0 } })).await;
     follow_the_script(&world);
-    world.side.takes_for("aria", Duration::from_secs(1_000));
+    world.side.set_delay_for("aria", Duration::from_secs(1_000));
     let overdue = world.context.settings.models.side.timeout().min(Duration::from_secs(16)).as_secs_f64();
 
     world.say("salon", QUESTION).await;
     world.pass(overdue - 0.1).await;
-    assert_eq!(world.told("salon", "round").await.len(), 0);
+    assert_eq!(world.recorded("salon", "round").await.len(), 0);
     world.pass(0.2).await;
 
-    assert_eq!(world.told("salon", "round").await[0]["selected"], "bruno");
+    assert_eq!(world.recorded("salon", "round").await[0]["selected"], "bruno");
     world.pass(5.0).await;
-    assert_eq!(world.history("salon").await[1], said(&[("bruno", TO_CLEO)])[0]);
-    let errors = world.told("salon", "error").await;
+    assert_eq!(world.history("salon").await[1], lines(&[("bruno", TO_CLEO)])[0]);
+    let errors = world.recorded("salon", "error").await;
     assert_eq!((&errors[0]["companion"], &errors[0]["error"]), (&json!("aria"), &json!("timeout")));
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_whose_endpoint_is_dead_listens_and_the_others_go_on() {
+async fn a_companion_whose_endpoint_is_dead_listens_and_others_continue() {
     let world = salon().await;
-    world.side.follows(|request| match asker(request) {
+    world.side.answer_by(|request| match asking_companion(request) {
         "bruno" => Some(Err(NoAnswer::Refused { endpoint: "scripted".into(), detail: "no".into() })),
         _ => Some(Ok(vote(request))),
     });
@@ -173,11 +173,11 @@ async fn one_whose_endpoint_is_dead_listens_and_the_others_go_on() {
     world.say("salon", QUESTION).await;
     world.pass(5.0).await;
 
-    assert_eq!(world.history("salon").await, said(&[("Ana", QUESTION), ("aria", "As I said.")]));
+    assert_eq!(world.history("salon").await, lines(&[("Ana", QUESTION), ("aria", "As I said.")]));
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_companion_said_itself_is_in_its_next_prompt() {
+async fn a_companions_own_statement_is_in_its_next_prompt() {
     let world = World::with_lobby().await;
     world.side.answers([Ok("Me.\nYES"), Ok("Me again.\nYES"), Ok("Not me.\nNO")]);
     world.say("lobby", "Ari?").await;
@@ -245,10 +245,10 @@ async fn clearing_ends_the_round_its_manager_and_its_trace() {
 use crate::ports::backend::Backend;
 
 #[tokio::test(start_paused = true)]
-async fn one_that_is_paused_or_leaves_while_others_vote_is_not_waited_for() {
+async fn a_companion_that_is_paused_or_leaves_while_others_vote_is_not_waited_for() {
     for leaves in [true, false] {
         let world = salon().await;
-        world.side.takes_for("bruno", Duration::from_secs(10));
+        world.side.set_delay_for("bruno", Duration::from_secs(10));
         world.say("salon", QUESTION).await;
         world.pass(2.0).await;
 
@@ -260,7 +260,7 @@ async fn one_that_is_paused_or_leaves_while_others_vote_is_not_waited_for() {
         }
         world.pass(4.0).await;
 
-        assert_eq!(world.history("salon").await[1], said(&[("aria", "As I said.")])[0], "leaves: {leaves}");
+        assert_eq!(world.history("salon").await[1], lines(&[("aria", "As I said.")])[0], "leaves: {leaves}");
         let outcomes: Vec<_> =
             world.spans.named("conversation.turn").iter().map(|turn| attribute(turn, "turn.outcome").unwrap()).collect();
         assert_eq!(outcomes[0], "posted", "leaves: {leaves}");
@@ -268,7 +268,7 @@ async fn one_that_is_paused_or_leaves_while_others_vote_is_not_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_was_selected_and_is_paused_before_it_speaks_stays_silent() {
+async fn a_selected_companion_that_is_paused_before_it_speaks_stays_silent() {
     let world = salon().await;
     world.say("salon", QUESTION).await;
     world.pass(1.5).await;
@@ -283,7 +283,7 @@ async fn whoever_was_selected_and_is_paused_before_it_speaks_stays_silent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_salon_falls_asleep_when_all_is_said() {
+async fn a_salon_falls_asleep_when_the_talk_is_over() {
     let world = salon().await;
     world.say("salon", QUESTION).await;
 
@@ -296,9 +296,9 @@ async fn a_salon_falls_asleep_when_all_is_said() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_a_crash_the_round_is_told_in_a_trace_that_follows_the_one_before() {
+async fn after_a_crash_a_round_is_shown_in_a_trace_that_follows_the_one_before() {
     let world = salon().await;
-    world.side.takes_for("bruno", Duration::from_secs(2));
+    world.side.set_delay_for("bruno", Duration::from_secs(2));
     world.say("salon", QUESTION).await;
     world.pass(1.5).await;
 
@@ -315,6 +315,6 @@ async fn after_a_crash_the_round_is_told_in_a_trace_that_follows_the_one_before(
     assert_eq!(floors, [told("aria", "lost"), told("bruno", "won")]);
     assert_eq!(
         world.side.asked_for("aria"),
-        world.told("salon", "evaluate").await.iter().filter(|asked| asked["companion"] == "aria").count() - 1
+        world.recorded("salon", "evaluate").await.iter().filter(|asked| asked["companion"] == "aria").count() - 1
     );
 }

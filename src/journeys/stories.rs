@@ -1,4 +1,4 @@
-//! Why somebody spoke, or did not: the story of every row, every rule, every round, and of every message.
+//! Why a companion spoke, or did not: the story of every row, every rule, every round, and every message.
 
 mod fates;
 mod long_ago;
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::world::{World, asker, room};
+use super::world::{World, asking_companion, room};
 use crate::domain::id::Seq;
 use crate::ports::backend::decisions::{Brief, Why, WhyAt, WhyQuery};
 use crate::ports::backend::{Backend, Refused};
@@ -24,17 +24,17 @@ async fn why(world: &World, id: &str, companion: &str) -> Why {
     ask(world, id, Some(companion), None).await.unwrap()
 }
 
-/// What became of a message, for everybody.
+/// The outcome of a message, for every companion.
 async fn fates(world: &World, id: &str, message: &str) -> Vec<Brief> {
     ask(world, id, None, Some(WhyAt::Message(message.into()))).await.unwrap().companions
 }
 
-/// What a story says, one sentence a line.
+/// The lines of a story, one sentence each.
 fn texts(why: &Why) -> String {
     why.story.iter().map(|line| format!("{}: {}\n", line.event, line.text)).collect()
 }
 
-/// The words of the one step of this name.
+/// The text of the only step with this name.
 fn step<'a>(why: &'a Why, event: &str) -> &'a str {
     let mut steps = why.story.iter().filter(|line| &*line.event == event);
     match (steps.next(), steps.next()) {
@@ -47,13 +47,13 @@ fn ballot(decision: &str, importance: u8) -> Result<String, NoAnswer> {
     Ok(json!({ "reason": "So.", "decision": decision, "importance": importance }).to_string())
 }
 
-/// What is not tried again at once.
+/// An error that is not retried at once.
 fn refused() -> NoAnswer {
     NoAnswer::Refused { endpoint: "scripted".into(), detail: "no".into() }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_whose_answer_kills_the_server_is_told_with_what_to_look_at() {
+async fn a_question_whose_answer_kills_the_server_is_shown_with_a_hint() {
     let fatal = || Err(NoAnswer::Fatal { endpoint: "scripted".into() });
     let world = World::with_lobby().await;
     world.side.answers([fatal()]);
@@ -66,13 +66,16 @@ async fn a_question_whose_answer_kills_the_server_is_told_with_what_to_look_at()
     world.pass(5.0).await;
     let reply = why(&world, "lobby", "aria").await;
 
-    for told in [texts(&question), texts(&reply)] {
-        assert!(told.contains("fatal_answer: the server died twice while the answer to this question arrived"), "{told}");
+    for explanation in [texts(&question), texts(&reply)] {
+        assert!(
+            explanation.contains("fatal_answer: the server died twice while the answer to this question arrived"),
+            "{explanation}"
+        );
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_row_that_applied_is_told_with_its_numbers() {
+async fn the_row_that_applied_is_shown_with_its_numbers() {
     let world = World::with_lobby().await;
 
     world.say("lobby", "what a day").await;
@@ -120,7 +123,7 @@ async fn the_row_that_applied_is_told_with_its_numbers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_that_got_no_answer_is_told_with_the_one_after_it() {
+async fn a_question_without_an_answer_is_shown_with_the_one_after_it() {
     let world = World::with_lobby().await;
     world.side.answers([Err(refused()), Ok("Not mine.\nNO")]);
 
@@ -129,7 +132,7 @@ async fn a_question_that_got_no_answer_is_told_with_the_one_after_it() {
     let tried = why(&world, "lobby", "aria").await;
     let waits = fates(&world, "lobby", &seq.to_string()).await.remove(0);
     world.pass(30.0).await;
-    let told = why(&world, "lobby", "aria").await;
+    let explanation = why(&world, "lobby", "aria").await;
 
     assert_eq!(step(&tried, "message"), "Ana said to Aria: “Ari, there?”");
     assert_eq!(
@@ -137,19 +140,19 @@ async fn a_question_that_got_no_answer_is_told_with_the_one_after_it() {
         "Aria was asked (it was addressed), and no answer came (refused); it was to be asked again after 10 s."
     );
     assert!(waits.text.starts_with("It is not settled yet. It waits for another try in 6 s, because"), "{}", waits.text);
-    assert_eq!(step(&told, "error"), step(&tried, "error"));
+    assert_eq!(step(&explanation, "error"), step(&tried, "error"));
     assert_eq!(
-        step(&told, "evaluate"),
+        step(&explanation, "evaluate"),
         "Ana named Aria, so Aria was asked, about one message. It was asked once more, because no answer had come before."
     );
-    assert_eq!(step(&told, "silence"), "Aria stays silent; one message is settled.");
+    assert_eq!(step(&explanation, "silence"), "Aria stays silent; one message is settled.");
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_lost_the_floor_is_told_what_came_of_its_wish() {
+async fn a_companion_that_lost_the_floor_is_told_the_outcome_of_its_wish() {
     let world = World::with_salon(json!({ "turn_taking": { "max_companion_streak": 2 } })).await;
-    world.side.follows(|request| {
-        Some(match asker(request) {
+    world.side.answer_by(|request| {
+        Some(match asking_companion(request) {
             "bruno" => ballot("YES", 8),
             "cleo" => ballot("NO", 0),
             _ => ballot("YES", 4),
@@ -180,11 +183,11 @@ async fn whoever_lost_the_floor_is_told_what_came_of_its_wish() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_turn_tells_who_had_spoken() {
+async fn a_turn_shows_who_had_spoken() {
     let world = World::with_salon(json!({})).await;
-    world.side.follows(|request| {
+    world.side.answer_by(|request| {
         let has_spoken = request.user().contains("Hello!");
-        Some(if asker(request) == "bruno" && !has_spoken { ballot("YES", 5) } else { ballot("NO", 0) })
+        Some(if asking_companion(request) == "bruno" && !has_spoken { ballot("YES", 5) } else { ballot("NO", 0) })
     });
 
     world.say("salon", "what a day").await;
@@ -197,7 +200,7 @@ async fn a_turn_tells_who_had_spoken() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_name_everybody_is_told_of_in_short() {
+async fn without_a_name_all_companions_are_shown_in_short() {
     let world = World::with_salon(json!({})).await;
     world.say("salon", "Ari, are you there?").await;
     world.pass(3.0).await;
@@ -208,18 +211,18 @@ async fn without_a_name_everybody_is_told_of_in_short() {
     let now = ask(&world, "salon", None, None).await.unwrap();
     let then = ask(&world, "salon", None, Some(WhyAt::Moment(noon))).await.unwrap();
 
-    let told: Vec<_> =
+    let explanation: Vec<_> =
         now.companions.iter().map(|brief| (&*brief.name, brief.seq.is_some(), brief.waiting_for.is_some())).collect();
-    assert_eq!(told, [("Aria", true, true), ("Bruno", true, true), ("Cleo", false, true)]);
-    let told: Vec<_> =
+    assert_eq!(explanation, [("Aria", true, true), ("Bruno", true, true), ("Cleo", false, true)]);
+    let explanation: Vec<_> =
         then.companions.iter().map(|brief| (&*brief.name, brief.seq.is_some(), brief.waiting_for.is_some())).collect();
-    assert_eq!(told, [("Aria", true, false), ("Bruno", false, false), ("Cleo", false, false)]);
+    assert_eq!(explanation, [("Aria", true, false), ("Bruno", false, false), ("Cleo", false, false)]);
     assert!(now.companions[0].text.contains("answered NO"), "{}", now.companions[0].text);
     assert_eq!(now.companion, None);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_companion_is_found_by_any_of_its_names_and_whoever_is_unknown_is_told_who_is_there() {
+async fn a_companion_is_found_by_any_of_its_names_and_an_unknown_one_lists_the_members() {
     let world = World::with_salon(json!({})).await;
     world.say("salon", "Ari?").await;
     world.pass(3.0).await;
@@ -243,15 +246,15 @@ async fn a_decision_of_one_companion_is_found_by_its_number_alone() {
     world.pass(3.0).await;
     let seq = why(&world, "salon", "bruno").await.decision.unwrap().seq;
 
-    let told = ask(&world, "salon", None, Some(WhyAt::Event(seq))).await.unwrap();
+    let explanation = ask(&world, "salon", None, Some(WhyAt::Event(seq))).await.unwrap();
     let beyond = ask(&world, "salon", None, Some(WhyAt::Event(Seq(seq.0 + 50)))).await.unwrap_err();
 
-    assert_eq!((told.companion, told.decision.unwrap().seq), (Some("bruno".into()), seq));
+    assert_eq!((explanation.companion, explanation.decision.unwrap().seq), (Some("bruno".into()), seq));
     assert!(matches!(beyond, Refused::NotFound(_)), "{beyond}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_new_conversation_is_told_as_one() {
+async fn a_new_conversation_is_shown_as_one() {
     let world = World::with_lobby().await;
     world.say("lobby", "good night").await;
     world.pass(12_000.0).await;
@@ -261,31 +264,34 @@ async fn a_new_conversation_is_told_as_one() {
     world.pass(2.0).await;
     let begun = why(&world, "lobby", "aria").await;
     world.pass(18.0).await;
-    let told = why(&world, "lobby", "aria").await;
+    let explanation = why(&world, "lobby", "aria").await;
 
     assert_eq!(
         step(&over, "episode"),
         "The conversation was over: nothing had been said for 30 min (closing.episode_idle_secs)."
     );
     assert_eq!(step(&begun, "episode"), "A new conversation began, and nothing was decided in it yet.");
-    assert_eq!(step(&told, "episode"), "A new conversation began: nothing had been said for 3 h (closing.episode_idle_secs).");
-    assert_eq!(step(&told, "message"), "Ana said: “good morning”");
+    assert_eq!(
+        step(&explanation, "episode"),
+        "A new conversation began: nothing had been said for 3 h (closing.episode_idle_secs)."
+    );
+    assert_eq!(step(&explanation, "message"), "Ana said: “good morning”");
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_waited_for_tells_how_long_a_turn_is_still_delayed() {
+async fn waiting_shows_how_long_a_turn_is_still_delayed() {
     let world = World::with_salon(json!({})).await;
-    world.side.follows(|_| Some(ballot("YES", 5)));
-    world.side.takes(Duration::from_secs(1));
+    world.side.answer_by(|_| Some(ballot("YES", 5)));
+    world.side.set_delay(Duration::from_secs(1));
 
     world.say("salon", "Bruno?").await;
     world.pass(1.5).await;
-    let told = why(&world, "salon", "bruno").await;
+    let explanation = why(&world, "salon", "bruno").await;
 
     assert!(
-        step(&told, "turn").starts_with("Bruno waits 2 s before it speaks (turn_taking.turn_delay_secs)"),
+        step(&explanation, "turn").starts_with("Bruno waits 2 s before it speaks (turn_taking.turn_delay_secs)"),
         "{}",
-        texts(&told)
+        texts(&explanation)
     );
-    assert_eq!(told.waiting_for.unwrap().text, "1.5 s before it speaks: it was selected");
+    assert_eq!(explanation.waiting_for.unwrap().text, "1.5 s before it speaks: it was selected");
 }

@@ -1,8 +1,8 @@
-//! A channel that dies whenever it goes on from its record: it is left alone for a while, shown, and tried again when the operator wants it.
+//! A channel that dies whenever it continues from its record: it is suspended for a while, shown, and retried when the operator wants it.
 
 use std::time::Duration;
 
-use super::world::{World, room, said};
+use super::world::{World, lines, room};
 use crate::actors::messages::guilds::{Cause, GuildsMessage, Suspended};
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{WriteMeta, WriterMessage};
@@ -21,7 +21,7 @@ use crate::ports::store::key::{ChannelNo, Key};
 use crate::ports::store::{Value, Write};
 
 #[tokio::test(start_paused = true)]
-async fn a_channel_that_dies_of_its_snapshot_is_left_alone_shown_and_takes_nobody_along() {
+async fn a_channel_that_dies_of_its_snapshot_is_suspended_shown_and_affects_no_other() {
     let (mut world, channel_key, no, harmless) = poisoned().await;
     world.expect_deaths();
     world.side.answers([Ok("They mean me.\nYES")]);
@@ -31,36 +31,36 @@ async fn a_channel_that_dies_of_its_snapshot_is_left_alone_shown_and_takes_nobod
     world.pass(40.0).await;
 
     let quarantine = world.backend.quarantine().await.unwrap();
-    assert_eq!((quarantine.guilds, quarantine.messages), (Vec::new(), Vec::new()), "the guild is not kept away");
-    assert_eq!(world.spans.named("supervisor.escalate").len(), 1, "somebody can see what happened");
+    assert_eq!((quarantine.guilds, quarantine.messages), (Vec::new(), Vec::new()), "the guild is not quarantined");
+    assert_eq!(world.spans.named("supervisor.escalate").len(), 1, "the escalation is visible");
     let [alone] = &quarantine.channels[..] else { panic!("not one is left alone: {:?}", quarantine.channels) };
     assert_eq!((&*alone.id, alone.guild.as_str(), &*alone.room), ("channel:console:lobby", "home", "lobby"));
     assert_eq!(alone.until.0.since(alone.since.0), Duration::from_secs(300));
     assert!(alone.detail.contains("console:lobby") && alone.detail.contains("panicked"), "{}", alone.detail);
     assert!(world.history("den").await.contains(&("bruno".into(), "Hello!".into())));
-    assert!(look(&world.context, &room("lobby").channel()).await.is_none(), "it is left alone");
+    assert!(look(&world.context, &room("lobby").channel()).await.is_none(), "it is suspended");
 
-    // Released too early, it dies again, and is left alone from then on.
+    // Released too early, it dies again, and is suspended again.
     world.backend.release(&alone.id).await.unwrap();
     assert_eq!(world.backend.quarantine().await.unwrap().channels, []);
     assert!(matches!(world.backend.release(&alone.id).await, Err(Refused::NotFound(_))));
     world.pass(250.0).await;
     let Quarantine { channels: again, messages, .. } = world.backend.quarantine().await.unwrap();
-    assert_eq!((again.len(), messages), (1, Vec::new()), "what was said meanwhile is not to blame");
-    assert!(again[0].since.0 > alone.since.0, "it was tried");
+    assert_eq!((again.len(), messages), (1, Vec::new()), "messages that arrived meanwhile are not blamed");
+    assert!(again[0].since.0 > alone.since.0, "it was retried");
 
-    // As a backup would.
+    // Restores the value, as a backup would.
     put(&world, channel_key.ward(), key::snapshot(channel_key.ward(), no), harmless).await;
     let until = again[0].until.0.since(world.context.clock.now());
     world.pass(until.as_secs_f64() - 1.0).await;
-    assert!(look(&world.context, &room("lobby").channel()).await.is_none(), "nobody tries it before");
+    assert!(look(&world.context, &room("lobby").channel()).await.is_none(), "it is not retried earlier");
     world.pass(61.0).await;
-    assert!(world.history("lobby").await.ends_with(&said(&[("Ana", "Ari?"), ("aria", "Hello!")])));
+    assert!(world.history("lobby").await.ends_with(&lines(&[("Ana", "Ari?"), ("aria", "Hello!")])));
     assert_eq!(world.backend.quarantine().await.unwrap().channels, []);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_channel_whose_record_cannot_be_read_is_left_alone_shown_and_back_once_it_can_be() {
+async fn a_channel_with_an_unreadable_record_is_suspended_and_returns_once_it_is_readable() {
     let world = World::with_lobby().await;
     world.open("den", &["bruno"]).await;
     let seq = world.say("lobby", "one").await;
@@ -68,7 +68,7 @@ async fn a_channel_whose_record_cannot_be_read_is_left_alone_shown_and_back_once
     let channel_key = ChannelKey::new(&"home".into(), &room("lobby").channel());
     let no = Reader::new(&*world.context.store).channel_no(&channel_key).await.unwrap().unwrap();
     let key = Key::event(channel_key.ward(), no, seq);
-    let sound = world.context.store.get(key.clone()).await.unwrap().unwrap();
+    let intact = world.context.store.get(key.clone()).await.unwrap().unwrap();
     put(&world, channel_key.ward(), key.clone(), b"\x01not what it was".to_vec()).await;
     let world = world.crash().await;
     world.side.answers([Ok("They mean me.\nYES")]);
@@ -85,28 +85,28 @@ async fn a_channel_whose_record_cannot_be_read_is_left_alone_shown_and_back_once
     assert!(alone.detail.contains(&named) && alone.detail.contains("history verify"), "{}", alone.detail);
     assert!(world.history("den").await.contains(&("bruno".into(), "Hello!".into())));
 
-    // Released too early, it cannot go on either.
+    // Released too early, it cannot continue either.
     world.backend.release(&alone.id).await.unwrap();
     world.pass(1.0).await;
     let again = world.backend.quarantine().await.unwrap().channels.remove(0);
-    assert!(again.since.0 > alone.since.0, "it was tried");
+    assert!(again.since.0 > alone.since.0, "it was retried");
 
-    // As a backup would.
-    put(&world, channel_key.ward(), key, sound).await;
+    // Restores the value, as a backup would.
+    put(&world, channel_key.ward(), key, intact).await;
     world.pass(again.until.0.since(world.context.clock.now()).as_secs_f64() + 20.0).await;
-    assert!(world.history("lobby").await.ends_with(&said(&[("Ana", "Ari?"), ("aria", "Hello!")])));
+    assert!(world.history("lobby").await.ends_with(&lines(&[("Ana", "Ari?"), ("aria", "Hello!")])));
     assert_eq!(world.backend.quarantine().await.unwrap().channels, []);
     assert_eq!(world.spans.named("actor.restart").len(), 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_room_whose_number_cannot_be_read_is_listed_at_once() {
+async fn a_room_whose_number_is_unreadable_is_listed_at_once() {
     let world = World::with_lobby().await;
     world.say("lobby", "one").await;
     let channel_key = ChannelKey::new(&"home".into(), &room("lobby").channel());
     put(&world, channel_key.ward(), key::channel_name(&channel_key), b"?".to_vec()).await;
 
-    // It begins with what is pending.
+    // The start reads what is pending first.
     let world = world.crash().await;
     world.pass(1.0).await;
 
@@ -117,7 +117,7 @@ async fn a_room_whose_number_cannot_be_read_is_listed_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_channel_that_is_left_alone_is_back_as_soon_as_the_operator_releases_it() {
+async fn a_suspended_channel_returns_as_soon_as_the_operator_releases_it() {
     let (mut world, channel_key, no, harmless) = poisoned().await;
     world.expect_deaths();
     world.side.answers([Ok("They mean me.\nYES")]);
@@ -129,12 +129,12 @@ async fn a_channel_that_is_left_alone_is_back_as_soon_as_the_operator_releases_i
     world.backend.release(&alone.id).await.unwrap();
     world.pass(20.0).await;
 
-    assert!(world.history("lobby").await.ends_with(&said(&[("Ana", "Ari?"), ("aria", "Hello!")])));
+    assert!(world.history("lobby").await.ends_with(&lines(&[("Ana", "Ari?"), ("aria", "Hello!")])));
     assert_eq!(world.backend.quarantine().await.unwrap().channels, []);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_room_that_is_left_alone_and_deleted_is_listed_no_more() {
+async fn a_suspended_room_that_is_deleted_is_not_listed_any_more() {
     let (mut world, ..) = poisoned().await;
     world.expect_deaths();
     world.pass(250.0).await;
@@ -147,7 +147,7 @@ async fn a_room_that_is_left_alone_and_deleted_is_listed_no_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_guild_that_begins_anew_tries_whom_it_left_alone() {
+async fn a_restarted_guild_retries_its_suspended_channels() {
     let (mut world, ..) = poisoned().await;
     world.expect_deaths();
     world.pass(250.0).await;
@@ -165,7 +165,7 @@ async fn a_guild_that_begins_anew_tries_whom_it_left_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_known_of_a_room_that_is_left_alone_is_told_at_once_with_the_reason() {
+async fn reads_of_a_suspended_room_answer_at_once_with_the_reason() {
     let (mut world, ..) = poisoned().await;
     world.expect_deaths();
     world.pass(250.0).await;
@@ -179,11 +179,11 @@ async fn what_is_known_of_a_room_that_is_left_alone_is_told_at_once_with_the_rea
     let seen = (world.backend.room(&room("lobby")).await, world.backend.rooms().await, world.history("lobby").await);
 
     assert_eq!(begun.elapsed(), Duration::ZERO);
-    let kept_away = state.kept_away.expect("nothing goes on in it");
+    let kept_away = state.kept_away.expect("the room is suspended");
     assert_eq!(kept_away.id.as_deref(), Some("channel:console:lobby"));
     assert_eq!(kept_away.until, Some(world.backend.quarantine().await.unwrap().channels[0].until));
     assert!(kept_away.detail.contains("died whenever it continued") && kept_away.detail.contains("release it"), "{kept_away:?}");
-    assert!(state.companions[0].buffer.contains(&"Ari?".into()), "what the record says is told: {:?}", state.companions);
+    assert!(state.companions[0].buffer.contains(&"Ari?".into()), "the state shows the record: {:?}", state.companions);
     for waiting in [why.waiting_for.unwrap(), fate.companions[0].waiting_for.clone().unwrap()] {
         assert!(waiting.text.starts_with("its room, which is out of service"), "{waiting:?}");
         assert!(waiting.text.contains("GET /api/quarantine"), "{waiting:?}");
@@ -191,43 +191,43 @@ async fn what_is_known_of_a_room_that_is_left_alone_is_told_at_once_with_the_rea
     assert!(seen.0.is_ok() && seen.1.is_ok());
     assert_eq!(seen.2.last(), Some(&("Ana".into(), "Ari?".into())));
 
-    // Elsewhere in the guild nothing is kept away.
+    // No other room of the guild is suspended.
     assert_eq!(world.backend.state(&room("den")).await.unwrap().kept_away, None);
 }
 
 #[tokio::test(start_paused = true)]
-async fn how_a_room_stands_is_told_while_its_record_kills_whoever_follows_it() {
+async fn the_state_of_a_room_is_shown_while_its_record_kills_its_reader() {
     let mut world = World::with_lobby().await;
     world.expect_deaths();
     world.say("lobby", "harmless").await;
     world.pass(60.0).await;
     let deadly = world.say("lobby", poison::TAKEN_IN).await;
 
-    let mut told = Vec::new();
+    let mut reads = Vec::new();
     for _ in 0..100 {
         let state = world.backend.state(&room("lobby")).await.unwrap();
         let why = world.backend.why(about("lobby", None)).await.unwrap();
-        told.extend(state.kept_away.map(|kept_away| (kept_away, why)));
+        reads.extend(state.kept_away.map(|kept_away| (kept_away, why)));
         world.pass(0.02).await;
     }
 
-    let (kept_away, _) = told.first().expect("it was looked at while it was dead");
+    let (kept_away, _) = reads.first().expect("a read happened while it was dead");
     assert!(kept_away.id.is_none() && kept_away.detail.contains("continuing from its record panics"), "{kept_away:?}");
-    let texts = told.iter().filter_map(|(_, why)| Some(&why.waiting_for.as_ref()?.text)).collect::<Vec<_>>();
+    let texts = reads.iter().filter_map(|(_, why)| Some(&why.waiting_for.as_ref()?.text)).collect::<Vec<_>>();
     assert!(texts.iter().any(|text| text.contains("continuing from its record panics")), "{texts:?}");
     let quarantine = world.backend.quarantine().await.unwrap();
     assert_eq!(quarantine.messages.iter().map(|message| message.seq).collect::<Vec<_>>(), [deadly]);
-    assert_eq!(world.backend.state(&room("lobby")).await.unwrap().kept_away, None, "what killed is set aside");
+    assert_eq!(world.backend.state(&room("lobby")).await.unwrap().kept_away, None, "the message that killed is a dead letter");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_room_that_was_left_alone_is_listed_no_more_once_its_guild_is_kept_away() {
+async fn a_suspended_room_is_not_listed_any_more_once_its_guild_is_quarantined() {
     let (mut world, channel_key, ..) = poisoned().await;
     world.expect_deaths();
     world.pass(250.0).await;
     let alone = world.backend.quarantine().await.unwrap().channels.remove(0);
-    // What waits for an answer wakes its channel again and again.
-    world.side.takes(Duration::from_secs(10_000));
+    // The pending work wakes its channel again and again.
+    world.side.set_delay(Duration::from_secs(10_000));
     world.say("den", "Bruno?").await;
     let mut last = None;
     for _ in 0..2_000 {
@@ -243,9 +243,9 @@ async fn a_room_that_was_left_alone_is_listed_no_more_once_its_guild_is_kept_awa
     let Quarantine { guilds, channels, .. } = world.backend.quarantine().await.unwrap();
     assert_eq!((guilds.len(), channels), (1, Vec::new()));
     let state = world.backend.state(&room("den")).await.unwrap();
-    assert_eq!(state.kept_away.and_then(|kept_away| kept_away.id).as_deref(), Some("home"), "of any of its rooms that is told");
+    assert_eq!(state.kept_away.and_then(|kept_away| kept_away.id).as_deref(), Some("home"), "every room of the guild shows it");
 
-    // What the guild said before its end comes after it: supervision overtakes messages.
+    // The guild's earlier messages arrive after its end, because supervision overtakes messages.
     let (since, until) = (alone.since.0, alone.until.0);
     let (guild, channel, cause) = (channel_key.guild.clone(), channel_key.channel.clone(), Cause::Died);
     let entry = Suspended { guild, channel, cause, reason: "late".into(), since, until };
@@ -260,7 +260,7 @@ fn about(id: &str, at: Option<WhyAt>) -> WhyQuery {
     WhyQuery { room: room(id), companion: None, at }
 }
 
-/// A system in which `lobby` dies of its snapshot, what a harmless one of it is, and where it lies. In `den` nothing is wrong.
+/// A system in which `lobby` dies of its snapshot, with a harmless snapshot of it and the location. Nothing is wrong in `den`.
 async fn poisoned() -> (World, ChannelKey, ChannelNo, Value) {
     let world = World::with_lobby().await;
     world.open("den", &["bruno"]).await;
@@ -276,7 +276,7 @@ async fn poisoned() -> (World, ChannelKey, ChannelNo, Value) {
     (world.crash().await, channel_key, no, harmless)
 }
 
-/// Puts a value where nobody who means well would.
+/// Stores a damaged value.
 async fn put(world: &World, ward: Ward, key: Key, value: Value) {
     let (reply, done) = Reply::awaited();
     let write_meta = WriteMeta { ward, writes: vec![Write::Put(key, value)], fresh: Vec::new(), reply };

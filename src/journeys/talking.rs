@@ -1,9 +1,9 @@
-//! Saying something, being heard, being answered.
+//! Sending a message and being answered.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::world::{World, purpose, room, said};
+use super::world::{World, lines, purpose, room};
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{OutboxWrite, Record, WriterMessage};
 use crate::actors::runtime::actor_keys::{ChannelActorKey, WriterKey};
@@ -29,7 +29,7 @@ async fn an_address_that_is_granted_is_answered_in_history_and_live_in_order() {
     world.say("lobby", "Ari, are you there?").await;
     world.pass(5.0).await;
 
-    assert_eq!(world.history("lobby").await, said(&[("Ana", "Ari, are you there?"), ("aria", "Hello!")]));
+    assert_eq!(world.history("lobby").await, lines(&[("Ana", "Ari, are you there?"), ("aria", "Hello!")]));
     let names = watching.names().await;
     assert_eq!(names, ["hello", "message", "evaluate", "decision", "respond", "statement", "message"]);
 }
@@ -57,7 +57,7 @@ async fn an_address_that_wakes_a_room_counts_like_any_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_silence_is_on_record_with_what_it_settled() {
+async fn a_silence_is_on_record_with_the_messages_that_it_settled() {
     let world = World::with_lobby().await;
 
     world.say("lobby", "one").await;
@@ -73,7 +73,7 @@ async fn a_silence_is_on_record_with_what_it_settled() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watcher_who_comes_back_is_told_what_it_missed() {
+async fn a_returning_watcher_receives_what_it_missed() {
     let world = World::with_lobby().await;
     let first = world.say("lobby", "one").await;
     world.say("lobby", "two").await;
@@ -87,7 +87,7 @@ async fn a_watcher_who_comes_back_is_told_what_it_missed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn hello_says_how_the_room_stands() {
+async fn hello_contains_the_state_of_the_room() {
     let world = World::with_lobby().await;
     let last = world.say("lobby", "one").await;
     world.rest().await;
@@ -104,21 +104,21 @@ async fn hello_says_how_the_room_stands() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_edit_is_read_everywhere() {
+async fn an_edit_is_visible_everywhere() {
     let world = World::with_lobby().await;
     let mut watching = world.watch("lobby", None).await;
     let seq = world.say("lobby", "hallo").await;
 
     world.backend.edit(&room("lobby"), seq, Edit { text: "hello".into() }).await.unwrap();
 
-    assert_eq!(world.history("lobby").await, said(&[("Ana", "hello")]));
+    assert_eq!(world.history("lobby").await, lines(&[("Ana", "hello")]));
     let state = world.backend.state(&room("lobby")).await.unwrap();
     assert_eq!(state.companions[0].buffer, ["hello".into()]);
     assert_eq!(watching.names().await, ["hello", "message", "edited"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_taken_back_is_gone_and_taking_it_back_again_changes_nothing() {
+async fn a_deleted_message_is_gone_and_a_second_deletion_changes_nothing() {
     let world = World::with_lobby().await;
     let mut watching = world.watch("lobby", None).await;
     let seq = world.say("lobby", "secret").await;
@@ -134,7 +134,7 @@ async fn what_is_taken_back_is_gone_and_taking_it_back_again_changes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn clearing_drops_what_is_considered_and_keeps_the_history() {
+async fn clearing_drops_the_buffers_and_keeps_the_history() {
     let world = World::with_lobby().await;
     world.say("lobby", "Ari?").await;
     world.rest().await;
@@ -143,7 +143,7 @@ async fn clearing_drops_what_is_considered_and_keeps_the_history() {
     world.pass(60.0).await;
 
     assert_eq!(world.decisions("lobby").await, Vec::<serde_json::Value>::new());
-    assert_eq!(world.history("lobby").await, said(&[("Ana", "Ari?")]));
+    assert_eq!(world.history("lobby").await, lines(&[("Ana", "Ari?")]));
 }
 
 #[tokio::test(start_paused = true)]
@@ -159,7 +159,7 @@ async fn a_room_that_slept_answers_as_before() {
     world.pass(5.0).await;
 
     assert!(asleep);
-    assert_eq!(world.history("lobby").await, said(&[("Ana", "one"), ("Ana", "Ari?"), ("aria", "Hello!")]));
+    assert_eq!(world.history("lobby").await, lines(&[("Ana", "one"), ("Ana", "Ari?"), ("aria", "Hello!")]));
 }
 
 #[tokio::test(start_paused = true)]
@@ -170,14 +170,14 @@ async fn the_same_id_again_is_the_same_message() {
     let again = world.say_with("lobby", serde_json::json!({ "from": "Ana", "text": "two", "id": "x" })).await;
 
     assert_eq!(first, again);
-    assert_eq!(world.history("lobby").await, said(&[("Ana", "one")]));
+    assert_eq!(world.history("lobby").await, lines(&[("Ana", "one")]));
 }
 
 #[tokio::test(start_paused = true)]
-async fn clearing_while_a_companion_speaks_leaves_its_words_unsaid() {
+async fn clearing_while_a_companion_speaks_drops_its_statement() {
     let world = World::with_lobby().await;
     world.side.answers([Ok("Me.\nYES")]);
-    world.main.takes(Duration::from_secs(10));
+    world.main.set_delay(Duration::from_secs(10));
     world.say("lobby", "Ari?").await;
     world.pass(3.0).await;
     let speaking = world.backend.state(&room("lobby")).await.unwrap();
@@ -187,12 +187,12 @@ async fn clearing_while_a_companion_speaks_leaves_its_words_unsaid() {
 
     assert_eq!(speaking.companions[0].doing, Doing::Speaking);
     assert!(speaking.floor.is_some() && speaking.companions[0].since.is_some());
-    assert_eq!(world.history("lobby").await, said(&[("Ana", "Ari?")]));
+    assert_eq!(world.history("lobby").await, lines(&[("Ana", "Ari?")]));
     assert_eq!(owed(&world).await, []);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reply_that_was_dropped_before_a_crash_is_owed_no_more_after_it() {
+async fn a_reply_dropped_before_a_crash_is_not_owed_after_it() {
     let mut world = World::with_lobby().await;
     world.say("lobby", "one").await;
     world.pass(60.0).await;
@@ -228,7 +228,7 @@ async fn a_reply_that_was_dropped_before_a_crash_is_owed_no_more_after_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn words_in_the_making_are_seen_before_they_are_said() {
+async fn drafts_are_seen_before_the_statement() {
     let world = World::with_lobby().await;
     world.side.answers([Ok("Me.\nYES")]);
     let mut watching = world.watch("lobby", None).await;
@@ -237,15 +237,15 @@ async fn words_in_the_making_are_seen_before_they_are_said() {
     world.pass(5.0).await;
 
     let seen = watching.seen().await;
-    let draft = seen.iter().position(|event| event["event"] == "draft").expect("there is a draft");
-    let statement = seen.iter().position(|event| event["event"] == "statement").expect("there is a statement");
+    let draft = seen.iter().position(|event| event["event"] == "draft").expect("a draft was seen");
+    let statement = seen.iter().position(|event| event["event"] == "statement").expect("a statement was seen");
     assert!(draft < statement);
     assert!(seen[draft]["seq"].is_null());
     assert_eq!((&seen[draft]["text"], &seen[draft]["whole"]), (&"Hello!".into(), &true.into()));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_without_an_answer_is_shown_with_when_it_is_asked_again() {
+async fn a_question_without_an_answer_is_shown_with_the_time_of_the_next_one() {
     let world = World::with_lobby().await;
     world.side.answers([Err(NoAnswer::Refused { endpoint: "scripted".into(), detail: "no".into() })]);
     let mut watching = world.watch("lobby", None).await;
@@ -254,7 +254,7 @@ async fn a_question_without_an_answer_is_shown_with_when_it_is_asked_again() {
     world.pass(5.0).await;
 
     let seen = watching.seen().await;
-    let error = seen.iter().find(|event| event["event"] == "error").expect("it is shown");
+    let error = seen.iter().find(|event| event["event"] == "error").expect("the error was shown");
     let state = world.backend.state(&room("lobby")).await.unwrap();
     assert_eq!(error["error"], "refused");
     assert_eq!(state.companions[0].doing, Doing::BackOff);
@@ -263,7 +263,7 @@ async fn a_question_without_an_answer_is_shown_with_when_it_is_asked_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reply_to_somebody_is_addressed_to_them() {
+async fn a_reply_to_a_companion_addresses_it() {
     let world = World::with_lobby().await;
     world.side.answers([Ok("Me.\nYES"), Ok("Again.\nYES")]);
     world.say("lobby", "Ari?").await;
@@ -309,7 +309,7 @@ async fn owed(world: &World) -> Vec<Ticket> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_said_again_is_answered_once_it_is_stored_for_good() {
+async fn a_message_sent_again_is_answered_once_it_is_durable() {
     let world = World::with_lobby().await;
     world.pass(1.0).await;
     let backend = Arc::new(ActorBackend::new(world.context.clone(), world.store.clone()));

@@ -1,5 +1,5 @@
-//! Every guild has a word that is said nowhere else, by the same people to the same companions, and it is looked for in all that the others
-//! are asked and told.
+//! Every guild has a word that is said nowhere else, by the same people to the same companions. The test searches for it in every question
+//! and every answer of the other guilds.
 
 use std::collections::BTreeSet;
 
@@ -32,13 +32,11 @@ const PLACES: [(&str, &str); 6] = [
     ("home", "lobby"),
 ];
 
-/// The word of a guild.
 fn word(guild: &str) -> String {
-    let number = PLACES.iter().position(|(one, _)| *one == guild).expect("one of ours");
+    let number = PLACES.iter().position(|(one, _)| *one == guild).expect("a known guild");
     format!("zq{number}qz")
 }
 
-/// The words in a text.
 fn words(text: &str) -> BTreeSet<String> {
     let found = text.match_indices("zq").filter_map(|(at, _)| text.get(at..at + 5)).filter(|word| word.ends_with("qz"));
     found.map(str::to_owned).collect()
@@ -63,24 +61,24 @@ async fn inhabited() -> World {
         }
     }
     world.rest().await;
-    // Models repeat all that they are shown, so that a word that gets anywhere goes on from there.
+    // Models repeat everything that they are shown, so that a leaked word spreads.
     let repeat = |request: &Request| {
         let seen = words(&format!("{request:?}")).into_iter().collect::<Vec<_>>().join(" ");
-        let said = match purpose(request) {
+        let sent = match purpose(request) {
             Purpose::Decision { .. } => format!("because of {seen}\nYES"),
             Purpose::Vote { .. } => {
                 json!({ "reason": format!("because of {seen}"), "decision": "YES", "importance": 5 }).to_string()
             }
             _ => format!("they spoke of {seen}"),
         };
-        Some(Ok(said))
+        Some(Ok(sent))
     };
-    world.side.follows(repeat);
-    world.main.follows(repeat);
+    world.side.answer_by(repeat);
+    world.main.answer_by(repeat);
     world
 }
 
-async fn says(world: &World, (guild, channel): (&str, &str), number: usize) {
+async fn post(world: &World, (guild, channel): (&str, &str), number: usize) {
     let (word, id) = (word(guild), format!("{channel}/{number}"));
     let text = if number.is_multiple_of(3) { format!("{word} and so on") } else { format!("Aria, what of {word}?") };
     if guild == "home" {
@@ -88,16 +86,16 @@ async fn says(world: &World, (guild, channel): (&str, &str), number: usize) {
         return;
     }
     let mut inbound_message = ana(world, &id, &text);
-    // One and the same person everywhere, by another name in each guild.
+    // The same person everywhere, under another name in each guild.
     inbound_message.from.name = format!("Ana {word}").into();
-    abroad::says(world, &channel_ref(guild, channel), inbound_message).await;
+    abroad::deliver(world, &channel_ref(guild, channel), inbound_message).await;
 }
 
-/// All that the backend tells of a room.
-async fn told(world: &World, id: &str) -> Vec<(&'static str, String)> {
+/// Everything that the backend shows of a room.
+async fn shown(world: &World, id: &str) -> Vec<(&'static str, String)> {
     let (id, backend) = (room(id), &world.backend);
     let json = |value: Value| value.to_string();
-    let mut told = vec![
+    let mut shown = vec![
         ("room", json(serde_json::to_value(backend.room(&id).await.unwrap()).unwrap())),
         ("state", json(serde_json::to_value(backend.state(&id).await.unwrap()).unwrap())),
         (
@@ -108,30 +106,30 @@ async fn told(world: &World, id: &str) -> Vec<(&'static str, String)> {
     ];
     let query = DecisionQuery { room: Some(id.clone()), companion: None, after: Some(Seq(0)), limit: 1_000 };
     let decisions = backend.decisions(query).await.unwrap().decisions;
-    told.push(("decisions", decisions.iter().map(|one| json(serde_json::to_value(one).unwrap())).collect()));
+    shown.push(("decisions", decisions.iter().map(|one| json(serde_json::to_value(one).unwrap())).collect()));
     let moments = decisions.iter().map(|one| Some(WhyAt::Event(one.seq))).chain([None]);
     for at in moments {
         for companion in ["aria", "bruno"] {
             let query = WhyQuery { room: id.clone(), companion: Some(companion.into()), at: at.clone() };
             if let Ok(why) = backend.why(query).await {
-                told.push(("why", json(serde_json::to_value(why).unwrap())));
+                shown.push(("why", json(serde_json::to_value(why).unwrap())));
             }
         }
     }
     for form in [ExportForm::Json, ExportForm::Replay] {
         let lines = backend.export(ExportQuery { room: Some(id.clone()), form }).await.unwrap();
-        told.push(("export", lines.map(|line| line.unwrap()).collect::<Vec<_>>().await.join("\n")));
+        shown.push(("export", lines.map(|line| line.unwrap()).collect::<Vec<_>>().await.join("\n")));
     }
-    told
+    shown
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_word_of_a_guild_is_in_nothing_that_another_is_asked_or_told() {
+async fn the_word_of_a_guild_is_in_no_question_and_no_answer_of_another() {
     for seed in 0..4_usize {
         let mut world = inhabited().await;
         for number in 0..30 {
-            // Another order for each seed, in which every place has its turn: 5 and 6 have no common divisor but 1.
-            says(&world, PLACES[(number * 5 + seed + number / 6 * (seed + 1)) % PLACES.len()], number).await;
+            // A different order for each seed, which includes every place once: 5 and 6 have no common divisor but 1.
+            post(&world, PLACES[(number * 5 + seed + number / 6 * (seed + 1)) % PLACES.len()], number).await;
             world.pass(if number.is_multiple_of(4) { 15.0 } else { 0.3 }).await;
         }
         world.pass(120.0).await;
@@ -142,19 +140,19 @@ async fn the_word_of_a_guild_is_in_nothing_that_another_is_asked_or_told() {
         check_questions(&world);
         for (guild, channel) in PLACES {
             let own = BTreeSet::from([word(guild)]);
-            let told = told(&world, channel).await;
-            for (what, text) in &told {
+            let shown = shown(&world, channel).await;
+            for (what, text) in &shown {
                 assert!(words(text).is_subset(&own), "{what} of {channel} tells {:?}", words(text));
             }
             for what in ["history", "live", "export", "why"] {
-                assert!(told.iter().any(|(one, text)| *one == what && words(text) == own), "{what} of {channel} tells nothing");
+                assert!(shown.iter().any(|(one, text)| *one == what && words(text) == own), "{what} of {channel} tells nothing");
             }
             let used = world.backend.usage(UsageQuery { guild: Some(guild.into()), from: None, to: None }).await.unwrap();
             let used = serde_json::to_value(&used).unwrap();
             assert!(words(&used.to_string()).is_empty() && used["guilds"].as_array().unwrap().len() == 1, "{used}");
             assert_eq!(used["guilds"][0]["guild"], guild);
         }
-        // What is not there, or is somebody else's, is refused without a word of anybody.
+        // Requests for missing things, or things of other guilds, are refused without any words.
         let unknown = world.backend.why(WhyQuery { room: room("discord:99"), companion: None, at: None }).await.unwrap_err();
         let taken = world.backend.admit(&channel_ref("discord:2", "discord:10"), &"cleo".into()).await.unwrap_err();
         assert!(words(&format!("{unknown:?}{taken:?}")).is_empty());
@@ -164,20 +162,20 @@ async fn the_word_of_a_guild_is_in_nothing_that_another_is_asked_or_told() {
     }
 }
 
-/// What a guild would say in a channel of another.
+/// A message of one guild sent to a channel of another.
 fn foreign(world: &World) -> InboundMessage {
     let from = Author { id: "discord:6".into(), name: "Eve".into(), role: Role::Person };
     InboundMessage { from, ..ana(world, "foreign", "Aria?") }
 }
 
-/// Whether every question holds words of its own guild alone.
+/// Whether every question contains words of its own guild only.
 fn check_questions(world: &World) {
     let asked: Vec<Request> = [&world.side, &world.main].iter().flat_map(|model| model.asked.lock().unwrap().clone()).collect();
     for request in &asked {
         let own = BTreeSet::from([word(request.guild.as_str())]);
-        let held = words(&format!("{request:?}"));
-        assert!(held.is_subset(&own), "{:?} of {} holds {held:?}", purpose(request), request.guild);
+        let found = words(&format!("{request:?}"));
+        assert!(found.is_subset(&own), "{:?} of {} holds {found:?}", purpose(request), request.guild);
     }
-    // What is exported of it, and counted, holds nobody's words.
+    // Its export and its counts contain no words.
     assert!(words(&format!("{:?}", world.spans.spans())).is_empty());
 }

@@ -1,4 +1,4 @@
-//! What operators see of a turn: its spans, their places and links, also where somebody was killed in the middle.
+//! What operators see of a turn: its spans, their places and links, also when an actor was killed in between.
 
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ conversation.turn posted
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lull_is_told_from_the_message_that_it_followed() {
+async fn a_lull_is_traced_from_the_message_before_it() {
     let world = World::with_lobby().await;
 
     world.say("lobby", "Quiet here.").await;
@@ -64,7 +64,7 @@ conversation.turn silence
 #[tokio::test(start_paused = true)]
 async fn each_round_is_a_trace_that_follows_the_one_whose_statement_opened_it() {
     let world = World::with_salon(json!({ "turn_taking": { "max_companion_streak": 1 } })).await;
-    world.side.follows(|_| Some(Ok(BALLOT_YES.to_owned())));
+    world.side.answer_by(|_| Some(Ok(BALLOT_YES.to_owned())));
 
     world.say("salon", "Ari and Bruno, what of it?").await;
     world.pass(30.0).await;
@@ -89,9 +89,9 @@ conversation.turn silence follows 1
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_round_follows_the_statement_that_opened_it_also_where_only_older_triggers_are_asked_about() {
+async fn a_round_follows_the_statement_that_opened_it_even_if_only_older_triggers_are_asked_about() {
     let world = World::with_salon(json!({})).await;
-    world.side.follows(|_| Some(Ok(BALLOT_YES.to_owned())));
+    world.side.answer_by(|_| Some(Ok(BALLOT_YES.to_owned())));
 
     world.say("salon", "Aria, Bruno and Cleo, what of it?").await;
     world.pass(8.5).await;
@@ -102,7 +102,7 @@ async fn a_round_follows_the_statement_that_opened_it_also_where_only_older_trig
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_without_an_answer_is_told_and_the_next_try_follows_it() {
+async fn a_question_without_an_answer_is_traced_and_the_next_try_follows_it() {
     let world = World::with_lobby().await;
     let refusal = || Err(NoAnswer::Refused { endpoint: "scripted".into(), detail: "no".into() });
     world.side.answers([refusal(), Ok("Not me.\nNO")]);
@@ -123,7 +123,7 @@ conversation.turn silence follows 1
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_that_wakes_its_channel_is_told_as_put_on_record() {
+async fn a_message_that_wakes_its_channel_has_its_append_in_the_trace() {
     let world = World::with_lobby().await;
     world.pass(600.0).await;
 
@@ -140,8 +140,8 @@ conversation.turn silence
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_too_old_to_be_asked_about_again_follows_the_question_and_nothing_else_does() {
-    let world = World::with_lobby_set(json!({ "gate": { "stale_after_secs": 15.0 } })).await;
+async fn a_message_too_old_to_be_asked_about_again_follows_the_question_and_nothing_else_does() {
+    let world = World::with_lobby_settings(json!({ "gate": { "stale_after_secs": 15.0 } })).await;
     world.side.answers([Err(NoAnswer::Refused { endpoint: "scripted".into(), detail: "no".into() }), Ok("Not me.\nNO")]);
 
     world.say("lobby", "Quiet here.").await;
@@ -182,9 +182,9 @@ async fn the_next_try_follows_a_question_without_an_answer_also_over_a_crash() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_judgement_by_the_model_lies_under_the_turn_of_what_it_judges() {
+async fn a_judgement_by_the_model_is_below_the_turn_of_the_statement() {
     let world = judged_salon().await;
-    world.side.follows(judging(Ok("They circle.\n0.9".to_owned())));
+    world.side.answer_by(judging(Ok("They circle.\n0.9".to_owned())));
 
     world.say("salon", "Bruno, what of it?").await;
     world.pass(45.0).await;
@@ -196,9 +196,9 @@ async fn a_judgement_by_the_model_lies_under_the_turn_of_what_it_judges() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_judgement_that_does_not_come_is_told_as_a_failure() {
+async fn a_missing_judgement_is_traced_as_a_failure() {
     let world = judged_salon().await;
-    world.side.follows(judging(Err(NoAnswer::Refused { endpoint: "scripted".into(), detail: "no".into() })));
+    world.side.answer_by(judging(Err(NoAnswer::Refused { endpoint: "scripted".into(), detail: "no".into() })));
 
     world.say("salon", "Bruno, what of it?").await;
     world.pass(45.0).await;
@@ -222,9 +222,9 @@ async fn a_summary_is_a_trace_of_its_own() {
     assert_eq!(drawing.lines().filter(|line| *line == "chat scripted").count(), 1, "{drawing}");
 }
 
-/// Whatever is going on: a question in flight, a reply owed.
+/// At any moment: with a question in flight, or a reply owed.
 #[tokio::test(start_paused = true)]
-async fn after_a_crash_a_lone_companions_turn_goes_on_in_a_trace_that_follows_the_one_before() {
+async fn after_a_crash_a_lone_companions_turn_continues_in_a_trace_that_follows_the_one_before() {
     for at in [0.5, 1.5] {
         let world = World::with_lobby().await;
         world.side.answers([Ok("They mean me.\nYES")]);
@@ -235,13 +235,13 @@ async fn after_a_crash_a_lone_companions_turn_goes_on_in_a_trace_that_follows_th
     }
 }
 
-/// Whatever is going on: all votes missing, one missing, one selected, its reply owed.
+/// At any moment: all votes missing, one missing, one selected, its reply owed.
 #[tokio::test(start_paused = true)]
-async fn after_a_crash_a_round_goes_on_in_a_trace_that_follows_the_one_before() {
+async fn after_a_crash_a_round_continues_in_a_trace_that_follows_the_one_before() {
     for at in [0.5, 1.5, 2.5, 4.5] {
         let world = World::with_salon(json!({})).await;
-        world.side.follows(|_| Some(Ok(BALLOT_YES.to_owned())));
-        world.side.takes_for("bruno", Duration::from_secs(2));
+        world.side.answer_by(|_| Some(Ok(BALLOT_YES.to_owned())));
+        world.side.set_delay_for("bruno", Duration::from_secs(2));
         world.say("salon", "Ari and Bruno, what of it?").await;
         world.pass(at).await;
 
@@ -250,32 +250,32 @@ async fn after_a_crash_a_round_goes_on_in_a_trace_that_follows_the_one_before() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_round_that_was_open_at_a_snapshot_is_followed_all_the_same() {
+async fn a_round_open_at_a_snapshot_is_followed_too() {
     let world = World::with_salon(json!({})).await;
-    world.side.takes(Duration::from_secs(12));
-    world.side.follows(|_| Some(Ok(BALLOT_YES.to_owned())));
-    world.side.takes_for("aria", Duration::from_secs(2));
+    world.side.set_delay(Duration::from_secs(12));
+    world.side.answer_by(|_| Some(Ok(BALLOT_YES.to_owned())));
+    world.side.set_delay_for("aria", Duration::from_secs(2));
     world.say("salon", "Ari and Bruno, what of it?").await;
     for number in 0..130 {
         world.say("salon", &format!("and {number}")).await;
     }
-    // Her vote is what is made after so many events, and takes the snapshot along.
+    // Her vote is the next event after so many messages, and a snapshot is taken with it.
     world.pass(4.0).await;
 
     follows_after_a_crash(world, 4.0).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_judgement_that_a_crash_interrupts_goes_on_in_a_trace_that_follows_the_one_before() {
+async fn a_judgement_interrupted_by_a_crash_continues_in_a_trace_that_follows_the_one_before() {
     let world = judged_salon().await;
-    world.side.follows(judging(Ok("They circle.\n0.9".to_owned())));
+    world.side.answer_by(judging(Ok("They circle.\n0.9".to_owned())));
     world.say("salon", "Bruno, what of it?").await;
     world.pass(16.5).await;
     let before = world.spans.named("conversation.turn").last().unwrap().span_context.clone();
     assert_eq!(world.spans.named("decision.repetition").len(), 0);
 
     let world = world.crash().await;
-    world.side.follows(judging(Ok("They circle.\n0.9".to_owned())));
+    world.side.answer_by(judging(Ok("They circle.\n0.9".to_owned())));
     world.pass(2.0).await;
 
     let drawing = drawn(&world.spans.spans());
@@ -288,9 +288,9 @@ async fn a_judgement_that_a_crash_interrupts_goes_on_in_a_trace_that_follows_the
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_judgement_after_a_crash_that_is_cleared_is_over() {
+async fn a_judgement_that_is_cleared_after_a_crash_has_ended() {
     let world = judged_salon().await;
-    world.side.follows(judging(Ok("They circle.\n0.9".to_owned())));
+    world.side.answer_by(judging(Ok("They circle.\n0.9".to_owned())));
     world.say("salon", "Bruno, what of it?").await;
     world.pass(16.5).await;
     let world = world.crash().await;
@@ -299,12 +299,12 @@ async fn a_judgement_after_a_crash_that_is_cleared_is_over() {
     world.backend.clear(&room("salon")).await.unwrap();
     world.pass(60.0).await;
 
-    // The call that was cut off was paid for all the same.
+    // The cancelled call was paid for nevertheless.
     assert_eq!(drawn(&world.spans.spans()), "conversation.turn cancelled follows elsewhere\nchat scripted cancelled\n");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_channel_that_is_killed_goes_on_in_a_trace_that_follows_the_one_before() {
+async fn a_killed_channel_continues_in_a_trace_that_follows_the_one_before() {
     let mut world = World::with_lobby().await;
     world.side.answers([Ok("They mean me.\nYES")]);
     world.say("lobby", "Ari, are you there?").await;
@@ -326,12 +326,12 @@ conversation.turn posted follows 1
   history.append
 chat scripted aria
 ";
-    // The last is the call that was under way when the channel died.
+    // The last is the call that was in flight when the channel died.
     assert_eq!(drawing, expected);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_turn_that_is_left_out_is_left_out_whole_and_one_that_failed_is_kept_whole() {
+async fn an_unsampled_turn_is_left_out_whole_and_a_failed_one_is_kept_whole() {
     let mut world = World::with_overlay(json!({ "telemetry": { "sample_ratio": 0.0 } })).await;
     world.open("lobby", &["aria"]).await;
     world.side.answers([Ok("Not me.\nNO")]);
@@ -384,7 +384,7 @@ async fn the_next_try_follows_the_question_without_an_answer_after_a_crash_too()
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_said_after_clearing_follows_nothing_that_was_before() {
+async fn turns_after_clearing_follow_nothing_before_it() {
     let world = unanswered_lobby().await;
     world.side.answers([Ok("Not me.\nNO")]);
 
@@ -397,7 +397,7 @@ async fn what_is_said_after_clearing_follows_nothing_that_was_before() {
     assert!(turns[1].links.is_empty(), "{}", drawn(&world.spans.spans()));
 }
 
-/// A lobby in which a question just got no answer, and is to be asked again.
+/// A lobby in which a question just got no answer, and will be asked again.
 async fn unanswered_lobby() -> World {
     let world = World::with_lobby().await;
     world.side.answers([Err(NoAnswer::Refused { endpoint: "scripted".into(), detail: "no".into() })]);
@@ -423,13 +423,13 @@ fn judging(judgement: Result<String, NoAnswer>) -> impl Fn(&Request) -> Option<R
     }
 }
 
-/// The first turn after a crash links to the root of the one that was going on.
+/// The first turn after a crash links to the root of the interrupted one.
 async fn follows_after_a_crash(world: World, at: f64) {
     let before = world.spans.named("history.append")[0].clone();
-    assert_eq!(world.spans.named("conversation.turn").len(), 0, "the turn goes on at {at}");
+    assert_eq!(world.spans.named("conversation.turn").len(), 0, "the turn is still open at {at}");
 
     let world = world.crash().await;
-    world.side.follows(|request| {
+    world.side.answer_by(|request| {
         Some(Ok(if matches!(purpose(request), Purpose::Vote { .. }) { BALLOT_NO } else { "They mean me.\nYES" }.to_owned()))
     });
     world.pass(40.0).await;

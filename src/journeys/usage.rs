@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::world::{World, purpose, room, said};
+use super::world::{World, lines, purpose, room};
 use crate::domain::moment::Moment;
 use crate::domain::price::Price;
 use crate::domain::question_context::Purpose;
@@ -18,7 +18,7 @@ const TOKENS: u64 = 12;
 
 #[tokio::test(start_paused = true)]
 async fn every_call_is_on_record_with_its_companion_its_role_and_its_price() {
-    let world = World::with_lobby_set(priced()).await;
+    let world = World::with_lobby_settings(priced()).await;
     world.side.answers([Ok("Me.\nYES"), Ok("Not me.\nNO")]);
     world.say("lobby", "Ari, are you there?").await;
     world.pass(5.0).await;
@@ -41,26 +41,26 @@ async fn every_call_is_on_record_with_its_companion_its_role_and_its_price() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_keeps_the_price_of_its_time() {
-    let world = World::with_lobby_set(priced()).await;
+async fn a_call_keeps_the_price_at_its_time() {
+    let world = World::with_lobby_settings(priced()).await;
     world.say("lobby", "Ari?").await;
     world.pass(5.0).await;
     let store = world.store.clone();
     drop(world.crash().await);
 
     store.reopen();
-    let world = World::on(store).await;
+    let world = World::with_store(store).await;
     let home = home(&world).await;
 
     let cost = Price::per_million(1.0, 2.0, "EUR").of(10, 2);
-    assert_eq!(home.used.calls.cost, None, "nothing is on record in the currency of now");
+    assert_eq!(home.used.calls.cost, None, "nothing is on record in the present currency");
     assert_eq!(home.used.calls.other_costs, [("EUR".into(), cost)].into());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_model_without_a_price_costs_nobody_knows_what() {
+async fn a_model_without_a_price_has_an_unknown_cost() {
     let endpoint = json!({ "base_url": "http://127.0.0.1:1/v1", "model": "m" });
-    let world = World::with_lobby_set(json!({ "models": { "main": endpoint } })).await;
+    let world = World::with_lobby_settings(json!({ "models": { "main": endpoint } })).await;
     world.say("lobby", "Ari?").await;
     world.pass(5.0).await;
 
@@ -70,7 +70,7 @@ async fn a_model_without_a_price_costs_nobody_knows_what() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn questions_and_statements_that_failed_are_counted_with_every_try() {
+async fn failed_questions_and_statements_are_counted_with_every_try() {
     let world = World::with_lobby().await;
     let refused = || Err(NoAnswer::Refused { endpoint: "scripted".into(), detail: "no".into() });
     let broken = || Err(NoAnswer::Unreachable { endpoint: "scripted".into(), detail: "reset".into() });
@@ -91,9 +91,9 @@ async fn questions_and_statements_that_failed_are_counted_with_every_try() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_that_nobody_answers_in_time_is_counted_as_a_call() {
+async fn a_question_that_times_out_is_counted_as_a_call() {
     let world = World::with_lobby().await;
-    world.side.takes(Duration::from_secs(3_600));
+    world.side.set_delay(Duration::from_secs(3_600));
     world.say("lobby", "Ari?").await;
     world.pass(16.0).await;
 
@@ -103,16 +103,16 @@ async fn a_question_that_nobody_answers_in_time_is_counted_as_a_call() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_dropped_while_a_model_works_on_it_is_counted() {
+async fn calls_dropped_while_a_model_works_on_them_are_counted() {
     let world = World::with_lobby().await;
     world.side.answers([Ok("Me.\nYES")]);
-    world.main.takes(Duration::from_secs(60));
+    world.main.set_delay(Duration::from_secs(60));
     world.say("lobby", "Ari?").await;
     world.pass(5.0).await;
     world.backend.clear(&room("lobby")).await.unwrap();
     world.pass(1.0).await;
     let speaking = home(&world).await.used.calls;
-    world.side.takes(Duration::from_secs(10));
+    world.side.set_delay(Duration::from_secs(10));
     world.say("lobby", "Ari?").await;
     world.pass(1.0).await;
     world.backend.clear(&room("lobby")).await.unwrap();
@@ -126,7 +126,7 @@ async fn what_is_dropped_while_a_model_works_on_it_is_counted() {
 
 #[tokio::test(start_paused = true)]
 async fn summaries_are_counted_for_the_room_itself() {
-    let world = World::with_lobby_set(json!({ "prompt": { "summary_after": 2 } })).await;
+    let world = World::with_lobby_settings(json!({ "prompt": { "summary_after": 2 } })).await;
     world.say("lobby", "one").await;
     world.say("lobby", "two").await;
     world.pass(60.0).await;
@@ -152,9 +152,9 @@ async fn nothing_is_counted_twice_after_a_crash() {
 
         let home = home(&world).await;
         let made = made + calls_made(&world);
-        assert_eq!(world.history("lobby").await, said(&[("Ana", "Ari, one"), ("aria", "Hello!")]));
+        assert_eq!(world.history("lobby").await, lines(&[("Ana", "Ari, one"), ("aria", "Hello!")]));
         assert_eq!(home.used.statements, 1, "crashed after {moment} s");
-        // What a call used whose answer the crash swallowed is not known.
+        // The usage of a call is unknown if its answer was lost in the crash.
         assert!((2..=made).contains(&home.used.calls.calls), "{} of {made}, crashed after {moment} s", home.used.calls.calls);
         assert_eq!(home.used.calls.input_tokens, 10 * home.used.calls.calls);
     }
@@ -162,7 +162,7 @@ async fn nothing_is_counted_twice_after_a_crash() {
 
 #[tokio::test(start_paused = true)]
 async fn a_guild_that_has_used_up_its_tokens_is_silent_until_enough_of_them_are_a_day_old() {
-    let world = World::with_lobby_set(json!({ "models": { "guild_tokens_per_day": 2 * TOKENS } })).await;
+    let world = World::with_lobby_settings(json!({ "models": { "guild_tokens_per_day": 2 * TOKENS } })).await;
     world.side.answers([Ok("Me.\nYES")]);
     world.say("lobby", "Ari, one").await;
     world.pass(10.0).await;
@@ -181,16 +181,16 @@ async fn a_guild_that_has_used_up_its_tokens_is_silent_until_enough_of_them_are_
     world.say("lobby", "Ari, five").await;
     world.pass(10.0).await;
 
-    let told: Vec<_> = decisions.iter().map(|decision| (told(decision), decision["budget"].as_str())).collect();
+    let outcomes: Vec<_> = decisions.iter().map(|decision| (outcome(decision), decision["budget"].as_str())).collect();
     assert_eq!(
-        told,
+        outcomes,
         [
             (("YES", "model_yes", "direct_address"), None),
             (("NO", "budget", "direct_address"), Some("guild_tokens")),
             (("NO", "budget", "lull"), Some("guild_tokens")),
         ]
     );
-    assert_eq!(asked, 2, "nobody is asked");
+    assert_eq!(asked, 2, "no companion is asked");
     assert_eq!((caps.tokens.used, caps.tokens.limit), (24, Some(24)));
     assert_eq!(serde_json::to_value(caps.tokens.free_at).unwrap(), decisions[1]["free_at"]);
     assert_eq!(before.last().unwrap()["reason"], "budget");
@@ -199,14 +199,14 @@ async fn a_guild_that_has_used_up_its_tokens_is_silent_until_enough_of_them_are_
 
 #[tokio::test(start_paused = true)]
 async fn a_decision_that_takes_the_last_tokens_leads_to_no_statement() {
-    let world = World::with_lobby_set(json!({ "models": { "guild_tokens_per_day": TOKENS } })).await;
+    let world = World::with_lobby_settings(json!({ "models": { "guild_tokens_per_day": TOKENS } })).await;
     world.side.answers([Ok("Me.\nYES")]);
 
     world.say("lobby", "Ari, one").await;
     world.pass(10.0).await;
 
     let decisions = world.decisions("lobby").await;
-    assert_eq!(told(&decisions[0]), ("NO", "budget", "direct_address"));
+    assert_eq!(outcome(&decisions[0]), ("NO", "budget", "direct_address"));
     assert_eq!((&decisions[0]["budget"], &decisions[0]["input_tokens"]), (&json!("guild_tokens"), &json!(10)));
     assert_eq!(world.main.asked.lock().unwrap().len(), 0);
 }
@@ -220,18 +220,18 @@ async fn tokens_that_run_out_in_a_round_keep_later_votes_from_counting_and_hold_
     world.pass(60.0).await;
 
     let decisions = world.decisions("salon").await;
-    let reasons: Vec<_> = decisions.iter().map(|decision| (told(decision).1, decision["vote"]["state"].as_str())).collect();
+    let reasons: Vec<_> = decisions.iter().map(|decision| (outcome(decision).1, decision["vote"]["state"].as_str())).collect();
     let (yes, no) = (("model_yes", Some("speak")), ("budget", Some("listen")));
     assert_eq!(reasons[..3], [yes, yes, no]);
     assert!(reasons.len() > 3 && reasons[3..].iter().all(|reason| *reason == ("budget", None)), "{reasons:?}");
-    assert_eq!(calls_made(&world), 4, "three votes, and the statement of whoever was selected");
+    assert_eq!(calls_made(&world), 4, "three votes, and the statement of the selected companion");
     let tokens = home(&world).await.caps.tokens;
     assert_eq!((tokens.used, tokens.is_used_up()), (4 * TOKENS, true));
 }
 
 #[tokio::test(start_paused = true)]
-async fn repetition_is_judged_by_the_words_alone_while_tokens_are_used_up() {
-    // Eleven calls lead to the first statement that is judged; it takes the last tokens.
+async fn repetition_is_judged_without_a_model_while_tokens_are_used_up() {
+    // Eleven calls lead to the first statement that is judged. It uses the last tokens.
     for (most, asked, judged) in [(10 * TOKENS + 1, 0, 1), (11 * TOKENS + 1, 1, 1)] {
         let world = World::with_salon(json!({
             "repetition": { "judge": "model" },
@@ -245,8 +245,8 @@ async fn repetition_is_judged_by_the_words_alone_while_tokens_are_used_up() {
         world.say("salon", "Bruno, what of it?").await;
         world.pass(300.0).await;
 
-        assert_eq!(world.told("salon", "repetition_asked").await.len(), asked, "{most} tokens");
-        assert_eq!(world.told("salon", "repetition").await.len(), judged, "{most} tokens");
+        assert_eq!(world.recorded("salon", "repetition_asked").await.len(), asked, "{most} tokens");
+        assert_eq!(world.recorded("salon", "repetition").await.len(), judged, "{most} tokens");
         assert_eq!(world.main.asked.lock().unwrap().len(), 4);
     }
 }
@@ -254,7 +254,7 @@ async fn repetition_is_judged_by_the_words_alone_while_tokens_are_used_up() {
 #[tokio::test(start_paused = true)]
 async fn no_summary_is_made_while_tokens_are_used_up() {
     let settings = json!({ "models": { "guild_tokens_per_day": TOKENS }, "prompt": { "summary_after": 2 } });
-    let world = World::with_lobby_set(settings).await;
+    let world = World::with_lobby_settings(settings).await;
     world.say("lobby", "Ari, one").await;
     world.pass(10.0).await;
     for _ in 0..4 {
@@ -273,7 +273,7 @@ async fn no_summary_is_made_while_tokens_are_used_up() {
 
 #[tokio::test(start_paused = true)]
 async fn a_guild_that_has_said_enough_for_a_day_is_silent_until_its_oldest_statement_is_a_day_old() {
-    let world = World::with_lobby_set(json!({ "gate": { "guild_statements_per_day": 2 } })).await;
+    let world = World::with_lobby_settings(json!({ "gate": { "guild_statements_per_day": 2 } })).await;
     world.side.answers([Ok("Me.\nYES")]);
     for text in ["Ari, one", "Ari, two", "Ari, three"] {
         world.say("lobby", text).await;
@@ -291,9 +291,9 @@ async fn a_guild_that_has_said_enough_for_a_day_is_silent_until_its_oldest_state
     world.say("lobby", "Ari, five").await;
     world.pass(10.0).await;
 
-    let told: Vec<_> = decisions.iter().map(|decision| (told(decision), decision["budget"].as_str())).collect();
+    let outcomes: Vec<_> = decisions.iter().map(|decision| (outcome(decision), decision["budget"].as_str())).collect();
     let yes = (("YES", "model_yes", "direct_address"), None);
-    assert_eq!(told, [yes, yes, (("NO", "budget", "direct_address"), Some("guild_statements"))]);
+    assert_eq!(outcomes, [yes, yes, (("NO", "budget", "direct_address"), Some("guild_statements"))]);
     assert_eq!(asked, 4, "two decisions and two statements");
     assert_eq!((caps.statements.used, caps.statements.limit), (2, Some(2)));
     assert!(caps.statements.free_at.is_some());
@@ -303,7 +303,7 @@ async fn a_guild_that_has_said_enough_for_a_day_is_silent_until_its_oldest_state
 
 #[tokio::test(start_paused = true)]
 async fn a_restart_frees_no_cap() {
-    let world = World::with_lobby_set(json!({ "gate": { "guild_statements_per_day": 1 } })).await;
+    let world = World::with_lobby_settings(json!({ "gate": { "guild_statements_per_day": 1 } })).await;
     world.side.answers([Ok("Me.\nYES")]);
     world.say("lobby", "Ari, one").await;
     world.pass(10.0).await;
@@ -314,12 +314,12 @@ async fn a_restart_frees_no_cap() {
     world.pass(10.0).await;
 
     let decisions = world.decisions("lobby").await;
-    assert_eq!(told(&decisions[1]), ("NO", "budget", "direct_address"));
+    assert_eq!(outcome(&decisions[1]), ("NO", "budget", "direct_address"));
     assert_eq!(decisions[1]["budget"], "guild_statements");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_guild_nobody_has_heard_of_is_told_from_one_that_used_nothing() {
+async fn an_unknown_guild_differs_from_one_without_usage() {
     let world = World::with_lobby().await;
     let of = |guild: &str| UsageQuery { guild: Some(guild.into()), ..UsageQuery::default() };
 
@@ -333,7 +333,7 @@ async fn a_guild_nobody_has_heard_of_is_told_from_one_that_used_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_what_was_used_in_the_span_is_counted() {
+async fn only_usage_within_the_span_is_counted() {
     let world = World::with_lobby().await;
     world.say("lobby", "Ari?").await;
     world.pass(5.0).await;
@@ -352,23 +352,23 @@ async fn only_what_was_used_in_the_span_is_counted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_span_that_is_told_can_be_asked_for_again_with_the_same_result() {
+async fn the_returned_span_can_be_requested_again_with_the_same_result() {
     let part_of_a_millisecond = Duration::from_micros(300);
     let world = World::with_lobby().await;
     tokio::time::advance(part_of_a_millisecond).await;
     world.say("lobby", "Ari?").await;
-    // Timers would go on to the next millisecond.
+    // Timers would continue to the next millisecond.
     while home(&world).await.used.addresses == 0 {
         tokio::task::yield_now().await;
     }
     tokio::time::advance(part_of_a_millisecond).await;
 
-    let told = usage(&world, UsageQuery::default()).await;
-    let time = |name: &str| from_rfc3339(serde_json::to_value(&told).unwrap()[name].as_str().unwrap());
+    let returned = usage(&world, UsageQuery::default()).await;
+    let time = |name: &str| from_rfc3339(serde_json::to_value(&returned).unwrap()[name].as_str().unwrap());
     let again = usage(&world, UsageQuery { from: time("from"), to: time("to"), guild: None }).await;
 
-    assert_eq!(told.total.addresses, 1);
-    assert_eq!(told, again);
+    assert_eq!(returned.total.addresses, 1);
+    assert_eq!(returned, again);
 }
 
 fn priced() -> Value {
@@ -376,7 +376,7 @@ fn priced() -> Value {
     json!({ "models": { "currency": "EUR", "side": endpoint(1.0, 2.0), "main": endpoint(10.0, 20.0) } })
 }
 
-/// All that the guild `home` ever used.
+/// The total usage of the guild `home`.
 async fn home(world: &World) -> GuildUsage {
     let query = UsageQuery {
         guild: Some("home".into()),
@@ -398,7 +398,7 @@ fn summaries(world: &World) -> usize {
     world.side.asked.lock().unwrap().iter().filter(|request| *purpose(request) == Purpose::Summary).count()
 }
 
-fn told(decision: &Value) -> (&str, &str, &str) {
+fn outcome(decision: &Value) -> (&str, &str, &str) {
     let field = |name: &str| decision[name].as_str().unwrap();
     (field("decision"), field("reason"), field("trigger"))
 }

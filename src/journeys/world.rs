@@ -1,4 +1,4 @@
-//! A whole system in memory, and what a test needs to look at it.
+//! A whole system in memory, and helpers for tests to drive and observe it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -42,7 +42,6 @@ use crate::telemetry::sampling::Sampling;
 /// Noon of 1 May 2026.
 const NOON: Moment = Moment::from_micros(1_777_636_800_000_000);
 
-/// A whole system.
 pub(super) struct World {
     pub(super) context: ActorContext,
     pub(super) backend: ActorBackend,
@@ -53,26 +52,26 @@ pub(super) struct World {
     pub(super) spans: SpanMemory,
     killed: usize,
     overlay: Value,
-    kept: Kept,
+    surviving: Surviving,
 }
 
-/// What outlives a crash, besides the store.
+/// What survives a crash, besides the store.
 #[derive(Clone, Default)]
-struct Kept {
+struct Surviving {
     platforms: Platforms,
     gateways: Gateways,
-    /// Time goes on meanwhile.
+    /// Time continues meanwhile.
     clock: Arc<TokioClock>,
-    /// Ids go on, so that no trace after it is taken for one before.
+    /// Ids continue, so that a trace after the crash is not taken for one before it.
     rng: Arc<Counting>,
-    /// What whoever ended the process noted.
+    /// The hangs that the ended process noted.
     hung: RecentHangs,
 }
 
-/// Answers a question by what it says; none: as it would otherwise.
+/// Answers a question by its text. `None`: the scripted answers apply.
 type Script = Box<dyn Fn(&Request) -> Option<Result<String, NoAnswer>> + Send>;
 
-/// A model that answers what it is told to, one after the other; the last one repeats.
+/// A model that gives the configured answers one after the other. The last one repeats.
 pub(super) struct Scripted {
     identity: Identity,
     answers: Mutex<VecDeque<Result<&'static str, NoAnswer>>>,
@@ -81,21 +80,20 @@ pub(super) struct Scripted {
     delays: Mutex<BTreeMap<CompanionId, Duration>>,
     script: Mutex<Option<Script>>,
     panics: AtomicU64,
-    unnamed: AtomicU64,
+    identity_panics: AtomicU64,
 }
 
-/// Takes one of those that are left; false: there is none.
-fn takes_one(left: &AtomicU64) -> bool {
+/// Takes one if any is left.
+fn take_one(left: &AtomicU64) -> bool {
     left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
 }
 
-/// Whether now is the moment.
 type Condition = Box<dyn Fn() -> bool + Send>;
 
-/// The machine's clock, which somebody may set.
+/// The machine's clock, which a test may set.
 struct TokioClock {
     began: tokio::time::Instant,
-    /// Whoever looks at it when this holds panics, once.
+    /// The first reader of the clock after this holds panics.
     panics: Mutex<Option<Condition>>,
     /// By how many seconds it was set.
     offset: AtomicI64,
@@ -110,14 +108,14 @@ impl Default for TokioClock {
 #[derive(Default)]
 struct Counting {
     ids: AtomicU64,
-    /// How many of the next draws panic.
+    /// The number of next draws that panic.
     panics: AtomicU64,
 }
 
 impl Clock for TokioClock {
     fn now(&self) -> Moment {
         let panics = self.panics.lock().unwrap().take_if(|holds| holds());
-        assert!(panics.is_none(), "as the test wants it");
+        assert!(panics.is_none(), "as the test planned");
         let now = NOON + self.began.elapsed();
         Moment::from_micros(now.as_micros().saturating_add_signed(self.offset.load(Ordering::Relaxed) * 1_000_000))
     }
@@ -125,7 +123,7 @@ impl Clock for TokioClock {
 
 impl Rng for Counting {
     fn jitter(&self) -> i8 {
-        assert!(!takes_one(&self.panics), "as the test wants it");
+        assert!(!take_one(&self.panics), "as the test planned");
         0
     }
 
@@ -148,43 +146,43 @@ impl Scripted {
             delays: Mutex::default(),
             script: Mutex::default(),
             panics: AtomicU64::new(0),
-            unnamed: AtomicU64::new(0),
+            identity_panics: AtomicU64::new(0),
         })
     }
 
-    /// What it answers from now on.
+    /// Sets the next answers.
     pub(super) fn answers(&self, answers: impl IntoIterator<Item = Result<&'static str, NoAnswer>>) {
         *self.answers.lock().unwrap() = answers.into_iter().collect();
     }
 
-    /// How many of the next calls panic half-way.
+    /// The number of next calls that panic half-way.
     pub(super) fn panics(&self, calls: u64) {
         self.panics.store(calls, Ordering::Relaxed);
     }
 
-    /// How many of those who ask next panic over who it is.
-    pub(super) fn panics_whoever_asks(&self, asking: u64) {
-        self.unnamed.store(asking, Ordering::Relaxed);
+    /// The number of next callers that panic when they read the model's identity.
+    pub(super) fn panic_on_identity(&self, asking: u64) {
+        self.identity_panics.store(asking, Ordering::Relaxed);
     }
 
-    /// Answers by what is asked, from now on.
-    pub(super) fn follows(&self, script: impl Fn(&Request) -> Option<Result<String, NoAnswer>> + Send + 'static) {
+    /// Answers by the question, from now on.
+    pub(super) fn answer_by(&self, script: impl Fn(&Request) -> Option<Result<String, NoAnswer>> + Send + 'static) {
         *self.script.lock().unwrap() = Some(Box::new(script));
     }
 
-    /// How long it takes from now on when this companion asks.
-    pub(super) fn takes_for(&self, companion: &str, delay: Duration) {
+    /// Sets the delay of answers to this companion.
+    pub(super) fn set_delay_for(&self, companion: &str, delay: Duration) {
         self.delays.lock().unwrap().insert(companion.into(), delay);
     }
 
     /// How often it was asked for this companion.
     pub(super) fn asked_for(&self, companion: &str) -> usize {
-        let is_its = |request: &&Request| asker(request) == companion;
-        self.asked.lock().unwrap().iter().filter(is_its).count()
+        let is_by_companion = |request: &&Request| asking_companion(request) == companion;
+        self.asked.lock().unwrap().iter().filter(is_by_companion).count()
     }
 
-    /// How long it takes from now on.
-    pub(super) fn takes(&self, delay: Duration) {
+    /// Sets the delay of answers.
+    pub(super) fn set_delay(&self, delay: Duration) {
         *self.delay.lock().unwrap() = delay;
     }
 }
@@ -192,11 +190,11 @@ impl Scripted {
 #[async_trait]
 impl LanguageModel for Scripted {
     async fn ask(&self, request: &Request, drafts: Option<&mpsc::UnboundedSender<Draft>>) -> Result<Answer, NoAnswer> {
-        let its_own = self.delays.lock().unwrap().get(&CompanionId::from(asker(request))).copied();
-        let delay = its_own.unwrap_or(*self.delay.lock().unwrap());
+        let own_delay = self.delays.lock().unwrap().get(&CompanionId::from(asking_companion(request))).copied();
+        let delay = own_delay.unwrap_or(*self.delay.lock().unwrap());
         self.asked.lock().unwrap().push(request.clone());
         tokio::time::sleep(delay).await;
-        assert!(!takes_one(&self.panics), "as the test wants it");
+        assert!(!take_one(&self.panics), "as the test planned");
         let scripted = self.script.lock().unwrap().as_ref().and_then(|script| script(request));
         let answer = if let Some(scripted) = scripted {
             Some(scripted)
@@ -212,18 +210,18 @@ impl LanguageModel for Scripted {
     }
 
     fn identity(&self) -> &Identity {
-        assert!(!takes_one(&self.unnamed), "as the test wants it");
+        assert!(!take_one(&self.identity_panics), "as the test planned");
         &self.identity
     }
 }
 
 impl World {
-    /// A system with Aria and Bruno, who live nowhere yet.
+    /// A system with Aria and Bruno, who are members of no room yet.
     pub(super) async fn new() -> Self {
-        Self::on(Arc::new(MemoryStore::new())).await
+        Self::with_store(Arc::new(MemoryStore::new())).await
     }
 
-    /// A system with the room `lobby` of the guild `home`, in which Aria lives.
+    /// A system with the room `lobby` of the guild `home`, with Aria as its member.
     pub(super) async fn with_lobby() -> Self {
         let world = Self::new().await;
         world.open("lobby", &["aria"]).await;
@@ -231,56 +229,56 @@ impl World {
     }
 
     /// The same with other settings.
-    pub(super) async fn with_lobby_set(overlay: Value) -> Self {
-        let world = Self::set(Arc::new(MemoryStore::new()), overlay, Kept::default()).await;
+    pub(super) async fn with_lobby_settings(overlay: Value) -> Self {
+        let world = Self::build(Arc::new(MemoryStore::new()), overlay, Surviving::default()).await;
         world.open("lobby", &["aria"]).await;
         world
     }
 
-    /// A system with other settings and the room `salon` of the guild `home`, in which Aria, Bruno and Cleo live.
+    /// A system with other settings and the room `salon` of the guild `home`, with Aria, Bruno and Cleo as its members.
     pub(super) async fn with_salon(overlay: Value) -> Self {
-        let world = Self::set(Arc::new(MemoryStore::new()), overlay, Kept::default()).await;
+        let world = Self::build(Arc::new(MemoryStore::new()), overlay, Surviving::default()).await;
         world.open("salon", &["aria", "bruno", "cleo"]).await;
         world
     }
 
-    /// A system with a platform in the place of the console, and the room `lobby` of the guild `home`, in which Aria lives.
-    pub(super) async fn over(platform: Arc<dyn ChatPlatform>) -> Self {
-        let kept = Kept { platforms: Platforms::new([platform]), ..Kept::default() };
-        let world = Self::set(Arc::new(MemoryStore::new()), json!({}), kept).await;
+    /// A system with a platform in the place of the console, and the room `lobby` of the guild `home`, with Aria as its member.
+    pub(super) async fn with_platform(platform: Arc<dyn ChatPlatform>) -> Self {
+        let surviving = Surviving { platforms: Platforms::new([platform]), ..Surviving::default() };
+        let world = Self::build(Arc::new(MemoryStore::new()), json!({}), surviving).await;
         world.open("lobby", &["aria"]).await;
         world
     }
 
-    /// A system that hears a platform over connections, and in which Aria and Bruno live nowhere yet.
-    pub(super) async fn hearing_over(gateway: Arc<dyn Gateway>) -> Self {
-        let kept = Kept { gateways: Gateways::new([gateway]), ..Kept::default() };
-        Self::set(Arc::new(MemoryStore::new()), json!({}), kept).await
+    /// A system with connections to a platform. Aria and Bruno are members of no room yet.
+    pub(super) async fn with_gateway(gateway: Arc<dyn Gateway>) -> Self {
+        let surviving = Surviving { gateways: Gateways::new([gateway]), ..Surviving::default() };
+        Self::build(Arc::new(MemoryStore::new()), json!({}), surviving).await
     }
 
     /// A system with other settings.
     pub(super) async fn with_overlay(overlay: Value) -> Self {
-        Self::set(Arc::new(MemoryStore::new()), overlay, Kept::default()).await
+        Self::build(Arc::new(MemoryStore::new()), overlay, Surviving::default()).await
     }
 
-    /// A system that goes on with what is stored.
-    pub(super) async fn on(store: Arc<MemoryStore>) -> Self {
-        Self::set(store, json!({}), Kept::default()).await
+    /// A system that continues from a store.
+    pub(super) async fn with_store(store: Arc<MemoryStore>) -> Self {
+        Self::build(store, json!({}), Surviving::default()).await
     }
 
-    async fn set(store: Arc<MemoryStore>, overlay: Value, kept: Kept) -> Self {
+    async fn build(store: Arc<MemoryStore>, overlay: Value, surviving: Surviving) -> Self {
         let settings = Arc::new(Settings::overlay(overlay.clone()).unwrap());
         let (side, main) = (Scripted::new("No.\nNO"), Scripted::new("Hello!"));
         let (spans, telemetry) = (SpanMemory::new(), &settings.telemetry);
         let context = ActorContext {
-            platforms: kept.platforms.clone(),
-            gateways: kept.gateways.clone(),
-            hung: kept.hung.clone(),
+            platforms: surviving.platforms.clone(),
+            gateways: surviving.gateways.clone(),
+            hung: surviving.hung.clone(),
             store_failed: Arc::new(|detail| panic!("the store failed: {detail}")),
             ..ActorContext::new(Environment {
                 store: store.clone(),
-                clock: kept.clock.clone(),
-                rng: kept.rng.clone(),
+                clock: surviving.clock.clone(),
+                rng: surviving.rng.clone(),
                 models: Models::new(side.clone(), main.clone()),
                 recorder: spans.sampled(Sampling::share(telemetry.sample_ratio, telemetry.span_queue), telemetry.capture_content),
                 companions: cast(&settings),
@@ -293,26 +291,26 @@ impl World {
         cleanup::clean_up(&context).await;
         root.cast(RootMessage::WakePending).unwrap();
         let backend = ActorBackend::new(context.clone(), store.clone());
-        Self { context, backend, store, side, main, root, spans, killed: 0, overlay, kept }
+        Self { context, backend, store, side, main, root, spans, killed: 0, overlay, surviving }
     }
 
-    /// Ends this system as a crash would, and begins another with what is stored.
+    /// Ends this system as a crash would, and starts another with what is stored.
     pub(super) async fn crash(mut self) -> Self {
         self.root.kill();
         self.rest().await;
         self.store.reopen();
         self.killed = usize::MAX;
-        Self::set(self.store.clone(), self.overlay.clone(), self.kept.clone()).await
+        Self::build(self.store.clone(), self.overlay.clone(), self.surviving.clone()).await
     }
 
-    /// The same, and the other has this platform in the place of the console, or is without it.
-    pub(super) async fn crash_onto(mut self, platform: Option<Arc<dyn ChatPlatform>>) -> Self {
+    /// The same. The other system has this platform in the place of the console, or no platform there.
+    pub(super) async fn crash_with_platform(mut self, platform: Option<Arc<dyn ChatPlatform>>) -> Self {
         let without = || Platforms::default().with_disabled(is_of_console);
-        self.kept.platforms = platform.map_or_else(without, |platform| Platforms::new([platform]));
+        self.surviving.platforms = platform.map_or_else(without, |platform| Platforms::new([platform]));
         self.crash().await
     }
 
-    /// Configures these of the companions, as a reload would.
+    /// Configures only these companions, as a reload would.
     pub(super) async fn reload_companions(&self, ids: &[&str]) {
         let mut cast = cast(&self.context.settings);
         cast.retain(|id, _| ids.contains(&id.as_str()));
@@ -324,7 +322,7 @@ impl World {
         self.open_with(id, json!(companions)).await
     }
 
-    /// Opens rooms in a guild, in each of which Aria lives.
+    /// Opens rooms in a guild, each with Aria as its member.
     pub(super) async fn open_in(&self, guild: &str, ids: impl IntoIterator<Item = String>) {
         for id in ids {
             let plan = serde_json::from_value(json!({ "guild": guild, "companions": ["aria"] })).unwrap();
@@ -333,25 +331,25 @@ impl World {
         self.rest().await;
     }
 
-    /// Somebody sets the machine's clock, forward or back.
+    /// Sets the machine's clock, forward or back.
     pub(super) fn set_clock(&self, secs: i64) {
-        self.kept.clock.offset.fetch_add(secs, Ordering::Relaxed);
+        self.surviving.clock.offset.fetch_add(secs, Ordering::Relaxed);
     }
 
-    /// Whoever is the first to look at the clock once somebody is at this place panics.
-    pub(super) fn clock_panics_at<P: Address + Send + 'static>(&self, channel_key: P) {
+    /// The first reader of the clock panics once an actor has this key.
+    pub(super) fn panic_on_clock_once<P: Address + Send + 'static>(&self, channel_key: P) {
         let directory = self.context.directory.clone();
-        *self.kept.clock.panics.lock().unwrap() = Some(Box::new(move || directory.find(&channel_key).is_some()));
+        *self.surviving.clock.panics.lock().unwrap() = Some(Box::new(move || directory.find(&channel_key).is_some()));
     }
 
-    /// Calls to models that are under way.
+    /// Calls to models in flight.
     pub(super) async fn calls(&self) -> usize {
         self.context.pool.report().await.unwrap().lanes.iter().map(|lane| lane.running).sum()
     }
 
-    /// How many of the next draws panic.
-    pub(super) fn drawing_panics(&self, draws: u64) {
-        self.kept.rng.panics.store(draws, Ordering::Relaxed);
+    /// The number of next draws that panic.
+    pub(super) fn panic_on_draws(&self, draws: u64) {
+        self.surviving.rng.panics.store(draws, Ordering::Relaxed);
     }
 
     /// Opens a room for companions as the API writes them.
@@ -372,17 +370,16 @@ impl World {
         self.backend.say(&room(id), message).await.unwrap()
     }
 
-    /// From now on actors die, and nobody counts them.
+    /// From now on actors may die, and their deaths are not counted.
     pub(super) const fn expect_deaths(&mut self) {
         self.killed = usize::MAX;
     }
 
-    /// Above everybody.
     pub(super) fn root(&self) -> ractor::ActorCell {
         self.root.get_cell()
     }
 
-    /// Lets everybody finish what takes no time.
+    /// Lets every task finish that needs no time.
     pub(super) async fn rest(&self) {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
@@ -391,15 +388,15 @@ impl World {
         tokio::time::sleep(Duration::from_secs_f64(secs)).await;
     }
 
-    /// Who said what, oldest first.
+    /// Senders and texts, oldest first.
     pub(super) async fn history(&self, id: &str) -> Vec<(String, String)> {
         let query = HistoryQuery { after: None, before: None, limit: 1_000 };
         let history = self.backend.history(&room(id), query).await.unwrap();
         history.messages.iter().map(|message| (message.from.to_string(), message.text.to_string())).collect()
     }
 
-    /// What is on record of a room and told under this name, oldest first.
-    pub(super) async fn told(&self, id: &str, name: &str) -> Vec<Value> {
+    /// The events of a room with this name that are on record, oldest first.
+    pub(super) async fn recorded(&self, id: &str, name: &str) -> Vec<Value> {
         let mut seen = self.watch(id, Some(0)).await.seen().await;
         seen.retain(|event| !event["seq"].is_null() && event["event"] == name);
         seen
@@ -419,7 +416,7 @@ impl World {
 
     /// Kills the replies in the making: a channel's only children while no round is open.
     pub(super) async fn kill_replies(&mut self, id: &str) {
-        let channel = self.context.directory.find(&ChannelActorKey(room(id).channel())).expect("somebody is there");
+        let channel = self.context.directory.find(&ChannelActorKey(room(id).channel())).expect("the actor is running");
         let replies = channel.get_children();
         assert!(!replies.is_empty(), "a reply is in the making");
         replies.iter().for_each(ractor::ActorCell::kill);
@@ -427,14 +424,9 @@ impl World {
         self.rest().await;
     }
 
-    /// What dies from now on is not counted.
-    pub(super) fn others_may_die(&mut self) {
-        self.killed = usize::MAX;
-    }
-
-    /// Kills whoever is at a place. The test says so, because nobody else may die.
+    /// Kills the actor with this key. A test must say so, because no other actor may die.
     pub(super) async fn kill<P: Address>(&mut self, channel_key: &P) {
-        self.context.directory.find(channel_key).expect("somebody is there").kill();
+        self.context.directory.find(channel_key).expect("the actor is running").kill();
         self.killed = self.killed.saturating_add(1);
         self.rest().await;
     }
@@ -445,58 +437,57 @@ impl Drop for World {
         self.root.kill();
         if !std::thread::panicking() && self.killed != usize::MAX {
             let died = self.spans.named("actor.restart").len();
-            assert_eq!(died, self.killed, "actors died, and so many were killed by the test");
+            assert_eq!(died, self.killed, "the number of restarts differs from the number of actors that the test killed");
         }
     }
 }
 
-/// Somebody who watches a room.
 pub(super) struct Watching {
     stream: LiveStream,
     is_over: bool,
 }
 
 impl Watching {
-    /// What is there to be seen by now.
+    /// The events that can be seen by now.
     pub(super) async fn seen(&mut self) -> Vec<Value> {
         let mut seen = Vec::new();
         while !self.is_over
             && let Ok(live) = tokio::time::timeout(Duration::from_millis(1), self.stream.next()).await
         {
             match live {
-                Some(live) => seen.push(serde_json::from_str(&live.expect("the watcher keeps up").json).unwrap()),
+                Some(live) => seen.push(serde_json::from_str(&live.expect("a watcher that reads in time").json).unwrap()),
                 None => self.is_over = true,
             }
         }
         seen
     }
 
-    /// The names of the events to be seen by now, without notes and drafts.
+    /// The names of the events that can be seen by now, without notes and drafts.
     pub(super) async fn names(&mut self) -> Vec<String> {
         let seen = self.seen().await;
         let on_record = seen.iter().filter(|event| !event["seq"].is_null() || event["event"] == "hello");
         on_record.map(|event| event["event"].as_str().unwrap().to_owned()).collect()
     }
 
-    /// Whether nothing will come any more.
+    /// Whether the stream has ended.
     pub(super) async fn is_over(&mut self) -> bool {
         self.seen().await;
         self.is_over
     }
 }
 
-/// What a question is for.
+/// The purpose of a question.
 pub(super) fn purpose(request: &Request) -> &Purpose {
     &context(request).purpose
 }
 
-/// What a question is about.
+/// The context of a question.
 pub(super) fn context(request: &Request) -> &QuestionContext {
-    request.extensions.get().expect("every question says what it is about")
+    request.extensions.get().expect("every question has a context")
 }
 
-/// Whose question it is; nobody's is empty.
-pub(super) fn asker(request: &Request) -> &str {
+/// The companion that asks; empty if there is none.
+pub(super) fn asking_companion(request: &Request) -> &str {
     request.companion.as_ref().map_or("", |companion| companion.id.as_str())
 }
 
@@ -504,7 +495,7 @@ pub(super) fn room(id: &str) -> RoomId {
     RoomId::parse(id).unwrap()
 }
 
-pub(super) fn said(lines: &[(&str, &str)]) -> Vec<(String, String)> {
+pub(super) fn lines(lines: &[(&str, &str)]) -> Vec<(String, String)> {
     lines.iter().map(|(from, text)| ((*from).to_owned(), (*text).to_owned())).collect()
 }
 

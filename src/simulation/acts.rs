@@ -1,4 +1,4 @@
-//! What people and operators do in a simulation, planned from its seed.
+//! Plans from the seed what people and operators do.
 
 use std::time::Duration;
 
@@ -7,84 +7,83 @@ use super::manners::Turn;
 use super::plan::{CAST, Guild, Room, Weather};
 use crate::domain::conversation::poison;
 
-/// Something that somebody does.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Act {
     Say(Say),
-    /// The same message comes once more, with other words.
-    Again(usize),
+    /// The same message is sent once more, with other words.
+    Resend(usize),
     Edit(usize),
-    Unsay(usize),
+    DeleteMessage(usize),
     Forget {
         guild: usize,
         person: &'static str,
-        /// What was answered to them goes, too.
+        /// The answers to the person are deleted, too.
         answers: bool,
     },
-    /// Somebody does not want to be heard in a guild, or wants to again.
-    Ignore {
+    /// A person opts out in a guild, or opts in again.
+    OptOut {
         guild: usize,
         person: &'static str,
-        ignored: bool,
+        opted_out: bool,
     },
-    /// A connection has read what was said while it was not there, and may have left something out.
+    /// A connection has read what was said while it was down, and may have missed some of it.
     CaughtUp {
         room: usize,
         read: u32,
         has_gap: bool,
     },
-    /// The platform takes us out of a guild.
+    /// The platform removes us from a guild.
     LoseGuild(usize),
     Clear(usize),
-    /// Others live in a room from now on.
-    Move {
+    /// The members of a room change.
+    SetMembers {
         room: usize,
         companions: Vec<&'static str>,
         has_external: bool,
     },
     Pause {
         room: usize,
-        whom: Option<&'static str>,
+        companion: Option<&'static str>,
         paused: bool,
     },
     InterjectionPolicy {
         room: usize,
-        whom: &'static str,
+        companion: &'static str,
         tier: &'static str,
     },
-    /// Other companions are configured from now on.
-    Recast(Vec<&'static str>),
-    /// The wall clock is set by so many seconds.
-    Jump(i64),
-    /// So many handlers panic while they draw.
+    /// The configured companions change.
+    SetCompanions(Vec<&'static str>),
+    /// The wall clock is set, by this number of seconds.
+    SetClock(i64),
+    /// This number of handlers panic while they draw a random number.
     Panic(u64),
-    /// A message is set aside, and its channel is begun anew.
+    /// A message becomes a dead letter, and its channel is restarted.
     DeadLetter(usize),
-    /// A room is deleted with all that was said in it.
-    Delete(usize),
-    /// An operator looks after what was kept away and set aside, and tries it again or gives it up.
+    /// A room is deleted with all its messages.
+    DeleteRoom(usize),
+    /// An operator releases quarantined guilds, and retries or drops the dead letters.
     Operate {
         retry: bool,
     },
-    /// Somebody looks at everything.
-    Look(usize),
+    /// Somebody reads everything that can be read.
+    ReadAll(usize),
 }
 
-/// Something that is said.
+/// A message to send.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Say {
-    /// Counted over the whole run.
+    /// The number of the message in the whole run.
     pub(super) number: usize,
     pub(super) room: usize,
     pub(super) from: &'static str,
     pub(super) text: String,
-    /// By an id it can be said again where nobody knows whether it was heard.
+    /// With an id it can be sent again when it is unknown whether it arrived.
     pub(super) has_id: bool,
     pub(super) is_by_bot: bool,
     pub(super) turn: Turn,
-    /// It was said so many seconds before it is heard.
+    /// The delay between sending and delivery, in seconds.
     pub(super) late_by: u64,
-    /// It kills whoever handles it.
+    /// It kills its handler.
     pub(super) is_deadly: bool,
 }
 
@@ -116,8 +115,8 @@ pub(super) fn planned(
             let say = said_in(room, number, rooms, guilds, weather, dice);
             let said_at = Duration::from_millis(at % until);
             if say.has_id && dice.chance(0.06) {
-                // While it may still be on its way.
-                acts.push((said_at + dice.millis(0, 60), Act::Again(number)));
+                // The original may still be in flight.
+                acts.push((said_at + dice.millis(0, 60), Act::Resend(number)));
             }
             acts.push((said_at, Act::Say(say)));
             number += 1;
@@ -127,42 +126,42 @@ pub(super) fn planned(
     for _ in 0..others {
         let (room, message) = (dice.below(rooms.len() as u64) as usize, dice.below(number as u64) as usize);
         let home = &rooms[room];
-        let whom = *dice.pick(&home.companions);
+        let companion = *dice.pick(&home.companions);
         let act = match dice.below(31) {
-            0..4 => Act::Again(message),
+            0..4 => Act::Resend(message),
             4..6 => Act::Edit(message),
-            6..8 => Act::Unsay(message),
+            6..8 => Act::DeleteMessage(message),
             8 => Act::Forget { guild: home.guild, person: dice.pick::<&str>(&PEOPLE), answers: false },
             9..11 => Act::Clear(room),
-            11..14 if home.opens_by_itself() => Act::Look(room),
+            11..14 if home.opens_with_first_message() => Act::ReadAll(room),
             11..14 => {
                 let mut companions: Vec<_> = CAST.iter().map(|(id, _)| *id).filter(|_| dice.chance(0.5)).collect();
                 if companions.is_empty() {
-                    companions.push(whom);
+                    companions.push(companion);
                 }
-                Act::Move { room, companions, has_external: dice.chance(0.2) }
+                Act::SetMembers { room, companions, has_external: dice.chance(0.2) }
             }
-            14..17 => Act::Pause { room, whom: dice.chance(0.6).then_some(whom), paused: dice.chance(0.6) },
-            17 => Act::InterjectionPolicy { room, whom, tier: dice.pick::<&str>(&TIERS) },
-            18..20 => Act::Recast(CAST.iter().map(|(id, _)| *id).filter(|_| dice.chance(0.8)).collect()),
+            14..17 => Act::Pause { room, companion: dice.chance(0.6).then_some(companion), paused: dice.chance(0.6) },
+            17 => Act::InterjectionPolicy { room, companion, tier: dice.pick::<&str>(&TIERS) },
+            18..20 => Act::SetCompanions(CAST.iter().map(|(id, _)| *id).filter(|_| dice.chance(0.8)).collect()),
             20 => Act::Panic(dice.between(1, 6)),
             21 if weather.is_deadly => Act::DeadLetter(message),
             22 | 23 if weather.has_jumps => {
                 let secs = *dice.pick(&[5, 60, 600, 4_000]);
-                Act::Jump(if dice.chance(0.5) { secs } else { -secs })
+                Act::SetClock(if dice.chance(0.5) { secs } else { -secs })
             }
             24 | 25 => {
                 let (companions, has_external) = (home.companions.clone(), home.has_external);
                 let deleted_at = dice.millis(0, until);
-                if !home.opens_by_itself() && dice.chance(0.7) {
+                if !home.opens_with_first_message() && dice.chance(0.7) {
                     let again_at = deleted_at + dice.millis(10, 20_000);
-                    acts.push((again_at, Act::Move { room, companions, has_external }));
+                    acts.push((again_at, Act::SetMembers { room, companions, has_external }));
                 }
-                acts.push((deleted_at, Act::Delete(room)));
+                acts.push((deleted_at, Act::DeleteRoom(room)));
                 continue;
             }
             26..28 => Act::Operate { retry: dice.chance(0.5) },
-            _ => Act::Look(room),
+            _ => Act::ReadAll(room),
         };
         if weather.is_deadly || !matches!(act, Act::Panic(_)) {
             acts.push((dice.millis(0, until), act));
@@ -172,14 +171,14 @@ pub(super) fn planned(
     acts
 }
 
-/// Some of what is said is taken back within seconds: while it is asked about, or answered.
-pub(super) fn regretted(acts: &mut Vec<(Duration, Act)>, dice: &mut Dice) {
+/// Some messages are deleted within seconds, while they are asked about or answered.
+pub(super) fn add_deletions(acts: &mut Vec<(Duration, Act)>, dice: &mut Dice) {
     let said = acts.iter().filter_map(|(at, act)| match act {
         Act::Say(say) => Some((*at, say.number)),
         _ => None,
     });
-    let regretted: Vec<_> = said.filter(|_| dice.chance(0.12)).collect();
-    acts.extend(regretted.into_iter().map(|(at, number)| (at + dice.millis(0, 5_000), Act::Unsay(number))));
+    let deleted: Vec<_> = said.filter(|_| dice.chance(0.12)).collect();
+    acts.extend(deleted.into_iter().map(|(at, number)| (at + dice.millis(0, 5_000), Act::DeleteMessage(number))));
     acts.sort_by_key(|(at, _)| *at);
 }
 

@@ -1,4 +1,4 @@
-//! The reference: what must be true of a run, found out from its record alone.
+//! The reference: what must be true of a run, determined from its record alone.
 
 mod budgets;
 mod connections;
@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::life::{Life, Props};
-use super::people::{Fate, Said};
+use super::people::{Fate, Sent};
 use super::stage::lock;
 use super::store::is_gapless;
 use crate::domain::conversation::poison;
@@ -28,27 +28,27 @@ use crate::journal::record::{DeadLetterRecord, decode, decode_event};
 use crate::ports::backend::room::RoomId;
 use crate::ports::store::key::{Key, Kind};
 
-/// Of the last life, while it lives.
+/// Checks the last life, while it lives.
 pub(super) async fn of_life(life: &Life) -> String {
     connections::at_rest(&life.props);
     measures::check(life).await
 }
 
-/// Of a life that is over: what it measured until then.
+/// Checks a life that has ended: its metrics until then.
 pub(super) fn of_ended(life: &Life) {
     measures::ended(life);
 }
 
-/// Of the last life, as soon as nothing is pending and before anybody sleeps.
+/// Checks the last life as soon as nothing is pending, before any actor sleeps.
 pub(super) fn of_quiet(life: &Life) {
     measures::awake(life);
     connections::at_rest(&life.props);
 }
 
-/// Of all that is stored, after the last life.
+/// Checks everything that is stored, after the last life.
 pub(super) fn of_record(props: &Props) {
     let stage = &props.stage;
-    let (journals, set_aside) = stored(props);
+    let (journals, dead_letters) = stored(props);
     let deleted = deleted(props);
     let lateness = times::Lateness::of(stage);
     for (channel_key, events) in &journals {
@@ -61,14 +61,14 @@ pub(super) fn of_record(props: &Props) {
         }
         let mut handled = events.clone();
         order_of_handling(&mut handled);
-        let skipped = set_aside.get(channel_key).cloned().unwrap_or_default();
+        let skipped = dead_letters.get(channel_key).cloned().unwrap_or_default();
         let when = when(props, channel_key);
         room::Record::read(channel_key, &handled, &skipped, stage, &room::Watch { when, lateness: &lateness });
     }
     accepted(props, &journals, &deleted);
     connections::in_order(props, &deleted);
     posted(props, &journals, &deleted);
-    poison(props, &journals, &set_aside);
+    poison(props, &journals, &dead_letters);
     tenancy(props);
     gone::check(props, &journals, &deleted);
     times::check(props);
@@ -82,7 +82,7 @@ fn when(props: &Props, channel_key: &ChannelKey) -> BTreeMap<Seq, Duration> {
     committed.iter().filter(|entry| entry.channel_key == *channel_key).map(|entry| (entry.recorded.seq, entry.at)).collect()
 }
 
-/// Where rooms were deleted once.
+/// The rooms that were deleted once.
 fn deleted(props: &Props) -> BTreeSet<ChannelKey> {
     lock(&props.people.deleted).iter().map(|room| channel_key_of(props, *room)).collect()
 }
@@ -99,9 +99,9 @@ pub(super) fn is_statement(recorded: &Recorded) -> bool {
 
 type Journals = BTreeMap<ChannelKey, Vec<Recorded>>;
 
-/// Every journal, and what was set aside.
+/// Every journal, and the dead letters.
 fn stored(props: &Props) -> (Journals, BTreeMap<ChannelKey, BTreeSet<Seq>>) {
-    let (mut journals, mut set_aside) = (Journals::new(), BTreeMap::<_, BTreeSet<_>>::new());
+    let (mut journals, mut dead_letters) = (Journals::new(), BTreeMap::<_, BTreeSet<_>>::new());
     for (key, value) in props.store.all() {
         let (ward, kind) = (Ward(key.as_bytes()[0]), key.as_bytes()[1]);
         let channel_key = || key::channel_in(&key).and_then(|no| props.store.channel_key_of(ward, no));
@@ -113,18 +113,18 @@ fn stored(props: &Props) -> (Journals, BTreeMap<ChannelKey, BTreeSet<Seq>>) {
         } else if kind == Kind::DeadLetter as u8
             && let Ok(record) = decode::<DeadLetterRecord>(&key, &value)
         {
-            props.stage.reach("message set aside on record");
-            set_aside.entry(ChannelKey::new(&record.guild, &record.channel)).or_default().insert(record.seq);
+            props.stage.reach("dead letter on record");
+            dead_letters.entry(ChannelKey::new(&record.guild, &record.channel)).or_default().insert(record.seq);
         }
     }
-    (journals, set_aside)
+    (journals, dead_letters)
 }
 
-/// What was accepted is on record, once, as it was said, and in the order in which it was heard.
+/// Every accepted message is on record once, with its words, and in the order of arrival.
 fn accepted(props: &Props, journals: &Journals, deleted: &BTreeSet<ChannelKey>) {
     let stage = &props.stage;
-    let said = lock(&props.people.said);
-    let channel_key_of = |said: &Said| channel_key_of(props, said.say.room);
+    let sent = lock(&props.people.sent);
+    let channel_key_of = |sent: &Sent| channel_key_of(props, sent.say.room);
     let message = |channel_key: &ChannelKey, seq: Seq| {
         let recorded = journals.get(channel_key)?.iter().find(|recorded| recorded.seq == seq)?;
         match &recorded.event {
@@ -133,26 +133,26 @@ fn accepted(props: &Props, journals: &Journals, deleted: &BTreeSet<ChannelKey>) 
         }
     };
     let mut owner: BTreeMap<(ChannelKey, Seq), usize> = BTreeMap::new();
-    for (number, said) in said.iter() {
-        let channel_key = channel_key_of(said);
-        match said.fate {
+    for (number, sent) in sent.iter() {
+        let channel_key = channel_key_of(sent);
+        match sent.fate {
             Fate::Accepted(seq) => {
                 if let Some(other) = owner.insert((channel_key.clone(), seq), *number) {
                     stage.violate(format!("{channel_key}: {seq} is message {number} and message {other}"));
                 }
                 match message(&channel_key, seq) {
                     None if deleted.contains(&channel_key) => {}
-                    None => stage.violate(format!("{channel_key}: message {number} was accepted as {seq}, which is not there")),
-                    Some(kept) if !said.is_changed && *kept.text != *said.say.text => {
+                    None => stage.violate(format!("{channel_key}: message {number} was accepted as {seq}, which is missing")),
+                    Some(stored_message) if !sent.is_changed && *stored_message.text != *sent.say.text => {
                         stage.violate(format!(
                             "{channel_key}: message {number} was accepted as {seq}, on record is {:?}",
-                            kept.text
+                            stored_message.text
                         ));
                     }
                     Some(_) => {}
                 }
             }
-            Fate::Open => stage.violate(format!("{channel_key}: message {number} was never heard to be accepted")),
+            Fate::Open => stage.violate(format!("{channel_key}: message {number} has no known outcome")),
             Fate::Unknown | Fate::NotTaken => {}
         }
     }
@@ -164,54 +164,54 @@ fn accepted(props: &Props, journals: &Journals, deleted: &BTreeSet<ChannelKey>) 
                 continue;
             }
             let Some(mark) = message.text.split_whitespace().find(|word| number_of(word).is_some()) else { continue };
-            let is_said_anew = number_of(mark).and_then(|number| said.get(&number)).is_some_and(|said| said.is_said_anew);
-            if let Some(first) = marks.insert(mark.to_owned(), recorded.seq).filter(|_| !is_said_anew) {
+            let is_resent = number_of(mark).and_then(|number| sent.get(&number)).is_some_and(|sent| sent.is_resent);
+            if let Some(first) = marks.insert(mark.to_owned(), recorded.seq).filter(|_| !is_resent) {
                 stage.violate(format!("{channel_key}: {mark} is on record twice: as {first} and {}", recorded.seq));
             }
         }
     }
-    let mut heard: Vec<_> = said
+    let mut arrivals: Vec<_> = sent
         .values()
-        .filter_map(|said| match said.fate {
-            Fate::Accepted(seq) => Some((channel_key_of(said), said.first_at, said.heard_at, seq)),
+        .filter_map(|sent| match sent.fate {
+            Fate::Accepted(seq) => Some((channel_key_of(sent), sent.first_sent_at, sent.accepted_at, seq)),
             _ => None,
         })
         .collect();
-    heard.sort();
-    for (channel_key, _, heard_at, seq) in &heard {
-        // Whatever was said after this was known to be accepted has a greater number.
-        let later = heard.iter().filter(|(other, said_at, ..)| other == channel_key && said_at > heard_at);
+    arrivals.sort();
+    for (channel_key, _, accepted_at, seq) in &arrivals {
+        // A message that was sent after this one was known to be accepted must have a greater number.
+        let later = arrivals.iter().filter(|(other, said_at, ..)| other == channel_key && said_at > accepted_at);
         for (.., number) in later.filter(|(.., number)| number < seq) {
-            stage.violate(format!("{channel_key}: {number} was said after {seq} was accepted"));
+            stage.violate(format!("{channel_key}: {number} was sent after {seq} was accepted"));
         }
     }
 }
 
-/// The number of a message, by its mark.
+/// The number of a message, from its mark.
 fn number_of(mark: &str) -> Option<usize> {
     mark.strip_prefix('m')?.strip_suffix('m')?.parse().ok()
 }
 
-/// What kills is set aside, and nothing else is. Where handlers panicked without a reason, anything may be blamed; of two that kill only
-/// together, the later is.
-fn poison(props: &Props, journals: &Journals, set_aside: &BTreeMap<ChannelKey, BTreeSet<Seq>>) {
+/// Every message that kills becomes a dead letter, and no other does. If handlers panicked without a reason, any message may be blamed. Of two
+/// messages that kill only together, the later becomes the dead letter.
+fn poison(props: &Props, journals: &Journals, dead_letters: &BTreeMap<ChannelKey, BTreeSet<Seq>>) {
     let stage = &props.stage;
     if !stage.rng.panicked().is_empty() {
         return;
     }
     let planned: BTreeSet<_> =
-        lock(&props.people.set_aside).iter().map(|(room, seq)| (channel_key_of(props, *room), *seq)).collect();
+        lock(&props.people.dead_letters).iter().map(|(room, seq)| (channel_key_of(props, *room), *seq)).collect();
     let committed = lock(&props.store.committed);
-    for (channel_key, seq) in set_aside.iter().flat_map(|(channel_key, all)| all.iter().map(move |seq| (channel_key, *seq))) {
+    for (channel_key, seq) in dead_letters.iter().flat_map(|(channel_key, all)| all.iter().map(move |seq| (channel_key, *seq))) {
         if planned.contains(&(channel_key.clone(), seq)) {
             continue;
         }
         let kills = |seq: Seq, how: &str| {
-            let mut said = committed.iter().filter(|entry| entry.channel_key == *channel_key && entry.recorded.seq == seq);
-            said.any(|entry| matches!(&entry.recorded.event, Event::Said { message, .. } if message.text.contains(how)))
+            let mut sent = committed.iter().filter(|entry| entry.channel_key == *channel_key && entry.recorded.seq == seq);
+            sent.any(|entry| matches!(&entry.recorded.event, Event::Said { message, .. } if message.text.contains(how)))
         };
-        // Of the addresses that a record leaves open, only the newest may be refused after a restart. What kills while it is unsettled, and
-        // would be refused and thereby settle, kills only together with an address after it.
+        // After a restart only the newest of the addresses that the record leaves open may be refused. A message that kills while it is unsettled,
+        // and that would be refused and thereby settled, kills only together with a later address.
         let is_harmless_without = |recorded: &Recorded| match recorded.event {
             Event::AddressRefused { message } => {
                 let kills_while_open = kills(message, poison::GONE_ON) || kills(message, poison::WOKEN);
@@ -220,14 +220,14 @@ fn poison(props: &Props, journals: &Journals, set_aside: &BTreeMap<ChannelKey, B
             _ => false,
         };
         if kills(seq, "poison-") {
-            stage.reach("message that kills set aside");
+            stage.reach("deadly message became a dead letter");
         } else if !journals.get(channel_key).is_some_and(|events| events.iter().any(is_harmless_without)) {
-            stage.violate(format!("{channel_key}: {seq} is set aside and has killed nobody"));
+            stage.violate(format!("{channel_key}: {seq} is a dead letter and has killed nobody"));
         }
     }
 }
 
-/// No part was posted twice, and what was posted is on record.
+/// No part was posted twice, and every posted part is on record.
 fn posted(props: &Props, journals: &Journals, deleted: &BTreeSet<ChannelKey>) {
     let stage = &props.stage;
     let mut nonces = BTreeSet::new();
@@ -238,17 +238,17 @@ fn posted(props: &Props, journals: &Journals, deleted: &BTreeSet<ChannelKey>) {
         }
         let channel_key = ChannelKey::new(&part.guild, &part.channel);
         let ticket = part.nonce.rsplit_once('#').and_then(|(_, rest)| rest.split_once('.')).map(|(ticket, _)| ticket.to_owned());
-        let is_its = |recorded: &Recorded| {
+        let is_statement_of_part = |recorded: &Recorded| {
             let Event::Said { reply: Some(reply), message, .. } = &recorded.event else { return false };
             Some(reply.to_string()) == ticket && (message.text.is_empty() || message.text.contains(part.text.trim()))
         };
-        if !journals.get(&channel_key).is_some_and(|events| events.iter().any(is_its)) {
+        if !journals.get(&channel_key).is_some_and(|events| events.iter().any(is_statement_of_part)) {
             stage.violate(format!("{} was posted and is not on record: {:?}", part.nonce, part.text));
         }
     }
 }
 
-/// Nothing of one guild is kept under another.
+/// Nothing of one guild is stored under another.
 fn tenancy(props: &Props) {
     let stage = &props.stage;
     for (key, value) in props.store.all() {

@@ -1,4 +1,4 @@
-//! A run: lives of the process one after the other, until faults are over and everything has come to rest.
+//! A run: lives of the process, one after the other, until faults are over and everything is at rest.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -14,27 +14,25 @@ use crate::ports::backend::Backend;
 use crate::ports::store::Store;
 use crate::ports::store::key::{Key, Kind};
 
-/// Faults over, all is quiet within this time; asking again is put off for ten minutes at most.
+/// Once faults are over, everything is quiet within this time. Back-offs last ten minutes at most.
 const QUIET_WITHIN: Duration = Duration::from_secs(7_200);
-/// After so long without a word channels sleep, whenever they looked last.
+/// After this time without a message every channel sleeps, whenever it last checked.
 const ASLEEP_WITHIN: Duration = Duration::from_secs(1_300);
-/// A process that ends so often never comes up.
+/// A process that ends this often never comes up.
 const LIVES_AT_MOST: u64 = 100;
 
-/// What came of a run.
 pub(super) struct Outcome {
     pub(super) seed: u64,
     pub(super) notes: Notes,
     /// Everything that is stored, byte for byte.
     pub(super) stored: Vec<u8>,
-    /// What the last life measured.
+    /// The metrics of the last life.
     pub(super) measured: String,
     pub(super) lives: u64,
     pub(super) events: usize,
     pub(super) statements: usize,
 }
 
-/// Runs a seed.
 pub(super) fn run(seed: u64) -> Outcome {
     let props = Props::of(Plan::of(seed));
     let stage = props.stage.clone();
@@ -45,7 +43,7 @@ pub(super) fn run(seed: u64) -> Outcome {
         let runtime = runtime.expect("a runtime can be made");
         let outcome = runtime.block_on(live(&props, at));
         at = stage.clock.elapsed();
-        // Whatever was going on is gone at a stroke.
+        // Everything in flight is lost at once.
         drop(runtime);
         match outcome {
             Ok(measured) => break measured,
@@ -72,14 +70,14 @@ pub(super) fn run(seed: u64) -> Outcome {
     Outcome { seed, notes, stored, measured, lives, events, statements }
 }
 
-/// One life of the process: what it measured, if it is the last.
+/// Runs one life of the process. Returns its metrics if it is the last.
 async fn live(props: &Arc<Props>, at: Duration) -> Result<String, Ending> {
     let stage = &props.stage;
     stage.begin(at);
-    let begun = Mutex::new(None);
+    let started = Mutex::new(None);
     let course = async {
         let (life, tree) = Life::begin(props.clone()).await?;
-        *lock(&begun) = Some(life.clone());
+        *lock(&started) = Some(life.clone());
         let play = async {
             strike_by_time(&life);
             life.play_externals();
@@ -89,7 +87,7 @@ async fn live(props: &Arc<Props>, at: Duration) -> Result<String, Ending> {
         };
         tokio::select! {
             biased;
-            _ = tree => Err("the tree is over".to_owned()),
+            _ = tree => Err("the root actor ended".to_owned()),
             () = play => Ok(life),
         }
     };
@@ -104,7 +102,7 @@ async fn live(props: &Arc<Props>, at: Duration) -> Result<String, Ending> {
         Err(why) => Err(why),
     };
     if measured.is_err()
-        && let Some(life) = lock(&begun).take()
+        && let Some(life) = lock(&started).take()
     {
         checks::of_ended(&life);
     }
@@ -115,7 +113,7 @@ async fn live(props: &Arc<Props>, at: Duration) -> Result<String, Ending> {
             stage.violate(format!("the process ended although faults were over: {why}"));
         }
     }
-    let ending = stage.bury();
+    let ending = stage.end_life();
     measured.map_err(|why| ending.unwrap_or(Ending::Ended(why)))
 }
 
@@ -131,7 +129,7 @@ fn strike_by_time(life: &Life) {
     });
 }
 
-/// Faults are over: everybody is let go, and all that is owed is made.
+/// Faults are over. Releases every guild, and waits until everything owed is done.
 async fn come_to_rest(life: &Life) {
     let stage = &life.props.stage;
     if !stage.is_calm() {
@@ -139,7 +137,7 @@ async fn come_to_rest(life: &Life) {
     }
     let mut began = stage.now();
     let mut quiet_since = None;
-    let mut has_left = false;
+    let mut has_waited_a_day = false;
     loop {
         release(life).await;
         let to_forget = lock(&life.props.people.to_forget).clone();
@@ -147,17 +145,17 @@ async fn come_to_rest(life: &Life) {
             life.forget(guild, person, answers).await;
         }
         stage.pass(Duration::from_secs(20)).await;
-        let trouble = unrest(life).await;
-        if trouble.is_none() && !has_left && life.props.store.has_leftovers() {
-            // What failed in this life is taken up with the next day.
-            has_left = true;
-            stage.reach("leftovers taken up a day later");
+        let unfinished = unfinished_work(life).await;
+        if unfinished.is_none() && !has_waited_a_day && life.props.store.has_unfinished_work() {
+            // Work that failed in this life is resumed a day later.
+            has_waited_a_day = true;
+            stage.reach("unfinished work resumed a day later");
             stage.pass(cleanup::AGAIN_AFTER).await;
             (began, quiet_since) = (stage.now(), None);
             continue;
         }
         let now = stage.now();
-        match (trouble, quiet_since) {
+        match (unfinished, quiet_since) {
             (None, None) => {
                 quiet_since = Some(now);
                 // The last batch may be stored without being acknowledged yet.
@@ -166,10 +164,10 @@ async fn come_to_rest(life: &Life) {
             }
             (None, Some(since)) if now - since > ASLEEP_WITHIN => return,
             (None, Some(_)) => {}
-            (Some(trouble), _) => {
+            (Some(unfinished), _) => {
                 quiet_since = None;
                 if now - began > QUIET_WITHIN {
-                    stage.violate(format!("it has not come to rest: {trouble}"));
+                    stage.violate(format!("the system has not come to rest: {unfinished}"));
                     return;
                 }
             }
@@ -183,18 +181,18 @@ async fn release(life: &Life) {
         life.props.stage.reach("guild in quarantine");
         life.props.stage.disturb();
         if life.backend.release(guild.id.as_str()).await.is_ok() {
-            life.props.stage.is_released(guild.id.as_str());
+            life.props.stage.note_release(guild.id.as_str());
         }
     }
 }
 
-/// What still goes on, if anything does.
-async fn unrest(life: &Life) -> Option<String> {
+/// Work that is still unfinished, if there is any.
+async fn unfinished_work(life: &Life) -> Option<String> {
     if !life.props.wire.is_all_taken(life.props.stage.life()) {
-        return Some("a connection is not there, or has not told everything".to_owned());
+        return Some("a connection is down, or has not delivered everything".to_owned());
     }
-    if !life.props.people.are_heard() {
-        return Some("somebody is not heard".to_owned());
+    if !life.props.people.are_all_accepted() {
+        return Some("a message is not accepted".to_owned());
     }
     if let Some(((_, person), _)) = lock(&life.props.people.to_forget).first_key_value() {
         return Some(format!("{person} is not forgotten"));
@@ -205,7 +203,7 @@ async fn unrest(life: &Life) -> Option<String> {
             let from = Key::new(ward, kind);
             let found = life.props.store.inner.scan(from.clone(), from.end(), false, 1).await.unwrap_or_default();
             if let Some((key, _)) = found.first() {
-                return Some(format!("{kind:?} {key} is there"));
+                return Some(format!("{kind:?} {key} is left"));
             }
         }
     }

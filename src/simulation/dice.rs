@@ -1,13 +1,13 @@
-//! The only chance that there is in a simulation: numbers that follow from a seed.
+//! The only source of randomness in a simulation: numbers that follow from a seed.
 
 use std::time::Duration;
 
-/// Numbers that look like chance and are the same for the same seed.
+/// A pseudo-random generator: the same numbers for the same seed.
 #[derive(Clone, Debug)]
 pub(super) struct Dice(u64);
 
 impl Dice {
-    /// The numbers of a seed, for one purpose: those for another purpose do not follow from them.
+    /// The numbers of a seed for one purpose. Those for another purpose are independent.
     pub(super) fn new(seed: u64, purpose: &str) -> Self {
         let mut dice = Self(seed ^ hash(purpose.as_bytes()));
         dice.next();
@@ -23,7 +23,7 @@ impl Dice {
         mixed ^ (mixed >> 31)
     }
 
-    /// One of `0..end`; 0 where there is none.
+    /// One of `0..end`; 0 if the range is empty.
     pub(super) fn below(&mut self, end: u64) -> u64 {
         if end == 0 { 0 } else { self.next() % end }
     }
@@ -38,20 +38,20 @@ impl Dice {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// True so many times of all.
+    /// True with this probability.
     pub(super) fn chance(&mut self, share: f64) -> bool {
         self.fraction() < share
     }
 
-    /// One of these.
+    /// One element.
     ///
     /// # Panics
-    /// There are none.
+    /// The slice is empty.
     pub(super) fn pick<'a, T>(&mut self, all: &'a [T]) -> &'a T {
         &all[self.below(all.len() as u64) as usize]
     }
 
-    /// A span, in milliseconds.
+    /// A random duration in milliseconds, from `from` to `to`.
     pub(super) fn millis(&mut self, from: u64, to: u64) -> Duration {
         Duration::from_millis(self.between(from, to))
     }

@@ -1,4 +1,4 @@
-//! What people and operators do, besides saying something.
+//! What people and operators do, besides sending messages.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::acts::{Act, PEOPLE};
 use super::life::{Life, Props};
-use super::people::{Fate, Said};
+use super::people::{Fate, Sent};
 use super::plan::EXTERNAL;
 use super::stage::lock;
 use crate::actors::inbound::Inbound;
@@ -33,7 +33,7 @@ use crate::ports::membership::MembershipPort;
 use crate::ports::opt_out::OptOut;
 use crate::ports::store::Write;
 
-/// Somebody is being forgotten: what they say until that is over, or broken off, may go too.
+/// A person is being forgotten. Messages that they send before that is done, or interrupted, may be deleted too.
 struct Forgetting<'a> {
     props: &'a Props,
     guild: usize,
@@ -43,8 +43,8 @@ struct Forgetting<'a> {
 impl Forgetting<'_> {
     fn mark(&self) {
         let rooms = &self.props.stage.plan.rooms;
-        for said in lock(&self.props.people.said).values_mut() {
-            said.is_changed |= said.say.from == self.person && rooms[said.say.room].guild == self.guild;
+        for sent in lock(&self.props.people.sent).values_mut() {
+            sent.is_changed |= sent.say.from == self.person && rooms[sent.say.room].guild == self.guild;
         }
     }
 }
@@ -55,37 +55,37 @@ impl Drop for Forgetting<'_> {
     }
 }
 
-/// Why a message was set aside that killed nobody.
+/// The error of a dead letter that killed nobody.
 pub(super) const PLANNED: &str = "as planned";
 
 impl Life {
     pub(super) async fn perform(&self, act: Act) {
         let stage = &self.props.stage;
-        stage.tell(format!("act: {}", short(&format!("{act:?}"))));
+        stage.log(format!("act: {}", short(&format!("{act:?}"))));
         match act {
             Act::Say(say) => {
-                let (number, first_at) = (say.number, self.props.people.next());
+                let (number, first_sent_at) = (say.number, self.props.people.next());
                 let home = &stage.plan.rooms[say.room];
                 let id = match home.is_on_platform {
-                    true => Some(self.props.platform.hear(&self.room(say.room).channel())),
+                    true => Some(self.props.platform.post_by_person(&self.room(say.room).channel())),
                     false => say.has_id.then(|| format!("id{number}")),
                 };
                 if say.late_by > 0 {
-                    stage.reach("heard long after it was said");
+                    stage.reach("message delivered late");
                 }
                 if say.is_deadly {
                     stage.reach("message that kills its handler");
                 }
                 let at = self.context.clock.now() - Duration::from_secs(say.late_by);
                 let answers = self.props.answered(&say);
-                let (heard_at, fate, is_changed, is_said_anew) = (u64::MAX, Fate::Open, false, false);
-                let said = Said { say, id, at, first_at, heard_at, fate, answers, is_changed, is_said_anew };
-                lock(&self.props.people.said).insert(number, said);
+                let (accepted_at, fate, is_changed, is_resent) = (u64::MAX, Fate::Open, false, false);
+                let sent = Sent { say, id, at, first_sent_at, accepted_at, fate, answers, is_changed, is_resent };
+                lock(&self.props.people.sent).insert(number, sent);
                 self.say(number).await;
             }
-            Act::Again(number) => self.say_again(number).await,
+            Act::Resend(number) => self.resend(number).await,
             Act::Edit(number) => {
-                let Some((room, seq)) = self.heard_of(number, true) else { return };
+                let Some((room, seq)) = self.record_of(number, true) else { return };
                 stage.reach("edit");
                 let word = stage.plan.guilds[stage.plan.rooms[room].guild].word;
                 let text: Arc<str> = format!("{word} m{number}m edited").into();
@@ -96,10 +96,10 @@ impl Life {
                     None => drop(self.backend.edit(&self.room(room), seq, Edit { text }).await),
                 }
             }
-            Act::Unsay(number) => {
-                let Some((room, seq)) = self.heard_of(number, true) else { return };
+            Act::DeleteMessage(number) => {
+                let Some((room, seq)) = self.record_of(number, true) else { return };
                 stage.reach("deletion");
-                lock(&self.props.people.regrets).begin(&[number].into(), false);
+                lock(&self.props.people.deletions).begin(&[number].into(), false);
                 self.interrupt();
                 let is_done = match self.id_on_platform(number) {
                     Some(id) => {
@@ -109,7 +109,7 @@ impl Life {
                     None => self.backend.delete_message(&self.room(room), seq).await.is_ok(),
                 };
                 if is_done {
-                    lock(&self.props.people.gone).insert(number);
+                    lock(&self.props.people.redacted).insert(number);
                 }
             }
             Act::Forget { guild, person, answers } => {
@@ -117,7 +117,7 @@ impl Life {
                 self.interrupt();
                 self.forget(guild, person, answers).await;
             }
-            Act::Ignore { guild, person, ignored } => self.ignore(guild, person, ignored).await,
+            Act::OptOut { guild, person, opted_out } => self.opt_out(guild, person, opted_out).await,
             Act::CaughtUp { room, read, has_gap } => {
                 stage.reach("caught up");
                 let missed = has_gap.then(|| Missed { after: "0".into(), before: "1".into(), why: "too_many" });
@@ -132,27 +132,27 @@ impl Life {
                 stage.reach("clear");
                 drop(self.backend.clear(&self.room(room)).await);
             }
-            Act::Move { room, companions, has_external } => {
-                stage.reach("companions come and go");
+            Act::SetMembers { room, companions, has_external } => {
+                stage.reach("membership changed");
                 drop(self.move_to(room, &companions, has_external).await);
             }
-            Act::Pause { room, whom, paused } => {
+            Act::Pause { room, companion, paused } => {
                 stage.reach("pause");
-                let patch = match whom {
-                    Some(whom) => json!({ "companions": { whom: { "paused": paused } } }),
+                let patch = match companion {
+                    Some(companion) => json!({ "companions": { companion: { "paused": paused } } }),
                     None => json!({ "paused": paused }),
                 };
                 self.patch(room, patch).await;
             }
-            Act::InterjectionPolicy { room, whom, tier } => {
+            Act::InterjectionPolicy { room, companion, tier } => {
                 stage.reach("settings changed in a room");
-                self.patch(room, json!({ "companions": { whom: { "interjection": tier } } })).await;
+                self.patch(room, json!({ "companions": { companion: { "interjection": tier } } })).await;
             }
-            Act::Recast(ids) => {
+            Act::SetCompanions(ids) => {
                 stage.reach("companions reloaded");
                 self.reload_companions(&ids);
             }
-            Act::Jump(secs) => {
+            Act::SetClock(secs) => {
                 stage.reach("wall clock set");
                 stage.clock.jump(secs);
                 stage.disturb();
@@ -163,53 +163,53 @@ impl Life {
                 stage.notes().killed.insert((stage.life(), "channel"));
                 stage.rng.panics(times);
             }
-            Act::DeadLetter(number) => self.set_aside(number).await,
-            Act::Delete(room) => self.delete(room).await,
+            Act::DeadLetter(number) => self.write_dead_letter(number).await,
+            Act::DeleteRoom(room) => self.delete_room(room).await,
             Act::Operate { retry } => self.operate(retry).await,
-            Act::Look(room) => self.look_around(room).await,
+            Act::ReadAll(room) => self.read_all(room).await,
         }
     }
 
-    /// Whoever is forgotten in vain is to be forgotten later.
+    /// If forgetting fails, it is tried again later.
     pub(super) async fn forget(&self, guild: usize, person: &'static str, answers: bool) {
         let (stage, people) = (&self.props.stage, &self.props.people);
         *lock(&people.to_forget).entry((guild, person)).or_default() |= answers;
         let forgetting = Forgetting { props: &self.props, guild, person };
         forgetting.mark();
-        let theirs = people.accepted_of(person, |room| stage.plan.rooms[room].guild == guild);
-        lock(&people.regrets).begin(&theirs, answers);
+        let accepted = people.accepted_of(person, |room| stage.plan.rooms[room].guild == guild);
+        lock(&people.deletions).begin(&accepted, answers);
         let id = GuildId::from(stage.plan.guilds[guild].id.as_str());
         match self.backend.forget(Forget { guild: id, person: person.into(), answers }).await {
             Ok(_) | Err(Refused::NotFound(_)) => {
                 if answers {
-                    lock(&people.regrets).end_with_answers(&theirs);
+                    lock(&people.deletions).end_with_answers(&accepted);
                 }
-                lock(&people.gone).extend(theirs);
+                lock(&people.redacted).extend(accepted);
                 let mut to_forget = lock(&people.to_forget);
-                // Their answers may still have to go.
+                // The answers may still have to be deleted.
                 if answers || to_forget.get(&(guild, person)) == Some(&false) {
                     to_forget.remove(&(guild, person));
                 }
             }
-            Err(refused) => stage.tell(format!("{person} is not forgotten: {refused}")),
+            Err(refused) => stage.log(format!("{person} is not forgotten: {refused}")),
         }
     }
 
-    /// Somebody is heard no more from when that is on record, until it is taken back.
-    async fn ignore(&self, guild: usize, person: &'static str, ignored: bool) {
+    /// A person's messages are not accepted from when the opt-out is on record until it is withdrawn.
+    async fn opt_out(&self, guild: usize, person: &'static str, opted_out: bool) {
         let (stage, people) = (&self.props.stage, &self.props.people);
         let id = GuildId::from(stage.plan.guilds[guild].id.as_str());
-        if !ignored {
-            lock(&people.ignored).insert((guild, person), false);
+        if !opted_out {
+            lock(&people.opted_out).insert((guild, person), false);
         }
-        let outcome = OptOutService::new(self.context.clone()).ignore(&id, &person.into(), ignored).await;
-        if ignored && outcome.is_ok() {
-            stage.reach("not to be heard");
-            lock(&people.ignored).entry((guild, person)).or_insert(true);
+        let outcome = OptOutService::new(self.context.clone()).ignore(&id, &person.into(), opted_out).await;
+        if opted_out && outcome.is_ok() {
+            stage.reach("person opted out");
+            lock(&people.opted_out).entry((guild, person)).or_insert(true);
         }
     }
 
-    /// Of every other taking-back the process does not see the end.
+    /// The process crashes during every second redaction.
     fn interrupt(&self) {
         let mut dice = lock(&self.props.interruptions);
         if dice.chance(0.5) {
@@ -229,30 +229,30 @@ impl Life {
             invited.push(json!({ "id": EXTERNAL, "external": true }));
         }
         let plan = json!({ "guild": self.channel_key(room).guild, "companions": invited });
-        let plan: RoomPlan = serde_json::from_value(plan).expect("a good plan");
+        let plan: RoomPlan = serde_json::from_value(plan).expect("a valid plan");
         self.backend.put_room(&self.room(room), plan).await.map(drop)
     }
 
     async fn patch(&self, room: usize, patch: Value) {
-        let patch: RoomPatch = serde_json::from_value(patch).expect("a good patch");
+        let patch: RoomPatch = serde_json::from_value(patch).expect("a valid patch");
         drop(self.backend.patch_room(&self.room(room), patch).await);
     }
 
-    /// As if the message had killed its handler again and again.
-    async fn set_aside(&self, number: usize) {
-        let Some((room, seq)) = self.heard_of(number, false) else { return };
+    /// Stores a dead letter, as if the message had killed its handler again and again.
+    async fn write_dead_letter(&self, number: usize) {
+        let Some((room, seq)) = self.record_of(number, false) else { return };
         let channel_key = self.channel_key(room);
         let Ok(Some(no)) = Reader::new(&*self.context.store).channel_no(&channel_key).await else { return };
         let Some(writer) = self.context.directory.find(&WriterKey()) else { return };
         let (ward, (guild, channel)) = (channel_key.ward(), (channel_key.guild.clone(), channel_key.channel.clone()));
         let at = self.context.clock.now();
         let record = DeadLetterRecord { guild, channel, seq, at, deaths: 3, error: PLANNED.into(), is_closed: false };
-        lock(&self.props.people.set_aside).push((room, seq));
+        lock(&self.props.people.dead_letters).push((room, seq));
         let writes = vec![Write::Put(key::dead_letter(ward, no, seq), encode(&record))];
         let (reply, done) = Reply::awaited();
         drop(writer.cast(WriterMessage::WriteMeta(WriteMeta { ward, writes, fresh: Vec::new(), reply })));
         drop(done.await);
-        self.props.stage.reach("message set aside");
+        self.props.stage.reach("dead letter written");
         if let Some(channel) = self.context.directory.find(&ChannelActorKey(channel_key.channel)) {
             self.props.stage.disturb();
             self.props.stage.notes().killed.insert((self.props.stage.life(), "channel"));
@@ -260,11 +260,11 @@ impl Life {
         }
     }
 
-    async fn delete(&self, room: usize) {
+    async fn delete_room(&self, room: usize) {
         let (stage, plan) = (&self.props.stage, &self.props.stage.plan);
         stage.reach("room deleted");
         stage.disturb();
-        // What was about to be told of it is not.
+        // Metrics that were about to be counted for the room are not.
         stage.notes().killed.insert((stage.life(), "channel"));
         let is_gone = |other: usize| other == room || plan.rooms[other].within == Some(room);
         lock(&self.props.people.deleted).extend((0..plan.rooms.len()).filter(|other| is_gone(*other)));
@@ -275,7 +275,7 @@ impl Life {
         }
     }
 
-    /// What was kept away comes back; what was set aside is said again, and kills again, or is given up.
+    /// Releases quarantined guilds. Dead letters are retried, and kill again, or are dropped.
     async fn operate(&self, retry: bool) {
         let stage = &self.props.stage;
         let Ok(quarantine) = self.backend.quarantine().await else { return };
@@ -283,51 +283,51 @@ impl Life {
             stage.reach("guild released by an operator");
             stage.disturb();
             if self.backend.release(guild.id.as_str()).await.is_ok() {
-                stage.is_released(guild.id.as_str());
+                stage.note_release(guild.id.as_str());
             }
         }
         for entry in quarantine.messages {
-            let is_it = |said: &Said| {
-                let channel_key = self.channel_key(said.say.room);
-                said.fate == Fate::Accepted(entry.seq)
+            let is_entry = |sent: &Sent| {
+                let channel_key = self.channel_key(sent.say.room);
+                sent.fate == Fate::Accepted(entry.seq)
                     && channel_key.guild == entry.guild
-                    && self.room(said.say.room).as_str() == &*entry.room
+                    && self.room(sent.say.room).as_str() == &*entry.room
             };
-            for said in lock(&self.props.people.said).values_mut().filter(|said| is_it(said)) {
-                (said.is_changed, said.is_said_anew) = (true, said.is_said_anew || retry);
+            for sent in lock(&self.props.people.sent).values_mut().filter(|sent| is_entry(sent)) {
+                (sent.is_changed, sent.is_resent) = (true, sent.is_resent || retry);
             }
             match retry {
                 true => {
-                    stage.reach("message tried again by an operator");
+                    stage.reach("dead letter retried by an operator");
                     drop(self.backend.retry(&entry.id).await);
                 }
                 false => {
-                    stage.reach("message given up by an operator");
+                    stage.reach("dead letter dropped by an operator");
                     drop(self.backend.drop_entry(&entry.id).await);
                 }
             }
         }
     }
 
-    /// Reading never changes anything, never fails while the process lives, and tells nothing of another guild.
-    async fn look_around(&self, room: usize) {
+    /// Reading never changes anything, never fails while the process lives, and shows nothing of another guild.
+    async fn read_all(&self, room: usize) {
         let (stage, id) = (&self.props.stage, self.room(room));
-        stage.reach("everything looked at");
+        stage.reach("everything read");
         let query = HistoryQuery { after: None, before: None, limit: 100 };
-        let history = told(self.backend.history(&id, query).await);
-        let state = told(self.backend.state(&id).await);
+        let history = to_json(self.backend.history(&id, query).await);
+        let state = to_json(self.backend.state(&id).await);
         let query = DecisionQuery { room: Some(id.clone()), companion: None, after: None, limit: 100 };
-        let decisions = told(self.backend.decisions(query).await);
-        let why = told(self.backend.why(WhyQuery { room: id, companion: None, at: None }).await);
+        let decisions = to_json(self.backend.decisions(query).await);
+        let why = to_json(self.backend.why(WhyQuery { room: id, companion: None, at: None }).await);
         let home = &stage.plan.rooms[room];
         let is_in = |rooms: &Mutex<BTreeSet<usize>>| lock(rooms).contains(&room);
         let may_be_missing = is_in(&self.props.people.unmade) || is_in(&self.props.people.deleted);
         let is_empty = self.context.memberships.present(&self.room(room).channel()).is_empty();
         let guild = GuildId::from(stage.plan.guilds[stage.plan.rooms[room].guild].id.as_str());
-        let usage = told(self.backend.usage(UsageQuery { guild: Some(guild.clone()), from: None, to: None }).await);
+        let usage = to_json(self.backend.usage(UsageQuery { guild: Some(guild.clone()), from: None, to: None }).await);
         let of_person = match self.backend.export_person(Person { guild, id: PEOPLE[room % PEOPLE.len()].into() }).await {
             Ok(lines) => lines.try_collect::<Vec<_>>().await.map(|lines| lines.concat()),
-            // They may have said nothing.
+            // The person may have said nothing.
             Err(Refused::NotFound(_)) => Ok(String::new()),
             Err(refused) => Err(refused),
         };
@@ -337,17 +337,17 @@ impl Life {
             ("decisions", decisions),
             ("why", why),
             ("usage", usage),
-            ("what is kept of a person", of_person),
+            ("export of a person", of_person),
         ];
         for (what, outcome) in all {
             match outcome {
                 Ok(text) => {
                     if let Some(word) = stage.plan.foreign_word(&stage.plan.guilds[home.guild].id, &text) {
-                        stage.violate(format!("{what} of room {room} tells {word:?}, a word of another guild"));
+                        stage.violate(format!("{what} of room {room} shows {word:?}, a word of another guild"));
                     }
                 }
                 Err(Refused::NotFound(_)) if what == "why" || may_be_missing => {}
-                // Nobody can be asked why.
+                // Without companions there is nothing to explain.
                 Err(Refused::Invalid { .. }) if what == "why" && is_empty => {}
                 Err(refused) => stage.violate(format!("{what} cannot be read: {refused}")),
             }
@@ -355,7 +355,7 @@ impl Life {
     }
 }
 
-fn told<T: serde::Serialize>(outcome: Result<T, Refused>) -> Result<String, Refused> {
+fn to_json<T: serde::Serialize>(outcome: Result<T, Refused>) -> Result<String, Refused> {
     outcome.map(|answer| serde_json::to_string(&answer).unwrap_or_default())
 }
 

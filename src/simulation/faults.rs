@@ -1,35 +1,34 @@
-//! What went wrong for whom: what may keep a reply from being made.
+//! Faults that may keep a reply from being made.
 
 use std::time::Duration;
 
 use super::stage::Stage;
 use crate::domain::id::{CompanionId, GuildId};
 
-/// Something that went wrong, or may have, and when.
 #[derive(Clone, Debug)]
 pub(super) struct Fault {
     pub(super) at: Duration,
-    pub(super) what: What,
+    pub(super) what: FaultKind,
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum What {
-    /// The main model was called, and takes so long.
+pub(super) enum FaultKind {
+    /// The main model was called, and takes this long.
     Called(Duration),
     /// The main model failed with this code for a companion.
     Failed { code: &'static str, guild: GuildId, companion: Option<CompanionId> },
-    /// The main model's answer holds no words.
+    /// The main model's answer has no words.
     Wordless { guild: GuildId, companion: Option<CompanionId> },
-    /// The platform took no words for a guild, or could not be read.
+    /// The platform accepted no posts for a guild, or could not be read.
     Platform(GuildId),
     /// An actor of this sort was killed.
     Killed(&'static str),
-    /// Who is configured from now on.
+    /// The companions that are configured from now on.
     CompanionSet(Vec<&'static str>),
 }
 
 impl Stage {
-    pub(super) fn note_fault(&self, what: What) {
+    pub(super) fn note_fault(&self, what: FaultKind) {
         let at = self.now();
         self.notes().faults.push(Fault { at, what });
     }

@@ -1,4 +1,4 @@
-//! The platform's gateway: what people say there is told over a few connections, which get lost, come back, and tell a stretch of it twice.
+//! The platform's gateway. A few connections deliver what people say. They get lost, come back, and deliver a range of messages again.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
@@ -17,56 +17,55 @@ use crate::actors::runtime::actor_keys::ShardKey;
 use crate::ports::gateway::{Command, Condition, Disconnected, Gateway, Shard, Unsent};
 use crate::ports::inbound_events::{Acceptance, InboundError, InboundEvents};
 
-/// What the platform is called, as its rooms are: `sim:3`.
+/// The name of the platform, and the prefix of its rooms: `sim:3`.
 pub(super) const PLATFORM: &str = "sim";
 
-/// The platform's side of its connections, and what a process notes of them: it outlives the process.
+/// The platform's side of its connections, and what a process noted about them. It survives the process.
 pub(super) struct Wire {
     dice: Mutex<Dice>,
     weather: Weather,
     lines: Vec<Mutex<Line>>,
-    /// Something was said, by room.
-    news: Vec<Notify>,
+    /// Notified when a message is sent, by room.
+    arrivals: Vec<Notify>,
 }
 
-/// How bad the connections are.
+/// How unreliable the connections are.
 struct Weather {
-    /// For how long one lasts at most; none: until it is ended.
+    /// The longest life of a connection. `None`: it lives until it is closed.
     lasts_millis: Option<u64>,
-    /// How likely it is not made.
+    /// The probability that a connection is refused.
     refused: f64,
-    /// How likely the platform does not say how many there are.
+    /// The probability that the platform does not report the number of connections.
     uncounted: f64,
-    /// How likely the life of a lost one panics.
+    /// The probability that a lost connection panics.
     panics: f64,
-    /// How often it is noted what was taken.
+    /// How often the position is noted.
     noted_every: Duration,
 }
 
-/// What one connection tells, and how far that was taken.
+/// The messages of one connection, and the position that was processed.
 #[derive(Default)]
 struct Line {
-    /// In the order in which it was said.
-    told: Vec<Told>,
-    /// Up to which everything was taken, as it was noted: the next process goes on from there.
+    /// In the order in which they were sent.
+    deliveries: Vec<Delivery>,
+    /// The position that was noted: everything before it was processed. The next process continues from there.
     noted: usize,
     noted_at: Duration,
-    /// The same as this process knows it, and what was taken beyond.
+    /// The same for this process, and the messages processed after it.
     reached: usize,
     taken: BTreeSet<usize>,
-    /// Of which process that is.
+    /// The life of the process that this belongs to.
     of_life: u64,
-    /// How many live it at the moment.
-    lives: u32,
+    /// The number of tasks that run the connection at present.
+    runs: u32,
 }
 
-/// Something that a connection tells.
+/// A message that a connection delivers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Told {
-    /// Which message.
+pub(super) struct Delivery {
     pub(super) number: usize,
-    /// Once more, with other words.
-    pub(super) is_again: bool,
+    /// It is resent, with other words.
+    pub(super) is_resend: bool,
 }
 
 impl Wire {
@@ -86,7 +85,7 @@ impl Wire {
             dice: Mutex::new(dice),
             weather,
             lines: (0..shards).map(|_| Mutex::default()).collect(),
-            news: plan.rooms.iter().map(|_| Notify::new()).collect(),
+            arrivals: plan.rooms.iter().map(|_| Notify::new()).collect(),
         }
     }
 
@@ -94,40 +93,40 @@ impl Wire {
         u32::try_from(self.lines.len()).ok().and_then(NonZeroU32::new).expect("one connection or more")
     }
 
-    /// Over which connection it is told what goes on in a room.
+    /// The connection that delivers the messages of a room.
     fn line_of(&self, plan: &Plan, room: usize) -> usize {
         plan.rooms[room].guild % self.lines.len()
     }
 
-    /// Somebody says something, or the same once more.
-    pub(super) fn tell(&self, plan: &Plan, room: usize, told: Told) {
-        lock(&self.lines[self.line_of(plan, room)]).told.push(told);
-        self.news[room].notify_one();
+    /// Sends a message, or resends one.
+    pub(super) fn deliver(&self, plan: &Plan, room: usize, delivery: Delivery) {
+        lock(&self.lines[self.line_of(plan, room)]).deliveries.push(delivery);
+        self.arrivals[room].notify_one();
     }
 
-    /// What was told over each connection.
-    pub(super) fn told(&self) -> Vec<Vec<Told>> {
-        self.lines.iter().map(|line| lock(line).told.clone()).collect()
+    /// The messages of each connection.
+    pub(super) fn deliveries(&self) -> Vec<Vec<Delivery>> {
+        self.lines.iter().map(|line| lock(line).deliveries.clone()).collect()
     }
 
-    /// Whether this process has every connection, and has taken everything that they told.
+    /// Whether this process runs every connection, and has processed everything that they delivered.
     pub(super) fn is_all_taken(&self, life: u64) -> bool {
-        let is_taken = |line: &Line| line.lives > 0 && line.of_life == life && line.reached == line.told.len();
+        let is_taken = |line: &Line| line.runs > 0 && line.of_life == life && line.reached == line.deliveries.len();
         self.lines.iter().all(|line| is_taken(&lock(line)))
     }
 
-    /// How many live each connection.
-    pub(super) fn lives(&self) -> Vec<u32> {
-        self.lines.iter().map(|line| lock(line).lives).collect()
+    /// How many tasks run each connection.
+    pub(super) fn runs(&self) -> Vec<u32> {
+        self.lines.iter().map(|line| lock(line).runs).collect()
     }
 
-    fn rolls<T>(&self, roll: impl FnOnce(&mut Dice) -> T) -> T {
+    fn draw<T>(&self, roll: impl FnOnce(&mut Dice) -> T) -> T {
         roll(&mut lock(&self.dice))
     }
 }
 
 impl Line {
-    /// A connection goes on where everything was taken: as this process knows it, or else as it was noted.
+    /// A connection continues at the position that this process knows, or else at the noted one.
     fn resume(&mut self, life: u64) {
         if self.of_life != life {
             (self.of_life, self.reached) = (life, self.noted);
@@ -146,15 +145,14 @@ impl Line {
     }
 }
 
-/// The gateway as a process has it.
 pub(super) struct SimGateway(pub(super) Arc<Props>);
 
-/// Somebody lives a connection.
-struct Lives<'a>(&'a Mutex<Line>);
+/// Counts a running connection until it is dropped.
+struct Running<'a>(&'a Mutex<Line>);
 
-impl Drop for Lives<'_> {
+impl Drop for Running<'_> {
     fn drop(&mut self) {
-        lock(self.0).lives -= 1;
+        lock(self.0).runs -= 1;
     }
 }
 
@@ -166,8 +164,8 @@ impl Gateway for SimGateway {
 
     async fn shards(&self) -> Result<NonZeroU32, Disconnected> {
         self.stage().alive().await;
-        self.stage().pass(self.wire().rolls(|dice| dice.millis(1, 800))).await;
-        if self.goes_wrong(self.wire().weather.uncounted) {
+        self.stage().pass(self.wire().draw(|dice| dice.millis(1, 800))).await;
+        if self.occurs(self.wire().weather.uncounted) {
             self.stage().reach("connections not counted");
             return Err(self.later());
         }
@@ -176,26 +174,26 @@ impl Gateway for SimGateway {
 
     async fn live(&self, shard: Shard) -> Disconnected {
         let (stage, wire) = (self.stage(), self.wire());
-        let _lives = self.enter(shard);
+        let _running = self.enter(shard);
         loop {
-            stage.pass(wire.rolls(|dice| dice.millis(1, 2_000))).await;
-            if self.goes_wrong(wire.weather.refused) {
+            stage.pass(wire.draw(|dice| dice.millis(1, 2_000))).await;
+            if self.occurs(wire.weather.refused) {
                 stage.reach("connection refused");
                 return self.later();
             }
             self.line(shard).resume(stage.life());
             tokio::select! {
                 biased;
-                () = self.hear_all(shard) => {}
+                () = self.receive_all(shard) => {}
                 () = self.lost() => {}
             }
             stage.reach("connection lost");
-            stage.tell(format!("connection {} is lost", shard.number));
-            if self.goes_wrong(wire.weather.panics) {
+            stage.log(format!("connection {} is lost", shard.number));
+            if self.occurs(wire.weather.panics) {
                 stage.reach("connection panics");
-                std::panic::resume_unwind(Box::new("a connection panics, as the simulation wants it".to_owned()));
+                std::panic::resume_unwind(Box::new("a connection panics, as the simulation planned".to_owned()));
             }
-            if wire.rolls(|dice| dice.chance(0.4)) {
+            if wire.draw(|dice| dice.chance(0.4)) {
                 return self.later();
             }
         }
@@ -206,8 +204,8 @@ impl Gateway for SimGateway {
     }
 
     fn condition(&self) -> Condition {
-        let ready = self.wire().lives().iter().all(|lives| *lives == 1);
-        Condition { ready, detail: "as the simulation wants it".into(), blocks_readiness: false }
+        let ready = self.wire().runs().iter().all(|runs| *runs == 1);
+        Condition { ready, detail: "as the simulation planned".into(), blocks_readiness: false }
     }
 }
 
@@ -224,107 +222,108 @@ impl SimGateway {
         lock(&self.wire().lines[shard.number as usize])
     }
 
-    fn enter(&self, shard: Shard) -> Lives<'_> {
-        let lives = {
+    fn enter(&self, shard: Shard) -> Running<'_> {
+        let runs = {
             let mut line = self.line(shard);
-            line.lives += 1;
-            line.lives
+            line.runs += 1;
+            line.runs
         };
-        if lives > 1 {
-            self.stage().violate(format!("connection {} is lived {lives} times at once", shard.number));
+        if runs > 1 {
+            self.stage().violate(format!("connection {} is run {runs} times at once", shard.number));
         }
-        Lives(&self.wire().lines[shard.number as usize])
+        Running(&self.wire().lines[shard.number as usize])
     }
 
-    fn goes_wrong(&self, share: f64) -> bool {
-        let goes_wrong = self.wire().rolls(|dice| dice.chance(share));
-        goes_wrong && !self.stage().is_calm()
+    fn occurs(&self, share: f64) -> bool {
+        let occurs = self.wire().draw(|dice| dice.chance(share));
+        occurs && !self.stage().is_calm()
     }
 
     fn later(&self) -> Disconnected {
-        let after = self.wire().rolls(|dice| dice.chance(0.5).then(|| dice.millis(1, 20_000)));
-        Disconnected::Later { after, detail: "as the simulation wants it".into() }
+        let after = self.wire().draw(|dice| dice.chance(0.5).then(|| dice.millis(1, 20_000)));
+        Disconnected::Later { after, detail: "as the simulation planned".into() }
     }
 
-    /// Until the connection is lost, which it is no more once faults are over.
+    /// Returns when the connection is lost. It is not lost any more once faults are over.
     async fn lost(&self) {
         let Some(most) = self.wire().weather.lasts_millis else { return std::future::pending().await };
-        self.stage().pass(self.wire().rolls(|dice| dice.millis(1, most))).await;
+        self.stage().pass(self.wire().draw(|dice| dice.millis(1, most))).await;
         if self.stage().is_calm() {
             std::future::pending::<()>().await;
         }
     }
 
-    /// Hears all rooms of a connection until it is lost.
-    async fn hear_all(&self, shard: Shard) {
+    /// Receives from all rooms of a connection until it is lost.
+    async fn receive_all(&self, shard: Shard) {
         let plan = &self.stage().plan;
         let its = (0..plan.rooms.len()).filter(|room| self.wire().line_of(plan, *room) == shard.number as usize);
-        join_all(its.map(|room| self.hear(shard, room))).await;
-        // There are connections over which nothing is said.
+        join_all(its.map(|room| self.receive(shard, room))).await;
+        // Some connections have no rooms.
         std::future::pending().await
     }
 
-    /// Hears a room, one thing after the other: what hangs there holds up no other room.
-    async fn hear(&self, shard: Shard, room: usize) {
+    /// Receives from a room, one message after the other. A message that hangs does not hold up other rooms.
+    async fn receive(&self, shard: Shard, room: usize) {
         let mut next = self.line(shard).reached;
         loop {
-            let Some((which, told)) = self.told_next(shard, room, next) else {
-                self.wire().news[room].notified().await;
+            let Some((which, delivery)) = self.next_delivery(shard, room, next) else {
+                self.wire().arrivals[room].notified().await;
                 continue;
             };
             next = which + 1;
-            self.stage().pass(self.wire().rolls(|dice| Duration::from_millis(*dice.pick(&[0, 0, 1, 5, 50])))).await;
-            self.hand_over(shard, told).await;
+            self.stage().pass(self.wire().draw(|dice| Duration::from_millis(*dice.pick(&[0, 0, 1, 5, 50])))).await;
+            self.hand_over(shard, delivery).await;
             self.line(shard).take(which, self.stage().now(), self.wire().weather.noted_every);
         }
     }
 
-    fn told_next(&self, shard: Shard, room: usize, from: usize) -> Option<(usize, Told)> {
-        let said = lock(&self.0.people.said);
+    fn next_delivery(&self, shard: Shard, room: usize, from: usize) -> Option<(usize, Delivery)> {
+        let sent = lock(&self.0.people.sent);
         let line = self.line(shard);
-        let mut all = line.told.iter().copied().enumerate().skip(from);
-        all.find(|(_, told)| said.get(&told.number).is_some_and(|said| said.say.room == room))
+        let mut all = line.deliveries.iter().copied().enumerate().skip(from);
+        all.find(|(_, delivery)| sent.get(&delivery.number).is_some_and(|sent| sent.say.room == room))
     }
 
-    /// Hands it over until it is taken.
-    async fn hand_over(&self, shard: Shard, told: Told) {
+    /// Hands the message over until it is accepted.
+    async fn hand_over(&self, shard: Shard, delivery: Delivery) {
         let (stage, people) = (self.stage(), &self.0.people);
-        let Some(said) = lock(&people.said).get(&told.number).cloned() else { return };
-        let (channel_ref, inbound_message) = (self.0.channel_ref(said.say.room), self.0.inbound_message(&said, told.is_again));
+        let Some(sent) = lock(&people.sent).get(&delivery.number).cloned() else { return };
+        let (channel_ref, inbound_message) =
+            (self.0.channel_ref(sent.say.room), self.0.inbound_message(&sent, delivery.is_resend));
         loop {
             stage.alive().await;
             let Some(present) = stage.present() else { return std::future::pending().await };
             if present.directory.find(&ShardKey(PLATFORM, shard.number)).is_none() {
                 stage.violate(format!(
-                    "message {} is heard over connection {}, which nobody keeps alive",
-                    told.number, shard.number
+                    "message {} arrived over connection {}, which no actor owns",
+                    delivery.number, shard.number
                 ));
             }
-            stage.beat(Beat::Told);
+            stage.beat(Beat::Delivered);
             let handed_over_at = people.next();
-            let is_ignored = self.0.is_ignored(&said.say);
+            let has_opted_out = self.0.has_opted_out(&sent.say);
             let outcome = present.inbound.said(&channel_ref, inbound_message.clone()).await;
             stage.alive().await;
-            // They may want to be heard again meanwhile.
+            // The person may opt in again meanwhile.
             match outcome {
-                Ok(Acceptance::Ignored) if is_ignored => stage.reach("not heard: not to be"),
-                Ok(Acceptance::New(seq)) if is_ignored && self.0.is_ignored(&said.say) => {
-                    stage.violate(format!("message {} is {seq} by somebody who is not to be heard", told.number));
+                Ok(Acceptance::Ignored) if has_opted_out => stage.reach("opted-out message dropped"),
+                Ok(Acceptance::New(seq)) if has_opted_out && self.0.has_opted_out(&sent.say) => {
+                    stage.violate(format!("message {} is {seq} by a person who opted out", delivery.number));
                 }
                 _ => {}
             }
             match outcome {
                 Ok(Acceptance::New(seq) | Acceptance::Duplicate(seq)) => {
-                    return self.0.heard_on_platform(told, Some(seq), handed_over_at);
+                    return self.0.note_platform_outcome(delivery, Some(seq), handed_over_at);
                 }
-                Ok(Acceptance::Ignored) => return self.0.heard_on_platform(told, None, handed_over_at),
+                Ok(Acceptance::Ignored) => return self.0.note_platform_outcome(delivery, None, handed_over_at),
                 Err(InboundError::Later { after, .. }) => {
-                    stage.reach("said again with its id");
+                    stage.reach("message resent with its id");
                     stage.pass(after).await;
                 }
                 Err(InboundError::Broken(detail)) => {
-                    stage.violate(format!("message {} was refused: {detail}", told.number));
-                    return self.0.heard_on_platform(told, None, handed_over_at);
+                    stage.violate(format!("message {} was rejected: {detail}", delivery.number));
+                    return self.0.note_platform_outcome(delivery, None, handed_over_at);
                 }
             }
         }

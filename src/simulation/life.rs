@@ -8,11 +8,11 @@ use serde_json::json;
 use tokio::task::JoinHandle;
 
 use super::dice::Dice;
-use super::faults::What;
+use super::faults::FaultKind;
 use super::gateway::{SimGateway, Wire};
 use super::models::SimModel;
 use super::people::People;
-use super::plan::{CAST, Plan, patience};
+use super::plan::{CAST, Plan, lull_timeout};
 use super::platform::SimPlatform;
 use super::stage::{Ending, Present, Stage, lock};
 use super::store::SimStore;
@@ -33,7 +33,7 @@ use crate::telemetry::memory::SpanMemory;
 use crate::telemetry::metrics::Metrics;
 use crate::telemetry::recorder::Recorder;
 
-/// What outlives a process.
+/// What survives the process.
 pub(super) struct Props {
     pub(super) stage: Arc<Stage>,
     pub(super) store: Arc<SimStore>,
@@ -42,11 +42,11 @@ pub(super) struct Props {
     pub(super) platform: Arc<SimPlatform>,
     pub(super) wire: Wire,
     pub(super) people: People,
-    /// Of the first process, and of those after it.
+    /// For the first process, and for those after it.
     settings: (Arc<Settings>, Arc<Settings>),
-    /// Who is configured at the moment.
+    /// The companions that are configured at present.
     cast: Mutex<Vec<&'static str>>,
-    /// Which taking-backs the process does not live through.
+    /// Decides which redactions the process crashes in.
     pub(super) interruptions: Mutex<Dice>,
 }
 
@@ -70,7 +70,7 @@ impl Props {
         })
     }
 
-    /// The settings of this life, and who is configured in it.
+    /// The settings of this life. Also updates the configured companions.
     fn reload(&self) -> Arc<Settings> {
         let Stage { plan, .. } = &*self.stage;
         if self.stage.life() == 1 {
@@ -83,7 +83,7 @@ impl Props {
             self.stage.reach("companions changed between two lives");
             lock(&self.cast).clone_from(cast);
         }
-        self.stage.note_fault(What::CompanionSet(lock(&self.cast).clone()));
+        self.stage.note_fault(FaultKind::CompanionSet(lock(&self.cast).clone()));
         self.settings.1.clone()
     }
 
@@ -95,7 +95,7 @@ impl Props {
         let configured = lock(&self.cast).clone();
         let companion = |(id, alias): &(&str, &str)| {
             let tier = ["very_quiet", "quiet", "average", "eager", "very_eager"][id.len() % 5];
-            let file = json!({ "id": id, "aliases": [alias], "interjection": tier, "text_lull_timeout": patience(id).map(|quiet| quiet.as_secs_f64()) });
+            let file = json!({ "id": id, "aliases": [alias], "interjection": tier, "text_lull_timeout": lull_timeout(id).map(|quiet| quiet.as_secs_f64()) });
             let file: CompanionFile = serde_json::from_value(file).expect("a companion's file");
             let companion = Companion::from_file(file, None, &self.settings.0.companion_defaults).expect("a good companion");
             (companion.id.clone(), companion)
@@ -105,7 +105,6 @@ impl Props {
     }
 }
 
-/// A process that runs.
 #[derive(Clone)]
 pub(super) struct Life {
     pub(super) props: Arc<Props>,
@@ -116,10 +115,10 @@ pub(super) struct Life {
 }
 
 impl Life {
-    /// As `server.rs` starts it. An error ends the process.
+    /// Starts the process as `server.rs` does. An error ends the process.
     pub(super) async fn begin(props: Arc<Props>) -> Result<(Self, JoinHandle<()>), String> {
         let (stage, settings) = (props.stage.clone(), props.reload());
-        // Spans cost time, and are looked at elsewhere: a part of the lives writes them all the same.
+        // Spans cost time, and other tests check them: one in eight lives records them nevertheless.
         let spans = SpanMemory::new();
         let metrics = spans.metrics().clone();
         let recorder = match stage.plan.seed % 8 {
@@ -132,7 +131,7 @@ impl Life {
         let context = ActorContext {
             platforms: Platforms::new([platform]),
             gateways: Gateways::new([gateway]),
-            store_failed: Arc::new(move |detail| ending.end(Ending::Ended(format!("the store takes no more: {detail}")))),
+            store_failed: Arc::new(move |detail| ending.end(Ending::Ended(format!("the store accepts no more: {detail}")))),
             ..ActorContext::new(Environment {
                 store: props.store.clone(),
                 clock: stage.clock.clone(),
@@ -156,20 +155,20 @@ impl Life {
         });
         rooms::load_rooms(&context, &[]).await.map_err(|error| error.to_string())?;
         startup_log::note(&context).await;
-        if props.store.has_leftovers() {
-            stage.reach("leftovers taken up at the start");
+        if props.store.has_unfinished_work() {
+            stage.reach("unfinished work resumed at the start");
         }
         tokio::spawn(cleanup::keep_cleaning_up(context.clone()));
         root.cast(RootMessage::WakePending).map_err(|error| error.to_string())?;
         Ok((Self { props, context, backend, root, metrics }, tree))
     }
 
-    /// Takes other companions, as a reload does.
+    /// Replaces the configured companions, as a reload does.
     pub(super) fn reload_companions(&self, ids: &[&'static str]) {
         *lock(&self.props.cast) = ids.to_vec();
-        self.props.stage.note_fault(What::CompanionSet(ids.to_vec()));
+        self.props.stage.note_fault(FaultKind::CompanionSet(ids.to_vec()));
         if let Err(error) = rooms::reload_companions(&self.context, self.props.cast()) {
-            self.props.stage.violate(format!("these companions cannot be taken: {error}"));
+            self.props.stage.violate(format!("these companions cannot be loaded: {error}"));
         }
     }
 }

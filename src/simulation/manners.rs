@@ -1,5 +1,5 @@
-//! What else people do on a platform: whom they answer and mention there, whether they want to be heard, and whether what was answered to them
-//! goes with them. Planned by itself, so that the stories of all seeds are otherwise the same.
+//! What else people do on a platform: whom they answer and mention, whether they opt out, and whether the answers to them are deleted
+//! with them. It has random numbers of its own, so that the other parts of every seed's story stay the same.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use super::acts::{Act, PEOPLE};
 use super::dice::Dice;
 use super::plan::{CAST, Room};
 
-/// To whom a message turns, besides those whom its words name.
+/// Whom a message addresses, besides those whom its words name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Turn {
     pub(super) mentions: Vec<&'static str>,
@@ -17,18 +17,17 @@ pub(super) struct Turn {
     pub(super) answers: Option<Answer>,
 }
 
-/// What a message answers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Answer {
-    /// A message of somebody who is no companion.
+    /// A message by a person or a bot.
     Message(usize),
     /// The newest post of a companion in its channel.
     Statement,
-    /// Something by a companion that is on no record, under this name.
+    /// A post by a companion that is on no record, under this name.
     Named(&'static str),
 }
 
-/// Adds all that to what is planned.
+/// Adds these acts to the plan.
 pub(super) fn add(acts: &mut Vec<(Duration, Act)>, rooms: &[Room], until: Duration, dice: &mut Dice) {
     let mut said = BTreeMap::<usize, Vec<usize>>::new();
     for (_, act) in acts.iter_mut() {
@@ -49,9 +48,9 @@ pub(super) fn add(acts: &mut Vec<(Duration, Act)>, rooms: &[Room], until: Durati
         match dice.below(8) {
             0..3 => {
                 let at = times(dice);
-                acts.push((at, Act::Ignore { guild, person, ignored: true }));
+                acts.push((at, Act::OptOut { guild, person, opted_out: true }));
                 if dice.chance(0.5) {
-                    acts.push((at + dice.millis(100, 60_000), Act::Ignore { guild, person, ignored: false }));
+                    acts.push((at + dice.millis(100, 60_000), Act::OptOut { guild, person, opted_out: false }));
                 }
             }
             3 | 4 => acts.push((times(dice), Act::CaughtUp { room, read: dice.between(1, 9) as u32, has_gap: dice.chance(0.5) })),

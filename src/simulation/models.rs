@@ -1,4 +1,4 @@
-//! Models that answer what the weather brings: late, wrong, malformed, not at all; and that see whether a guild's words stay in it.
+//! Models whose answers depend on the planned weather: late, wrong, malformed or missing. They check that a guild's words stay in it.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -10,28 +10,27 @@ use serde_json::json;
 use tokio::sync::mpsc;
 
 use super::dice::{Dice, hash};
-use super::faults::What;
+use super::faults::FaultKind;
 use super::plan::{Beat, CAST};
 use super::stage::{Stage, lock};
 use crate::domain::id::{CompanionId, GuildId};
 use crate::domain::question_context::{Purpose, QuestionContext};
 use crate::ports::language_model::{Answer, Draft, Identity, LanguageModel, ModelRole, NoAnswer, Request, Usage};
 
-/// Longer than anybody waits.
+/// Longer than any caller waits.
 const FOR_EVER: Duration = Duration::from_secs(86_400);
 
 pub(super) struct SimModel {
     stage: Arc<Stage>,
     identity: Identity,
-    /// How often the same was asked.
+    /// How often the same question was asked.
     asked: Mutex<BTreeMap<u64, u64>>,
-    under_way: Arc<AtomicI64>,
+    calls_in_flight: Arc<AtomicI64>,
 }
 
-/// A call under way.
-struct UnderWay(Arc<AtomicI64>);
+struct CallInFlight(Arc<AtomicI64>);
 
-impl Drop for UnderWay {
+impl Drop for CallInFlight {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -40,18 +39,18 @@ impl Drop for UnderWay {
 impl SimModel {
     pub(super) fn new(stage: Arc<Stage>, name: &str) -> Arc<Self> {
         let identity = Identity { provider: "simulated".into(), model: name.into(), endpoint: name.into() };
-        Arc::new(Self { stage, identity, asked: Mutex::default(), under_way: Arc::default() })
+        Arc::new(Self { stage, identity, asked: Mutex::default(), calls_in_flight: Arc::default() })
     }
 
-    /// How many calls are under way.
-    pub(super) fn under_way(&self) -> i64 {
-        self.under_way.load(Ordering::Relaxed)
+    /// The number of calls in flight.
+    pub(super) fn calls_in_flight(&self) -> i64 {
+        self.calls_in_flight.load(Ordering::Relaxed)
     }
 
-    /// By what is asked, and how often it was, so that it does not matter who asks first.
+    /// The random numbers depend on the question and how often it was asked, so that the order of callers does not matter.
     fn dice(&self, request: &Request) -> Dice {
-        let whose = request.companion.as_ref().map_or("", |companion| companion.id.as_str());
-        let what = hash(format!("{} {whose} {:?} {}", request.guild, context(request).purpose, request.user()).as_bytes());
+        let companion_id = request.companion.as_ref().map_or("", |companion| companion.id.as_str());
+        let what = hash(format!("{} {companion_id} {:?} {}", request.guild, context(request).purpose, request.user()).as_bytes());
         let mut asked = lock(&self.asked);
         let times = asked.entry(what).or_default();
         *times += 1;
@@ -70,8 +69,8 @@ impl SimModel {
         }
     }
 
-    /// Of the main model alone: questions may go without an answer.
-    fn note(&self, request: &Request, what: impl FnOnce(GuildId, Option<CompanionId>) -> What) {
+    /// Notes a fault of the main model alone: questions to the side model may stay unanswered.
+    fn note(&self, request: &Request, what: impl FnOnce(GuildId, Option<CompanionId>) -> FaultKind) {
         if request.role == ModelRole::Main {
             let companion = request.companion.as_ref().map(|companion| companion.id.clone());
             self.stage.note_fault(what(request.guild.clone(), companion));
@@ -84,7 +83,7 @@ impl SimModel {
         let is_calm = self.stage.is_calm();
         if !is_calm && dice.chance(weather.malformed) {
             self.stage.reach("malformed answer");
-            self.note(request, |guild, companion| What::Wordless { guild, companion });
+            self.note(request, |guild, companion| FaultKind::Wordless { guild, companion });
             return dice
                 .pick(&[
                     "",
@@ -139,8 +138,8 @@ impl LanguageModel for SimModel {
     async fn ask(&self, request: &Request, drafts: Option<&mpsc::UnboundedSender<Draft>>) -> Result<Answer, NoAnswer> {
         *self.stage.notes().asked.entry((self.stage.life(), request.role.as_str())).or_default() += 1;
         self.stage.alive().await;
-        self.under_way.fetch_add(1, Ordering::Relaxed);
-        let _under_way = UnderWay(self.under_way.clone());
+        self.calls_in_flight.fetch_add(1, Ordering::Relaxed);
+        let _under_way = CallInFlight(self.calls_in_flight.clone());
         self.check(request);
         self.stage.beat(Beat::Asked);
         let mut dice = self.dice(request);
@@ -151,26 +150,26 @@ impl LanguageModel for SimModel {
             self.stage.reach("model hangs or is late");
             takes = if dice.chance(0.5) { FOR_EVER } else { Duration::from_secs(dice.between(5, 130)) };
         }
-        self.note(request, |_, _| What::Called(takes));
+        self.note(request, |_, _| FaultKind::Called(takes));
         self.stage.pass(takes).await;
         if !is_calm && dice.chance(weather.model_panics) {
             self.stage.reach("model panics");
             let (now, life) = (self.stage.now(), self.stage.life());
             self.stage.notes().panicked.push((now, life, request.role.as_str()));
-            self.note(request, |guild, companion| What::Failed { code: "unreachable", guild, companion });
-            std::panic::resume_unwind(Box::new("a call panics, as the simulation wants it"));
+            self.note(request, |guild, companion| FaultKind::Failed { code: "unreachable", guild, companion });
+            std::panic::resume_unwind(Box::new("a call panics, as the simulation planned"));
         }
         self.stage.beat(Beat::Answered);
         if !is_calm && dice.chance(weather.model_errors) {
             self.stage.reach("model error");
-            let (endpoint, detail) = (self.identity.endpoint.clone(), "as the simulation wants it".to_owned());
+            let (endpoint, detail) = (self.identity.endpoint.clone(), "as the simulation planned".to_owned());
             let error = match dice.below(4) {
                 0 => NoAnswer::Unreachable { endpoint, detail },
                 1 => NoAnswer::Refused { endpoint, detail },
                 2 => NoAnswer::Overloaded { endpoint, detail, retry_after: None },
                 _ => NoAnswer::Overloaded { endpoint, detail, retry_after: Some(dice.millis(1, 30_000)) },
             };
-            self.note(request, |guild, companion| What::Failed { code: error.code(), guild, companion });
+            self.note(request, |guild, companion| FaultKind::Failed { code: error.code(), guild, companion });
             return Err(error);
         }
         let text = self.words(request, &mut dice);
@@ -185,5 +184,5 @@ impl LanguageModel for SimModel {
 }
 
 fn context(request: &Request) -> &QuestionContext {
-    request.extensions.get().expect("every question says what it is about")
+    request.extensions.get().expect("every question has a context")
 }

@@ -1,4 +1,4 @@
-//! Kills whoever the plan names, at any step of the scheduler.
+//! Kills the actors that the plan names, at any step of the scheduler.
 
 use std::sync::Arc;
 use std::task::Poll;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ractor::ActorCell;
 
-use super::faults::What;
+use super::faults::FaultKind;
 use super::gateway::PLATFORM;
 use super::plan::{Strike, Target};
 use super::stage::{Ending, Stage};
@@ -18,25 +18,25 @@ use crate::actors::runtime::directory::ActorKey;
 use crate::ports::backend::Backend;
 use crate::ports::backend::room::RoomId;
 
-/// So often a storm tries: for longer than a guild's actors may die too often, twice.
+/// The number of attempts of a storm: longer than it takes a guild to exceed its restart limit, twice.
 const STORM: u32 = 250;
 
-/// Whoever does not come back for so long is left alone: they wait for a few seconds otherwise.
+/// An actor that is missing for this long is paused. Otherwise it is missing for a few seconds.
 const LEFT_ALONE: Duration = Duration::from_secs(15);
 
-/// Strikes in a task of its own, so many steps of the scheduler from now.
+/// Strikes in a task of its own, after this number of steps of the scheduler.
 pub(super) fn strike_after_steps(stage: Arc<Stage>, strike: Strike) {
     tokio::spawn(async move {
         for _ in 0..strike.steps {
             step().await;
         }
         if !stage.is_calm() && !stage.is_dead() {
-            deal(&stage, &strike.target).await;
+            strike_target(&stage, &strike.target).await;
         }
     });
 }
 
-/// Lets everybody else who can run do so once.
+/// Lets every other task that can run do so once.
 async fn step() {
     let mut has_waited = false;
     std::future::poll_fn(|context| {
@@ -49,33 +49,33 @@ async fn step() {
     .await;
 }
 
-async fn deal(stage: &Arc<Stage>, target: &Target) {
+async fn strike_target(stage: &Arc<Stage>, target: &Target) {
     let plan = &stage.plan;
-    let channel = |room: usize| RoomId::parse(&plan.rooms[room].id).expect("rooms have plain names").channel();
+    let channel = |room: usize| RoomId::parse(&plan.rooms[room].id).expect("a room name is valid").channel();
     let guild = |guild: usize| plan.guilds[guild].id.as_str().into();
     match target {
         Target::Process => stage.end(Ending::Crashed("killed".into())),
-        Target::Channel(room) => fell(stage, "channel", &ChannelActorKey(channel(*room))),
+        Target::Channel(room) => kill_actor(stage, "channel", &ChannelActorKey(channel(*room))),
         Target::Companion(room, which) => {
             let home = &plan.rooms[*room];
             let companion = home.companions[which % home.companions.len()];
-            fell(stage, "companion", &CompanionKey(guild(home.guild), companion.into()));
+            kill_actor(stage, "companion", &CompanionKey(guild(home.guild), companion.into()));
         }
-        Target::Guild(which) => fell(stage, "guild", &GuildKey(guild(*which))),
-        Target::Connections => fell(stage, "connections", &PlatformsKey()),
-        Target::Connection(number) => fell(stage, "connection", &ShardKey(PLATFORM, *number)),
+        Target::Guild(which) => kill_actor(stage, "guild", &GuildKey(guild(*which))),
+        Target::Connections => kill_actor(stage, "connections", &PlatformsKey()),
+        Target::Connection(number) => kill_actor(stage, "connection", &ShardKey(PLATFORM, *number)),
         Target::Root => {
             if let Some(present) = stage.present() {
                 strike(stage, "root", &present.root);
             }
         }
         Target::StormOnConnections => storm_on_connections(stage).await,
-        Target::Guilds => fell(stage, "guilds", &GuildsKey()),
-        Target::Writer => fell(stage, "scribe", &WriterKey()),
-        Target::Pool => fell(stage, "pool", &PoolKey()),
-        Target::Switchboard => fell(stage, "switchboard", &SwitchboardKey()),
-        Target::Manager(room) => fell(stage, "manager", &TurnTakingManagerKey(channel(*room))),
-        Target::Making(room) => {
+        Target::Guilds => kill_actor(stage, "guilds", &GuildsKey()),
+        Target::Writer => kill_actor(stage, "writer", &WriterKey()),
+        Target::Pool => kill_actor(stage, "pool", &PoolKey()),
+        Target::Switchboard => kill_actor(stage, "switchboard", &SwitchboardKey()),
+        Target::Manager(room) => kill_actor(stage, "manager", &TurnTakingManagerKey(channel(*room))),
+        Target::ReplyOrDelivery(room) => {
             let Some(present) = stage.present() else { return };
             let manager = present.directory.find(&TurnTakingManagerKey(channel(*room))).map(|manager| manager.get_id());
             let Some(room) = present.directory.find(&ChannelActorKey(channel(*room))) else { return };
@@ -86,18 +86,18 @@ async fn deal(stage: &Arc<Stage>, target: &Target) {
         }
         Target::Storm(room) => {
             let key = ChannelActorKey(channel(*room));
-            storm(stage, || fell(stage, "channel", &key)).await;
+            storm(stage, || kill_actor(stage, "channel", &key)).await;
         }
         Target::StormOnCompanion(room, which) => {
             let home = &plan.rooms[*room];
             let key = CompanionKey(guild(home.guild), home.companions[which % home.companions.len()].into());
             stage.reach("storm on a companion");
-            storm(stage, || fell(stage, "companion", &key)).await;
+            storm(stage, || kill_actor(stage, "companion", &key)).await;
         }
     }
 }
 
-/// Kills somebody as often as it comes back, until its guild is kept away; in every other world an operator releases that.
+/// Kills an actor as often as it returns, until its guild is quarantined. For every second seed an operator releases the guild.
 async fn storm(stage: &Arc<Stage>, kill: impl Fn()) {
     stage.reach("storm");
     for _ in 0..STORM {
@@ -111,7 +111,7 @@ async fn storm(stage: &Arc<Stage>, kill: impl Fn()) {
                 stage.reach("guild released by an operator");
                 stage.disturb();
                 if present.backend.release(guild.id.as_str()).await.is_ok() {
-                    stage.is_released(guild.id.as_str());
+                    stage.note_release(guild.id.as_str());
                 }
             }
             return;
@@ -119,13 +119,13 @@ async fn storm(stage: &Arc<Stage>, kill: impl Fn()) {
     }
 }
 
-/// Kills who supervises the connections as often as it comes back, until it is left alone.
+/// Kills the supervisor of the connections as often as it returns, until it is paused.
 async fn storm_on_connections(stage: &Arc<Stage>) {
     stage.reach("storm on the connections");
     let mut gone_since = stage.now();
     while stage.now() - gone_since < LEFT_ALONE {
         if stage.present().is_some_and(|present| present.directory.find(&PlatformsKey()).is_some()) {
-            fell(stage, "connections", &PlatformsKey());
+            kill_actor(stage, "connections", &PlatformsKey());
             gone_since = stage.now();
         }
         tokio::time::sleep(Duration::from_millis(200)).await;
@@ -133,23 +133,23 @@ async fn storm_on_connections(stage: &Arc<Stage>) {
             return;
         }
     }
-    stage.reach("connections left alone");
+    stage.reach("connections paused");
 }
 
-fn fell<P: ActorKey>(stage: &Arc<Stage>, sort: &'static str, key: &P) {
+fn kill_actor<P: ActorKey>(stage: &Arc<Stage>, sort: &'static str, key: &P) {
     if let Some(actor) = stage.present().and_then(|present| present.directory.find(key)) {
         strike(stage, sort, &actor.get_cell());
     }
 }
 
 fn strike(stage: &Arc<Stage>, sort: &'static str, actor: &ActorCell) {
-    stage.tell(format!("killed: {sort}"));
+    stage.log(format!("killed: {sort}"));
     stage.reach(match sort {
         "channel" => "channel killed",
         "companion" => "companion killed",
         "guild" => "guild killed",
         "guilds" => "guilds killed",
-        "scribe" => "writer killed",
+        "writer" => "writer killed",
         "pool" => "pool killed",
         "switchboard" => "switchboard killed",
         "manager" => "manager killed",
@@ -158,20 +158,20 @@ fn strike(stage: &Arc<Stage>, sort: &'static str, actor: &ActorCell) {
         "root" => "root killed",
         _ => "reply or delivery killed",
     });
-    // Whatever becomes of the connections, nobody else notices.
+    // Whatever happens to the connections, no other part is affected.
     if !matches!(sort, "connections" | "connection") {
         stage.disturb();
         stage.notes().killed.insert((stage.life(), sort));
-        stage.note_fault(What::Killed(sort));
+        stage.note_fault(FaultKind::Killed(sort));
     }
-    // Whoever was begun anew just now may have been seen by nobody.
+    // An actor that restarted just now may not have been seen yet.
     if let Some(present) = stage.present() {
-        present.store.ends.look(stage);
+        present.store.ends.watch_new(stage);
     }
     kill_tree(actor);
 }
 
-/// In the order of ids: the runtime takes the children of a dead actor along in any order.
+/// In the order of ids, because the runtime ends the children of a dead actor in any order.
 fn kill_tree(actor: &ActorCell) {
     children(actor).iter().for_each(kill_tree);
     actor.kill();

@@ -1,4 +1,4 @@
-//! The programs that play external companions: they vote, speak, do both twice, too late, or not at all.
+//! The programs that play external companions. They vote and speak, once, twice, too late, or not.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::plan::EXTERNAL;
 use crate::ports::backend::Backend;
 
 impl Life {
-    /// One program for each room, as long as the process lives.
+    /// Starts one program for each room, for as long as the process lives.
     pub(super) fn play_externals(&self) {
         for room in 0..self.props.stage.plan.rooms.len() {
             let life = self.clone();
@@ -28,7 +28,7 @@ impl Life {
             let Ok(mut live) = self.backend.live(&id, None).await else { continue };
             while let Some(Ok(item)) = live.next().await {
                 if let Some(word) = stage.plan.foreign_word(&stage.plan.guilds[stage.plan.rooms[room].guild].id, &item.json) {
-                    stage.violate(format!("who watches room {room} sees {word:?}, a word of another guild"));
+                    stage.violate(format!("a watcher of room {room} sees {word:?}, a word of another guild"));
                 }
                 let Ok(event) = serde_json::from_str::<Value>(&item.json) else { continue };
                 let is_asked = || event["asked"].as_array().is_some_and(|asked| asked.iter().any(|who| who == EXTERNAL));
@@ -81,7 +81,7 @@ impl Life {
             for _ in 0..times {
                 let Ok(words) = serde_json::from_value(words.clone()) else { return };
                 if life.backend.speak(&id, words).await.is_ok() {
-                    life.props.stage.reach("external words");
+                    life.props.stage.reach("external statement");
                 }
             }
         });

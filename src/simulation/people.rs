@@ -1,4 +1,4 @@
-//! People and operators: they do what is planned, and say again what they do not know to be heard.
+//! People and operators do what is planned. They send a message again if they do not know whether it was accepted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::acts::Say;
-use super::gateway::Told;
+use super::gateway::Delivery;
 use super::life::{Life, Props};
 use super::manners::Answer;
 use super::plan::Beat;
@@ -23,97 +23,97 @@ use crate::ports::backend::room::RoomId;
 use crate::ports::backend::{Backend, Refused};
 use crate::ports::inbound_events::{Answered, Answers, ChannelRef, InboundMessage};
 
-/// How long somebody waits before the same is tried again.
+/// The pause before the same request is sent again.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// What was said, and what became of it.
+/// A sent message, and its outcome.
 #[derive(Clone, Debug)]
-pub(super) struct Said {
+pub(super) struct Sent {
     pub(super) say: Say,
-    /// The sender's own id of it.
+    /// The sender's own id for it.
     pub(super) id: Option<String>,
-    /// When it was said, by the wall clock.
+    /// When it was sent, by the wall clock.
     pub(super) at: Moment,
-    /// When it was said first, and when it was known to be heard, in the order in which things happened.
-    pub(super) first_at: u64,
-    pub(super) heard_at: u64,
+    /// When it was sent first, and when it was known to be accepted, as numbers in the order of events.
+    pub(super) first_sent_at: u64,
+    pub(super) accepted_at: u64,
     pub(super) fate: Fate,
-    /// What it answers on the platform.
+    /// The message that it answers on the platform.
     pub(super) answers: Option<Answers>,
-    /// It was changed, taken back or forgotten, or may have been.
+    /// It was edited, deleted or forgotten, or may have been.
     pub(super) is_changed: bool,
-    /// An operator had it said once more, as another message.
-    pub(super) is_said_anew: bool,
+    /// An operator had it sent once more, as another message.
+    pub(super) is_resent: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// It is being said.
+    /// It is being sent.
     Open,
     Accepted(Seq),
-    /// Nobody knows, and it is not said again.
+    /// It is unknown whether it was accepted, and it is not sent again.
     Unknown,
-    /// It was not taken in, and never will be.
+    /// It was not accepted, and never will be.
     NotTaken,
 }
 
 #[derive(Default)]
 pub(super) struct People {
-    pub(super) said: Mutex<BTreeMap<usize, Said>>,
+    pub(super) sent: Mutex<BTreeMap<usize, Sent>>,
     order: AtomicU64,
     opened: AtomicUsize,
     next_act: AtomicUsize,
-    /// Which messages were set aside, by room.
-    pub(super) set_aside: Mutex<Vec<(usize, Seq)>>,
-    /// Rooms that nobody made.
+    /// The messages that became dead letters on purpose, by room.
+    pub(super) dead_letters: Mutex<Vec<(usize, Seq)>>,
+    /// Rooms that nobody created.
     pub(super) unmade: Mutex<BTreeSet<usize>>,
     /// Rooms that were deleted once.
     pub(super) deleted: Mutex<BTreeSet<usize>>,
-    /// Messages of which somebody was told that they are taken back, or forgotten.
-    pub(super) gone: Mutex<BTreeSet<usize>>,
-    /// Who was to be forgotten in which guild, and nobody knows whether it was done; and whether with what was answered to them.
+    /// Messages whose deletion, or whose person's deletion, was acknowledged.
+    pub(super) redacted: Mutex<BTreeSet<usize>>,
+    /// Persons to be forgotten, by guild, as long as it is unknown whether it was done; and whether with the answers to them.
     pub(super) to_forget: Mutex<BTreeMap<(usize, &'static str), bool>>,
-    pub(super) regrets: Mutex<Regrets>,
-    /// Who is known to be heard no more in which guild; false: they wanted to be again, and perhaps are.
-    pub(super) ignored: Mutex<BTreeMap<(usize, &'static str), bool>>,
+    pub(super) deletions: Mutex<Deletions>,
+    /// Persons who are known to have opted out, by guild. False: they opted in again, which may have taken effect.
+    pub(super) opted_out: Mutex<BTreeMap<(usize, &'static str), bool>>,
 }
 
-/// Messages that were to be taken back. Answers are found only together with what they answer.
+/// Messages whose deletion was requested. Answers are found only together with what they answer.
 #[derive(Default)]
-pub(super) struct Regrets {
-    begun: BTreeSet<usize>,
-    /// They go with their answers, and in no other way.
+pub(super) struct Deletions {
+    started: BTreeSet<usize>,
+    /// They are deleted together with their answers, and in no other way.
     with_answers: BTreeSet<usize>,
-    /// Of these somebody was told that they have gone with their answers.
-    pub(super) gone_with_answers: BTreeSet<usize>,
+    /// The deletion of these with their answers was acknowledged.
+    pub(super) redacted_with_answers: BTreeSet<usize>,
 }
 
-impl Regrets {
+impl Deletions {
     pub(super) fn begin(&mut self, messages: &BTreeSet<usize>, with_answers: bool) {
         if with_answers {
-            self.with_answers.extend(messages - &self.begun);
+            self.with_answers.extend(messages - &self.started);
         } else {
             self.with_answers.retain(|number| !messages.contains(number));
         }
-        self.begun.extend(messages);
+        self.started.extend(messages);
     }
 
     pub(super) fn end_with_answers(&mut self, messages: &BTreeSet<usize>) {
-        self.gone_with_answers.extend(&self.with_answers & messages);
+        self.redacted_with_answers.extend(&self.with_answers & messages);
     }
 }
 
 impl People {
-    /// Whether nobody waits to be heard.
-    pub(super) fn are_heard(&self) -> bool {
-        lock(&self.said).values().all(|said| said.fate != Fate::Open)
+    /// Whether no message waits to be accepted.
+    pub(super) fn are_all_accepted(&self) -> bool {
+        lock(&self.sent).values().all(|sent| sent.fate != Fate::Open)
     }
 
-    /// What is known to be accepted of a person in a guild.
+    /// The messages of a person in a guild that are known to be accepted.
     pub(super) fn accepted_of(&self, person: &str, is_in_guild: impl Fn(usize) -> bool) -> BTreeSet<usize> {
-        let is_theirs = |said: &Said| !said.say.is_by_bot && said.say.from == person && is_in_guild(said.say.room);
-        let said = lock(&self.said);
-        let accepted = said.iter().filter(|(_, said)| is_theirs(said) && matches!(said.fate, Fate::Accepted(_)));
+        let is_by_person = |sent: &Sent| !sent.say.is_by_bot && sent.say.from == person && is_in_guild(sent.say.room);
+        let sent = lock(&self.sent);
+        let accepted = sent.iter().filter(|(_, sent)| is_by_person(sent) && matches!(sent.fate, Fate::Accepted(_)));
         accepted.map(|(number, _)| *number).collect()
     }
 
@@ -123,18 +123,18 @@ impl People {
 }
 
 impl Life {
-    /// Makes the rooms, goes on with what was being said, and does what is planned until faults are over.
+    /// Creates the rooms, continues the unfinished sends, and does what is planned until faults are over.
     pub(super) async fn act(&self) {
         let (stage, people) = (&self.props.stage, &self.props.people);
         let rooms = &stage.plan.rooms;
         while people.opened.load(Ordering::Relaxed) < rooms.len() {
             let room = people.opened.load(Ordering::Relaxed);
-            // Who is configured may have changed before anybody came to make the room.
+            // The configured companions may have changed before the room was created.
             let mut companions = rooms[room].companions.clone();
             companions.retain(|companion| self.props.is_configured(companion));
             let has_external = rooms[room].has_external;
-            // Where nobody is left to be let in, a platform has no room to be made.
-            let is_left_alone = rooms[room].opens_by_itself() || companions.is_empty() && rooms[room].is_on_platform;
+            // If no companion is left to be admitted, a platform has no room to create.
+            let is_left_alone = rooms[room].opens_with_first_message() || companions.is_empty() && rooms[room].is_on_platform;
             if is_left_alone {
                 lock(&people.unmade).insert(room);
             }
@@ -148,13 +148,13 @@ impl Life {
             people.opened.fetch_add(1, Ordering::Relaxed);
         }
         let mut open = Vec::new();
-        // What was said on the platform its connections tell.
-        let is_open = |said: &Said| said.fate == Fate::Open && !rooms[said.say.room].is_on_platform;
-        for (number, said) in lock(&people.said).iter_mut().filter(|(_, said)| is_open(said)) {
-            // Without an id of its own it would be another message.
-            match said.id {
+        // What was said on the platform, its connections deliver.
+        let is_open = |sent: &Sent| sent.fate == Fate::Open && !rooms[sent.say.room].is_on_platform;
+        for (number, sent) in lock(&people.sent).iter_mut().filter(|(_, sent)| is_open(sent)) {
+            // Without an id of its own a resent message would be another message.
+            match sent.id {
                 Some(_) => open.push(*number),
-                None => said.fate = Fate::Unknown,
+                None => sent.fate = Fate::Unknown,
             }
         }
         for number in open {
@@ -182,33 +182,33 @@ impl Life {
         self.props.channel_ref(room)
     }
 
-    /// Says it until it is known what became of it.
+    /// Sends it until its outcome is known.
     pub(super) async fn say(&self, number: usize) {
         let stage = &self.props.stage;
-        let Some(Said { say, id, .. }) = lock(&self.props.people.said).get(&number).cloned() else { return };
-        stage.beat(Beat::Said);
+        let Some(Sent { say, id, .. }) = lock(&self.props.people.sent).get(&number).cloned() else { return };
+        stage.beat(Beat::Sent);
         if stage.plan.rooms[say.room].is_on_platform {
-            return self.props.wire.tell(&stage.plan, say.room, Told { number, is_again: false });
+            return self.props.wire.deliver(&stage.plan, say.room, Delivery { number, is_resend: false });
         }
         loop {
             let fate = match self.hand_over(&say, id.as_deref()).await {
                 Ok(Some(seq)) => Fate::Accepted(seq),
                 Ok(None) => Fate::NotTaken,
                 Err(Refused::Unavailable { .. } | Refused::TooMany { .. }) if id.is_some() => {
-                    stage.reach("said again with its id");
+                    stage.reach("message resent with its id");
                     stage.pass(AGAIN_AFTER).await;
                     continue;
                 }
                 Err(Refused::Unavailable { .. } | Refused::TooMany { .. }) => Fate::Unknown,
                 Err(Refused::NotFound(_)) if lock(&self.props.people.deleted).contains(&say.room) => Fate::NotTaken,
                 Err(refused) => {
-                    stage.violate(format!("message {number} was refused: {refused}"));
+                    stage.violate(format!("message {number} was rejected: {refused}"));
                     Fate::NotTaken
                 }
             };
-            let heard_at = self.props.people.next();
-            if let Some(said) = lock(&self.props.people.said).get_mut(&number) {
-                (said.fate, said.heard_at) = (fate, heard_at);
+            let accepted_at = self.props.people.next();
+            if let Some(sent) = lock(&self.props.people.sent).get_mut(&number) {
+                (sent.fate, sent.accepted_at) = (fate, accepted_at);
             }
             return;
         }
@@ -240,47 +240,47 @@ impl Life {
         taken.map(|accepted| accepted.map(|accepted| accepted.seq)).map_err(unavailable)
     }
 
-    /// The same once more: it is the same message, whatever it says now.
-    pub(super) async fn say_again(&self, number: usize) {
+    /// Sends the same message once more. It is the same message, whatever its words are now.
+    pub(super) async fn resend(&self, number: usize) {
         let stage = &self.props.stage;
-        let Some(said) = lock(&self.props.people.said).get(&number).cloned() else { return };
-        // What was said by a bot is looked for under no other words, because they may not be admitted.
-        if said.id.is_none() || said.say.is_by_bot {
+        let Some(sent) = lock(&self.props.people.sent).get(&number).cloned() else { return };
+        // A message by a bot is not resent with other words, because those may not be admitted.
+        if sent.id.is_none() || sent.say.is_by_bot {
             return;
         }
         stage.reach("duplicate");
-        if let Some(said) = lock(&self.props.people.said).get_mut(&number) {
-            // Whichever comes first is the message.
-            said.is_changed |= !matches!(said.fate, Fate::Accepted(_));
+        if let Some(sent) = lock(&self.props.people.sent).get_mut(&number) {
+            // The first one that arrives is the message.
+            sent.is_changed |= !matches!(sent.fate, Fate::Accepted(_));
         }
-        if stage.plan.rooms[said.say.room].is_on_platform {
-            return self.props.wire.tell(&stage.plan, said.say.room, Told { number, is_again: true });
+        if stage.plan.rooms[sent.say.room].is_on_platform {
+            return self.props.wire.deliver(&stage.plan, sent.say.room, Delivery { number, is_resend: true });
         }
-        let other = Say { text: self.props.other_words(&said.say), ..said.say };
-        let said_again_at = self.props.people.next();
-        if let Ok(Some(seq)) = self.hand_over(&other, said.id.as_deref()).await {
-            self.props.heard_again(number, seq, said_again_at);
+        let other = Say { text: self.props.other_words(&sent.say), ..sent.say };
+        let resent_at = self.props.people.next();
+        if let Ok(Some(seq)) = self.hand_over(&other, sent.id.as_deref()).await {
+            self.props.accepted_again(number, seq, resent_at);
         }
     }
 
-    /// Where a message is on record, if that is known; from now on its words may be others.
-    pub(super) fn heard_of(&self, number: usize, is_to_change: bool) -> Option<(usize, Seq)> {
-        let mut all = lock(&self.props.people.said);
-        let said = all.get_mut(&number)?;
-        let Fate::Accepted(seq) = said.fate else { return None };
-        said.is_changed |= is_to_change;
-        Some((said.say.room, seq))
+    /// Where a message is on record, if that is known. `is_to_change` marks that its words may differ from now on.
+    pub(super) fn record_of(&self, number: usize, is_to_change: bool) -> Option<(usize, Seq)> {
+        let mut all = lock(&self.props.people.sent);
+        let sent = all.get_mut(&number)?;
+        let Fate::Accepted(seq) = sent.fate else { return None };
+        sent.is_changed |= is_to_change;
+        Some((sent.say.room, seq))
     }
 
     pub(super) fn id_on_platform(&self, number: usize) -> Option<String> {
-        let said = lock(&self.props.people.said).get(&number).cloned()?;
-        said.id.filter(|_| self.props.stage.plan.rooms[said.say.room].is_on_platform)
+        let sent = lock(&self.props.people.sent).get(&number).cloned()?;
+        sent.id.filter(|_| self.props.stage.plan.rooms[sent.say.room].is_on_platform)
     }
 }
 
 impl Props {
     fn room(&self, room: usize) -> RoomId {
-        RoomId::parse(&self.stage.plan.rooms[room].id).expect("rooms have plain names")
+        RoomId::parse(&self.stage.plan.rooms[room].id).expect("a room name is valid")
     }
 
     fn channel_key(&self, room: usize) -> ChannelKey {
@@ -299,11 +299,11 @@ impl Props {
         format!("{word} twice m{}m", say.number)
     }
 
-    /// What a message answers that is said now.
+    /// What a message that is sent now answers.
     pub(super) fn answered(&self, say: &Say) -> Option<Answers> {
         Some(match say.turn.answers? {
             Answer::Message(number) => {
-                let other = lock(&self.people.said).get(&number).cloned()?;
+                let other = lock(&self.people.sent).get(&number).cloned()?;
                 let Author { id, role, .. } = author(&other.say);
                 self.stage.reach("answers a message");
                 Answers { message: other.id?.into(), by: Some(Answered::Other(id, role)) }
@@ -317,16 +317,16 @@ impl Props {
         })
     }
 
-    /// Whether somebody is known to be heard no more where they say this.
-    pub(super) fn is_ignored(&self, say: &Say) -> bool {
+    /// Whether the sender is known to have opted out in the guild of this message.
+    pub(super) fn has_opted_out(&self, say: &Say) -> bool {
         let guild = self.stage.plan.rooms[say.room].guild;
-        !say.is_by_bot && lock(&self.people.ignored).get(&(guild, say.from)) == Some(&true)
+        !say.is_by_bot && lock(&self.people.opted_out).get(&(guild, say.from)) == Some(&true)
     }
 
-    /// What the platform tells of a message.
-    pub(super) fn inbound_message(&self, said: &Said, is_again: bool) -> InboundMessage {
-        let Said { say, id, at, .. } = said;
-        let text: Arc<str> = if is_again { self.other_words(say).into() } else { say.text.as_str().into() };
+    /// The message as the platform delivers it.
+    pub(super) fn inbound_message(&self, sent: &Sent, is_resend: bool) -> InboundMessage {
+        let Sent { say, id, at, .. } = sent;
+        let text: Arc<str> = if is_resend { self.other_words(say).into() } else { say.text.as_str().into() };
         InboundMessage {
             id: id.as_deref().expect("a platform gives everything an id").into(),
             from: author(say),
@@ -337,43 +337,43 @@ impl Props {
             at: *at,
             mentions: say.turn.mentions.iter().map(|mention| Arc::from(*mention)).collect(),
             to_all: say.turn.to_all || self.stage.plan.rooms[say.room].is_direct,
-            answers: said.answers.clone(),
+            answers: sent.answers.clone(),
         }
     }
 
-    /// What became of what a connection handed over; none: it was not taken in.
-    pub(super) fn heard_on_platform(&self, told: Told, seq: Option<Seq>, handed_over_at: u64) {
-        let heard_at = self.people.next();
+    /// Notes the outcome of a message that a connection handed over. `None`: it was not accepted.
+    pub(super) fn note_platform_outcome(&self, delivery: Delivery, seq: Option<Seq>, handed_over_at: u64) {
+        let accepted_at = self.people.next();
         {
-            let mut all = lock(&self.people.said);
-            let Some(said) = all.get_mut(&told.number) else { return };
-            if said.fate == Fate::Open {
-                (said.fate, said.heard_at) = (seq.map_or(Fate::NotTaken, Fate::Accepted), heard_at);
+            let mut all = lock(&self.people.sent);
+            let Some(sent) = all.get_mut(&delivery.number) else { return };
+            if sent.fate == Fate::Open {
+                (sent.fate, sent.accepted_at) = (seq.map_or(Fate::NotTaken, Fate::Accepted), accepted_at);
                 return;
             }
         }
-        if !told.is_again {
-            self.stage.reach("heard twice");
+        if !delivery.is_resend {
+            self.stage.reach("message delivered twice");
         }
         if let Some(seq) = seq {
-            self.heard_again(told.number, seq, handed_over_at);
+            self.accepted_again(delivery.number, seq, handed_over_at);
         }
     }
 
-    /// It was heard before, or is about to be.
-    fn heard_again(&self, number: usize, seq: Seq, said_again_at: u64) {
-        let mut all = lock(&self.people.said);
-        let Some(said) = all.get_mut(&number) else { return };
-        match said.fate {
-            Fate::Accepted(first) if first != seq && lock(&self.people.deleted).contains(&said.say.room) => {
-                // What went with the room is said as something new.
-                (said.fate, said.is_changed) = (Fate::Accepted(seq), true);
-                (said.first_at, said.heard_at) = (said_again_at, u64::MAX);
+    /// It was accepted before, or is about to be.
+    fn accepted_again(&self, number: usize, seq: Seq, resent_at: u64) {
+        let mut all = lock(&self.people.sent);
+        let Some(sent) = all.get_mut(&number) else { return };
+        match sent.fate {
+            Fate::Accepted(first) if first != seq && lock(&self.people.deleted).contains(&sent.say.room) => {
+                // A message that was deleted with its room can be accepted as a new one.
+                (sent.fate, sent.is_changed) = (Fate::Accepted(seq), true);
+                (sent.first_sent_at, sent.accepted_at) = (resent_at, u64::MAX);
             }
-            Fate::Accepted(first) if first != seq && !said.is_said_anew => {
+            Fate::Accepted(first) if first != seq && !sent.is_resent => {
                 self.stage.violate(format!("message {number} is {first} and {seq}"));
             }
-            Fate::Open => said.fate = Fate::Accepted(seq),
+            Fate::Open => sent.fate = Fate::Accepted(seq),
             _ => {}
         }
     }

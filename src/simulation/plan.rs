@@ -1,4 +1,4 @@
-//! The world from a seed: who is where, under which rules, in which weather, and what will happen.
+//! The plan of a run, from its seed: guilds, rooms and companions, the rules, the weather, and what will happen.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,45 +10,45 @@ use super::dice::Dice;
 use super::manners;
 use super::rules::{Rules, settings};
 
-/// Who may live in a guild, and what else each is called.
+/// The companions that a guild may have, and the alias of each.
 pub(super) const CAST: [(&str, &str); 5] =
     [("aria", "ari"), ("bruno", "bru"), ("cleo", "clee"), ("dora", "dodo"), ("eli", "elias")];
 /// The companion that a program outside plays.
 pub(super) const EXTERNAL: &str = "zed";
-/// For how long it must have been quiet before a companion considers to speak; of the one outside it is not known.
-pub(super) fn patience(companion: &str) -> Option<Duration> {
+/// How long the channel must be quiet before a companion considers speaking. Unknown for the external companion.
+pub(super) fn lull_timeout(companion: &str) -> Option<Duration> {
     (companion != EXTERNAL).then(|| Duration::from_secs(4 + companion.len() as u64))
 }
 
-/// So long a storm on the connections takes, and until they are back.
+/// How long a storm on the connections lasts, until they are back.
 const STORM_ON_CONNECTIONS: Duration = Duration::from_secs(600);
 
-/// A word for each guild that nobody outside it may ever see.
+/// A word for each guild that must never be seen outside it.
 const WORDS: [&str; 4] = ["qalamarine", "vexolith", "zumbrota", "drelliput"];
 
-/// A world and its fate.
+/// A planned run.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub(super) seed: u64,
     pub(super) settings: Value,
-    /// Other settings, with which every process begins but the first.
+    /// Other settings, for every process after the first.
     pub(super) later: Option<Value>,
-    /// Who is configured when the second process begins, if somebody changed that meanwhile.
+    /// The companions configured for the second process, if they change.
     pub(super) cast_later: Option<Vec<&'static str>>,
     pub(super) rules: Rules,
     pub(super) guilds: Vec<Guild>,
     pub(super) rooms: Vec<Room>,
     pub(super) weather: Weather,
-    /// What people and operators do, in the order of time.
+    /// What people and operators do, in order of time.
     pub(super) acts: Vec<(Duration, Act)>,
     pub(super) strikes: Vec<Strike>,
-    /// What goes wrong with which commit, counted over all lives.
+    /// Faults by commit, counted over all lives.
     pub(super) store_faults: BTreeMap<u64, StoreFault>,
     /// When the disk is full.
     pub(super) full: Option<(Duration, Duration)>,
     /// When commits are slow.
     pub(super) slow: Option<(Duration, Duration)>,
-    /// When faults are over.
+    /// When faults end.
     pub(super) calm_at: Duration,
 }
 
@@ -65,20 +65,20 @@ pub(super) struct Room {
     pub(super) companions: Vec<&'static str>,
     pub(super) has_external: bool,
     pub(super) is_on_platform: bool,
-    /// A thread: the room that it is in.
+    /// For a thread: the room that it is in.
     pub(super) within: Option<usize>,
     /// A direct message, which is a guild of its own.
     pub(super) is_direct: bool,
 }
 
 impl Room {
-    /// Whether it becomes a room by what is said in it.
-    pub(super) const fn opens_by_itself(&self) -> bool {
+    /// Whether a message in it makes it a room.
+    pub(super) const fn opens_with_first_message(&self) -> bool {
         self.within.is_some() || self.is_direct
     }
 }
 
-/// How likely things go wrong.
+/// The probabilities of faults.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Weather {
     pub(super) wants_to_speak: f64,
@@ -96,14 +96,14 @@ pub(super) struct Weather {
     pub(super) unreadable: f64,
     pub(super) slow_reads: f64,
     pub(super) commit_millis: u64,
-    /// Messages that kill whoever handles them.
+    /// The probability of a message that kills its handler.
     pub(super) poison: f64,
-    /// Actors are killed, and the process.
+    /// Whether actors and the process are killed.
     pub(super) is_deadly: bool,
     pub(super) has_jumps: bool,
 }
 
-/// What a strike may wait for.
+/// An event that a strike may wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Beat {
     Committed,
@@ -111,9 +111,9 @@ pub(super) enum Beat {
     Answered,
     Left,
     Arrived,
-    Said,
-    /// A connection hands over what was said.
-    Told,
+    Sent,
+    /// A connection hands over a message.
+    Delivered,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -122,7 +122,7 @@ pub(super) enum When {
     Beat(Beat, u64),
 }
 
-/// Somebody dies so many steps of the scheduler after something happened.
+/// An actor is killed this number of scheduler steps after an event.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Strike {
     pub(super) when: When,
@@ -149,31 +149,31 @@ pub(super) enum Target {
     Pool,
     Switchboard,
     Manager(usize),
-    /// Replies and deliveries of a room.
-    Making(usize),
+    /// The reply and delivery actors of a room.
+    ReplyOrDelivery(usize),
     Process,
-    /// Who supervises the connections to the platform.
+    /// The supervisor of the connections to the platform.
     Connections,
-    /// One of them.
+    /// One of the connections.
     Connection(u32),
-    /// All actors, and with them the process.
+    /// The root actor, and with it the process.
     Root,
-    /// A channel again and again, until its guild is kept away.
+    /// A channel again and again, until its guild is quarantined.
     Storm(usize),
     /// The same with a companion.
     StormOnCompanion(usize, usize),
-    /// Who supervises the connections, until it is left alone.
+    /// The supervisor of the connections, until it is paused.
     StormOnConnections,
 }
 
-/// What goes wrong with a commit.
+/// The fault of a commit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum StoreFault {
-    /// Nothing is stored, and the store takes no more.
+    /// Nothing is stored, and the store accepts no more.
     Failed,
-    /// So much of the group is stored, and the answer is lost.
+    /// This share of the group is stored, and the answer is lost.
     Unknown(f64),
-    /// So much of the group is stored when the process dies.
+    /// This share of the group is stored when the process dies.
     Crash(f64),
 }
 
@@ -208,10 +208,10 @@ impl Plan {
             let id = format!("sim:{number}");
             rooms.push(Room { id, guild, companions, has_external: false, is_on_platform: true, within: None, is_direct: true });
         }
-        // In some worlds there are pauses so long that channels fall asleep.
+        // With some seeds there are pauses so long that channels fall asleep.
         let calm_at = Duration::from_secs(if dice.chance(0.25) { dice.between(1_000, 4_000) } else { dice.between(60, 300) });
         let mut acts = acts::planned(&guilds, &rooms, &weather, calm_at, &mut Dice::new(seed, "acts"));
-        acts::regretted(&mut acts, &mut Dice::new(seed, "regrets"));
+        acts::add_deletions(&mut acts, &mut Dice::new(seed, "regrets"));
         manners::add(&mut acts, &rooms, calm_at, &mut Dice::new(seed, "manners"));
         let mut strikes = if weather.is_deadly { strikes(&rooms, calm_at, &mut dice) } else { Vec::new() };
         if weather.is_deadly {
@@ -261,18 +261,18 @@ impl Plan {
         self.guilds.iter().find(|known| known.id == guild).map_or("nobody", |known| known.word)
     }
 
-    /// Whether it changes at some time who is configured.
-    pub(super) fn is_recast(&self) -> bool {
-        self.cast_later.is_some() || self.acts.iter().any(|(_, act)| matches!(act, Act::Recast(_)))
+    /// Whether the configured companions change at some time.
+    pub(super) fn changes_companions(&self) -> bool {
+        self.cast_later.is_some() || self.acts.iter().any(|(_, act)| matches!(act, Act::SetCompanions(_)))
     }
 
-    /// Whether a message is said in a guild that kills whoever handles it.
+    /// Whether a message that kills its handler is sent in a guild.
     pub(super) fn is_poisoned(&self, guild: &str) -> bool {
         let is_deadly = |say: &acts::Say| say.is_deadly && self.guilds[self.rooms[say.room].guild].id == guild;
         self.acts.iter().any(|(_, act)| matches!(act, Act::Say(say) if is_deadly(say)))
     }
 
-    /// The word of another guild that a text holds.
+    /// The word of another guild that a text contains.
     pub(super) fn foreign_word(&self, guild: &str, text: &str) -> Option<&'static str> {
         self.guilds.iter().filter(|other| other.id != guild).map(|other| other.word).find(|word| text.contains(word))
     }
@@ -322,14 +322,14 @@ fn room(guild: usize, number: usize, dice: &mut Dice) -> Room {
     }
 }
 
-/// A companion that dies whenever it comes back, in a few of the worlds.
+/// A companion that dies whenever it returns, with a few of the seeds.
 fn storm_on_companion(rooms: &[Room], calm_at: Duration, dice: &mut Dice) -> Option<Strike> {
     let (room, which) = (dice.below(rooms.len() as u64) as usize, dice.below(5) as usize);
     let when = When::At(dice.millis(0, calm_at.as_millis() as u64));
     dice.chance(0.04).then_some(Strike { when, steps: 0, target: Target::StormOnCompanion(room, which) })
 }
 
-/// Connections die, and who supervises them, and now and then the root of all.
+/// Kills connections and their supervisor, and now and then the root actor.
 fn strikes_on_connections(calm_at: Duration, dice: &mut Dice) -> Vec<Strike> {
     let several = dice.below(5);
     let strike = |_| {
@@ -337,7 +337,7 @@ fn strikes_on_connections(calm_at: Duration, dice: &mut Dice) -> Vec<Strike> {
         let when = match dice.below(4) {
             0 => When::At(dice.millis(0, calm_at.as_millis() as u64)),
             1 => When::Beat(Beat::Committed, dice.between(1, 200)),
-            _ => When::Beat(Beat::Told, dice.between(1, 25)),
+            _ => When::Beat(Beat::Delivered, dice.between(1, 25)),
         };
         Strike { when, steps: dice.below(24) as u32, target }
     };
@@ -346,7 +346,7 @@ fn strikes_on_connections(calm_at: Duration, dice: &mut Dice) -> Vec<Strike> {
         let when = When::Beat(Beat::Committed, dice.between(1, 200));
         strikes.push(Strike { when, steps: dice.below(24) as u32, target: Target::Root });
     }
-    // It takes minutes until somebody dies too often who comes back later each time.
+    // It takes minutes to exceed the restart limit, because the actor returns later each time.
     if dice.chance(0.25) && calm_at > STORM_ON_CONNECTIONS {
         let when = When::At(dice.millis(0, (calm_at - STORM_ON_CONNECTIONS).as_millis() as u64));
         strikes.push(Strike { when, steps: 0, target: Target::StormOnConnections });
@@ -355,7 +355,7 @@ fn strikes_on_connections(calm_at: Duration, dice: &mut Dice) -> Vec<Strike> {
 }
 
 fn strikes(rooms: &[Room], calm_at: Duration, dice: &mut Dice) -> Vec<Strike> {
-    const BEATS: [Beat; 6] = [Beat::Committed, Beat::Asked, Beat::Answered, Beat::Left, Beat::Arrived, Beat::Said];
+    const BEATS: [Beat; 6] = [Beat::Committed, Beat::Asked, Beat::Answered, Beat::Left, Beat::Arrived, Beat::Sent];
     let several = dice.below(10);
     let strike = |_| {
         let room = dice.below(rooms.len() as u64) as usize;
@@ -368,7 +368,7 @@ fn strikes(rooms: &[Room], calm_at: Duration, dice: &mut Dice) -> Vec<Strike> {
             22..26 => Target::Pool,
             26..28 => Target::Switchboard,
             28..31 => Target::Manager(room),
-            31..35 => Target::Making(room),
+            31..35 => Target::ReplyOrDelivery(room),
             35..39 => Target::Process,
             _ => Target::Storm(room),
         };
@@ -378,8 +378,8 @@ fn strikes(rooms: &[Room], calm_at: Duration, dice: &mut Dice) -> Vec<Strike> {
             let beat = *dice.pick(&BEATS);
             let most = match beat {
                 Beat::Committed => 200,
-                Beat::Asked | Beat::Answered | Beat::Said => 40,
-                Beat::Left | Beat::Arrived | Beat::Told => 12,
+                Beat::Asked | Beat::Answered | Beat::Sent => 40,
+                Beat::Left | Beat::Arrived | Beat::Delivered => 12,
             };
             When::Beat(beat, dice.between(1, most))
         };

@@ -1,4 +1,4 @@
-//! A chat platform beyond a bad line: requests arrive late, twice never, answers get lost, reading is refused.
+//! A chat platform behind a bad connection: requests arrive late, twice or never, answers get lost, and reads are refused.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -7,16 +7,16 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::dice::Dice;
-use super::faults::What;
+use super::faults::FaultKind;
 use super::gateway::PLATFORM;
 use super::plan::Beat;
 use super::stage::{Stage, lock};
 use crate::domain::id::{ChannelId, GuildId};
 use crate::ports::chat_platform::{Capabilities, ChatPlatform, NotRead, NotSent, Part};
 
-/// After which time a request never arrives any more.
+/// After this time a request never arrives.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
-/// For so long after a refusal it is known that nothing can be posted.
+/// For this long after a refusal it is known that nothing can be posted.
 pub(super) const UNPOSTABLE_FOR: Duration = Duration::from_secs(20);
 
 pub(super) struct SimPlatform {
@@ -25,27 +25,27 @@ pub(super) struct SimPlatform {
     board: Mutex<Board>,
 }
 
-/// What is on the platform: it outlives the process.
+/// The contents of the platform. They survive the process.
 #[derive(Default)]
 struct Board {
     /// By id.
     posted: BTreeMap<u64, Posted>,
     last_id: u64,
-    /// Requests that left and arrive by themselves, whoever dies meanwhile.
+    /// Requests that were sent. They arrive even if the sender dies.
     on_their_way: Vec<(Duration, u64, Part)>,
     requests: u64,
-    /// Which post a request became.
+    /// The post that each request became.
     arrived: BTreeMap<u64, u64>,
-    /// Where nothing can be posted, until when.
+    /// Where nothing can be posted, and until when.
     unpostable_until: BTreeMap<ChannelId, Duration>,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Posted {
     pub(super) channel: ChannelId,
-    /// None: a person's.
+    /// `None`: by a person.
     pub(super) part: Option<Part>,
-    /// Which process saw it come.
+    /// The process that saw it arrive.
     life: u64,
 }
 
@@ -55,8 +55,8 @@ impl SimPlatform {
         Arc::new(Self { stage, dice, board: Mutex::default() })
     }
 
-    /// Somebody says something: the id of it.
-    pub(super) fn hear(&self, channel: &ChannelId) -> String {
+    /// A person posts a message. Returns its id.
+    pub(super) fn post_by_person(&self, channel: &ChannelId) -> String {
         let mut board = self.settled();
         board.last_id += 1;
         let id = board.last_id;
@@ -64,7 +64,7 @@ impl SimPlatform {
         id.to_string()
     }
 
-    /// The newest post of ours in a channel.
+    /// The newest of our posts in a channel.
     pub(super) fn newest_of_ours(&self, channel: &ChannelId) -> Option<u64> {
         let board = self.settled();
         let mut ours = board.posted.iter().filter(|(_, posted)| posted.channel == *channel && posted.part.is_some());
@@ -76,7 +76,7 @@ impl SimPlatform {
         self.settled().posted.values().filter_map(|posted| posted.part.clone()).collect()
     }
 
-    /// With everything that has arrived by now.
+    /// The board, with every request that has arrived by now.
     fn settled(&self) -> std::sync::MutexGuard<'_, Board> {
         let now = self.stage.now();
         let mut board = lock(&self.board);
@@ -91,7 +91,7 @@ impl SimPlatform {
         board
     }
 
-    fn rolls<T>(&self, roll: impl FnOnce(&mut Dice) -> T) -> T {
+    fn draw<T>(&self, roll: impl FnOnce(&mut Dice) -> T) -> T {
         roll(&mut lock(&self.dice))
     }
 }
@@ -136,31 +136,31 @@ impl ChatPlatform for SimPlatform {
         self.stage.beat(Beat::Left);
         let weather = &self.stage.plan.weather;
         let is_calm = self.stage.is_calm();
-        let (arrives, answers) = self.rolls(|dice| (dice.millis(5, 700), dice.millis(5, 700)));
-        if !is_calm && self.rolls(|dice| dice.chance(weather.platform_later)) {
-            self.stage.reach("platform says later");
-            self.stage.note_fault(What::Platform(part.guild.clone()));
+        let (arrives, answers) = self.draw(|dice| (dice.millis(5, 700), dice.millis(5, 700)));
+        if !is_calm && self.draw(|dice| dice.chance(weather.platform_later)) {
+            self.stage.reach("platform asks to retry later");
+            self.stage.note_fault(FaultKind::Platform(part.guild.clone()));
             self.stage.pass(arrives).await;
-            let after = self.rolls(|dice| dice.chance(0.6).then(|| dice.millis(100, 40_000)));
-            return Err(NotSent::Later { after, detail: "as the simulation wants it".into() });
+            let after = self.draw(|dice| dice.chance(0.6).then(|| dice.millis(100, 40_000)));
+            return Err(NotSent::Later { after, detail: "as the simulation planned".into() });
         }
-        if !is_calm && self.rolls(|dice| dice.chance(weather.platform_refuses)) {
+        if !is_calm && self.draw(|dice| dice.chance(weather.platform_refuses)) {
             self.stage.reach("platform refuses");
-            self.stage.note_fault(What::Platform(part.guild.clone()));
+            self.stage.note_fault(FaultKind::Platform(part.guild.clone()));
             let until = self.stage.now() + UNPOSTABLE_FOR;
             self.stage.pass(arrives).await;
             lock(&self.board).unpostable_until.insert(part.channel.clone(), until);
-            return Err(NotSent::Unpostable("as the simulation wants it".into()));
+            return Err(NotSent::Unpostable("as the simulation planned".into()));
         }
-        let is_unknown = !is_calm && self.rolls(|dice| dice.chance(weather.platform_unknown));
-        let never_arrives = is_unknown && self.rolls(|dice| dice.chance(0.4));
+        let is_unknown = !is_calm && self.draw(|dice| dice.chance(weather.platform_unknown));
+        let never_arrives = is_unknown && self.draw(|dice| dice.chance(0.4));
         if never_arrives {
             self.stage.reach("platform loses a request");
         }
-        let arrives = match is_unknown && self.rolls(|dice| dice.chance(0.3)) {
+        let arrives = match is_unknown && self.draw(|dice| dice.chance(0.3)) {
             true => {
                 self.stage.reach("request arrives late, after others");
-                self.rolls(|dice| dice.millis(1_000, REQUEST_TIMEOUT.as_millis() as u64 - 1))
+                self.draw(|dice| dice.millis(1_000, REQUEST_TIMEOUT.as_millis() as u64 - 1))
             }
             false => arrives,
         };
@@ -176,9 +176,9 @@ impl ChatPlatform for SimPlatform {
         };
         if is_unknown {
             self.stage.reach("platform's answer lost");
-            self.stage.note_fault(What::Platform(part.guild.clone()));
-            self.stage.pass(self.rolls(|dice| dice.millis(1, 9_999))).await;
-            return Err(NotSent::Unknown { detail: "as the simulation wants it".into(), within: REQUEST_TIMEOUT });
+            self.stage.note_fault(FaultKind::Platform(part.guild.clone()));
+            self.stage.pass(self.draw(|dice| dice.millis(1, 9_999))).await;
+            return Err(NotSent::Unknown { detail: "as the simulation planned".into(), within: REQUEST_TIMEOUT });
         }
         self.stage.pass(arrives).await;
         self.stage.beat(Beat::Arrived);
@@ -190,14 +190,14 @@ impl ChatPlatform for SimPlatform {
 
     async fn find(&self, part: &Part, after: Option<&str>, taken: &BTreeSet<Arc<str>>) -> Result<Option<Arc<str>>, NotRead> {
         self.stage.alive().await;
-        self.stage.reach("part looked for");
-        self.stage.pass(self.rolls(|dice| dice.millis(5, 700))).await;
-        if !self.stage.is_calm() && self.rolls(|dice| dice.chance(self.stage.plan.weather.unreadable)) {
-            if self.rolls(|dice| dice.chance(0.3)) {
+        self.stage.reach("part looked up");
+        self.stage.pass(self.draw(|dice| dice.millis(5, 700))).await;
+        if !self.stage.is_calm() && self.draw(|dice| dice.chance(self.stage.plan.weather.unreadable)) {
+            if self.draw(|dice| dice.chance(0.3)) {
                 self.stage.reach("platform cannot be read");
-                return Err(NotRead::Never("as the simulation wants it".into()));
+                return Err(NotRead::Never("as the simulation planned".into()));
             }
-            return Err(NotRead::Later { after: None, detail: "as the simulation wants it".into() });
+            return Err(NotRead::Later { after: None, detail: "as the simulation planned".into() });
         }
         let after = after.map_or(0, |after| after.parse::<u64>().unwrap_or_default());
         let board = self.settled();

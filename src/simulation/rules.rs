@@ -1,10 +1,10 @@
-//! Settings from a seed, and those of them that the reference goes by.
+//! Settings from a seed, and those of them that the reference checks.
 
 use serde_json::{Value, json};
 
 use super::dice::Dice;
 
-/// The settings that are checked by themselves.
+/// The settings that are checked on their own.
 #[derive(Clone, Debug)]
 pub(super) struct Rules {
     pub(super) state_timeout: f64,
@@ -17,23 +17,23 @@ pub(super) struct Rules {
     pub(super) guild_evaluations_per_hour: u32,
     pub(super) guild_statements_per_day: u32,
     pub(super) addresses_per_minute: u32,
-    /// None is refused sooner.
+    /// No address is refused sooner.
     pub(super) least_addresses_per_minute: u32,
     pub(super) tokens_per_day: Option<u64>,
-    /// Of what may differ between two lives, the least and the most; times in seconds.
+    /// Of settings that may differ between two lives, the smallest and the largest value; times in seconds.
     pub(super) main_timeouts: Span,
     pub(super) turn_delays: Span,
     pub(super) external_patience: Span,
-    /// None settles as stale sooner, nor as overflowing with fewer.
+    /// No message is stale sooner, and no buffer overflows with fewer.
     pub(super) least_stale_after: f64,
     pub(super) least_buffer: usize,
-    /// The pool refuses nobody who comes with fewer.
+    /// The pool rejects no call while fewer are waiting.
     pub(super) least_queue: u64,
-    /// What is addressed to others is not asked about.
+    /// Messages to others are not asked about.
     pub(super) skips_calls: bool,
 }
 
-/// The least and the most.
+/// The smallest and the largest value.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Span {
     pub(super) least: f64,
@@ -51,7 +51,7 @@ impl Span {
 }
 
 impl Rules {
-    /// What one of the two allows: a process may begin with other settings than the one before it.
+    /// The rules that either of the two allows: a process may start with other settings than the one before it.
     pub(super) fn or(self, other: &Self) -> Self {
         Self {
             state_timeout: self.state_timeout.max(other.state_timeout),
@@ -76,7 +76,7 @@ impl Rules {
     }
 }
 
-/// Rules that are met within minutes, and budgets that bite now and then.
+/// Settings whose timeouts pass within minutes, and whose budgets are exceeded now and then.
 pub(super) fn settings(dice: &mut Dice) -> (Value, Rules) {
     let side_timeout = dice.between(3, 15) as f64;
     let main_timeout = dice.between(5, 60) as f64;

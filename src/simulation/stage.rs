@@ -1,4 +1,4 @@
-//! What everything in a simulation shares: the plan, the time, whether the process lives, and what happened.
+//! Shared by everything in a simulation: the plan, the time, whether the process lives, and what happened.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
@@ -21,16 +21,15 @@ use crate::actors::service::ActorBackend;
 use crate::domain::moment::Moment;
 use crate::ports::clock::Clock;
 
-/// Why a process ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// It crashed: whatever was not on disk is gone.
+    /// It crashed: everything that was not on disk is lost.
     Crashed(String),
-    /// It ended by itself, as it is meant to: the store takes no more, or its actors failed too often.
+    /// It ended on purpose, because the store accepts no more or its actors failed too often.
     Ended(String),
 }
 
-/// Who is there in this life of the process.
+/// The running system in this life of the process.
 #[derive(Clone)]
 pub(super) struct Present {
     pub(super) directory: Directory,
@@ -40,7 +39,6 @@ pub(super) struct Present {
     pub(super) store: Arc<SimStore>,
 }
 
-/// What everything shares.
 pub(super) struct Stage {
     pub(super) plan: Plan,
     pub(super) clock: Arc<SimClock>,
@@ -56,38 +54,38 @@ pub(super) struct Stage {
     notes: Mutex<Notes>,
 }
 
-/// A guild whose actors were not there.
+/// A guild that was quarantined.
 #[derive(Clone, Debug)]
-pub(super) struct KeptAway {
+pub(super) struct GuildQuarantine {
     pub(super) guild: String,
-    /// When somebody saw it.
+    /// When the quarantine was seen.
     pub(super) seen_at: Duration,
-    /// At the latest: a process that begins anew begins with all of them.
+    /// The latest end: a restarted process starts all guilds.
     pub(super) until: Duration,
 }
 
-/// What happened, for whoever looks at it afterwards.
+/// What happened, for the checks after the run.
 #[derive(Default)]
 pub(super) struct Notes {
-    /// In words, with the time of the run.
-    pub(super) told: Vec<(Duration, String)>,
-    /// What must never happen and did.
+    /// Log lines, with the time of the run.
+    pub(super) log: Vec<(Duration, String)>,
+    /// Broken rules.
     pub(super) violations: Vec<String>,
-    /// Kinds of faults and paths, and how often.
+    /// Kinds of faults and paths, and their counts.
     pub(super) reached: BTreeMap<&'static str, u64>,
-    /// When somebody was killed, the clock was set, the process died.
+    /// When an actor was killed, the clock was set, or the process died.
     pub(super) disturbed: Vec<Duration>,
-    /// Which guilds were kept away, by their ids.
-    pub(super) kept_away: Vec<KeptAway>,
-    /// What may keep a reply from being made, in the order of time.
+    /// The guilds that were quarantined.
+    pub(super) quarantines: Vec<GuildQuarantine>,
+    /// Faults that may keep a reply from being made, in order of time.
     pub(super) faults: Vec<Fault>,
     /// When each life began.
     pub(super) lives: Vec<Duration>,
-    /// Who was killed in which life.
+    /// The sorts of actors that were killed in each life.
     pub(super) killed: BTreeSet<(u64, &'static str)>,
-    /// How often each model was asked in which life.
+    /// The number of calls of each model in each life.
     pub(super) asked: BTreeMap<(u64, &'static str), u64>,
-    /// When a call of which model panicked, and in which life.
+    /// When a call panicked, in which life, and of which model.
     pub(super) panicked: Vec<(Duration, u64, &'static str)>,
 }
 
@@ -110,20 +108,20 @@ impl Stage {
         })
     }
 
-    /// Another life of the process begins, at this time of the run.
+    /// Begins another life of the process, at this time of the run.
     pub(super) fn begin(&self, at: Duration) {
         self.clock.begin(at);
         self.life.fetch_add(1, Ordering::Relaxed);
         *lock(&self.ending) = None;
-        // Where the tree was over before, nobody waited to be told that the process is.
+        // If the actors ended first, nobody consumed the notification that the process ended.
         let _ = self.ended.notified().now_or_never();
         self.is_dead.store(false, Ordering::Relaxed);
         if self.life() > 1 {
-            self.reach("process begun anew");
+            self.reach("process restarted");
         }
         self.disturb();
         self.notes().lives.push(at);
-        self.tell(format!("life {} begins", self.life()));
+        self.log(format!("life {} begins", self.life()));
     }
 
     pub(super) fn life(&self) -> u64 {
@@ -138,22 +136,22 @@ impl Stage {
         lock(&self.present).clone()
     }
 
-    /// The process is over; the first reason counts. Nothing that it does has an effect from now on.
+    /// The process is over. The first reason counts. Nothing that it does has an effect from now on.
     pub(super) fn end(&self, ending: Ending) {
         if !self.is_dead.swap(true, Ordering::Relaxed) {
-            self.tell(format!("the process is over: {ending:?}"));
+            self.log(format!("the process ended: {ending:?}"));
             self.disturb();
             self.reach(match &ending {
                 Ending::Crashed(_) => "process crash",
-                Ending::Ended(_) => "process ended by itself",
+                Ending::Ended(_) => "process shut itself down",
             });
             *lock(&self.ending) = Some(ending);
             self.ended.notify_one();
         }
     }
 
-    /// Takes leave of everybody who was there.
-    pub(super) fn bury(&self) -> Option<Ending> {
+    /// Ends the life: forgets its actors and returns why it ended.
+    pub(super) fn end_life(&self) -> Option<Ending> {
         *lock(&self.present) = None;
         self.is_dead.store(true, Ordering::Relaxed);
         lock(&self.ending).take()
@@ -163,14 +161,14 @@ impl Stage {
         self.is_dead.load(Ordering::Relaxed)
     }
 
-    /// Goes on only while the process lives.
+    /// Returns only while the process lives.
     pub(super) async fn alive(&self) {
         if self.is_dead() {
             std::future::pending::<()>().await;
         }
     }
 
-    /// Passes time; whoever is dead then is not heard of any more.
+    /// Waits. It never returns if the process is dead by then.
     pub(super) async fn pass(&self, span: Duration) {
         if !span.is_zero() {
             tokio::time::sleep(span).await;
@@ -178,11 +176,11 @@ impl Stage {
         self.alive().await;
     }
 
-    /// Faults are over from now on.
+    /// Ends all faults.
     pub(super) fn calm_down(&self) {
         self.is_calm.store(true, Ordering::Relaxed);
         self.rng.panics(0);
-        self.tell("faults are over");
+        self.log("faults are over");
     }
 
     pub(super) fn is_calm(&self) -> bool {
@@ -193,7 +191,7 @@ impl Stage {
         self.clock.elapsed()
     }
 
-    /// Something happens that a strike may wait for.
+    /// Counts an event that a strike may wait for.
     pub(super) fn beat(self: &Arc<Self>, beat: Beat) {
         let count = {
             let mut beats = lock(&self.beats);
@@ -220,7 +218,7 @@ impl Stage {
         lock(&self.strikes).iter().filter_map(Strike::at).min()
     }
 
-    /// The strikes whose time has come.
+    /// The strikes that are due.
     pub(super) fn take_due(&self) -> Vec<Strike> {
         let now = self.now();
         let mut strikes = lock(&self.strikes);
@@ -233,22 +231,22 @@ impl Stage {
         lock(&self.notes)
     }
 
-    pub(super) fn tell(&self, what: impl Into<String>) {
+    pub(super) fn log(&self, what: impl Into<String>) {
         let now = self.now();
-        self.notes().told.push((now, what.into()));
+        self.notes().log.push((now, what.into()));
     }
 
-    /// Something happened that must never happen.
+    /// Notes a broken rule.
     pub(super) fn violate(&self, what: impl Display) {
         let what = what.to_string();
-        self.tell(format!("VIOLATION {what}"));
+        self.log(format!("VIOLATION {what}"));
         let mut notes = self.notes();
         if notes.violations.len() < 50 {
             notes.violations.push(what);
         }
     }
 
-    /// A kind of fault or path was reached.
+    /// Counts a kind of fault or path.
     pub(super) fn reach(&self, what: &'static str) {
         self.reach_times(what, 1);
     }
@@ -259,21 +257,21 @@ impl Stage {
         }
     }
 
-    /// A guild's actors are not there, until this moment of the wall clock or until an operator lets it go; then it begins anew.
-    pub(super) fn is_kept_away(&self, guild: &str, until: Moment) {
+    /// A guild is quarantined until this moment of the wall clock, or until an operator releases it. Then it restarts.
+    pub(super) fn note_quarantine(&self, guild: &str, until: Moment) {
         let (seen_at, until) = (self.now(), self.now() + until.since(self.clock.now()));
-        self.notes().kept_away.push(KeptAway { guild: guild.to_owned(), seen_at, until });
+        self.notes().quarantines.push(GuildQuarantine { guild: guild.to_owned(), seen_at, until });
     }
 
-    /// An operator let a guild go before its time.
-    pub(super) fn is_released(&self, guild: &str) {
+    /// An operator released a guild early.
+    pub(super) fn note_release(&self, guild: &str) {
         let now = self.now();
-        for kept in self.notes().kept_away.iter_mut().filter(|kept| kept.guild == guild) {
-            kept.until = kept.until.min(now);
+        for quarantine in self.notes().quarantines.iter_mut().filter(|quarantine| quarantine.guild == guild) {
+            quarantine.until = quarantine.until.min(now);
         }
     }
 
-    /// Deadlines begin anew for whoever is begun anew.
+    /// Notes a disturbance: deadlines restart for every restarted actor.
     pub(super) fn disturb(&self) {
         let now = self.now();
         self.notes().disturbed.push(now);

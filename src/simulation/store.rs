@@ -1,6 +1,6 @@
-//! A store in memory that is slow, fails, fills up, loses answers, and of the last group keeps any prefix when the process dies.
+//! A store in memory that is slow, fails, fills up, and loses answers. When the process dies, it keeps any prefix of the last group.
 //!
-//! What is being committed can be read before it is on disk, as in the real store; a process that dies in between loses it again.
+//! A group that is being committed can be read before it is on disk, as in the real store. A process that dies in between loses it again.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,7 +10,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::FutureExt;
 
-use super::book::{Book, Came, OnItsWay};
+use super::book::{Arrival, Book, InFlight};
 use super::dice::Dice;
 use super::ends::Ends;
 use super::plan::{Beat, StoreFault};
@@ -24,16 +24,16 @@ use crate::journal::record::{ChannelRecord, decode, decode_event};
 use crate::ports::store::key::{ChannelNo, Key, Kind};
 use crate::ports::store::{Batch, Refusal, Store, StoreError, Term, Value, Write};
 
-/// An event of a journal, and when it was really there.
+/// An event of a journal, and when it was really on disk.
 #[derive(Clone, Debug)]
 pub(super) struct Committed {
     pub(super) at: Duration,
     pub(super) life: u64,
     pub(super) channel_key: ChannelKey,
     pub(super) recorded: Recorded,
-    /// Whoever wrote it was told so.
+    /// The writer got an answer.
     pub(super) is_answered: bool,
-    pub(super) on_its_way: OnItsWay,
+    pub(super) in_flight: InFlight,
 }
 
 pub(super) struct SimStore {
@@ -41,11 +41,11 @@ pub(super) struct SimStore {
     pub(super) inner: Arc<MemoryStore>,
     dice: Mutex<Dice>,
     commits: AtomicU64,
-    /// The process crashes at one of the next commits: after so many of them, with such a share of its group kept.
+    /// The process crashes at one of the next commits: after this number of them, with this share of the group kept.
     crash: Mutex<Option<(u64, f64)>>,
-    /// One after the other, as on a disk.
+    /// Commits run one after the other, as on a disk.
     order: tokio::sync::Mutex<()>,
-    /// The group that can be read and is not on disk: of each batch what it put, and what was there before.
+    /// The group that can be read and is not on disk yet: for each batch its writes, and the values before them.
     unsynced: Mutex<Vec<Unsynced>>,
     pub(super) committed: Mutex<Vec<Committed>>,
     pub(super) book: Book,
@@ -54,7 +54,7 @@ pub(super) struct SimStore {
 }
 
 struct Unsynced {
-    on_its_way: OnItsWay,
+    in_flight: InFlight,
     batch: Batch,
     before: Vec<(Key, Option<Value>)>,
 }
@@ -77,7 +77,7 @@ impl SimStore {
         })
     }
 
-    /// At one of the next commits the process crashes, unless faults are over by then.
+    /// The process crashes at one of the next commits, unless faults are over by then.
     pub(super) fn crash_soon(&self, commits: u64, share: f64) {
         *lock(&self.crash) = Some((commits, share));
     }
@@ -93,16 +93,16 @@ impl SimStore {
         share
     }
 
-    /// Whether something was begun and not ended: a taking-back, or the sweep of a room.
-    pub(super) fn has_leftovers(&self) -> bool {
+    /// Whether a redaction or the sweep of a room was started and not finished.
+    pub(super) fn has_unfinished_work(&self) -> bool {
         let is_one = |key: &Key| key::index_removal_in(key).is_some() || key::sweep_in(key).is_some();
         self.all().iter().any(|(key, _)| is_one(key))
     }
 
-    /// What a dead process leaves: of the group on its way any prefix.
+    /// Restores what a dead process leaves on disk: any prefix of the group in flight.
     pub(super) fn reopen(&self) {
         self.inner.reopen();
-        self.book.begins_anew();
+        self.book.restart();
         *lock(&self.crash) = None;
         let mut unsynced = std::mem::take(&mut *lock(&self.unsynced));
         let kept = lock(&self.dice).below(unsynced.len() as u64 + 1) as usize;
@@ -111,7 +111,7 @@ impl SimStore {
         }
         for lost in unsynced.drain(kept..).rev() {
             let ward = lost.batch.ward;
-            let term = at_once(self.inner.take(ward)).expect("a store in memory can be taken");
+            let term = at_once(self.inner.take(ward)).expect("a store in memory can be opened");
             let restore = |(key, value): (Key, Option<Value>)| match value {
                 Some(value) => Write::Put(key, value),
                 None => Write::Remove(key),
@@ -121,7 +121,7 @@ impl SimStore {
             drop(at_once(self.inner.commit(vec![undone])));
         }
         for kept in unsynced {
-            self.note(&kept.batch, kept.on_its_way, false);
+            self.note(&kept.batch, kept.in_flight, false);
         }
         self.inner.reopen();
     }
@@ -132,17 +132,17 @@ impl SimStore {
         at_once(self.inner.scan(from, to, false, usize::MAX)).expect("a store in memory can be read")
     }
 
-    /// The channel of a number.
+    /// The channel with this number.
     pub(super) fn channel_key_of(&self, ward: Ward, channel: ChannelNo) -> Option<ChannelKey> {
         lock(&self.names).get(&(ward, channel)).cloned()
     }
 
-    fn rolls<T>(&self, roll: impl FnOnce(&mut Dice) -> T) -> T {
+    fn draw<T>(&self, roll: impl FnOnce(&mut Dice) -> T) -> T {
         roll(&mut lock(&self.dice))
     }
 
-    /// Keeps in mind what was really stored.
-    fn note(&self, batch: &Batch, on_its_way: OnItsWay, is_answered: bool) {
+    /// Records what was really stored.
+    fn note(&self, batch: &Batch, in_flight: InFlight, is_answered: bool) {
         for write in &batch.writes {
             if let Write::Put(key, value) = write
                 && key.is(Kind::ChannelOf)
@@ -154,7 +154,7 @@ impl SimStore {
         }
         for write in &batch.writes {
             let channel_key = |key: &Key| self.channel_key_of(batch.ward, key::channel_in(key)?);
-            self.book.keep(&self.stage, write, channel_key, on_its_way, is_answered);
+            self.book.note(&self.stage, write, channel_key, in_flight, is_answered);
         }
         let Some(append) = &batch.append else { return };
         let Some(channel_key) = self.channel_key_of(batch.ward, append.channel) else { return };
@@ -164,11 +164,11 @@ impl SimStore {
             match decode_event(&Key::event(batch.ward, append.channel, seq), record) {
                 Ok(recorded) => {
                     let (at, life) = (self.stage.now(), self.stage.life());
-                    self.stage.tell(shown(&channel_key, &recorded));
+                    self.stage.log(shown(&channel_key, &recorded));
                     let channel_key = channel_key.clone();
-                    lock(&self.committed).push(Committed { at, life, channel_key, recorded, is_answered, on_its_way });
+                    lock(&self.committed).push(Committed { at, life, channel_key, recorded, is_answered, in_flight });
                 }
-                Err(error) => self.stage.violate(format!("an event that cannot be read is written: {error}")),
+                Err(error) => self.stage.violate(format!("an unreadable event is written: {error}")),
             }
         }
     }
@@ -177,8 +177,8 @@ impl SimStore {
         at_once(self.inner.commit(group.to_vec()))
     }
 
-    /// A part of a group is stored for good, and nobody is told.
-    fn tear(&self, group: &[Batch], share: f64, came: Came) {
+    /// Part of a group is stored for good, and the writer gets no answer.
+    fn tear(&self, group: &[Batch], share: f64, arrival: Arrival) {
         let kept = ((group.len() + 1) as f64 * share) as usize;
         let kept = &group[..kept.min(group.len())];
         if kept.len() < group.len() {
@@ -186,7 +186,7 @@ impl SimStore {
         }
         if let Ok(results) = self.apply(kept) {
             kept.iter().zip(results).filter(|(_, result)| result.is_ok()).for_each(|(batch, _)| {
-                self.note(batch, self.book.on_its_way(came), false);
+                self.note(batch, self.book.in_flight(arrival), false);
             });
         }
     }
@@ -216,46 +216,46 @@ impl SimStore {
 #[async_trait]
 impl Store for SimStore {
     async fn take(&self, ward: Ward) -> Result<Term, StoreError> {
-        self.ends.look(&self.stage);
+        self.ends.watch_new(&self.stage);
         self.stage.alive().await;
         let _order = self.order.lock().await;
         self.inner.take(ward).await
     }
 
     async fn commit(&self, group: Vec<Batch>) -> Result<Vec<Result<(), Refusal>>, StoreError> {
-        self.ends.look(&self.stage);
-        let came = self.book.comes(&self.stage, group.len());
+        self.ends.watch_new(&self.stage);
+        let arrival = self.book.group_arrived(&self.stage, group.len());
         self.stage.alive().await;
         let _order = self.order.lock().await;
         self.stage.alive().await;
         let number = self.commits.fetch_add(1, Ordering::Relaxed) + 1;
         if self.is_within(self.stage.plan.full) {
             self.stage.reach("full disk");
-            self.book.fails(&self.stage);
+            self.book.group_failed(&self.stage);
             return Err(StoreError::Failed("no space left on device".into()));
         }
         if let Some(share) = self.crashes_now() {
-            self.stage.reach("crash while words are taken back");
-            self.tear(&group, share, came);
-            self.stage.end(Ending::Crashed(format!("at commit {number}, over a taking-back, {share:.2} kept")));
+            self.stage.reach("crash during a redaction");
+            self.tear(&group, share, arrival);
+            self.stage.end(Ending::Crashed(format!("at commit {number}, during a redaction, {share:.2} kept")));
             self.stage.alive().await;
         }
         let fault = self.stage.plan.store_faults.get(&number).filter(|_| !self.stage.is_calm());
         match fault {
             Some(StoreFault::Failed) => {
                 self.stage.reach("failed commit");
-                self.book.fails(&self.stage);
+                self.book.group_failed(&self.stage);
                 return Err(StoreError::Failed("a write failed".into()));
             }
             Some(StoreFault::Unknown(share)) => {
                 self.stage.reach("commit of unknown outcome");
-                self.book.fails(&self.stage);
-                self.tear(&group, *share, came);
+                self.book.group_failed(&self.stage);
+                self.tear(&group, *share, arrival);
                 return Err(StoreError::Unknown("the answer was lost".into()));
             }
             Some(StoreFault::Crash(share)) => {
                 self.stage.reach("crash at a commit");
-                self.tear(&group, *share, came);
+                self.tear(&group, *share, arrival);
                 self.stage.end(Ending::Crashed(format!("at commit {number}, {} batches, {share:.2} kept", group.len())));
                 self.stage.alive().await;
             }
@@ -263,12 +263,12 @@ impl Store for SimStore {
         }
         let mut results = Vec::new();
         for batch in group {
-            // One by one, so that what was there before each is known.
+            // One by one, so that the value before each write is known.
             let before = self.before(&batch);
             let result = self.apply(std::slice::from_ref(&batch))?.remove(0);
             if result.is_ok() {
-                let on_its_way = self.book.on_its_way(came);
-                lock(&self.unsynced).push(Unsynced { on_its_way, batch, before });
+                let in_flight = self.book.in_flight(arrival);
+                lock(&self.unsynced).push(Unsynced { in_flight, batch, before });
             }
             results.push(result);
         }
@@ -276,15 +276,15 @@ impl Store for SimStore {
         let takes = match self.is_within(self.stage.plan.slow) {
             true => {
                 self.stage.reach("slow commit");
-                self.rolls(|dice| dice.millis(200, 3_000))
+                self.draw(|dice| dice.millis(200, 3_000))
             }
-            false => self.rolls(|dice| dice.millis(0, most)),
+            false => self.draw(|dice| dice.millis(0, most)),
         };
         self.stage.pass(takes).await;
         for synced in std::mem::take(&mut *lock(&self.unsynced)) {
-            self.note(&synced.batch, synced.on_its_way, true);
+            self.note(&synced.batch, synced.in_flight, true);
         }
-        self.book.answers(&self.stage);
+        self.book.group_answered(&self.stage);
         self.stage.beat(Beat::Committed);
         Ok(results)
     }
@@ -302,11 +302,11 @@ impl Store for SimStore {
 
 impl SimStore {
     async fn hesitate(&self) {
-        self.ends.look(&self.stage);
+        self.ends.watch_new(&self.stage);
         self.stage.alive().await;
         let share = self.stage.plan.weather.slow_reads;
         if share > 0.0
-            && let Some(span) = self.rolls(|dice| dice.chance(share).then(|| dice.millis(1, 20)))
+            && let Some(span) = self.draw(|dice| dice.chance(share).then(|| dice.millis(1, 20)))
         {
             self.stage.pass(span).await;
         }
@@ -320,12 +320,12 @@ fn shown(channel_key: &ChannelKey, recorded: &Recorded) -> String {
     format!("{} #{seq} after {handled}: {event}", channel_key.channel)
 }
 
-/// What is committed at once needs no runtime.
+/// A store in memory needs no runtime.
 fn at_once<T>(future: impl Future<Output = T>) -> T {
     future.now_or_never().expect("a store in memory answers at once")
 }
 
-/// Whether the numbers of a journal are there without a gap; one that was deleted once may begin with any.
+/// Whether the journal's numbers have no gap. A journal that was deleted once may begin with any number.
 pub(super) fn is_gapless(events: &[Recorded], was_deleted: bool) -> bool {
     let first = events.first().map_or(1, |first| first.seq.0);
     (first == 1 || was_deleted) && events.iter().zip(first..).all(|(recorded, expected)| recorded.seq == Seq(expected))

@@ -1,4 +1,4 @@
-//! Many runs, and what they told.
+//! The results of many runs.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 use super::course::{Outcome, run};
 use super::reached::SECTIONS;
 
-/// So much of what happened is told of a run that fails.
+/// The number of log lines that a failing run prints.
 const TAIL: usize = 60;
-/// So many failing seeds are told of.
+/// The number of failing seeds that are described.
 const FAILURES: usize = 3;
 
-/// What many runs came to.
+/// The sum of many runs.
 #[derive(Default)]
 pub(super) struct Tally {
     runs: u64,
@@ -22,7 +22,7 @@ pub(super) struct Tally {
     events: u64,
     statements: u64,
     virtual_secs: u64,
-    /// Kinds of faults and paths: in how many runs, and how often.
+    /// Kinds of faults and paths: the number of runs, and the total count.
     reached: BTreeMap<&'static str, (u64, u64)>,
     failed: Vec<u64>,
     stories: Vec<String>,
@@ -30,7 +30,7 @@ pub(super) struct Tally {
 
 impl Tally {
     /// Runs these seeds.
-    #[expect(clippy::disallowed_methods, reason = "how long it really takes is what is told")]
+    #[expect(clippy::disallowed_methods, reason = "the real duration is reported")]
     pub(super) fn of(seeds: impl IntoIterator<Item = u64>) -> Self {
         let began = Instant::now();
         let mut tally = Self::default();
@@ -46,7 +46,7 @@ impl Tally {
         self.lives += outcome.lives;
         self.events += outcome.events as u64;
         self.statements += outcome.statements as u64;
-        self.virtual_secs += outcome.notes.told.last().map_or(0, |(at, _)| at.as_secs());
+        self.virtual_secs += outcome.notes.log.last().map_or(0, |(at, _)| at.as_secs());
         for (what, times) in &outcome.notes.reached {
             let reached = self.reached.entry(what).or_default();
             reached.0 += 1;
@@ -60,7 +60,7 @@ impl Tally {
         }
     }
 
-    /// With what others came to, which ran beside.
+    /// Adds the results of runs that ran in parallel.
     pub(super) fn add(&mut self, other: Self) {
         self.runs += other.runs;
         self.took = self.took.max(other.took);
@@ -77,7 +77,7 @@ impl Tally {
     }
 
     /// # Panics
-    /// Something was never reached, so that nothing is known of it.
+    /// A kind of fault or path was never reached, so nothing is known about it.
     pub(super) fn assert_everything_reached(&self) {
         let all = SECTIONS.iter().flat_map(|(_, kinds)| kinds.iter());
         let never: Vec<_> = all.filter(|what| !self.reached.contains_key(*what)).collect();
@@ -91,14 +91,14 @@ impl Tally {
     }
 
     /// # Panics
-    /// A run broke a rule: with its story, and the command that runs it again.
+    /// A run broke a rule. The message has its story, and the command that runs it again.
     pub(super) fn assert_no_violation(&self) {
         if let Some(failure) = self.failure() {
             panic!("{failure}");
         }
     }
 
-    /// Which runs broke a rule, if any did: with the stories of some, and the commands that run them again.
+    /// The runs that broke a rule, if any, with the stories of some and the commands that run them again.
     pub(super) fn failure(&self) -> Option<String> {
         let (failed, stories) = (&self.failed, self.stories.join("\n"));
         let is_failure = !failed.is_empty();
@@ -119,7 +119,7 @@ impl fmt::Display for Tally {
             self.statements,
             self.failed.len()
         )?;
-        writeln!(f, "{:.1} hours of their time", self.virtual_secs as f64 / 3_600.0)?;
+        writeln!(f, "{:.1} hours of virtual time", self.virtual_secs as f64 / 3_600.0)?;
         writeln!(f, "  {:<38} {:>8} {:>8} {:>7}", "", "times", "runs", "share")?;
         for (section, kinds) in SECTIONS {
             let reached = kinds.iter().filter(|what| self.reached.contains_key(*what)).count();
@@ -136,17 +136,17 @@ impl fmt::Display for Tally {
     }
 }
 
-/// What happened in a run, the newest of it, and how to see it again.
+/// What happened in a run, its newest log lines, and the command that runs it again.
 pub(super) fn story(outcome: &Outcome, tail: usize) -> String {
     let mut story = format!("seed {}: {} violations\n", outcome.seed, outcome.notes.violations.len());
     for violation in outcome.notes.violations.iter().take(8) {
-        // Writing to a text cannot fail.
+        // Writing to a `String` cannot fail.
         let _ = writeln!(story, "  {}", violation.chars().take(900).collect::<String>());
     }
-    let told = &outcome.notes.told;
-    for (at, what) in &told[told.len().saturating_sub(tail)..] {
+    let log = &outcome.notes.log;
+    for (at, what) in &log[log.len().saturating_sub(tail)..] {
         let _ = writeln!(story, "  {:>10.3} {}", at.as_secs_f64(), what.chars().take(500).collect::<String>());
     }
-    let _ = writeln!(story, "again: TERTULIA_SIM_SEED={} cargo test --lib simulation::one_seed -- --nocapture", outcome.seed);
+    let _ = writeln!(story, "run again: TERTULIA_SIM_SEED={} cargo test --lib simulation::one_seed -- --nocapture", outcome.seed);
     story
 }

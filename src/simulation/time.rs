@@ -1,4 +1,4 @@
-//! The simulation's own clock, which may be set while everything runs, and its own chance.
+//! The simulation's clock, which may be set while everything runs, and its random numbers.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,35 +14,35 @@ use crate::ports::rng::Rng;
 /// Noon of 1 May 2026.
 const NOON: Moment = Moment::from_micros(1_777_636_800_000_000);
 
-/// Time goes on over the lives of a process; the wall clock may be set.
+/// Time continues over the lives of a process. The wall clock may be set.
 #[derive(Default)]
 pub(super) struct SimClock {
-    /// When this life began, of the whole run; and by its runtime, while that is there.
+    /// When this life began in the time of the whole run, and in the time of its runtime while that exists.
     began: Mutex<(Duration, Option<Instant>)>,
     /// By how many microseconds the wall clock was set.
     offset: AtomicI64,
 }
 
 impl SimClock {
-    /// A process begins at this time of the run.
+    /// The process starts at this time of the run.
     pub(super) fn begin(&self, at: Duration) {
         *self.began.lock().unwrap_or_else(PoisonError::into_inner) = (at, Some(Instant::now()));
     }
 
-    /// The process is gone, and time stands still until another begins.
+    /// The process ended. Time stands still until the next one starts.
     pub(super) fn stop(&self) -> Duration {
         let now = self.elapsed();
         *self.began.lock().unwrap_or_else(PoisonError::into_inner) = (now, None);
         now
     }
 
-    /// Time of the run, which never jumps.
+    /// The time of the run, which never jumps.
     pub(super) fn elapsed(&self) -> Duration {
         let (at, since) = *self.began.lock().unwrap_or_else(PoisonError::into_inner);
         at + since.map_or(Duration::ZERO, |since| since.elapsed())
     }
 
-    /// Somebody sets the wall clock by so many seconds.
+    /// Sets the wall clock by this number of seconds.
     pub(super) fn jump(&self, secs: i64) {
         self.offset.fetch_add(secs * 1_000_000, Ordering::Relaxed);
     }
@@ -55,14 +55,14 @@ impl Clock for SimClock {
     }
 }
 
-/// Everything random that the server wants, from a seed; and a handler that panics while it draws, when it is told to.
+/// All random numbers that the server needs, from a seed. On request a handler panics while it draws one.
 pub(super) struct SimRng {
     dice: Mutex<Dice>,
     ids: AtomicU64,
-    /// How many of the next draws of a jitter panic.
+    /// The number of next draws of a jitter that panic.
     panics: AtomicU64,
     clock: Arc<SimClock>,
-    /// When one did.
+    /// When they panicked.
     panicked: Mutex<Vec<Duration>>,
 }
 
@@ -72,7 +72,7 @@ impl SimRng {
         Self { dice, ids: AtomicU64::new(0), panics: AtomicU64::new(0), clock, panicked: Mutex::default() }
     }
 
-    /// When a handler panicked.
+    /// When handlers panicked.
     pub(super) fn panicked(&self) -> Vec<Duration> {
         self.panicked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -91,7 +91,7 @@ impl Rng for SimRng {
         let is_to_panic = self.panics.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok();
         if is_to_panic {
             self.panicked.lock().unwrap_or_else(PoisonError::into_inner).push(self.clock.elapsed());
-            std::panic::resume_unwind(Box::new("a handler panics, as the simulation wants it".to_owned()));
+            std::panic::resume_unwind(Box::new("a handler panics, as the simulation planned".to_owned()));
         }
         self.draw(|dice| dice.below(5) as i8 - 2)
     }

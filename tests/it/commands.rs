@@ -1,4 +1,4 @@
-//! The commands of the real binary: what they print, where, and how they end.
+//! The commands of the real binary: their output and exit codes.
 
 use std::fs;
 use std::process::{Command, Output};
@@ -12,23 +12,23 @@ events = [{ at = 1.5, channel = "quay", from = "Rosa", text = "Soup, Aria?" }]
 "#;
 
 #[test]
-fn good_settings_are_told_and_end_well() {
-    let here = folder(&[("config/companions/mira.toml", "name = \"Mira Vale\"\ninterjection = \"quiet\"\n")]);
+fn check_reports_valid_settings_and_exits_with_0() {
+    let dir = folder(&[("config/companions/mira.toml", "name = \"Mira Vale\"\ninterjection = \"quiet\"\n")]);
 
-    let output = tertulia(&here, &["check"]);
+    let output = tertulia(&dir, &["check"]);
 
     assert_eq!(output.status.code(), Some(0), "{output:?}");
-    let told = stdout(&output);
-    assert!(told.contains("answers to Mira Vale"), "{told}");
-    assert!(told.trim_end().ends_with("the settings are good"), "{told}");
+    let printed = stdout(&output);
+    assert!(printed.contains("answers to Mira Vale"), "{printed}");
+    assert!(printed.trim_end().ends_with("the settings are good"), "{printed}");
     assert_eq!(stderr(&output), "");
 }
 
 #[test]
-fn a_wrong_value_in_a_companions_file_is_told_with_its_place_and_what_is_allowed() {
-    let here = folder(&[("config/companions/aria.toml", "name = \"Aria\"\ninterjection = \"chatty\"\n")]);
+fn an_invalid_value_in_a_companion_file_is_reported_with_its_line_and_the_allowed_values() {
+    let dir = folder(&[("config/companions/aria.toml", "name = \"Aria\"\ninterjection = \"chatty\"\n")]);
 
-    let output = tertulia(&here, &["check"]);
+    let output = tertulia(&dir, &["check"]);
 
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     let expected =
@@ -38,83 +38,83 @@ fn a_wrong_value_in_a_companions_file_is_told_with_its_place_and_what_is_allowed
 }
 
 #[test]
-fn a_typo_in_a_companions_file_is_told_with_what_was_meant() {
-    let here = folder(&[("config/companions/aria.toml", "name = \"Aria\"\nintejection = \"quiet\"\n")]);
+fn a_misspelled_key_in_a_companion_file_is_reported_with_a_suggestion() {
+    let dir = folder(&[("config/companions/aria.toml", "name = \"Aria\"\nintejection = \"quiet\"\n")]);
 
-    let for_people = tertulia(&here, &["check"]);
-    let for_programs = tertulia(&here, &["check", "--json"]);
+    let as_text = tertulia(&dir, &["check"]);
+    let as_json = tertulia(&dir, &["check", "--json"]);
 
-    assert_eq!(for_people.status.code(), Some(2), "{for_people:?}");
+    assert_eq!(as_text.status.code(), Some(2), "{as_text:?}");
     let expected = "config/companions/aria.toml:2: intejection is not a known key; did you mean interjection?";
-    assert_eq!(stderr(&for_people).trim_end(), expected);
-    assert_eq!(for_programs.status.code(), Some(2), "{for_programs:?}");
-    let told: Value = serde_json::from_slice(&for_programs.stdout).expect("one JSON object");
-    assert_eq!(told["ok"], false);
-    assert_eq!(told["problems"][0]["line"], 2);
+    assert_eq!(stderr(&as_text).trim_end(), expected);
+    assert_eq!(as_json.status.code(), Some(2), "{as_json:?}");
+    let printed: Value = serde_json::from_slice(&as_json.stdout).expect("one JSON object");
+    assert_eq!(printed["ok"], false);
+    assert_eq!(printed["problems"][0]["line"], 2);
 }
 
 #[test]
-fn a_wrong_variable_is_told_by_its_name() {
-    let here = folder(&[]);
+fn an_invalid_environment_variable_is_reported_by_name() {
+    let dir = folder(&[]);
 
-    let output = binary(&here, &["check"]).env("TERTULIA__GATE__MAX_BUFFER", "many").output().expect("it runs");
+    let output = binary(&dir, &["check"]).env("TERTULIA__GATE__MAX_BUFFER", "many").output().expect("it runs");
 
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     assert!(stderr(&output).contains("TERTULIA__GATE__MAX_BUFFER"), "{output:?}");
 }
 
 #[test]
-fn a_replay_is_told_to_people_line_by_line() {
-    let here = folder(&[("night.toml", SCRIPT)]);
+fn replay_prints_one_line_per_event() {
+    let dir = folder(&[("night.toml", SCRIPT)]);
 
-    let output = tertulia(&here, &["replay", "night.toml"]);
+    let output = tertulia(&dir, &["replay", "night.toml"]);
 
     assert_eq!(output.status.code(), Some(0), "{output:?}");
-    let told = stdout(&output);
-    let lines: Vec<_> = told.lines().collect();
-    assert_eq!(lines.len(), 5, "{told}");
-    assert!(lines[0].ends_with("#1 Rosa: Soup, Aria?"), "{told}");
-    assert!(lines[2].ends_with("aria decides: NO, direct_address, model_no"), "{told}");
+    let printed = stdout(&output);
+    let lines: Vec<_> = printed.lines().collect();
+    assert_eq!(lines.len(), 5, "{printed}");
+    assert!(lines[0].ends_with("#1 Rosa: Soup, Aria?"), "{printed}");
+    assert!(lines[2].ends_with("aria decides: NO, direct_address, model_no"), "{printed}");
 }
 
 #[test]
-fn a_replay_is_told_to_programs_in_one_json_object_a_line() {
-    let here = folder(&[("night.toml", SCRIPT)]);
+fn replay_with_json_prints_one_object_per_line() {
+    let dir = folder(&[("night.toml", SCRIPT)]);
 
-    let output = tertulia(&here, &["replay", "night.toml", "--json"]);
+    let output = tertulia(&dir, &["replay", "night.toml", "--json"]);
 
     assert_eq!(output.status.code(), Some(0), "{output:?}");
-    let told = stdout(&output);
-    let objects: Vec<Value> = told.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let printed = stdout(&output);
+    let objects: Vec<Value> = printed.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     let events: Vec<_> = objects.iter().filter_map(|object| object["event"].as_str()).collect();
     assert_eq!(events, ["message", "evaluate", "decision", "silence", "state"]);
     assert_eq!((&objects[2]["at"], &objects[2]["channel"]), (&Value::from(1.5), &Value::from("quay")));
 }
 
 #[test]
-fn json_and_toml_scripts_say_the_same() {
+fn json_and_toml_scripts_replay_alike() {
     let json = r#"{"companions": [{"id": "aria"}],
         "events": [{"at": 1.5, "channel": "quay", "from": "Rosa", "text": "Soup, Aria?"}]}"#;
-    let here = folder(&[("night.toml", SCRIPT), ("night.json", json)]);
+    let dir = folder(&[("night.toml", SCRIPT), ("night.json", json)]);
 
-    let from_toml = tertulia(&here, &["replay", "night.toml", "--json"]);
-    let from_json = tertulia(&here, &["replay", "night.json", "--json"]);
+    let from_toml = tertulia(&dir, &["replay", "night.toml", "--json"]);
+    let from_json = tertulia(&dir, &["replay", "night.json", "--json"]);
 
     assert_eq!(stdout(&from_toml), stdout(&from_json));
 }
 
 #[test]
-fn a_malformed_script_is_told_with_its_file_and_place() {
+fn an_invalid_script_is_reported_with_its_file_and_position() {
     let typo =
         "companions = [{ id = \"aria\" }]\nevents = [\n  { at = 1.5, chanel = \"quay\", from = \"Rosa\", text = \"x\" },\n]\n";
-    let early = r#"{"companions": [], "events": [{"at": -1, "channel": "quay", "from": "Rosa", "text": "x"}]}"#;
-    let far = r#"{"companions": [], "events": [{"at": 1e300, "channel": "quay", "from": "Rosa", "text": "x"}]}"#;
-    let kind = [r#"{"companions": [5], "events": []}"#, "companions = [5]\nevents = []\n"];
-    let number = r#"{"companions": [], "events": [{"at": "x", "channel": "quay", "from": "Rosa", "text": "x"}]}"#;
-    let files = [("early.json", early), ("cut.json", "{\n"), ("far.json", far), ("number.json", number)];
-    let here = folder(&[&files[..], &[("typo.toml", typo), ("kind.json", kind[0]), ("kind.toml", kind[1])]].concat());
+    let negative = r#"{"companions": [], "events": [{"at": -1, "channel": "quay", "from": "Rosa", "text": "x"}]}"#;
+    let too_late = r#"{"companions": [], "events": [{"at": 1e300, "channel": "quay", "from": "Rosa", "text": "x"}]}"#;
+    let wrong_type = [r#"{"companions": [5], "events": []}"#, "companions = [5]\nevents = []\n"];
+    let wrong_number = r#"{"companions": [], "events": [{"at": "x", "channel": "quay", "from": "Rosa", "text": "x"}]}"#;
+    let files = [("early.json", negative), ("cut.json", "{\n"), ("far.json", too_late), ("number.json", wrong_number)];
+    let dir = folder(&[&files[..], &[("typo.toml", typo), ("kind.json", wrong_type[0]), ("kind.toml", wrong_type[1])]].concat());
 
-    for (file, place, problem) in [
+    for (file, position, problem) in [
         ("typo.toml", "line 3", "`chanel`"),
         ("early.json", "events[0].at", "-1"),
         ("cut.json", "cut.json: EOF", "line 2"),
@@ -125,20 +125,20 @@ fn a_malformed_script_is_told_with_its_file_and_place() {
         ("kind.toml", "kind.toml", "expected a companion"),
         ("number.json", "events[0].at is \"x\", must be a number", "line 1"),
     ] {
-        let output = tertulia(&here, &["replay", file]);
+        let output = tertulia(&dir, &["replay", file]);
 
-        let told = stderr(&output);
-        assert_eq!(output.status.code(), Some(2), "{told}");
-        assert!([file, place, problem].iter().all(|part| told.contains(part)), "{told}");
+        let printed = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{printed}");
+        assert!([file, position, problem].iter().all(|part| printed.contains(part)), "{printed}");
         assert_eq!(stdout(&output), "");
     }
 }
 
 #[test]
-fn an_unknown_option_is_wrong_usage() {
-    let here = folder(&[]);
+fn an_unknown_option_is_a_usage_error() {
+    let dir = folder(&[]);
 
-    let output = tertulia(&here, &["check", "--jsn"]);
+    let output = tertulia(&dir, &["check", "--jsn"]);
 
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     assert!(stderr(&output).contains("--json"), "{output:?}");
@@ -146,36 +146,36 @@ fn an_unknown_option_is_wrong_usage() {
 
 #[test]
 fn help_shows_examples() {
-    let here = folder(&[]);
+    let dir = folder(&[]);
 
     for arguments in [&["--help"][..], &["check", "--help"], &["replay", "--help"]] {
-        let output = tertulia(&here, arguments);
+        let output = tertulia(&dir, arguments);
 
         assert_eq!(output.status.code(), Some(0), "{output:?}");
-        let told = stdout(&output);
-        assert!(told.contains("Examples:\n  tertulia "), "{told}");
+        let printed = stdout(&output);
+        assert!(printed.contains("Examples:\n  tertulia "), "{printed}");
     }
 }
 
-/// A folder of its own with these files.
+/// A new folder with these files.
 fn folder(files: &[(&str, &str)]) -> TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     for (name, text) in files {
         let path = folder.path().join(name);
-        fs::create_dir_all(path.parent().expect("it lies in a folder")).expect("a folder");
+        fs::create_dir_all(path.parent().expect("it is in a folder")).expect("a folder");
         fs::write(path, text).expect("a file");
     }
     folder
 }
 
-fn tertulia(here: &TempDir, arguments: &[&str]) -> Output {
-    binary(here, arguments).output().expect("the binary runs")
+fn tertulia(dir: &TempDir, arguments: &[&str]) -> Output {
+    binary(dir, arguments).output().expect("the binary runs")
 }
 
 /// The real binary, started in this folder, in an environment without settings.
-fn binary(here: &TempDir, arguments: &[&str]) -> Command {
+fn binary(dir: &TempDir, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tertulia"));
-    command.args(arguments).current_dir(here.path()).env_clear();
+    command.args(arguments).current_dir(dir.path()).env_clear();
     command
 }
 

@@ -1,7 +1,7 @@
-//! The recorded talks under `tests/conversations/`: each is replayed, and what happens must be what its file says.
+//! Replays the recorded talks under `tests/conversations/`, and compares the events with those that each file expects.
 //!
-//! `tests/conversations/README.md` tells how such a file is written. For developers alone: with `TERTULIA_RECORD_TALKS=1` the
-//! expectation of each is written anew from what the program does; whether that is right is then for a reader to say.
+//! `tests/conversations/README.md` explains the files. For developers only: with `TERTULIA_RECORD_TALKS=1`, the expectation of each
+//! file is rewritten from the program's output. A reader must then judge whether it is right.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -9,52 +9,52 @@ use std::path::{Path, PathBuf};
 
 use tertulia::replay::{ReplayEvent, ReplayEventKind, Script, run};
 
-/// What begins the line above an expectation.
+/// The beginning of the line above an expectation.
 const HEADING: &str = "# What happens";
-/// An empty folder must not pass for a good one.
+/// The least number of talks, so that the test does not pass with an empty folder.
 const FEWEST_TALKS: usize = 100;
 
 #[test]
-fn every_recorded_talk_goes_as_its_file_says() {
+fn every_recorded_talk_replays_as_its_file_expects() {
     let records = std::env::var_os("TERTULIA_RECORD_TALKS").is_some_and(|value| value == "1");
     let talks = talks();
-    let mut complaints = String::new();
+    let mut failures = String::new();
 
     for path in &talks {
         let text = fs::read_to_string(path).expect("a talk can be read");
         match differences(&text) {
             Ok(_) if records => fs::write(path, recorded(&text)).expect("a talk can be written"),
             Ok(None) => {}
-            Ok(Some(diff)) => complain(&mut complaints, path, &diff),
-            Err(problem) => complain(&mut complaints, path, &problem),
+            Ok(Some(diff)) => add_failure(&mut failures, path, &diff),
+            Err(problem) => add_failure(&mut failures, path, &problem),
         }
     }
 
     assert!(talks.len() >= FEWEST_TALKS, "only {} talks were found", talks.len());
-    assert!(complaints.is_empty(), "{complaints}");
+    assert!(failures.is_empty(), "{failures}");
 }
 
-/// What differs between what a talk's file says and what happens, if anything does.
+/// The difference between the events that a talk's file expects and those of the replay, if there is one.
 fn differences(text: &str) -> Result<Option<String>, String> {
     let rule = text.lines().next().and_then(|line| line.strip_prefix("# ")).unwrap_or_default();
     if !rule.ends_with('.') {
-        return Err("the first line is a comment that says the rule in one sentence, with a full stop".to_owned());
+        return Err("the first line must be a comment that says the rule in one sentence, with a full stop".to_owned());
     }
     let (_, heading, expectation) = parts(text)?;
     let expected: Vec<_> = expectation.lines().map(|line| single_spaced(line.trim_start_matches('#'))).collect();
-    let actual: Vec<_> = happenings(text, heading)?.iter().map(|line| single_spaced(line)).collect();
+    let actual: Vec<_> = replayed_lines(text, heading)?.iter().map(|line| single_spaced(line)).collect();
     Ok((expected != actual).then(|| diff(&expected, &actual)))
 }
 
-/// The file as it would be if what the program does were right.
+/// The file with the program's output as its expectation.
 fn recorded(text: &str) -> String {
     let Ok((script, heading, _)) = parts(text) else { return text.to_owned() };
-    let Ok(happenings) = happenings(text, heading) else { return text.to_owned() };
-    let lines: String = happenings.iter().map(|line| format!("# {}\n", line.trim_end())).collect();
+    let Ok(events) = replayed_lines(text, heading) else { return text.to_owned() };
+    let lines: String = events.iter().map(|line| format!("# {}\n", line.trim_end())).collect();
     format!("{script}{heading}\n{lines}")
 }
 
-/// The script, the heading of the expectation, the expectation.
+/// Splits a file into the script, the heading of the expectation, and the expectation.
 fn parts(text: &str) -> Result<(&str, &str, &str), String> {
     let at = text.find(&format!("\n{HEADING}")).ok_or_else(|| format!("there is no line \"{HEADING}:\""))? + 1;
     let (heading, expectation) = text[at..].split_once('\n').unwrap_or((&text[at..], ""));
@@ -64,18 +64,18 @@ fn parts(text: &str) -> Result<(&str, &str, &str), String> {
     }
 }
 
-/// What `tertulia replay` prints, less what the heading leaves out.
-fn happenings(text: &str, heading: &str) -> Result<Vec<String>, String> {
+/// The lines that `tertulia replay` prints, without the kinds that the heading leaves out.
+fn replayed_lines(text: &str, heading: &str) -> Result<Vec<String>, String> {
     let left_out = left_out(heading)?;
     let script = Script::from_toml(text).map_err(|error| error.to_string())?;
-    let happenings = run(&script).map_err(|error| error.to_string())?;
-    let is_told = |happening: &&ReplayEvent| !left_out.iter().any(|is_left_out| is_left_out(&happening.kind));
-    Ok(happenings.iter().filter(is_told).map(ToString::to_string).collect())
+    let events = run(&script).map_err(|error| error.to_string())?;
+    let is_shown = |event: &&ReplayEvent| !left_out.iter().any(|is_left_out| is_left_out(&event.kind));
+    Ok(events.iter().filter(is_shown).map(ToString::to_string).collect())
 }
 
 type Kind = fn(&ReplayEventKind) -> bool;
 
-/// What "# What happens (without messages, timers):" leaves out.
+/// The kinds of events that "# What happens (without messages, timers):" leaves out.
 fn left_out(heading: &str) -> Result<Vec<Kind>, String> {
     let listed = heading.trim_start_matches(HEADING).trim_end_matches(':').trim();
     let Some(listed) = listed.strip_prefix("(without ").and_then(|rest| rest.strip_suffix(')')) else {
@@ -83,11 +83,11 @@ fn left_out(heading: &str) -> Result<Vec<Kind>, String> {
     };
     let kind = |word: &str| -> Result<Kind, String> {
         match word {
-            "messages" => Ok(|what| matches!(what, ReplayEventKind::Message { .. })),
-            "timers" => Ok(|what| matches!(what, ReplayEventKind::LullArmed { .. } | ReplayEventKind::LullCancelled { .. })),
-            "questions" => Ok(|what| matches!(what, ReplayEventKind::Evaluate { .. })),
-            "what passes" => Ok(|what| matches!(what, ReplayEventKind::Silence { .. })),
-            "how it ends" => Ok(|what| matches!(what, ReplayEventKind::State { .. })),
+            "messages" => Ok(|kind| matches!(kind, ReplayEventKind::Message { .. })),
+            "timers" => Ok(|kind| matches!(kind, ReplayEventKind::LullArmed { .. } | ReplayEventKind::LullCancelled { .. })),
+            "questions" => Ok(|kind| matches!(kind, ReplayEventKind::Evaluate { .. })),
+            "what passes" => Ok(|kind| matches!(kind, ReplayEventKind::Silence { .. })),
+            "how it ends" => Ok(|kind| matches!(kind, ReplayEventKind::State { .. })),
             _ => Err(format!("\"{word}\" is not one of messages, timers, questions, what passes, how it ends")),
         }
     };
@@ -103,18 +103,18 @@ fn talks() -> Vec<PathBuf> {
     talks
 }
 
-fn complain(complaints: &mut String, path: &Path, complaint: &str) {
+fn add_failure(failures: &mut String, path: &Path, failure: &str) {
     let name = path.file_name().unwrap_or_default().display();
-    // Writing to a text does not fail.
-    let _ = writeln!(complaints, "\ntests/conversations/{name}\n{complaint}");
+    // Writing to a string does not fail.
+    let _ = writeln!(failures, "\ntests/conversations/{name}\n{failure}");
 }
 
-/// Columns are for the eye: how far they are apart does not count.
+/// Collapses spaces: the width of columns does not matter.
 fn single_spaced(line: &str) -> String {
     line.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Both texts in one, by their longest common subsequence of lines.
+/// Merges both texts by their longest common subsequence of lines, as `diff` does.
 fn diff(expected: &[String], actual: &[String]) -> String {
     let mut common = vec![vec![0_usize; actual.len() + 1]; expected.len() + 1];
     for (e, line) in expected.iter().enumerate().rev() {

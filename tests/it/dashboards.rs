@@ -1,4 +1,4 @@
-//! The dashboards and alerts of `dashboards/`: whole, true to the instruments, and, against a real Prometheus, with series behind them.
+//! The dashboards and alerts of `dashboards/`: they are complete, name existing metrics, and, against a real Prometheus, find series.
 
 mod evening;
 mod links;
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// A file of `dashboards/`.
+/// The path of a file in `dashboards/`.
 fn file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("dashboards").join(name)
 }
@@ -22,7 +22,7 @@ fn read(name: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// All dashboards, by the names of their files.
+/// All dashboards, with their file names.
 fn boards() -> Vec<(String, Board)> {
     let folder = std::fs::read_dir(file("grafana")).expect("a folder of dashboards");
     let mut names: Vec<String> = folder.map(|entry| entry.expect("an entry").file_name().into_string().expect("UTF-8")).collect();
@@ -31,7 +31,7 @@ fn boards() -> Vec<(String, Board)> {
     names.iter().map(|name| (name.clone(), board(name))).collect()
 }
 
-/// A dashboard as Grafana reads it. What is not named here has no place in the files.
+/// A dashboard as Grafana reads it. Fields that are not listed here are errors.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct Board {
@@ -72,7 +72,7 @@ struct Panel {
     kind: String,
     title: String,
     description: Option<String>,
-    grid_pos: Place,
+    grid_pos: GridPosition,
     datasource: Option<Value>,
     #[serde(default)]
     targets: Vec<Target>,
@@ -87,7 +87,7 @@ struct Panel {
 
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Place {
+struct GridPosition {
     x: u32,
     y: u32,
     w: u32,
@@ -134,7 +134,7 @@ impl Panel {
         self.kind == "row"
     }
 
-    /// Where its lines and itself lead to.
+    /// The links of the panel and of its series.
     fn all_links(&self) -> impl Iterator<Item = &Link> {
         self.links.iter().chain(self.field_config.iter().flat_map(|config| &config.defaults.links))
     }

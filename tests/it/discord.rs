@@ -1,4 +1,4 @@
-//! What the Discord adapter is tested against.
+//! Tests of the Discord adapter against a test double of Discord, [`counterpart`].
 
 mod checking;
 mod commands;

@@ -1,7 +1,7 @@
-//! The real program in a folder of its own: started, talked to, watched, signalled, killed.
+//! Runs the real program in its own folder: starts it, talks to it, watches it, signals it, kills it.
 //!
-//! Nothing here waits by the clock: a line, an event, an answer or the end of a process is waited for. [`PATIENCE`] only ends a wait for what
-//! will never come.
+//! Nothing here waits for a length of time: each wait is for a line, an event, an answer or the end of a process. [`PATIENCE`] only ends a wait
+//! for something that never comes.
 
 pub mod hostile;
 mod lines;
@@ -20,24 +20,23 @@ use serde_json::Value;
 use tokio::process::Command;
 use tokio::time::timeout;
 
-/// After this a wait is given up; nothing that is waited for takes a tenth of it, even on a machine with much else to do.
+/// The limit of every wait. No wait that succeeds takes a tenth of it, even on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A number that whoever runs a long trial may choose by a variable of this name.
-pub fn chosen(name: &str, default: u64) -> u64 {
+/// A parameter of a long trial: the environment variable of this name, or the default.
+pub fn parameter(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
 }
 
-/// What cannot be tried on a developer's machine. Where everything has to be there (`.ci/run`), that is a failure.
+/// Skips a test that this machine cannot run. In CI, where everything must be installed (`.ci/run`), that is a failure.
 pub fn skipped(why: &str) {
     assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "{why}");
     eprintln!("SKIPPED: {why}");
 }
 
-/// A companion that is asked half a second after the last word.
+/// A companion with a short lull timeout.
 pub const QUICK: &str = "name = \"Aria\"\ntext_lull_timeout = 0.05\ninterjection = \"average\"\n";
 
-/// A program that has ended.
 #[derive(Debug)]
 pub struct Ran {
     pub code: Option<i32>,
@@ -46,13 +45,13 @@ pub struct Ran {
 }
 
 impl Ran {
-    /// The one JSON object that it printed.
+    /// Parses the output, which must be one JSON object.
     pub fn object(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 }
 
-/// Runs a command to its end.
+/// Runs a command until it ends.
 pub async fn ran(mut command: Command) -> Ran {
     let output = timeout(PATIENCE, command.output()).await.expect("the program ends").expect("the program can be started");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");

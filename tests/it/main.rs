@@ -1,4 +1,4 @@
-//! Everything that is checked from outside, in one binary.
+//! The integration tests, in one binary.
 
 mod arrows;
 mod commands;

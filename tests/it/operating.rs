@@ -1,4 +1,5 @@
-//! The documents agree with the program and with each other: settings, alerts, tests and files that they name, their links, and the service.
+//! Checks that the documents agree with the program and with each other: the settings, alerts, tests and files that they name, their links, and
+//! the files in `deploy/`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,10 +10,10 @@ use toml::Value;
 use yaml_rust2::{Yaml, YamlLoader};
 
 #[test]
-fn every_setting_that_operators_are_told_of_is_one_and_has_this_default() {
+fn every_documented_setting_exists_and_has_the_documented_default() {
     let settings = settings();
     let sections: Vec<_> = settings.keys().map(String::as_str).collect();
-    // The page on telemetry names spans that look like settings.
+    // The page about telemetry names spans that look like settings.
     let names_settings = |page: &String| page.starts_with("docs/") && page != "docs/design/telemetry.md";
     let pages: Vec<_> = pages().into_iter().filter(names_settings).map(|page| read(&page)).collect();
 
@@ -26,18 +27,18 @@ fn every_setting_that_operators_are_told_of_is_one_and_has_this_default() {
     assert!(named.len() > 30, "the pages name settings: {named:?}");
     for (code, after) in named {
         let value = find(&settings, code).unwrap_or_else(|| panic!("{code} is not a key of config/default.toml"));
-        if let Some(told) = figure(after) {
+        if let Some(documented) = number_in_parentheses(after) {
             let default = value.as_float().or_else(|| value.as_integer().map(|number| number as f64));
-            assert_eq!(default, Some(told), "{code}");
+            assert_eq!(default, Some(documented), "{code}");
         }
     }
 }
 
 #[test]
-fn every_test_and_file_that_the_pages_on_security_and_promises_name_is_there() {
+fn every_test_and_file_named_in_the_security_and_promises_pages_exists() {
     let mut sources = BTreeMap::new();
     for folder in ["src", "tests"] {
-        gather(&Path::new(env!("CARGO_MANIFEST_DIR")).join(folder), &mut sources);
+        collect_sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join(folder), &mut sources);
     }
     let pages = ["docs/security.md", "docs/promises.md"].map(read);
     let (mut tests, mut files) = (0, 0);
@@ -58,7 +59,7 @@ fn every_test_and_file_that_the_pages_on_security_and_promises_name_is_there() {
 }
 
 #[test]
-fn every_link_of_a_document_leads_to_a_file_and_to_a_heading_that_is_there() {
+fn every_link_in_a_document_leads_to_an_existing_file_and_heading() {
     let (mut broken, mut links) = (Vec::new(), 0);
     for page in pages() {
         for target in links_of(&read(&page)) {
@@ -79,10 +80,10 @@ fn every_link_of_a_document_leads_to_a_file_and_to_a_heading_that_is_there() {
 }
 
 #[test]
-fn every_rule_that_the_code_names_is_in_the_specification() {
+fn every_rule_named_in_the_code_is_in_the_specification() {
     let (mut sources, mut missing, mut named) = (BTreeMap::new(), Vec::new(), 0);
     for folder in ["src", "tests", "benches"] {
-        gather(&root().join(folder), &mut sources);
+        collect_sources(&root().join(folder), &mut sources);
     }
     // Built from parts, so that this file names no rule.
     let specification = ["docs", "design", ""].join("/");
@@ -104,7 +105,7 @@ fn every_rule_that_the_code_names_is_in_the_specification() {
     assert_eq!(missing, [""; 0]);
 }
 
-/// The documents of the repository, by their paths from its root.
+/// The paths of the repository's documents, from its root.
 fn pages() -> Vec<String> {
     let named = ["README.md", "CHANGELOG.md", "src/README.md", "src/adapters/discord/README.md", "dashboards/README.md"];
     let docs = ["docs", "docs/design", "docs/adr"].into_iter().flat_map(|folder| {
@@ -133,12 +134,12 @@ fn anchors(page: &str) -> BTreeSet<String> {
     headings.map(|heading| heading.chars().filter(is_kept).collect::<String>().replace(' ', "-")).collect()
 }
 
-/// The sources below a folder, by their paths.
-fn gather(folder: &Path, sources: &mut BTreeMap<String, String>) {
+/// Collects the sources below a folder, by their paths.
+fn collect_sources(folder: &Path, sources: &mut BTreeMap<String, String>) {
     for entry in fs::read_dir(folder).expect("a folder") {
         let path = entry.expect("an entry").path();
         if path.is_dir() {
-            gather(&path, sources);
+            collect_sources(&path, sources);
         } else if path.extension().is_some_and(|suffix| suffix == "rs") {
             sources.insert(path.display().to_string(), fs::read_to_string(&path).expect("it can be read"));
         }
@@ -146,29 +147,29 @@ fn gather(folder: &Path, sources: &mut BTreeMap<String, String>) {
 }
 
 #[test]
-fn every_alert_has_its_section_and_every_section_its_alert() {
+fn every_alert_has_a_runbook_section_and_every_section_an_alert() {
     let alerts = alerts();
     let page = read("docs/operating.md");
     let chapter = page.lines().skip_while(|line| *line != "## What each alert means").skip(1);
     let sections = chapter.take_while(|line| !line.starts_with("## ")).filter_map(|line| line.strip_prefix("### "));
 
     let mut names: Vec<_> = alerts.iter().map(|(name, _)| name.as_str()).collect();
-    let mut told: Vec<_> = sections.collect();
+    let mut documented: Vec<_> = sections.collect();
 
     names.sort_unstable();
-    told.sort_unstable();
+    documented.sort_unstable();
     assert!(!names.is_empty());
-    assert_eq!(names, told);
+    assert_eq!(names, documented);
     for (name, runbook) in &alerts {
         assert_eq!(*runbook, format!("docs/operating.md#{}", name.to_lowercase()));
     }
 }
 
 #[test]
-fn the_settings_that_a_script_is_shown_to_have_can_stand_in_one() {
+fn script_settings_shown_in_the_documents_are_accepted() {
     let page = read("docs/operating.md");
-    let is_one = |code: &str| code.starts_with("\"settings\": {");
-    let shown: Vec<_> = code_spans(&page).map(|(code, _)| code.to_owned()).filter(|code| is_one(code)).collect();
+    let is_settings = |code: &str| code.starts_with("\"settings\": {");
+    let shown: Vec<_> = code_spans(&page).map(|(code, _)| code.to_owned()).filter(|code| is_settings(code)).collect();
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("night.json");
 
@@ -182,7 +183,7 @@ fn the_settings_that_a_script_is_shown_to_have_can_stand_in_one() {
 }
 
 #[test]
-fn the_service_is_not_started_again_where_only_a_person_can_help() {
+fn the_service_is_not_restarted_after_errors_that_need_a_person() {
     let service = unit("deploy/tertulia.service");
 
     assert_eq!(service["Restart"], "on-failure");
@@ -192,7 +193,7 @@ fn the_service_is_not_started_again_where_only_a_person_can_help() {
 #[test]
 fn the_service_and_the_container_have_time_to_stop() {
     let drain = find(&settings(), "server.drain_secs").and_then(|value| value.as_float()).expect("seconds");
-    // The tree and the runtime, one after the other.
+    // The ten seconds are for the actor tree and then the runtime.
     let needed = drain + 10.0;
 
     let service: f64 = unit("deploy/tertulia.service")["TimeoutStopSec"].parse().expect("seconds");
@@ -204,7 +205,7 @@ fn the_service_and_the_container_have_time_to_stop() {
 }
 
 #[test]
-fn everything_that_the_image_is_built_of_is_sent_to_the_builder() {
+fn the_build_context_contains_what_the_dockerfile_copies() {
     let ignored = read("deploy/Dockerfile.dockerignore");
     let sent: Vec<_> = ignored.lines().filter_map(|line| line.strip_prefix('!')).collect();
 
@@ -223,7 +224,7 @@ fn everything_that_the_image_is_built_of_is_sent_to_the_builder() {
     assert_eq!(copied, sent);
 }
 
-/// The alerts of `dashboards/alerts.yaml`, each with where it sends people.
+/// The alerts of `dashboards/alerts.yaml`, each with the URL of its runbook.
 fn alerts() -> Vec<(String, String)> {
     let documents = YamlLoader::load_from_str(&read("dashboards/alerts.yaml")).expect("YAML");
     let groups = documents[0]["groups"].as_vec().expect("groups");
@@ -233,7 +234,7 @@ fn alerts() -> Vec<(String, String)> {
     alerts.map(|rule| (text(&rule["alert"]), text(&rule["annotations"]["runbook_url"]))).collect()
 }
 
-/// `config/default.toml` with the keys that are commented out there.
+/// The settings of `config/default.toml`, with the keys that are commented out there.
 fn settings() -> BTreeMap<String, Value> {
     let is_key = |rest: &str| {
         rest.split_once(" = ")
@@ -250,7 +251,7 @@ fn find<'a>(settings: &'a BTreeMap<String, Value>, path: &str) -> Option<&'a Val
     keys.try_fold(section, |value, key| value.get(key))
 }
 
-/// What stands between backticks, and what follows it in its line; blocks of code are left out.
+/// The text of each code span, and the rest of the line after it. Code blocks are left out.
 fn code_spans(page: &str) -> impl Iterator<Item = (&str, &str)> {
     let mut is_block = false;
     let lines = page.lines().filter(move |line| {
@@ -265,14 +266,14 @@ fn code_spans(page: &str) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// The number of ` (1,024; …)`.
-fn figure(after: &str) -> Option<f64> {
+/// Reads the number from ` (1,024; …)`.
+fn number_in_parentheses(after: &str) -> Option<f64> {
     let inside = after.strip_prefix(" (")?;
     let end = inside.find(|char: char| !char.is_ascii_digit() && !",.".contains(char))?;
     inside[..end].replace(',', "").parse().ok()
 }
 
-/// The keys of a unit's section `[Service]`; of those that come several times, the last.
+/// The keys of a unit's section `[Service]`. Of a repeated key, the last value counts.
 fn unit(path: &str) -> BTreeMap<String, String> {
     let text = read(path);
     let service = text.lines().skip_while(|line| *line != "[Service]").skip(1).take_while(|line| !line.starts_with('['));
@@ -282,9 +283,9 @@ fn unit(path: &str) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// Whoever sets CARGO_TARGET_DIR has nothing in `target/debug`.
+/// With CARGO_TARGET_DIR set, `target/debug` is empty.
 #[test]
-fn no_script_takes_it_for_granted_where_cargo_builds() {
+fn no_script_assumes_the_target_folder_of_cargo() {
     let scripts = fs::read_dir(root().join(".ci")).expect("a folder").map(|entry| entry.expect("an entry").path());
     let scripts: Vec<_> = scripts.map(|path| (fs::read_to_string(&path).expect("text"), path)).collect();
 

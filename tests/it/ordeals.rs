@@ -1,4 +1,5 @@
-//! What the real program goes through in months, in minutes: killed, halted, made to hang, starved, damaged, its clock set. Each trial keeps its own book.
+//! Long trials of the real program: killed, halted, made to hang, starved, its store damaged, its clock set. Each trial keeps a ledger of what
+//! the server promised.
 
 mod clock;
 mod damage;

@@ -1,27 +1,27 @@
-//! The real program: started, killed, starved, and what it says then.
+//! Runs the real program: its commands, its start and stop, and its behaviour when killed, overloaded or out of resources.
 
-mod asked;
+mod backups;
 mod bench;
-mod commands;
-mod company;
+mod command_errors;
+mod compaction;
+mod confidentiality;
 pub mod crashes;
-mod erased;
-mod files;
+mod file_errors;
 mod first_contact;
-mod flooded;
-pub mod gatherings;
-mod guarded;
 mod health;
+mod history_commands;
 mod hung;
-mod illegible;
-mod keeping;
-mod listed;
+mod load_kills;
 mod metrics;
-mod rounds;
+mod no_space;
+mod overload;
+mod refused_starts;
+pub mod round_kills;
+mod several_companions;
 mod signals;
-mod starved;
-mod telling;
-mod unfit;
+mod telemetry;
+mod terminal_output;
+mod undecodable;
 mod usage;
 mod why;
 pub mod writers;

@@ -72,7 +72,7 @@ pub struct Accept {
     pub channel_key: ChannelKey,
     /// When it happened. None: when the writer receives it. Never earlier than the channel's newest event.
     pub at: Option<Moment>,
-    /// An [inbound event](Event::is_heard).
+    /// An [inbound event](Event::is_inbound).
     pub event: Event,
     /// The platform's id of the message. A second event with the same id is answered with the number of the first, whatever its text.
     pub id: Option<Arc<str>>,

@@ -1,4 +1,4 @@
-//! What is counted is what is told: metrics and spans of one system agree.
+//! Metrics and spans of one system agree.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use opentelemetry_sdk::trace::SpanData;
 
 use crate::telemetry::memory::{SpanMemory, attribute};
 
-/// Counts by labels, in the order of the labels asked for.
+/// Counts by labels, in the order of the requested labels.
 type Counts = BTreeMap<Vec<String>, u64>;
 
 /// A series, the spans that it counts, and the attributes that are its labels.
@@ -59,19 +59,19 @@ fn is(span: &SpanData, name: &str, value: &str) -> bool {
     attribute(span, name).as_deref() == Some(value)
 }
 
-/// Panics where what a system counted is not what it told.
+/// Panics if the metrics of a system differ from its spans.
 pub(super) fn hold(system: &SpanMemory) {
     let (spans, exposition) = (system.spans(), system.metrics().exposition().unwrap());
     for (series, is_counted, labels) in PAIRS {
-        let mut told = Counts::new();
+        let mut by_spans = Counts::new();
         for span in spans.iter().filter(|span| is_counted(span)) {
-            *told.entry(labels.iter().map(|label| attribute(span, label).unwrap_or_default()).collect()).or_default() += 1;
+            *by_spans.entry(labels.iter().map(|label| attribute(span, label).unwrap_or_default()).collect()).or_default() += 1;
         }
-        assert_eq!(counted(&exposition, series, labels), told, "{series} by {labels:?}: what was counted, and the spans");
+        assert_eq!(counted(&exposition, series, labels), by_spans, "{series} by {labels:?}: counted, and by spans");
     }
 }
 
-/// What every decision says, in rounds the vote besides.
+/// The attributes of every decision; in rounds the vote follows.
 const OF_DECISIONS: [&str; 8] = [
     "decision.trigger",
     "decision.message_count",
@@ -84,7 +84,7 @@ const OF_DECISIONS: [&str; 8] = [
 ];
 const OF_VOTES: [&str; 5] = ["decision.state", "decision.importance", "decision.selected", "decision.closing", "decision.floor"];
 
-/// Panics where a span lacks what it has to say, or has failed without a word why.
+/// Panics if a span lacks a required attribute, or has failed without a reason.
 pub(super) fn complete(spans: &[SpanData]) {
     for span in spans {
         let has_failed = matches!(span.status, Status::Error { .. });
@@ -104,13 +104,13 @@ fn counted(exposition: &str, series: &str, labels: &[&str]) -> Counts {
     let mut counts = Counts::new();
     for (of, value) in exposition.lines().filter_map(|line| line.strip_prefix(series)?.rsplit_once(' ')) {
         let value: u64 = value.parse().expect("a count");
-        let said = |label: &&str| {
+        let has_label = |label: &&str| {
             let mark = format!("{}=\"", label.replace('.', "_"));
             let pair = of.trim_matches(['{', '}']).split(',').find_map(|pair| pair.strip_prefix(mark.as_str()));
             pair.map_or(String::new(), |value| value.trim_end_matches('"').to_owned())
         };
         if value > 0 {
-            *counts.entry(labels.iter().map(said).collect()).or_default() += value;
+            *counts.entry(labels.iter().map(has_label).collect()).or_default() += value;
         }
     }
     counts

@@ -11,7 +11,7 @@ use opentelemetry_sdk::trace::SpanData;
 use crate::domain::moment::Moment;
 use crate::telemetry::instruments::{CATALOGUE, Entry, OBSERVED};
 
-/// As wide as a line of attributes gets.
+/// The width of a line of attributes.
 const WIDE: usize = 150;
 
 /// All spans of an evening, by trace.
@@ -38,7 +38,7 @@ impl Traces {
             .into_iter()
             .map(|(id, mut spans)| {
                 spans.sort_by_cached_key(|span| (span.start_time, span.end_time, span.name.to_string(), attributes(span)));
-                // A trace of one span has an id by chance, which must not decide over its place.
+                // The id of a trace with one span is random, and must not decide its position.
                 let began = (spans[0].start_time, spans[0].name.to_string(), attributes(&spans[0]));
                 (began, id, spans)
             })
@@ -49,14 +49,14 @@ impl Traces {
         Self { traces, numbers }
     }
 
-    /// Those that began in this time, with moments in seconds since it began.
+    /// The traces that began in this time, with times in seconds since it began.
     pub(super) fn drawn(&self, from: Moment, to: Option<Moment>) -> String {
         let mut drawing = String::new();
         for (at, trace) in self.traces.iter().enumerate() {
             if trace.began >= time(from) && to.is_none_or(|to| trace.began < time(to)) {
                 writeln!(drawing, "\ntrace {}", at + 1).unwrap();
-                let known: HashSet<_> = trace.spans.iter().map(|span| span.span_context.span_id()).collect();
-                for top in trace.spans.iter().filter(|span| !known.contains(&span.parent_span_id)) {
+                let other: HashSet<_> = trace.spans.iter().map(|span| span.span_context.span_id()).collect();
+                for top in trace.spans.iter().filter(|span| !other.contains(&span.parent_span_id)) {
                     self.draw(top, trace, time(from), 1, &mut drawing);
                 }
             }
@@ -96,16 +96,16 @@ impl Traces {
     fn linked(&self, to: TraceId, span: SpanId) -> String {
         let Some(number) = self.numbers.get(&to) else { return "A TRACE THAT NOBODY KNOWS".to_owned() };
         let spans = &self.traces[number - 1].spans;
-        match spans.iter().find(|known| known.span_context.span_id() == span) {
-            Some(known) if known.parent_span_id == SpanId::INVALID => format!("trace {number}"),
-            Some(known) => format!("{} of trace {number}", known.name),
-            // A system that was killed has not written the root of what went on.
-            None if spans.iter().any(|known| known.parent_span_id == span) => format!("trace {number}"),
+        match spans.iter().find(|other| other.span_context.span_id() == span) {
+            Some(other) if other.parent_span_id == SpanId::INVALID => format!("trace {number}"),
+            Some(other) => format!("{} of trace {number}", other.name),
+            // A killed system has not written the root of a trace that was open.
+            None if spans.iter().any(|other| other.parent_span_id == span) => format!("trace {number}"),
             None => format!("A SPAN THAT NOBODY KNOWS of trace {number}"),
         }
     }
 
-    /// Spans whose parent was never written. In the trace of a turn that a death cut short they are no loss: another trace follows it.
+    /// Spans whose parent was never written. In the trace of a turn that was cut short by a death they are expected: another trace follows it.
     pub(super) fn lost(&self) -> Vec<String> {
         let all = || self.traces.iter().flat_map(|trace| &trace.spans);
         let followed: HashSet<_> = all().flat_map(|span| span.links.iter()).map(|link| link.span_context.trace_id()).collect();
@@ -114,8 +114,8 @@ impl Traces {
             !is_cut_short || !followed.contains(&trace.spans[0].span_context.trace_id())
         };
         let lost_of = |trace: &Trace| {
-            let known: HashSet<_> = trace.spans.iter().map(|span| span.span_context.span_id()).collect();
-            let is_lost = |span: &&SpanData| span.parent_span_id != SpanId::INVALID && !known.contains(&span.parent_span_id);
+            let other: HashSet<_> = trace.spans.iter().map(|span| span.span_context.span_id()).collect();
+            let is_lost = |span: &&SpanData| span.parent_span_id != SpanId::INVALID && !other.contains(&span.parent_span_id);
             trace.spans.iter().filter(is_lost).map(|span| format!("{} {:?}", span.name, attributes(span))).collect::<Vec<_>>()
         };
         self.traces.iter().filter(is_whole).flat_map(lost_of).collect()
@@ -132,7 +132,7 @@ fn time(moment: Moment) -> SystemTime {
     SystemTime::UNIX_EPOCH + std::time::Duration::from_micros(moment.as_micros())
 }
 
-/// All attributes: those that say where and who, then the others by the first part of their names, a line or more for each.
+/// All attributes: first location and companion, then the others by the first part of their names, one line or more for each group.
 fn attributes(span: &SpanData) -> Vec<String> {
     let mut groups: BTreeMap<(bool, String), Vec<String>> = BTreeMap::new();
     for attribute in &span.attributes {
@@ -145,7 +145,7 @@ fn attributes(span: &SpanData) -> Vec<String> {
     groups.into_values().flat_map(wrapped).collect()
 }
 
-/// A text as it is; what is none is marked, so that a change of type shows.
+/// Text is shown as it is. Other types are marked, so that a change of type shows.
 fn valued(value: &Value) -> String {
     match value {
         Value::String(text) if text.as_str().contains(' ') => format!("\"{text}\""),
@@ -172,8 +172,8 @@ fn wrapped(mut pairs: Vec<String>) -> Vec<String> {
     lines
 }
 
-/// What `/metrics` shows, one name after the other: every series that is not zero, of histograms how many values there were and their
-/// sum; then the names that have none.
+/// The output of `/metrics`, by name: every series that is not zero, histograms with their counts and sums; then the names without
+/// values.
 pub(super) fn metrics(exposition: &str) -> String {
     let (mut drawing, mut silent) = (String::new(), Vec::new());
     for family in exposition.split("# HELP ").skip(1) {
@@ -217,7 +217,7 @@ fn bounds(family: &str) -> String {
     bounds.join(" ")
 }
 
-/// To nine digits: what is added up from fractions has a tail that says nothing.
+/// Rounds to nine digits, because sums of fractions have a meaningless tail.
 fn rounded(value: &str) -> String {
     let value: f64 = value.parse().expect("a number");
     let digits = format!("{value:.9}");
@@ -228,7 +228,7 @@ fn spaced(labels: &str) -> String {
     if labels.is_empty() { String::new() } else { format!("  {}", labels.replace("\",", "\", ")) }
 }
 
-/// Every instrument that there is: kind, name, unit, labels with their closed lists, and its sentence.
+/// Every instrument: kind, name, unit, labels with their closed lists, and description.
 pub(super) fn instruments() -> String {
     CATALOGUE.iter().chain(OBSERVED).map(instrument).collect()
 }
@@ -238,7 +238,7 @@ fn instrument(entry: &Entry) -> String {
     let unit = if unit.is_empty() { String::new() } else { format!(" in {unit}") };
     let mut drawing = format!("\n{name}: {kind}{unit}\n  {help}\n");
     for label in *labels {
-        // The version of the day is no part of the contract.
+        // The version changes daily, so it is no part of the contract.
         let values = match label.values {
             [] => "whatever the settings name".to_owned(),
             _ if label.name == "service.version" => "the version".to_owned(),

@@ -1,4 +1,4 @@
-//! What can happen in a scripted evening, and how it is made to happen.
+//! The steps of a scripted evening, and how each is performed.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::super::world::{World, asker, purpose, room};
+use super::super::world::{World, asking_companion, purpose, room};
 use crate::actors::runtime::actor_keys::{ChannelActorKey, CompanionKey, TurnTakingManagerKey};
 use crate::actors::runtime::directory::ActorKey as Address;
 use crate::domain::moment::Moment;
@@ -15,49 +15,45 @@ use crate::ports::backend::Backend;
 use crate::ports::language_model::{NoAnswer, Request};
 use crate::telemetry::memory::SpanMemory;
 
-/// Some of what happens, under one heading.
+/// A section of the evening, with its heading.
 pub(super) struct Chapter(pub(super) &'static str, pub(super) &'static [Step]);
 
-/// One thing that happens.
 pub(super) enum Step {
-    /// Somebody says something in a room: room, who, words.
+    /// A person sends a message to a room: room, sender, text.
     Says(&'static str, &'static str, &'static str),
     /// From now on the side model answers this for a companion.
     Thinks(&'static str, Mind),
-    /// From now on the side model takes so many seconds for a companion.
+    /// From now on the side model takes this number of seconds for a companion.
     Takes(&'static str, f64),
-    /// From now on the side model judges repetition so.
+    /// From now on the side model gives this judgement of repetition.
     Judges(&'static str),
     /// From now on the main model writes this.
     Writes(&'static str),
     /// From now on the main model refuses.
     RefusesToWrite,
-    /// So many seconds go by.
+    /// This number of seconds pass.
     Pass(f64),
-    /// An external companion votes in the round about the newest event: room, who, its vote.
+    /// An external companion votes in the round about the newest event: room, companion, vote.
     Votes(&'static str, &'static str, Mind),
-    /// An external companion that has the floor says something: room, who, words.
+    /// An external companion with the floor makes a statement: room, companion, text.
     Speaks(&'static str, &'static str, &'static str),
-    /// An operator has a room pause, or go on.
+    /// An operator pauses a room, or continues it.
     Pauses(&'static str, bool),
-    /// Somebody has a room cleared.
+    /// A room is cleared.
     Clears(&'static str),
     /// An actor is killed.
     Dies(Who),
-    /// An actor is killed, so many times, as soon as it is there again.
+    /// An actor is killed this number of times, each time as soon as it has restarted.
     DiesAgainAndAgain(Who, u32),
-    /// The whole system ends as by `kill -9`, and another begins with what is stored.
+    /// The whole system ends as by `kill -9`, and another one starts with what is stored.
     Crashes,
 }
 
-/// An actor.
 #[derive(Clone, Copy)]
 pub(super) enum Who {
-    /// Of a room.
     Channel(&'static str),
-    /// Of a companion.
     Companion(&'static str),
-    /// Of a room's round.
+    /// The turn-taking manager of a room.
     Manager(&'static str),
 }
 
@@ -80,20 +76,20 @@ enum Kind {
 
 pub(super) const YES: Mind = Mind { answer: Kind::Yes, importance: 5, closing: "none" };
 pub(super) const NO: Mind = Mind { answer: Kind::No, importance: 0, closing: "none" };
-/// An answer that is neither.
+/// An answer that is neither YES nor NO.
 pub(super) const RIDDLE: Mind = Mind { answer: Kind::Riddle, ..NO };
-/// No answer: it will not.
+/// No answer: the model refuses.
 pub(super) const REFUSAL: Mind = Mind { answer: Kind::Refusal, ..NO };
-/// No answer: it cannot be reached.
+/// No answer: the model is unreachable.
 pub(super) const OUTAGE: Mind = Mind { answer: Kind::Outage, ..NO };
 
 impl Mind {
-    /// The same, of another importance.
+    /// The same, with another importance.
     pub(super) const fn of(self, importance: u8) -> Self {
         Self { importance, ..self }
     }
 
-    /// The same, at another stage of closing.
+    /// The same, with another closing stage.
     pub(super) const fn ending(self, closing: &'static str) -> Self {
         Self { closing, ..self }
     }
@@ -116,12 +112,12 @@ impl Mind {
     }
 }
 
-/// What models say besides: it may be in no span and in no series.
+/// Other texts of models. No span and no series may contain them.
 const THOUGHT: &str = "Between ourselves, I would rather sing.";
 const RIDDLED: &str = "Who can tell the tide from the moon?";
 const SECRET: &str = "the line to the lighthouse is cut";
 const SUMMARY: &str = "They spoke of boats and of the weather.";
-/// What the main model writes unless it is told otherwise, one after the other: nothing that repeats.
+/// The default statements of the main model, one after the other, without repetition.
 const SMALL_TALK: [&str; 7] = [
     "The tide is out.",
     "Figs, then?",
@@ -132,24 +128,24 @@ const SMALL_TALK: [&str; 7] = [
     "It smells of rain.",
 ];
 
-/// What may be in no span and in no series: everything that anybody or any model says.
+/// Every text of a person or a model. No span and no series may contain any of them.
 pub(super) fn words(chapters: &[Chapter]) -> Vec<&'static str> {
-    let said = chapters.iter().flat_map(|Chapter(_, steps)| steps.iter()).filter_map(|step| match step {
+    let sent = chapters.iter().flat_map(|Chapter(_, steps)| steps.iter()).filter_map(|step| match step {
         Step::Says(_, _, text) | Step::Speaks(_, _, text) | Step::Writes(text) => Some(*text),
         _ => None,
     });
-    said.chain([THOUGHT, RIDDLED, SECRET, SUMMARY]).chain(SMALL_TALK).collect()
+    sent.chain([THOUGHT, RIDDLED, SECRET, SUMMARY]).chain(SMALL_TALK).collect()
 }
 
-/// What came of it.
+/// The result of an evening.
 pub(super) struct Evening {
     /// When each chapter began.
     pub(super) began: Vec<Moment>,
-    /// What each system recorded: the first, and the one after each crash.
+    /// The records of each system: the first, and the one after each crash.
     pub(super) systems: Vec<SpanMemory>,
 }
 
-/// What the models do at the moment.
+/// The present answers of the models.
 struct Models {
     minds: BTreeMap<&'static str, Mind>,
     judgement: &'static str,
@@ -157,7 +153,7 @@ struct Models {
     written: usize,
 }
 
-/// Has the evening happen, from chapter to chapter in whole minutes.
+/// Performs the evening. Each chapter takes whole minutes.
 pub(super) async fn live_through(chapters: &[Chapter], overlay: Value) -> Evening {
     let models = Models { minds: BTreeMap::new(), judgement: "Not at all.\n0.1", writing: None, written: 0 };
     let models = Arc::new(Mutex::new(models));
@@ -190,7 +186,7 @@ async fn happen(step: &Step, world: &mut World, models: &Mutex<Models>) {
     match step {
         Step::Says(id, who, text) => drop(world.say_with(id, json!({ "from": who, "text": text })).await),
         Step::Thinks(companion, mind) => drop(models.lock().unwrap().minds.insert(companion, *mind)),
-        Step::Takes(companion, secs) => world.side.takes_for(companion, Duration::from_secs_f64(*secs)),
+        Step::Takes(companion, secs) => world.side.set_delay_for(companion, Duration::from_secs_f64(*secs)),
         Step::Judges(judgement) => models.lock().unwrap().judgement = judgement,
         Step::Writes(text) => models.lock().unwrap().writing = Some(Ok(text)),
         Step::RefusesToWrite => models.lock().unwrap().writing = Some(Err(refusal())),
@@ -228,13 +224,13 @@ async fn happen(step: &Step, world: &mut World, models: &Mutex<Models>) {
     }
 }
 
-/// What the newest round of a room is about.
+/// The message of the newest round of a room.
 async fn opened(world: &World, id: &str) -> String {
-    let opened = world.told(id, "round_opened").await;
+    let opened = world.recorded(id, "round_opened").await;
     opened.last().expect("a round was opened")["message_id"].to_string().replace('"', "")
 }
 
-/// Kills somebody; false: nobody is there.
+/// Kills an actor; false if it is not running.
 fn kill(world: &World, who: Who) -> bool {
     fn at<P: Address>(world: &World, place: &P) -> bool {
         world.context.directory.find(place).map(|actor| actor.kill()).is_some()
@@ -246,19 +242,19 @@ fn kill(world: &World, who: Who) -> bool {
     }
 }
 
-/// Has the models of a world follow the script.
+/// Makes the models of a world follow the script.
 fn equip(world: &mut World, models: &Arc<Mutex<Models>>) {
-    world.others_may_die();
+    world.expect_deaths();
     let script = |models: Arc<Mutex<Models>>| move |request: &Request| Some(models.lock().unwrap().answers(request));
-    world.side.follows(script(models.clone()));
-    world.main.follows(script(models.clone()));
+    world.side.answer_by(script(models.clone()));
+    world.main.answer_by(script(models.clone()));
 }
 
 impl Models {
     fn answers(&mut self, request: &Request) -> Result<String, NoAnswer> {
         match purpose(request) {
             Purpose::Decision { .. } | Purpose::Vote { .. } => {
-                let mind = self.minds.get(asker(request)).copied().unwrap_or(NO);
+                let mind = self.minds.get(asking_companion(request)).copied().unwrap_or(NO);
                 mind.answers(purpose(request))
             }
             Purpose::Judgement => Ok(self.judgement.to_owned()),

@@ -1,4 +1,4 @@
-//! What is changed and taken back on a platform.
+//! Messages that are edited and deleted on a platform.
 
 use futures_util::StreamExt;
 
@@ -8,21 +8,21 @@ use crate::ports::backend::keeping::{ExportForm, ExportQuery};
 use crate::ports::chat_platform::fake::FakePlatform;
 
 #[tokio::test(start_paused = true)]
-async fn an_edit_replaces_the_words_wherever_they_are_to_be_read() {
+async fn an_edit_replaces_the_words_everywhere() {
     let world = world().await;
     say(&world, "1", "zebra").await;
 
     inbound_events(&world).edited(&general(), "1", "giraffe".into()).await.unwrap();
     world.pass(60.0).await;
 
-    assert_eq!(world.history("discord:10").await, said(&[("Ana", "giraffe")]));
+    assert_eq!(world.history("discord:10").await, lines(&[("Ana", "giraffe")]));
     let asked = world.side.asked.lock().unwrap();
     assert!(!asked.is_empty());
     assert!(asked.iter().all(|request| !format!("{request:?}").contains("zebra")));
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_edit_that_changes_nothing_and_one_of_what_nobody_knows_leave_no_trace() {
+async fn an_edit_without_a_change_and_one_of_an_unknown_message_leave_no_trace() {
     let world = world().await;
     say(&world, "1", "hello").await;
     let before = events(&world, &general()).await;
@@ -36,20 +36,20 @@ async fn an_edit_that_changes_nothing_and_one_of_what_nobody_knows_leave_no_trac
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_edited_to_nothing_is_taken_back() {
+async fn a_message_edited_to_nothing_is_deleted() {
     let world = world().await;
     say(&world, "1", "zebra").await;
 
     inbound_events(&world).edited(&general(), "1", "".into()).await.unwrap();
 
     assert_eq!(world.history("discord:10").await, []);
-    assert_eq!(world.told("discord:10", "deleted").await.len(), 1);
+    assert_eq!(world.recorded("discord:10", "deleted").await.len(), 1);
     inbound_events(&world).edited(&general(), "1", "zebra again".into()).await.unwrap();
     assert_eq!(world.history("discord:10").await, []);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_taken_back_leaves_no_word_in_the_store() {
+async fn a_deleted_message_leaves_no_word_in_the_store() {
     let world = world().await;
     world.side.answers([Ok("Ana told me of a zebra.\nNO")]);
     for (id, text) in [("1", "zebra one"), ("2", "zebra two"), ("3", "kept")] {
@@ -61,11 +61,11 @@ async fn what_is_taken_back_leaves_no_word_in_the_store() {
     inbound_events(&world).deleted(&general(), &ids).await.unwrap();
     inbound_events(&world).deleted(&general(), &ids).await.unwrap();
 
-    assert_eq!(world.history("discord:10").await, said(&[("Ana", "kept")]));
-    assert_eq!(world.told("discord:10", "deleted").await.len(), 1, "a bulk is one event");
+    assert_eq!(world.history("discord:10").await, lines(&[("Ana", "kept")]));
+    assert_eq!(world.recorded("discord:10", "deleted").await.len(), 1, "a bulk is one event");
     let query = ExportQuery { room: Some(room("discord:10")), form: ExportForm::Json };
-    let kept: Vec<_> = world.backend.export(query).await.unwrap().map(|line| line.unwrap()).collect().await;
-    assert!(!kept.join("\n").contains("zebra"), "{kept:?}");
+    let exported: Vec<_> = world.backend.export(query).await.unwrap().map(|line| line.unwrap()).collect().await;
+    assert!(!exported.join("\n").contains("zebra"), "{exported:?}");
     let channel_key = ChannelKey::new(&general().guild, &general().channel);
     let snapshot = Reader::new(&*world.store).restore(&channel_key).await.unwrap().snapshot.expect("the channel went to sleep");
     assert!(!serde_json::to_string(&snapshot).unwrap().contains("zebra"));
@@ -74,7 +74,7 @@ async fn what_is_taken_back_leaves_no_word_in_the_store() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_has_taken_back_everything_is_named_nowhere_any_more() {
+async fn a_person_who_deleted_all_their_messages_is_not_listed_any_more() {
     let world = world().await;
     say(&world, "1", "zebra one").await;
     say(&world, "2", "zebra two").await;
@@ -93,7 +93,7 @@ async fn who_has_taken_back_everything_is_named_nowhere_any_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_taken_back_is_not_answered() {
+async fn a_deleted_message_is_not_answered() {
     let world = world().await;
     say(&world, "1", "hello").await;
 
@@ -104,19 +104,19 @@ async fn what_is_taken_back_is_not_answered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deletion_that_a_crash_cut_short_is_finished_when_it_is_told_again() {
+async fn a_deletion_interrupted_by_a_crash_is_finished_when_it_is_delivered_again() {
     let mut world = world().await;
     say(&world, "1", "zebra").await;
-    // The channel and the writer die with what is on its way.
+    // The channel and the writer die with everything in flight.
     let cut_short = tokio::spawn({
-        let ears = inbound_events(&world);
-        async move { ears.deleted(&general(), &["1".into()]).await }
+        let inbound = inbound_events(&world);
+        async move { inbound.deleted(&general(), &["1".into()]).await }
     });
     for _ in 0..4 {
         tokio::task::yield_now().await;
     }
     world.kill(&WriterKey()).await;
-    world.others_may_die();
+    world.expect_deaths();
     drop(cut_short.await.unwrap());
 
     world.pass(2.0).await;
@@ -129,9 +129,9 @@ async fn a_deletion_that_a_crash_cut_short_is_finished_when_it_is_told_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_statement_goes_as_a_whole_with_any_of_its_parts_and_is_changed_by_nobody() {
+async fn deleting_any_part_deletes_the_whole_statement_and_edits_of_it_are_ignored() {
     let platform = Arc::new(FakePlatform::default());
-    let world = World::over(platform.clone()).await;
+    let world = World::with_platform(platform.clone()).await;
     platform.takes_at_most(32);
     let lobby = ChannelRef { guild: "home".into(), channel: "console:lobby".into(), parent: None };
     world.main.answers([Ok("First comes a sentence. Then there is another one.")]);
@@ -144,14 +144,14 @@ async fn a_statement_goes_as_a_whole_with_any_of_its_parts_and_is_changed_by_nob
     inbound_events(&world).deleted(&lobby, &["2".into()]).await.unwrap();
 
     assert_eq!(after_the_edit[1].1, "First comes a sentence. Then there is another one.");
-    assert_eq!(world.history("lobby").await, said(&[("Ana", "Ari?")]));
+    assert_eq!(world.history("lobby").await, lines(&[("Ana", "Ari?")]));
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_taken_back_before_all_of_it_is_posted_is_not_read_on() {
+async fn reading_stops_at_a_statement_deleted_before_all_of_it_was_posted() {
     for tick in 0..16 {
         let platform = Arc::new(FakePlatform::default());
-        let world = World::over(platform.clone()).await;
+        let world = World::with_platform(platform.clone()).await;
         platform.takes_at_most(32);
         let lobby = ChannelRef { guild: "home".into(), channel: "console:lobby".into(), parent: None };
         world.main.answers([Ok("First comes a sentence. Then there is another one.")]);
@@ -169,7 +169,7 @@ async fn what_is_taken_back_before_all_of_it_is_posted_is_not_read_on() {
         }
         world.pass(60.0).await;
 
-        assert_eq!(world.history("lobby").await, said(&[("Ana", "Ari?")]), "tick {tick}");
+        assert_eq!(world.history("lobby").await, lines(&[("Ana", "Ari?")]), "tick {tick}");
         assert!(tries < 3, "tick {tick}: {tries}");
     }
 }

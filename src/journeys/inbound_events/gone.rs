@@ -4,7 +4,7 @@ use super::*;
 use crate::ports::language_model::NoAnswer;
 
 #[tokio::test(start_paused = true)]
-async fn a_channel_that_is_gone_takes_what_was_said_and_its_threads_along() {
+async fn a_deleted_channel_takes_its_messages_and_threads_along() {
     let world = world().await;
     say(&world, "1", "hello").await;
     say_in(&world, &thread(), ana(&world, "2", "hello")).await;
@@ -26,14 +26,14 @@ async fn a_channel_that_is_gone_takes_what_was_said_and_its_threads_along() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_channel_stays_gone_though_whoever_told_of_it_goes_away_before_it_is() {
+async fn a_deletion_of_a_channel_completes_although_its_caller_goes_away() {
     let world = world().await;
     say(&world, "1", "hello").await;
     say_in(&world, &thread(), ana(&world, "2", "hello")).await;
 
     for steps in 0..12 {
-        let (ears, guild, channel) = (inbound_events(&world), general().guild, general().channel);
-        let mut gone = std::pin::pin!(ears.channel_gone(&guild, &channel));
+        let (inbound, guild, channel) = (inbound_events(&world), general().guild, general().channel);
+        let mut gone = std::pin::pin!(inbound.channel_gone(&guild, &channel));
         for _ in 0..steps {
             if futures_util::poll!(&mut gone).is_ready() {
                 break;
@@ -51,11 +51,11 @@ async fn a_channel_stays_gone_though_whoever_told_of_it_goes_away_before_it_is()
 }
 
 #[tokio::test(start_paused = true)]
-async fn in_a_guild_that_is_gone_nothing_goes_on_and_it_may_come_back() {
+async fn in_a_lost_guild_nothing_continues_and_it_may_return() {
     let world = world().await;
     world.backend.admit(&other(), &"aria".into()).await.unwrap();
     world.side.answers([Ok("Me.\nYES"), Ok("No.\nNO")]);
-    world.main.takes(Duration::from_secs(30));
+    world.main.set_delay(Duration::from_secs(30));
     say(&world, "1", "Ari?").await;
     say_in(&world, &other(), ana(&world, "2", "hello")).await;
     world.pass(5.0).await;
@@ -64,9 +64,9 @@ async fn in_a_guild_that_is_gone_nothing_goes_on_and_it_may_come_back() {
     inbound_events(&world).guild_gone(&general().guild).await.unwrap();
     world.pass(600.0).await;
 
-    assert_eq!(world.history("discord:10").await, said(&[("Ana", "Ari?")]));
+    assert_eq!(world.history("discord:10").await, lines(&[("Ana", "Ari?")]));
     assert_eq!(world.side.asked.lock().unwrap().len(), before);
-    assert_eq!(world.told("discord:20", "cleared").await.len(), 1);
+    assert_eq!(world.recorded("discord:20", "cleared").await.len(), 1);
     assert!(inbound_events(&world).listens(&general()));
     say(&world, "3", "Ari?").await;
     world.pass(5.0).await;
@@ -74,7 +74,7 @@ async fn in_a_guild_that_is_gone_nothing_goes_on_and_it_may_come_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_guild_that_is_gone_while_its_channels_sleep_is_cleared_all_the_same() {
+async fn a_guild_lost_while_its_channels_sleep_is_cleared_too() {
     let world = world().await;
     world.side.answers([Err(NoAnswer::TimedOut { after: Duration::from_secs(1) })]);
     say(&world, "1", "hello").await;

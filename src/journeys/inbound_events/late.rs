@@ -1,4 +1,4 @@
-//! What is read after a downtime.
+//! Messages that are read after a downtime.
 
 use futures_util::StreamExt;
 
@@ -13,7 +13,7 @@ fn missed(before: &str) -> Option<Missed> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn that_a_channel_was_read_is_on_record_with_what_is_missing() {
+async fn a_catch_up_is_on_record_with_what_is_missing() {
     let world = world().await;
 
     inbound_events(&world).caught_up(&general(), 0, None).await.unwrap();
@@ -24,14 +24,14 @@ async fn that_a_channel_was_read_is_on_record_with_what_is_missing() {
     inbound_events(&world).caught_up(&general(), 0, missed("200")).await.unwrap();
     inbound_events(&world).caught_up(&general(), 0, missed("300")).await.unwrap();
 
-    let told = world.told("discord:10", "caught_up").await;
-    let told: Vec<_> = told.iter().map(|event| json!([event["read"], event["missed"]])).collect();
+    let catch_ups = world.recorded("discord:10", "caught_up").await;
+    let catch_ups: Vec<_> = catch_ups.iter().map(|event| json!([event["read"], event["missed"]])).collect();
     let gap = |before: &str| json!({ "after": "100", "before": before, "why": "too_many" });
-    assert_eq!(told, [json!([12, null]), json!([500, gap("200")]), json!([0, gap("300")])]);
+    assert_eq!(catch_ups, [json!([12, null]), json!([500, gap("200")]), json!([0, gap("300")])]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_fires_nothing_and_lets_everybody_sleep() {
+async fn a_catch_up_fires_no_timer_and_lets_channels_sleep() {
     let world = world().await;
     say(&world, "1", "hello").await;
     world.pass(60.0).await;
@@ -48,7 +48,7 @@ async fn it_fires_nothing_and_lets_everybody_sleep() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_lies_in_the_export_and_a_script_says_what_it_lacks() {
+async fn a_catch_up_is_in_the_export_and_a_script_names_what_it_lacks() {
     let world = world().await;
     say(&world, "1", "hello").await;
     inbound_events(&world).caught_up(&general(), 2, missed("200")).await.unwrap();
@@ -65,7 +65,7 @@ async fn it_lies_in_the_export_and_a_script_says_what_it_lacks() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_answers_the_talk_of_yesterday_and_it_is_in_the_history_with_its_time() {
+async fn messages_of_yesterday_are_not_answered_and_are_in_the_history_with_their_time() {
     let world = world().await;
     let yesterday = world.context.clock.now() - Duration::from_secs(86_400);
     for number in 0..30 {
@@ -86,7 +86,7 @@ async fn nobody_answers_the_talk_of_yesterday_and_it_is_in_the_history_with_its_
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_missed_for_a_few_minutes_is_answered() {
+async fn messages_missed_for_a_few_minutes_are_answered() {
     let world = world().await;
     let at = world.context.clock.now() - Duration::from_secs(300);
     say_in(&world, &general(), InboundMessage { at, ..ana(&world, "1", "Ari?") }).await;
@@ -97,7 +97,7 @@ async fn what_was_missed_for_a_few_minutes_is_answered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_said_in_the_future() {
+async fn no_message_has_a_time_in_the_future() {
     let world = world().await;
     let now = world.context.clock.now();
     let at = now + Duration::from_secs(3_600);

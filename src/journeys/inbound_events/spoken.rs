@@ -1,4 +1,4 @@
-//! What is said aloud.
+//! Spoken messages.
 
 use super::*;
 use crate::domain::message::Modality;
@@ -15,13 +15,13 @@ async fn an_utterance_that_ends_a_lull_is_asked_about_at_once() {
 
     let seq = say_in(&world, &general(), aloud(&world, "1", true)).await;
 
-    let said = message(&world, &general(), seq).await;
-    assert_eq!((said.modality, said.lull_endpoint), (Modality::Voice, true));
+    let sent = message(&world, &general(), seq).await;
+    assert_eq!((sent.modality, sent.lull_endpoint), (Modality::Voice, true));
     assert_eq!(world.side.asked_for("aria"), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_utterance_that_may_go_on_waits_for_quiet_as_long_as_in_voice() {
+async fn an_utterance_that_may_continue_waits_for_the_voice_lull_timeout() {
     let world = world().await;
 
     say_in(&world, &general(), aloud(&world, "1", false)).await;
@@ -32,11 +32,11 @@ async fn an_utterance_that_may_go_on_waits_for_quiet_as_long_as_in_voice() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_serves_a_room_of_the_console_can_hand_over_spoken_words() {
+async fn the_owner_of_a_console_room_can_pass_on_spoken_words() {
     let world = World::with_lobby().await;
-    let said: NewMessage = serde_json::from_value(json!({ "from": "Ana", "text": "the tide is turning" })).unwrap();
+    let sent: NewMessage = serde_json::from_value(json!({ "from": "Ana", "text": "the tide is turning" })).unwrap();
 
-    world.backend.say(&room("lobby"), NewMessage { modality: Modality::Voice, lull_endpoint: true, ..said }).await.unwrap();
+    world.backend.say(&room("lobby"), NewMessage { modality: Modality::Voice, lull_endpoint: true, ..sent }).await.unwrap();
     world.rest().await;
 
     assert_eq!(world.side.asked_for("aria"), 1);

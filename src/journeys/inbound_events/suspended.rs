@@ -1,4 +1,4 @@
-//! People who do not want to be heard.
+//! People who opt out.
 
 use super::*;
 use crate::actors::membership::opt_out::OptOutService;
@@ -7,7 +7,7 @@ use crate::ports::backend::keeping::Forget;
 use crate::ports::opt_out::OptOut;
 
 #[tokio::test(start_paused = true)]
-async fn nobody_hears_a_person_who_does_not_want_to_be_heard() {
+async fn no_message_of_a_person_who_opted_out_is_accepted() {
     let world = world().await;
     say(&world, "1", "before").await;
     assert_eq!(ignore(&world, "1", true).await, (true, true));
@@ -18,12 +18,12 @@ async fn nobody_hears_a_person_who_does_not_want_to_be_heard() {
     assert_eq!(inbound_events(&world).said(&thread(), ana(&world, "3", "Ari?")).await, Ok(Acceptance::Ignored));
 
     assert_eq!(events(&world, &general()).await, before);
-    assert_eq!(world.history("discord:10").await, said(&[("Ana", "before")]));
+    assert_eq!(world.history("discord:10").await, lines(&[("Ana", "before")]));
     assert_eq!(events(&world, &thread()).await, 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_they_said_before_can_be_taken_back_and_who_turns_to_them_turns_to_somebody_else() {
+async fn earlier_messages_can_be_deleted_and_replies_to_the_person_address_others() {
     let world = world().await;
     say(&world, "1", "before").await;
     ignore(&world, "1", true).await;
@@ -42,7 +42,7 @@ async fn what_they_said_before_can_be_taken_back_and_who_turns_to_them_turns_to_
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_holds_in_one_guild_over_crashes_and_being_forgotten_until_it_is_taken_back() {
+async fn an_opt_out_holds_in_one_guild_over_crashes_and_forgetting_until_it_is_withdrawn() {
     let world = world().await;
     let elsewhere = ChannelRef { guild: "discord:2".into(), channel: "discord:30".into(), parent: None };
     world.backend.admit(&elsewhere, &"aria".into()).await.unwrap();
@@ -63,7 +63,7 @@ async fn it_holds_in_one_guild_over_crashes_and_being_forgotten_until_it_is_take
     say(&world, "5", "and again").await;
 }
 
-/// Whether it was otherwise before, and what it is now.
+/// Whether this changed the opt-out, and whether the person has opted out now.
 async fn ignore(world: &World, guild: &str, ignored: bool) -> (bool, bool) {
     let (guild, ana) = (format!("discord:{guild}").into(), PersonId::from("discord:5"));
     let ignoring = OptOutService::new(world.context.clone());

@@ -1,9 +1,9 @@
-//! Whom what is said turns to.
+//! Whom a message addresses.
 
 use super::*;
 
 #[tokio::test(start_paused = true)]
-async fn names_are_looked_for_in_what_was_really_written() {
+async fn names_are_searched_in_the_persons_own_words() {
     let world = world().await;
 
     let shown = InboundMessage { own_words: "look at this".into(), ..ana(&world, "1", "look at this [picture: aria.png]") };
@@ -17,7 +17,7 @@ async fn names_are_looked_for_in_what_was_really_written() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_turns_to_all_addresses_every_companion_that_is_there() {
+async fn a_message_to_all_addresses_every_member() {
     let world = world().await;
 
     let seq = say_in(&world, &general(), InboundMessage { to_all: true, ..ana(&world, "1", "hello you") }).await;
@@ -26,7 +26,7 @@ async fn who_turns_to_all_addresses_every_companion_that_is_there() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_turns_to_all_and_names_one_that_is_there_addresses_that_one() {
+async fn a_message_to_all_that_names_a_member_addresses_that_one() {
     let world = world().await;
     let to_all = |id: &str, text: &str| InboundMessage { to_all: true, ..ana(&world, id, text) };
 
@@ -36,7 +36,7 @@ async fn who_turns_to_all_and_names_one_that_is_there_addresses_that_one() {
 
     assert_eq!(message(&world, &general(), named).await.address.companions, ["aria".into()]);
     assert_eq!(message(&world, &general(), absent).await.address.companions, ["aria".into(), "bruno".into()]);
-    assert!(message(&world, &direct(), private).await.address.companions.contains(&"aria".into()), "it is said to her alone");
+    assert!(message(&world, &direct(), private).await.address.companions.contains(&"aria".into()), "the message is to her alone");
 }
 
 #[tokio::test(start_paused = true)]
@@ -53,7 +53,7 @@ async fn mentions_are_of_people() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_answers_turns_to_whoever_is_answered() {
+async fn a_reply_addresses_the_author_of_the_answered_message() {
     let world = world().await;
     world.side.answers([Ok("Me.\nYES"), Ok("No.\nNO")]);
     say(&world, "1", "Ari?").await;
@@ -103,7 +103,7 @@ async fn what_answers_turns_to_whoever_is_answered() {
 async fn a_reply_to_a_statement_is_found_by_the_id_of_any_of_its_parts() {
     let platform = crate::ports::chat_platform::fake::FakePlatform::default();
     let platform = Arc::new(platform);
-    let world = World::over(platform.clone()).await;
+    let world = World::with_platform(platform.clone()).await;
     platform.takes_at_most(32);
     let lobby = ChannelRef { guild: "home".into(), channel: "console:lobby".into(), parent: None };
     world.main.answers([Ok("First comes a sentence. Then there is another one.")]);
@@ -119,12 +119,12 @@ async fn a_reply_to_a_statement_is_found_by_the_id_of_any_of_its_parts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn foreign_bots_are_heard_by_the_settings() {
+async fn the_settings_decide_which_messages_of_bots_are_accepted() {
     let beep = |world: &World, id: &str| InboundMessage {
         from: Author { id: "discord:9".into(), name: "beep".into(), role: Role::Bot },
         ..ana(world, id, "Ari, news")
     };
-    let mut heard = Vec::new();
+    let mut accepted = Vec::new();
     for policy in ["ignore", "mentions", "all"] {
         let world = with(World::with_overlay(json!({ "gate": { "foreign_bots": policy } })).await).await;
         let plain = inbound_events(&world).said(&general(), beep(&world, "1")).await.unwrap();
@@ -132,14 +132,14 @@ async fn foreign_bots_are_heard_by_the_settings() {
         let to_all = inbound_events(&world).said(&general(), to_all).await.unwrap();
         let answers = Some(Answers { message: "0".into(), by: Some(Answered::Ours(Some("Aria".into()))) });
         let reply = inbound_events(&world).said(&general(), InboundMessage { answers, ..beep(&world, "3") }).await.unwrap();
-        heard.push([plain, to_all, reply].map(|taken| taken != Acceptance::Ignored));
+        accepted.push([plain, to_all, reply].map(|taken| taken != Acceptance::Ignored));
     }
 
-    assert_eq!(heard, [[false; 3], [false, true, true], [true; 3]]);
+    assert_eq!(accepted, [[false; 3], [false, true, true], [true; 3]]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_turns_to_somebody_else_is_not_asked_about() {
+async fn messages_to_somebody_else_are_not_asked_about() {
     let world = world().await;
     let inbound_message = InboundMessage { mentions: vec!["discord:6".into()], ..ana(&world, "1", "what do you think?") };
     say_in(&world, &general(), inbound_message).await;

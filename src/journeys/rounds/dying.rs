@@ -1,4 +1,4 @@
-//! Actors that die around a round: it is held all the same, and whoever was selected speaks once.
+//! Actors that die around a round. The round is held nevertheless, and the selected companion speaks once.
 
 use std::collections::BTreeSet;
 
@@ -9,16 +9,16 @@ use crate::actors::runtime::actor_keys::{
 use crate::actors::runtime::directory::ActorKey as Address;
 use crate::journeys::keeping::one_turn;
 
-/// In the open round; as its answers come; in the turn delay; while the statement is written; in the round that it opens.
+/// In the open round; as its answers arrive; in the turn delay; while the statement is written; in the round that it opens.
 const MOMENTS: [f64; 8] = [0.0, 0.5, 0.999, 1.0, 1.5, 2.9, 3.5, 4.5];
 
-/// Nobody was asked twice about the same, and all that was to be said was said once.
+/// No companion was asked twice about the same messages, and each statement was made once.
 async fn assert_all_went_well(world: &World, when: f64) {
     assert_eq!(world.history("salon").await, the_whole_talk(), "{when} s");
-    let asked = world.told("salon", "evaluate").await;
+    let asked = world.recorded("salon", "evaluate").await;
     let questions: BTreeSet<_> = asked.iter().map(|asked| format!("{} {}", asked["companion"], asked["buffer"])).collect();
     assert_eq!(questions.len(), asked.len(), "{when} s: {questions:?}");
-    assert_eq!(world.told("salon", "error").await.len(), 0, "{when} s");
+    assert_eq!(world.recorded("salon", "error").await.len(), 0, "{when} s");
 }
 
 macro_rules! survives {
@@ -57,8 +57,8 @@ async fn a_writer_that_dies_loses_no_vote() {
         world.say("salon", QUESTION).await;
         world.pass(moment).await;
         world.kill(&WriterKey()).await;
-        // A channel that had something on its way to be written begins anew.
-        world.others_may_die();
+        // A channel with a write in flight restarts.
+        world.expect_deaths();
         world.pass(700.0).await;
 
         assert_all_went_well(&world, moment).await;
@@ -82,24 +82,28 @@ async fn a_manager_that_dies_is_replaced_and_nothing_is_lost() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_dies_with_the_manager_is_asked_for_again() {
+async fn an_answer_lost_with_its_manager_is_asked_for_again() {
     let mut world = salon().await;
     let manager = TurnTakingManagerKey(room("salon").channel());
-    world.side.takes_for("bruno", Duration::from_secs(2));
+    world.side.set_delay_for("bruno", Duration::from_secs(2));
     world.say("salon", QUESTION).await;
     world.pass(1.5).await;
 
     world.kill(&manager).await;
     world.pass(2.1).await;
 
-    assert_eq!((world.side.asked_for("aria"), world.side.asked_for("bruno")), (1, 2), "only who is missing is asked again");
-    assert_eq!(world.told("salon", "round").await[0]["selected"], "bruno");
+    assert_eq!(
+        (world.side.asked_for("aria"), world.side.asked_for("bruno")),
+        (1, 2),
+        "only the companion with a missing vote is asked again"
+    );
+    assert_eq!(world.recorded("salon", "round").await[0]["selected"], "bruno");
     world.pass(700.0).await;
     assert_all_went_well(&world, 1.5).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_round_whose_managers_die_again_and_again_is_held_without() {
+async fn a_round_whose_managers_keep_dying_is_held_without_one() {
     let mut world = salon().await;
     let manager = TurnTakingManagerKey(room("salon").channel());
     world.say("salon", QUESTION).await;
@@ -115,7 +119,7 @@ async fn a_round_whose_managers_die_again_and_again_is_held_without() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_crash_between_any_two_steps_of_a_round_loses_nothing_and_doubles_nothing() {
+async fn a_crash_between_any_two_steps_of_a_round_loses_and_repeats_nothing() {
     for moment in MOMENTS {
         let world = salon().await;
         world.say("salon", QUESTION).await;
@@ -130,7 +134,7 @@ async fn a_crash_between_any_two_steps_of_a_round_loses_nothing_and_doubles_noth
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reply_that_dies_in_a_round_is_begun_again() {
+async fn a_reply_that_dies_in_a_round_is_started_again() {
     let mut world = salon().await;
     world.say("salon", QUESTION).await;
     world.pass(3.5).await;
@@ -141,11 +145,11 @@ async fn a_reply_that_dies_in_a_round_is_begun_again() {
     assert_all_went_well(&world, 3.5).await;
 }
 
-/// Kills so many steps of the scheduler after the first vote was answered: whatever is in its mailbox then is lost.
+/// Kills this number of scheduler steps after the first vote was answered. Messages in the mailbox at that moment are lost.
 fn saboteur(world: &World, steps: u32, kill: impl FnOnce() + Send + 'static) -> tokio::task::JoinHandle<()> {
     let answered = std::sync::Arc::new(tokio::sync::Notify::new());
     let first = answered.clone();
-    world.side.follows(move |request| {
+    world.side.answer_by(move |request| {
         first.notify_one();
         Some(Ok(vote(request)))
     });
@@ -180,8 +184,8 @@ macro_rules! survives_at_every_step {
                     world.pass(700.0).await;
 
                     saboteur.await.unwrap();
-                    // A manager whose round is over is not replaced.
-                    world.others_may_die();
+                    // A manager whose round has ended is not replaced.
+                    world.expect_deaths();
                     assert_all_went_well(&world, f64::from(steps)).await;
                 }
             }
@@ -197,7 +201,7 @@ survives_at_every_step! {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_crash_at_every_step_loses_nothing_and_doubles_nothing() {
+async fn a_crash_at_every_step_loses_and_repeats_nothing() {
     for steps in 0..24 {
         let world = salon().await;
         let root = world.root();

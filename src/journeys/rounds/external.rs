@@ -1,4 +1,4 @@
-//! Companions that programs outside play: they are told of a round, vote, and say their words when they were selected.
+//! External companions: they are notified of a round, vote, and send their statements when they were selected.
 
 use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort};
 
@@ -19,11 +19,11 @@ const CALL: &str = "Zed and Bruno, what of it?";
 async fn inn() -> World {
     let world = World::with_salon(json!({})).await;
     world.open_with("inn", json!(["bruno", { "id": "zed", "external": true }])).await;
-    world.side.follows(|request| {
+    world.side.answer_by(|request| {
         let is_first = !request.user().contains("I am Zed.") && !request.user().contains("As I said.");
         Some(Ok(ballot(if is_first { "YES" } else { "NO" }, 5, "none")))
     });
-    world.main.follows(|_| Some(Ok("As I said.".to_owned())));
+    world.main.answer_by(|_| Some(Ok("As I said.".to_owned())));
     world
 }
 
@@ -49,11 +49,11 @@ fn state(from: &str, message_id: &str, importance: f64) -> State {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_votes_and_is_selected_says_its_words() {
+async fn an_external_companion_that_is_selected_makes_its_statement() {
     let world = inn().await;
     let seq = world.say("inn", CALL).await.to_string();
     world.pass(0.5).await;
-    let opened = world.told("inn", "round_opened").await;
+    let opened = world.recorded("inn", "round_opened").await;
 
     submit(&world, state("zed", &seq, 9.0)).await.unwrap();
     world.pass(5.0).await;
@@ -62,7 +62,7 @@ async fn one_that_votes_and_is_selected_says_its_words() {
 
     assert_eq!(opened[0]["asked"], json!(["bruno", "zed"]));
     let history = world.history("inn").await;
-    assert_eq!(history, said(&[("Ana", CALL), ("zed", "I am Zed.")]));
+    assert_eq!(history, lines(&[("Ana", CALL), ("zed", "I am Zed.")]));
     assert!(posted > Seq(seq.parse().unwrap()));
     assert_eq!(world.side.asked_for("zed"), 0);
     let decision = world.decisions("inn").await.into_iter().find(|decision| decision["companion"] == "zed").unwrap();
@@ -76,20 +76,20 @@ async fn a_round_whose_manager_fails_as_it_starts_is_closed_a_little_after_its_d
     world.open_with("inn", json!(["aria", "bruno", { "id": "zed", "external": true }])).await;
     let manager = || TurnTakingManagerKey(room("inn").channel());
     let deadline = world.context.settings.turn_taking.state_timeout().as_secs_f64();
-    // For whoever watches, it looks at the clock as it starts: that Aria listens is to be told.
+    // For watchers it reads the clock as it starts, because that Aria listens must be published.
     let _watching = world.watch("inn", None).await;
-    world.clock_panics_at(manager());
+    world.panic_on_clock_once(manager());
 
     world.say("inn", CALL).await;
     world.pass(deadline + 4.9).await;
     assert!(world.context.directory.find(&manager()).is_none());
-    assert_eq!((world.told("inn", "round_opened").await.len(), world.told("inn", "round").await.len()), (1, 0));
+    assert_eq!((world.recorded("inn", "round_opened").await.len(), world.recorded("inn", "round").await.len()), (1, 0));
     world.pass(0.2).await;
 
-    assert_eq!(world.told("inn", "round").await[0]["selected"], "bruno");
+    assert_eq!(world.recorded("inn", "round").await[0]["selected"], "bruno");
 }
 
-/// A turn-taking manager that ends before it reads what it is told.
+/// A turn-taking manager that ends before it reads a message.
 struct Ended;
 
 impl Actor for Ended {
@@ -116,7 +116,7 @@ impl Actor for Ended {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_vote_that_comes_as_the_round_ends_is_told_that_none_is_open() {
+async fn a_vote_that_arrives_as_the_round_ends_is_answered_with_no_open_round() {
     let world = inn().await;
     world.say("inn", CALL).await;
     world.pass(120.0).await;
@@ -130,7 +130,7 @@ async fn a_vote_that_comes_as_the_round_ends_is_told_that_none_is_open() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_wrong_with_a_vote_is_told() {
+async fn invalid_votes_are_answered_with_the_reason() {
     let world = inn().await;
     assert_eq!(submit(&world, state("zed", "1", 9.0)).await, Err(VoteError::NoRound));
     let seq = world.say("inn", CALL).await.to_string();
@@ -138,33 +138,33 @@ async fn what_is_wrong_with_a_vote_is_told() {
 
     let other_round = submit(&world, state("zed", "1", 9.0)).await;
     let not_external = submit(&world, state("bruno", &seq, 9.0)).await;
-    let stranger = submit(&world, state("vera", &seq, 9.0)).await;
+    let not_a_member = submit(&world, state("vera", &seq, 9.0)).await;
     let first = submit(&world, state("zed", &seq, 1.0)).await;
     let second = submit(&world, state("zed", &seq, 9.0)).await;
 
     assert_eq!(other_round, Err(VoteError::OtherRound { given: "1".into(), open: seq.clone() }));
     assert_eq!(not_external, Err(VoteError::NotExternal { from: "bruno".into() }));
-    assert!(matches!(stranger, Err(VoteError::NotExternal { .. } | VoteError::NotAsked { .. })));
+    assert!(matches!(not_a_member, Err(VoteError::NotExternal { .. } | VoteError::NotAsked { .. })));
     assert_eq!((first, second), (Ok(()), Err(VoteError::Twice { from: "zed".into() })));
     world.pass(60.0).await;
-    assert_eq!(world.history("inn").await, said(&[("Ana", CALL), ("bruno", "As I said.")]));
+    assert_eq!(world.history("inn").await, lines(&[("Ana", CALL), ("bruno", "As I said.")]));
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_does_not_vote_listens_when_the_time_is_up() {
+async fn an_external_companion_that_does_not_vote_listens_at_the_deadline() {
     let world = inn().await;
 
     world.say("inn", CALL).await;
     world.pass(19.9).await;
-    assert_eq!(world.told("inn", "round").await.len(), 0);
+    assert_eq!(world.recorded("inn", "round").await.len(), 0);
     world.pass(5.0).await;
 
-    let rounds = world.told("inn", "round").await;
+    let rounds = world.recorded("inn", "round").await;
     assert_eq!(rounds[0]["selected"], "bruno");
     assert_eq!(rounds[0]["states"][1]["state"], "listen");
-    assert_eq!(world.history("inn").await, said(&[("Ana", CALL), ("bruno", "As I said.")]));
+    assert_eq!(world.history("inn").await, lines(&[("Ana", CALL), ("bruno", "As I said.")]));
     let gates = world.spans.named("decision.gate");
-    let error = gates.iter().find(|gate| attribute(gate, "error.type").is_some()).expect("there is one without an answer");
+    let error = gates.iter().find(|gate| attribute(gate, "error.type").is_some()).expect("a question has no answer");
     assert_eq!(attribute(error, "companion.id").as_deref(), Some("zed"));
     let turn = &world.spans.named("conversation.turn")[0];
     assert_eq!(error.span_context.trace_id(), turn.span_context.trace_id());
@@ -173,7 +173,7 @@ async fn one_that_does_not_vote_listens_when_the_time_is_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn when_its_words_are_missing_the_next_candidate_speaks() {
+async fn the_next_candidate_speaks_if_the_statement_is_missing() {
     let world = inn().await;
     let seq = world.say("inn", CALL).await.to_string();
     world.pass(0.5).await;
@@ -183,19 +183,19 @@ async fn when_its_words_are_missing_the_next_candidate_speaks() {
     assert_eq!(world.history("inn").await.len(), 1);
     world.pass(4.0).await;
 
-    assert_eq!(world.history("inn").await, said(&[("Ana", CALL), ("bruno", "As I said.")]));
-    assert_eq!(world.told("inn", "failed").await[0]["error"], "timeout");
+    assert_eq!(world.history("inn").await, lines(&[("Ana", CALL), ("bruno", "As I said.")]));
+    assert_eq!(world.recorded("inn", "failed").await[0]["error"], "timeout");
     assert_eq!(speak(&world, "zed", &seq, "I am Zed.").await, Err(VoteError::TooLate { from: "zed".into() }));
     let failed = world.spans.named("invoke_agent Zed");
     assert_eq!(failed.len(), 1);
     assert_eq!(attribute(&failed[0], "error.type").as_deref(), Some("timeout"));
     let outcomes: Vec<_> =
         world.spans.named("conversation.turn").iter().map(|turn| attribute(turn, "turn.outcome").unwrap()).collect();
-    assert_eq!(outcomes[0], "posted", "the turn went on with Bruno");
+    assert_eq!(outcomes[0], "posted", "the turn continued with Bruno");
 }
 
 #[tokio::test(start_paused = true)]
-async fn words_of_one_that_was_not_selected_are_not_taken() {
+async fn a_statement_of_a_companion_that_was_not_selected_is_refused() {
     let world = inn().await;
     let seq = world.say("inn", CALL).await.to_string();
     world.pass(0.5).await;
@@ -210,7 +210,7 @@ async fn words_of_one_that_was_not_selected_are_not_taken() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_crash_while_its_words_are_awaited_gives_it_its_time_again() {
+async fn a_crash_while_its_statement_is_awaited_restarts_its_time() {
     let world = inn().await;
     let seq = world.say("inn", CALL).await.to_string();
     world.pass(0.5).await;
@@ -222,5 +222,5 @@ async fn a_crash_while_its_words_are_awaited_gives_it_its_time_again() {
     speak(&world, "zed", &seq, "I am Zed.").await.unwrap();
     world.rest().await;
 
-    assert_eq!(world.history("inn").await, said(&[("Ana", CALL), ("zed", "I am Zed.")]));
+    assert_eq!(world.history("inn").await, lines(&[("Ana", CALL), ("zed", "I am Zed.")]));
 }

@@ -1,10 +1,10 @@
-//! Companions that go in circles, and the side model that judges so.
+//! Companions that repeat each other, and the side model that judges repetition.
 
 use super::*;
 use crate::actors::runtime::actor_keys::{ChannelActorKey, PoolKey};
 use crate::journeys::world::purpose;
 
-/// Three who agree for ever, and a side model that judges what they say.
+/// Three companions that agree for ever, and a side model that judges their statements.
 async fn echo_chamber(score: &'static str) -> World {
     let world = World::with_salon(json!({
         "repetition": { "judge": "model" },
@@ -17,11 +17,11 @@ async fn echo_chamber(score: &'static str) -> World {
 }
 
 fn agree(world: &World, score: &'static str) {
-    world.side.follows(move |request| match purpose(request) {
+    world.side.answer_by(move |request| match purpose(request) {
         Purpose::Judgement => Some(Ok(format!("They circle.\n{score}"))),
         _ => Some(Ok(ballot("YES", 5, "none"))),
     });
-    world.main.follows(|request| Some(Ok(format!("So true, says {}.", asker(request)))));
+    world.main.answer_by(|request| Some(Ok(format!("So true, says {}.", asking_companion(request)))));
 }
 
 #[tokio::test(start_paused = true)]
@@ -31,13 +31,13 @@ async fn repetition_closes_the_conversation_step_by_step() {
     world.say("salon", "Bruno, what of it?").await;
     world.pass(300.0).await;
 
-    let judged = world.told("salon", "repetition").await;
+    let judged = world.recorded("salon", "repetition").await;
     assert_eq!(judged.iter().map(|judged| &judged["detections"]).collect::<Vec<_>>(), [1, 2, 3]);
-    let stages = world.told("salon", "closing").await;
+    let stages = world.recorded("salon", "closing").await;
     let forced = stages.iter().filter(|stage| stage["cause"] == "repetition" && stage["to"] == "terminal").count();
     assert_eq!(forced, 3, "all present");
     let statements = world.main.asked.lock().unwrap().len();
-    assert_eq!(statements, 6, "five messages make the first judgement, the third ends it");
+    assert_eq!(statements, 6, "the first judgement follows five messages, and the third one ends the talk");
     let warning = &world.context.settings.prompt.repetition;
     assert!(world.main.asked.lock().unwrap().last().unwrap().user().contains(warning));
     let spans = world.spans.named("decision.repetition");
@@ -48,10 +48,10 @@ async fn repetition_closes_the_conversation_step_by_step() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_judgement_that_is_no_number_or_fails_holds_nothing_up() {
+async fn a_malformed_or_failed_judgement_holds_nothing_up() {
     for answer in ["what?", "error"] {
         let world = echo_chamber("0").await;
-        world.side.follows(move |request| match purpose(request) {
+        world.side.answer_by(move |request| match purpose(request) {
             Purpose::Judgement if answer == "error" => {
                 Some(Err(NoAnswer::Refused { endpoint: "scripted".into(), detail: "no".into() }))
             }
@@ -62,18 +62,18 @@ async fn a_judgement_that_is_no_number_or_fails_holds_nothing_up() {
         world.say("salon", "Bruno, what of it?").await;
         world.pass(40.0).await;
 
-        let judged = world.told("salon", "repetition").await;
+        let judged = world.recorded("salon", "repetition").await;
         assert!(judged.len() > 1, "{answer}");
         assert!(judged.iter().all(|judged| judged["score"] == 0.0), "{answer}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_judgement_is_asked_for_again_whoever_dies() {
+async fn a_judgement_is_asked_for_again_whatever_dies() {
     for is_pool in [true, false] {
         let mut world = echo_chamber("0.9").await;
         world.say("salon", "Bruno, what of it?").await;
-        while world.told("salon", "repetition_asked").await.is_empty() {
+        while world.recorded("salon", "repetition_asked").await.is_empty() {
             world.pass(0.2).await;
         }
 
@@ -84,8 +84,8 @@ async fn a_judgement_is_asked_for_again_whoever_dies() {
         }
         world.pass(300.0).await;
 
-        assert_eq!(world.told("salon", "repetition_asked").await.len(), 3);
-        assert_eq!(world.told("salon", "repetition").await.len(), 3);
+        assert_eq!(world.recorded("salon", "repetition_asked").await.len(), 3);
+        assert_eq!(world.recorded("salon", "repetition").await.len(), 3);
     }
 }
 
@@ -93,7 +93,7 @@ async fn a_judgement_is_asked_for_again_whoever_dies() {
 async fn a_judgement_is_asked_for_again_after_a_crash() {
     let world = echo_chamber("0.9").await;
     world.say("salon", "Bruno, what of it?").await;
-    while world.told("salon", "repetition_asked").await.is_empty() {
+    while world.recorded("salon", "repetition_asked").await.is_empty() {
         world.pass(0.2).await;
     }
 
@@ -101,6 +101,6 @@ async fn a_judgement_is_asked_for_again_after_a_crash() {
     agree(&world, "0.9");
     world.pass(300.0).await;
 
-    assert_eq!(world.told("salon", "repetition_asked").await.len(), 3);
-    assert_eq!(world.told("salon", "repetition").await.len(), 3);
+    assert_eq!(world.recorded("salon", "repetition_asked").await.len(), 3);
+    assert_eq!(world.recorded("salon", "repetition").await.len(), 3);
 }

@@ -1,4 +1,4 @@
-//! "It ignored me last night": what became of a message, for everybody.
+//! "It ignored me last night": the outcome of a message, for every companion.
 
 use std::time::Duration;
 
@@ -29,12 +29,12 @@ async fn a_message_that_settled_with_a_later_batch_names_the_decision() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_by_a_companion_and_one_answered_by_another_are_told_for_each() {
+async fn a_message_by_a_companion_and_one_answered_by_another_are_shown_for_each() {
     let world = World::with_salon(json!({})).await;
     world.side.answers([Ok("{\"decision\": \"YES\", \"importance\": 5}"), Ok("{\"decision\": \"NO\"}")]);
     let asked = world.say("salon", "Bruno, tell us").await;
     world.pass(60.0).await;
-    let statement = world.told("salon", "statement").await[0]["seq"].as_u64().unwrap();
+    let statement = world.recorded("salon", "statement").await[0]["seq"].as_u64().unwrap();
 
     let question = fates(&world, "salon", &asked.to_string()).await;
     let words = fates(&world, "salon", &statement.to_string()).await;
@@ -45,17 +45,17 @@ async fn a_message_by_a_companion_and_one_answered_by_another_are_told_for_each(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_that_waits_tells_for_what() {
+async fn a_message_that_waits_shows_for_what() {
     let world = World::with_lobby().await;
     world.say("lobby", "one").await;
     let seq = world.say("lobby", "two").await;
     world.pass(4.0).await;
 
-    let told = fates(&world, "lobby", &seq.to_string()).await.remove(0);
+    let explanation = fates(&world, "lobby", &seq.to_string()).await.remove(0);
     let whole = ask(&world, "lobby", Some("aria"), Some(WhyAt::Message(seq.to_string().into()))).await.unwrap();
 
     assert_eq!(
-        (told.outcome, &*told.text),
+        (explanation.outcome, &*explanation.text),
         (
             Some(Outcome::Waiting),
             "It is not settled yet, together with one message. It waits for 7 more messages, 6 s of quiet, or its name."
@@ -66,16 +66,16 @@ async fn a_message_that_waits_tells_for_what() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_that_was_taken_back_or_cleared_away_first_says_so() {
+async fn a_message_that_was_deleted_or_cleared_first_says_so() {
     let world = World::with_lobby().await;
-    let gone = world.say("lobby", "never mind").await;
+    let deleted_message = world.say("lobby", "never mind").await;
     let stays = world.say("lobby", "hello").await;
-    world.backend.delete_message(&room("lobby"), gone).await.unwrap();
+    world.backend.delete_message(&room("lobby"), deleted_message).await.unwrap();
     world.rest().await;
     world.backend.clear(&room("lobby")).await.unwrap();
     world.pass(60.0).await;
 
-    let deleted = ask(&world, "lobby", None, Some(WhyAt::Message(gone.to_string().into()))).await.unwrap();
+    let deleted = ask(&world, "lobby", None, Some(WhyAt::Message(deleted_message.to_string().into()))).await.unwrap();
     let cleared = fates(&world, "lobby", &stays.to_string()).await;
 
     assert_eq!(outcomes(&deleted.companions), [("aria", Outcome::Deleted)]);
@@ -84,10 +84,10 @@ async fn a_message_that_was_taken_back_or_cleared_away_first_says_so() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_that_was_taken_back_while_somebody_was_asked_about_it_says_so() {
+async fn a_message_that_was_deleted_while_it_was_asked_about_says_so() {
     let world = World::with_lobby().await;
     world.side.answers([Ok("Me.\nYES")]);
-    world.side.takes(Duration::from_secs(5));
+    world.side.set_delay(Duration::from_secs(5));
     let seq = world.say("lobby", "Ari?").await;
     world.pass(2.0).await;
     world.backend.delete_message(&room("lobby"), seq).await.unwrap();
@@ -95,57 +95,61 @@ async fn a_message_that_was_taken_back_while_somebody_was_asked_about_it_says_so
     let at_once = fates(&world, "lobby", &seq.to_string()).await;
     world.pass(60.0).await;
 
-    let told = ask(&world, "lobby", Some("aria"), Some(WhyAt::Message(seq.to_string().into()))).await.unwrap();
+    let explanation = ask(&world, "lobby", Some("aria"), Some(WhyAt::Message(seq.to_string().into()))).await.unwrap();
 
     let text = "It was being asked about it, or about to answer it, when the message was deleted.";
     let decision = world.decisions("lobby").await[0]["seq"].as_u64().map(Seq);
     assert_eq!((at_once[0].outcome, at_once[0].seq, &*at_once[0].text), (Some(Outcome::Deleted), None, text));
-    assert_eq!((told.companions[0].seq, &*told.companions[0].text), (decision, text));
-    assert!(texts(&told).contains("got the floor, with nothing left to answer."), "{}", texts(&told));
+    assert_eq!((explanation.companions[0].seq, &*explanation.companions[0].text), (decision, text));
+    assert!(texts(&explanation).contains("got the floor, with nothing left to answer."), "{}", texts(&explanation));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_whose_answer_was_taken_back_says_so() {
+async fn a_message_whose_answer_was_deleted_says_so() {
     let world = World::with_lobby().await;
     world.side.answers([Ok("Me.\nYES")]);
     let seq = world.say("lobby", "Ari?").await;
     world.pass(60.0).await;
-    let answer = world.told("lobby", "message").await.pop().unwrap()["seq"].as_u64().unwrap();
+    let answer = world.recorded("lobby", "message").await.pop().unwrap()["seq"].as_u64().unwrap();
     world.backend.delete_message(&room("lobby"), Seq(answer)).await.unwrap();
     world.rest().await;
 
-    let told = fates(&world, "lobby", &seq.to_string()).await;
+    let explanation = fates(&world, "lobby", &seq.to_string()).await;
 
-    assert_eq!(outcomes(&told), [("aria", Outcome::Answered)]);
-    assert_eq!(told[0].text, "It answered it, with something that was deleted since.");
+    assert_eq!(outcomes(&explanation), [("aria", Outcome::Answered)]);
+    assert_eq!(explanation[0].text, "It answered it, with something that was deleted since.");
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_came_later_or_left_first_is_told_of_as_that() {
+async fn companions_that_joined_later_or_left_first_are_shown_as_such() {
     let world = World::with_lobby().await;
     let seq = world.say("lobby", "hello").await;
     world.open("lobby", &["bruno"]).await;
     world.pass(60.0).await;
 
-    let told = fates(&world, "lobby", &seq.to_string()).await;
+    let explanation = fates(&world, "lobby", &seq.to_string()).await;
 
-    assert_eq!(outcomes(&told), [("aria", Outcome::Left), ("bruno", Outcome::Absent)]);
-    assert!(told[1].text.starts_with("It joined the room only later"), "{}", told[1].text);
+    assert_eq!(outcomes(&explanation), [("aria", Outcome::Left), ("bruno", Outcome::Absent)]);
+    assert!(explanation[1].text.starts_with("It joined the room only later"), "{}", explanation[1].text);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_that_was_set_aside_says_so_and_where_it_is_listed() {
+async fn a_dead_letter_says_so_and_where_it_is_listed() {
     let world = World::with_lobby().await;
     let seq = world.say("lobby", "poison").await;
-    super::super::keeping::set_aside(&world, seq).await;
+    super::super::keeping::write_dead_letter(&world, seq).await;
     let world = world.crash().await;
     world.pass(60.0).await;
 
-    let told = ask(&world, "lobby", Some("aria"), Some(WhyAt::Message(seq.to_string().into()))).await.unwrap();
+    let explanation = ask(&world, "lobby", Some("aria"), Some(WhyAt::Message(seq.to_string().into()))).await.unwrap();
 
-    assert_eq!(outcomes(&told.companions), [("aria", Outcome::DeadLetter)]);
-    assert!(told.companions[0].text.contains("GET /api/quarantine"), "{}", told.companions[0].text);
-    assert!(texts(&told).contains("It became a dead letter, because it killed its handler: a bug."), "{}", texts(&told));
+    assert_eq!(outcomes(&explanation.companions), [("aria", Outcome::DeadLetter)]);
+    assert!(explanation.companions[0].text.contains("GET /api/quarantine"), "{}", explanation.companions[0].text);
+    assert!(
+        texts(&explanation).contains("It became a dead letter, because it killed its handler: a bug."),
+        "{}",
+        texts(&explanation)
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -155,33 +159,37 @@ async fn a_message_of_a_paused_companion_says_that_it_was_paused() {
     let seq = world.say("lobby", "Ari?").await;
     world.pass(5.0).await;
 
-    let told = fates(&world, "lobby", &seq.to_string()).await.remove(0);
+    let explanation = fates(&world, "lobby", &seq.to_string()).await.remove(0);
 
-    assert_eq!(told.outcome, Some(Outcome::Silent));
-    assert!(told.text.contains("an operator paused it") && told.text.contains("{\"paused\": false}"), "{}", told.text);
+    assert_eq!(explanation.outcome, Some(Outcome::Silent));
+    assert!(
+        explanation.text.contains("an operator paused it") && explanation.text.contains("{\"paused\": false}"),
+        "{}",
+        explanation.text
+    );
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_that_came_after_the_yes_is_among_those_that_are_answered() {
+async fn a_message_that_arrived_after_the_yes_is_among_the_answered_ones() {
     let world = World::with_salon(json!({})).await;
-    world.side.follows(|_| Some(ballot("YES", 5)));
+    world.side.answer_by(|_| Some(ballot("YES", 5)));
     world.say("salon", "Bruno?").await;
     world.pass(1.5).await;
     let late = world.say("salon", "quick now").await;
     world.pass(3.0).await;
 
-    let told = ask(&world, "salon", Some("bruno"), Some(WhyAt::Message(late.to_string().into()))).await.unwrap();
+    let explanation = ask(&world, "salon", Some("bruno"), Some(WhyAt::Message(late.to_string().into()))).await.unwrap();
 
-    assert_eq!(outcomes(&told.companions), [("bruno", Outcome::Answered)]);
-    assert_eq!(told.companions[0].text, "It answered it, together with one other message: “Hello!”");
-    let order =
-        ["“Bruno?”", "turn: Bruno waits", "message: Ana said: “quick now”\n", "respond: "].map(|words| texts(&told).find(words));
-    assert!(order[0].is_some() && order.is_sorted(), "{}", texts(&told));
-    assert!(texts(&told).contains("decision: scripted"), "{}", texts(&told));
+    assert_eq!(outcomes(&explanation.companions), [("bruno", Outcome::Answered)]);
+    assert_eq!(explanation.companions[0].text, "It answered it, together with one other message: “Hello!”");
+    let order = ["“Bruno?”", "turn: Bruno waits", "message: Ana said: “quick now”\n", "respond: "]
+        .map(|words| texts(&explanation).find(words));
+    assert!(order[0].is_some() && order.is_sorted(), "{}", texts(&explanation));
+    assert!(texts(&explanation).contains("decision: scripted"), "{}", texts(&explanation));
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_no_message_is_refused() {
+async fn the_number_of_an_event_that_is_no_message_is_refused() {
     let world = World::with_lobby().await;
     world.say("lobby", "one").await;
     world.pass(30.0).await;

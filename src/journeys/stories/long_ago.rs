@@ -1,4 +1,4 @@
-//! Stories of a room with a long past: nothing is read that is not needed.
+//! Stories of a room with a long past: no unnecessary events are read.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,7 +18,7 @@ use crate::ports::backend::decisions::{Why, WhyAt, WhyQuery};
 use crate::ports::store::key::Key;
 use crate::ports::store::{Batch, Refusal, Store, StoreError, Term, Value};
 
-/// What the room's past holds.
+/// The number of events in the room's past.
 const EVENTS: u64 = 20_000;
 
 /// A store that counts the values that are read from it.
@@ -57,7 +57,7 @@ async fn a_story_of_the_beginning_of_a_long_past_is_found_with_few_reads() {
     let beginning = world.context.clock.now();
     let mut middle = None;
     while last(&world).await < Seq(EVENTS) {
-        // A burst, whose questions come one after the other.
+        // A burst, whose questions are asked one after the other.
         for number in 0..200 {
             world.say("lobby", &format!("number {number}")).await;
         }

@@ -1,4 +1,4 @@
-//! Stories that go on after a restart of the server.
+//! Stories that continue after a restart of the server.
 
 use std::time::Duration;
 
@@ -9,9 +9,9 @@ use super::{ballot, fates, step, texts, why};
 use crate::ports::backend::decisions::{Outcome, Why};
 
 #[tokio::test(start_paused = true)]
-async fn a_question_in_flight_over_a_restart_is_told_with_both_attempts_and_how_it_ended() {
+async fn a_question_in_flight_over_a_restart_is_shown_with_both_attempts_and_its_outcome() {
     let world = World::with_lobby().await;
-    world.side.takes(Duration::from_secs(60));
+    world.side.set_delay(Duration::from_secs(60));
     world.say("lobby", "Ari, are you there?").await;
     world.pass(3.0).await;
     let asked = why(&world, "lobby", "aria").await;
@@ -19,35 +19,40 @@ async fn a_question_in_flight_over_a_restart_is_told_with_both_attempts_and_how_
     let world = world.crash().await;
     world.side.answers([Ok("They mean me.\nYES")]);
     world.pass(5.0).await;
-    let told = why(&world, "lobby", "aria").await;
+    let explanation = why(&world, "lobby", "aria").await;
 
     assert!(asked.decision.is_none());
     assert_eq!(asked.story.iter().map(|line| &*line.event).collect::<Vec<_>>(), ["message", "evaluate"]);
-    let events: Vec<_> = told.story.iter().map(|line| &*line.event).collect();
-    assert_eq!(events, ["message", "evaluate", "restart", "decision", "respond", "statement"], "{}", texts(&told));
-    assert_eq!(step(&told, "restart"), "The server was restarted: the open question was asked again.");
+    let events: Vec<_> = explanation.story.iter().map(|line| &*line.event).collect();
+    assert_eq!(events, ["message", "evaluate", "restart", "decision", "respond", "statement"], "{}", texts(&explanation));
+    assert_eq!(step(&explanation, "restart"), "The server was restarted: the open question was asked again.");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_statement_in_the_making_over_a_restart_is_told_as_begun_anew() {
+async fn a_statement_in_the_making_over_a_restart_is_shown_as_started_again() {
     let world = World::with_lobby().await;
     world.side.answers([Ok("They mean me.\nYES")]);
-    world.main.takes(Duration::from_secs(60));
+    world.main.set_delay(Duration::from_secs(60));
     let seq = world.say("lobby", "Ari, are you there?").await;
     world.pass(3.0).await;
     let speaking = fates(&world, "lobby", &seq.to_string()).await.remove(0);
 
     let world = world.crash().await;
     world.set_clock(1);
-    let begun_anew = why(&world, "lobby", "aria").await;
+    let restarted = why(&world, "lobby", "aria").await;
     world.pass(5.0).await;
-    let told = why(&world, "lobby", "aria").await;
+    let explanation = why(&world, "lobby", "aria").await;
     let answered = fates(&world, "lobby", &seq.to_string()).await.remove(0);
 
     let events = |why: &Why| why.story.iter().map(|line| line.event.to_string()).collect::<Vec<_>>();
-    assert_eq!(events(&told), ["message", "evaluate", "decision", "respond", "restart", "statement"], "{}", texts(&told));
-    assert_eq!(events(&begun_anew), events(&told)[..5], "{}", texts(&begun_anew));
-    assert_eq!(step(&told, "restart"), "The server was restarted: the statement was started again.");
+    assert_eq!(
+        events(&explanation),
+        ["message", "evaluate", "decision", "respond", "restart", "statement"],
+        "{}",
+        texts(&explanation)
+    );
+    assert_eq!(events(&restarted), events(&explanation)[..5], "{}", texts(&restarted));
+    assert_eq!(step(&explanation, "restart"), "The server was restarted: the statement was started again.");
     assert_eq!((speaking.outcome, answered.outcome), (Some(Outcome::Speaking), Some(Outcome::Answered)));
     assert_eq!((speaking.seq, &*answered.text), (answered.seq, "It answered it: “Hello!”"));
 }
@@ -55,23 +60,23 @@ async fn a_statement_in_the_making_over_a_restart_is_told_as_begun_anew() {
 #[tokio::test(start_paused = true)]
 async fn a_round_over_a_restart_is_whole() {
     let world = World::with_salon(json!({})).await;
-    world.side.takes_for("bruno", Duration::from_secs(60));
-    world.side.follows(|_| Some(ballot("YES", 5)));
+    world.side.set_delay_for("bruno", Duration::from_secs(60));
+    world.side.answer_by(|_| Some(ballot("YES", 5)));
     world.say("salon", "Ari and Bruno?").await;
     world.pass(3.0).await;
     let before = why(&world, "salon", "aria").await;
 
     let world = world.crash().await;
-    world.side.follows(|_| Some(ballot("YES", 6)));
+    world.side.answer_by(|_| Some(ballot("YES", 6)));
     world.pass(3.5).await;
     let seq = before.decision.as_ref().unwrap().seq;
-    let told =
+    let explanation =
         super::ask(&world, "salon", Some("aria"), Some(crate::ports::backend::decisions::WhyAt::Event(seq))).await.unwrap();
     let other =
         super::ask(&world, "salon", Some("bruno"), Some(crate::ports::backend::decisions::WhyAt::Event(seq))).await.unwrap();
 
     assert_eq!(before.waiting_for.unwrap().text, "the votes of Bruno: it wants to speak");
-    assert_eq!(step(&told, "restart"), "The server was restarted: it continued from there.");
-    assert!(step(&told, "round").contains("Bruno was selected"), "{}", texts(&told));
+    assert_eq!(step(&explanation, "restart"), "The server was restarted: it continued from there.");
+    assert!(step(&explanation, "round").contains("Bruno was selected"), "{}", texts(&explanation));
     assert_eq!(step(&other, "restart"), "The server was restarted: the open question was asked again.");
 }

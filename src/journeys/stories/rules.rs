@@ -2,33 +2,33 @@
 
 use serde_json::json;
 
-use super::super::world::{World, asker, room};
+use super::super::world::{World, asking_companion, room};
 use super::{ask, ballot, fates, refused, step, texts, why};
 use crate::ports::backend::Backend;
 use crate::ports::backend::decisions::WhyAt;
 use crate::ports::language_model::NoAnswer;
 
 #[tokio::test(start_paused = true)]
-async fn talk_for_others_tells_whom_it_was_for_and_which_setting_leaves_it_alone() {
+async fn messages_to_others_show_the_addressee_and_the_setting() {
     let world = World::with_lobby().await;
     world.say_with("lobby", json!({ "from": "Ana", "text": "@Ben, lunch?" })).await;
     world.pass(20.0).await;
 
-    let told = why(&world, "lobby", "aria").await;
+    let explanation = why(&world, "lobby", "aria").await;
 
-    assert_eq!(step(&told, "message"), "Ana said to somebody else: “@Ben, lunch?”");
+    assert_eq!(step(&explanation, "message"), "Ana said to somebody else: “@Ben, lunch?”");
     assert_eq!(
-        step(&told, "decision"),
+        step(&explanation, "decision"),
         "Aria was not asked: everything was addressed to somebody else. That is a NO (it was quiet)."
     );
-    assert!(step(&told, "rule").contains("gate.skip_when_other_addressed"), "{}", texts(&told));
+    assert!(step(&explanation, "rule").contains("gate.skip_when_other_addressed"), "{}", texts(&explanation));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_budget_is_named() {
-    let asked = World::with_lobby_set(json!({ "gate": { "evaluations_per_hour": 1 } })).await;
-    let addressed = World::with_lobby_set(json!({ "gate": { "addresses_per_minute": 1 } })).await;
-    let guild = World::with_lobby_set(json!({ "gate": { "guild_statements_per_day": 0 } })).await;
+    let asked = World::with_lobby_settings(json!({ "gate": { "evaluations_per_hour": 1 } })).await;
+    let addressed = World::with_lobby_settings(json!({ "gate": { "addresses_per_minute": 1 } })).await;
+    let guild = World::with_lobby_settings(json!({ "gate": { "guild_statements_per_day": 0 } })).await;
     for _ in 0..2 {
         asked.say("lobby", "hm").await;
         asked.pass(20.0).await;
@@ -44,15 +44,15 @@ async fn a_budget_is_named() {
         (why(&guild, "lobby", "aria").await, "(gate.guild_statements_per_day, 0 now)"),
     ];
 
-    for (told, setting) in rules {
-        assert_eq!(&*told.decision.as_ref().unwrap().reason, "budget", "{}", texts(&told));
-        assert!(step(&told, "rule").contains(setting), "{setting}: {}", texts(&told));
+    for (explanation, setting) in rules {
+        assert_eq!(&*explanation.decision.as_ref().unwrap().reason, "budget", "{}", texts(&explanation));
+        assert!(step(&explanation, "rule").contains(setting), "{setting}: {}", texts(&explanation));
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn while_a_guild_may_say_nothing_that_is_waited_for_first() {
-    let world = World::with_lobby_set(json!({ "gate": { "guild_statements_per_day": 1 } })).await;
+async fn while_a_guild_is_out_of_statements_that_is_shown_first() {
+    let world = World::with_lobby_settings(json!({ "gate": { "guild_statements_per_day": 1 } })).await;
     world.side.answers([Ok("Me.\nYES")]);
     for text in ["Ari, one", "Ari, two"] {
         world.say("lobby", text).await;
@@ -69,7 +69,7 @@ async fn while_a_guild_may_say_nothing_that_is_waited_for_first() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_an_endpoint_said_itself_is_in_no_story_of_another_guild() {
+async fn an_endpoints_own_error_text_is_in_no_story_of_another_guild() {
     let world = World::with_lobby().await;
     let plan = json!({ "guild": "elsewhere", "companions": ["aria"] });
     world.backend.put_room(&room("den"), serde_json::from_value(plan).unwrap()).await.unwrap();
@@ -80,49 +80,49 @@ async fn what_an_endpoint_said_itself_is_in_no_story_of_another_guild() {
         world.pass(2.0).await;
     }
 
-    let told = why(&world, "lobby", "aria").await.waiting_for.unwrap().text;
+    let explanation = why(&world, "lobby", "aria").await.waiting_for.unwrap().text;
 
-    assert!(told.contains("because the model gave no answer (scripted refused: 400: …)"), "{told}");
+    assert!(explanation.contains("because the model gave no answer (scripted refused: 400: …)"), "{explanation}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_loop_guard_tells_how_many_statements_stood_in_a_row() {
+async fn the_loop_guard_shows_the_number_of_statements_in_a_row() {
     let world =
         World::with_salon(json!({ "turn_taking": { "max_companion_streak": 2 }, "repetition": { "enabled": false } })).await;
-    world.side.follows(|_| Some(ballot("YES", 5)));
+    world.side.answer_by(|_| Some(ballot("YES", 5)));
     world.say("salon", "Ari and Bruno?").await;
     world.pass(30.0).await;
 
-    let told = why(&world, "salon", "cleo").await;
+    let explanation = why(&world, "salon", "cleo").await;
 
-    assert_eq!(&*told.decision.as_ref().unwrap().reason, "loop_guard");
-    assert_eq!(step(&told, "loop_guard"), "Companions had made 2 statements in a row, without a message by a person.");
-    assert!(step(&told, "rule").starts_with("At most 2 statements of companions"), "{}", texts(&told));
+    assert_eq!(&*explanation.decision.as_ref().unwrap().reason, "loop_guard");
+    assert_eq!(step(&explanation, "loop_guard"), "Companions had made 2 statements in a row, without a message by a person.");
+    assert!(step(&explanation, "rule").starts_with("At most 2 statements of companions"), "{}", texts(&explanation));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_statement_that_was_on_its_way_when_a_person_spoke_is_not_counted_against_the_talk() {
+async fn a_statement_in_flight_when_a_person_spoke_is_not_counted_in_the_streak() {
     let world =
         World::with_salon(json!({ "turn_taking": { "max_companion_streak": 2 }, "repetition": { "enabled": false } })).await;
-    world.side.follows(|_| Some(ballot("YES", 5)));
+    world.side.answer_by(|_| Some(ballot("YES", 5)));
     world.say("salon", "Ari and Bruno?").await;
     world.pass(2.0).await;
     world.say("salon", "And one thing more").await;
     world.pass(30.0).await;
 
-    let told = why(&world, "salon", "bruno").await;
+    let explanation = why(&world, "salon", "bruno").await;
 
-    assert_eq!(&*told.decision.as_ref().unwrap().reason, "loop_guard");
+    assert_eq!(&*explanation.decision.as_ref().unwrap().reason, "loop_guard");
     let counted = "Companions had made 3 statements since a person spoke, 2 of them selected after that.";
-    assert_eq!(step(&told, "loop_guard"), counted);
+    assert_eq!(step(&explanation, "loop_guard"), counted);
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_closed_or_was_paused_tells_since_when_and_what_opens_it() {
+async fn a_closed_or_paused_companion_shows_since_when_and_what_opens_it() {
     let world = World::with_salon(json!({})).await;
-    world.side.follows(|request| {
+    world.side.answer_by(|request| {
         let terminal = json!({ "reason": "bye", "decision": "NO", "closing": "terminal" }).to_string();
-        (asker(request) == "aria").then_some(Ok(terminal))
+        (asking_companion(request) == "aria").then_some(Ok(terminal))
     });
     world.say("salon", "Ari, good night").await;
     world.pass(5.0).await;
@@ -141,7 +141,7 @@ async fn whoever_closed_or_was_paused_tells_since_when_and_what_opens_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pause_that_is_over_is_told_as_over_and_who_ended_it() {
+async fn a_pause_that_has_ended_is_shown_with_who_ended_it() {
     let world = World::with_lobby().await;
     let pause = async |patch: serde_json::Value| {
         world.backend.patch_room(&room("lobby"), serde_json::from_value(patch).unwrap()).await.unwrap();
@@ -162,14 +162,14 @@ async fn a_pause_that_is_over_is_told_as_over_and_who_ended_it() {
     let both = "{\"paused\": false, \"companions\": {\"aria\": {\"paused\": null}}}";
     assert!(step(&twice, "rule").contains("and Aria itself, too") && step(&twice, "rule").contains(both), "{}", texts(&twice));
     assert!(step(&own, "rule").contains("with {\"companions\": {\"aria\": {\"paused\": null}}}"), "{}", texts(&own));
-    let told = texts(&over);
-    assert!(told.contains("rule: That pause is over: new messages are considered.\n"), "{told}");
-    assert!(!told.contains("PATCH") && !message.text.contains("PATCH"), "{told} {}", message.text);
-    assert!(told.ends_with("moved: An operator resumed Aria.\n"), "{told}");
+    let explanation = texts(&over);
+    assert!(explanation.contains("rule: That pause is over: new messages are considered.\n"), "{explanation}");
+    assert!(!explanation.contains("PATCH") && !message.text.contains("PATCH"), "{explanation} {}", message.text);
+    assert!(explanation.ends_with("moved: An operator resumed Aria.\n"), "{explanation}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_clearing_dropped_is_told_with_it_in_the_order_of_time() {
+async fn messages_dropped_by_clearing_are_shown_with_it_in_the_order_of_time() {
     let world = World::with_lobby().await;
     world.say("lobby", "what a day").await;
     world.pass(15.0).await;
@@ -184,9 +184,9 @@ async fn what_a_clearing_dropped_is_told_with_it_in_the_order_of_time() {
     world.say("lobby", "Ari?").await;
     world.pass(2.0).await;
 
-    let told = why(&world, "lobby", "aria").await;
+    let explanation = why(&world, "lobby", "aria").await;
 
-    let (story, at) = (texts(&told), told.story.iter().map(|line| line.at.0).collect::<Vec<_>>());
+    let (story, at) = (texts(&explanation), explanation.story.iter().map(|line| line.at.0).collect::<Vec<_>>());
     assert!(at.is_sorted(), "{at:?}\n{story}");
     assert_eq!(story.matches("The room was cleared: everything in progress was cancelled.").count(), 1, "{story}");
     let [began, again] =
@@ -195,36 +195,36 @@ async fn what_a_clearing_dropped_is_told_with_it_in_the_order_of_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_silenced_somebody_is_its_pause_and_not_what_came_after_it() {
+async fn a_silence_is_explained_by_its_pause_and_not_by_later_events() {
     let world = World::with_lobby().await;
     world.backend.patch_room(&room("lobby"), serde_json::from_value(json!({ "paused": true })).unwrap()).await.unwrap();
     world.backend.clear(&room("lobby")).await.unwrap();
     world.say("lobby", "hello?").await;
     world.pass(5.0).await;
 
-    let told = why(&world, "lobby", "aria").await;
+    let explanation = why(&world, "lobby", "aria").await;
 
-    assert_eq!(step(&told, "moved"), "An operator paused everybody here.");
+    assert_eq!(step(&explanation, "moved"), "An operator paused everybody here.");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pause_of_the_whole_room_is_told_as_one() {
+async fn a_pause_of_the_whole_room_is_shown_as_one() {
     let world = World::with_lobby().await;
     world.backend.patch_room(&room("lobby"), serde_json::from_value(json!({ "paused": true })).unwrap()).await.unwrap();
     world.say("lobby", "hello?").await;
     world.pass(5.0).await;
 
-    let told = why(&world, "lobby", "aria").await;
+    let explanation = why(&world, "lobby", "aria").await;
 
-    assert_eq!(&*told.decision.as_ref().unwrap().reason, "paused");
-    assert!(texts(&told).contains("paused"), "{}", texts(&told));
-    assert_eq!(told.waiting_for.unwrap().text, "an operator, who paused it and can resume it");
+    assert_eq!(&*explanation.decision.as_ref().unwrap().reason, "paused");
+    assert!(texts(&explanation).contains("paused"), "{}", texts(&explanation));
+    assert_eq!(explanation.waiting_for.unwrap().text, "an operator, who paused it and can resume it");
 }
 
 #[tokio::test(start_paused = true)]
-async fn too_many_and_too_old_messages_tell_the_limit() {
-    let world = World::with_lobby_set(json!({ "gate": { "max_buffer": 3, "stale_after_secs": 30.0 } })).await;
-    world.side.takes(std::time::Duration::from_secs(6));
+async fn too_many_and_too_old_messages_show_the_limit() {
+    let world = World::with_lobby_settings(json!({ "gate": { "max_buffer": 3, "stale_after_secs": 30.0 } })).await;
+    world.side.set_delay(std::time::Duration::from_secs(6));
     world.say("lobby", "Ari?").await;
     world.pass(1.0).await;
     for number in 0..4 {
@@ -252,18 +252,18 @@ async fn too_many_and_too_old_messages_tell_the_limit() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_that_cannot_be_read_tells_what_was_expected() {
+async fn an_unreadable_answer_shows_what_was_expected() {
     let world = World::with_lobby().await;
     world.side.answers([Ok("Perhaps, perhaps not.")]);
     world.say("lobby", "Ari?").await;
     world.pass(5.0).await;
 
-    let told = why(&world, "lobby", "aria").await;
+    let explanation = why(&world, "lobby", "aria").await;
 
     assert!(
-        step(&told, "decision").ends_with("gave no readable YES or NO, which counts as NO: “Perhaps, perhaps not.”"),
+        step(&explanation, "decision").ends_with("gave no readable YES or NO, which counts as NO: “Perhaps, perhaps not.”"),
         "{}",
-        texts(&told)
+        texts(&explanation)
     );
-    assert!(step(&told, "rule").starts_with("A model has to end with YES or NO"), "{}", texts(&told));
+    assert!(step(&explanation, "rule").starts_with("A model has to end with YES or NO"), "{}", texts(&explanation));
 }

@@ -1,4 +1,4 @@
-//! Budgets, by the record: questions, statements, tokens and addresses.
+//! Checks budgets against the record: questions, statements, tokens and addresses.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -16,10 +16,10 @@ use crate::journal::channel_key::ChannelKey;
 
 const HOUR: Duration = Duration::from_secs(3_600);
 const MINUTE: Duration = Duration::from_secs(60);
-/// What lies between being put on record and being handled, at most, where nothing is disturbed.
+/// The longest time between journaling and handling, without disturbances.
 const A_WHILE: Duration = Duration::from_secs(5);
 
-/// Replies that were dropped. What was on its way then may still be posted, when somebody else was let speak in its place.
+/// Replies that were dropped. A part in flight may still be posted while another companion already speaks.
 #[derive(Default)]
 struct Dropped {
     owed: BTreeMap<ChannelKey, (Ticket, CompanionId, Vec<Seq>)>,
@@ -39,7 +39,7 @@ impl Dropped {
         let Some((ticket, companion, messages)) = self.owed.get(channel_key) else { return };
         let is_dropped = match event {
             Event::Cleared => true,
-            Event::Left { companion: whom } => whom == companion,
+            Event::Left { companion: left } => left == companion,
             _ => self.gone.get(channel_key).is_some_and(|gone| messages.iter().all(|seq| gone.contains(seq))),
         };
         if is_dropped {
@@ -48,7 +48,7 @@ impl Dropped {
     }
 }
 
-/// No more was asked and said within a while than is allowed. Where clocks were set, windows cannot be told from the record.
+/// No limit on questions and statements in a span of time is exceeded. If clocks were set, the record does not show the spans.
 pub(super) fn check(props: &Props) {
     let stage = &props.stage;
     if stage.plan.weather.has_jumps {
@@ -83,19 +83,19 @@ pub(super) fn check(props: &Props) {
             stage.violate(format!("guild {guild}: {most} questions within an hour"));
         }
     }
-    for (guild, said) in statements {
-        if said > rules.guild_statements_per_day {
-            stage.violate(format!("guild {guild}: {said} statements in a day"));
+    for (guild, statements_made) in statements {
+        if statements_made > rules.guild_statements_per_day {
+            stage.violate(format!("guild {guild}: {statements_made} statements in a day"));
         }
     }
     tokens(props);
     addresses(props);
 }
 
-/// Nobody is asked in a guild whose tokens are used up, as far as decisions on record used them.
+/// No companion is asked in a guild whose tokens are used up, as far as decisions on record used them.
 fn tokens(props: &Props) {
     let Some(most) = props.stage.plan.rules.tokens_per_day else { return };
-    // When they were used up, by guild.
+    // When the tokens were used up, by guild.
     let (mut used, mut since) = (BTreeMap::<GuildId, u64>::new(), BTreeMap::<GuildId, Moment>::new());
     for Committed { channel_key, recorded, .. } in lock(&props.store.committed).iter() {
         match &recorded.event {
@@ -110,7 +110,7 @@ fn tokens(props: &Props) {
                 if since.get(&channel_key.guild).is_some_and(|since| recorded.at.since(*since) > A_WHILE) =>
             {
                 props.stage.violate(format!(
-                    "{channel_key}: {} is asked though {most} tokens are used up: {recorded:?}",
+                    "{channel_key}: {} is asked although {most} tokens are used up: {recorded:?}",
                     evaluated.companion
                 ));
             }
@@ -120,15 +120,15 @@ fn tokens(props: &Props) {
     }
 }
 
-/// So many of a person's messages are an address within a minute, and no more; and none is refused before. What is said in another room until a
-/// room that has to be woken hears of an address may count first. What was said long before it arrived counts from then where it wakes a room,
-/// and from when it is heard where somebody is awake.
+/// A person has a limited number of addresses per minute, and none is refused before the limit. A sleeping room is woken first, so a message
+/// in another room may be counted before its address. A message that arrives late counts from the time it was sent if it wakes a room, and from
+/// its arrival if a companion is awake.
 fn addresses(props: &Props) {
     let stage = &props.stage;
     let most = stage.plan.rules.addresses_per_minute;
     let is_disturbed = stage.life() > 1 || !stage.notes().killed.is_empty() || stage.plan.weather.poison > 0.0;
     let committed = lock(&props.store.committed);
-    // Each with when it was.
+    // With the time of the refusal.
     let refused: BTreeMap<_, _> = committed
         .iter()
         .filter_map(|entry| match entry.recorded.event {
@@ -136,7 +136,7 @@ fn addresses(props: &Props) {
             _ => None,
         })
         .collect();
-    // When somebody was asked for which message.
+    // When a companion was asked, by message.
     let mut asked = BTreeMap::<_, Vec<Moment>>::new();
     for entry in committed.iter() {
         if let Event::Evaluated(evaluated) = &entry.recorded.event
@@ -158,41 +158,40 @@ fn addresses(props: &Props) {
             let said_at = said_at.unwrap_or(recorded.at).min(recorded.at);
             let counts_from = asked_at.iter().copied().max().unwrap_or(recorded.at).max(recorded.at);
             let refused_at = refused.get(&key).copied();
-            times.push(Addressed { said_at, heard_at: recorded.at, counts_from, refused_at, is_granted });
+            times.push(Addressed { said_at, recorded_at: recorded.at, counts_from, refused_at, is_granted });
         }
     }
     for ((guild, person), times) in by_person {
         for address in &times {
             let Some(refused_at) = address.refused_at else { continue };
             stage.reach("address refused");
-            let others = times.iter().filter(|other| other.may_stand_against(address.said_at, refused_at));
+            let others = times.iter().filter(|other| other.counts_against(address.said_at, refused_at));
             let within = 1 + others.count() as u32;
             if within <= stage.plan.rules.least_addresses_per_minute {
                 stage.violate(format!("guild {guild}: an address by {person} is refused, the {within}th within a minute"));
             }
         }
         let granted = times.iter().filter(|address| address.is_granted && address.refused_at.is_none());
-        let most_granted = most_within(granted.map(|address| address.heard_at).collect(), MINUTE - A_WHILE);
+        let most_granted = most_within(granted.map(|address| address.recorded_at).collect(), MINUTE - A_WHILE);
         if most_granted > most && !is_disturbed {
             stage.violate(format!("guild {guild}: {most_granted} addresses by {person} within a minute"));
         }
     }
 }
 
-/// An address on record.
 struct Addressed {
     said_at: Moment,
-    heard_at: Moment,
-    /// From when it counts, at the latest: whoever reads what was used knows it by the question that it led to.
+    recorded_at: Moment,
+    /// The latest time from which it counts. A reader of the usage sees it by the question that it led to.
     counts_from: Moment,
     refused_at: Option<Moment>,
     is_granted: bool,
 }
 
 impl Addressed {
-    /// Whether it may be among those of the minute before one that was said then and refused then. One that was refused itself
-    /// by then is not; it may be refused later, when somebody wakes who counts it from when it was said.
-    fn may_stand_against(&self, said_at: Moment, refused_at: Moment) -> bool {
+    /// Whether this address may be among those of the minute before one with these times. An address that was itself refused by then is not.
+    /// It may be refused later, when a companion wakes that counts it from the time it was sent.
+    fn counts_against(&self, said_at: Moment, refused_at: Moment) -> bool {
         self.refused_at.is_none_or(|at| at > refused_at)
             && said_at.since(self.counts_from) < MINUTE + A_WHILE
             && self.said_at.since(refused_at) < A_WHILE

@@ -1,4 +1,4 @@
-//! What connections tell is on record as it was told, and each is lived once.
+//! Messages from connections are on record in order, and each connection is run once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,34 +9,34 @@ use super::channel_key_of;
 use crate::domain::id::Seq;
 use crate::journal::channel_key::ChannelKey;
 
-/// Each connection is there, once, and nothing is left that was not taken.
+/// Every connection runs once, and no message is left unprocessed.
 pub(super) fn at_rest(props: &Props) {
-    for (number, lives) in props.wire.lives().into_iter().enumerate().filter(|(_, lives)| *lives != 1) {
-        props.stage.violate(format!("connection {number} is lived {lives} times at rest"));
+    for (number, runs) in props.wire.runs().into_iter().enumerate().filter(|(_, runs)| *runs != 1) {
+        props.stage.violate(format!("connection {number} is run {runs} times at rest"));
     }
     if !props.wire.is_all_taken(props.stage.life()) {
-        props.stage.violate("not everything was taken that connections told");
+        props.stage.violate("a connection has unprocessed messages");
     }
 }
 
-/// In a room's record is in its order what was said on the platform, whoever was killed, and however often it was told.
+/// A room's record has the platform's messages in the order they were sent, whatever was killed and however often they were delivered.
 pub(super) fn in_order(props: &Props, deleted: &BTreeSet<ChannelKey>) {
-    let said = lock(&props.people.said);
+    let sent = lock(&props.people.sent);
     let mut newest = BTreeMap::<ChannelKey, (usize, Seq)>::new();
-    for told in props.wire.told().iter().flatten().filter(|told| !told.is_again) {
-        let Some(said) = said.get(&told.number) else { continue };
-        let (channel_key, Fate::Accepted(seq)) = (channel_key_of(props, said.say.room), said.fate) else { continue };
-        // What goes with its room can be told again as something new.
+    for delivery in props.wire.deliveries().iter().flatten().filter(|delivery| !delivery.is_resend) {
+        let Some(sent) = sent.get(&delivery.number) else { continue };
+        let (channel_key, Fate::Accepted(seq)) = (channel_key_of(props, sent.say.room), sent.fate) else { continue };
+        // Messages that were deleted with their room can be delivered again as new ones.
         if deleted.contains(&channel_key) {
             continue;
         }
         if let Some((before, greater)) =
-            newest.insert(channel_key.clone(), (told.number, seq)).filter(|(_, before)| *before >= seq)
+            newest.insert(channel_key.clone(), (delivery.number, seq)).filter(|(_, before)| *before >= seq)
         {
-            let number = told.number;
-            props
-                .stage
-                .violate(format!("{channel_key}: message {number} is {seq}, and {before}, which was told before it, {greater}"));
+            let number = delivery.number;
+            props.stage.violate(format!(
+                "{channel_key}: message {number} is {seq}, and {before}, which was delivered before it, {greater}"
+            ));
         }
     }
 }

@@ -1,9 +1,9 @@
-//! Nothing of what was taken back or forgotten is left, and the index of persons tells of everybody else.
+//! Nothing is left of what was deleted or forgotten, and the index of persons lists everybody else.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::life::Props;
-use super::super::people::{Fate, Said};
+use super::super::people::{Fate, Sent};
 use super::super::stage::lock;
 use super::super::store::Committed;
 use super::{Journals, channel_key_of};
@@ -16,24 +16,24 @@ use crate::ports::store::key::{Key, Kind};
 
 pub(super) fn check(props: &Props, journals: &Journals, deleted: &BTreeSet<ChannelKey>) {
     let (stage, stored) = (&props.stage, props.store.all());
-    let said = lock(&props.people.said);
-    for number in &*lock(&props.people.gone) {
-        let Some(said) = said.get(number).filter(|said| !said.is_said_anew) else { continue };
-        let channel_key = channel_key_of(props, said.say.room);
-        // What goes with its room can be said again as something new.
+    let sent = lock(&props.people.sent);
+    for number in &*lock(&props.people.redacted) {
+        let Some(sent) = sent.get(number).filter(|sent| !sent.is_resent) else { continue };
+        let channel_key = channel_key_of(props, sent.say.room);
+        // Messages that were deleted with their room can be sent again as new ones.
         if deleted.contains(&channel_key) {
             continue;
         }
-        stage.reach("taken back for good");
+        stage.reach("words redacted for good");
         let mark = format!(" m{number}m ");
         for (key, _) in stored.iter().filter(|(_, value)| String::from_utf8_lossy(value).contains(&mark)) {
-            stage.violate(format!("{channel_key}: message {number} was taken back, and {key} still holds its words"));
+            stage.violate(format!("{channel_key}: message {number} was deleted, and {key} still holds its words"));
         }
     }
-    answers(props, &said, journals, deleted);
+    answers(props, &sent, journals, deleted);
     let is_left = |key: &Key| key::index_removal_in(key).is_some() || key::sweep_in(key).is_some();
     for (key, _) in stored.iter().filter(|(key, _)| is_left(key)) {
-        stage.violate(format!("{key} was begun, and is never ended"));
+        stage.violate(format!("{key} was started, and is never finished"));
     }
     let listed: BTreeSet<&Key> =
         stored.iter().map(|(key, _)| key).filter(|key| key.as_bytes()[1] == Kind::Person as u8).collect();
@@ -48,20 +48,20 @@ pub(super) fn check(props: &Props, journals: &Journals, deleted: &BTreeSet<Chann
         }
     }
     for key in listed.iter().filter(|key| !there.contains(**key)) {
-        stage.violate(format!("{key} is listed, and nothing of theirs is there"));
+        stage.violate(format!("{key} is listed, and has no message"));
     }
     for key in there.iter().filter(|key| !listed.contains(key)) {
-        stage.violate(format!("{key} is not listed, and something of theirs is there"));
+        stage.violate(format!("{key} is not listed, and has a message"));
     }
 }
 
-/// What was answered to somebody who was forgotten with the answers has no words.
-fn answers(props: &Props, said: &BTreeMap<usize, Said>, journals: &Journals, deleted: &BTreeSet<ChannelKey>) {
+/// Answers to a person who was forgotten with the answers have no words.
+fn answers(props: &Props, sent: &BTreeMap<usize, Sent>, journals: &Journals, deleted: &BTreeSet<ChannelKey>) {
     let stage = &props.stage;
-    let gone = std::mem::take(&mut lock(&props.people.regrets).gone_with_answers);
+    let gone = std::mem::take(&mut lock(&props.people.deletions).redacted_with_answers);
     let mut answered = BTreeSet::new();
     for number in gone {
-        let Some(Said { say, fate: Fate::Accepted(seq), is_said_anew: false, .. }) = said.get(&number) else { continue };
+        let Some(Sent { say, fate: Fate::Accepted(seq), is_resent: false, .. }) = sent.get(&number) else { continue };
         answered.insert((channel_key_of(props, say.room), *seq));
     }
     let committed = lock(&props.store.committed);
@@ -77,10 +77,10 @@ fn answers(props: &Props, said: &BTreeMap<usize, Said>, journals: &Journals, del
             if ticket != owed {
                 continue;
             }
-            stage.reach("answer gone with what it answers");
+            stage.reach("answer redacted with its question");
             if !message.text.is_empty() {
                 stage.violate(format!(
-                    "{channel_key}: {seq} answers somebody who was forgotten with the answers, and still has words"
+                    "{channel_key}: {seq} answers a person who was forgotten with the answers, and still has words"
                 ));
             }
         }

@@ -1,4 +1,4 @@
-//! Who is awake handles what is on record, and soon.
+//! A running channel handles what is on record, and soon.
 
 use std::time::Duration;
 
@@ -10,18 +10,18 @@ use crate::actors::writer::requests::look;
 use crate::domain::id::Seq;
 use crate::ports::backend::Backend;
 
-/// How often it is looked.
+/// The interval between two checks.
 const EVERY: Duration = Duration::from_secs(20);
-/// So long after somebody was killed, or something was put on record, it is handled.
+/// An event is handled within this time after the last kill, or after it was journaled.
 const SOON: Duration = Duration::from_secs(45);
 
-/// Looks again and again, as long as the process lives, whether something on record lies there and is not handled.
+/// Checks, as long as the process lives, whether an event is on record and not handled.
 pub(in super::super) fn watch(life: Life) {
     tokio::spawn(async move {
         loop {
             life.props.stage.pass(EVERY).await;
             for guild in life.backend.quarantine().await.map(|quarantine| quarantine.guilds).unwrap_or_default() {
-                life.props.stage.is_kept_away(guild.id.as_str(), guild.until.0);
+                life.props.stage.note_quarantine(guild.id.as_str(), guild.until.0);
             }
             for room in 0..life.props.stage.plan.rooms.len() {
                 check(&life, room).await;
@@ -41,15 +41,15 @@ async fn check(life: &Life, room: usize) {
     {
         return;
     }
-    let newest = newest_heard(life, room, now.saturating_sub(SOON));
+    let newest = newest_inbound(life, room, now.saturating_sub(SOON));
     let handled = look(&life.context, &channel_key.channel).await.map(|look| look.conversation.handled());
-    // One that reads its record has handled nothing yet.
+    // A channel that is still reading its record has handled nothing yet.
     if let Some(handled) = handled.filter(|handled| *handled != Seq::NONE && *handled < newest) {
         stage.violate(format!("{channel_key}: {newest} is on record for {} s and more, handled is {handled}", SOON.as_secs()));
     }
 }
 
-fn newest_heard(life: &Life, room: usize, until: Duration) -> Seq {
+fn newest_inbound(life: &Life, room: usize, until: Duration) -> Seq {
     let channel_key = channel_key_of(&life.props, room);
     let committed = lock(&life.props.store.committed);
     let is_old = |entry: &&Committed| entry.channel_key == channel_key && entry.at <= until && entry.recorded.event.is_inbound();

@@ -1,18 +1,38 @@
-//! Who is alive and what is under way, at rest, as the tree has it; and what was counted in a life, as the record has it.
+//! Compares the gauges at rest with the actor tree, and the counters of a life with the record.
 //!
-//! Of every life that began, also of one that ends in a crash, every series is compared that the record determines (`events.rs`): events,
-//! messages, evaluations, trips of the loop guard, appends; decisions, evaluations without an answer and how many of both were timed; rounds, their
-//! votes, missing votes, ties and wishes; changes of stage; judgements of repetition; statements that failed, were posted, were sent as parts. And those
-//! that something else determines (`besides.rs`): groups and batches, messages set aside, failures of the store, calls that were begun, calls that panicked,
-//! restarts of the writer; restarts of others are at least as many as the nemesis killed, timed turns as many as turns. What there is none of
-//! (HTTP, Discord) is at zero.
+//! # What is compared
 //!
-//! What was counted is what there was to count, less what nobody lived to tell (`witness.rs`): a count is excused if its writer, or its
-//! channel, ended between the handing over and the commit of the very event, or the process with it.
+//! Every life is compared, including one that ends in a crash. The record determines these series exactly (`events.rs`):
 //!
-//! Not determined by the record: turns that ended otherwise than with a statement, and all times; tokens, costs, times and number of questions, which
-//! whoever waited for them tells, also of those that no model was asked in the end; retries, timeouts, questions shed, questions without words and breakers; parts that were not posted; how long channels took
-//! to restore; escalations, hangs and quarantines; what watchers missed. Retention does not run here.
+//! * events, messages, evaluations, trips of the loop guard, appends;
+//! * decisions, evaluations without an answer, and how many of both were timed;
+//! * rounds, their votes, missing votes, ties and wishes;
+//! * stage changes, and judgements of repetition;
+//! * statements that failed, were posted, and were sent as parts.
+//!
+//! Other data determines these (`besides.rs`):
+//!
+//! * groups and batches, dead letters, failures of the store;
+//! * calls that were started, calls that panicked, restarts of the writer;
+//! * restarts of other actors, which are at least as many as the nemesis killed;
+//! * timed turns, which are as many as turns.
+//!
+//! Series of parts that do not exist here (HTTP, Discord) are zero.
+//!
+//! A counter may be lower than the record says if the actor that counts died first (`witness.rs`). This is excused if its writer, its channel
+//! or the process ended between the handing over and the commit of that event.
+//!
+//! # What is not compared
+//!
+//! The record does not determine these:
+//!
+//! * turns that ended without a statement, and all times;
+//! * tokens, costs, times and the number of questions. The caller that waited reports them, even if no model was asked in the end;
+//! * retries, timeouts, shed questions, questions without words, and circuit breakers;
+//! * parts that were not posted, how long channels took to restore, what watchers missed;
+//! * escalations, hangs and quarantines.
+//!
+//! Retention does not run here.
 
 mod besides;
 mod events;
@@ -31,14 +51,14 @@ use witness::Witness;
 
 type Counted = BTreeMap<String, u64>;
 
-/// Nothing is pending, and nobody sleeps yet: what was begun for something is gone with it, and who is counted is there.
+/// Nothing is pending, and no channel sleeps yet. Temporary actors have ended, and every counted actor exists.
 pub(super) fn awake(life: &Life) {
     let stage = &life.props.stage;
     let measured = read(&life.metrics.exposition().unwrap_or_default());
     let count = |sort: &str| get(&measured, &format!("tertulia_actors{{actor_sort={sort}}}"));
     for sort in ["turn_taking_manager", "reply", "delivery"] {
         if count(sort) != 0 {
-            stage.violate(format!("{} actors of sort {sort} are left though nothing is pending", count(sort)));
+            stage.violate(format!("{} actors of sort {sort} are left although nothing is pending", count(sort)));
         }
     }
     let rooms = stage.plan.rooms.len() as u64;
@@ -48,29 +68,29 @@ pub(super) fn awake(life: &Life) {
     all_there(life, &measured);
 }
 
-/// A life is over: what it had measured by then is what is on record, but for what whoever died with it could not tell.
+/// A life has ended: its metrics must agree with the record, except for counts that died with it.
 pub(super) fn ended(life: &Life) {
     let measured = read(&life.metrics.exposition().unwrap_or_default());
     on_record(life, &measured, Some(life.props.stage.now()));
 }
 
-/// What was measured, in words.
+/// Checks the metrics of a life at rest, and returns them as text.
 pub(super) async fn check(life: &Life) -> String {
     let exposition = life.metrics.exposition().unwrap_or_default();
     let measured = read(&exposition);
     alive(life, &measured);
-    under_way(life, &measured).await;
+    calls_in_flight(life, &measured).await;
     on_record(life, &measured, None);
-    begun_anew(life, &measured);
+    count_restarts(life, &measured);
     let stage = &life.props.stage;
     let own = stage.plan.guilds.iter().map(|guild| guild.word).chain(super::super::acts::PEOPLE);
     for word in own.filter(|word| exposition.contains(word)) {
-        stage.violate(format!("what is measured tells {word:?}"));
+        stage.violate(format!("the metrics contain {word:?}"));
     }
     exposition
 }
 
-/// By name and labels, as `name{a=b,…}` with the labels in order; zeros are left out.
+/// By name and labels, as `name{a=b,…}` with the labels in order. Zeros are left out.
 fn read(exposition: &str) -> Counted {
     let mut measured = Counted::new();
     for line in exposition.lines().filter(|line| !line.starts_with('#')) {
@@ -90,7 +110,7 @@ fn read(exposition: &str) -> Counted {
     measured
 }
 
-/// What was measured agrees with the record; and with what else is known, where that says more.
+/// The metrics agree with the record, and with other known data.
 fn on_record(life: &Life, measured: &Counted, over: Option<Duration>) {
     let witness = Witness::of(&life.props, over);
     let mut expected = Expected::default();
@@ -106,7 +126,7 @@ fn get(measured: &Counted, series: &str) -> u64 {
     measured.get(series).copied().unwrap_or_default()
 }
 
-/// Everybody who is not needed any more is gone, and those who are counted are there.
+/// Every temporary actor has ended, and every counted actor exists.
 fn alive(life: &Life, measured: &Counted) {
     let stage = &life.props.stage;
     let count = |sort: &str| get(measured, &format!("tertulia_actors{{actor_sort={sort}}}"));
@@ -128,7 +148,7 @@ fn alive(life: &Life, measured: &Counted) {
     }
     all_there(life, measured);
     if get(measured, "tertulia_guilds_quarantined{}") != 0 {
-        stage.violate("a guild is still kept away");
+        stage.violate("a guild is still quarantined");
     }
 }
 
@@ -136,7 +156,7 @@ fn all_there(life: &Life, measured: &Counted) {
     let all: u64 = measured.iter().filter(|(series, _)| series.starts_with("tertulia_actors{")).map(|(_, count)| count).sum();
     let there = descendants(&life.root.get_cell());
     if all != there {
-        life.props.stage.violate(format!("{all} actors are counted, {there} are there"));
+        life.props.stage.violate(format!("{all} actors are counted, {there} exist"));
     }
 }
 
@@ -144,8 +164,8 @@ fn descendants(actor: &ActorCell) -> u64 {
     children(actor).iter().map(|child| 1 + descendants(child)).sum()
 }
 
-/// Every question was answered, and every call is over.
-async fn under_way(life: &Life, measured: &Counted) {
+/// Every question was answered, and every call has ended.
+async fn calls_in_flight(life: &Life, measured: &Counted) {
     let stage = &life.props.stage;
     for what in ["waiting", "running"] {
         let of = |series: &str| series.starts_with(&format!("tertulia_pool_{what}{{"));
@@ -154,27 +174,27 @@ async fn under_way(life: &Life, measured: &Counted) {
         }
     }
     for (role, model) in [("side", &life.props.side), ("main", &life.props.main)] {
-        if model.under_way() != 0 {
-            stage.violate(format!("{} calls of the {role} model are under way at rest", model.under_way()));
+        if model.calls_in_flight() != 0 {
+            stage.violate(format!("{} calls of the {role} model are in flight at rest", model.calls_in_flight()));
         }
     }
     if life.context.pool.report().await.is_none() {
-        stage.violate("the pool is not there");
+        stage.violate("the pool is missing");
     }
 }
 
-/// Which ways back were taken in this life.
-fn begun_anew(life: &Life, measured: &Counted) {
+/// Counts the restarts of this life.
+fn count_restarts(life: &Life, measured: &Counted) {
     for (sort, what) in [
-        ("channel", "channel begun anew"),
-        ("companion", "companion begun anew"),
-        ("guild", "guild begun anew"),
-        ("guilds", "guilds begun anew"),
-        ("scribe", "writer begun anew"),
-        ("side_models", "pool begun anew"),
-        ("switchboard", "switchboard begun anew"),
-        ("platforms", "connections begun anew"),
-        ("shard", "connection begun anew"),
+        ("channel", "channel restarted"),
+        ("companion", "companion restarted"),
+        ("guild", "guild restarted"),
+        ("guilds", "guilds restarted"),
+        ("scribe", "writer restarted"),
+        ("side_models", "pool restarted"),
+        ("switchboard", "switchboard restarted"),
+        ("platforms", "connections restarted"),
+        ("shard", "connection restarted"),
     ] {
         let times = get(measured, &format!("tertulia_actor_restarts_total{{actor_sort={sort}}}"));
         if times > 0 {

@@ -1,9 +1,9 @@
-//! Replies that were not made: each for a fault that explains it. Once faults are over there is none, so that every reply is made.
+//! Every reply that was not made has a fault that explains it. Once faults are over there is none, so every reply is made.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::super::faults::{Fault, What};
+use super::super::faults::{Fault, FaultKind};
 use super::super::life::Props;
 use super::super::plan::EXTERNAL;
 use super::super::platform::UNPOSTABLE_FOR;
@@ -14,9 +14,9 @@ use crate::domain::event::Event;
 use crate::domain::id::CompanionId;
 use crate::journal::channel_key::ChannelKey;
 
-/// An endpoint that failed is left alone for a while, twice as long as it asked for or as it is left alone by itself.
-const TROUBLE_LASTS: Duration = Duration::from_secs(60);
-/// A reply that was not made, and since when it could have been.
+/// The circuit breaker of a failed endpoint stays open for a while: twice as long as the endpoint asks for, or as the default.
+const BREAKER_OPEN_FOR: Duration = Duration::from_secs(60);
+/// A reply that was not made, and the time from which it could have been made.
 struct Failure<'a> {
     channel_key: &'a ChannelKey,
     companion: &'a CompanionId,
@@ -25,11 +25,11 @@ struct Failure<'a> {
     until: Duration,
     /// From when it was owed to when it was given up, by the wall clock of its channel.
     waited: Duration,
-    /// How many others were owed at some time of that.
+    /// The number of other replies that were owed in that time.
     rivals: u64,
 }
 
-/// When each reply was owed, by the process's clock. A channel owes one at a time: one that never ended on record was dropped by the next.
+/// The span in which each reply was owed, by the process's clock. A channel owes one at a time: the next reply ends one without an end on record.
 fn owed_times(committed: &[Committed]) -> Vec<(Duration, Duration)> {
     let (mut times, mut open) = (Vec::new(), BTreeMap::new());
     for Committed { at, channel_key, recorded, .. } in committed {
@@ -65,14 +65,14 @@ pub(super) fn check(props: &Props) {
                 let Some(Committed { at, life, recorded, .. }) = owed.remove(&(entry.channel_key.clone(), *ticket)) else {
                     continue;
                 };
-                // A process that begins anew makes it anew: what kept those before it from making it counts no more.
+                // A restarted process makes the reply again. Faults of earlier lives do not count.
                 let since = if life == entry.life { at } else { lives[entry.life as usize - 1] };
                 if let Event::ReplyOwed { messages, .. } = &recorded.event
                     && **error == *DELETED
                 {
                     if !messages.is_empty() {
                         stage.violate(format!(
-                            "{}: {companion} owed {ticket} to {messages:?}, of which nothing was taken back",
+                            "{}: {companion} owed {ticket} to {messages:?}, of which none was deleted",
                             entry.channel_key
                         ));
                     }
@@ -108,35 +108,36 @@ impl Failure<'_> {
         let is_its = |guild: &crate::domain::id::GuildId, companion: &Option<CompanionId>| {
             *guild == self.channel_key.guild && companion.as_ref().is_none_or(|companion| companion == self.companion)
         };
-        let has_failed = |what: &What| matches!(what, What::Failed { code, guild, companion } if *code == self.error && is_its(guild, companion));
-        let is_platforms = |what: &What| matches!(what, What::Platform(guild) if *guild == self.channel_key.guild);
-        let is_making = |what: &What| matches!(what, What::Killed("reply or delivery"));
+        let has_failed = |what: &FaultKind| matches!(what, FaultKind::Failed { code, guild, companion } if *code == self.error && is_its(guild, companion));
+        let is_platforms = |what: &FaultKind| matches!(what, FaultKind::Platform(guild) if *guild == self.channel_key.guild);
+        let is_making = |what: &FaultKind| matches!(what, FaultKind::Killed("reply or delivery"));
         match self.error {
-            // Nobody waits for less.
+            // No reply times out sooner.
             "timeout" if self.companion.as_str() == EXTERNAL => {
                 self.waited.as_secs_f64() >= stage.plan.rules.external_patience.least
             }
             "timeout" => {
                 let least = Duration::from_secs_f64(stage.plan.rules.main_timeouts.least);
-                let is_slow = |what: &What| match what {
-                    What::Called(takes) => *takes > least / 8,
-                    What::Killed(sort) => *sort == "pool",
-                    What::Failed { .. } => true,
+                let is_slow = |what: &FaultKind| match what {
+                    FaultKind::Called(takes) => *takes > least / 8,
+                    FaultKind::Killed(sort) => *sort == "pool",
+                    FaultKind::Failed { .. } => true,
                     _ => false,
                 };
-                // It may have waited for somebody else's call.
-                self.until - self.since >= least && within(TROUBLE_LASTS).any(is_slow)
+                // It may have waited for the call of another reply.
+                self.until - self.since >= least && within(BREAKER_OPEN_FOR).any(is_slow)
             }
-            "empty" => meanwhile.any(|what| matches!(what, What::Wordless { guild, companion } if is_its(guild, companion))),
-            // Where nothing could be posted lately, no words are written.
+            "empty" => meanwhile.any(|what| matches!(what, FaultKind::Wordless { guild, companion } if is_its(guild, companion))),
+            // If a post was refused lately, no statement is written.
             "refused" => meanwhile.any(has_failed) || within(UNPOSTABLE_FOR).any(is_platforms),
             "unreachable" => meanwhile.any(|what| has_failed(what) || is_platforms(what) || is_making(what)),
-            // Who is shed finds a queue that is full of others.
+            // A call is shed only if the queue is full of others.
             "overloaded" => self.rivals >= stage.plan.rules.least_queue || meanwhile.any(has_failed),
-            "left_alone" => within(TROUBLE_LASTS).any(|what| matches!(what, What::Failed { .. } | What::Called(_))),
+            "left_alone" => within(BREAKER_OPEN_FOR).any(|what| matches!(what, FaultKind::Failed { .. } | FaultKind::Called(_))),
             "absent" => {
-                let is_gone = |what: &What| matches!(what, What::CompanionSet(cast) if !cast.contains(&self.companion.as_str()));
-                // It may have been so before.
+                let is_gone =
+                    |what: &FaultKind| matches!(what, FaultKind::CompanionSet(cast) if !cast.contains(&self.companion.as_str()));
+                // The companion may have been removed before.
                 within(self.since).any(is_gone)
             }
             _ => false,

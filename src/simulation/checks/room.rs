@@ -1,4 +1,4 @@
-//! A room as its record tells it, held to the rules, event by event, by a reference that shares nothing with the domain but its events.
+//! Checks the record of a room against the rules, event by event. The reference shares nothing with the domain except its events.
 
 mod reasons;
 mod rounds;
@@ -15,9 +15,9 @@ use crate::domain::message::{Message, Role};
 use crate::domain::moment::Moment;
 use crate::journal::channel_key::ChannelKey;
 pub(super) use waits::Watch;
-use waits::{Heard, Pause};
+use waits::{Pause, RoomMessage};
 
-/// What is known of one companion that is present.
+/// The state of one companion that is a member.
 #[derive(Default)]
 struct Seat {
     paused: bool,
@@ -26,19 +26,19 @@ struct Seat {
     stage: Closing,
     /// In order.
     unsettled: Vec<Seq>,
-    /// Which question, and the newest message that it is about.
+    /// The open question, and the newest message that it is about.
     asked: Option<(Ticket, Seq)>,
-    /// What the newest question is about, as far as it is unsettled and there.
+    /// The messages that the newest question is about, without settled and deleted ones.
     about: Vec<Seq>,
-    /// For which message it was asked.
+    /// The message that it was asked for.
     message: Seq,
-    /// The newest message that a question without an answer was about; the pause after it, and how long the last one was to be.
+    /// The newest message of a question without an answer; the back-off after it, and the length of the last back-off.
     tried: Seq,
     pause: Option<Pause>,
     back_off: Option<Duration>,
     /// Its lull timer has fired, and nothing has happened since that could arm it again.
     has_fired: bool,
-    /// Something was taken back since it settled everything, and perhaps what it waits with.
+    /// A message was deleted since it last settled everything. Its pending lull may have changed with that.
     is_unsure: bool,
 }
 
@@ -46,48 +46,48 @@ struct Floor {
     companion: CompanionId,
     ticket: Ticket,
     selected_at: Seq,
-    /// What it answers, as far as it is there.
+    /// The messages that it answers, without deleted ones.
     messages: Vec<Seq>,
     since: Duration,
 }
 
-/// A round that is open, and who votes in it.
+/// An open round, and its voters.
 struct Round {
     message: Seq,
     deadline: Moment,
     voters: BTreeSet<CompanionId>,
-    /// Those of them to whom nothing is left of what they were asked about.
+    /// Voters whose question has no messages left.
     about_nothing: BTreeSet<CompanionId>,
 }
 
 pub(super) struct Record<'a> {
     channel_key: &'a ChannelKey,
-    told: &'a Stage,
-    /// What was set aside, and may be settled or not.
+    stage: &'a Stage,
+    /// Dead letters: they may be settled or not.
     skipped: &'a BTreeSet<Seq>,
     watch: &'a Watch<'a>,
     /// The channel's own time, and when the newest event was on disk.
     clock: Moment,
     since: Duration,
-    heard: BTreeMap<Seq, Heard>,
-    /// Who was addressed when nothing else went on, by what, and when.
+    received: BTreeMap<Seq, RoomMessage>,
+    /// Companions that were addressed while nothing else was in progress: by which message, and when.
     calls: Vec<(CompanionId, Seq, Duration)>,
     seats: BTreeMap<CompanionId, Seat>,
     round: Option<Round>,
-    /// Who may take the floor, in this order, and since when they were selected.
+    /// The companions that may take the floor, in this order, and the event at which they were selected.
     candidates: Vec<CompanionId>,
     selected_at: Seq,
-    /// When whoever was selected speaks, and since when that is known.
+    /// When the selected companion speaks, and since when that is known.
     speak_at: Option<(Moment, Duration)>,
-    /// One of these comes to owe a reply.
+    /// One of these must owe a reply next.
     due: Vec<CompanionId>,
     is_being_judged: bool,
-    /// One of them failed.
+    /// One of the candidates failed.
     has_failed: bool,
     /// The lone companion that said YES.
     alone: Option<CompanionId>,
     floor: Option<Floor>,
-    /// Replies that were owed and dropped: what was on its way may still be posted.
+    /// Replies that were owed and dropped. A part in flight may still be posted.
     dropped: BTreeSet<Ticket>,
     tickets: BTreeSet<Ticket>,
     /// The turn of each question and each reply.
@@ -95,7 +95,7 @@ pub(super) struct Record<'a> {
     spoke: BTreeMap<CompanionId, Seq>,
     newest_human: Seq,
     longest_streak: u32,
-    /// The same with what was set aside, which may have been handled or not.
+    /// The same with dead letters, which may have been handled or not.
     newest_human_maybe: Seq,
     streak: u32,
 }
@@ -106,17 +106,17 @@ impl<'a> Record<'a> {
         channel_key: &'a ChannelKey,
         events: &[Recorded],
         skipped: &'a BTreeSet<Seq>,
-        told: &'a Stage,
+        stage: &'a Stage,
         watch: &'a Watch<'a>,
     ) {
         let mut record = Self {
             channel_key,
-            told,
+            stage,
             skipped,
             watch,
             clock: Moment::ZERO,
             since: Duration::ZERO,
-            heard: BTreeMap::new(),
+            received: BTreeMap::new(),
             calls: Vec::new(),
             seats: BTreeMap::new(),
             round: None,
@@ -147,8 +147,8 @@ impl<'a> Record<'a> {
         record.end();
     }
 
-    fn broken(&self, what: impl std::fmt::Display) {
-        self.told.violate(format!("{}: {what}", self.channel_key));
+    fn violate(&self, what: impl std::fmt::Display) {
+        self.stage.violate(format!("{}: {what}", self.channel_key));
     }
 
     fn enter(&mut self, recorded: &Recorded) {
@@ -156,19 +156,19 @@ impl<'a> Record<'a> {
         self.pass(now);
         let is_timer = matches!(recorded.event, Event::LullFired { .. } | Event::BackOffEnded { .. });
         if !is_timer {
-            // What only time brought about is nothing that is to be waited for anew.
+            // Timer events give nobody a reason to wait again.
             self.since = self.since.max(now);
         }
         self.clock = self.clock.max(recorded.at);
-        self.stays_in_its_turn(recorded);
+        self.check_turn(recorded);
         match &recorded.event {
             Event::Said { message, reply, said_at, .. } => {
-                self.note_heard(recorded.seq, message, *said_at);
+                self.note_received(recorded.seq, message, *said_at);
                 self.said(recorded.seq, message, *reply);
             }
             Event::Edited { .. } | Event::CaughtUp { .. } | Event::JitterDrawn { .. } | Event::AddressRefused { .. } => {}
-            Event::LullFired { companions } => self.fires_after_quiet(recorded, companions),
-            Event::BackOffEnded { companions } => self.ends_back_offs(recorded, companions),
+            Event::LullFired { companions } => self.lull_fired(recorded, companions),
+            Event::BackOffEnded { companions } => self.back_off_ended(recorded, companions),
             Event::DeadlinesExtended { round, floor } => self.extended(recorded, *round, *floor),
             Event::Deleted { messages } => self.deleted(messages),
             Event::Joined { companion, external } => self.seats.entry(companion.clone()).or_default().is_external = *external,
@@ -187,22 +187,22 @@ impl<'a> Record<'a> {
             }
             Event::RepetitionJudged { call, .. } => {
                 self.is_being_judged = false;
-                self.told.reach(if call.is_some() { "judged by a model" } else { "judged by words" });
+                self.stage.reach(if call.is_some() { "judged by a model" } else { "judged by words" });
             }
             Event::ReplyOwed { companion, ticket, messages, due_at, .. } => {
                 self.owed(recorded, companion, *ticket, messages, *due_at);
             }
             Event::ReplyFailed { companion, ticket, .. } => self.failed(recorded, companion, *ticket),
-            Event::Summarised { .. } => self.told.reach("summary"),
+            Event::Summarised { .. } => self.stage.reach("summary"),
         }
     }
 
-    /// Questions and replies belong to a turn, and so does whatever comes of them.
-    fn stays_in_its_turn(&mut self, recorded: &Recorded) {
+    /// A question or a reply belongs to a turn, and its outcome belongs to the same turn.
+    fn check_turn(&mut self, recorded: &Recorded) {
         match &recorded.event {
             Event::Evaluated(Evaluated { ticket, .. }) | Event::ReplyOwed { ticket, .. } => match recorded.turn {
                 Some(turn) => drop(self.turns.insert(*ticket, turn)),
-                None => self.broken(format_args!("a question or a reply belongs to no turn: {recorded:?}")),
+                None => self.violate(format_args!("a question or a reply belongs to no turn: {recorded:?}")),
             },
             Event::Decided(Decided { ticket: Some(ticket), .. })
             | Event::Unanswered { ticket, .. }
@@ -211,14 +211,14 @@ impl<'a> Record<'a> {
                 let turn = self.turns.get(ticket).copied();
                 let is_posted_late = matches!(recorded.event, Event::Said { .. }) && recorded.turn.is_none();
                 if recorded.turn != turn && !is_posted_late {
-                    self.broken(format_args!("it belongs to turn {turn:?}: {recorded:?}"));
+                    self.violate(format_args!("the event belongs to turn {turn:?}: {recorded:?}"));
                 }
             }
             _ => {}
         }
     }
 
-    /// A message that was set aside. If it is a statement, it was made all the same.
+    /// A dead letter. If it is a statement, it was made nevertheless.
     fn skip(&mut self, seq: Seq, message: &Message, reply: Option<Ticket>) {
         self.lulls_may_be_armed();
         if message.from.role == Role::Person {
@@ -228,7 +228,7 @@ impl<'a> Record<'a> {
             self.candidates.clear();
             let had = self.floor.take_if(|floor| floor.ticket == ticket && message.is_by(&floor.companion));
             if had.is_none() && !self.dropped.remove(&ticket) {
-                self.broken(format_args!("{seq} is said for reply {ticket}, which is not owed (any more), and set aside"));
+                self.violate(format_args!("{seq} is posted for reply {ticket}, which is not owed (any more), and a dead letter"));
             }
             self.longest_streak += 1;
         }
@@ -258,19 +258,19 @@ impl<'a> Record<'a> {
                 self.candidates.clear();
                 self.streak += u32::from(floor.selected_at >= self.newest_human_maybe);
                 self.longest_streak += u32::from(floor.selected_at >= self.newest_human);
-                if self.streak > self.told.plan.rules.streak {
-                    self.broken(format_args!("{} statements in a row without a human: {seq} by {companion}", self.streak));
+                if self.streak > self.stage.plan.rules.streak {
+                    self.violate(format_args!("{} statements in a row without a human: {seq} by {companion}", self.streak));
                 }
             }
             None if self.dropped.remove(&ticket) => {
                 self.longest_streak += 1;
-                self.told.reach("posted though it was dropped");
+                self.stage.reach("posted although dropped");
             }
-            None => self.broken(format_args!("{companion} says {seq} for reply {ticket}, which is not owed (any more)")),
+            None => self.violate(format_args!("{companion} posts {seq} for reply {ticket}, which is not owed (any more)")),
         }
     }
 
-    /// Nothing comes of a wish, a turn or a reply of which nothing is left. A question goes on with what it has read.
+    /// A wish, a turn or a reply ends when all its messages are deleted. A question continues with what it has read.
     fn deleted(&mut self, gone: &[Seq]) {
         self.calls.clear();
         self.lulls_may_be_armed();
@@ -284,21 +284,21 @@ impl<'a> Record<'a> {
             seat.unsettled.retain(|seq| !gone.contains(seq));
             seat.is_unsure = !seat.unsettled.is_empty() && (seat.is_unsure || seat.unsettled.len() < before);
             if !lose_last(&mut seat.about) || may_be_about_nothing {
-                // What was taken back before is taken back once more after a crash: then a turn about nothing goes. One about what was set
-                // aside comes to no statement, sooner or later.
+                // After a crash, the deletion is applied again, and then a turn about nothing is dropped. A turn about dead
+                // letters leads to no statement, sooner or later.
                 if seat.about.is_empty() && self.round.is_none() && self.candidates.first() == Some(companion) {
                     (self.due, self.speak_at) = (Vec::new(), None);
                 }
                 continue;
             }
             if seat.asked.is_some() {
-                self.told.reach("asked about what was taken back");
+                self.stage.reach("question about deleted messages");
                 continue;
             }
             match &mut self.round {
                 Some(round) => drop(round.about_nothing.insert(companion.clone())),
                 None if self.floor.is_none() && self.candidates.first() == Some(companion) => {
-                    self.told.reach("turn dropped: all was taken back");
+                    self.stage.reach("turn dropped: all messages deleted");
                     self.candidates.clear();
                     self.due.clear();
                     self.speak_at = None;
@@ -307,7 +307,7 @@ impl<'a> Record<'a> {
             }
         }
         if let Some(floor) = self.floor.take_if(|floor| lose_last(&mut floor.messages)) {
-            self.told.reach("reply dropped: all was taken back");
+            self.stage.reach("reply dropped: all messages deleted");
             self.candidates.clear();
             self.dropped.insert(floor.ticket);
         }
@@ -319,19 +319,19 @@ impl<'a> Record<'a> {
             round.voters.remove(companion);
         }
         self.candidates.retain(|candidate| candidate != companion);
-        self.no_turn_of(|due| due == companion);
+        self.drop_turns_of(|due| due == companion);
         self.dropped.extend(self.floor.take_if(|floor| floor.companion == *companion).map(|floor| floor.ticket));
     }
 
-    fn paused(&mut self, whom: Option<&CompanionId>, paused: bool) {
-        for (_, seat) in self.seats.iter_mut().filter(|(companion, _)| whom.is_none_or(|whom| whom == *companion)) {
+    fn paused(&mut self, only: Option<&CompanionId>, paused: bool) {
+        for (_, seat) in self.seats.iter_mut().filter(|(companion, _)| only.is_none_or(|only| only == *companion)) {
             seat.paused = paused;
             if paused {
                 (seat.asked, seat.pause, seat.back_off, seat.has_fired) = (None, None, None, false);
             }
         }
         if paused {
-            self.no_turn_of(|due| whom.is_none_or(|whom| whom == due));
+            self.drop_turns_of(|due| only.is_none_or(|only| only == due));
         }
         self.alone = None;
     }
@@ -340,7 +340,7 @@ impl<'a> Record<'a> {
         for seat in self.seats.values_mut() {
             *seat = Seat { paused: seat.paused, is_external: seat.is_external, ..Seat::default() };
         }
-        self.no_turn_of(|_| true);
+        self.drop_turns_of(|_| true);
         self.is_being_judged = false;
         self.round = None;
         self.candidates.clear();
@@ -349,8 +349,8 @@ impl<'a> Record<'a> {
         self.dropped.extend(self.floor.take().map(|floor| floor.ticket));
     }
 
-    /// Those whom something concerns neither take their turn nor are they asked for what called them.
-    fn no_turn_of(&mut self, concerns: impl Fn(&CompanionId) -> bool) {
+    /// The companions concerned neither take their turn nor are asked for the message that called them.
+    fn drop_turns_of(&mut self, concerns: impl Fn(&CompanionId) -> bool) {
         self.calls.clear();
         if self.due.iter().any(concerns) {
             self.due.clear();
@@ -360,46 +360,46 @@ impl<'a> Record<'a> {
 
     fn new_ticket(&mut self, ticket: Ticket) {
         if !self.tickets.insert(ticket) {
-            self.broken(format_args!("ticket {ticket} is given out twice"));
+            self.violate(format_args!("ticket {ticket} is used twice"));
         }
     }
 
     fn evaluated(&mut self, recorded: &Recorded, evaluated: &Evaluated) {
-        self.told.reach(match evaluated.trigger.as_str() {
+        self.stage.reach(match evaluated.trigger.as_str() {
             "direct_address" => "asked: direct address",
             "interjection" => "asked: interjection",
             "turn" => "asked: turn",
             _ => "asked: lull",
         });
         self.new_ticket(evaluated.ticket);
-        self.asked_in_time(recorded, evaluated);
-        self.considered(recorded, &evaluated.companion, evaluated.upto, evaluated.trigger);
+        self.check_time_to_ask(recorded, evaluated);
+        self.check_addresses(recorded, &evaluated.companion, evaluated.upto, evaluated.trigger);
         if !self.due.is_empty() {
-            self.broken(format_args!("{:?} is to speak first: {recorded:?}", self.due));
+            self.violate(format_args!("{:?} must speak first: {recorded:?}", self.due));
         }
         let Some(seat) = self.seats.get_mut(&evaluated.companion) else {
-            return self.broken(format_args!("{} is not present: {recorded:?}", evaluated.companion));
+            return self.violate(format_args!("{} is not present: {recorded:?}", evaluated.companion));
         };
         let before = seat.asked.replace((evaluated.ticket, evaluated.upto));
         seat.about.clone_from(&evaluated.messages);
         (seat.message, seat.pause, seat.has_fired) = (evaluated.message, None, false);
         let (is_silent, unsettled) = (seat.is_silent(), seat.unsettled.clone());
         if before.is_some() {
-            self.broken(format_args!("{} is asked twice at once: {recorded:?}", evaluated.companion));
+            self.violate(format_args!("{} is asked twice at once: {recorded:?}", evaluated.companion));
         }
         if is_silent {
-            self.broken(format_args!("{} is asked though it is silent: {recorded:?}", evaluated.companion));
+            self.violate(format_args!("{} is asked although it is silent: {recorded:?}", evaluated.companion));
         }
         if self.without_skipped(&unsettled) != self.without_skipped(&evaluated.messages) {
-            self.broken(format_args!("{} is asked about something else than {unsettled:?}: {recorded:?}", evaluated.companion));
+            self.violate(format_args!("{} is asked about other messages than {unsettled:?}: {recorded:?}", evaluated.companion));
         }
-        if unsettled.len() > self.told.plan.rules.max_buffer {
-            self.broken(format_args!("{} messages are unsettled for {}: {recorded:?}", unsettled.len(), evaluated.companion));
+        if unsettled.len() > self.stage.plan.rules.max_buffer {
+            self.violate(format_args!("{} messages are unsettled for {}: {recorded:?}", unsettled.len(), evaluated.companion));
         }
     }
 
     fn stage_changed(&mut self, recorded: &Recorded, companion: &CompanionId, from: Closing, to: Closing, cause: Cause) {
-        self.told.reach(match cause {
+        self.stage.reach(match cause {
             Cause::State => "stage: by vote",
             Cause::MaxTurns => "stage: max turns",
             Cause::Repetition => "stage: repetition",
@@ -410,8 +410,8 @@ impl<'a> Record<'a> {
         match self.seats.get_mut(companion) {
             Some(seat) if seat.stage == from => seat.stage = to,
             seat => {
-                let known = seat.map(|seat| seat.stage);
-                self.broken(format_args!("{companion} was {known:?}: {recorded:?}"));
+                let current = seat.map(|seat| seat.stage);
+                self.violate(format_args!("{companion} was {current:?}: {recorded:?}"));
             }
         }
     }
@@ -423,22 +423,22 @@ impl<'a> Record<'a> {
     /// At rest nothing is open, owed or unsettled.
     fn end(&self) {
         if let Some(round) = &self.round {
-            self.broken(format_args!("the round about {} is open for ever", round.message));
+            self.violate(format_args!("the round about {} is open for ever", round.message));
         }
         if let Some(floor) = &self.floor {
-            self.broken(format_args!("{} owes {} for ever", floor.companion, floor.ticket));
+            self.violate(format_args!("{} owes {} for ever", floor.companion, floor.ticket));
         }
         if !self.due.is_empty() && self.skipped.is_empty() {
-            self.broken(format_args!("{:?} was to speak and never did", self.due));
+            self.violate(format_args!("{:?} was to speak and never did", self.due));
         }
         for (companion, seat) in &self.seats {
             let unsettled = self.without_skipped(&seat.unsettled);
             if !unsettled.is_empty() {
-                self.broken(format_args!("{unsettled:?} never settled for {companion}"));
+                self.violate(format_args!("{unsettled:?} never settled for {companion}"));
             }
-            // Of what it was about, something may have been set aside, and the rest taken back.
+            // Of the messages of a question, some may be dead letters and the rest deleted.
             if let Some((ticket, _)) = seat.asked.filter(|_| self.skipped.is_empty()) {
-                self.broken(format_args!("{companion} was asked {ticket}, and nothing came of it"));
+                self.violate(format_args!("{companion} was asked {ticket}, and the question has no outcome"));
             }
         }
     }

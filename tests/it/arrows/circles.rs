@@ -1,21 +1,24 @@
 //! Finds import circles among source files.
 //!
-//! A file below a module belongs to it: what it takes from the modules above it is no import. What a module takes from a file below it is one.
+//! A file below a module belongs to that module, so its use of the modules above it is not an import. A module's use of a file below it is one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::paths::scan;
 
-/// Every set of files that all import each other, directly or by way of others of the set; each by its modules' names, in order.
-/// Of each file the module that it holds and its source.
+/// Returns every set of files that all import each other, directly or through others of the set, as sorted module names. `files` holds the
+/// module and the source of each file.
 pub fn circles(files: &[(&[String], &str)]) -> Vec<Vec<String>> {
     let numbers: BTreeMap<&[String], usize> = files.iter().enumerate().map(|(number, (module, _))| (*module, number)).collect();
     let imports: Vec<BTreeSet<usize>> = files.iter().map(|(module, source)| imports(module, source, &numbers)).collect();
     let reached: Vec<BTreeSet<usize>> = (0..files.len()).map(|from| reached(from, &imports)).collect();
     let mut found = BTreeSet::new();
-    for (one, from_one) in reached.iter().enumerate() {
-        let circle: BTreeSet<String> =
-            from_one.iter().filter(|other| reached[**other].contains(&one)).map(|other| files[*other].0.join("::")).collect();
+    for (start, reached_from_start) in reached.iter().enumerate() {
+        let circle: BTreeSet<String> = reached_from_start
+            .iter()
+            .filter(|other| reached[**other].contains(&start))
+            .map(|other| files[*other].0.join("::"))
+            .collect();
         if circle.len() > 1 {
             found.insert(circle.into_iter().collect::<Vec<_>>());
         }
@@ -23,12 +26,12 @@ pub fn circles(files: &[(&[String], &str)]) -> Vec<Vec<String>> {
     found.into_iter().collect()
 }
 
-/// The files that a file imports from, but for those that it is below.
+/// The files that a file imports from, except those that it is below.
 fn imports(module: &[String], source: &str, numbers: &BTreeMap<&[String], usize>) -> BTreeSet<usize> {
-    let below_itself = |path: &[String]| [module, path].concat();
+    let inside_module = |path: &[String]| [module, path].concat();
     let targets = scan(source, module).named.into_iter().map(|named| match named.path.split_first() {
         Some((first, rest)) if first == "crate" => rest.to_vec(),
-        _ => below_itself(&named.path),
+        _ => inside_module(&named.path),
     });
     let file = |path: Vec<String>| {
         (1..=path.len()).rev().find_map(|length| Some((length, *numbers.get(&path[..length])?, path.clone())))
@@ -39,9 +42,9 @@ fn imports(module: &[String], source: &str, numbers: &BTreeMap<&[String], usize>
 
 fn reached(from: usize, imports: &[BTreeSet<usize>]) -> BTreeSet<usize> {
     let mut reached = BTreeSet::new();
-    let mut left = vec![from];
-    while let Some(next) = left.pop() {
-        left.extend(imports[next].iter().filter(|file| reached.insert(**file)));
+    let mut pending = vec![from];
+    while let Some(next) = pending.pop() {
+        pending.extend(imports[next].iter().filter(|file| reached.insert(**file)));
     }
     reached
 }

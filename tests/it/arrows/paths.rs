@@ -1,23 +1,22 @@
 //! Reads which paths a source file names: in `use` lines, groups included, and anywhere in its code.
 //!
-//! Not a parser of Rust: comments and texts are blanked out, what is compiled for tests alone is left out, and what remains is a
-//! row of words and signs, in which paths are easy to see.
+//! This is not a parser of Rust. Comments and literals are blanked out, code for tests alone is left out, and paths are read from the remaining
+//! words and signs.
 
 /// A path that a source file names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Named {
-    /// Where, from 1.
+    /// The line, from 1.
     pub line: usize,
-    /// Its segments; `crate`, `self` and `super` are resolved, and then the first one is `crate`.
+    /// The segments. `crate`, `self` and `super` are resolved; such a path begins with `crate`.
     pub path: Vec<String>,
 }
 
-/// What a source file says of others.
+/// What a source file refers to.
 #[derive(Debug, Default)]
 pub struct Scanned {
-    /// The paths that it names.
     pub named: Vec<Named>,
-    /// The modules that it declares for tests alone: they have files of their own.
+    /// The modules with files of their own that it declares for tests alone.
     pub test_modules: Vec<String>,
 }
 
@@ -25,7 +24,7 @@ pub struct Scanned {
 pub fn scan(source: &str, module: &[String]) -> Scanned {
     let tokens = without_tests(tokens(&blanked(source)));
     let mut scanned = Scanned { named: Vec::new(), test_modules: tokens.test_modules };
-    let tokens = tokens.kept;
+    let tokens = tokens.remaining;
     let mut inline = Vec::new();
     let mut depth = 0;
     let mut at = 0;
@@ -38,10 +37,10 @@ pub fn scan(source: &str, module: &[String]) -> Scanned {
             }
             "mod" if text(&tokens, at + 2) == "{" => inline.push((text(&tokens, at + 1).to_owned(), depth)),
             word if is_word(word) && text(&tokens, at + 1) == "::" => {
-                let channel_key = module.iter().chain(inline.iter().map(|(name, _)| name)).cloned().collect::<Vec<_>>();
+                let enclosing = module.iter().chain(inline.iter().map(|(name, _)| name)).cloned().collect::<Vec<_>>();
                 let mut found = Vec::new();
                 at = read_tree(&tokens, at, &[], &mut found);
-                scanned.named.extend(found.into_iter().map(|named| resolved(named, &channel_key)));
+                scanned.named.extend(found.into_iter().map(|named| resolved(named, &enclosing)));
                 continue;
             }
             _ => {}
@@ -57,11 +56,11 @@ struct Token {
 }
 
 struct WithoutTests {
-    kept: Vec<Token>,
+    remaining: Vec<Token>,
     test_modules: Vec<String>,
 }
 
-/// Reads a path, or a tree of them, and says where it ends.
+/// Reads a path or a tree of paths. Returns the index of the token after it.
 fn read_tree(tokens: &[Token], mut at: usize, prefix: &[String], found: &mut Vec<Named>) -> usize {
     let mut path = prefix.to_vec();
     let line = tokens.get(at).map_or(0, |token| token.line);
@@ -103,12 +102,12 @@ fn read_tree(tokens: &[Token], mut at: usize, prefix: &[String], found: &mut Vec
     at
 }
 
-fn resolved(named: Named, channel_key: &[String]) -> Named {
+fn resolved(named: Named, enclosing: &[String]) -> Named {
     let first = named.path[0].as_str();
     if !matches!(first, "crate" | "self" | "super" | "tertulia") {
         return named;
     }
-    let mut base = if matches!(first, "self" | "super") { channel_key.to_vec() } else { Vec::new() };
+    let mut base = if matches!(first, "self" | "super") { enclosing.to_vec() } else { Vec::new() };
     let mut rest = named.path.as_slice();
     while let Some((word, others)) = rest.split_first() {
         match word.as_str() {
@@ -127,11 +126,11 @@ fn resolved(named: Named, channel_key: &[String]) -> Named {
 /// Leaves out every item under `#[cfg(test)]`.
 fn without_tests(tokens: Vec<Token>) -> WithoutTests {
     const MARK: [&str; 7] = ["#", "[", "cfg", "(", "test", ")", "]"];
-    let mut out = WithoutTests { kept: Vec::new(), test_modules: Vec::new() };
+    let mut out = WithoutTests { remaining: Vec::new(), test_modules: Vec::new() };
     let mut tokens = std::collections::VecDeque::from(tokens);
     while !tokens.is_empty() {
         if tokens.len() < MARK.len() || !MARK.iter().zip(&tokens).all(|(mark, token)| token.text == *mark) {
-            out.kept.extend(tokens.pop_front());
+            out.remaining.extend(tokens.pop_front());
             continue;
         }
         tokens.drain(..MARK.len());
@@ -174,7 +173,7 @@ fn tokens(source: &str) -> Vec<Token> {
     tokens
 }
 
-/// The source without comments and without what stands in quotes; lines stay where they are.
+/// Replaces comments and quoted text by spaces. Lines keep their numbers.
 fn blanked(source: &str) -> String {
     let mut out = String::with_capacity(source.len());
     let mut rest = source;
@@ -192,7 +191,7 @@ fn blanked(source: &str) -> String {
     out
 }
 
-/// How long the comment, the text or the character is with which the rest begins.
+/// The length of the comment, string or character that the rest begins with, or 0.
 fn skipped(rest: &str, after_letter: bool) -> usize {
     if rest.starts_with("//") {
         return rest.find('\n').unwrap_or(rest.len());

@@ -1,5 +1,4 @@
-//! An evening with something of everything, so that there is something to measure: questions answered and not, rounds, a tie, a talk that
-//! goes in circles, a server that is killed.
+//! An evening of talk that produces every kind of metric: answered and unanswered questions, rounds, a tie, repetition, and a killed server.
 
 use std::sync::{Arc, Mutex};
 
@@ -13,20 +12,20 @@ use tokio::net::TcpListener;
 
 use crate::harness::{Premises, Server, Watch};
 
-/// How the models answer at the moment.
+/// How the models answer at present.
 #[derive(Clone, Copy, Debug, Default)]
-struct Mood {
-    is_keen: bool,
+struct Behaviour {
+    wants_to_speak: bool,
     refuses_questions: bool,
-    fails_at_words: bool,
+    fails_statements: bool,
     closing: Option<&'static str>,
 }
 
-/// Models, and a collector that takes every span.
+/// A stand-in for the models, and for a collector that accepts every span.
 #[derive(Clone, Default)]
-struct Outside(Arc<Mutex<Mood>>);
+struct Outside(Arc<Mutex<Behaviour>>);
 
-/// Where the evening takes place.
+/// The server's premises and the stand-ins.
 pub struct Evening {
     premises: Premises,
     outside: Outside,
@@ -63,11 +62,11 @@ impl Evening {
         ] {
             premises.set(key, value);
         }
-        // Aria alone considers pauses: who speaks after her does so because she has spoken.
-        for (id, name, lull, tier) in
+        // Only Aria considers lulls. The others speak after her because she has spoken.
+        for (id, name, lull, level) in
             [("aria", "Aria", 0.05, "very_eager"), ("bruno", "Bruno", 600.0, "very_quiet"), ("cleo", "Cleo", 600.0, "very_quiet")]
         {
-            let text = format!("name = \"{name}\"\ntext_lull_timeout = {lull:?}\ninterjection = \"{tier}\"\n");
+            let text = format!("name = \"{name}\"\ntext_lull_timeout = {lull:?}\ninterjection = \"{level}\"\n");
             premises.write_companion(id, &text);
         }
         Self { premises, outside, collector: format!("{url}/v1/traces") }
@@ -82,7 +81,7 @@ impl Evening {
 
     /// Kills the server in the middle of a talk, and starts it again.
     pub async fn interrupt(&self, server: Server) -> Server {
-        self.mood(Mood { is_keen: true, ..Mood::default() });
+        self.set_behaviour(Behaviour { wants_to_speak: true, ..Behaviour::default() });
         let mut watch = server.watch("study", None).await;
         server.say("study", "Ana", "aria, are you there?").await;
         watch.event("decision").await;
@@ -90,70 +89,70 @@ impl Evening {
         self.open().await
     }
 
-    /// Something of everything. Who watches goes on watching.
-    pub async fn take_place(&self, server: &Server) -> Vec<Watch> {
+    /// Produces every kind of event. Returns the open live connections.
+    pub async fn run(&self, server: &Server) -> Vec<Watch> {
         let mut study = server.watch("study", None).await;
         let mut lobby = server.watch("lobby", None).await;
-        self.in_company(server, &mut lobby).await;
-        self.among_themselves(server, &mut lobby).await;
-        self.alone(server, &mut study).await;
-        self.without_models(server, &mut study).await;
+        self.tied_round(server, &mut lobby).await;
+        self.repetition_and_closing(server, &mut lobby).await;
+        self.one_companion(server, &mut study).await;
+        self.failing_models(server, &mut study).await;
         let (status, _) = server.ask(Method::GET, "/api/rooms/nowhere", None).await;
         assert_eq!(status, StatusCode::NOT_FOUND);
         vec![study, lobby]
     }
 
-    /// A lull, an interjection, an address that is answered, and talk that is meant for somebody else.
-    async fn alone(&self, server: &Server, study: &mut Watch) {
-        self.mood(Mood::default());
-        let mut met = (false, false);
-        while met != (true, true) {
+    /// One companion: a lull, an interjection, an answered address, and a message for somebody else.
+    async fn one_companion(&self, server: &Server, study: &mut Watch) {
+        self.set_behaviour(Behaviour::default());
+        let mut seen = (false, false);
+        while seen != (true, true) {
             server.say("study", "Ana", "It rains again.").await;
             match study.event("decision").await["trigger"].as_str() {
-                Some("lull") => met.0 = true,
-                Some("interjection") => met.1 = true,
+                Some("lull") => seen.0 = true,
+                Some("interjection") => seen.1 = true,
                 _ => {}
             }
         }
-        self.mood(Mood { is_keen: true, ..Mood::default() });
+        self.set_behaviour(Behaviour { wants_to_speak: true, ..Behaviour::default() });
         server.say("study", "Ana", "aria, what do you say?").await;
         study.event("statement").await;
-        let aside = json!({ "from": "Ana", "text": "Your turn to cook.", "mentions": ["Kai"] });
-        server.ask(Method::POST, "/api/rooms/study/messages", Some(aside)).await;
+        let message = json!({ "from": "Ana", "text": "Your turn to cook.", "mentions": ["Kai"] });
+        server.ask(Method::POST, "/api/rooms/study/messages", Some(message)).await;
         decided(study, "other_addressed").await;
     }
 
-    /// All three want to speak, equally; two do, and the third is stopped by the loop guard.
-    async fn in_company(&self, server: &Server, lobby: &mut Watch) {
-        self.mood(Mood { is_keen: true, ..Mood::default() });
+    /// Three companions want to speak equally. Two do, and the loop guard stops the third.
+    async fn tied_round(&self, server: &Server, lobby: &mut Watch) {
+        self.set_behaviour(Behaviour { wants_to_speak: true, ..Behaviour::default() });
         server.say("lobby", "Ana", "aria, bruno, cleo: what do you think?").await;
         decided(lobby, "loop_guard").await;
     }
 
-    /// One speaks in a pause, another goes on from its words, both say the same; then one of them sees the end coming.
-    async fn among_themselves(&self, server: &Server, lobby: &mut Watch) {
+    /// One companion speaks in a lull, and another answers with the same words. Then one votes that the conversation is closing.
+    async fn repetition_and_closing(&self, server: &Server, lobby: &mut Watch) {
         server.say("lobby", "Ana", "It rains again.").await;
         lobby.event("repetition").await;
         decided(lobby, "loop_guard").await;
-        self.mood(Mood { is_keen: true, closing: Some("pre-closing"), ..Mood::default() });
+        self.set_behaviour(Behaviour { wants_to_speak: true, closing: Some("pre-closing"), ..Behaviour::default() });
         server.say("lobby", "Ana", "cleo, it is getting late.").await;
         lobby.event("closing").await;
-        self.mood(Mood::default());
+        self.set_behaviour(Behaviour::default());
     }
 
-    /// A question that is refused and asked again, and words that never come.
-    async fn without_models(&self, server: &Server, study: &mut Watch) {
-        self.mood(Mood { refuses_questions: true, ..Mood::default() });
+    /// A refused question that is asked again, and a statement that fails.
+    async fn failing_models(&self, server: &Server, study: &mut Watch) {
+        self.set_behaviour(Behaviour { refuses_questions: true, ..Behaviour::default() });
         server.say("study", "Ana", "aria, can you hear me?").await;
         study.event("error").await;
-        self.mood(Mood { is_keen: true, fails_at_words: true, ..Mood::default() });
+        self.set_behaviour(Behaviour { wants_to_speak: true, fails_statements: true, ..Behaviour::default() });
         server.say("study", "Ana", "aria, and now?").await;
         study.event("failed").await;
-        self.mood(Mood::default());
+        self.set_behaviour(Behaviour::default());
     }
 
-    fn mood(&self, mood: Mood) {
-        *self.outside.0.lock().expect("no panic while held") = mood;
+    fn set_behaviour(&self, behaviour: Behaviour) {
+        *self.outside.0.lock().expect("no panic while held") = behaviour;
     }
 }
 
@@ -166,20 +165,20 @@ async fn answer(State(outside): State<Outside>, uri: Uri, body: axum::body::Byte
     if uri.path() == "/v1/traces" {
         return StatusCode::OK.into_response();
     }
-    let Ok(asked) = serde_json::from_slice::<Value>(&body) else { return StatusCode::BAD_REQUEST.into_response() };
-    let mood = *outside.0.lock().expect("no panic while held");
-    let is_question = asked["model"] == "quick";
-    if is_question && mood.refuses_questions {
+    let Ok(request) = serde_json::from_slice::<Value>(&body) else { return StatusCode::BAD_REQUEST.into_response() };
+    let behaviour = *outside.0.lock().expect("no panic while held");
+    let is_question = request["model"] == "quick";
+    if is_question && behaviour.refuses_questions {
         return StatusCode::UNAUTHORIZED.into_response();
     }
-    if !is_question && mood.fails_at_words {
+    if !is_question && behaviour.fails_statements {
         return StatusCode::INTERNAL_SERVER_ERROR.into_response();
     }
-    let is_vote = asked["messages"].to_string().contains("Answer with one JSON object");
-    let decision = if mood.is_keen { "YES" } else { "NO" };
-    let words = match (is_question, is_vote) {
+    let is_vote = request["messages"].to_string().contains("Answer with one JSON object");
+    let decision = if behaviour.wants_to_speak { "YES" } else { "NO" };
+    let text = match (is_question, is_vote) {
         (true, true) => {
-            let closing = mood.closing.unwrap_or("none");
+            let closing = behaviour.closing.unwrap_or("none");
             json!({ "reason": "Why not.", "decision": decision, "importance": 5, "selected": false, "closing": closing })
                 .to_string()
         }
@@ -188,8 +187,8 @@ async fn answer(State(outside): State<Outside>, uri: Uri, body: axum::body::Byte
     };
     let answer = json!({
         "id": "answer",
-        "model": asked["model"],
-        "choices": [{ "index": 0, "message": { "role": "assistant", "content": words }, "finish_reason": "stop" }],
+        "model": request["model"],
+        "choices": [{ "index": 0, "message": { "role": "assistant", "content": text }, "finish_reason": "stop" }],
         "usage": { "prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15 },
     });
     Json(answer).into_response()

@@ -1,10 +1,10 @@
-//! Where a panel leads to: the queries that its links open in Grafana's Explore.
+//! The links of panels: the queries that they open in Grafana's Explore.
 
 use serde_json::Value;
 
-/// A query behind a link: the data source's kind and the text.
+/// The query of a link: the kind of the data source, and the text.
 #[derive(Debug)]
-pub struct Behind {
+pub struct LinkQuery {
     pub datasource: String,
     pub query: String,
 }
@@ -17,35 +17,35 @@ pub struct Condition {
     pub value: String,
 }
 
-/// Reads a link: one pane, one query, the time shown in the panel, and nothing that is not encoded but the variables.
+/// Parses a link. It must have one pane, one query and the panel's time range, and everything except variables must be percent-encoded.
 ///
 /// # Errors
-/// What is wrong with it.
-pub fn behind(url: &str) -> Result<Behind, String> {
+/// Describes the first fault of the link.
+pub fn parse_link(url: &str) -> Result<LinkQuery, String> {
     let panes = url.strip_prefix("/explore?schemaVersion=1&panes=").ok_or("it does not lead to Explore")?;
     let panes: Value = serde_json::from_str(&decoded(panes)?).map_err(|error| error.to_string())?;
     let pane =
         panes.as_object().filter(|panes| panes.len() == 1).and_then(|panes| panes.values().next()).ok_or("not one pane")?;
     if pane["range"] != serde_json::json!({ "from": "${__from}", "to": "${__to}" }) {
-        return Err("it leads to another time".to_owned());
+        return Err("it has another time range".to_owned());
     }
     let [query] = &pane["queries"].as_array().ok_or("no queries")?[..] else { return Err("not one query".to_owned()) };
     let datasource = query["datasource"]["type"].as_str().ok_or("no data source")?.to_owned();
     let (variable, text) = match datasource.as_str() {
         "tempo" => ("${tempo}", &query["query"]),
         "loki" => ("${loki}", &query["expr"]),
-        _ => return Err(format!("{datasource} is not linked to")),
+        _ => return Err(format!("links to {datasource} are not allowed")),
     };
     if pane["datasource"] != variable || query["datasource"]["uid"] != variable {
         return Err(format!("its data source is not {variable}"));
     }
-    Ok(Behind { datasource, query: text.as_str().ok_or("no query")?.to_owned() })
+    Ok(LinkQuery { datasource, query: text.as_str().ok_or("no query")?.to_owned() })
 }
 
-/// Reads `{ a = "b" && c > 1s }`.
+/// Parses `{ a = "b" && c > 1s }`.
 ///
 /// # Errors
-/// What is not understood.
+/// Names the part that cannot be parsed.
 pub fn conditions(traceql: &str) -> Result<Vec<Condition>, String> {
     let inner = traceql.strip_prefix("{ ").and_then(|rest| rest.strip_suffix(" }")).ok_or("not one set of spans")?;
     let condition = |text: &str| {
@@ -53,14 +53,14 @@ pub fn conditions(traceql: &str) -> Result<Vec<Condition>, String> {
             return Err(format!("{text} is no condition"));
         };
         if !matches!(*operator, "=" | "!=" | ">" | "<") {
-            return Err(format!("{text}: {operator} is not understood"));
+            return Err(format!("{text}: unknown operator {operator}"));
         }
         Ok(Condition { field: (*field).into(), operator: (*operator).into(), value: (*value).into() })
     };
     inner.split(" && ").map(condition).collect()
 }
 
-/// Takes the percent signs out. Variables of Grafana stand as they are.
+/// Decodes percent-encoding. Variables of Grafana stay as they are.
 fn decoded(text: &str) -> Result<String, String> {
     let mut bytes = Vec::new();
     let mut rest = text;
@@ -88,8 +88,8 @@ fn decoded(text: &str) -> Result<String, String> {
 }
 
 #[test]
-fn conditions_are_read() {
-    let read = conditions(r#"{ name = "a b" && duration > 5s }"#).expect("understood");
+fn traceql_conditions_are_parsed() {
+    let read = conditions(r#"{ name = "a b" && duration > 5s }"#).expect("it can be parsed");
 
     let condition = |field: &str, operator: &str, value: &str| Condition {
         field: field.into(),

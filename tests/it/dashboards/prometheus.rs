@@ -19,19 +19,20 @@ use tokio::time::timeout;
 use super::file;
 use crate::harness::{Lines, PATIENCE, Server};
 
-/// A Prometheus that scrapes one server every second, whatever its address is at the moment.
+/// A Prometheus that scrapes one server every second. The server's address may change.
 pub struct Prometheus {
     url: String,
     http: reqwest::Client,
+    /// The server's URL, and the number of scrapes so far.
     scraped: watch::Sender<(String, u64)>,
     log: Lines,
     _child: Child,
     _folder: TempDir,
 }
 
-/// What stands between Prometheus and the server: it knows where that is, and counts.
+/// The proxy between Prometheus and the server. It knows the server's address, and counts the scrapes.
 #[derive(Clone)]
-struct Door {
+struct Proxy {
     scraped: Arc<watch::Sender<(String, u64)>>,
     http: reqwest::Client,
 }
@@ -48,10 +49,10 @@ impl Prometheus {
     pub async fn start() -> Self {
         let http = reqwest::Client::builder().no_proxy().build().expect("a client");
         let scraped = watch::Sender::new((String::new(), 0));
-        let door = Door { scraped: Arc::new(scraped.clone()), http: http.clone() };
+        let proxy = Proxy { scraped: Arc::new(scraped.clone()), http: http.clone() };
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let target = listener.local_addr().expect("bound");
-        let router = Router::new().route("/metrics", get(passed_on)).with_state(door);
+        let router = Router::new().route("/metrics", get(forward)).with_state(proxy);
         tokio::spawn(async move { axum::serve(listener, router).await });
         let folder = tempfile::Builder::new().prefix("tertulia-").tempdir().expect("a folder");
         let config = serde_json::json!({
@@ -71,29 +72,29 @@ impl Prometheus {
             .spawn()
             .expect("prometheus is installed (Debian's package of that name)");
         let log = Lines::of(child.stderr.take().expect("piped"));
-        let address = told(&log, "Listening on").await;
+        let address = wait_for_line(&log, "Listening on").await;
         let address = address.rsplit_once("address=").expect("an address").1.to_owned();
-        told(&log, "Server is ready to receive web requests").await;
+        wait_for_line(&log, "Server is ready to receive web requests").await;
         Self { url: format!("http://{address}"), http, scraped, log, _child: child, _folder: folder }
     }
 
     /// Scrapes this server from now on.
-    pub fn turn_to(&self, server: &Server) {
+    pub fn scrape_from(&self, server: &Server) {
         self.scraped.send_modify(|(url, _)| url.clone_from(&server.url));
     }
 
-    /// Waits until so many scrapes that begin after this are on record. A scrape begins when the one before it is.
+    /// Waits until this many scrapes that begin after this call are stored. A scrape begins only when the one before it is stored.
     pub async fn scrapes(&self, number: u64) {
         let mut scraped = self.scraped.subscribe();
         let wanted = scraped.borrow_and_update().1 + number + 1;
         let waited = timeout(PATIENCE, scraped.wait_for(|(_, scrapes)| *scrapes >= wanted)).await;
-        waited.unwrap_or_else(|_| panic!("it does not scrape:\n{}", self.log.text())).expect("the door is there");
+        waited.unwrap_or_else(|_| panic!("it does not scrape:\n{}", self.log.text())).expect("the proxy runs");
     }
 
-    /// What an expression finds now.
+    /// Evaluates an expression now.
     ///
     /// # Errors
-    /// Prometheus does not take it.
+    /// Prometheus rejects the expression, or its result is not a vector.
     pub async fn find(&self, expression: &str) -> Result<Vec<Sample>, String> {
         let data = self.get(&format!("/api/v1/query?query={}", encoded(expression))).await?;
         let number = |value: &Value| value.as_str().and_then(|text| text.parse().ok()).unwrap_or(f64::NAN);
@@ -103,11 +104,11 @@ impl Prometheus {
                 let sample = |sample: Value| Sample { value: number(&sample["value"][1]), labels: sample["metric"].clone() };
                 Ok(samples.into_iter().map(sample).collect())
             }
-            kind => Err(format!("it gives {kind:?}, not series")),
+            kind => Err(format!("the result is {kind:?}, not a vector")),
         }
     }
 
-    /// The rules as Prometheus understood them.
+    /// The rules as Prometheus parsed them.
     pub async fn rules(&self) -> Vec<Value> {
         let data = self.get("/api/v1/rules").await.expect("rules");
         let groups = data["groups"].as_array().cloned().unwrap_or_default();
@@ -115,27 +116,27 @@ impl Prometheus {
     }
 
     async fn get(&self, path: &str) -> Result<Value, String> {
-        let asked = async { self.http.get(format!("{}{path}", self.url)).send().await?.json::<Value>().await };
-        let answer = timeout(PATIENCE, asked).await.expect("an answer in time").expect("an answer");
+        let request = async { self.http.get(format!("{}{path}", self.url)).send().await?.json::<Value>().await };
+        let answer = timeout(PATIENCE, request).await.expect("an answer in time").expect("an answer");
         if answer["status"] == "success" { Ok(answer["data"].clone()) } else { Err(answer["error"].to_string()) }
     }
 }
 
-async fn passed_on(State(door): State<Door>) -> Response {
+async fn forward(State(proxy): State<Proxy>) -> Response {
     let mut url = String::new();
-    door.scraped.send_modify(|(server, scrapes)| {
+    proxy.scraped.send_modify(|(server, scrapes)| {
         *scrapes += 1;
         url.clone_from(server);
     });
-    let read = async { door.http.get(format!("{url}/metrics")).send().await?.error_for_status()?.text().await };
+    let read = async { proxy.http.get(format!("{url}/metrics")).send().await?.error_for_status()?.text().await };
     match read.await {
         Ok(text) => ([(CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response(),
-        // It is being started.
+        // The server is starting.
         Err(_) => StatusCode::BAD_GATEWAY.into_response(),
     }
 }
 
-async fn told(log: &Lines, words: &str) -> String {
+async fn wait_for_line(log: &Lines, words: &str) -> String {
     let line = timeout(PATIENCE, log.wait_for(words)).await.ok().flatten();
     line.unwrap_or_else(|| panic!("no line says {words:?}:\n{}", log.text()))
 }

@@ -1,6 +1,6 @@
-//! As much of PromQL as says which series an expression reads, and where an alert's comparison begins.
+//! A parser for the part of PromQL that tells which series an expression reads, and where an alert's comparison begins.
 
-/// A series that is read.
+/// A series that an expression reads.
 #[derive(Debug, PartialEq)]
 pub struct Selector {
     pub metric: String,
@@ -8,11 +8,11 @@ pub struct Selector {
     pub matchers: Vec<(String, String, String)>,
 }
 
-/// What an expression reads, in its order.
+/// The series and groupings of an expression, in its order.
 #[derive(Debug, Default)]
 pub struct Reads {
     pub selectors: Vec<Selector>,
-    /// Labels by which something is summed up, and the place in `selectors` of the first series that is.
+    /// The labels of each aggregation, and the index in `selectors` of the first series that it aggregates.
     pub groups: Vec<(Vec<String>, usize)>,
 }
 
@@ -21,15 +21,15 @@ enum Token {
     Name(String),
     Number(String),
     Text(String),
-    /// A window, with its brackets.
+    /// A time range, with its brackets.
     Window,
     Sign(String),
 }
 
-/// Which series an expression reads.
+/// Parses which series an expression reads.
 ///
 /// # Errors
-/// What is not understood.
+/// Names the part that cannot be parsed.
 pub fn reads(expression: &str) -> Result<Reads, String> {
     let tokens: Vec<Token> = tokens(expression)?.into_iter().map(|(_, token)| token).collect();
     let mut rest = &tokens[..];
@@ -40,7 +40,7 @@ pub fn reads(expression: &str) -> Result<Reads, String> {
         let opens = |sign: &str| matches!(rest.first(), Some(Token::Sign(next)) if next == sign);
         match name.as_str() {
             "by" | "without" | "on" | "ignoring" | "group_left" | "group_right" => {
-                let labels = listed(&mut rest)?;
+                let labels = parse_labels(&mut rest)?;
                 reads.groups.push((labels, reads.selectors.len()));
             }
             "and" | "or" | "unless" | "bool" => {}
@@ -48,7 +48,7 @@ pub fn reads(expression: &str) -> Result<Reads, String> {
             // An aggregation whose labels come first.
             _ if matches!(rest.first(), Some(Token::Name(next)) if next == "by" || next == "without") => {}
             _ => {
-                let matchers = if opens("{") { matched(&mut rest)? } else { Vec::new() };
+                let matchers = if opens("{") { parse_matchers(&mut rest)? } else { Vec::new() };
                 reads.selectors.push(Selector { metric: name.clone(), matchers });
             }
         }
@@ -56,11 +56,11 @@ pub fn reads(expression: &str) -> Result<Reads, String> {
     if reads.selectors.is_empty() { Err(format!("{expression} reads no series")) } else { Ok(reads) }
 }
 
-/// An expression of the shape `series <op> number`, cut before its comparison: the series, the operator, the number.
+/// Splits an expression of the form `series <op> number` into the series, the operator and the number.
 ///
 /// # Errors
-/// It has another shape, so that cutting would change what it means.
-pub fn cut(expression: &str) -> Result<(&str, String, f64), String> {
+/// The expression has another form, so that splitting would change its meaning.
+pub fn split_comparison(expression: &str) -> Result<(&str, String, f64), String> {
     let tokens = tokens(expression)?;
     let mut depth = 0_i32;
     let mut comparisons = Vec::new();
@@ -68,7 +68,7 @@ pub fn cut(expression: &str) -> Result<(&str, String, f64), String> {
         match token {
             Token::Sign(sign) if matches!(sign.as_str(), "(" | "{") => depth += 1,
             Token::Sign(sign) if matches!(sign.as_str(), ")" | "}") => depth -= 1,
-            // They bind less than a comparison does.
+            // These operators bind more weakly than a comparison.
             Token::Name(name) if depth == 0 && matches!(name.as_str(), "and" | "or" | "unless") => {
                 return Err(format!("{expression}: {name} outside of parentheses"));
             }
@@ -89,7 +89,7 @@ pub fn cut(expression: &str) -> Result<(&str, String, f64), String> {
 }
 
 /// `(a, b)`
-fn listed(rest: &mut &[Token]) -> Result<Vec<String>, String> {
+fn parse_labels(rest: &mut &[Token]) -> Result<Vec<String>, String> {
     let end = rest.iter().position(|token| *token == Token::Sign(")".into())).ok_or("a list without an end")?;
     let (list, after) = rest.split_at(end + 1);
     *rest = after;
@@ -101,7 +101,7 @@ fn listed(rest: &mut &[Token]) -> Result<Vec<String>, String> {
 }
 
 /// `{a="b", c=~"d"}`
-fn matched(rest: &mut &[Token]) -> Result<Vec<(String, String, String)>, String> {
+fn parse_matchers(rest: &mut &[Token]) -> Result<Vec<(String, String, String)>, String> {
     let end = rest.iter().position(|token| *token == Token::Sign("}".into())).ok_or("matchers without an end")?;
     let (list, after) = rest.split_at(end + 1);
     *rest = after;
@@ -117,7 +117,7 @@ fn matched(rest: &mut &[Token]) -> Result<Vec<(String, String, String)>, String>
         .collect()
 }
 
-/// Tokens, and where each begins.
+/// The tokens, with their byte offsets.
 fn tokens(expression: &str) -> Result<Vec<(usize, Token)>, String> {
     let mut tokens = Vec::new();
     let mut rest = expression;
@@ -138,13 +138,13 @@ fn tokens(expression: &str) -> Result<Vec<(usize, Token)>, String> {
             '[' => 1 + rest.find(']').ok_or_else(|| format!("{expression}: a window without an end"))?,
             '=' | '!' | '<' | '>' => as_long_as(|c| matches!(c, '=' | '!' | '<' | '>' | '~')),
             '(' | ')' | '{' | '}' | ',' | '+' | '-' | '*' | '/' => 1,
-            _ => return Err(format!("{expression}: {first} is not understood")),
+            _ => return Err(format!("{expression}: unexpected {first}")),
         };
         let text = &rest[..length];
         let token = match first {
             'a'..='z' | 'A'..='Z' | '_' | ':' => Token::Name(text.to_owned()),
             '0'..='9' | '.' => Token::Number(text.to_owned()),
-            '"' if text.contains('\\') => return Err(format!("{expression}: {text} is escaped")),
+            '"' if text.contains('\\') => return Err(format!("{expression}: {text} has an escape")),
             '"' => Token::Text(text[1..length - 1].to_owned()),
             '[' => Token::Window,
             _ => Token::Sign(text.to_owned()),
@@ -155,8 +155,9 @@ fn tokens(expression: &str) -> Result<Vec<(usize, Token)>, String> {
 }
 
 #[test]
-fn an_expression_says_what_it_reads() {
-    let reads = reads(r#"sum by (le, x) (rate(a_bucket{b="c", d=~"e|f"}[5m])) / (g or vector(0)) > 1e3"#).expect("understood");
+fn the_series_that_an_expression_reads_are_found() {
+    let reads =
+        reads(r#"sum by (le, x) (rate(a_bucket{b="c", d=~"e|f"}[5m])) / (g or vector(0)) > 1e3"#).expect("it can be parsed");
 
     let matchers = vec![("b".into(), "=".into(), "c".into()), ("d".into(), "=~".into(), "e|f".into())];
     let [first, second] = &reads.selectors[..] else { panic!("{reads:?}") };
@@ -166,14 +167,14 @@ fn an_expression_says_what_it_reads() {
 }
 
 #[test]
-fn an_alert_is_cut_before_its_comparison() {
-    assert_eq!(cut("a * (b == bool 0) > 20"), Ok(("a * (b == bool 0)", ">".to_owned(), 20.0)));
-    assert_eq!(cut("a < 1.5e+09"), Ok(("a", "<".to_owned(), 1.5e9)));
+fn an_alert_expression_is_split_at_its_comparison() {
+    assert_eq!(split_comparison("a * (b == bool 0) > 20"), Ok(("a * (b == bool 0)", ">".to_owned(), 20.0)));
+    assert_eq!(split_comparison("a < 1.5e+09"), Ok(("a", "<".to_owned(), 1.5e9)));
 }
 
 #[test]
-fn what_would_mean_something_else_when_cut_is_refused() {
+fn an_expression_whose_meaning_a_split_would_change_is_rejected() {
     for expression in ["a", "a > 1 and b", "a and b > 1", "a > 1 > 2", "a > b", "a > 1 + b", "a > bool 1"] {
-        assert!(cut(expression).is_err(), "{expression}");
+        assert!(split_comparison(expression).is_err(), "{expression}");
     }
 }

@@ -1,14 +1,14 @@
-//! Every query, asked of a real Prometheus about a real server after an evening with something of everything.
+//! Evaluates every query in a real Prometheus that scrapes a real server, after an evening that produces every kind of metric.
 
 use serde_json::Value;
 
 use super::boards;
 use super::evening::Evening;
 use super::prometheus::Prometheus;
-use super::promql::cut;
+use super::promql::split_comparison;
 
-/// What the evening has to have had: a query that says how often.
-const HAPPENED: [(&str, &str); 12] = [
+/// What the evening must contain, with a query for how often it happened.
+const REQUIRED: [(&str, &str); 12] = [
     ("addresses", r#"tertulia_decisions_total{decision="YES", decision_trigger="direct_address"}"#),
     ("turns", r#"tertulia_evaluations_total{decision_trigger="turn"}"#),
     ("interjections", r#"tertulia_evaluations_total{decision_trigger="interjection"}"#),
@@ -30,30 +30,30 @@ async fn every_query_of_dashboards_and_alerts_finds_series_of_a_running_server()
     let prometheus = Prometheus::start().await;
     let evening = Evening::prepare().await;
     let server = evening.open().await;
-    prometheus.turn_to(&server);
+    prometheus.scrape_from(&server);
     prometheus.scrapes(2).await;
     let server = evening.interrupt(server).await;
-    prometheus.turn_to(&server);
-    // Rates are taken from what was measured before: of counters that is zero, of all else it is a first time.
+    prometheus.scrape_from(&server);
+    // Rates need an earlier sample: a zero of each counter, and a first run for everything else.
     prometheus.scrapes(1).await;
-    evening.take_place(&server).await;
+    evening.run(&server).await;
     prometheus.scrapes(2).await;
-    let watching = evening.take_place(&server).await;
+    let watching = evening.run(&server).await;
     prometheus.scrapes(3).await;
 
     let mut missing = Vec::new();
-    for (what, expression) in HAPPENED {
+    for (name, expression) in REQUIRED {
         let found = prometheus.find(&format!("sum({expression})")).await.expect("a query");
         if found.first().is_none_or(|sample| sample.value < 1.0) {
-            missing.push(format!("the evening had no {what}"));
+            missing.push(format!("the evening had no {name}"));
         }
     }
-    let mut asked = 0;
+    let mut evaluated = 0;
     for (place, expression) in queries(&prometheus).await {
-        asked += 1;
+        evaluated += 1;
         match prometheus.find(&expression).await {
             Err(error) => missing.push(format!("{place}: {expression}: {error}")),
-            Ok(found) if found.is_empty() => missing.push(format!("{place}: {expression}: nothing is found")),
+            Ok(found) if found.is_empty() => missing.push(format!("{place}: {expression}: no series")),
             Ok(found) if found.iter().all(|sample| sample.value.is_nan()) => {
                 missing.push(format!("{place}: {expression}: no number among {}", found[0].labels));
             }
@@ -63,11 +63,11 @@ async fn every_query_of_dashboards_and_alerts_finds_series_of_a_running_server()
     drop(watching);
     server.stop().await;
 
-    println!("{asked} queries asked, {} without series", missing.len());
+    println!("{evaluated} queries asked, {} without series", missing.len());
     assert!(missing.is_empty(), "{}", missing.join("\n"));
 }
 
-/// All that is asked anywhere, and where: panels with their variables filled in, variables, alerts without their comparison.
+/// All queries, with the place of each: panels with their variables filled in, variables, and alerts without their comparison.
 async fn queries(prometheus: &Prometheus) -> Vec<(String, String)> {
     let mut queries = Vec::new();
     for (file, board) in boards() {
@@ -89,8 +89,8 @@ async fn queries(prometheus: &Prometheus) -> Vec<(String, String)> {
         for (part, field) in [("annotations", "summary"), ("annotations", "description"), ("labels", "severity")] {
             assert!(rule[part][field].as_str().is_some_and(|text| !text.is_empty()), "{name} has no {field}");
         }
-        // Prometheus writes it down as it understood it, so the cut is one through its own text.
-        let (series, ..) = cut(query).unwrap_or_else(|error| panic!("{name}: {error}"));
+        // The text is Prometheus' own form of the expression.
+        let (series, ..) = split_comparison(query).unwrap_or_else(|error| panic!("{name}: {error}"));
         queries.push((format!("alert {name}"), series.to_owned()));
     }
     queries
@@ -104,7 +104,7 @@ fn values_of(query: &Value) -> String {
     format!("group by ({label}) ({series})")
 }
 
-/// With every server, and windows that hold the whole evening.
+/// Fills in the variables: every server, and time ranges that cover the whole evening.
 fn filled_in(expression: &str) -> String {
     let values = [("$__rate_interval", "10m"), ("$__range", "10m"), ("$job", ".*"), ("$instance", ".*")];
     let filled = values.iter().fold(expression.to_owned(), |text, (variable, value)| text.replace(variable, value));

@@ -1,19 +1,19 @@
-//! What holds of every dashboard without anything running.
+//! Checks of the dashboards and alerts that need no running server.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::json;
 use tertulia::telemetry::instruments::{CATALOGUE, OBSERVED};
 
-use super::links::{Condition, behind, conditions};
-use super::promql::{Selector, cut, reads};
+use super::links::{Condition, conditions, parse_link};
+use super::promql::{Selector, reads, split_comparison};
 use super::{Board, Panel, boards, read};
 
 const ATTRIBUTES: &str = include_str!("../../../src/telemetry/attributes.rs");
 const WIDTH: u32 = 24;
 
 #[test]
-fn each_dashboard_is_one_of_eight_and_can_be_reached_from_the_others() {
+fn the_eight_dashboards_link_to_each_other() {
     let boards = boards();
 
     let names: Vec<&str> = boards.iter().map(|(file, _)| file.as_str()).collect();
@@ -34,7 +34,7 @@ fn each_dashboard_is_one_of_eight_and_can_be_reached_from_the_others() {
 }
 
 #[test]
-fn each_dashboard_asks_for_its_data_sources_and_servers() {
+fn each_dashboard_has_variables_for_data_sources_and_servers() {
     for (file, board) in boards() {
         let variables: Vec<(&str, &str)> = board.templating.list.iter().map(|v| (v.name.as_str(), v.kind.as_str())).collect();
         let sources = ["datasource", "tempo", "loki"].map(|name| (name, "datasource"));
@@ -43,7 +43,7 @@ fn each_dashboard_asks_for_its_data_sources_and_servers() {
 }
 
 #[test]
-fn every_panel_says_what_it_shows_and_what_to_do() {
+fn every_panel_has_a_description_a_unit_and_queries() {
     for (file, panel) in panels() {
         let place = format!("{file}: {}", panel.title);
         if panel.is_row() {
@@ -57,7 +57,7 @@ fn every_panel_says_what_it_shows_and_what_to_do() {
         assert!(!config.defaults.unit.is_empty(), "{place}");
         assert!(panel.kind != "stat" || config.defaults.thresholds.is_some(), "{place}: no thresholds");
         assert!(panel.options.is_some() && (panel.kind == "table") == panel.transformations.is_some(), "{place}");
-        assert!(!panel.targets.is_empty(), "{place}: nothing is asked");
+        assert!(!panel.targets.is_empty(), "{place}: no query");
         for (target, letter) in panel.targets.iter().zip('A'..) {
             assert_eq!(target.ref_id, letter.to_string(), "{place}");
             assert_eq!(Some(&target.datasource), panel.datasource.as_ref(), "{place}");
@@ -69,13 +69,13 @@ fn every_panel_says_what_it_shows_and_what_to_do() {
             );
             assert_eq!(target.format.as_deref(), (panel.kind == "table").then_some("table"), "{place}");
         }
-        let says_no = |unit: &str| config.overrides.iter().any(|value| value.to_string().contains(unit));
-        assert!(!says_no("\"unit\"") && !says_no("axisPlacement"), "{place}: a second axis");
+        let overrides_contain = |field: &str| config.overrides.iter().any(|value| value.to_string().contains(field));
+        assert!(!overrides_contain("\"unit\"") && !overrides_contain("axisPlacement"), "{place}: a second axis");
     }
 }
 
 #[test]
-fn panels_lie_beside_and_below_each_other() {
+fn panels_do_not_overlap() {
     for (file, board) in boards() {
         let mut ids = BTreeSet::new();
         let mut taken = BTreeMap::new();
@@ -86,26 +86,26 @@ fn panels_lie_beside_and_below_each_other() {
             assert!(!panel.is_row() || (place.w, place.h) == (WIDTH, 1), "{file}: {} {place:?}", panel.title);
             for cell in (place.x..place.x + place.w).flat_map(|x| (place.y..place.y + place.h).map(move |y| (x, y))) {
                 let other = taken.insert(cell, &panel.title);
-                assert_eq!(other, None, "{file}: {} covers it at {cell:?}", panel.title);
+                assert_eq!(other, None, "{file}: {} overlaps it at {cell:?}", panel.title);
             }
         }
     }
 }
 
 #[test]
-fn every_query_reads_what_the_instruments_measure() {
-    let measured = Measured::new();
+fn every_query_reads_existing_metrics_and_labels() {
+    let catalogue = Catalogue::new();
     let mut wrong = Vec::new();
     let mut queries = 0;
     for (file, panel) in panels() {
         for target in &panel.targets {
             queries += 1;
-            wrong.extend(measured.faults(&target.expr).into_iter().map(|fault| format!("{file}: {}: {fault}", panel.title)));
+            wrong.extend(catalogue.faults(&target.expr).into_iter().map(|fault| format!("{file}: {}: {fault}", panel.title)));
         }
     }
     for expression in alert_expressions() {
         queries += 1;
-        wrong.extend(measured.faults(&expression).into_iter().map(|fault| format!("alerts.yaml: {fault}")));
+        wrong.extend(catalogue.faults(&expression).into_iter().map(|fault| format!("alerts.yaml: {fault}")));
     }
 
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -113,10 +113,10 @@ fn every_query_reads_what_the_instruments_measure() {
 }
 
 #[test]
-fn every_query_of_a_panel_keeps_to_the_servers_that_are_chosen() {
+fn every_panel_query_filters_by_the_selected_servers() {
     for (file, panel) in panels() {
         for target in &panel.targets {
-            for Selector { metric, matchers } in reads(&target.expr).expect("understood").selectors {
+            for Selector { metric, matchers } in reads(&target.expr).expect("it can be parsed").selectors {
                 for (label, value) in [("job", "$job"), ("instance", "$instance")] {
                     let is_chosen = matchers.contains(&(label.to_owned(), "=~".to_owned(), value.to_owned()));
                     assert!(is_chosen || metric == "vector", "{file}: {}: {metric} without {label}", panel.title);
@@ -127,11 +127,11 @@ fn every_query_of_a_panel_keeps_to_the_servers_that_are_chosen() {
 }
 
 #[test]
-fn what_legends_and_links_name_is_there() {
+fn labels_named_in_legends_and_links_exist() {
     for (file, panel) in panels() {
         for target in &panel.targets {
             let place = format!("{file}: {}: {}", panel.title, target.expr);
-            let reads = reads(&target.expr).expect("understood");
+            let reads = reads(&target.expr).expect("it can be parsed");
             let grouped: BTreeSet<&str> = reads.groups.iter().flat_map(|(labels, _)| labels).map(String::as_str).collect();
             for label in between(&target.legend_format, "{{", "}}") {
                 assert!(grouped.contains(label), "{place}: the legend names {label}");
@@ -145,28 +145,31 @@ fn what_legends_and_links_name_is_there() {
 }
 
 #[test]
-fn every_link_leads_to_spans_and_lines_that_exist() {
+fn every_link_leads_to_existing_spans_or_to_the_log() {
     let known: BTreeMap<&str, &str> = ATTRIBUTES.lines().filter_map(constant).collect();
     let spans: BTreeSet<&str> = known.iter().filter(|(name, _)| name.starts_with("SPAN_")).map(|(_, value)| *value).collect();
     let attributes: BTreeSet<&str> = known.values().copied().filter(|value| !spans.contains(value)).collect();
-    let mut to_traces = 0;
+    let mut trace_links = 0;
     for (file, panel) in panels() {
         for link in panel.all_links() {
             let place = format!("{file}: {}: {}", panel.title, link.title);
             assert!(link.target_blank, "{place}");
-            let behind = behind(&link.url).unwrap_or_else(|error| panic!("{place}: {error}"));
-            if behind.datasource == "loki" {
-                assert!(link.title.starts_with("Logs: ") && behind.query.starts_with("{service_name=\"tertulia\"} |"), "{place}");
+            let link_query = parse_link(&link.url).unwrap_or_else(|error| panic!("{place}: {error}"));
+            if link_query.datasource == "loki" {
+                assert!(
+                    link.title.starts_with("Logs: ") && link_query.query.starts_with("{service_name=\"tertulia\"} |"),
+                    "{place}"
+                );
                 continue;
             }
-            to_traces += 1;
+            trace_links += 1;
             assert!(link.title.starts_with("Traces: "), "{place}");
-            for condition in conditions(&behind.query).unwrap_or_else(|error| panic!("{place}: {error}")) {
+            for condition in conditions(&link_query.query).unwrap_or_else(|error| panic!("{place}: {error}")) {
                 let Condition { field, value, .. } = &condition;
                 let text = value.strip_prefix('"').and_then(|value| value.strip_suffix('"'));
                 let is_true = match (field.strip_prefix("span."), field.as_str()) {
                     (Some(attribute), _) => {
-                        // What comes from a label has to come from the label of that attribute.
+                        // A value from a label must come from the label of the same attribute.
                         let label = text.and_then(|text| between(text, "${__field.labels.", "}").next());
                         attributes.contains(attribute) && label.is_none_or(|label| label == attribute.replace('.', "_"))
                     }
@@ -179,14 +182,14 @@ fn every_link_leads_to_spans_and_lines_that_exist() {
             }
         }
     }
-    assert!(to_traces > 30, "{to_traces}");
+    assert!(trace_links > 30, "{trace_links}");
 }
 
 #[test]
 fn every_alert_compares_a_series_with_a_number_and_is_tested_both_ways() {
-    let alerts = named("alerts.yaml", "- alert: ");
+    let alerts = lines_after("alerts.yaml", "- alert: ");
     let tests = read("alerts_test.yaml");
-    // The tests are written in one form: the name, and below it what is expected.
+    // Each test has the same form: the name, and below it the expected alerts.
     let mut expected: BTreeMap<&str, Vec<bool>> = BTreeMap::new();
     let lines: Vec<&str> = tests.lines().map(str::trim).collect();
     for (index, line) in lines.iter().enumerate() {
@@ -203,15 +206,15 @@ fn every_alert_compares_a_series_with_a_number_and_is_tested_both_ways() {
     }
     assert!(expected.is_empty(), "{expected:?}");
     for expression in alert_expressions() {
-        cut(&expression).unwrap_or_else(|error| panic!("{error}"));
+        split_comparison(&expression).unwrap_or_else(|error| panic!("{error}"));
     }
     assert_eq!(alert_expressions().len(), alerts.len());
 }
 
-/// What Prometheus knows: metrics, their labels, and which values those may have (none: any).
-struct Measured(BTreeMap<String, BTreeMap<String, &'static [&'static str]>>);
+/// The metrics in Prometheus, with their labels and the allowed values of each label (empty: any value).
+struct Catalogue(BTreeMap<String, BTreeMap<String, &'static [&'static str]>>);
 
-impl Measured {
+impl Catalogue {
     fn new() -> Self {
         let mut metrics = BTreeMap::new();
         let mut add = |name: String, labels: &[(&str, &'static [&'static str])]| {
@@ -240,13 +243,13 @@ impl Measured {
                 kind => panic!("{kind} is unknown"),
             }
         }
-        // What Prometheus adds.
+        // Prometheus adds these itself.
         add("up".to_owned(), &[]);
         add("ALERTS".to_owned(), &[("alertname", &[]), ("alertstate", &["firing", "pending"]), ("severity", &[])]);
         Self(metrics)
     }
 
-    /// What is wrong with an expression.
+    /// The faults of an expression.
     fn faults(&self, expression: &str) -> Vec<String> {
         let reads = match reads(expression) {
             Ok(reads) => reads,
@@ -281,8 +284,8 @@ impl Measured {
 }
 
 fn panels() -> Vec<(String, Panel)> {
-    let of = |(file, board): (String, Board)| board.panels.into_iter().map(move |panel| (file.clone(), panel));
-    boards().into_iter().flat_map(of).collect()
+    let panels_of = |(file, board): (String, Board)| board.panels.into_iter().map(move |panel| (file.clone(), panel));
+    boards().into_iter().flat_map(panels_of).collect()
 }
 
 /// The expressions of `alerts.yaml`, which holds each in one line, or in an indented block.
@@ -302,9 +305,9 @@ fn alert_expressions() -> Vec<String> {
     expressions
 }
 
-/// What comes after these words in the lines of a file.
-fn named(file: &str, words: &str) -> Vec<String> {
-    read(file).lines().filter_map(|line| line.trim().strip_prefix(words)).map(str::to_owned).collect()
+/// The rest of each line of a file that begins with this prefix.
+fn lines_after(file: &str, prefix: &str) -> Vec<String> {
+    read(file).lines().filter_map(|line| line.trim().strip_prefix(prefix)).map(str::to_owned).collect()
 }
 
 /// `pub const NAME: &str = "value";`
@@ -313,7 +316,7 @@ fn constant(line: &str) -> Option<(&str, &str)> {
     Some((name, value.strip_suffix("\";")?))
 }
 
-/// The texts between two signs.
+/// The texts between the two delimiters.
 fn between<'a>(text: &'a str, opening: &'static str, closing: &'static str) -> impl Iterator<Item = &'a str> {
     text.split(opening).skip(1).filter_map(move |rest| rest.split(closing).next())
 }

@@ -1,4 +1,4 @@
-//! `tertulia discord check`: what it says of a Discord that works, and of each that does not.
+//! `tertulia discord check`: its report for a Discord that works, and for each kind of broken Discord.
 
 mod account;
 mod failing;
@@ -17,7 +17,7 @@ use super::counterpart::Counterpart;
 use super::counterpart::id::Id;
 use super::counterpart::rules::Rules;
 
-/// A Discord with one guild and one channel, where all is well.
+/// A Discord with one guild and one channel, where everything works.
 async fn home() -> (Counterpart, Id, Id) {
     let discord = Counterpart::with_rules(Rules::roomy()).await;
     let guild = discord.guild("Home");
@@ -25,33 +25,33 @@ async fn home() -> (Counterpart, Id, Id) {
     (discord, guild, general)
 }
 
-/// Looks at the first servers.
-async fn checked(discord: &Counterpart) -> Report {
-    checked_with(discord, Servers::First(10), |_| {}).await
+/// Checks up to ten servers.
+async fn run_check(discord: &Counterpart) -> Report {
+    run_check_with(discord, Servers::First(10), |_| {}).await
 }
 
-/// Looks at these servers, with other settings.
-async fn checked_with(discord: &Counterpart, servers: Servers, change: impl FnOnce(&mut Section)) -> Report {
-    let report = looked_at(discord, servers, change).await;
-    // Nobody but the check has asked for anything: nothing was written.
+/// Checks these servers with changed settings, and asserts that the check wrote nothing.
+async fn run_check_with(discord: &Counterpart, servers: Servers, change: impl FnOnce(&mut Section)) -> Report {
+    let report = report_on(discord, servers, change).await;
+    // Only the check made requests.
     let written = discord.look(|state| state.journal.requests.iter().filter(|request| request.method != "GET").count());
     assert_eq!(written, 0);
     report
 }
 
-/// The same of a Discord in which others wrote something before.
-async fn looked_at(discord: &Counterpart, servers: Servers, change: impl FnOnce(&mut Section)) -> Report {
+/// The same for a Discord in which others have written something before.
+async fn report_on(discord: &Counterpart, servers: Servers, change: impl FnOnce(&mut Section)) -> Report {
     let token = discord.token();
     let report = check(&section(&discord.api_url(), change), token.as_str().into(), &servers, Arc::new(SystemClock)).await;
     let report = report.expect("the settings are good");
-    let told = format!("{report} {report:?} {}", serde_json::to_string(&report).expect("JSON"));
-    assert!(!told.contains(&token), "{told}");
-    // Whatever was looked at, no session was begun.
+    let output = format!("{report} {report:?} {}", serde_json::to_string(&report).expect("JSON"));
+    assert!(!output.contains(&token), "{output}");
+    // A check never starts a session.
     assert_eq!(discord.look(|state| state.gateway.starts.len()), 0);
     report
 }
 
-/// The section as it ships but for the address.
+/// The default section with the address of the test double.
 fn section(api_url: &str, change: impl FnOnce(&mut Section)) -> Section {
     let defaults = Settings::defaults().expect("the defaults");
     let mut section: Section = defaults["discord"].clone().try_into().expect("the section");
@@ -60,12 +60,11 @@ fn section(api_url: &str, change: impl FnOnce(&mut Section)) -> Section {
     section
 }
 
-/// The lines about something.
 fn about<'a>(report: &'a Report, about: &str) -> Vec<&'a Line> {
     report.lines.iter().filter(|line| line.about == about).collect()
 }
 
-/// The one line about something.
+/// The only line about a subject. Panics if there are none or several.
 fn line<'a>(report: &'a Report, what: &str) -> &'a Line {
     match about(report, what)[..] {
         [line] => line,
@@ -73,7 +72,7 @@ fn line<'a>(report: &'a Report, what: &str) -> &'a Line {
     }
 }
 
-/// Whether the one line about something stands so, and says these words or has them to click.
+/// Asserts that the only line about a subject has this state and contains these words.
 fn assert_line(report: &Report, what: &str, state: State, words: &[&str]) {
     let line = line(report, what);
     assert_eq!(line.state, state, "{line}");

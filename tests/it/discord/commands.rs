@@ -1,12 +1,12 @@
-//! `/tertulia` on Discord: the real adapter against the counterpart, with a small backend behind it.
+//! The slash command `/tertulia`: the real adapter against the test double, with a small backend behind it.
 
 mod answering;
 pub mod backend;
-mod doing;
+mod end_to_end;
+mod managing;
 mod registering;
-mod saying;
-mod telling;
-mod whole;
+mod reporting;
+mod speaking;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -24,7 +24,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
-use self::backend::SmallHouse;
+use self::backend::SmallBackend;
 use super::counterpart::Counterpart;
 use super::counterpart::id::Id;
 use super::counterpart::journal::Answer;
@@ -35,41 +35,40 @@ use super::counterpart::state::State;
 use super::counterpart::tests::client::{INTENTS, Socket};
 use crate::harness::PATIENCE;
 
-/// A guild with one channel, the command in it, and somebody to answer.
+/// A guild with one channel, the registered commands, two people and a running adapter.
 struct Scene {
     discord: Counterpart,
     guild: Id,
     general: Id,
-    /// She may use commands, and manage nothing.
+    /// A member who may use commands, and manage nothing.
     ana: Id,
-    /// He may manage channels.
+    /// A member who may manage channels.
     kim: Id,
-    backend: Arc<SmallHouse>,
+    backend: Arc<SmallBackend>,
     commands: Commands,
     /// The adapter that companions speak through.
     platform: Arc<Discord>,
     metrics: Metrics,
-    /// Whoever takes what is heard of interactions.
-    taker: Arc<Mutex<Taker>>,
-    ears: AbortHandle,
+    interaction_target: Arc<Mutex<InteractionTarget>>,
+    receiver: AbortHandle,
 }
 
-/// Whoever takes what is heard of interactions.
-enum Taker {
+/// Where inbound interactions go.
+enum InteractionTarget {
     Commands(Commands),
     Test(UnboundedSender<Value>),
 }
 
 impl Drop for Scene {
     fn drop(&mut self) {
-        self.ears.abort();
+        self.receiver.abort();
     }
 }
 
-/// Limits that are in nobody's way, and a session that lasts without heartbeats.
+/// Limits that no test reaches by accident, and a session that needs no heartbeats.
 pub fn rules() -> Rules {
     let long = Duration::from_secs(600);
-    // A machine that is busy with other tests is no reason to be late.
+    // A machine that is busy with other tests must not miss a deadline.
     Rules { heartbeat_tolerance: long, interaction_deadline: long, ..Rules::roomy() }
 }
 
@@ -84,54 +83,54 @@ impl Scene {
         let general = discord.channel(guild, "general");
         let (ana, kim) = (discord.member(guild, "Ana"), discord.member(guild, "Kim"));
         discord.give_role(guild, kim, discord.role(guild, "Keepers", MANAGE_CHANNELS));
-        let backend = Arc::new(SmallHouse::default());
+        let backend = Arc::new(SmallBackend::default());
         let (platform, metrics) = (platform(&discord), Metrics::local());
         let commands = commands(&platform, &backend, &metrics);
         commands.ready();
         discord.until("the commands", |state| (state.world.commands.len() == 2).then_some(())).await;
-        let taker = Arc::new(Mutex::new(Taker::Commands(commands.clone())));
-        let ears = hear(&discord, Arc::clone(&taker)).await;
-        Self { discord, guild, general, ana, kim, backend, commands, platform, metrics, taker, ears }
+        let interaction_target = Arc::new(Mutex::new(InteractionTarget::Commands(commands.clone())));
+        let receiver = forward_interactions(&discord, Arc::clone(&interaction_target)).await;
+        Self { discord, guild, general, ana, kim, backend, commands, platform, metrics, interaction_target, receiver }
     }
 
-    /// From now on the test takes what is heard of interactions.
-    fn overhear(&self) -> UnboundedReceiver<Value> {
-        let (sender, heard) = unbounded_channel();
-        self.hand_over(Taker::Test(sender));
-        heard
+    /// From now on inbound interactions go to the test.
+    fn intercept(&self) -> UnboundedReceiver<Value> {
+        let (sender, interactions) = unbounded_channel();
+        self.send_interactions_to(InteractionTarget::Test(sender));
+        interactions
     }
 
-    fn hand_over(&self, taker: Taker) {
-        *self.taker.lock().expect("nobody panicked") = taker;
+    fn send_interactions_to(&self, target: InteractionTarget) {
+        *self.interaction_target.lock().expect("nobody panicked") = target;
     }
 
-    /// Somebody uses `/tertulia` in a channel. Returns the first answer.
+    /// A person uses `/tertulia` in a channel. Returns the first answer.
     async fn ask(&self, user: Id, channel: Id, options: Value) -> Answer {
-        let asked = self.discord.invoke(user, channel, "tertulia", options).expect("it is there");
-        self.discord.answer_to(asked).await
+        let interaction = self.discord.invoke(user, channel, "tertulia", options).expect("the command is offered");
+        self.discord.answer_to(interaction).await
     }
 
-    /// What somebody is told who uses a subcommand in a channel, at last.
-    async fn told(&self, user: Id, channel: Id, options: Value) -> String {
-        told(&self.discord, user, channel, options).await
+    /// A person uses a subcommand in a channel. Returns the text of the final answer.
+    async fn final_answer(&self, user: Id, channel: Id, options: Value) -> String {
+        final_answer(&self.discord, user, channel, options).await
     }
 
-    /// The names that are offered to somebody who types.
+    /// The choices that autocomplete offers to a person.
     async fn offered(&self, user: Id, channel: Id, options: Value) -> Vec<String> {
-        let asked = self.discord.complete(user, channel, "tertulia", options).expect("it is there");
-        let answer = self.discord.answer_to(asked).await;
+        let interaction = self.discord.complete(user, channel, "tertulia", options).expect("the command is offered");
+        let answer = self.discord.answer_to(interaction).await;
         assert_eq!(answer.kind, 8);
         let choices = answer.data["choices"].as_array().expect("choices").clone();
         choices.iter().map(|choice| choice["name"].as_str().expect("a name").to_owned()).collect()
     }
 
-    /// How many interactions came to this.
+    /// How many interactions with a command had this outcome.
     fn counted(&self, command: &str, outcome: &str) -> f64 {
         let labels = [("discord_command", command), ("discord_command_outcome", outcome)];
         self.metrics.total("tertulia_discord_commands_total", &labels)
     }
 
-    /// A second guild, with a channel and somebody who may do anything there.
+    /// A second guild, with a channel and a person who may manage channels there.
     fn elsewhere(&self) -> (Id, Id, Id) {
         let guild = self.discord.guild("Away");
         let channel = self.discord.channel(guild, "general");
@@ -148,28 +147,28 @@ pub fn platform(discord: &Counterpart) -> Arc<Discord> {
     Arc::new(Discord::new(&section, discord.token().into(), Arc::new(SystemClock)).expect("an adapter"))
 }
 
-pub fn commands(platform: &Arc<Discord>, backend: &Arc<SmallHouse>, metrics: &Metrics) -> Commands {
+pub fn commands(platform: &Arc<Discord>, backend: &Arc<SmallBackend>, metrics: &Metrics) -> Commands {
     let defaults = Settings::defaults().expect("the defaults");
     let section: Section = defaults["discord"].clone().try_into().expect("the section");
     let (company, ignoring, inbound_events) = (Arc::clone(backend), Arc::clone(backend), Arc::clone(backend));
     Commands::new(Arc::clone(platform), backend.clone(), company, ignoring, inbound_events, &section, metrics.instruments())
 }
 
-/// Hands over what a session hears of interactions, as a connection does.
-async fn hear(discord: &Counterpart, taker: Arc<Mutex<Taker>>) -> AbortHandle {
+/// Connects a session and forwards its interactions to the target, as a gateway connection does.
+async fn forward_interactions(discord: &Counterpart, target: Arc<Mutex<InteractionTarget>>) -> AbortHandle {
     let (mut socket, _) = Socket::ready(discord, INTENTS).await;
-    let inbound_events = async move {
+    let forwarding = async move {
         while let Some(mut payload) = socket.next().await {
             if payload["t"] == "INTERACTION_CREATE" {
-                match &*taker.lock().expect("nobody panicked") {
-                    Taker::Commands(commands) => commands.take(raw(&payload["d"])),
-                    // Nobody asks for it any more at a test's end.
-                    Taker::Test(test) => drop(test.send(payload["d"].take())),
+                match &*target.lock().expect("nobody panicked") {
+                    InteractionTarget::Commands(commands) => commands.take(raw(&payload["d"])),
+                    // At the end of a test the receiver may be gone.
+                    InteractionTarget::Test(test) => drop(test.send(payload["d"].take())),
                 }
             }
         }
     };
-    tokio::spawn(inbound_events).abort_handle()
+    tokio::spawn(forwarding).abort_handle()
 }
 
 fn raw(value: &Value) -> Box<RawValue> {
@@ -180,31 +179,30 @@ fn snowflake(id: Id) -> Snowflake {
     Snowflake::new(id.0).expect("an id")
 }
 
-/// What somebody is told who uses a subcommand in a channel, at last. Nobody else sees it.
-async fn told(discord: &Counterpart, user: Id, channel: Id, options: Value) -> String {
-    let asked = discord.invoke(user, channel, "tertulia", options).expect("it is there");
-    let answer = discord.answer_to(asked).await;
+/// A person uses a subcommand in a channel. Returns the text of the final answer, which must be ephemeral.
+async fn final_answer(discord: &Counterpart, user: Id, channel: Id, options: Value) -> String {
+    let interaction = discord.invoke(user, channel, "tertulia", options).expect("the command is offered");
+    let answer = discord.answer_to(interaction).await;
     assert!(answer.ephemeral, "{answer:?}");
     let words = |state: &State| {
-        let interaction = &state.world.interactions[&asked];
+        let interaction = &state.world.interactions[&interaction];
         let message = interaction.original.and_then(|id| state.world.message(interaction.channel, id))?;
         (message.flags & LOADING == 0).then(|| message.content.clone())
     };
     discord.until("the words", words).await
 }
 
-/// Asks until it is so.
-async fn until(what: &str, is_so: impl AsyncFn() -> bool) {
-    let asking = async { while !is_so().await {} };
-    assert!(timeout(PATIENCE, asking).await.is_ok(), "{what} did not come");
+/// Evaluates the condition again and again until it holds. Panics when that takes too long.
+async fn until(what: &str, condition: impl AsyncFn() -> bool) {
+    let polling = async { while !condition().await {} };
+    assert!(timeout(PATIENCE, polling).await.is_ok(), "timed out waiting for {what}");
 }
 
-/// A subcommand with its options.
 fn sub(name: &str, options: Value) -> Value {
     json!([{ "type": 1, "name": name, "options": options }])
 }
 
-/// `forget me` and `ignore me`.
+/// The subcommand `me` of a group: `forget me` or `ignore me`.
 fn me(group: &str, options: Value) -> Value {
     json!([{ "type": 2, "name": group, "options": sub("me", options) }])
 }

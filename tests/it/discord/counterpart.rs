@@ -1,20 +1,20 @@
-//! Discord in this process: its gateway and its REST API as Discord documents them, whoever the client is.
+//! A test double of Discord that runs in the test's process: the gateway and the REST API as Discord documents them.
 //!
-//! It speaks the wire and knows nothing of the client. What Discord would refuse it refuses, with the codes that Discord documents;
-//! what Discord has and it has not is refused with 501 or noted in [`journal::Journal::left_out`]. Every file names the page that it follows.
+//! It speaks the wire protocol and knows nothing of the client. It refuses what Discord would refuse, with the codes that Discord documents. A
+//! feature of Discord that it lacks is refused with 501 or noted in [`journal::Journal::unsupported`]. Every file names the page that it follows.
 //!
 //! | where | what |
 //! | --- | --- |
-//! | [`driver`] | what a test does with it: make a world, talk, break things, read back |
-//! | [`rules`] | every limit and every time, to be changed by a test |
-//! | [`world`] with [`guilds`], [`channels`], [`messages`], [`webhooks`], [`commands`], [`interactions`], [`permissions`] | what there is, and how it looks on the wire |
-//! | [`changes`] | what can happen to it, whoever causes that |
+//! | [`driver`] | what a test does with it: create a world, talk, inject faults, read back what happened |
+//! | [`rules`] | every limit and every duration; a test can change them |
+//! | [`world`] with [`guilds`], [`channels`], [`messages`], [`webhooks`], [`commands`], [`interactions`], [`permissions`] | the objects, and their JSON |
+//! | [`changes`] | every change to the world, caused by the test or by a client, and the events that it sends |
 //! | [`server`], [`connection`], [`identify`], [`sessions`], [`intents`] | the gateway |
 //! | [`rest`] with [`routes`], [`draft`], [`limits`], [`refusal`] | the REST API |
-//! | [`faults`], [`journal`] | what goes wrong on purpose; what was seen |
+//! | [`faults`], [`journal`] | injected faults; what happened, for assertions |
 //!
-//! Everything happens under one lock ([`state`]), so that what a test reads is one moment. Nothing waits by the clock but what Discord
-//! itself lets wait; a test waits for what it wants to see ([`Counterpart::until`]).
+//! Everything happens under one lock ([`state`]), so that a test reads one consistent state. Only the delays that Discord itself has run by the
+//! clock. A test waits for a condition ([`Counterpart::until`]).
 
 pub mod changes;
 pub mod channels;

@@ -1,12 +1,12 @@
-//! Many guilds on several shards, a server that is killed, and a Discord where everything goes wrong that can.
+//! Load tests: many guilds on several shards, a server that is killed, and a Discord with many kinds of faults.
 
-mod account;
+mod audit;
+mod downtime;
 mod hanging;
+mod hostile_texts;
 mod nemesis;
-mod returning;
 mod secrets;
 mod town;
-mod words;
 
 use std::time::Duration;
 
@@ -14,105 +14,105 @@ use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-use self::account::Account;
+use self::audit::Audit;
 use self::nemesis::Nemesis;
 use self::town::{Size, Town};
 use crate::harness::Server;
 
-/// Messages between two things that go wrong, in the long form.
-const BETWEEN_STRIKES: usize = 200;
+/// Messages between two faults, in the ten-minute test.
+const MESSAGES_BETWEEN_FAULTS: usize = 200;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_crowd_is_heard_and_answered_once_through_faults_and_kills() {
+async fn every_message_is_recorded_and_answered_once_through_faults_and_kills() {
     let size = Size { guilds: 6, channels_in_a_guild: 1, shards: 2 };
-    let mut ordeal = Ordeal::begin(size, 1).await;
+    let mut run = LoadRun::begin(size, 1).await;
 
     for _ in 0..3 {
         for _ in 0..20 {
-            ordeal.town.say();
+            run.town.say();
         }
-        ordeal.nemesis.strike(&ordeal.town);
-        ordeal.some_posts().await;
-        ordeal.kill().await;
+        run.nemesis.inject(&run.town);
+        run.some_posts().await;
+        run.kill().await;
     }
 
-    let account = ordeal.end().await;
-    account.assert_faultless();
+    let audit = run.end().await;
+    audit.assert_faultless();
 }
 
-/// `cargo test --release --test it -- --ignored --nocapture ten_minutes_of_faults` prints what came of it, after eleven minutes.
+/// `cargo test --release --test it -- --ignored --nocapture ten_minutes_of_faults` prints the results after eleven minutes.
 /// `SECS`, `RATE` (messages a second), `GUILDS`, `SHARDS` and `SEED` change it.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes eleven minutes"]
-async fn ten_minutes_of_faults_lose_and_double_nothing_in_two_hundred_guilds() {
+async fn ten_minutes_of_faults_lose_and_duplicate_nothing_in_two_hundred_guilds() {
     let size = Size { guilds: number("GUILDS", 200) as usize, channels_in_a_guild: 1, shards: number("SHARDS", 4) };
-    let mut ordeal = Ordeal::begin(size, number("SEED", 1)).await;
+    let mut run = LoadRun::begin(size, number("SEED", 1)).await;
     let began = Instant::now();
 
     let mut ticks = interval(Duration::from_secs_f64(1.0 / number("RATE", 20) as f64));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
     while began.elapsed() < Duration::from_secs(number("SECS", 600)) {
         ticks.tick().await;
-        ordeal.town.say();
-        if ordeal.town.said.len() % BETWEEN_STRIKES == 0 {
-            ordeal.nemesis.strike(&ordeal.town);
+        run.town.say();
+        if run.town.messages.len() % MESSAGES_BETWEEN_FAULTS == 0 {
+            run.nemesis.inject(&run.town);
         }
     }
 
-    let account = ordeal.end().await;
-    println!("{account}");
-    account.assert_faultless();
+    let audit = run.end().await;
+    println!("{audit}");
+    audit.assert_faultless();
 }
 
-/// `cargo test --release --test it -- --ignored --nocapture fifty_kills_under_load` prints what came of it, after some minutes.
+/// `cargo test --release --test it -- --ignored --nocapture fifty_kills_under_load` prints the results after some minutes.
 /// `KILLS`, `RATE`, `GUILDS`, `SHARDS` and `SEED` change it; `FAULTS=1` lets Discord fail as well.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes some minutes"]
-async fn fifty_kills_under_load_lose_and_double_nothing() {
+async fn fifty_kills_under_load_lose_and_duplicate_nothing() {
     let size = Size { guilds: number("GUILDS", 200) as usize, channels_in_a_guild: 1, shards: number("SHARDS", 4) };
-    let mut ordeal = Ordeal::begin(size, number("SEED", 1)).await;
+    let mut run = LoadRun::begin(size, number("SEED", 1)).await;
 
     let mut ticks = interval(Duration::from_secs_f64(1.0 / number("RATE", 20) as f64));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     for _ in 0..number("KILLS", 50) {
-        for _ in 0..ordeal.chance.random_range(10..100) {
+        for _ in 0..run.rng.random_range(10..100) {
             ticks.tick().await;
-            ordeal.town.say();
+            run.town.say();
         }
         if number("FAULTS", 0) > 0 {
-            ordeal.nemesis.strike(&ordeal.town);
+            run.nemesis.inject(&run.town);
         }
-        ordeal.kill().await;
+        run.kill().await;
     }
 
-    let account = ordeal.end().await;
-    println!("{account}");
-    account.assert_faultless();
+    let audit = run.end().await;
+    println!("{audit}");
+    audit.assert_faultless();
 }
 
-/// A town, a server for it, and what befalls them.
-struct Ordeal {
+/// A town, a server for it, and the faults of both.
+struct LoadRun {
     town: Town,
     nemesis: Nemesis,
     premises: crate::harness::Premises,
     server: Option<Server>,
     kills: u32,
-    chance: StdRng,
+    rng: StdRng,
 }
 
-impl Ordeal {
+impl LoadRun {
     async fn begin(size: Size, seed: u64) -> Self {
         let town = Town::new(size, seed).await;
         let premises = town.premises();
         let server = premises.start().await;
         town.load_rooms().await;
-        let (nemesis, chance) = (Nemesis::new(seed), StdRng::seed_from_u64(seed));
-        Self { town, nemesis, premises, server: Some(server), kills: 0, chance }
+        let (nemesis, rng) = (Nemesis::new(seed), StdRng::seed_from_u64(seed));
+        Self { town, nemesis, premises, server: Some(server), kills: 0, rng }
     }
 
-    /// Waits for some of the answers to what was said.
+    /// Waits for one to three more posts.
     async fn some_posts(&mut self) {
-        let more = self.town.discord.posts().len() + self.chance.random_range(1..=3);
+        let more = self.town.discord.posts().len() + self.rng.random_range(1..=3);
         self.town.discord.until("some posts", |state| (state.journal.posts.len() >= more).then_some(())).await;
     }
 
@@ -125,14 +125,14 @@ impl Ordeal {
         self.server = Some(self.premises.start().await);
     }
 
-    /// Lets everything be well, and looks at what is left.
-    async fn end(mut self) -> Account {
-        self.nemesis.relent(&self.town.discord);
+    /// Lifts all faults, waits for the last messages, and compares the record with what Discord sent and received.
+    async fn end(mut self) -> Audit {
+        self.nemesis.lift_all(&self.town.discord);
         let shards = usize::try_from(self.town.size.shards).expect("a few");
         self.town.discord.sessions(shards).await;
-        let server = self.server.take().expect("it runs");
-        self.last_words(&server).await;
-        let account = Account::of(&self.town, &server).await;
+        let server = self.server.take().expect("a running server");
+        self.final_messages(&server).await;
+        let audit = Audit::of(&self.town, &server).await;
         let (identifies, resumes, replayed, requests, refused) = self.town.discord.look(|state| {
             let journal = &state.journal;
             let accepted = || journal.resumes.iter().filter_map(|resume| resume.replayed);
@@ -141,18 +141,18 @@ impl Ordeal {
         });
         println!("faults: {:?}", self.nemesis.counts);
         println!(
-            "kills {}, IDENTIFYs {identifies}, RESUMEs {resumes} ({replayed} events told again), requests {requests}, refused {refused}",
+            "kills {}, IDENTIFYs {identifies}, RESUMEs {resumes} ({replayed} events replayed), requests {requests}, refused {refused}",
             self.kills
         );
         server.stop().await;
         let verified = self.premises.run(&["history", "verify"]).await;
         assert_eq!(verified.code, Some(0), "{verified:?}");
-        account
+        audit
     }
 
-    /// Has a last word said in every channel: once it is on record, everything before it was heard, or never will be.
-    async fn last_words(&mut self, server: &Server) {
-        for (channel, id) in self.town.last_words() {
+    /// Sends a final message in every channel. Once it is on record, every earlier message was received, or never will be.
+    async fn final_messages(&mut self, server: &Server) {
+        for (channel, id) in self.town.final_messages() {
             let mut watch = server.watch(&format!("discord:{channel}"), Some(0)).await;
             while watch.event("message").await["id"] != id.to_string() {}
         }

@@ -1,11 +1,11 @@
-//! Connections to the counterpart's gateway, by the real adapter.
+//! Connections of the real adapter to the gateway of the test double.
 
 mod budget;
-mod commanding;
 mod connecting;
-mod nonsense;
+mod malformed_frames;
 mod receiving;
+mod reconnecting;
 mod refusing;
 mod resuming;
-mod returning;
+mod sending_commands;
 mod world;

@@ -1,4 +1,4 @@
-//! What is heard on Discord: the real intake, fed by a bare connection to the counterpart, in front of a core that keeps a record.
+//! Inbound events of Discord: the real intake, fed by a bare connection to the test double, in front of a core that stores what it accepts.
 
 mod catching_up;
 mod core;
@@ -33,15 +33,15 @@ use super::counterpart::rules::Rules;
 use crate::harness::PATIENCE;
 
 const INTENTS: u64 = GUILDS | GUILD_MESSAGES | DIRECT_MESSAGES | GUILD_WEBHOOKS | MESSAGE_CONTENT;
-/// As often as the counterpart wants it.
-const HEARTBEATS: Duration = Duration::from_millis(200);
+/// The interval that the test double announces ([`Rules::quick`]).
+const HEARTBEAT_INTERVAL: Duration = Duration::from_millis(200);
 
-/// A Discord with room for every request, and for sessions in quick succession.
+/// A test double whose limits no test reaches. It accepts one session right after another.
 async fn counterpart() -> Counterpart {
     Counterpart::with_rules(Rules { identify_window: Duration::ZERO, ..Rules::roomy() }).await
 }
 
-/// One process's hearing: what it knows ends with it, what the core has on record does not.
+/// The intake and the client of one process. Their caches end with it. What the core has on record outlives it.
 struct Process {
     shared: Arc<SharedIntake>,
     discord: Arc<Discord>,
@@ -49,16 +49,16 @@ struct Process {
 
 impl Process {
     fn new(counterpart: &Counterpart, core: &Arc<Core>) -> Self {
-        Self::with(counterpart, core, |_| {})
+        Self::with_settings(counterpart, core, |_| {})
     }
 
-    fn with(counterpart: &Counterpart, core: &Arc<Core>, change: impl FnOnce(&mut Section)) -> Self {
-        let defaults = Settings::defaults().expect("the defaults");
-        let mut settings: Section = defaults["discord"].clone().try_into().expect("the section");
+    fn with_settings(counterpart: &Counterpart, core: &Arc<Core>, change: impl FnOnce(&mut Section)) -> Self {
+        let defaults = Settings::defaults().expect("the default settings are valid");
+        let mut settings: Section = defaults["discord"].clone().try_into().expect("the section is valid");
         settings.api_url = format!("{}/api", counterpart.api_url());
         settings.backfill_calls_per_second = 50;
         change(&mut settings);
-        let discord = Discord::new(&settings, counterpart.token().into(), Arc::new(SystemClock)).expect("an adapter");
+        let discord = Discord::new(&settings, counterpart.token().into(), Arc::new(SystemClock)).expect("the settings are valid");
         let discord = Arc::new(discord);
         let shared = SharedIntake::new(Dependencies {
             discord: Arc::clone(&discord),
@@ -72,111 +72,115 @@ impl Process {
         Self { shared, discord }
     }
 
-    /// Begins a session.
+    /// Starts a new session.
     async fn connect(&self, counterpart: &Counterpart) -> Connection {
         self.connect_with(counterpart, INTENTS, None).await
     }
 
-    /// Goes on with a session.
+    /// Resumes a session.
     async fn resume(&self, counterpart: &Counterpart, session: &Session) -> Connection {
         self.connect_with(counterpart, INTENTS, Some(session)).await
     }
 
-    async fn connect_with(&self, counterpart: &Counterpart, intents: u64, resumed: Option<&Session>) -> Connection {
+    async fn connect_with(&self, counterpart: &Counterpart, intents: u64, resumes: Option<&Session>) -> Connection {
         let url = format!("{}/?v=10&encoding=json", counterpart.gateway_url());
-        let (socket, _) = timeout(PATIENCE, tokio_tungstenite::connect_async(url)).await.expect("in time").expect("a socket");
+        let (socket, _) =
+            timeout(PATIENCE, tokio_tungstenite::connect_async(url)).await.expect("it connects in time").expect("a socket");
         let (mut sink, stream) = socket.split();
         let token = counterpart.token();
-        let first = match resumed {
+        let first_payload = match resumes {
             None => {
                 let properties = json!({ "os": "linux", "browser": "bare", "device": "bare" });
                 json!({ "op": 2, "d": { "token": token, "intents": intents, "shard": [0, 1], "properties": properties } })
             }
             Some(session) => json!({ "op": 6, "d": { "token": token, "session_id": session.id, "seq": session.sequence } }),
         };
-        sink.send(Message::text(first.to_string())).await.expect("an open connection");
-        let (session, seen) = watch::channel(resumed.cloned().unwrap_or_default());
+        sink.send(Message::text(first_payload.to_string())).await.expect("an open connection");
+        let (session_sender, session) = watch::channel(resumes.cloned().unwrap_or_default());
         let shard = Shard { number: 0, of: NonZeroU32::MIN };
         let intake = Intake::new(&self.shared, shard);
-        let heartbeats = tokio::spawn(heartbeats(sink, seen.clone()));
-        let pump = tokio::spawn(pump(intake, Box::pin(stream), session));
-        Connection { pump, heartbeats, seen }
+        let heartbeats = tokio::spawn(send_heartbeats(sink, session.clone()));
+        let feed = tokio::spawn(feed(intake, Box::pin(stream), session_sender));
+        Connection { feed, heartbeats, session }
     }
 }
 
-/// How far a session was accepted.
+/// A session, and how far the intake has handled its events.
 #[derive(Clone, Debug, Default)]
 struct Session {
     id: String,
+    /// The sequence number to resume after: every event up to it was kept.
     sequence: u64,
-    /// Events that were told and not kept yet.
-    open: Vec<u64>,
-    told: u64,
-    lost: bool,
+    /// The sequence numbers of received events that were not kept so far.
+    pending: Vec<u64>,
+    /// The sequence number of the newest received event.
+    received: u64,
+    /// Whether an event was lost. Then `sequence` no longer changes.
+    is_lost: bool,
 }
 
 impl Session {
-    /// An event met its fate: what is before the first one that is not kept is accepted.
-    fn met(&mut self, sequence: u64, fate: Fate) {
+    /// Records the fate of an event. A resume must start before the first event that was not kept.
+    fn record_fate(&mut self, sequence: u64, fate: Fate) {
         if fate == Fate::Lost {
-            self.lost = true;
+            self.is_lost = true;
             return;
         }
-        self.open.retain(|open| *open != sequence);
-        if !self.lost {
-            self.sequence = self.open.iter().min().map_or(self.told, |first| first - 1);
+        self.pending.retain(|pending| *pending != sequence);
+        if !self.is_lost {
+            self.sequence = self.pending.iter().min().map_or(self.received, |first| first - 1);
         }
     }
 }
 
-/// A connection that feeds an intake. Dropped, it ends without a word.
+/// A connection that feeds an intake. When it is dropped, the socket closes without a close frame.
 struct Connection {
-    pump: JoinHandle<()>,
+    feed: JoinHandle<()>,
     heartbeats: JoinHandle<()>,
-    seen: watch::Receiver<Session>,
+    session: watch::Receiver<Session>,
 }
 
 impl Connection {
-    /// Waits until all that was told so far is kept.
-    async fn settled(&mut self) {
-        let settled = self.seen.wait_for(|session| session.told > 1 && session.open.is_empty());
-        timeout(PATIENCE, settled).await.expect("in time").expect("it is still there");
+    /// Waits until every event that was received so far is kept.
+    async fn wait_until_all_kept(&mut self) {
+        let all_kept = self.session.wait_for(|session| session.received > 1 && session.pending.is_empty());
+        timeout(PATIENCE, all_kept).await.expect("events are kept in time").expect("the connection is open");
     }
 
-    /// Ends, and says from where to go on.
+    /// Ends the connection and returns its session, to resume it.
     async fn end(mut self) -> Session {
         self.heartbeats.abort();
-        self.pump.abort();
-        // It was told to end.
-        let _ = (&mut self.pump).await;
-        self.seen.borrow().clone()
+        self.feed.abort();
+        // The result is that of an aborted task.
+        let _ = (&mut self.feed).await;
+        self.session.borrow().clone()
     }
 }
 
 impl Drop for Connection {
     fn drop(&mut self) {
         self.heartbeats.abort();
-        self.pump.abort();
+        self.feed.abort();
     }
 }
 
 type Stream = std::pin::Pin<Box<dyn futures_util::Stream<Item = Result<Message, tokio_tungstenite::tungstenite::Error>> + Send>>;
 
-async fn heartbeats(
+async fn send_heartbeats(
     mut sink: impl futures_util::Sink<Message, Error = tokio_tungstenite::tungstenite::Error> + Unpin,
-    seen: watch::Receiver<Session>,
+    session: watch::Receiver<Session>,
 ) {
-    let mut times = tokio::time::interval(HEARTBEATS);
+    let mut interval = tokio::time::interval(HEARTBEAT_INTERVAL);
     loop {
-        times.tick().await;
-        let heartbeat = json!({ "op": 1, "d": seen.borrow().told });
+        interval.tick().await;
+        let heartbeat = json!({ "op": 1, "d": session.borrow().received });
         if sink.send(Message::text(heartbeat.to_string())).await.is_err() {
             return;
         }
     }
 }
 
-async fn pump(mut intake: Intake, mut stream: Stream, session: watch::Sender<Session>) {
+async fn feed(mut intake: Intake, mut stream: Stream, session: watch::Sender<Session>) {
     #[derive(Deserialize)]
     struct Frame {
         op: u8,
@@ -196,11 +200,11 @@ async fn pump(mut intake: Intake, mut stream: Stream, session: watch::Sender<Ses
             session.send_modify(|session| session.id = ready.session_id);
         }
         session.send_modify(|session| {
-            session.told = sequence;
-            session.open.push(sequence);
+            session.received = sequence;
+            session.pending.push(sequence);
         });
-        let tell = session.clone();
-        let receipt = Receipt::new(move |fate| tell.send_modify(|session| session.met(sequence, fate)));
+        let reported = session.clone();
+        let receipt = Receipt::new(move |fate| reported.send_modify(|session| session.record_fate(sequence, fate)));
         intake.take(Dispatch { kind, data: frame.d, receipt }).await;
     }
 }

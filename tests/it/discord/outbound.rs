@@ -1,6 +1,7 @@
-//! What companions say on Discord, sent by the real adapter to the counterpart.
+//! Statements of companions on Discord: the real adapter posts them to the test double.
 
 mod delivering;
+mod delivery_errors;
 mod failing;
 mod logged;
 mod measuring;
@@ -8,7 +9,6 @@ mod nonsense;
 mod reading;
 mod refusing;
 mod speaking;
-mod troubles;
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use super::counterpart::Counterpart;
 use super::counterpart::id::Id;
 use super::counterpart::rules::Rules;
 
-/// A Discord with room for every request, and one guild with one channel.
+/// A test double whose limits no test reaches, with one guild and one channel.
 async fn home() -> (Counterpart, Id, Id) {
     let discord = Counterpart::with_rules(Rules::roomy()).await;
     let guild = discord.guild("Home");
@@ -31,29 +31,29 @@ async fn home() -> (Counterpart, Id, Id) {
     (discord, guild, general)
 }
 
-/// The adapter, as it ships but for the address.
+/// The adapter with default settings, except for the address of the API.
 fn client(discord: &Counterpart) -> Arc<Discord> {
     client_with(discord, |_| {})
 }
 
-/// The adapter with other settings.
+/// The adapter with changed settings.
 fn client_with(discord: &Counterpart, change: impl FnOnce(&mut Section)) -> Arc<Discord> {
-    client_by(&discord.token(), &discord.api_url(), change)
+    client_at(&discord.token(), &discord.api_url(), change)
 }
 
-fn client_by(token: &str, api_url: &str, change: impl FnOnce(&mut Section)) -> Arc<Discord> {
+fn client_at(token: &str, api_url: &str, change: impl FnOnce(&mut Section)) -> Arc<Discord> {
     Arc::new(adapter(token, api_url, change))
 }
 
 fn adapter(token: &str, api_url: &str, change: impl FnOnce(&mut Section)) -> Discord {
-    let defaults = Settings::defaults().expect("the defaults");
-    let mut section: Section = defaults["discord"].clone().try_into().expect("the section");
+    let defaults = Settings::defaults().expect("the default settings are valid");
+    let mut section: Section = defaults["discord"].clone().try_into().expect("the section is valid");
     section.api_url = format!("{api_url}/api");
     change(&mut section);
-    Discord::new(&section, token.into(), Arc::new(SystemClock)).expect("an adapter")
+    Discord::new(&section, token.into(), Arc::new(SystemClock)).expect("the settings are valid")
 }
 
-/// Words of Mira's in a channel of a guild.
+/// A statement by Mira in a channel of a guild, in one part.
 fn part(channel: Id, text: &str) -> Part {
     Part {
         guild: "discord:1".into(),
@@ -66,7 +66,7 @@ fn part(channel: Id, text: &str) -> Part {
     }
 }
 
-/// Words of Mira's in a direct message.
+/// A statement by Mira in a direct message.
 fn direct(channel: Id, text: &str) -> Part {
     Part { guild: snowflake(channel).direct_guild(), ..part(channel, text) }
 }
@@ -75,13 +75,13 @@ fn snowflake(id: Id) -> Snowflake {
     Snowflake::new(id.0).expect("an id")
 }
 
-/// Sends something that is posted.
+/// Sends a part, expects that it is posted, and returns the id of its message.
 async fn say(client: &Discord, part: &Part) -> Id {
-    let id = client.send(part).await.expect("it is posted");
+    let id = client.send(part).await.expect("the part is posted");
     Id::parse(&id).expect("an id")
 }
 
-/// Why something is refused.
+/// Sends a part, expects that it is refused, and returns the reason.
 async fn refusal(client: &Discord, part: &Part) -> String {
     match client.send(part).await {
         Err(NotSent::Refused(why) | NotSent::Unpostable(why)) => why,

@@ -1,11 +1,11 @@
-//! What a program writes.
+//! Collects the output of a program.
 
 use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
 use tokio::sync::Notify;
 
-/// Lines that a program has written so far.
+/// The lines that a program has written so far.
 #[derive(Clone, Default)]
 pub struct Lines {
     written: Arc<Mutex<(Vec<String>, bool)>>,
@@ -13,7 +13,7 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// Reads them from now on.
+    /// Reads an output in the background.
     pub fn of(output: impl AsyncRead + Unpin + Send + 'static) -> Self {
         let lines = Self::default();
         let reader = lines.clone();
@@ -29,20 +29,20 @@ impl Lines {
         lines
     }
 
-    /// Waits for a line with these words; none if the program ends without one.
-    pub async fn wait_for(&self, words: &str) -> Option<String> {
-        self.wait_for_many(words, 1).await
+    /// Waits for a line with this text. `None` if the program ends without one.
+    pub async fn wait_for(&self, text: &str) -> Option<String> {
+        self.wait_for_many(text, 1).await
     }
 
-    /// Waits until so many lines have these words, at least one; the last of them.
-    pub async fn wait_for_many(&self, words: &str, times: usize) -> Option<String> {
+    /// Waits until `times` lines (at least one) have this text, and returns the last of them. `None` if the program ends before.
+    pub async fn wait_for_many(&self, text: &str, times: usize) -> Option<String> {
         loop {
             let more = self.more.notified();
             tokio::pin!(more);
             more.as_mut().enable();
             {
                 let written = self.written.lock().expect("no panic while held");
-                let found = written.0.iter().filter(|line| line.contains(words)).nth(times - 1).cloned();
+                let found = written.0.iter().filter(|line| line.contains(text)).nth(times - 1).cloned();
                 if found.is_some() || written.1 {
                     return found;
                 }
@@ -51,13 +51,12 @@ impl Lines {
         }
     }
 
-    /// Everything, once the program has closed its output.
+    /// Waits until the program has closed its output, and returns everything.
     pub(super) async fn all(&self) -> String {
         self.wait_for("\u{0}").await;
         self.text()
     }
 
-    /// Everything so far.
     pub fn text(&self) -> String {
         self.written.lock().expect("no panic while held").0.join("\n")
     }

@@ -1,4 +1,4 @@
-//! Where a server lives.
+//! The folder, settings and environment of a server.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -9,7 +9,7 @@ use tokio::process::Command;
 
 use super::{Ran, Server, ran};
 
-/// Settings that hold back whoever says a lot, which is not what is tried.
+/// Limits that would slow down tests which say a lot.
 const LIMITS: [&str; 6] = [
     "gate.addresses_per_minute",
     "gate.evaluations_per_hour",
@@ -19,24 +19,25 @@ const LIMITS: [&str; 6] = [
     "server.request_burst",
 ];
 
-/// The program that is tried: `TERTULIA_PROGRAM`, so that a long trial need not mind what is built meanwhile, or what was built with the tests.
+/// The program under test: `TERTULIA_PROGRAM`, or else the one that was built with the tests. With the variable, a long trial is not disturbed by
+/// builds meanwhile.
 pub fn program() -> String {
     std::env::var("TERTULIA_PROGRAM").unwrap_or_else(|_| env!("CARGO_BIN_EXE_tertulia").to_owned())
 }
 
-/// Where a server lives: its data, its settings, its environment.
+/// The folder of a server, with its data and settings, and its environment variables.
 pub struct Premises {
     folder: Arc<TempDir>,
     environment: Vec<(String, String)>,
 }
 
 impl Premises {
-    /// A server with Aria alone in its lobby on a free port, whose rehearsal answers at once.
+    /// A server on a free port with Aria alone in its lobby. Its rehearsal answers at once.
     pub fn new() -> Self {
         Self::shipped().with("console.rooms", r#"[{ id = "lobby", guild = "home", companions = ["aria"] }]"#)
     }
 
-    /// A server as it ships, with three companions in its lobby, on a free port, whose rehearsal answers at once.
+    /// A server with the default settings, on a free port, with three companions in its lobby. Its rehearsal answers at once.
     pub fn shipped() -> Self {
         let folder = Arc::new(tempfile::Builder::new().prefix("tertulia-").tempdir().expect("a folder"));
         std::fs::create_dir(folder.path().join("config")).expect("a folder for settings");
@@ -44,7 +45,7 @@ impl Premises {
         premises.with("server.listen", "127.0.0.1:0").with("models.rehearsal.pace", "0")
     }
 
-    /// A setting, by its path.
+    /// Sets a setting, by its path.
     pub fn with(mut self, key: &str, value: &str) -> Self {
         self.set(key, value);
         self
@@ -57,25 +58,25 @@ impl Premises {
         self.environment.push((name, value.to_owned()));
     }
 
-    /// Nobody is held back, whatever they say and ask for.
+    /// Raises the limits on messages, evaluations, statements and requests, so that none is reached.
     pub fn without_limits(self) -> Self {
         LIMITS.into_iter().fold(self, |premises, limit| premises.with(limit, "1000000"))
     }
 
-    /// A variable of its environment that is no setting of ours.
+    /// Sets an environment variable that is not a setting of tertulia.
     pub fn with_variable(mut self, name: &str, value: &str) -> Self {
         self.environment.retain(|(known, _)| known != name);
         self.environment.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// A companion; those that are written here replace the built-in ones.
+    /// Adds a companion. The companions added here replace the built-in ones.
     pub fn with_companion(self, id: &str, text: &str) -> Self {
         self.write_companion(id, text);
         self
     }
 
-    /// Writes a companion's file anew.
+    /// Writes or overwrites a companion's file.
     pub fn write_companion(&self, id: &str, text: &str) {
         let folder = self.path().join("config/companions");
         std::fs::create_dir_all(&folder).expect("a folder for companions");
@@ -86,17 +87,16 @@ impl Premises {
         self.folder.path()
     }
 
-    /// The data folder.
     pub fn data(&self) -> PathBuf {
         self.path().join("data")
     }
 
-    /// The program with these arguments, at home here.
+    /// The program with these arguments, in this folder and environment.
     pub fn command(&self, arguments: &[&str]) -> Command {
         self.command_of(&[&[&*program()], arguments].concat())
     }
 
-    /// Any program, at home here.
+    /// Any command line, in this folder and environment.
     pub fn command_of(&self, line: &[&str]) -> Command {
         let mut command = Command::new(line[0]);
         command.args(&line[1..]).current_dir(self.path()).kill_on_drop(true);
@@ -108,10 +108,10 @@ impl Premises {
 
     /// Starts the server and waits until it says that it is ready.
     pub async fn start(&self) -> Server {
-        Server::of(self.command(&[])).await.living_in(Arc::clone(&self.folder))
+        Server::of(self.command(&[])).await.with_folder(Arc::clone(&self.folder))
     }
 
-    /// Runs the program to its end.
+    /// Runs the program until it ends.
     pub async fn run(&self, arguments: &[&str]) -> Ran {
         ran(self.command(arguments)).await
     }

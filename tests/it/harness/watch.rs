@@ -1,4 +1,4 @@
-//! What happens in a room.
+//! Watches the events of a room.
 
 use std::time::Duration;
 
@@ -11,32 +11,33 @@ use tokio_tungstenite::tungstenite::Message;
 
 use super::PATIENCE;
 
-/// What a talk may have come to when it is interrupted, after so many events more.
+/// The events at which a talk may be interrupted.
 const MOMENTS: [&str; 7] = ["round_opened", "evaluate", "decision", "round", "respond", "statement", "closing"];
-const EVENTS_AFTER_IT: std::ops::RangeInclusive<usize> = 0..=6;
+/// How many more events may pass before it is.
+const EVENTS_AFTER: std::ops::RangeInclusive<usize> = 0..=6;
 
 type Socket = tokio_tungstenite::WebSocketStream<tokio_tungstenite::MaybeTlsStream<tokio::net::TcpStream>>;
 
-/// A room that is watched.
+/// A live connection to a room.
 pub struct Watch {
     socket: Socket,
-    /// What has happened so far, for whoever waits in vain.
+    /// The events so far, to print when a wait fails.
     seen: Vec<Value>,
 }
 
 impl Watch {
-    /// Watches what is told at this address.
+    /// Connects to this WebSocket address.
     pub(super) async fn of(url: &str) -> Self {
         let connected = timeout(PATIENCE, tokio_tungstenite::connect_async(url)).await.expect("a connection in time");
         Self { socket: connected.expect("a WebSocket").0, seen: Vec::new() }
     }
 
-    /// Lets a talk go on until something happens that chance chooses, or so long at most.
+    /// Lets a talk continue until a random event, or until a random time up to `longest` has passed.
     pub async fn until_some_moment(&mut self, longest: Duration, chance: &mut StdRng) {
-        // Not waiting for anything by the clock: when the server is killed is all that this chooses.
+        // This is no wait for a result. It only chooses when the server is killed.
         let life = longest.mul_f64(chance.random());
         let moment = MOMENTS[chance.random_range(0..MOMENTS.len())];
-        let events = chance.random_range(EVENTS_AFTER_IT);
+        let events = chance.random_range(EVENTS_AFTER);
         let _ = timeout(life, async {
             self.event(moment).await;
             for _ in 0..events {
@@ -46,14 +47,14 @@ impl Watch {
         .await;
     }
 
-    /// The next event; none when the connection is over.
+    /// The next event. `None` when the connection has ended.
     pub async fn next(&mut self) -> Option<Value> {
         self.next_within(PATIENCE).await
     }
 
-    /// The same, waited for so long at most.
+    /// Like [`Self::next`], with a limit of its own.
     pub(super) async fn next_within(&mut self, patience: Duration) -> Option<Value> {
-        // Pings are no events: they end no wait.
+        // Pings are not events, and end no wait.
         let next = async {
             loop {
                 match self.socket.next().await {
@@ -63,7 +64,7 @@ impl Watch {
                 }
             }
         };
-        let event = timeout(patience, next).await.unwrap_or_else(|_| panic!("nothing happens any more: {:#?}", self.seen));
+        let event = timeout(patience, next).await.unwrap_or_else(|_| panic!("no further event: {:#?}", self.seen));
         self.seen.extend(event.clone());
         event
     }
@@ -73,10 +74,10 @@ impl Watch {
         self.event_that(name, |_| true).await
     }
 
-    /// Waits for an event of this name of which that is true.
-    pub async fn event_that(&mut self, name: &str, is_it: impl Fn(&Value) -> bool) -> Value {
+    /// Waits for an event of this name that passes the test.
+    pub async fn event_that(&mut self, name: &str, is_wanted: impl Fn(&Value) -> bool) -> Value {
         while let Some(event) = self.next().await {
-            if event["event"] == name && is_it(&event) {
+            if event["event"] == name && is_wanted(&event) {
                 return event;
             }
         }

@@ -1,7 +1,7 @@
 //! A machine whose clock is set back, and forward, while the server runs and while it does not.
 //!
-//! The clock is that of libfaketime (Debian: `faketime`), which stands between the program and the machine's. Only what the calendar says
-//! is set; time goes on as it does on a real machine whose clock is set.
+//! libfaketime (Debian: `faketime`) replaces the program's clock. Only the wall clock is set. The monotonic clock continues, as on a real machine
+//! whose clock is set.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -35,9 +35,9 @@ async fn a_clock_that_is_set_back_and_forward_loses_nothing_and_stops_nobody() {
         converse(&server, &format!("at {offset}, it runs"), &mut accepted).await;
         server.kill().await;
         server = premises.start().await;
-        converse(&server, &format!("at {offset}, it was started anew"), &mut accepted).await;
+        converse(&server, &format!("at {offset}, after a restart"), &mut accepted).await;
     }
-    // While nobody looks, too.
+    // The clock is also set while the server is stopped.
     for offset in ["-2d", "+3d", "+0"] {
         server.stop().await;
         fs::write(&clock, offset).expect("written");
@@ -46,15 +46,15 @@ async fn a_clock_that_is_set_back_and_forward_loses_nothing_and_stops_nobody() {
     }
 
     let history = server.history("lobby").await;
-    let said: Vec<_> = history.iter().filter(|(_, from, _)| from == "Ana").cloned().collect();
-    assert_eq!(said.iter().map(|(seq, _, text)| (*seq, text.clone())).collect::<Vec<_>>(), accepted);
+    let messages: Vec<_> = history.iter().filter(|(_, from, _)| from == "Ana").cloned().collect();
+    assert_eq!(messages.iter().map(|(seq, _, text)| (*seq, text.clone())).collect::<Vec<_>>(), accepted);
     let export = server.get("/api/export?room=lobby").await;
     let events =
         export.as_str().expect("lines").lines().map(|line| serde_json::from_str::<serde_json::Value>(line).expect("JSON"));
     let replies: Vec<_> = events.filter_map(|event| event["reply"].as_u64()).collect();
-    let once: BTreeSet<_> = replies.iter().collect();
-    assert!(replies.len() >= accepted.len() / 2, "not every call is answered: {history:?}");
-    assert_eq!(once.len(), replies.len(), "a reply was made twice: {history:?}");
+    let distinct: BTreeSet<_> = replies.iter().collect();
+    assert!(replies.len() >= accepted.len() / 2, "not every message to Aria is answered: {history:?}");
+    assert_eq!(distinct.len(), replies.len(), "a reply was made twice: {history:?}");
     let page = server.get("/api/rooms/lobby/history?limit=1000").await;
     let times: Vec<_> = page["messages"].as_array().expect("messages").iter().map(|message| message["at"].clone()).collect();
     assert!(times.windows(2).all(|pair| pair[0].as_str() <= pair[1].as_str()), "the record goes back in time: {times:?}");
@@ -63,14 +63,14 @@ async fn a_clock_that_is_set_back_and_forward_loses_nothing_and_stops_nobody() {
     assert_eq!(verified.code, Some(0), "{verified:?}");
 }
 
-/// Somebody says something to nobody, which is decided in the next lull, and then calls.
+/// Sends an unaddressed message, which is decided at the next lull, and then one to Aria.
 async fn converse(server: &Server, when: &str, accepted: &mut Vec<(u64, String)>) {
     let mut lobby = server.watch("lobby", None).await;
     for text in [format!("{when}, it rains."), format!("hey aria, what is it {when}?")] {
         let seq = server.say("lobby", "Ana", &text).await;
-        let is_call = text.starts_with("hey aria");
+        let is_addressed = text.starts_with("hey aria");
         accepted.push((seq, text));
-        lobby.event(if is_call { "statement" } else { "decision" }).await;
+        lobby.event(if is_addressed { "statement" } else { "decision" }).await;
     }
     server.rest("lobby").await;
 }

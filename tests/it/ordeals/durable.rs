@@ -1,7 +1,7 @@
-//! What was accepted is on disk before anybody is told so: not only handed to the kernel, which a kill of the process could not tell apart.
+//! A message is on disk before it is acknowledged. Killing the process cannot show this, because data in the kernel's cache survives a kill.
 //!
-//! It is looked at from outside, by strace (Debian: `strace`). That every commit syncs what it wrote is a unit test of the store
-//! (`adapters/store/sled/durable/synced.rs`); that the system really is told is seen here.
+//! strace (Debian: `strace`) watches the system calls. A unit test of the store checks that every commit syncs what it wrote
+//! (`adapters/store/sled/durable/synced.rs`). This test checks that the sync reaches the kernel.
 
 use std::fs;
 use std::path::Path;
@@ -10,17 +10,17 @@ use tokio::time::timeout;
 
 use crate::harness::{PATIENCE, Premises, Server, program};
 
-/// The calls that matter, with the files they are about.
+/// The system calls to trace.
 const CALLS: &str = "trace=read,recvfrom,pwrite64,fsync,fdatasync,write,writev,sendto";
 
-/// `cargo test --test it -- --ignored synced_before_anybody`, with Debian's package `strace`.
+/// `cargo test --test it -- --ignored synced_before_it_is_acknowledged`, with Debian's package `strace`.
 #[tokio::test]
 #[ignore = "needs strace"]
-async fn what_is_accepted_was_synced_before_anybody_is_told() {
+async fn a_message_is_synced_before_it_is_acknowledged() {
     let premises = Premises::new();
     let trace = premises.path().join("trace");
     let file = trace.to_string_lossy().into_owned();
-    // The program is the child, and whoever looks on is not.
+    // With `-D`, the program is the child of the test, and strace is not.
     let line = ["strace", "-D", "-f", "-y", "-s", "400", "-e", CALLS, "-o", &file, &program()];
     let server = Server::of(premises.command_of(&line)).await;
 
@@ -30,23 +30,24 @@ async fn what_is_accepted_was_synced_before_anybody_is_told() {
     server.rest("lobby").await;
     server.stop().await;
 
-    let calls = timeout(PATIENCE, whole(&trace)).await.expect("strace ends with the program");
+    let calls = timeout(PATIENCE, complete_trace(&trace)).await.expect("strace ends with the program");
     let calls: Vec<&str> = calls.lines().collect();
     for number in 0..10 {
-        let words = format!("the words of message {number}, and of no other");
-        let at =
-            |from: usize, what: &dyn Fn(&str) -> bool| calls[from..].iter().position(|call| what(call)).map(|found| from + found);
-        let heard = at(0, &|call| is_heard(call, &words)).expect("it is read from a connection");
-        let told = at(heard, &|call| call.contains("202 Accepted")).expect("it is accepted");
-        let written = at(heard, &|call| call.contains("pwrite64(") && call.contains("/store/db>"));
-        let written = written.filter(|written| *written < told).expect("it is written before that");
-        let synced = (written..told).any(|at| is_synced(&calls[at..told]));
-        assert!(synced, "{words:?} was accepted without a sync:\n{}", calls[heard..=told].join("\n"));
+        let text = format!("the words of message {number}, and of no other");
+        let find = |from: usize, is_wanted: &dyn Fn(&str) -> bool| {
+            calls[from..].iter().position(|call| is_wanted(call)).map(|found| from + found)
+        };
+        let received = find(0, &|call| is_receipt(call, &text)).expect("the message is read from a connection");
+        let acknowledged = find(received, &|call| call.contains("202 Accepted")).expect("the message is accepted");
+        let written = find(received, &|call| call.contains("pwrite64(") && call.contains("/store/db>"));
+        let written = written.filter(|written| *written < acknowledged).expect("the message is written before that");
+        let synced = (written..acknowledged).any(|at| is_synced(&calls[at..acknowledged]));
+        assert!(synced, "{text:?} was accepted without a sync:\n{}", calls[received..=acknowledged].join("\n"));
     }
 }
 
-/// What was written once the program that it is about has ended.
-async fn whole(trace: &Path) -> String {
+/// Waits until the traced program has ended, and returns the trace.
+async fn complete_trace(trace: &Path) -> String {
     loop {
         let calls = fs::read_to_string(trace).expect("strace writes it");
         let thread = |line: Option<&str>| line.and_then(|line| line.split_whitespace().next()).map(str::to_owned);
@@ -58,11 +59,11 @@ async fn whole(trace: &Path) -> String {
     }
 }
 
-fn is_heard(call: &str, words: &str) -> bool {
-    (call.contains("read(") || call.contains("recvfrom(") || call.contains("resumed>")) && call.contains(words)
+fn is_receipt(call: &str, text: &str) -> bool {
+    (call.contains("read(") || call.contains("recvfrom(") || call.contains("resumed>")) && call.contains(text)
 }
 
-/// Whether the first of these calls syncs the database, and is over by the last of them.
+/// Whether the first of these calls syncs the database, and returns within these calls.
 fn is_synced(calls: &[&str]) -> bool {
     let Some(first) = calls.first().filter(|call| call.contains("fdatasync(") && call.contains("/store/db>")) else {
         return false;

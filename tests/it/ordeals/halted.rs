@@ -1,4 +1,4 @@
-//! A server that stands still for a while, as a machine that sleeps or a debugger leaves it: nobody is told, and time goes on.
+//! A server that is halted for a while, as by a debugger or a sleeping machine: it gets no notice, and time continues.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -7,66 +7,66 @@ use serde_json::json;
 use tokio::time::timeout;
 
 use super::record::Record;
-use crate::harness::{Premises, Server, chosen};
+use crate::harness::{Premises, Server, parameter};
 use crate::processes::crashes::{Model, wait};
 
 #[tokio::test]
-async fn a_server_that_stood_still_goes_on_where_it_was() {
+async fn a_halted_server_continues_where_it_was() {
     let server = halted_for(Duration::from_millis(500)).await;
 
     server.stop().await;
 }
 
-/// `cargo test --release --test it -- --ignored --nocapture stood_still_for_long` halts it for 45 seconds, in which the watchdog would have
-/// ended a server that hangs, and every deadline of a model passes. `SECS` is another time.
+/// `cargo test --release --test it -- --ignored --nocapture halted_for_long` halts it for 45 seconds: longer than the watchdog
+/// tolerates a hung server, and than every deadline of a model. `SECS` sets another time.
 #[tokio::test]
 #[ignore = "takes a minute"]
-async fn a_server_that_stood_still_for_long_is_no_hang_and_owes_nothing_twice() {
-    let server = halted_for(Duration::from_secs(chosen("SECS", 45))).await;
+async fn a_server_halted_for_long_is_not_taken_for_hung_and_answers_nothing_twice() {
+    let server = halted_for(Duration::from_secs(parameter("SECS", 45))).await;
 
-    // Its watchdog looks every second, and has found nothing.
-    let log = server.told_of("stalls");
+    // The watchdog checks every second, and has reported nothing.
+    let log = server.log_lines_with("stalls");
     assert!(!log.iter().any(|line| line.contains("ERROR")), "{log:#?}");
     server.stop().await;
 }
 
-/// Halts a server in the middle of a reply, with people waiting; nothing of it is lost, and nothing comes twice: each message settles once, and
-/// what she says are the turns on record.
+/// Halts a server in the middle of a reply, while a request waits. Nothing may be lost or duplicated: each message settles once, and the statements
+/// in the room are those on record.
 async fn halted_for(time: Duration) -> Server {
     let model = Model::start().await;
-    let quick = ["timeout_secs", "first_token_timeout_secs", "idle_timeout_secs"];
+    let timeouts = ["timeout_secs", "first_token_timeout_secs", "idle_timeout_secs"];
     let premises =
-        quick.iter().fold(model.serving(Premises::new()), |premises, key| premises.with(&format!("models.main.{key}"), "1"));
+        timeouts.iter().fold(model.serving(Premises::new()), |premises, key| premises.with(&format!("models.main.{key}"), "1"));
     let server = premises.start().await;
     let mut lobby = server.watch("lobby", Some(0)).await;
     let first = server.say("lobby", "Ana", "hey aria, are you there?").await;
-    let mut asked = model.statements_asked.subscribe();
-    wait(&mut asked, 1).await;
+    let mut requests = model.statements_asked.subscribe();
+    wait(&mut requests, 1).await;
 
     server.signal("STOP").await;
-    let said = json!({ "from": "Bob", "text": "is anybody there?", "id": "bobs" });
+    let message = json!({ "from": "Bob", "text": "is anybody there?", "id": "bobs" });
     let url = format!("{}/api/rooms/lobby/messages", server.url);
     let http = reqwest::Client::builder().no_proxy().build().expect("a client");
-    let waiting = tokio::spawn(http.post(&url).json(&said).send());
-    // How long it stands still is what this is about.
+    let response = tokio::spawn(http.post(&url).json(&message).send());
+    // This is the time for which the server is halted.
     let _ = timeout(time, std::future::pending::<()>()).await;
     model.holds_back.store(false, Ordering::SeqCst);
     server.signal("CONT").await;
 
-    let answered = timeout(crate::harness::PATIENCE, waiting).await.expect("an answer in time").expect("it is sent");
-    let answered = answered.expect("whoever waited is answered");
+    let answered = timeout(crate::harness::PATIENCE, response).await.expect("an answer in time").expect("it is sent");
+    let answered = answered.expect("the waiting request is answered");
     assert_eq!(answered.status(), 202);
     let second = answered.json::<serde_json::Value>().await.expect("JSON")["seq"].as_u64().expect("a number");
-    // The connection that watched is still there.
+    // The watching connection still works.
     let third = server.say("lobby", "Ana", "hey aria, and now?").await;
     lobby.event("statement").await;
-    let record = Record::at_rest(&server, "lobby", &said).await;
+    let record = Record::at_rest(&server, "lobby", &message).await;
     record.assert_exact(&[first, second, third]);
-    // The model holds back what it was asked before for good: that turn is over by its deadline, as the record says.
+    // The model never answers the first request. That turn ends at its deadline, as the record must say.
     assert_eq!(record.answer(first), Err("timeout"), "{record:#?}");
     assert!(record.answer(third).is_ok_and(|answer| answer > third), "{record:#?}");
     let history = server.history("lobby").await;
-    let told: Vec<_> = history.iter().filter(|(_, from, _)| from == "aria").map(|(seq, ..)| *seq).collect();
-    assert_eq!(told, record.statements(), "{history:?}");
+    let statements: Vec<_> = history.iter().filter(|(_, from, _)| from == "aria").map(|(seq, ..)| *seq).collect();
+    assert_eq!(statements, record.statements(), "{history:?}");
     server
 }

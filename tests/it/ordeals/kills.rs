@@ -1,8 +1,8 @@
-//! A server that is killed at any moment: while it talks, while it starts, while it is copied, compacted, restored, while somebody is
-//! forgotten, a room is deleted, and what is old is.
+//! A server that is killed at any moment: during a talk, a start, a backup, a compaction or a restore, and while a person is forgotten, a room is
+//! deleted, or old events expire.
 
-mod blows;
-mod book;
+mod kill_points;
+mod ledger;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,56 +15,56 @@ use serde_json::json;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::{Instant, timeout};
 
-use self::blows::{Blow, Victim};
-use self::book::Book;
-use crate::harness::{PATIENCE, Premises, Server, chosen};
-use crate::processes::gatherings::model::Model;
-use crate::processes::gatherings::{DELAYS, Figures, REST, ROOMS, line, look_into};
-use crate::processes::{gatherings, writers};
+use self::kill_points::{KillPoint, Target};
+use self::ledger::Ledger;
+use crate::harness::{PATIENCE, Premises, Server, parameter};
+use crate::processes::round_kills::model::Model;
+use crate::processes::round_kills::{DELAYS, Figures, REST, ROOMS, line, look_into};
+use crate::processes::{round_kills, writers};
 
 const WRITERS_IN_A_ROOM: usize = 2;
-/// What is said while the server lives: little, so that the companions get to talk among themselves, or much.
+/// The number of messages while the server runs: few, so that the companions talk among themselves, or many.
 const MESSAGES_IN_A_LIFE: std::ops::RangeInclusive<usize> = 1..=6;
 const MESSAGES_IN_A_BURST: std::ops::RangeInclusive<usize> = 20..=60;
 const BURSTS: f64 = 0.1;
-/// The room in which somebody is forgotten again and again.
+/// The room in which a person is forgotten again and again.
 const GALLERY: &str = "gallery";
 /// The guild of that room.
 const MUSEUM: &str = "museum";
 
 #[tokio::test]
-async fn whatever_a_kill_interrupts_nothing_is_lost_and_nothing_doubled() {
-    let outcome = ordeal(&Blow::EACH, 9, 3, Answers::Often).await;
+async fn whatever_a_kill_interrupts_nothing_is_lost_or_duplicated() {
+    let outcome = run_trial(&KillPoint::EACH, 9, 3, Answers::Often).await;
 
     outcome.assert_faultless();
 }
 
-/// Nothing but the kills could keep a reply from being made here, and they do not.
+/// Here only the kills could prevent a reply.
 #[tokio::test]
-async fn where_the_model_always_answers_every_reply_that_is_owed_is_made() {
-    let outcome = ordeal(&[Blow::Talk, Blow::Start, Blow::Talk], 5, 7, Answers::Always).await;
+async fn every_owed_reply_is_made_if_the_model_always_answers() {
+    let outcome = run_trial(&[KillPoint::Talk, KillPoint::Start, KillPoint::Talk], 5, 7, Answers::Always).await;
 
     outcome.assert_faultless();
     outcome.assert_every_reply_made();
 }
 
-/// `cargo test --release --test it -- --ignored --nocapture thousand_kills` prints what came of it, after half an hour or less. `KILLS` is
-/// another number of kills, `SEED` another choice of moments.
+/// `cargo test --release --test it -- --ignored --nocapture thousand_kills` prints the result, after half an hour or less. `KILLS` sets the
+/// number of kills, `SEED` the choice of moments.
 #[tokio::test]
 #[ignore = "takes half an hour"]
-async fn a_thousand_kills_lose_nothing_and_double_nothing() {
-    let outcome = ordeal(&[], chosen("KILLS", 1000), chosen("SEED", 1), Answers::Often).await;
+async fn a_thousand_kills_lose_and_duplicate_nothing() {
+    let outcome = run_trial(&[], parameter("KILLS", 1000), parameter("SEED", 1), Answers::Often).await;
 
     println!("{outcome}");
     outcome.assert_faultless();
 }
 
-/// `cargo test --release --test it -- --ignored --nocapture hundred_kills_keep_no_reply` prints what came of it, after some minutes; `KILLS`
-/// and `SEED` as above.
+/// `cargo test --release --test it -- --ignored --nocapture hundred_kills_prevent_no_reply` prints the result, after some minutes. `KILLS`
+/// and `SEED` are as above.
 #[tokio::test]
 #[ignore = "takes some minutes"]
-async fn a_hundred_kills_keep_no_reply_from_being_made_where_the_model_always_answers() {
-    let outcome = ordeal(&[], chosen("KILLS", 100), chosen("SEED", 1), Answers::Always).await;
+async fn a_hundred_kills_prevent_no_reply_if_the_model_always_answers() {
+    let outcome = run_trial(&[], parameter("KILLS", 100), parameter("SEED", 1), Answers::Always).await;
 
     println!("{outcome}");
     outcome.assert_faultless();
@@ -74,22 +74,22 @@ async fn a_hundred_kills_keep_no_reply_from_being_made_where_the_model_always_an
 /// Whether the model answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Answers {
-    /// It is the built-in one.
+    /// It is always the built-in model.
     Always,
-    /// In most lives it is another one, which fails now and then.
+    /// In most runs of the server it is another model, which fails now and then.
     Often,
 }
 
-/// What came of it.
+/// The result of a trial.
 #[derive(Default)]
 pub struct Outcome {
     kills: BTreeMap<&'static str, u64>,
     commands_killed: u64,
-    /// Starts at which the store was read through because its log looked damaged.
-    doubts: usize,
-    book: Book,
+    /// The number of starts that read the whole store because its log looked damaged.
+    suspected_damage: usize,
+    ledger: Ledger,
     figures: Figures,
-    took: Duration,
+    duration: Duration,
 }
 
 impl Outcome {
@@ -103,104 +103,104 @@ impl Outcome {
     }
 
     fn assert_faultless(&self) {
-        let Figures { lost, doubled, broken, unrest, .. } = &self.figures;
-        let faults = [&self.book.lost, &self.book.doubled, lost, doubled, broken, unrest];
+        let Figures { lost, duplicated, broken, restless, .. } = &self.figures;
+        let faults = [&self.ledger.lost, &self.ledger.duplicated, lost, duplicated, broken, restless];
         assert!(faults.iter().all(|faults| faults.is_empty()), "{self}\n{faults:#?}");
-        // A kill leaves no marks that look like damage.
-        assert_eq!(self.doubts, 0, "{self}");
-        assert!(self.book.accepted() > 0 && self.figures.statements > 0, "{self}");
+        // A kill must leave nothing that looks like damage.
+        assert_eq!(self.suspected_damage, 0, "{self}");
+        assert!(self.ledger.accepted() > 0 && self.figures.statements > 0, "{self}");
     }
 }
 
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Figures { lost, doubled, owed, statements, failed, rounds, turn_rounds, unanswered, broken, unrest, .. } =
+        let Figures { lost, duplicated, owed, statements, failed, rounds, turn_rounds, unanswered, broken, restless, .. } =
             &self.figures;
         let moments: Vec<_> = self.kills.iter().map(|(moment, times)| format!("{moment} {times}")).collect();
         writeln!(f, "kills of the server {} ({}), of commands {}", self.kills(), moments.join(", "), self.commands_killed)?;
-        writeln!(f, "messages {}", self.book)?;
-        writeln!(f, "replies owed {owed}, made {statements}, given up with the failure on record {failed}")?;
-        let (lost, doubled) = (lost.len() + self.book.lost.len(), doubled.len() + self.book.doubled.len());
-        writeln!(f, "lost {lost}, doubled {doubled}; in {} s", self.took.as_secs())?;
-        writeln!(f, "starts at which the log looked damaged {}", self.doubts)?;
+        writeln!(f, "messages {}", self.ledger)?;
+        writeln!(f, "replies owed {owed}, made {statements}, failed on record {failed}")?;
+        let (lost, duplicated) = (lost.len() + self.ledger.lost.len(), duplicated.len() + self.ledger.duplicated.len());
+        writeln!(f, "lost {lost}, duplicated {duplicated}; in {} s", self.duration.as_secs())?;
+        writeln!(f, "starts at which the log looked damaged {}", self.suspected_damage)?;
         write!(f, "rounds {rounds} (opened by a statement {turn_rounds}), questions without an answer {unanswered}; ")?;
-        write!(f, "broken rules {}, rooms without rest {}", broken.len(), unrest.len())
+        write!(f, "broken rules {}, rooms not at rest {}", broken.len(), restless.len())
     }
 }
 
-/// Kills the server so many times, in each of these ways first and then as the seed chooses, and looks at what is left after each.
-async fn ordeal(first: &[Blow], kills: u64, seed: u64, answers: Answers) -> Outcome {
-    let began = Instant::now();
+/// Kills the server `kills` times, first at each of these points and then as the seed chooses, and checks the store after each kill.
+async fn run_trial(first: &[KillPoint], kills: u64, seed: u64, answers: Answers) -> Outcome {
+    let start = Instant::now();
     let mut chance = StdRng::seed_from_u64(seed);
     let mut first = first.iter().copied().peekable();
     let model = Model::start().await;
     let mut premises = premises();
     let mut outcome = Outcome::default();
     let sign = watch::Sender::new(writers::Sign::Closed);
-    let words = Arc::new(Semaphore::new(0));
-    let (tell, mut told) = mpsc::unbounded_channel();
+    let permits = Arc::new(Semaphore::new(0));
+    let (sender, mut receiver) = mpsc::unbounded_channel();
     let writers: Vec<_> = (0..ROOMS.len() * WRITERS_IN_A_ROOM)
         .map(|writer| (ROOMS[writer % ROOMS.len()].0, writer))
-        .map(|(room, writer)| tokio::spawn(writers::write(writer, room, line, words.clone(), sign.subscribe(), tell.clone())))
+        .map(|(room, writer)| tokio::spawn(writers::write(writer, room, line, permits.clone(), sign.subscribe(), sender.clone())))
         .collect();
     let mut server = premises.start().await;
-    let mut told_at = 0;
-    // Two more come in the end.
+    let mut reported_at = 0;
+    // Two more kills follow at the end.
     while outcome.kills() + 2 < kills || first.peek().is_some() {
         sign.send_replace(writers::Sign::Open(server.url.clone()));
         let is_burst = chance.random_bool(BURSTS);
-        words.add_permits(chance.random_range(if is_burst { MESSAGES_IN_A_BURST } else { MESSAGES_IN_A_LIFE }));
-        let witnesses = outcome.book.witnesses(&server, &ROOMS.map(|(room, ..)| room)).await;
-        let blow = first.next().unwrap_or_else(|| Blow::any(&mut chance));
-        let mut victim = Victim { premises: &premises, server, chance: &mut chance, outcome: &mut outcome };
-        blow.strike(&mut victim).await;
-        let Victim { server: dying, .. } = victim;
-        let log = dying.kill().await;
-        outcome.doubts += log.lines().filter(|line| line.contains("a crash may have left the database so")).count();
-        *outcome.kills.entry(blow.name()).or_default() += 1;
+        permits.add_permits(chance.random_range(if is_burst { MESSAGES_IN_A_BURST } else { MESSAGES_IN_A_LIFE }));
+        let observers = outcome.ledger.observers(&server, &ROOMS.map(|(room, ..)| room)).await;
+        let point = first.next().unwrap_or_else(|| KillPoint::any(&mut chance));
+        let mut target = Target { premises: &premises, server, chance: &mut chance, outcome: &mut outcome };
+        point.approach(&mut target).await;
+        let Target { server: current, .. } = target;
+        let log = current.kill().await;
+        outcome.suspected_damage += log.lines().filter(|line| line.contains("a crash may have left the database")).count();
+        *outcome.kills.entry(point.name()).or_default() += 1;
         sign.send_replace(writers::Sign::Closed);
-        outcome.book.hear(witnesses).await;
+        outcome.ledger.collect(observers).await;
         change_settings(&mut premises, &model, answers, &mut chance);
-        blow.aftermath(&premises, &mut chance, &mut outcome).await;
+        point.kill_commands(&premises, &mut chance, &mut outcome).await;
         server = premises.start().await;
-        while let Ok(accepted) = told.try_recv() {
-            outcome.book.enter(accepted);
+        while let Ok(accepted) = receiver.try_recv() {
+            outcome.ledger.add(accepted);
         }
-        outcome.book.compare(&server, &mut chance).await;
-        blow.verdict(&premises, &server, &mut outcome).await;
-        if outcome.kills() / 50 > told_at {
-            told_at = outcome.kills() / 50;
-            eprintln!("{} kills, {} s: {}", outcome.kills(), began.elapsed().as_secs(), outcome.book);
+        outcome.ledger.compare(&server, &mut chance).await;
+        point.check(&premises, &server, &mut outcome).await;
+        if outcome.kills() / 50 > reported_at {
+            reported_at = outcome.kills() / 50;
+            eprintln!("{} kills, {} s: {}", outcome.kills(), start.elapsed().as_secs(), outcome.ledger);
         }
     }
     sign.send_replace(writers::Sign::Over(server.url.clone()));
-    words.add_permits(writers.len());
+    permits.add_permits(writers.len());
     for writer in writers {
-        timeout(REST, writer).await.expect("the writer ends").expect("the writer is well");
+        timeout(REST, writer).await.expect("the writer ends").expect("the writer does not panic");
     }
-    drop(tell);
-    while let Some(accepted) = told.recv().await {
-        outcome.book.enter(accepted);
+    drop(sender);
+    while let Some(accepted) = receiver.recv().await {
+        outcome.ledger.add(accepted);
     }
-    rest(server, &premises, &model, &mut outcome).await;
-    outcome.took = began.elapsed();
+    finish(server, &premises, &model, &mut outcome).await;
+    outcome.duration = start.elapsed();
     outcome
 }
 
-/// Two last kills: of a server in whose rooms no person says anything any more, and of one that found them at rest.
-async fn rest(server: Server, premises: &Premises, model: &Model, outcome: &mut Outcome) {
+/// The last two kills: one after people stopped talking, and one with all rooms at rest. Then checks all records.
+async fn finish(server: Server, premises: &Premises, model: &Model, outcome: &mut Outcome) {
     server.kill().await;
     model.recover();
     let server = premises.start().await;
     for (room, ..) in ROOMS {
-        // One without rest is told of below.
+        // `look_into` reports a room that does not come to rest.
         let _ = timeout(REST, server.rest(room)).await;
     }
     server.kill().await;
     *outcome.kills.entry("in the end").or_default() += 2;
     let server = premises.start().await;
     for (room, _, companions) in ROOMS {
-        let accepted = outcome.book.accepted_in(room);
+        let accepted = outcome.ledger.accepted_in(room);
         look_into(&server, room, companions, &accepted, &mut outcome.figures).await;
     }
     server.stop().await;
@@ -213,10 +213,10 @@ fn premises() -> Premises {
     let mut rooms: Vec<_> = ROOMS.iter().map(|(id, guild, companions)| room(id, guild, companions)).collect();
     rooms.push(room(GALLERY, MUSEUM, &["aria"]));
     let rooms: Vec<_> = rooms.iter().map(inline_table).collect();
-    gatherings::premises().with("console.rooms", &format!("[{}]", rooms.join(", ")))
+    round_kills::premises().with("console.rooms", &format!("[{}]", rooms.join(", ")))
 }
 
-/// A JSON object of texts and lists, as TOML writes it.
+/// A JSON object of strings and lists as a TOML inline table.
 fn inline_table(object: &serde_json::Value) -> String {
     let fields: Vec<_> = object.as_object().expect("an object").iter().map(|(key, value)| format!("{key} = {value}")).collect();
     format!("{{ {} }}", fields.join(", "))
@@ -232,14 +232,14 @@ fn change_settings(premises: &mut Premises, model: &Model, answers: Answers, cha
     premises.set("models.rehearsal.pace", if chance.random_bool(0.5) { "0" } else { "0.02" });
 }
 
-/// Waits until a program has gone so far.
-async fn a_while(chance: &mut StdRng, longest_ms: u64) {
-    // Not waiting for anything by the clock: at what moment something is interrupted is all that this chooses.
+/// Waits for a random time up to `longest_ms`.
+async fn random_wait(chance: &mut StdRng, longest_ms: u64) {
+    // This is no wait for a result. It only chooses the moment of a kill.
     let moment = Duration::from_micros(chance.random_range(0..=longest_ms * 1000));
     let _ = timeout(moment, std::future::pending::<()>()).await;
 }
 
-/// Waits for something that has to happen.
-async fn soon<T>(what: impl Future<Output = T>) -> T {
-    timeout(PATIENCE, what).await.expect("it happens")
+/// Waits with the limit of all waits.
+async fn in_time<T>(future: impl Future<Output = T>) -> T {
+    timeout(PATIENCE, future).await.expect("it ends in time")
 }

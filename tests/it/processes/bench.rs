@@ -5,79 +5,79 @@ use serde_json::Value;
 use crate::harness::{Premises, Ran};
 
 #[tokio::test]
-async fn a_load_tells_how_much_was_taken_and_how_long_it_took() {
-    let told = bench(&Premises::new(), &[]).await;
+async fn bench_reports_how_much_was_accepted_and_how_fast() {
+    let report = bench(&Premises::new(), &[]).await;
 
-    assert_eq!(told["way"], "inbound port");
+    assert_eq!(report["way"], "inbound port");
     assert_eq!(
-        (&told["said"], &told["accepted"], &told["refused"], &told["failed"]),
+        (&report["said"], &report["accepted"], &report["refused"], &report["failed"]),
         (&20.into(), &20.into(), &0.into(), &0.into())
     );
-    assert_eq!(told["acceptance"]["count"], 20);
+    assert_eq!(report["acceptance"]["count"], 20);
     for figure in
         ["accepted_per_second", "commits_per_second", "events_per_second", "group_size_mean", "memory_mib", "channels_awake"]
     {
-        assert!(told[figure].as_f64().is_some_and(|value| value > 0.0), "{figure}: {told}");
+        assert!(report[figure].as_f64().is_some_and(|value| value > 0.0), "{figure}: {report}");
     }
-    let middle = told["acceptance"]["p50"].as_f64();
-    assert!(middle.is_some() && middle <= told["acceptance"]["p99"].as_f64(), "{told}");
+    let middle = report["acceptance"]["p50"].as_f64();
+    assert!(middle.is_some() && middle <= report["acceptance"]["p99"].as_f64(), "{report}");
 }
 
 #[tokio::test]
-async fn more_companions_than_there_are_or_fit_in_are_refused_with_what_may_be_asked_for() {
+async fn numbers_out_of_range_are_refused_with_the_allowed_range() {
     let premises = Premises::shipped();
 
-    let crowd = premises.run(&["bench", "--companions", "99"]).await;
-    let more = premises.run(&["bench", "--companions", "9"]).await;
-    let nowhere = premises.run(&["bench", "--channels", "0"]).await;
-    let nothing = premises.run(&["bench", "--flat-out", "0"]).await;
+    let too_many = premises.run(&["bench", "--companions", "99"]).await;
+    let unconfigured = premises.run(&["bench", "--companions", "9"]).await;
+    let no_channels = premises.run(&["bench", "--channels", "0"]).await;
+    let no_load = premises.run(&["bench", "--flat-out", "0"]).await;
 
-    assert!(crowd.stderr.contains("give a whole number from 0 to 32: no more fit into a room"), "{crowd:?}");
-    let there = "--companions 9: 3 are configured (aria, bruno, cleo); configure more in config/companions, or ask for fewer";
-    assert!(more.stderr.contains(there), "{more:?}");
-    for none in [&nowhere, &nothing] {
+    assert!(too_many.stderr.contains("give a whole number from 0 to 32: no more fit into a room"), "{too_many:?}");
+    let expected = "--companions 9: 3 are configured (aria, bruno, cleo); configure more in config/companions, or ask for fewer";
+    assert!(unconfigured.stderr.contains(expected), "{unconfigured:?}");
+    for none in [&no_channels, &no_load] {
         assert!(none.stderr.contains("give a whole number from 1 to 1000000"), "{none:?}");
     }
-    assert_eq!([crowd.code, more.code, nowhere.code, nothing.code], [Some(2); 4]);
+    assert_eq!([too_many.code, unconfigured.code, no_channels.code, no_load.code], [Some(2); 4]);
 }
 
 #[tokio::test]
-async fn a_load_over_http_is_taken_by_a_server_of_its_own() {
-    let told = bench(&Premises::new(), &["--http"]).await;
+async fn bench_over_http_starts_its_own_server() {
+    let report = bench(&Premises::new(), &["--http"]).await;
 
-    assert_eq!((&told["way"], &told["accepted"], &told["failed"]), (&"HTTP".into(), &20.into(), &0.into()), "{told}");
+    assert_eq!((&report["way"], &report["accepted"], &report["failed"]), (&"HTTP".into(), &20.into(), &0.into()), "{report}");
 }
 
 #[tokio::test]
-async fn a_load_on_a_server_that_runs_is_on_its_record() {
+async fn bench_messages_are_on_the_record_of_a_running_server() {
     let premises = Premises::new();
     let server = premises.start().await;
 
-    let told = bench(&premises, &["--server", &server.url]).await;
+    let report = bench(&premises, &["--server", &server.url]).await;
 
-    assert_eq!((&told["accepted"], &told["failed"]), (&20.into(), &0.into()), "{told}");
-    let mut kept = 0;
+    assert_eq!((&report["accepted"], &report["failed"]), (&20.into(), &0.into()), "{report}");
+    let mut stored = 0;
     for room in 0..3 {
         let history = server.get(&format!("/api/rooms/bench-{room}/history")).await;
-        kept += history["messages"].as_array().into_iter().flatten().filter(|message| message["role"] == "user").count();
+        stored += history["messages"].as_array().into_iter().flatten().filter(|message| message["role"] == "user").count();
     }
-    // Those that it was warmed up with, too.
-    assert_eq!(kept, 24);
+    // The messages of the warm-up are stored too.
+    assert_eq!(stored, 24);
     server.stop().await;
 }
 
 #[tokio::test]
-async fn more_companions_than_there_are_are_refused() {
+async fn more_companions_than_configured_are_refused() {
     let ran = Premises::new().run(&["bench", "--companions", "9"]).await;
 
     assert_eq!(ran.code, Some(2), "{ran:?}");
     assert!(ran.stderr.contains("--companions 9"), "{ran:?}");
 }
 
-async fn bench(premises: &Premises, more: &[&str]) -> Value {
+async fn bench(premises: &Premises, options: &[&str]) -> Value {
     let load =
         ["bench", "--rate", "200", "--secs", "0.1", "--warm-up-secs", "0.02", "--channels", "3", "--guilds", "2", "--json"];
-    let ran: Ran = premises.run(&[&load[..], more].concat()).await;
+    let ran: Ran = premises.run(&[&load[..], options].concat()).await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
     ran.object()
 }

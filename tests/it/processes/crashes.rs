@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use crate::harness::{PATIENCE, Premises};
 
 #[tokio::test]
-async fn a_reply_that_a_kill_interrupted_is_made_once_after_the_restart() {
+async fn a_reply_interrupted_by_a_kill_is_made_once_after_the_restart() {
     let model = Model::start().await;
     let premises = model.serving(Premises::new());
     let server = premises.start().await;
@@ -26,7 +26,7 @@ async fn a_reply_that_a_kill_interrupted_is_made_once_after_the_restart() {
     model.holds_back.store(false, Ordering::SeqCst);
     let server = premises.start().await;
 
-    // Before anybody looks into the room.
+    // This happens without any request for the room.
     wait(&mut asked, 2).await;
     let mut lobby = server.watch("lobby", Some(0)).await;
     let statement = lobby.event("statement").await;
@@ -35,7 +35,7 @@ async fn a_reply_that_a_kill_interrupted_is_made_once_after_the_restart() {
     let after = server.history("lobby").await;
     assert_eq!(after[..before.len()], before);
     server.stop().await;
-    // What would be said twice is said again at the next start at the latest.
+    // A reply that is made twice is made again by the next start at the latest.
     let server = premises.start().await;
     let mut lobby = server.watch("lobby", Some(0)).await;
     let end = server.say("lobby", "Bob", "so much for that").await;
@@ -51,7 +51,7 @@ async fn a_reply_that_a_kill_interrupted_is_made_once_after_the_restart() {
 }
 
 #[tokio::test]
-async fn a_question_that_a_kill_interrupted_is_asked_again() {
+async fn a_question_interrupted_by_a_kill_is_asked_again() {
     let model = Model::start().await;
     model.holds_decisions_back.store(true, Ordering::SeqCst);
     let premises = model.serving(Premises::new());
@@ -65,7 +65,7 @@ async fn a_question_that_a_kill_interrupted_is_asked_again() {
     model.holds_back.store(false, Ordering::SeqCst);
     let server = premises.start().await;
 
-    // Before anybody looks into the room.
+    // This happens without any request for the room.
     wait(&mut asked, 2).await;
     let mut lobby = server.watch("lobby", Some(0)).await;
     assert_eq!(lobby.event("decision").await["decision"], "YES");
@@ -73,13 +73,13 @@ async fn a_question_that_a_kill_interrupted_is_asked_again() {
     server.stop().await;
 }
 
-/// Waits until the model was asked so many times.
+/// Waits until the model was asked this many times.
 pub async fn wait(asked: &mut watch::Receiver<usize>, times: usize) {
     let asked = tokio::time::timeout(PATIENCE, asked.wait_for(|asked| *asked == times)).await;
     asked.expect("the model is asked").expect("the model is there");
 }
 
-/// A model that says YES, and holds its words back until it may say them.
+/// A model that decides YES. While a flag is set, it does not answer.
 pub struct Model {
     pub url: String,
     pub holds_back: Arc<AtomicBool>,
@@ -89,7 +89,7 @@ pub struct Model {
 }
 
 #[derive(Clone)]
-struct Conduct {
+struct Behaviour {
     holds_back: Arc<AtomicBool>,
     holds_decisions_back: Arc<AtomicBool>,
     statements_asked: Arc<watch::Sender<usize>>,
@@ -99,7 +99,7 @@ struct Conduct {
 
 impl Model {
     pub async fn start() -> Self {
-        let conduct = Conduct {
+        let behaviour = Behaviour {
             holds_back: Arc::new(AtomicBool::new(true)),
             holds_decisions_back: Arc::default(),
             statements_asked: Arc::new(watch::Sender::new(0)),
@@ -108,14 +108,14 @@ impl Model {
         };
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let url = format!("http://{}/v1", listener.local_addr().expect("bound"));
-        let router = Router::new().fallback(answer).with_state(conduct.clone());
+        let router = Router::new().fallback(answer).with_state(behaviour.clone());
         tokio::spawn(async move { axum::serve(listener, router).await });
         Self {
             url,
-            holds_back: conduct.holds_back,
-            holds_decisions_back: conduct.holds_decisions_back,
-            statements_asked: conduct.statements_asked,
-            decisions_asked: conduct.decisions_asked,
+            holds_back: behaviour.holds_back,
+            holds_decisions_back: behaviour.holds_decisions_back,
+            statements_asked: behaviour.statements_asked,
+            decisions_asked: behaviour.decisions_asked,
         }
     }
 
@@ -128,16 +128,16 @@ impl Model {
     }
 }
 
-async fn answer(State(conduct): State<Conduct>, Json(body): Json<Value>) -> Json<Value> {
+async fn answer(State(behaviour): State<Behaviour>, Json(body): Json<Value>) -> Json<Value> {
     let is_statement = body["model"] == "main";
-    let asked = if is_statement { &conduct.statements_asked } else { &conduct.decisions_asked };
+    let asked = if is_statement { &behaviour.statements_asked } else { &behaviour.decisions_asked };
     asked.send_modify(|asked| *asked += 1);
-    let holds = if is_statement { &conduct.holds_back } else { &conduct.holds_decisions_back };
+    let holds = if is_statement { &behaviour.holds_back } else { &behaviour.holds_decisions_back };
     if holds.load(Ordering::SeqCst) {
         std::future::pending::<()>().await;
     }
     let words = if is_statement { "I am here." } else { "They call me.\nYES" };
-    let number = conduct.answers.fetch_add(1, Ordering::SeqCst);
+    let number = behaviour.answers.fetch_add(1, Ordering::SeqCst);
     Json(json!({
         "id": format!("answer-{number}"),
         "model": body["model"],

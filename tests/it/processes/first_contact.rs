@@ -1,9 +1,9 @@
-//! A newcomer starts the program and says something.
+//! The first message to a new server.
 
 use crate::harness::{Premises, QUICK};
 
 #[tokio::test]
-async fn a_newcomer_is_answered_without_any_settings() {
+async fn a_message_is_answered_without_any_settings() {
     let premises = Premises::shipped();
     let server = premises.start().await;
     let mut lobby = server.watch("lobby", Some(0)).await;
@@ -26,7 +26,7 @@ async fn a_newcomer_is_answered_without_any_settings() {
 }
 
 #[tokio::test]
-async fn a_remark_to_nobody_is_decided_at_the_next_lull_and_on_record() {
+async fn an_unaddressed_message_is_decided_at_the_next_lull_and_recorded() {
     let premises = Premises::new().with_companion("aria", QUICK);
     let server = premises.start().await;
     let mut lobby = server.watch("lobby", Some(0)).await;

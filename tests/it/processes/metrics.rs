@@ -1,4 +1,4 @@
-//! What the running program measures, as whoever scrapes it reads it.
+//! The metrics of the running program, as a scraper reads them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,29 +8,30 @@ use tertulia::telemetry::instruments::{CATALOGUE, Entry, OBSERVED};
 
 use crate::harness::{Premises, QUICK, Server};
 
-/// Begins whatever comes from outside here; no label may hold it.
+/// The prefix of all outside text in this test. No label may contain it.
 const PLANTED: &str = "planted";
 
 #[tokio::test]
-async fn nothing_from_outside_becomes_a_series() {
+async fn no_outside_text_becomes_a_series() {
     let premises = Premises::new().with_companion("aria", QUICK);
     let server = premises.start().await;
     let mut lobby = server.watch("lobby", Some(0)).await;
     server.say("lobby", "Ana", "Aria, are you there?").await;
     lobby.event("statement").await;
-    pester(&server, 0..10).await;
-    // The first reading is itself the first of its kind.
+    send_varied_requests(&server, 0..10).await;
+    // The first scrape adds series of its own.
     series(&server).await;
     let before = series(&server).await;
 
-    pester(&server, 10..300).await;
+    send_varied_requests(&server, 10..300).await;
 
     let after = series(&server).await;
-    let holds_planted = |(name, labels): &&Named| name.contains(PLANTED) || labels.values().any(|value| value.contains(PLANTED));
-    assert_eq!(after.keys().find(holds_planted), None);
-    // What companions do meanwhile may be the first of its kind; of what is sent in, everything was there before.
-    let kinds = |series: &Series| series.keys().filter(|(name, _)| name.contains("http")).cloned().collect::<BTreeSet<_>>();
-    assert_eq!(kinds(&after).difference(&kinds(&before)).collect::<Vec<_>>(), Vec::<&Named>::new());
+    let contains_planted =
+        |(name, labels): &&Named| name.contains(PLANTED) || labels.values().any(|value| value.contains(PLANTED));
+    assert_eq!(after.keys().find(contains_planted), None);
+    // Companions may add series meanwhile. Requests add none: each kind was sent before.
+    let http_series = |series: &Series| series.keys().filter(|(name, _)| name.contains("http")).cloned().collect::<BTreeSet<_>>();
+    assert_eq!(http_series(&after).difference(&http_series(&before)).collect::<Vec<_>>(), Vec::<&Named>::new());
     for ((name, labels), value) in &after {
         let entry = declared(name).unwrap_or_else(|| panic!("{name} is not declared"));
         for label in entry.labels.iter().filter(|label| !label.values.is_empty()) {
@@ -39,7 +40,7 @@ async fn nothing_from_outside_becomes_a_series() {
         }
         assert!(value.is_finite(), "{name} {labels:?}");
     }
-    let total = |name: &str| after.iter().filter(|((known, _), _)| known == name).map(|(_, value)| value).sum::<f64>();
+    let total = |name: &str| after.iter().filter(|((other, _), _)| other == name).map(|(_, value)| value).sum::<f64>();
     assert!(total("tertulia_messages_total") >= 301.0);
     assert!(total("tertulia_journal_commit_duration_seconds_count") > 0.0);
     assert!(total("tertulia_store_size_bytes") > 0.0 && total("tertulia_disk_free_bytes") > 0.0);
@@ -47,8 +48,8 @@ async fn nothing_from_outside_becomes_a_series() {
     server.stop().await;
 }
 
-/// People, rooms, ids, paths and methods, each another one.
-async fn pester(server: &Server, numbers: std::ops::Range<u32>) {
+/// Sends requests whose people, rooms, ids, paths and methods all differ.
+async fn send_varied_requests(server: &Server, numbers: std::ops::Range<u32>) {
     for number in numbers {
         let room = format!("{PLANTED}{}", number / 10);
         if number % 10 == 0 {
@@ -57,12 +58,12 @@ async fn pester(server: &Server, numbers: std::ops::Range<u32>) {
             assert_eq!(status, StatusCode::CREATED, "{body}");
         }
         let from = [format!("{PLANTED}{number}"), format!("{PLANTED}\"}} 1 {number}"), format!("{PLANTED}\\{number}{{a=\"b\"}}")];
-        let said = json!({
+        let message = json!({
             "from": from[number as usize % 3],
             "text": format!("{PLANTED}_total{{a=\"{number}\"}} 1"),
             "id": format!("{PLANTED}-{number}"),
         });
-        let (status, body) = server.ask(Method::POST, &format!("/api/rooms/{room}/messages"), Some(said)).await;
+        let (status, body) = server.ask(Method::POST, &format!("/api/rooms/{room}/messages"), Some(message)).await;
         assert_eq!(status, StatusCode::ACCEPTED, "{body}");
         for (method, path) in [
             (Method::GET, format!("/{PLANTED}/{number}")),
@@ -75,20 +76,20 @@ async fn pester(server: &Server, numbers: std::ops::Range<u32>) {
     }
 }
 
-/// A name, and what its labels say.
+/// A metric's name and its labels.
 type Named = (String, BTreeMap<String, String>);
 
-/// The values of all series.
+/// The values of all series, by name and labels.
 type Series = BTreeMap<Named, f64>;
 
 async fn series(server: &Server) -> Series {
     let text = server.get("/metrics").await;
     let lines = text.as_str().expect("text").lines().filter(|line| !line.starts_with('#'));
-    lines.map(|line| read(line).unwrap_or_else(|| panic!("it cannot be read: {line}"))).collect()
+    lines.map(|line| parse(line).unwrap_or_else(|| panic!("invalid line: {line}"))).collect()
 }
 
-/// One line of Prometheus text without escapes: there are none unless something from outside got in.
-fn read(line: &str) -> Option<(Named, f64)> {
+/// Parses one line of Prometheus text. It handles no escapes, because only outside text would need them.
+fn parse(line: &str) -> Option<(Named, f64)> {
     let (series, value) = line.rsplit_once(' ')?;
     let (name, labels) = series.split_once('{').unwrap_or((series, "}"));
     let labels = labels.strip_suffix('}')?.split(',').filter(|pair| !pair.is_empty());
@@ -100,7 +101,7 @@ fn read(line: &str) -> Option<(Named, f64)> {
 }
 
 fn declared(series: &str) -> Option<Entry> {
-    let is_it = |entry: &&Entry| {
+    let is_its_entry = |entry: &&Entry| {
         let unit = match entry.unit {
             "s" => "_seconds",
             "By" => "_bytes",
@@ -114,5 +115,5 @@ fn declared(series: &str) -> Option<Entry> {
         };
         parts.iter().any(|part| format!("{name}{part}") == series)
     };
-    CATALOGUE.iter().chain(OBSERVED).find(is_it).copied()
+    CATALOGUE.iter().chain(OBSERVED).find(is_its_entry).copied()
 }

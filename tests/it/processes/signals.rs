@@ -1,4 +1,4 @@
-//! What a server does when it is told to stop, to stop at once, and to read its companions again.
+//! Signals: stop, stop at once, reload the companions.
 
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -7,7 +7,7 @@ use tokio::net::TcpStream;
 use crate::harness::{PATIENCE, Premises, QUICK, Server};
 
 #[tokio::test]
-async fn a_server_that_is_told_to_stop_ends_well_and_leaves_the_store_clean() {
+async fn sigterm_ends_the_server_cleanly_and_leaves_a_sound_store() {
     let premises = Premises::new();
     let server = premises.start().await;
     server.say("lobby", "Ana", "good night, all").await;
@@ -23,7 +23,7 @@ async fn a_server_that_is_told_to_stop_ends_well_and_leaves_the_store_clean() {
 }
 
 #[tokio::test]
-async fn a_second_signal_ends_a_server_that_still_waits_for_a_request() {
+async fn a_second_signal_ends_a_draining_server_at_once() {
     let premises = Premises::new().with("server.drain_secs", "600").with("server.body_timeout_secs", "3600");
     let server = premises.start().await;
     let request = unfinished_request(&server).await;
@@ -38,7 +38,7 @@ async fn a_second_signal_ends_a_server_that_still_waits_for_a_request() {
 }
 
 #[tokio::test]
-async fn companions_are_read_again_without_a_restart() {
+async fn companions_are_reloaded_without_a_restart() {
     let premises = Premises::new().with_companion("aria", QUICK);
     let server = premises.start().await;
     assert_eq!(policy(&server).await, "average");
@@ -52,7 +52,7 @@ async fn companions_are_read_again_without_a_restart() {
 }
 
 #[tokio::test]
-async fn reading_companions_again_with_an_error_changes_nothing() {
+async fn a_failed_reload_of_companions_changes_nothing() {
     let premises = Premises::new().with_companion("aria", QUICK);
     let server = premises.start().await;
     premises.write_companion("aria", &QUICK.replace("average", "chatty"));
@@ -66,12 +66,12 @@ async fn reading_companions_again_with_an_error_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_file_that_nobody_writes_holds_up_neither_reading_companions_again_nor_the_end() {
+async fn a_fifo_among_the_companions_blocks_neither_the_reload_nor_the_shutdown() {
     let premises = Premises::new().with_companion("aria", QUICK);
     let server = premises.start().await;
     let fifo = premises.path().join("config/companions/bruno.toml");
-    let made = std::process::Command::new("mkfifo").arg(&fifo).status().expect("mkfifo can be run");
-    assert!(made.success());
+    let created = std::process::Command::new("mkfifo").arg(&fifo).status().expect("mkfifo can be run");
+    assert!(created.success());
 
     server.signal("HUP").await;
     let line = server.logs("nothing was changed").await;
@@ -86,7 +86,7 @@ async fn policy(server: &Server) -> Value {
     server.get("/api/companions").await["companions"][0]["interjection"].clone()
 }
 
-/// A request that the server has begun to handle, and whose body never comes.
+/// Sends the head of a request. The server waits for its body, which never comes.
 async fn unfinished_request(server: &Server) -> TcpStream {
     let address = server.url.trim_start_matches("http://");
     let mut stream = TcpStream::connect(address).await.expect("a connection");

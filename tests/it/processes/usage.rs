@@ -1,4 +1,4 @@
-//! `tertulia usage`, with a server and without.
+//! `tertulia usage`, with and without a running server.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,39 +12,39 @@ use tokio::net::TcpListener;
 use crate::harness::{Premises, Ran};
 
 #[tokio::test]
-async fn what_calls_cost_is_the_same_with_a_server_and_without() {
+async fn costs_are_the_same_with_and_without_a_server() {
     let premises = priced(Premises::new(), &model().await);
     let server = premises.start().await;
     let mut lobby = server.watch("lobby", Some(0)).await;
     server.say("lobby", "Ana", "hey aria, how was your day?").await;
     lobby.event("statement").await;
-    let told = server.get("/api/usage").await;
-    let span = ["--from", "2020-01-01", "--to", told["to"].as_str().expect("a time")];
+    let result = server.get("/api/usage").await;
+    let span = ["--from", "2020-01-01", "--to", result["to"].as_str().expect("a time")];
 
-    let asked = usage(&premises, &[&span[..], &["--json"]].concat()).await;
-    let asked_table = usage(&premises, &[&span[..], &["--by", "companion"]].concat()).await;
+    let online = usage(&premises, &[&span[..], &["--json"]].concat()).await;
+    let online_table = usage(&premises, &[&span[..], &["--by", "companion"]].concat()).await;
     server.stop().await;
-    let opened = usage(&premises, &[&span[..], &["--json"]].concat()).await;
-    let opened_table = usage(&premises, &[&span[..], &["--by", "companion"]].concat()).await;
+    let offline = usage(&premises, &[&span[..], &["--json"]].concat()).await;
+    let offline_table = usage(&premises, &[&span[..], &["--by", "companion"]].concat()).await;
 
-    assert_eq!((asked.code, opened.code), (Some(0), Some(0)), "{asked:?} {opened:?}");
-    assert_eq!(asked.object(), opened.object());
-    assert_eq!(asked_table.stdout, opened_table.stdout);
-    let home = &asked.object()["guilds"][0];
+    assert_eq!((online.code, offline.code), (Some(0), Some(0)), "{online:?} {offline:?}");
+    assert_eq!(online.object(), offline.object());
+    assert_eq!(online_table.stdout, offline_table.stdout);
+    let home = &online.object()["guilds"][0];
     assert_eq!((&home["guild"], &home["statements"], &home["addresses"]), (&json!("home"), &json!(1), &json!(1)));
-    // The first call failed, and was made again.
+    // The first call failed and was retried.
     assert_eq!((&home["calls"], &home["failed_calls"], &home["unpriced_calls"]), (&json!(3), &json!(1), &json!(0)));
     let by: Vec<_> = home["by"].as_array().expect("a list").iter().map(|by| (by["role"].clone(), by["cost"].clone())).collect();
     assert_eq!(by, [(json!("main"), json!(0.0175)), (json!("side"), json!(0.0012))]);
-    assert_eq!(asked.object()["total"]["cost"], 0.0187);
-    assert_eq!(told["guilds"][0]["by"], home["by"]);
+    assert_eq!(online.object()["total"]["cost"], 0.0187);
+    assert_eq!(result["guilds"][0]["by"], home["by"]);
     assert_eq!(home["caps"], json!({ "tokens": { "used": 2200, "limit": null }, "statements": { "used": 1, "limit": 5000 } }));
-    let aria = asked_table.stdout.lines().find(|line| line.contains("aria")).expect("a line for her");
+    let aria = online_table.stdout.lines().find(|line| line.contains("aria")).expect("a line for her");
     assert_eq!(aria.split_whitespace().collect::<Vec<_>>(), ["home", "aria", "3", "1", "2,000", "200", "0.0187"]);
 }
 
 #[tokio::test]
-async fn a_companion_that_names_a_model_is_answered_by_it_at_its_price() {
+async fn a_companion_that_names_a_model_is_charged_at_its_price() {
     let premises = priced(Premises::new(), &model().await)
         .with_companion("aria", "[model]\nmain = \"large\"\n")
         .with("models.large.base_url", &model().await)
@@ -56,9 +56,9 @@ async fn a_companion_that_names_a_model_is_answered_by_it_at_its_price() {
     server.say("lobby", "Ana", "hey aria, how was your day?").await;
     lobby.event("statement").await;
 
-    let told = server.get("/api/usage").await;
+    let result = server.get("/api/usage").await;
 
-    let by: Vec<_> = told["guilds"][0]["by"].as_array().expect("a list").iter().collect();
+    let by: Vec<_> = result["guilds"][0]["by"].as_array().expect("a list").iter().collect();
     let by: Vec<_> = by.into_iter().map(|by| (by["role"].clone(), by["model"].clone(), by["cost"].clone())).collect();
     let (main, side) = ((json!("main"), json!("large-model"), json!(0.1)), (json!("side"), json!("side"), json!(0.0012)));
     assert_eq!(by, [main, side]);
@@ -66,7 +66,7 @@ async fn a_companion_that_names_a_model_is_answered_by_it_at_its_price() {
 }
 
 #[tokio::test]
-async fn what_was_used_before_is_still_told_when_its_room_and_its_prices_are_gone() {
+async fn usage_survives_the_deletion_of_its_room_and_a_change_of_prices() {
     let mut premises = priced(Premises::new(), &model().await);
     let server = premises.start().await;
     let mut lobby = server.watch("lobby", Some(0)).await;
@@ -77,36 +77,36 @@ async fn what_was_used_before_is_still_told_when_its_room_and_its_prices_are_gon
     server.stop().await;
     premises.set("models.main.input_price", "999");
 
-    let opened = usage(&premises, &["--last", "1d", "--guild", "home", "--json"]).await;
+    let offline = usage(&premises, &["--last", "1d", "--guild", "home", "--json"]).await;
 
-    assert_eq!(opened.object()["total"]["cost"], 0.0187, "{opened:?}");
+    assert_eq!(offline.object()["total"]["cost"], 0.0187, "{offline:?}");
 }
 
 #[tokio::test]
-async fn a_guild_nobody_has_heard_of_and_a_time_that_is_none_are_told() {
+async fn an_unknown_guild_and_an_invalid_time_are_reported() {
     let premises = Premises::new();
-    let none = usage(&premises, &[]).await;
+    let without_store = usage(&premises, &[]).await;
     let server = premises.start().await;
 
     let unknown = usage(&premises, &["--guild", "hoem"]).await;
-    let time = usage(&premises, &["--from", "noon"]).await;
-    let quiet = usage(&premises, &[]).await;
+    let invalid_time = usage(&premises, &["--from", "noon"]).await;
+    let unused = usage(&premises, &[]).await;
     server.stop().await;
-    let opened = usage(&premises, &["--guild", "hoem"]).await;
+    let offline = usage(&premises, &["--guild", "hoem"]).await;
 
-    assert_eq!(none.code, Some(3), "{none:?}");
-    assert!(none.stderr.contains("there is no store in data"), "{none:?}");
-    for refused in [unknown, opened] {
+    assert_eq!(without_store.code, Some(3), "{without_store:?}");
+    assert!(without_store.stderr.contains("there is no store in data"), "{without_store:?}");
+    for refused in [unknown, offline] {
         assert_eq!(refused.code, Some(1), "{refused:?}");
         assert!(refused.stderr.contains("there is no guild hoem"), "{refused:?}");
     }
-    assert_eq!(time.code, Some(2), "{time:?}");
-    assert!(time.stderr.contains("--from \"noon\" is not a time"), "{time:?}");
-    assert!(quiet.stdout.ends_with("Nothing was used.\n"), "{quiet:?}");
+    assert_eq!(invalid_time.code, Some(2), "{invalid_time:?}");
+    assert!(invalid_time.stderr.contains("--from \"noon\" is not a time"), "{invalid_time:?}");
+    assert!(unused.stdout.ends_with("Nothing was used.\n"), "{unused:?}");
 }
 
 #[tokio::test]
-async fn a_server_that_is_named_is_asked_with_the_token_of_the_settings() {
+async fn a_named_server_is_asked_with_the_token_in_the_settings() {
     let premises = Premises::new().with("server.listen", "0.0.0.0:0").with("server.admin_token", "correct-horse-battery-staple");
     let server = premises.start().await;
     let url = server.url.replace("0.0.0.0", "127.0.0.1");
@@ -119,19 +119,19 @@ async fn a_server_that_is_named_is_asked_with_the_token_of_the_settings() {
 }
 
 #[tokio::test]
-async fn nothing_that_a_server_says_is_obeyed_by_a_terminal() {
+async fn a_servers_answer_does_not_control_the_terminal() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let url = format!("http://{}", listener.local_addr().expect("bound"));
     let gone = (StatusCode::NOT_FOUND, Json(json!({ "detail": "gone\u{1b}[2J\nand more" })));
     tokio::spawn(async move { axum::serve(listener, Router::new().fallback(async move || gone)).await });
 
-    let told = usage(&Premises::new(), &["--server", &url]).await;
+    let result = usage(&Premises::new(), &["--server", &url]).await;
 
-    assert_eq!((told.code, &*told.stderr), (Some(1), "tertulia: gone [2J and more\n"), "{told:?}");
+    assert_eq!((result.code, &*result.stderr), (Some(1), "tertulia: gone [2J and more\n"), "{result:?}");
 }
 
 #[tokio::test]
-async fn the_operator_is_told_once_that_a_guild_has_used_up_its_statements() {
+async fn an_exhausted_statement_budget_is_logged_once() {
     let premises = Premises::new().with("gate.guild_statements_per_day", "1");
     let server = premises.start().await;
     let mut lobby = server.watch("lobby", Some(0)).await;
@@ -147,15 +147,15 @@ async fn the_operator_is_told_once_that_a_guild_has_used_up_its_statements() {
     server.signal("TERM").await;
     let (_, log) = server.ended().await;
 
-    let told: Vec<_> = log.lines().filter(|line| line.contains("a guild has used up its budget")).collect();
-    assert_eq!(told.len(), 1, "{log}");
-    assert!(told[0].contains("WARN") && told[0].contains("guild=home"), "{told:?}");
+    let warnings: Vec<_> = log.lines().filter(|line| line.contains("a guild has used up its budget")).collect();
+    assert_eq!(warnings.len(), 1, "{log}");
+    assert!(warnings[0].contains("WARN") && warnings[0].contains("guild=home"), "{warnings:?}");
     let statements = shown.stdout.lines().find(|line| line.contains("statements") && line.contains("of 1")).expect("a line");
     assert!(statements.contains("used up, available again at "), "{shown:?}");
 }
 
-async fn usage(premises: &Premises, given: &[&str]) -> Ran {
-    premises.run(&[&["usage"], given].concat()).await
+async fn usage(premises: &Premises, arguments: &[&str]) -> Ran {
+    premises.run(&[&["usage"], arguments].concat()).await
 }
 
 fn priced(premises: Premises, url: &str) -> Premises {
@@ -171,7 +171,7 @@ fn priced(premises: Premises, url: &str) -> Premises {
         .with("models.pool.backoff_secs", "0.01")
 }
 
-/// A model that fails at its first call, and says YES to whatever it is asked from then on.
+/// A model that fails at its first call, and answers YES to every later one.
 async fn model() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let url = format!("http://{}/v1", listener.local_addr().expect("bound"));
@@ -180,8 +180,8 @@ async fn model() -> String {
     url
 }
 
-async fn answer(State(asked): State<Arc<AtomicUsize>>, Json(body): Json<Value>) -> Result<Json<Value>, StatusCode> {
-    if asked.fetch_add(1, Ordering::SeqCst) == 0 {
+async fn answer(State(calls): State<Arc<AtomicUsize>>, Json(body): Json<Value>) -> Result<Json<Value>, StatusCode> {
+    if calls.fetch_add(1, Ordering::SeqCst) == 0 {
         return Err(StatusCode::INTERNAL_SERVER_ERROR);
     }
     Ok(Json(json!({

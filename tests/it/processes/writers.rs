@@ -1,4 +1,4 @@
-//! People who talk on while the server is killed under them.
+//! Simulated people who continue to talk while the server is killed and restarted.
 
 use std::sync::Arc;
 
@@ -11,45 +11,45 @@ pub struct Accepted {
     pub seq: u64,
     pub from: String,
     pub text: String,
-    /// What the writer calls it; said again with it, it is the same message.
+    /// The writer's id. A message that is sent again with the same id is the same message.
     pub id: String,
-    /// How often it was said before it was known to be accepted.
+    /// The number of attempts without an answer.
     pub unanswered: usize,
 }
 
-/// Where the writers find the server.
+/// Tells the writers whether and where the server runs.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Sign {
     Open(String),
     Closed,
-    /// They go home after the next word.
+    /// The writers stop after the next message.
     Over(String),
 }
 
-/// Says one thing after the other in a room, in the words of `line` for the writer and the message's number, and as many as `words` allow.
-/// What nobody knows to be accepted is said again with the same id.
+/// Sends one message after the other to a room. `line` makes the text from the numbers of the writer and the message; each message takes a permit.
+/// A message without an answer is sent again with the same id.
 pub async fn write(
     writer: usize,
     room: &'static str,
     line: fn(usize, usize) -> String,
-    words: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     mut sign: watch::Receiver<Sign>,
-    tell: mpsc::UnboundedSender<Accepted>,
+    accepted: mpsc::UnboundedSender<Accepted>,
 ) {
     let http = reqwest::Client::builder().no_proxy().build().expect("a client");
     for number in 0.. {
-        words.acquire().await.expect("somebody allows words").forget();
+        permits.acquire().await.expect("the semaphore is open").forget();
         let (text, from, id) = (line(writer, number), format!("Writer{writer}"), format!("w{writer}n{number}"));
-        let said = json!({ "from": from, "text": text, "id": id });
+        let message = json!({ "from": from, "text": text, "id": id });
         for unanswered in 0.. {
-            let now = sign.wait_for(|sign| *sign != Sign::Closed).await.expect("there is a sign").clone();
-            let (Sign::Open(url) | Sign::Over(url)) = &now else { unreachable!("it is not closed") };
-            match post(&http, url, room, &said).await {
+            let current = sign.wait_for(|sign| *sign != Sign::Closed).await.expect("the sender is open").clone();
+            let (Sign::Open(url) | Sign::Over(url)) = &current else { unreachable!("the wait excludes Closed") };
+            match post(&http, url, room, &message).await {
                 Some(seq) => {
-                    tell.send(Accepted { room, seq, from, text, id, unanswered }).expect("somebody counts");
+                    accepted.send(Accepted { room, seq, from, text, id, unanswered }).expect("the receiver is open");
                     break;
                 }
-                None => drop(sign.wait_for(|sign| *sign != now).await.expect("there is a sign")),
+                None => drop(sign.wait_for(|sign| *sign != current).await.expect("the sender is open")),
             }
         }
         if matches!(*sign.borrow(), Sign::Over(_)) {
@@ -58,9 +58,9 @@ pub async fn write(
     }
 }
 
-/// The message's number; none if the server is gone.
-async fn post(http: &reqwest::Client, url: &str, room: &str, said: &Value) -> Option<u64> {
-    let response = http.post(format!("{url}/api/rooms/{room}/messages")).json(said).send().await.ok()?;
+/// Returns the message's number, or `None` if the server does not answer.
+async fn post(http: &reqwest::Client, url: &str, room: &str, message: &Value) -> Option<u64> {
+    let response = http.post(format!("{url}/api/rooms/{room}/messages")).json(message).send().await.ok()?;
     let status = response.status();
     let body: Value = response.json().await.ok()?;
     assert_eq!(status, 202, "{body}");

@@ -17,7 +17,7 @@ use crate::domain::id::GuildId;
 use crate::ports::notes::Notes;
 
 /// The prefix of the notes' names. The channel's id follows.
-const NAME_PREFIX: &str = "discord/incoming/";
+const NAME_PREFIX: &str = "discord/heard/";
 /// How long marks are collected before they are written.
 const BATCH_INTERVAL: Duration = Duration::from_secs(1);
 /// The wait after a failed write.

@@ -1,4 +1,4 @@
-//! What the events on record come to, in every series that they determine.
+//! The series that the events on record determine.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +20,7 @@ use crate::telemetry::instruments::{error_label, platform_label};
 
 pub(super) fn expect(props: &Props, witness: &Witness, expected: &mut Expected) {
     let committed = lock(&props.store.committed);
-    by_scribe(&committed, witness, expected);
+    by_writer(&committed, witness, expected);
     let mut rooms: BTreeMap<&ChannelKey, BTreeMap<Seq, &Committed>> = BTreeMap::new();
     for entry in committed.iter() {
         rooms.entry(&entry.channel_key).or_default().insert(entry.recorded.seq, entry);
@@ -33,14 +33,14 @@ pub(super) fn expect(props: &Props, witness: &Witness, expected: &mut Expected) 
     }
 }
 
-/// The writer counts when what it wrote is committed.
-fn by_scribe(committed: &[Committed], witness: &Witness, expected: &mut Expected) {
+/// The writer counts its events when they are committed.
+fn by_writer(committed: &[Committed], witness: &Witness, expected: &mut Expected) {
     let (mut batches, mut guarded) = (BTreeSet::new(), BTreeSet::new());
     for entry in committed.iter().filter(|entry| witness.is_of(entry)) {
-        let is_told = witness.has_writer_told(entry.at, entry.on_its_way);
-        expected.count("tertulia_journal_events_total{}", 1, is_told);
-        if batches.insert(entry.on_its_way.batch) {
-            expected.count("tertulia_journal_append_duration_seconds_count{}", 1, is_told);
+        let is_certain = witness.has_writer_counted(entry.at, entry.in_flight);
+        expected.count("tertulia_journal_events_total{}", 1, is_certain);
+        if batches.insert(entry.in_flight.batch) {
+            expected.count("tertulia_journal_append_duration_seconds_count{}", 1, is_certain);
         }
         match &entry.recorded.event {
             Event::Said { message, reply, .. } => {
@@ -50,42 +50,41 @@ fn by_scribe(committed: &[Committed], witness: &Witness, expected: &mut Expected
                     Role::Bot => "bot",
                 };
                 let platform = platform_label(platform_in(&entry.channel_key.channel));
-                expected.count(format!("tertulia_messages_total{{message_role={role},platform={platform}}}"), 1, is_told);
-                // Where a platform has no ids of its own, putting a statement on record posts it.
+                expected.count(format!("tertulia_messages_total{{message_role={role},platform={platform}}}"), 1, is_certain);
+                // On a platform without ids of its own, journaling a statement posts it.
                 if reply.is_some() && platform == "console" {
-                    expected.count("tertulia_platform_sends_total{platform=console,send_outcome=posted}", 1, is_told);
-                    expected.count("tertulia_platform_send_duration_seconds_count{platform=console}", 1, is_told);
+                    expected.count("tertulia_platform_sends_total{platform=console,send_outcome=posted}", 1, is_certain);
+                    expected.count("tertulia_platform_send_duration_seconds_count{platform=console}", 1, is_certain);
                 }
             }
             Event::Evaluated(evaluated) => {
-                expected.count(format!("tertulia_evaluations_total{{decision_trigger={}}}", evaluated.trigger), 1, is_told);
+                expected.count(format!("tertulia_evaluations_total{{decision_trigger={}}}", evaluated.trigger), 1, is_certain);
             }
-            Event::Decided(decided) if decided.reason == Reason::LoopGuard && guarded.insert(entry.on_its_way.batch) => {
-                expected.count("tertulia_loop_guard_trips_total{}", 1, is_told);
+            Event::Decided(decided) if decided.reason == Reason::LoopGuard && guarded.insert(entry.in_flight.batch) => {
+                expected.count("tertulia_loop_guard_trips_total{}", 1, is_certain);
             }
             _ => {}
         }
     }
 }
 
-/// What a channel tells of what it made, once that is committed.
+/// What a channel counts once its events are committed.
 struct Room<'a> {
     channel_key: &'a ChannelKey,
     witness: &'a Witness,
     expected: &'a mut Expected,
     round: Option<Round<'a>>,
-    /// The message of which a model was asked last whether it repeats what was said before.
+    /// The last message that a model was asked about: whether it repeats what was said before.
     asked_of_model: Option<(Seq, &'a Committed)>,
-    /// The replies that are owed, and whether nothing was heard since that may have dropped them.
+    /// The owed replies, and whether no inbound event since may have dropped them.
     owed: BTreeMap<Ticket, bool>,
 }
 
-/// A round that is open.
 #[derive(Default)]
 struct Round<'a> {
-    /// Wishes to speak are told when it is known who won the floor, which may be in another life.
+    /// Wishes to speak are counted when the round ends, which may be in another life.
     wishes: Vec<(&'a Committed, &'a Decided)>,
-    /// Who did not answer.
+    /// Companions that did not answer.
     missing: Vec<&'a Committed>,
 }
 
@@ -98,21 +97,21 @@ impl<'a> Room<'a> {
         match &entry.recorded.event {
             Event::RoundOpened(_) => self.round = Some(Round::default()),
             Event::RoundClosed(closed) => self.closed(entry, closed),
-            // A round that is cleared has no end that could be on record.
+            // A round that is cleared has no end on record.
             Event::Cleared => {
                 for (wish, decided) in self.round.take().unwrap_or_default().wishes {
-                    self.wished(entry, wish, decided, "none");
+                    self.count_wish(entry, wish, decided, "none");
                 }
             }
             Event::Decided(decided) => self.decided(entry, decided),
             Event::Unanswered { trigger, error, .. } => {
                 let error = error_label(error);
-                self.told(
+                self.count(
                     entry,
                     format!("tertulia_evaluations_unanswered_total{{decision_trigger={trigger},error_type={error}}}"),
                     1,
                 );
-                self.took(entry, *trigger, 1);
+                self.count_duration(entry, *trigger, 1);
                 self.round.iter_mut().for_each(|round| round.missing.push(entry));
             }
             Event::ReplyOwed { ticket, .. } => {
@@ -121,35 +120,35 @@ impl<'a> Room<'a> {
             Event::Said { reply: Some(ticket), .. } => {
                 let is_certain = self.owed.remove(ticket).unwrap_or_default();
                 if self.witness.is_of(entry) {
-                    let is_told = is_certain && self.witness.has_channel_told(self.channel_key, entry.at, entry.on_its_way);
-                    self.expected.count(POSTED, 1, is_told);
+                    let is_certain = is_certain && self.witness.has_channel_counted(self.channel_key, entry.at, entry.in_flight);
+                    self.expected.count(POSTED, 1, is_certain);
                 }
             }
             Event::ReplyFailed { ticket, error, .. } => {
                 self.owed.remove(ticket);
-                self.told(entry, format!("tertulia_statements_failed_total{{error_type={}}}", error_label(error)), 1);
+                self.count(entry, format!("tertulia_statements_failed_total{{error_type={}}}", error_label(error)), 1);
             }
             Event::StageChanged { to, cause, .. } => {
-                self.told(entry, format!("tertulia_closing_transitions_total{{closing_cause={cause},closing_to={to}}}"), 1);
+                self.count(entry, format!("tertulia_closing_transitions_total{{closing_cause={cause},closing_to={to}}}"), 1);
             }
             Event::RepetitionAsked { message, .. } => self.asked_of_model = Some((*message, entry)),
             Event::RepetitionJudged { message, detections, call, .. } => {
                 let asked = self.asked_of_model.filter(|(asked, _)| asked == message).map(|(_, asked)| asked);
                 let (found, is_by_model) = (*detections > 0, call.is_some() || asked.is_some());
-                // Whoever asks again after a restart ends the turn of the statement once more.
+                // A channel that asks again after a restart ends the turn of the statement once more.
                 let is_same = |asked: &Committed| {
-                    asked.life == entry.life && self.witness.lived_through(self.channel_key, asked.on_its_way.since, entry.at)
+                    asked.life == entry.life && self.witness.survived(self.channel_key, asked.in_flight.since, entry.at)
                 };
                 if asked.is_some_and(|asked| !is_same(asked)) && self.witness.is_of(entry) {
                     self.expected.count(POSTED, 1, false);
                 }
                 let judge = if is_by_model { "model" } else { "lexical" };
-                self.told(
+                self.count(
                     entry,
                     format!("tertulia_repetition_judgements_total{{repetition_found={found},repetition_judge={judge}}}"),
                     1,
                 );
-                self.told(entry, "tertulia_repetition_score_ratio_count{}".to_owned(), 1);
+                self.count(entry, "tertulia_repetition_score_ratio_count{}".to_owned(), 1);
             }
             _ => {}
         }
@@ -162,23 +161,23 @@ impl<'a> Room<'a> {
             return;
         }
         let times = decided.companions.len() as u64;
-        self.told(entry, series_of(decided), times);
+        self.count(entry, series_of(decided), times);
         if decided.ticket.is_some() {
-            self.took(entry, decided.trigger, times);
+            self.count_duration(entry, decided.trigger, times);
         }
     }
 
     fn closed(&mut self, entry: &'a Committed, closed: &RoundClosed) {
         let Round { wishes, missing } = self.round.take().unwrap_or_default();
         let outcome = if closed.selected.is_some() { "selected" } else { "nobody" };
-        self.told(entry, format!("tertulia_rounds_total{{round_outcome={outcome}}}"), 1);
-        self.told(entry, "tertulia_round_duration_seconds_count{}".to_owned(), 1);
+        self.count(entry, format!("tertulia_rounds_total{{round_outcome={outcome}}}"), 1);
+        self.count(entry, "tertulia_round_duration_seconds_count{}".to_owned(), 1);
         let speak = closed.states.iter().filter(|state| state.state == Stance::Speak).count();
-        self.told(entry, "tertulia_round_votes_total{decision_state=speak}".to_owned(), speak as u64);
-        self.told(entry, "tertulia_round_votes_total{decision_state=listen}".to_owned(), (closed.states.len() - speak) as u64);
+        self.count(entry, "tertulia_round_votes_total{decision_state=speak}".to_owned(), speak as u64);
+        self.count(entry, "tertulia_round_votes_total{decision_state=listen}".to_owned(), (closed.states.len() - speak) as u64);
         let is_tied = closed.selected.as_ref().is_some_and(|selected| is_tied(&closed.states, selected));
-        self.told(entry, "tertulia_round_ties_total{}".to_owned(), u64::from(is_tied));
-        self.told(entry, "tertulia_round_missing_votes_total{}".to_owned(), missing.len() as u64);
+        self.count(entry, "tertulia_round_ties_total{}".to_owned(), u64::from(is_tied));
+        self.count(entry, "tertulia_round_missing_votes_total{}".to_owned(), missing.len() as u64);
         for (wish, decided) in wishes {
             let has_lost = |companion: &CompanionId| closed.others.iter().any(|other| other.companion == *companion);
             let floor = match decided.companions.first() {
@@ -186,32 +185,32 @@ impl<'a> Room<'a> {
                 Some(companion) if has_lost(companion) => "lost",
                 _ => "none",
             };
-            self.wished(entry, wish, decided, floor);
+            self.count_wish(entry, wish, decided, floor);
         }
     }
 
-    /// A wish to speak, told with the end of its round. One that is wanted no more is forgotten by whoever restores the round.
-    fn wished(&mut self, end: &'a Committed, wish: &Committed, decided: &Decided, floor: &str) {
+    /// A wish to speak, counted at the end of its round. A restored channel forgets a wish that is no longer wanted.
+    fn count_wish(&mut self, end: &'a Committed, wish: &Committed, decided: &Decided, floor: &str) {
         if !self.witness.is_of(end) {
             return;
         }
-        let is_same = wish.life == end.life && self.witness.lived_through(self.channel_key, wish.on_its_way.since, end.at);
+        let is_same = wish.life == end.life && self.witness.survived(self.channel_key, wish.in_flight.since, end.at);
         let is_wanted = floor != "none";
-        let is_told = self.witness.has_channel_told(self.channel_key, end.at, end.on_its_way) && (is_same || is_wanted);
-        self.expected.count(series_of(decided), 1, is_told);
-        self.expected.count(format!("tertulia_round_wishes_total{{decision_floor={floor}}}"), 1, is_told);
+        let is_certain = self.witness.has_channel_counted(self.channel_key, end.at, end.in_flight) && (is_same || is_wanted);
+        self.expected.count(series_of(decided), 1, is_certain);
+        self.expected.count(format!("tertulia_round_wishes_total{{decision_floor={floor}}}"), 1, is_certain);
         if decided.ticket.is_some() {
-            self.expected.count(duration_of(decided.trigger), 1, is_told);
+            self.expected.count(duration_of(decided.trigger), 1, is_certain);
         }
     }
 
-    fn took(&mut self, entry: &Committed, trigger: Trigger, times: u64) {
-        self.told(entry, duration_of(trigger), times);
+    fn count_duration(&mut self, entry: &Committed, trigger: Trigger, times: u64) {
+        self.count(entry, duration_of(trigger), times);
     }
 
-    fn told(&mut self, entry: &Committed, series: String, times: u64) {
+    fn count(&mut self, entry: &Committed, series: String, times: u64) {
         if self.witness.is_of(entry) {
-            self.expected.count(series, times, self.witness.has_channel_told(self.channel_key, entry.at, entry.on_its_way));
+            self.expected.count(series, times, self.witness.has_channel_counted(self.channel_key, entry.at, entry.in_flight));
         }
     }
 }

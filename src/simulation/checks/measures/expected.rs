@@ -1,11 +1,11 @@
-//! What each series must have come to: no less than what somebody lived to tell, no more than what there was to tell.
+//! The expected value of each series: at least what surviving actors counted, at most what there was to count.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::super::stage::Stage;
 use super::{Counted, get};
 
-/// Everything that is compared series by series. One that nothing is expected of has to be at zero.
+/// The series that are compared one by one. A series without an expected value must be zero.
 const COMPARED: &[&str] = &[
     "tertulia_closing_transitions_total",
     "tertulia_decision_duration_seconds_count",
@@ -34,18 +34,18 @@ const COMPARED: &[&str] = &[
     "tertulia_store_failures_total",
 ];
 
-/// Turns that ended with a statement, whatever triggered them.
+/// Turns that ended with a statement, with any trigger.
 pub(super) const POSTED: &str = "tertulia_turns_total{turn_outcome=posted}";
 
-/// What was not posted leaves nothing behind.
+/// A failed post leaves nothing on record.
 const NOT_ON_RECORD: &str = "send_outcome=failed";
 
-/// By series: the least and the most.
+/// The least and the most, by series.
 #[derive(Default)]
 pub(super) struct Expected(BTreeMap<String, (u64, u64)>);
 
 impl Expected {
-    /// Something was to be told so many times; unless that is certain, whoever had to tell it may have died before.
+    /// Expects this many counts. Unless that is certain, the actor that counts may have died first.
     pub(super) fn count(&mut self, series: impl Into<String>, times: u64, is_certain: bool) {
         let (least, most) = self.0.entry(series.into()).or_default();
         *most += times;
@@ -66,8 +66,8 @@ impl Expected {
                 let life = stage.life();
                 stage.violate(format!("{series} is {measured} in life {life}, by the record it is from {least} to {most}"));
             }
-            stage.reach_times("told exactly", u64::from(least == most));
-            stage.reach_times("told or not", most - least);
+            stage.reach_times("counted exactly", u64::from(least == most));
+            stage.reach_times("counted or not", most - least);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Decisions: each settles once, for a reason that the record shows.
+//! Checks decisions: each settles once, for a reason that the record shows.
 
 use super::{Closing, Record};
 use crate::domain::decision::{Decision, Reason};
@@ -10,28 +10,28 @@ use crate::domain::vote::Stance;
 impl Record<'_> {
     pub(super) fn decided(&mut self, recorded: &Recorded, decided: &Decided) {
         self.reach_reason(decided.reason);
-        let least_streak = self.told.plan.rules.least_streak;
+        let least_streak = self.stage.plan.rules.least_streak;
         if decided.reason == Reason::LoopGuard && self.longest_streak < least_streak {
-            self.broken(format_args!("the loop guard trips after {} of {least_streak}: {recorded:?}", self.longest_streak));
+            self.violate(format_args!("the loop guard trips after {} of {least_streak}: {recorded:?}", self.longest_streak));
         }
-        self.has_its_form(recorded, decided);
+        self.check_form(recorded, decided);
         for companion in &decided.companions {
-            self.has_its_reason(recorded, decided, companion);
+            self.check_reason(recorded, decided, companion);
             let Some(seat) = self.seats.get_mut(companion) else {
-                self.broken(format_args!("{companion} is not present: {recorded:?}"));
+                self.violate(format_args!("{companion} is not present: {recorded:?}"));
                 continue;
             };
             seat.has_fired = false;
             if let Some(ticket) = decided.ticket {
                 match seat.asked.take_if(|(asked, _)| *asked == ticket) {
-                    // Whatever came after the question was read by nobody.
+                    // No model has read the messages after the question.
                     Some((_, upto)) if decided.upto > upto => {
-                        self.broken(format_args!("{companion} settles what it was not asked about: {recorded:?}"));
+                        self.violate(format_args!("{companion} settles messages that it was not asked about: {recorded:?}"));
                         continue;
                     }
                     Some(_) => {}
                     None => {
-                        self.broken(format_args!("{companion} was not asked, or has decided already: {recorded:?}"));
+                        self.violate(format_args!("{companion} was not asked, or has decided already: {recorded:?}"));
                         continue;
                     }
                 }
@@ -40,14 +40,14 @@ impl Record<'_> {
                 seat.back_off = None;
             }
             if decided.decision == Decision::No && !decided.settles_by_cursor() {
-                // An address over the budget is declined by itself.
+                // An address over the budget is declined alone.
                 self.calls.retain(|(who, seq, _)| who != companion || !decided.messages.contains(seq));
                 let before = seat.unsettled.len();
                 seat.unsettled.retain(|seq| !decided.messages.contains(seq));
                 let settled = before - seat.unsettled.len();
-                // What was set aside is unsettled for nobody here.
+                // A dead letter is unsettled for nobody here.
                 if settled != self.without_skipped(&decided.messages).len() {
-                    self.broken(format_args!("{companion} declines what it has not to settle: {recorded:?}"));
+                    self.violate(format_args!("{companion} declines messages that it must not settle: {recorded:?}"));
                 }
                 continue;
             }
@@ -66,17 +66,17 @@ impl Record<'_> {
             seat.is_unsure &= !seat.unsettled.is_empty();
             seat.about.retain(|seq| *seq > decided.upto);
             if decided.reason == Reason::Stale {
-                // A question about nothing but what is stale is over with it.
+                // A question about nothing but stale messages ends with them.
                 seat.asked.take_if(|(_, upto)| *upto <= decided.upto);
             }
             if self.without_skipped(&settles) != self.without_skipped(&decided.messages) {
-                self.broken(format_args!("for {companion} {settles:?} had to settle: {recorded:?}"));
+                self.violate(format_args!("for {companion} {settles:?} must settle: {recorded:?}"));
             }
         }
     }
 
     /// What a decision for this reason says, and what it cannot say.
-    fn has_its_form(&self, recorded: &Recorded, decided: &Decided) {
+    fn check_form(&self, recorded: &Recorded, decided: &Decided) {
         let (is_yes, is_answer) = (decided.decision == Decision::Yes, decided.ticket.is_some());
         let is_its = match decided.reason {
             Reason::ModelYes => is_yes && is_answer,
@@ -84,7 +84,7 @@ impl Record<'_> {
             // Who is addressed answers all the same.
             Reason::Unreadable => is_yes == (decided.trigger == Trigger::DirectAddress) && is_answer,
             Reason::External => is_answer,
-            // Those who would speak may be kept from it, too.
+            // A companion that would speak may lack the budget, too.
             Reason::Budget => {
                 !is_yes && decided.used_up.is_some() && (decided.settles_by_cursor() || decided.messages.len() == 1)
             }
@@ -101,17 +101,17 @@ impl Record<'_> {
         let is_its_vote = decided.vote.as_ref().is_none_or(|vote| is_answer && votes(vote.state));
         let is_vote_missing = is_answer && self.round.is_some() && decided.vote.is_none();
         if !is_its || !is_for_one || !is_its_vote || is_vote_missing {
-            self.broken(format_args!("no decision is so: {recorded:?}"));
+            self.violate(format_args!("no decision has this form: {recorded:?}"));
         }
     }
 
-    /// That the reason holds for this companion, as far as the record allows to tell.
-    fn has_its_reason(&mut self, recorded: &Recorded, decided: &Decided, companion: &CompanionId) {
+    /// Whether the reason holds for this companion, as far as the record shows.
+    fn check_reason(&mut self, recorded: &Recorded, decided: &Decided, companion: &CompanionId) {
         if decided.ticket.is_none() && decided.settles_by_cursor() && !decided.reason.leaves_counters_alone() {
-            self.considered(recorded, companion, decided.upto, decided.trigger);
+            self.check_addresses(recorded, companion, decided.upto, decided.trigger);
         }
         let Some(seat) = self.seats.get(companion) else { return };
-        let rules = &self.told.plan.rules;
+        let rules = &self.stage.plan.rules;
         let settles = || seat.unsettled.iter().copied().filter(|seq| *seq <= decided.upto);
         let left_out = self.skipped.len();
         let is_right = match decided.reason {
@@ -122,20 +122,20 @@ impl Record<'_> {
                 Some(vote) => vote.closing == Closing::Terminal,
                 None => seat.stage == Closing::Terminal,
             },
-            // Room is made for one more, at the most.
+            // An overflow makes room for at most one more message.
             Reason::Overflow => {
                 let (before, after) = (seat.unsettled.len(), seat.unsettled.len() - settles().count());
                 before + left_out >= rules.least_buffer && after + 1 + left_out >= rules.least_buffer
             }
             Reason::Stale => settles().all(|seq| {
-                let said_at = self.heard.get(&seq).map(|heard| heard.at);
+                let said_at = self.received.get(&seq).map(|received| received.at);
                 said_at.is_none_or(|at| recorded.at.since(at).as_secs_f64() > rules.least_stale_after)
             }),
             Reason::OtherAddressed => {
                 let is_elsewhere = |seq: Seq| {
-                    self.heard.get(&seq).is_none_or(|heard| match decided.trigger {
-                        Trigger::Lull => heard.address.is_elsewhere(companion),
-                        _ => !heard.address.includes(companion),
+                    self.received.get(&seq).is_none_or(|received| match decided.trigger {
+                        Trigger::Lull => received.address.is_elsewhere(companion),
+                        _ => !received.address.includes(companion),
                     })
                 };
                 rules.skips_calls && matches!(decided.trigger, Trigger::Lull | Trigger::Turn) && settles().all(is_elsewhere)
@@ -143,12 +143,12 @@ impl Record<'_> {
             Reason::Budget | Reason::Unpostable | Reason::LoopGuard => true,
         };
         if !is_right {
-            self.broken(format_args!("{companion} has no reason for {}: {recorded:?}", decided.reason));
+            self.violate(format_args!("{companion} has no reason for {}: {recorded:?}", decided.reason));
         }
     }
 
     fn reach_reason(&self, reason: Reason) {
-        self.told.reach(match reason {
+        self.stage.reach(match reason {
             Reason::ModelYes => "decided: YES",
             Reason::ModelNo => "decided: NO",
             Reason::Unreadable => "decided: unreadable",

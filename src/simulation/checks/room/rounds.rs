@@ -1,4 +1,4 @@
-//! Rounds and the floor: who votes, who is selected, who speaks.
+//! Checks rounds and the floor: who votes, who is selected, who speaks.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -14,21 +14,21 @@ use crate::domain::vote::{Stance, State};
 impl Record<'_> {
     pub(super) fn opened(&mut self, recorded: &Recorded, opened: &RoundOpened) {
         if self.round.is_some() || self.floor.is_some() {
-            self.broken(format_args!("a round is opened while another is, or somebody speaks: {recorded:?}"));
+            self.violate(format_args!("a round is opened while another is open, or a companion speaks: {recorded:?}"));
         }
-        if self.streak >= self.told.plan.rules.streak {
-            self.broken(format_args!("a round is held after {} statements in a row: {recorded:?}", self.streak));
+        if self.streak >= self.stage.plan.rules.streak {
+            self.violate(format_args!("a round is held after {} statements in a row: {recorded:?}", self.streak));
         }
         for state in &opened.listening {
-            let known = self.seats.get(&state.from).map(|seat| seat.stage);
-            if known != Some(state.closing) {
-                self.broken(format_args!("{} is {known:?}, not {}: {recorded:?}", state.from, state.closing));
+            let current = self.seats.get(&state.from).map(|seat| seat.stage);
+            if current != Some(state.closing) {
+                self.violate(format_args!("{} is {current:?}, not {}: {recorded:?}", state.from, state.closing));
             }
         }
         let voters = opened.asked.iter().cloned().chain(opened.listening.iter().map(|state| state.from.clone())).collect();
         self.round = Some(Round { message: opened.message, deadline: opened.deadline, voters, about_nothing: BTreeSet::new() });
         if !self.due.is_empty() && self.skipped.is_empty() {
-            self.broken(format_args!("{:?} was to speak and does not: {recorded:?}", self.due));
+            self.violate(format_args!("{:?} was to speak and does not: {recorded:?}", self.due));
         }
         self.due.clear();
         self.candidates.clear();
@@ -37,53 +37,57 @@ impl Record<'_> {
 
     pub(super) fn closed(&mut self, recorded: &Recorded, closed: &RoundClosed) {
         let Some(round) = self.round.take() else {
-            return self.broken(format_args!("no round was open: {recorded:?}"));
+            return self.violate(format_args!("no round was open: {recorded:?}"));
         };
-        self.told.reach(if recorded.at >= round.deadline { "round closed by its deadline" } else { "round closed by its votes" });
+        self.stage.reach(if recorded.at >= round.deadline {
+            "round closed by its deadline"
+        } else {
+            "round closed by its votes"
+        });
         let voted: BTreeSet<_> = closed.states.iter().map(|state| state.from.clone()).collect();
         if closed.message != round.message || voted != round.voters || voted.len() != closed.states.len() {
-            self.broken(format_args!("not everybody of {:?} voted once about {}: {recorded:?}", round.voters, round.message));
+            self.violate(format_args!("not everybody of {:?} voted once about {}: {recorded:?}", round.voters, round.message));
         }
         if let Some(stray) = closed.states.iter().find(|state| state.message_id != message_id(closed.message)) {
-            self.broken(format_args!("a State of another round counts: {stray:?}"));
+            self.violate(format_args!("a State of another round counts: {stray:?}"));
         }
         let wants = |state: &&State| state.state == Stance::Speak && round.about_nothing.contains(&state.from);
         if let Some(state) = closed.states.iter().find(wants) {
-            self.broken(format_args!("{} wants to speak about what was taken back: {recorded:?}", state.from));
+            self.violate(format_args!("{} wants to speak about deleted messages: {recorded:?}", state.from));
         }
         let candidates: Vec<_> =
             closed.selected.iter().chain(closed.others.iter().map(|other| &other.companion)).cloned().collect();
         let ranking = self.ranking(&closed.states);
         if candidates != ranking {
-            self.broken(format_args!("the floor goes by {candidates:?}, not by {ranking:?}: {recorded:?}"));
+            self.violate(format_args!("the order is {candidates:?}, not {ranking:?}: {recorded:?}"));
         }
         (self.candidates, self.has_failed) = (candidates, false);
         self.selected_at = recorded.handled;
         self.due = closed.selected.iter().cloned().collect();
         self.speak_at = closed.speak_at.map(|at| (at, self.when(recorded.seq)));
-        let delays = self.told.plan.rules.turn_delays;
+        let delays = self.stage.plan.rules.turn_delays;
         let is_delayed = |at: Moment| (delays.least..=delays.most).contains(&at.since(recorded.at).as_secs_f64());
         if closed.speak_at.is_some() != closed.selected.is_some() || !closed.speak_at.is_none_or(is_delayed) {
-            self.broken(format_args!("nobody speaks so: {recorded:?}"));
+            self.violate(format_args!("invalid time to speak: {recorded:?}"));
         }
     }
 
-    /// The words of an external companion are waited for so long.
-    fn is_waited_for(&self, recorded: &Recorded, companion: &CompanionId, due_at: Option<Moment>) {
-        let patience = self.told.plan.rules.external_patience;
+    /// The time to wait for the statement of an external companion.
+    fn check_deadline(&self, recorded: &Recorded, companion: &CompanionId, due_at: Option<Moment>) {
+        let patience = self.stage.plan.rules.external_patience;
         let is_its = |at: Moment| (patience.least..=patience.most).contains(&at.since(recorded.at).as_secs_f64());
         let is_external = self.seats.get(companion).is_some_and(|seat| seat.is_external);
         if due_at.is_some() != is_external || !due_at.is_none_or(is_its) {
-            self.broken(format_args!("{companion} is not waited for so: {recorded:?}"));
+            self.violate(format_args!("invalid deadline for {companion}: {recorded:?}"));
         }
     }
 
-    /// A statement was not made: one further candidate takes over, if what it wanted to speak about is unsettled.
+    /// A statement was not made. One more candidate takes over, if the message that it wanted to speak about is unsettled.
     pub(super) fn failed(&mut self, recorded: &Recorded, companion: &CompanionId, ticket: Ticket) {
-        self.told.reach("statement failed");
+        self.stage.reach("statement failed");
         match self.floor.take_if(|floor| floor.ticket == ticket && floor.companion == *companion) {
             Some(floor) => self.fulfilled(recorded.seq, companion, floor.since),
-            None => self.broken(format_args!("nobody owes {ticket}: {recorded:?}")),
+            None => self.violate(format_args!("nobody owes {ticket}: {recorded:?}")),
         }
         if std::mem::replace(&mut self.has_failed, true) {
             self.candidates.clear();
@@ -96,7 +100,7 @@ impl Record<'_> {
         self.selected_at = recorded.handled;
     }
 
-    /// Whoever wants to speak: those called upon first, then by importance, then who spoke longest ago, then by id.
+    /// The companions that want to speak: those called upon first, then by importance, then who spoke longest ago, then by id.
     fn ranking(&self, states: &[State]) -> Vec<CompanionId> {
         let wants = |state: &&State| state.state == Stance::Speak && state.closing != Closing::Terminal;
         let mut wishes: Vec<_> = states.iter().filter(wants).collect();
@@ -116,42 +120,42 @@ impl Record<'_> {
         due_at: Option<Moment>,
     ) {
         self.new_ticket(ticket);
-        self.is_waited_for(recorded, companion, due_at);
+        self.check_deadline(recorded, companion, due_at);
         if self.floor.is_some() || self.round.is_some() {
-            self.broken(format_args!("the floor is not free: {recorded:?}"));
+            self.violate(format_args!("the floor is not free: {recorded:?}"));
         }
         if !self.due.is_empty() && !self.due.contains(companion) {
-            self.broken(format_args!("{:?} is to speak: {recorded:?}", self.due));
+            self.violate(format_args!("{:?} is to speak: {recorded:?}", self.due));
         }
         self.due.clear();
-        self.speaks_in_time(recorded);
+        self.check_time_to_speak(recorded);
         let selected_at = match self.alone.take() {
             Some(alone) if alone == *companion => recorded.handled,
             _ => {
                 match self.candidates.iter().position(|candidate| candidate == companion) {
                     Some(rank) => {
                         if self.has_failed {
-                            self.told.reach("next candidate speaks");
+                            self.stage.reach("next candidate speaks");
                         }
                         drop(self.candidates.drain(..=rank));
                     }
-                    None => self.broken(format_args!("nobody selected {companion}, or it has spoken already: {recorded:?}")),
+                    None => self.violate(format_args!("nobody selected {companion}, or it has spoken already: {recorded:?}")),
                 }
                 self.selected_at
             }
         };
         let since = self.when(recorded.seq);
         let Some(seat) = self.seats.get_mut(companion) else {
-            return self.broken(format_args!("{companion} is not present: {recorded:?}"));
+            return self.violate(format_args!("{companion} is not present: {recorded:?}"));
         };
         let unsettled = std::mem::take(&mut seat.unsettled);
         seat.about.clear();
         seat.is_unsure = false;
         if seat.stage == Closing::Terminal || seat.paused {
-            self.broken(format_args!("{companion} speaks though it is silent: {recorded:?}"));
+            self.violate(format_args!("{companion} speaks although it is silent: {recorded:?}"));
         }
         if self.without_skipped(&unsettled) != self.without_skipped(messages) {
-            self.broken(format_args!("{companion} answers something else than {unsettled:?}: {recorded:?}"));
+            self.violate(format_args!("{companion} answers other messages than {unsettled:?}: {recorded:?}"));
         }
         self.floor = Some(Floor { companion: companion.clone(), ticket, selected_at, messages: messages.to_vec(), since });
     }

@@ -1,4 +1,4 @@
-//! The token, the application, its intents, its commands, the identifies that are left, the connection.
+//! Checks of the token, the application, its intents, its commands, the remaining identifies and the connection.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -8,21 +8,21 @@ use tertulia::adapters::discord::check::{Servers, State, invitation};
 use tertulia::settings::discord::MessageContent;
 use tertulia::telemetry::metrics::Metrics;
 
-use super::super::commands::backend::SmallHouse;
+use super::super::commands::backend::SmallBackend;
 use super::super::commands::{commands, platform};
 use super::super::counterpart::Counterpart;
 use super::super::counterpart::commands::Command;
 use super::super::counterpart::rules::Rules;
-use super::{about, assert_line, checked, checked_with, home, line, looked_at, snowflake};
+use super::{about, assert_line, home, line, report_on, run_check, run_check_with, snowflake};
 
 const MESSAGE_CONTENT: u64 = 1 << 15;
 
 #[tokio::test]
-async fn of_a_discord_where_all_is_well_every_line_is_good() {
+async fn every_line_is_good_when_everything_works() {
     let (discord, _, _) = home().await;
     register(&discord).await;
 
-    let report = looked_at(&discord, Servers::First(10), |_| {}).await;
+    let report = report_on(&discord, Servers::First(10), |_| {}).await;
 
     assert!(report.lines.iter().all(|line| line.state == State::Good), "{report}");
     let all: Vec<_> = report.lines.iter().map(|line| line.about).collect();
@@ -39,21 +39,21 @@ async fn of_a_discord_where_all_is_well_every_line_is_good() {
 }
 
 #[tokio::test]
-async fn a_clock_that_is_wrong_is_told_with_what_to_do() {
+async fn a_wrong_clock_is_reported_with_a_remedy() {
     let behind = std::time::Duration::from_secs(5_400);
     let discord = Counterpart::with_rules(Rules { behind, ..Rules::roomy() }).await;
     discord.guild("Home");
 
-    let report = checked(&discord).await;
+    let report = run_check(&discord).await;
 
     assert_line(&report, "clock", State::Warning, &["this machine's clock is 90 min ahead of Discord's", "NTP"]);
 }
 
 #[tokio::test]
-async fn the_invitation_asks_for_what_is_needed_and_nothing_else() {
+async fn the_invitation_requests_only_the_needed_permissions() {
     let (discord, _, _) = home().await;
 
-    let report = checked(&discord).await;
+    let report = run_check(&discord).await;
 
     let bot = discord.look(|state| snowflake(state.world.bot()));
     let link = "scope=bot+applications.commands&permissions=275414846464";
@@ -63,10 +63,10 @@ async fn the_invitation_asks_for_what_is_needed_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn what_does_not_work_without_message_content_is_said_and_how_to_enable_it() {
+async fn the_report_says_what_fails_without_message_content_and_how_to_enable_it() {
     let (discord, _, _) = home().await;
     discord.set_privileged(0);
-    let with = |content| checked_with(&discord, Servers::First(0), move |section| section.message_content = content);
+    let with = |content| run_check_with(&discord, Servers::First(0), move |section| section.message_content = content);
 
     let (auto, on, off) = (with(MessageContent::Auto).await, with(MessageContent::On).await, with(MessageContent::Off).await);
 
@@ -76,7 +76,7 @@ async fn what_does_not_work_without_message_content_is_said_and_how_to_enable_it
     assert_eq!([auto, on, off].map(|report| report.would_work()), [true, false, true]);
     discord.set_privileged(MESSAGE_CONTENT);
     assert_line(
-        &checked(&discord).await,
+        &run_check(&discord).await,
         "intents",
         State::Good,
         &["once 10,000 users share a server with the bot", "every year"],
@@ -84,14 +84,14 @@ async fn what_does_not_work_without_message_content_is_said_and_how_to_enable_it
 }
 
 #[tokio::test]
-async fn a_command_that_is_not_there_yet_is_registered_by_the_server() {
+async fn an_unregistered_command_is_a_warning_to_start_the_server() {
     let (discord, _, _) = home().await;
 
-    assert_line(&checked(&discord).await, "commands", State::Warning, &["/tertulia is not registered yet", "Start the server"]);
+    assert_line(&run_check(&discord).await, "commands", State::Warning, &["/tertulia is not registered yet", "Start the server"]);
 }
 
 #[tokio::test]
-async fn a_command_of_another_version_is_told_apart() {
+async fn a_command_of_another_version_is_recognised() {
     let (discord, _, _) = home().await;
     discord.with(|state| {
         let id = state.world.new_id();
@@ -99,36 +99,36 @@ async fn a_command_of_another_version_is_told_apart() {
         state.world.commands.push(Command { id, guild: None, version: id, data });
     });
 
-    assert_line(&checked(&discord).await, "commands", State::Warning, &["as another version", "registers its own"]);
+    assert_line(&run_check(&discord).await, "commands", State::Warning, &["as another version", "registers its own"]);
     register(&discord).await;
 
-    let report = looked_at(&discord, Servers::First(0), |_| {}).await;
+    let report = report_on(&discord, Servers::First(0), |_| {}).await;
     assert_line(&report, "commands", State::Good, &["/tertulia is registered"]);
 }
 
 #[tokio::test]
-async fn an_application_that_nobody_can_invite_or_command_is_a_problem() {
+async fn an_application_that_nobody_can_invite_or_use_is_a_problem() {
     let (discord, _, _) = home().await;
     discord.with(|state| {
         state.world.application.code_grant = true;
         state.world.application.interactions_url = Some("https://example.org/interactions".to_owned());
     });
 
-    let report = checked(&discord).await;
+    let report = run_check(&discord).await;
 
     assert_line(&report, "invitation", State::Problem, &["Requires OAuth2 Code Grant > off"]);
     let commands = about(&report, "commands");
     assert!(commands[0].to_string().contains("Interactions Endpoint URL > clear it"), "{report}");
     assert!(!report.would_work());
     discord.with(|state| (state.world.application.code_grant, state.world.application.public) = (false, false));
-    assert_line(&checked(&discord).await, "invitation", State::Good, &["owner alone can invite it"]);
+    assert_line(&run_check(&discord).await, "invitation", State::Good, &["owner alone can invite it"]);
 }
 
 #[tokio::test]
-async fn identifies_that_run_out_are_told_before_the_bot_needs_them() {
+async fn low_identifies_are_reported_before_they_run_out() {
     let rest = |left: usize| async move {
         let discord = Counterpart::with_rules(Rules { session_starts: left, ..Rules::roomy() }).await;
-        let report = checked(&discord).await;
+        let report = run_check(&discord).await;
         (line(&report, "identify").clone(), report.would_work())
     };
 
@@ -145,31 +145,31 @@ async fn identifies_that_run_out_are_told_before_the_bot_needs_them() {
 }
 
 #[tokio::test]
-async fn shards_that_are_set_too_few_are_a_problem() {
+async fn too_few_configured_shards_are_a_warning() {
     let rules = Rules { recommended_shards: Some(4), ..Rules::roomy() };
     let discord = Counterpart::with_rules(rules).await;
-    let with = |shards: u32| checked_with(&discord, Servers::First(0), move |section| section.shards = NonZeroU32::new(shards));
+    let with = |shards: u32| run_check_with(&discord, Servers::First(0), move |section| section.shards = NonZeroU32::new(shards));
 
     let (fewer, enough) = (with(1).await, with(4).await);
 
     assert_line(&fewer, "shards", State::Warning, &["Discord recommends 4"]);
     assert_line(&enough, "shards", State::Good, &["Discord recommends 4"]);
-    assert_line(&checked(&discord).await, "identify", State::Good, &["4 are needed"]);
+    assert_line(&run_check(&discord).await, "identify", State::Good, &["4 are needed"]);
 }
 
 #[tokio::test]
-async fn a_bot_in_no_server_is_told_how_to_be_invited() {
+async fn the_report_explains_how_to_invite_a_bot_that_is_in_no_server() {
     let discord = Counterpart::with_rules(Rules::roomy()).await;
 
-    let report = checked(&discord).await;
+    let report = run_check(&discord).await;
 
     assert_line(&report, "servers", State::Warning, &["in no server yet", "Open the link below"]);
     assert!(report.would_work());
 }
 
-/// Has a server register the commands.
+/// Registers the commands as a server does, and waits until both are registered.
 async fn register(discord: &Counterpart) {
-    let backend = Arc::new(SmallHouse::default());
+    let backend = Arc::new(SmallBackend::default());
     commands(&platform(discord), &backend, &Metrics::local()).ready();
     discord
         .until("the commands", |state| {

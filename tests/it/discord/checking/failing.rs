@@ -1,4 +1,4 @@
-//! A Discord that is not there, refuses, hangs or talks nonsense: each ends in a clear line.
+//! A Discord that is unreachable, refuses, hangs or sends malformed answers. Each leads to one clear line.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,14 +7,14 @@ use tertulia::adapters::discord::check::{Servers, State, check};
 use tertulia::adapters::system::SystemClock;
 
 use super::super::counterpart::faults::{Connects, Does, On, Scope};
-use super::{about, assert_line, checked, checked_with, home, line, section};
+use super::{about, assert_line, home, line, run_check, run_check_with, section};
 
 fn on(route: &'static str) -> On {
     On { route: Some(route), ..On::default() }
 }
 
 #[tokio::test]
-async fn a_discord_that_is_not_there_ends_in_one_line() {
+async fn an_unreachable_discord_is_reported_in_one_line() {
     let (discord, _, _) = home().await;
     let (token, api_url) = (discord.token(), discord.api_url());
     drop(discord);
@@ -28,7 +28,7 @@ async fn a_discord_that_is_not_there_ends_in_one_line() {
 }
 
 #[tokio::test]
-async fn a_token_that_is_none_any_more_ends_in_one_line() {
+async fn a_token_that_was_reset_is_reported_in_one_line() {
     let (discord, _, _) = home().await;
     let old = discord.token();
     let new = discord.reset_token();
@@ -43,7 +43,7 @@ async fn a_token_that_is_none_any_more_ends_in_one_line() {
 }
 
 #[tokio::test]
-async fn whatever_discord_answers_ends_in_a_line_that_says_what_to_do() {
+async fn every_failed_request_is_reported_with_a_remedy() {
     let wait = Does::TooMany { retry_after: Duration::from_secs(90), scope: Scope::User };
     for route in ["user", "application", "gateway", "commands", "guilds", "guild", "guild_member", "guild_channels", "webhooks"] {
         for (does, expected) in [
@@ -57,29 +57,29 @@ async fn whatever_discord_answers_ends_in_a_line_that_says_what_to_do() {
             let (discord, _, _) = home().await;
             discord.spoil(on(route), does.clone());
 
-            let report = checked(&discord).await;
+            let report = run_check(&discord).await;
 
             assert!(!report.would_work(), "{route} {does:?}: {report}");
-            let told = report.lines.iter().any(|line| line.state == State::Problem && line.to_string().contains(expected));
-            assert!(told, "{route} {does:?}: no {expected:?} in\n{report}");
+            let is_reported = report.lines.iter().any(|line| line.state == State::Problem && line.to_string().contains(expected));
+            assert!(is_reported, "{route} {does:?}: no {expected:?} in\n{report}");
         }
     }
 }
 
 #[tokio::test]
-async fn a_discord_that_hangs_is_given_up_in_time() {
+async fn a_hanging_request_times_out() {
     for route in ["user", "gateway", "guild_channels"] {
         let (discord, _, _) = home().await;
         discord.spoil(on(route), Does::Hang);
 
-        let report = checked_with(&discord, Servers::First(10), |section| section.request_timeout_secs = 1.0).await;
+        let report = run_check_with(&discord, Servers::First(10), |section| section.request_timeout_secs = 1.0).await;
 
         assert!(report.to_string().contains("no answer within 1 s"), "{route}: {report}");
     }
 }
 
 #[tokio::test]
-async fn a_gateway_that_cannot_be_talked_to_is_a_problem() {
+async fn an_unusable_gateway_is_a_problem() {
     for (connects, expected) in [
         (Connects::Refused, "no connection to 127.0.0.1"),
         (Connects::Hanging, "127.0.0.1 sent nothing within 1 s"),
@@ -88,38 +88,39 @@ async fn a_gateway_that_cannot_be_talked_to_is_a_problem() {
         let (discord, _, _) = home().await;
         discord.set_connects(connects);
 
-        let report = checked_with(&discord, Servers::First(0), |section| section.request_timeout_secs = 1.0).await;
+        let report = run_check_with(&discord, Servers::First(0), |section| section.request_timeout_secs = 1.0).await;
 
         assert_line(&report, "gateway", State::Problem, &[expected, "port 443"]);
     }
 }
 
 #[tokio::test]
-async fn a_gateway_of_its_own_is_the_one_that_is_tried() {
+async fn the_configured_gateway_is_the_one_that_is_tried() {
     let (discord, _, _) = home().await;
     let free = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port").local_addr().expect("an address");
 
-    let elsewhere = checked_with(&discord, Servers::First(0), |section| section.gateway_url = Some(format!("ws://{free}"))).await;
+    let elsewhere =
+        run_check_with(&discord, Servers::First(0), |section| section.gateway_url = Some(format!("ws://{free}"))).await;
     discord.with(|state| state.gateway_url = "ws://example.org".to_owned());
-    let unencrypted = checked(&discord).await;
+    let unencrypted = run_check(&discord).await;
 
     assert_line(&elsewhere, "gateway", State::Problem, &["no connection to 127.0.0.1"]);
     assert_line(&unencrypted, "gateway", State::Problem, &["names no gateway that can be used"]);
 }
 
 #[tokio::test]
-async fn trouble_with_one_server_is_told_and_the_next_is_looked_at_unless_nobody_answers() {
+async fn an_error_in_one_server_is_reported_and_the_check_continues_unless_discord_is_down() {
     let (discord, guild, _) = home().await;
     let other = discord.guild("Other");
     discord.channel(other, "general");
     discord.spoil(On { guild: Some(guild), route: Some("guild_channels"), ..On::default() }, Does::Status(418));
 
-    let refused = checked(&discord).await;
+    let refused = run_check(&discord).await;
     discord.spoil(On { guild: Some(guild), ..On::default() }, Does::Status(500));
-    let broken = checked(&discord).await;
+    let broken = run_check(&discord).await;
     discord.spoil(On { guild: Some(other), ..On::default() }, Does::Status(500));
     discord.guild("A third");
-    let out_of_reach = checked(&discord).await;
+    let out_of_reach = run_check(&discord).await;
 
     assert_eq!(about(&refused, "servers").len(), 2, "{refused}");
     assert_eq!(line(&refused, "permissions").server.as_ref().map(|server| server.name.as_str()), Some("Other"));

@@ -1,4 +1,4 @@
-//! The program itself.
+//! The real binary: output and exit codes of `tertulia discord check`.
 
 use serde_json::json;
 
@@ -11,28 +11,28 @@ fn premises(discord: &Counterpart) -> Premises {
 }
 
 #[tokio::test]
-async fn the_command_says_that_it_would_work_and_how_to_invite_the_bot() {
+async fn the_command_reports_success_and_the_invitation() {
     let (discord, guild, _) = home().await;
     let premises = premises(&discord);
 
-    let (told, object) = (
+    let (text, object) = (
         premises.run(&["discord", "check"]).await,
         premises.run(&["discord", "check", "--json", "--server", &guild.to_string()]).await,
     );
 
-    assert_eq!((told.code, object.code), (Some(0), Some(0)), "{told:?} {object:?}");
-    assert!(told.stdout.starts_with("good     token "), "{}", told.stdout);
-    assert!(told.stdout.contains("Home: companions can speak in 1 of the 1 channels"), "{}", told.stdout);
-    assert!(told.stdout.ends_with("\nDiscord would work\n"), "{}", told.stdout);
+    assert_eq!((text.code, object.code), (Some(0), Some(0)), "{text:?} {object:?}");
+    assert!(text.stdout.starts_with("good     token "), "{}", text.stdout);
+    assert!(text.stdout.contains("Home: companions can speak in 1 of the 1 channels"), "{}", text.stdout);
+    assert!(text.stdout.ends_with("\nDiscord would work\n"), "{}", text.stdout);
     let object = object.object();
     assert_eq!((&object["ok"], &object["shards"], &object["identifies_left"]), (&json!(true), &json!(1), &json!(1_000)));
     assert_eq!(object["lines"][0]["state"], "good");
     assert!(object["invitation"].as_str().is_some_and(|link| link.contains("client_id=")), "{object}");
-    assert!(!told.stdout.contains(&discord.token()) && !object.to_string().contains(&discord.token()));
+    assert!(!text.stdout.contains(&discord.token()) && !object.to_string().contains(&discord.token()));
 }
 
 #[tokio::test]
-async fn the_command_ends_with_1_where_it_would_not_work() {
+async fn the_command_exits_with_1_when_discord_would_not_work() {
     let (discord, _, _) = home().await;
     let premises = premises(&discord);
     let old = discord.token();
@@ -47,7 +47,7 @@ async fn the_command_ends_with_1_where_it_would_not_work() {
 }
 
 #[tokio::test]
-async fn without_a_token_or_with_something_else_the_command_ends_with_2() {
+async fn the_command_exits_with_2_on_a_missing_or_malformed_token_or_wrong_usage() {
     let none = Premises::new().run(&["discord", "check"]).await;
     let wrong = Premises::new().with("discord.token", "clientsecret").run(&["discord", "check"]).await;
     let usage = Premises::new().run(&["discord", "check", "--server", "home"]).await;

@@ -1,4 +1,4 @@
-//! Where companions could speak, and what to click where they could not.
+//! In which channels companions could speak, and what to click where they could not.
 
 use tertulia::adapters::discord::check::{Line, Report, Servers, State};
 
@@ -10,7 +10,7 @@ use super::super::counterpart::permissions::{
     ADMINISTRATOR, CONNECT, MANAGE_WEBHOOKS, READ_MESSAGE_HISTORY, SEND_MESSAGES, VIEW_CHANNEL,
 };
 use super::super::counterpart::rules::Rules;
-use super::{about, assert_line, checked, checked_with, home, line, snowflake};
+use super::{about, assert_line, home, line, run_check, run_check_with, snowflake};
 
 fn bot_role(discord: &Counterpart, guild: Id) -> Id {
     discord.look(|state| state.world.guilds[&guild].members[&state.world.bot()].roles[0])
@@ -20,14 +20,13 @@ fn names(line: &Line) -> Vec<&str> {
     line.channels.iter().map(|channel| channel.name.as_str()).collect()
 }
 
-/// The line that says this.
-fn saying<'a>(report: &'a Report, words: &str) -> &'a Line {
+fn line_containing<'a>(report: &'a Report, words: &str) -> &'a Line {
     let found = report.lines.iter().find(|line| line.to_string().contains(words));
     found.unwrap_or_else(|| panic!("nothing says {words:?} in\n{report}"))
 }
 
 #[tokio::test]
-async fn each_channel_says_what_it_lacks_and_what_to_click() {
+async fn each_channel_lists_its_missing_permissions_and_how_to_grant_them() {
     let (discord, guild, _) = home().await;
     let role = bot_role(&discord, guild);
     let without = |name: &str, kind, denied| {
@@ -46,20 +45,20 @@ async fn each_channel_says_what_it_lacks_and_what_to_click() {
         discord.foreign_webhook(full, &format!("webhook {n}"));
     }
 
-    let report = checked(&discord).await;
+    let report = run_check(&discord).await;
 
     let hidden = if discord.look(|state| state.rules.obfuscates_channels) { 1 } else { 2 };
-    let said = format!("companions can speak in 2 of the 5 channels that the bot sees; {hidden} more it does not see");
-    assert_eq!(saying(&report, &said).state, State::Good);
-    assert_eq!(names(saying(&report, "allow Manage Webhooks")), ["rules", "news"]);
-    assert_eq!(names(saying(&report, "allow Read Message History")), ["news"]);
-    assert_eq!(names(saying(&report, "allow Send Messages")), ["ideas"]);
-    assert_eq!(names(saying(&report, "has 15 webhooks")), ["full"]);
+    let summary = format!("companions can speak in 2 of the 5 channels that the bot sees; {hidden} more it does not see");
+    assert_eq!(line_containing(&report, &summary).state, State::Good);
+    assert_eq!(names(line_containing(&report, "allow Manage Webhooks")), ["rules", "news"]);
+    assert_eq!(names(line_containing(&report, "allow Read Message History")), ["news"]);
+    assert_eq!(names(line_containing(&report, "allow Send Messages")), ["ideas"]);
+    assert_eq!(names(line_containing(&report, "has 15 webhooks")), ["full"]);
     assert!(report.would_work(), "{report}");
 }
 
 #[tokio::test]
-async fn a_full_channel_whose_webhook_is_ours_has_room() {
+async fn a_full_channel_with_our_webhook_is_usable() {
     let (discord, _, general) = home().await;
     for n in 0..14 {
         discord.foreign_webhook(general, &format!("webhook {n}"));
@@ -70,14 +69,14 @@ async fn a_full_channel_whose_webhook_is_ours_has_room() {
         state.change_webhook(own, |webhook| webhook.application = Some(bot));
     });
 
-    let report = checked(&discord).await;
+    let report = run_check(&discord).await;
 
     assert_line(&report, "permissions", State::Good, &["can speak in 1 of the 1"]);
     assert_eq!(about(&report, "webhooks").len(), 0);
 }
 
 #[tokio::test]
-async fn channels_that_the_bot_is_shown_and_may_not_see_are_counted() {
+async fn channels_that_are_listed_but_not_viewable_are_counted() {
     let discord = Counterpart::with_rules(Rules { obfuscates_channels: false, ..Rules::roomy() }).await;
     let guild = discord.guild("Home");
     discord.channel(guild, "general");
@@ -85,7 +84,7 @@ async fn channels_that_the_bot_is_shown_and_may_not_see_are_counted() {
     discord.overwrite(secret, Overwrite::role(bot_role(&discord, guild), 0, VIEW_CHANNEL));
 
     assert_line(
-        &checked(&discord).await,
+        &run_check(&discord).await,
         "permissions",
         State::Good,
         &["1 of the 1 channels that the bot sees; 1 more it does not see"],
@@ -93,20 +92,20 @@ async fn channels_that_the_bot_is_shown_and_may_not_see_are_counted() {
 }
 
 #[tokio::test]
-async fn a_server_where_nothing_can_be_said_is_a_problem_unless_others_do_well() {
+async fn a_server_without_a_usable_channel_is_a_warning_and_a_problem_if_it_was_named() {
     let (discord, guild, _) = home().await;
     let mute = discord.guild_without_bot("Mute");
     discord.invite_bot(mute, INVITED & !MANAGE_WEBHOOKS);
     discord.channel(mute, "general");
 
-    let both = checked(&discord).await;
-    let named = checked_with(&discord, Servers::These(vec![snowflake(guild), snowflake(mute)]), |_| {}).await;
+    let both = run_check(&discord).await;
+    let named = run_check_with(&discord, Servers::These(vec![snowflake(guild), snowflake(mute)]), |_| {}).await;
 
-    assert_eq!(saying(&both, "Mute: companions can speak in 0 of the 1").state, State::Warning);
+    assert_eq!(line_containing(&both, "Mute: companions can speak in 0 of the 1").state, State::Warning);
     assert!(both.would_work(), "{both}");
-    assert_eq!(saying(&named, "Mute: companions can speak in 0 of the 1").state, State::Problem);
+    assert_eq!(line_containing(&named, "Mute: companions can speak in 0 of the 1").state, State::Problem);
     assert!(!named.would_work(), "{named}");
-    assert_eq!(names(saying(&named, "allow Manage Webhooks")), ["general"]);
+    assert_eq!(names(line_containing(&named, "allow Manage Webhooks")), ["general"]);
 }
 
 #[tokio::test]
@@ -114,7 +113,7 @@ async fn a_server_whose_channels_are_all_hidden_says_how_to_show_one() {
     let (discord, guild, general) = home().await;
     discord.overwrite(general, Overwrite::role(bot_role(&discord, guild), 0, VIEW_CHANNEL));
 
-    assert_line(&checked(&discord).await, "permissions", State::Problem, &["0 of the 0 channels", "allow View Channel"]);
+    assert_line(&run_check(&discord).await, "permissions", State::Problem, &["0 of the 0 channels", "allow View Channel"]);
 }
 
 #[tokio::test]
@@ -124,7 +123,7 @@ async fn a_server_that_the_bot_is_not_in_gets_the_invitation() {
     let nowhere = discord.with(|state| state.world.new_id());
 
     for server in [other, nowhere] {
-        let report = checked_with(&discord, Servers::These(vec![snowflake(server)]), |_| {}).await;
+        let report = run_check_with(&discord, Servers::These(vec![snowflake(server)]), |_| {}).await;
 
         assert_line(&report, "servers", State::Problem, &["is not in the server", "Open the link below", &server.to_string()]);
         assert!(!report.would_work());
@@ -132,7 +131,7 @@ async fn a_server_that_the_bot_is_not_in_gets_the_invitation() {
 }
 
 #[tokio::test]
-async fn a_bot_without_commands_one_that_is_timed_out_and_an_administrator_are_told() {
+async fn missing_commands_a_timeout_and_administrator_rights_are_reported() {
     let (discord, guild, _) = home().await;
     let powerful = discord.guild_without_bot("Powerful");
     discord.invite_bot(powerful, ADMINISTRATOR);
@@ -143,17 +142,17 @@ async fn a_bot_without_commands_one_that_is_timed_out_and_an_administrator_are_t
         state.change_member(guild, bot, |member| member.timed_out = true);
     });
 
-    let report = checked(&discord).await;
+    let report = run_check(&discord).await;
 
-    assert!(saying(&report, "Home: the bot is timed out").to_string().contains("Remove Timeout"), "{report}");
-    let commands = saying(&report, "Home: The command /tertulia is missing");
+    assert!(line_containing(&report, "Home: the bot is timed out").to_string().contains("Remove Timeout"), "{report}");
+    let commands = line_containing(&report, "Home: The command /tertulia is missing");
     assert!(commands.to_string().contains("Invite the bot again with the scopes bot and applications.commands"), "{commands}");
-    assert_eq!(saying(&report, "Powerful: companions can speak in 1").state, State::Good);
+    assert_eq!(line_containing(&report, "Powerful: companions can speak in 1").state, State::Good);
     assert!(report.to_string().contains("it is an administrator there, which is not necessary"), "{report}");
 }
 
 #[tokio::test]
-async fn names_of_others_obey_no_terminal() {
+async fn control_characters_in_names_do_not_reach_the_terminal() {
     let (discord, guild, general) = home().await;
     discord.overwrite(general, Overwrite::role(bot_role(&discord, guild), 0, MANAGE_WEBHOOKS));
     discord.with(|state| {
@@ -161,13 +160,13 @@ async fn names_of_others_obey_no_terminal() {
         state.world.guilds.get_mut(&guild).expect("a guild").name = "\u{1b}]0;x\u{7}".to_owned();
     });
 
-    let told = checked(&discord).await.to_string();
+    let output = run_check(&discord).await.to_string();
 
-    assert!(told.chars().all(|char| char == '\n' || !char.is_control()) && !told.contains('\u{202e}'), "{told:?}");
+    assert!(output.chars().all(|char| char == '\n' || !char.is_control()) && !output.contains('\u{202e}'), "{output:?}");
 }
 
 #[tokio::test]
-async fn only_so_many_servers_are_looked_at_as_are_asked_for() {
+async fn only_the_requested_number_of_servers_is_checked() {
     let (discord, _, _) = home().await;
     for n in 0..3 {
         let guild = discord.guild(&format!("More {n}"));
@@ -175,18 +174,18 @@ async fn only_so_many_servers_are_looked_at_as_are_asked_for() {
     }
 
     let (two, none) =
-        (checked_with(&discord, Servers::First(2), |_| {}).await, checked_with(&discord, Servers::First(0), |_| {}).await);
+        (run_check_with(&discord, Servers::First(2), |_| {}).await, run_check_with(&discord, Servers::First(0), |_| {}).await);
 
     assert_eq!((about(&two, "permissions").len(), about(&none, "permissions").len()), (2, 0));
     assert!(line(&two, "servers").said.contains("in 4; 2 of them"), "{two}");
 }
 
 #[tokio::test]
-async fn a_server_that_demands_two_factors_is_told_though_every_permission_is_there() {
+async fn a_server_that_requires_two_factors_is_a_problem_despite_all_permissions() {
     let (discord, guild, _) = home().await;
     discord.with(|state| state.world.without_two_factors.insert(guild));
 
-    let report = checked(&discord).await;
+    let report = run_check(&discord).await;
 
     assert_line(&report, "permissions", State::Problem, &["Home: This server requires two-factor", "Enable Authenticator App"]);
     assert!(!report.would_work());

@@ -1,4 +1,4 @@
-//! Whatever happens, an answer comes in time, once, and only to whoever asked.
+//! Each interaction gets one answer in time, and only its user sees it.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -18,7 +18,7 @@ fn on(route: &'static str) -> On {
 }
 
 #[tokio::test]
-async fn what_takes_longer_is_answered_in_time_and_told_later() {
+async fn a_slow_command_is_deferred_in_time_and_answered_later() {
     let scene = Scene::with_rules(Rules { interaction_deadline: Duration::from_secs(3), ..rules() }).await;
     scene.backend.hold();
 
@@ -26,48 +26,49 @@ async fn what_takes_longer_is_answered_in_time_and_told_later() {
 
     assert_eq!((answer.kind, answer.ephemeral), (5, true));
     assert_eq!(scene.discord.answered_text(answer.interaction), None);
-    scene.backend.let_go();
+    scene.backend.release();
     scene.discord.until("the words", |state| state.journal.requests_of("edit_webhook_message").next().map(|_| ())).await;
-    let told = scene.told(scene.ana, scene.general, me("ignore", json!([]))).await;
-    assert!(told.contains("as you wanted"), "it was done once: {told}");
+    let answer = scene.final_answer(scene.ana, scene.general, me("ignore", json!([]))).await;
+    assert!(answer.contains("as you wanted"), "the first command took effect once: {answer}");
 }
 
 #[tokio::test]
-async fn too_many_at_once_are_told_so_at_once() {
+async fn too_many_concurrent_commands_are_rejected_at_once() {
     let scene = Scene::new().await;
     let (_, away, zoe) = scene.elsewhere();
     scene.backend.hold();
-    let ask = || scene.discord.invoke(scene.ana, scene.general, "tertulia", sub("status", json!([]))).expect("it is there");
+    let ask =
+        || scene.discord.invoke(scene.ana, scene.general, "tertulia", sub("status", json!([]))).expect("the command is offered");
     let held: Vec<_> = (0..8).map(|_| ask()).collect();
 
-    let busy = scene.told(scene.ana, scene.general, sub("status", json!([]))).await;
+    let busy = scene.final_answer(scene.ana, scene.general, sub("status", json!([]))).await;
 
     assert_eq!(scene.counted("status", "busy"), 1.0);
     assert_eq!(busy, "Too many commands at once. Please try again in a few seconds.");
-    assert!(scene.told(zoe, away, sub("help", json!([]))).await.contains("/tertulia status"), "others are not held up");
-    scene.backend.let_go();
-    for asked in held {
-        scene.discord.answer_to(asked).await;
+    assert!(scene.final_answer(zoe, away, sub("help", json!([]))).await.contains("/tertulia status"), "others are not delayed");
+    scene.backend.release();
+    for interaction in held {
+        scene.discord.answer_to(interaction).await;
     }
 }
 
 #[tokio::test]
-async fn the_limits_of_everything_else_hold_up_no_answer() {
+async fn an_exhausted_global_limit_does_not_delay_answers() {
     let scene = Scene::with_rules(Rules { global_requests: 4, global_window: Duration::from_secs(600), ..rules() }).await;
-    // What the bot may ask for is used up, and Discord says so.
+    // The bot's global limit is used up, and Discord says so.
     scene.discord.spoil_next(1, on("typing"), Does::TooMany { retry_after: Duration::from_secs(600), scope: Scope::Global });
     let channel = super::snowflake(scene.general).channel();
     tertulia::ports::chat_platform::ChatPlatform::typing(&*scene.platform, &super::snowflake(scene.guild).guild(), &channel)
         .await;
     scene.discord.until("the limit", |state| (state.journal.limits_exceeded() > 0).then_some(())).await;
 
-    let told = scene.told(scene.ana, scene.general, sub("help", json!([]))).await;
+    let answer = scene.final_answer(scene.ana, scene.general, sub("help", json!([]))).await;
 
-    assert!(told.contains("/tertulia status"), "{told}");
+    assert!(answer.contains("/tertulia status"), "{answer}");
 }
 
 #[tokio::test]
-async fn an_answer_that_is_lost_on_its_way_is_given_again_and_seen_once() {
+async fn a_lost_answer_is_sent_again_and_seen_once() {
     let scene = Scene::new().await;
 
     for does in [
@@ -86,61 +87,65 @@ async fn an_answer_that_is_lost_on_its_way_is_given_again_and_seen_once() {
     let answers = scene.discord.look(|state| state.journal.answers.len());
     assert_eq!(answers, 5);
     let timed = scene.metrics.total("tertulia_discord_command_duration_seconds_count", &[("discord_command", "help")]);
-    assert!(timed >= 4.0, "the last one may be measured in a moment: {timed}");
+    assert!(timed >= 4.0, "the last answer may not be measured yet: {timed}");
 }
 
 #[tokio::test]
-async fn an_answer_that_was_to_come_comes_in_spite_of_failures() {
+async fn a_deferred_answer_arrives_despite_a_failure() {
     let scene = Scene::new().await;
     scene.backend.hold();
-    let asked = scene.ask(scene.ana, scene.general, sub("status", json!([]))).await;
+    let deferred = scene.ask(scene.ana, scene.general, sub("status", json!([]))).await;
     scene.discord.spoil_next(1, on("edit_webhook_message"), Does::Cut);
 
-    scene.backend.let_go();
+    scene.backend.release();
 
-    let told = scene.discord.until("the words", |state| {
-        let interaction = &state.world.interactions[&asked.interaction];
+    let text = scene.discord.until("the text", |state| {
+        let interaction = &state.world.interactions[&deferred.interaction];
         let message = state.world.message(interaction.channel, interaction.original?)?;
         (!message.content.is_empty()).then(|| message.content.clone())
     });
-    assert!(told.await.starts_with("**No companion is here yet.**"));
+    assert!(text.await.starts_with("**No companion is here yet.**"));
 }
 
 #[tokio::test]
-async fn an_answer_that_would_come_too_late_is_given_up() {
+async fn an_answer_that_would_come_too_late_is_abandoned() {
     let scene = Scene::new().await;
     scene.backend.hold();
-    let asked: Vec<_> = (0..8)
-        .map(|_| scene.discord.invoke(scene.ana, scene.general, "tertulia", sub("status", json!([]))).expect("it is there"))
+    let interactions: Vec<_> = (0..8)
+        .map(|_| {
+            scene.discord.invoke(scene.ana, scene.general, "tertulia", sub("status", json!([]))).expect("the command is offered")
+        })
         .collect();
-    for asked in asked {
-        scene.discord.answer_to(asked).await;
+    for interaction in interactions {
+        scene.discord.answer_to(interaction).await;
     }
     let in_an_hour = Does::TooMany { retry_after: Duration::from_secs(3_600), scope: Scope::User };
     scene.discord.spoil_next(8, on("edit_webhook_message"), in_an_hour);
 
-    scene.backend.let_go();
+    scene.backend.release();
 
-    // Eight at once are all that she may ask, so the next one is heard when one of them is done with.
-    while scene.told(scene.ana, scene.general, sub("help", json!([]))).await.starts_with("Too many") {}
+    // A person may have eight commands in progress. The next one is handled once one of them has ended.
+    while scene.final_answer(scene.ana, scene.general, sub("help", json!([]))).await.starts_with("Too many") {}
     assert!(scene.counted("status", "unanswered") >= 1.0);
 }
 
 #[tokio::test]
-async fn what_is_told_twice_is_done_once() {
+async fn a_repeated_interaction_is_handled_once() {
     let scene = Scene::new().await;
-    let mut heard = scene.overhear();
-    let asked =
-        scene.discord.invoke(scene.kim, scene.general, "tertulia", sub("join", json!([companion("aria")]))).expect("it is there");
-    let told = raw(&heard.recv().await.expect("it is told"));
+    let mut interactions = scene.intercept();
+    let interaction = scene
+        .discord
+        .invoke(scene.kim, scene.general, "tertulia", sub("join", json!([companion("aria")])))
+        .expect("the command is offered");
+    let payload = raw(&interactions.recv().await.expect("an interaction"));
 
-    scene.commands.take(told.clone());
-    scene.commands.take(told.clone());
+    scene.commands.take(payload.clone());
+    scene.commands.take(payload.clone());
     assert_eq!(scene.counted("join", "repeated"), 1.0);
-    scene.discord.answer_to(asked).await;
-    // The process is started anew, and the connection tells again what it told before.
-    let anew = super::commands(&scene.platform, &scene.backend, &scene.metrics);
-    anew.take(told);
+    scene.discord.answer_to(interaction).await;
+    // The process restarts, and the connection delivers the interaction again.
+    let restarted = super::commands(&scene.platform, &scene.backend, &scene.metrics);
+    restarted.take(payload);
     let refused =
         scene.discord.until("the refusal", |state| state.journal.refused().next().and_then(|(_, outcome)| outcome.code));
 
@@ -149,43 +154,47 @@ async fn what_is_told_twice_is_done_once() {
 }
 
 #[tokio::test]
-async fn what_nobody_waits_for_any_more_is_not_done() {
+async fn an_expired_interaction_is_not_handled() {
     let scene = Scene::new().await;
-    let mut heard = scene.overhear();
-    scene.discord.invoke(scene.kim, scene.general, "tertulia", sub("join", json!([companion("aria")]))).expect("it is there");
-    let mut told = heard.recv().await.expect("it is told");
-    // Of 2016: Discord does not know it any more.
-    told["id"] = json!("175928847299117063");
+    let mut interactions = scene.intercept();
+    scene
+        .discord
+        .invoke(scene.kim, scene.general, "tertulia", sub("join", json!([companion("aria")])))
+        .expect("the command is offered");
+    let mut payload = interactions.recv().await.expect("an interaction");
+    // An id from 2016: Discord does not know it any more.
+    payload["id"] = json!("175928847299117063");
 
-    scene.commands.take(raw(&told));
+    scene.commands.take(raw(&payload));
     let refused =
         scene.discord.until("the refusal", |state| state.journal.refused().next().and_then(|(_, outcome)| outcome.code));
 
     assert_eq!(refused.await, 10_062);
-    // What comes after it in the same guild is done, and alone.
-    told["id"] = json!(scene.discord.look(|state| *state.world.interactions.keys().next_back().expect("one")));
-    scene.commands.take(raw(&told));
+    // The next interaction in the same guild is handled, and it alone.
+    payload["id"] = json!(scene.discord.look(|state| *state.world.interactions.keys().next_back().expect("one")));
+    scene.commands.take(raw(&payload));
     scene.discord.until("an answer", |state| state.journal.answers.first().map(|_| ())).await;
-    assert_eq!(scene.backend.inside().admitted.len(), 1);
+    assert_eq!(scene.backend.data().admitted.len(), 1);
 }
 
 #[tokio::test]
-async fn nonsense_is_left_alone_or_told_to_try_again() {
+async fn malformed_interactions_are_ignored_or_answered_with_try_again() {
     let scene = Scene::new().await;
-    let mut heard = scene.overhear();
+    let mut interactions = scene.intercept();
     for nonsense in [json!(null), json!([]), json!({}), json!({ "id": "1" }), json!({ "id": "1", "token": 7 })] {
         scene.commands.take(raw(&nonsense));
     }
     assert_eq!(scene.counted("other", "unreadable"), 5.0);
     for (options, name) in [(sub("sing", json!([])), "tertulia"), (json!([]), "tertulia"), (json!([]), "something")] {
-        let asked = scene.discord.invoke(scene.kim, scene.general, "tertulia", sub("help", json!([]))).expect("it is there");
-        let mut told = heard.recv().await.expect("it is told");
-        told["data"]["options"] = options;
-        told["data"]["name"] = json!(name);
+        let interaction =
+            scene.discord.invoke(scene.kim, scene.general, "tertulia", sub("help", json!([]))).expect("the command is offered");
+        let mut payload = interactions.recv().await.expect("an interaction");
+        payload["data"]["options"] = options;
+        payload["data"]["name"] = json!(name);
 
-        scene.commands.take(raw(&told));
+        scene.commands.take(raw(&payload));
 
-        let answer = scene.discord.answer_to(asked).await;
+        let answer = scene.discord.answer_to(interaction).await;
         assert!(answer.data["content"].as_str().is_some_and(|text| text.contains("try again")), "{answer:?}");
         assert!(answer.ephemeral);
     }
@@ -195,19 +204,22 @@ async fn nonsense_is_left_alone_or_told_to_try_again() {
 async fn an_interactions_token_is_never_logged() {
     let logged = Logged::default();
     let subscriber = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_writer(logged.clone()).finish();
-    // With one subscriber alone, an event that another test's thread comes by first is taken for one that nobody wants, for good.
+    // With only one subscriber, a log call that another test's thread reaches first is cached as disabled for good.
     let _second = tracing::Dispatch::new(tracing_subscriber::registry());
     let _guard = tracing::subscriber::set_default(subscriber);
     let scene = Scene::new().await;
 
     for does in [Does::Cut, Does::Status(400), Does::Status(500), Does::Garbled, Does::CutAfterwards] {
         let fault = scene.discord.spoil_next(1, on(CALLBACK), does);
-        scene.discord.invoke(scene.kim, scene.general, "tertulia", me("ignore", json!([switch("on")]))).expect("it is there");
         scene
             .discord
-            .until("its end", |state| {
-                let (asked, answered) = (state.world.interactions.len(), state.journal.requests_of(CALLBACK));
-                (answered.filter(|request| request.outcome.is_some()).count() >= asked).then_some(())
+            .invoke(scene.kim, scene.general, "tertulia", me("ignore", json!([switch("on")])))
+            .expect("the command is offered");
+        scene
+            .discord
+            .until("an outcome", |state| {
+                let (total, answered) = (state.world.interactions.len(), state.journal.requests_of(CALLBACK));
+                (answered.filter(|request| request.outcome.is_some()).count() >= total).then_some(())
             })
             .await;
         scene.discord.lift(fault);
@@ -221,7 +233,6 @@ async fn an_interactions_token_is_never_logged() {
     }
 }
 
-/// What was logged.
 #[derive(Clone, Default)]
 struct Logged(Arc<Mutex<Vec<u8>>>);
 

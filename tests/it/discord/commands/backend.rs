@@ -1,4 +1,4 @@
-//! A backend as small as commands need it: rooms in memory, Aria and Ben, and a list of what was said to them by commands.
+//! A small backend for commands: rooms in memory, the companions Aria and Ben, and the messages that commands delivered.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -31,66 +31,66 @@ use tokio::sync::watch;
 /// Noon of 1 May 2026.
 const NOON: Moment = Moment::from_micros(1_777_636_800_000_000);
 
-pub struct SmallHouse {
-    inside: Mutex<Inside>,
-    /// Whoever asks waits as long as this is true.
+pub struct SmallBackend {
+    data: Mutex<BackendData>,
+    /// While this is true, callers wait.
     is_held: watch::Sender<bool>,
 }
 
 #[derive(Default)]
-pub struct Inside {
+pub struct BackendData {
     pub rooms: BTreeMap<RoomId, Room>,
-    /// Where companions were let in, in order.
+    /// Companions that were added to channels, in order.
     pub admitted: Vec<(ChannelRef, CompanionId)>,
-    /// Where they were sent out of.
+    /// Companions that were removed from channels, in order.
     pub dismissed: Vec<(ChannelRef, CompanionId)>,
     pub forgotten: Vec<Forget>,
     pub ignored: BTreeSet<(GuildId, PersonId)>,
-    /// What was said by commands, and what of it was taken back.
-    pub said: Vec<(ChannelRef, InboundMessage)>,
+    /// Messages that commands delivered, and the ids of those that were deleted again.
+    pub messages: Vec<(ChannelRef, InboundMessage)>,
     pub deleted: Vec<Arc<str>>,
-    /// Whose decisions and stories were asked for.
-    pub asked_about: Vec<RoomId>,
-    /// What everything is refused with.
+    /// Rooms whose decisions or stories were requested.
+    pub queried_rooms: Vec<RoomId>,
+    /// If set, every call is refused with this.
     pub refuses: Option<Refused>,
     pub panics: bool,
     pub models_fail: bool,
-    /// How many were asked to wait.
+    /// How many callers had to wait.
     pub waiting: usize,
 }
 
-impl Default for SmallHouse {
+impl Default for SmallBackend {
     fn default() -> Self {
-        Self { inside: Mutex::default(), is_held: watch::Sender::new(false) }
+        Self { data: Mutex::default(), is_held: watch::Sender::new(false) }
     }
 }
 
-impl SmallHouse {
-    pub fn inside(&self) -> MutexGuard<'_, Inside> {
-        self.inside.lock().expect("nobody panicked in here")
+impl SmallBackend {
+    pub fn data(&self) -> MutexGuard<'_, BackendData> {
+        self.data.lock().expect("nobody panicked in here")
     }
 
-    /// Whoever asks for a room waits until it is let go.
+    /// Makes callers wait until [`SmallBackend::release`].
     pub fn hold(&self) {
         self.is_held.send_replace(true);
     }
 
-    pub fn let_go(&self) {
+    pub fn release(&self) {
         self.is_held.send_replace(false);
     }
 
-    async fn pass(&self) -> Result<(), Refused> {
+    async fn check(&self) -> Result<(), Refused> {
         let (refuses, panics) = {
-            let inside = self.inside();
-            (inside.refuses.clone(), inside.panics)
+            let data = self.data();
+            (data.refuses.clone(), data.panics)
         };
         if panics {
-            // Nothing is printed: a backtrace of a large program takes longer on a busy machine than Discord waits for an answer.
-            std::panic::resume_unwind(Box::new("it was asked to panic"));
+            // Nothing is printed. On a busy machine a backtrace of a large program takes longer than Discord waits for an answer.
+            std::panic::resume_unwind(Box::new("a panic that the test requested"));
         }
         let mut held = self.is_held.subscribe();
         if *held.borrow() {
-            self.inside().waiting += 1;
+            self.data().waiting += 1;
         }
         // The sender lives as long as the backend.
         let _ = held.wait_for(|held| !held).await;
@@ -116,11 +116,11 @@ fn member(id: &CompanionId) -> RoomCompanion {
 }
 
 #[async_trait]
-impl MembershipPort for SmallHouse {
+impl MembershipPort for SmallBackend {
     async fn admit(&self, channel_ref: &ChannelRef, companion: &CompanionId) -> Result<(Room, bool), Refused> {
-        self.pass().await?;
-        let mut inside = self.inside();
-        inside.admitted.push((channel_ref.clone(), companion.clone()));
+        self.check().await?;
+        let mut data = self.data();
+        data.admitted.push((channel_ref.clone(), companion.clone()));
         let id = RoomId::of(&channel_ref.channel).expect("a room's id");
         let empty = Room {
             id: id.clone(),
@@ -131,7 +131,7 @@ impl MembershipPort for SmallHouse {
             paused: false,
             last_at: None,
         };
-        let room = inside.rooms.entry(id).or_insert(empty);
+        let room = data.rooms.entry(id).or_insert(empty);
         let is_new = !room.companions.iter().any(|one| one.id == *companion);
         if is_new {
             room.companions.push(member(companion));
@@ -141,11 +141,11 @@ impl MembershipPort for SmallHouse {
     }
 
     async fn dismiss(&self, channel_ref: &ChannelRef, companion: &CompanionId) -> Result<bool, Refused> {
-        self.pass().await?;
+        self.check().await?;
         let id = RoomId::of(&channel_ref.channel).expect("a room's id");
-        let mut inside = self.inside();
-        inside.dismissed.push((channel_ref.clone(), companion.clone()));
-        let Some(room) = inside.rooms.get_mut(&id) else { return Ok(false) };
+        let mut data = self.data();
+        data.dismissed.push((channel_ref.clone(), companion.clone()));
+        let Some(room) = data.rooms.get_mut(&id) else { return Ok(false) };
         let before = room.companions.len();
         room.companions.retain(|one| one.id != *companion);
         Ok(room.companions.len() < before)
@@ -153,20 +153,20 @@ impl MembershipPort for SmallHouse {
 }
 
 #[async_trait]
-impl OptOut for SmallHouse {
+impl OptOut for SmallBackend {
     fn is_ignored(&self, guild: &GuildId, person: &PersonId) -> bool {
-        self.inside().ignored.contains(&(guild.clone(), person.clone()))
+        self.data().ignored.contains(&(guild.clone(), person.clone()))
     }
 
     async fn ignore(&self, guild: &GuildId, person: &PersonId, ignored: bool) -> Result<bool, Refused> {
-        self.pass().await?;
-        let (mut inside, key) = (self.inside(), (guild.clone(), person.clone()));
-        Ok(if ignored { inside.ignored.insert(key) } else { inside.ignored.remove(&key) })
+        self.check().await?;
+        let (mut data, key) = (self.data(), (guild.clone(), person.clone()));
+        Ok(if ignored { data.ignored.insert(key) } else { data.ignored.remove(&key) })
     }
 }
 
 #[async_trait]
-impl InboundEvents for SmallHouse {
+impl InboundEvents for SmallBackend {
     fn listens(&self, _: &ChannelRef) -> bool {
         true
     }
@@ -176,9 +176,9 @@ impl InboundEvents for SmallHouse {
     }
 
     async fn said(&self, channel_ref: &ChannelRef, inbound_message: InboundMessage) -> Result<Acceptance, InboundError> {
-        let mut inside = self.inside();
-        inside.said.push((channel_ref.clone(), inbound_message));
-        Ok(Acceptance::New(Seq(inside.said.len() as u64)))
+        let mut data = self.data();
+        data.messages.push((channel_ref.clone(), inbound_message));
+        Ok(Acceptance::New(Seq(data.messages.len() as u64)))
     }
 
     async fn edited(&self, _: &ChannelRef, _: &str, _: Arc<str>) -> Result<(), InboundError> {
@@ -186,7 +186,7 @@ impl InboundEvents for SmallHouse {
     }
 
     async fn deleted(&self, _: &ChannelRef, ids: &[Arc<str>]) -> Result<(), InboundError> {
-        self.inside().deleted.extend_from_slice(ids);
+        self.data().deleted.extend_from_slice(ids);
         Ok(())
     }
 
@@ -207,22 +207,22 @@ impl InboundEvents for SmallHouse {
     }
 }
 
-/// What commands never ask for.
+/// The answer to calls that no command makes.
 fn never<T>() -> Result<T, Refused> {
-    Err(Refused::NotYet("a command asked for what none needs".into()))
+    Err(Refused::NotYet("a command made a call that no command needs".into()))
 }
 
 #[async_trait]
-impl Backend for SmallHouse {
+impl Backend for SmallBackend {
     async fn room(&self, room: &RoomId) -> Result<Room, Refused> {
-        self.pass().await?;
-        self.inside().rooms.get(room).cloned().ok_or_else(|| Refused::NotFound(format!("there is no room {room}")))
+        self.check().await?;
+        self.data().rooms.get(room).cloned().ok_or_else(|| Refused::NotFound(format!("there is no room {room}")))
     }
 
     async fn patch_room(&self, id: &RoomId, patch: RoomPatch) -> Result<Room, Refused> {
-        self.pass().await?;
-        let mut inside = self.inside();
-        let room = inside.rooms.get_mut(id).ok_or_else(|| Refused::NotFound("no room".into()))?;
+        self.check().await?;
+        let mut data = self.data();
+        let room = data.rooms.get_mut(id).ok_or_else(|| Refused::NotFound("no room".into()))?;
         match patch.paused {
             Override::Keep => {}
             Override::Reset => room.paused = false,
@@ -283,9 +283,9 @@ impl Backend for SmallHouse {
     }
 
     async fn decisions(&self, query: DecisionQuery) -> Result<Decisions, Refused> {
-        self.pass().await?;
+        self.check().await?;
         let room = query.room.expect("decisions of one room");
-        self.inside().asked_about.push(room.clone());
+        self.data().queried_rooms.push(room.clone());
         let decision = DecisionRecord {
             seq: Seq(2),
             at: NOON.into(),
@@ -300,15 +300,15 @@ impl Backend for SmallHouse {
     }
 
     async fn why(&self, query: WhyQuery) -> Result<Why, Refused> {
-        self.pass().await?;
-        self.inside().asked_about.push(query.room);
+        self.check().await?;
+        self.data().queried_rooms.push(query.room);
         let text = "9 more messages, or its name".to_owned();
         let waiting_for = WaitingFor { text, messages: Some(9), lull_at: None, retry_at: None, unsettled: 0 };
         Ok(Why { waiting_for: Some(waiting_for), ..Why::default() })
     }
 
     async fn companions(&self) -> Result<Companions, Refused> {
-        self.pass().await?;
+        self.check().await?;
         let view = |id: &str, alias: &str| {
             let one = member(&id.into());
             CompanionView {
@@ -325,14 +325,14 @@ impl Backend for SmallHouse {
     }
 
     async fn forget(&self, forget: Forget) -> Result<Forgotten, Refused> {
-        self.pass().await?;
-        self.inside().forgotten.push(forget);
+        self.check().await?;
+        self.data().forgotten.push(forget);
         let noon = Moment::from_micros(1_777_636_800_000_000);
         Ok(Forgotten { messages: 2, decisions: 1, summaries: 0, in_file_until: Some(noon.into()) })
     }
 
     async fn readiness(&self) -> Readiness {
-        let ready = !self.inside().models_fail;
+        let ready = !self.data().models_fail;
         let part = |part: &str, ready| ReadyPart { part: part.into(), ready, detail: "https://secret.example: 500".into() };
         Readiness { ready: true, parts: vec![part("store", true), part("models", ready)], models: None }
     }

@@ -1,4 +1,4 @@
-//! The command is registered once, and only if it is not there as it should be.
+//! Commands are registered once, and only if Discord does not have them in the current form.
 
 use std::sync::Arc;
 
@@ -9,27 +9,27 @@ use tertulia::telemetry::metrics::Metrics;
 use super::super::counterpart::Counterpart;
 use super::super::counterpart::faults::{Does, On};
 use super::super::counterpart::tests::client::Rest;
-use super::{SmallHouse, commands, platform, rules};
+use super::{SmallBackend, commands, platform, rules};
 
-/// How often the command was registered.
+/// How many requests registered a command.
 fn registered(discord: &Counterpart) -> usize {
     discord.look(|state| state.journal.requests_of("create_command").filter(|request| request.outcome.is_some()).count())
 }
 
-/// Waits for so many looks at what is registered, all of them over.
-async fn looked(discord: &Counterpart, count: usize) {
+/// Waits until the list of commands was read so many times.
+async fn wait_for_reads(discord: &Counterpart, count: usize) {
     discord
-        .until("a look at the commands", |state| {
-            let looks = state.journal.requests_of("commands").filter(|request| request.outcome.is_some());
-            (looks.count() >= count).then_some(())
+        .until("a read of the commands", |state| {
+            let reads = state.journal.requests_of("commands").filter(|request| request.outcome.is_some());
+            (reads.count() >= count).then_some(())
         })
         .await;
 }
 
 #[tokio::test]
-async fn it_is_registered_once_however_many_connections_are_ready() {
+async fn the_commands_are_registered_once_for_all_connections() {
     let discord = Counterpart::with_rules(rules()).await;
-    let backend = Arc::new(SmallHouse::default());
+    let backend = Arc::new(SmallBackend::default());
     let rest = Rest::new(&discord);
     let application = discord.look(|state| state.world.application.id);
     let path = format!("/applications/{application}/commands");
@@ -38,11 +38,11 @@ async fn it_is_registered_once_however_many_connections_are_ready() {
     let first = commands(&platform(&discord), &backend, &Metrics::local());
     (0..3).for_each(|_| first.ready());
     discord.until("three commands", |state| (state.world.commands.len() == 3).then_some(())).await;
-    // The same application, started anew.
+    // The same application after a restart.
     commands(&platform(&discord), &backend, &Metrics::local()).ready();
-    looked(&discord, 2).await;
+    wait_for_reads(&discord, 2).await;
 
-    // Whatever follows from that look has left before this is answered.
+    // Requests that follow from that read were sent before this one is answered.
     rest.get(&path).await;
     let commands = rest.get(&path).await.body;
     assert_eq!(registered(&discord), 3, "the other one, and our two");
@@ -53,9 +53,9 @@ async fn it_is_registered_once_however_many_connections_are_ready() {
 }
 
 #[tokio::test]
-async fn one_that_somebody_changed_is_put_right() {
+async fn a_command_that_somebody_changed_is_corrected() {
     let discord = Counterpart::with_rules(rules()).await;
-    let backend = Arc::new(SmallHouse::default());
+    let backend = Arc::new(SmallBackend::default());
     let rest = Rest::new(&discord);
     let application = discord.look(|state| state.world.application.id);
     let path = format!("/applications/{application}/commands");
@@ -71,9 +71,9 @@ async fn one_that_somebody_changed_is_put_right() {
 }
 
 #[tokio::test]
-async fn one_that_could_not_be_registered_is_tried_again() {
+async fn a_failed_registration_is_retried() {
     let discord = Counterpart::with_rules(rules()).await;
-    let backend = Arc::new(SmallHouse::default());
+    let backend = Arc::new(SmallBackend::default());
     discord.spoil_next(1, On { route: Some("create_command"), ..On::default() }, Does::Status(500));
     let commands = commands(&platform(&discord), &backend, &Metrics::local());
 

@@ -1,4 +1,4 @@
-//! What can happen, whoever causes it: the world changes and everybody who is concerned is told.
+//! Changes to the world, caused by the test or by a client. Each change sends its events to the sessions that it concerns.
 //!
 //! <https://docs.discord.com/developers/events/gateway-events#receive-events>
 
@@ -6,4 +6,4 @@ mod channels;
 mod guilds;
 mod messages;
 
-pub use messages::Said;
+pub use messages::NewMessage;

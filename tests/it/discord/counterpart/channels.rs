@@ -1,4 +1,4 @@
-//! Channels, threads and direct messages, and how they look on the wire.
+//! Channels, threads and direct messages, and their JSON.
 //!
 //! <https://docs.discord.com/developers/resources/channel>, <https://docs.discord.com/developers/topics/threads>
 
@@ -28,17 +28,16 @@ impl Kind {
         matches!(self, Self::AnnouncementThread | Self::PublicThread | Self::PrivateThread)
     }
 
-    /// Whether messages can be sent there.
     pub fn takes_messages(self) -> bool {
         !matches!(self, Self::Category | Self::Forum)
     }
 
-    /// Whether webhooks can be made there.
+    /// Whether the channel can have webhooks.
     pub fn takes_webhooks(self) -> bool {
         matches!(self, Self::Text | Self::Announcement | Self::Voice | Self::Forum)
     }
 
-    /// Whether threads can be started there, and of which kind the public ones are.
+    /// The kind of public threads in this kind of channel, or none if it has no threads.
     pub fn public_thread(self) -> Option<Self> {
         match self {
             Self::Text | Self::Forum => Some(Self::PublicThread),
@@ -48,7 +47,7 @@ impl Kind {
     }
 }
 
-/// What a channel allows to and denies a role or a member.
+/// The permissions that a channel allows or denies to a role or a member.
 #[derive(Clone, Debug)]
 pub struct Overwrite {
     pub id: Id,
@@ -58,12 +57,11 @@ pub struct Overwrite {
 }
 
 impl Overwrite {
-    /// Of a role, or of everyone with the guild's id.
+    /// An overwrite for a role. The guild's id stands for everyone.
     pub fn role(id: Id, allow: u64, deny: u64) -> Self {
         Self { id, member: false, allow, deny }
     }
 
-    /// Of a member.
     pub fn member(id: Id, allow: u64, deny: u64) -> Self {
         Self { id, member: true, allow, deny }
     }
@@ -85,18 +83,17 @@ pub struct Channel {
     /// None for direct messages.
     pub guild: Option<Id>,
     pub name: String,
-    /// A category, or the channel in which a thread was started.
+    /// A category; of a thread, the channel in which it was started.
     pub parent: Option<Id>,
     pub position: usize,
     pub overwrites: Vec<Overwrite>,
-    /// The newest message; of a forum the newest thread. It stays when that message is deleted.
+    /// The newest message; of a forum, the newest thread. The id stays when that message is deleted.
     pub last_message: Option<Id>,
     pub thread: Option<Thread>,
-    /// Who takes part in direct messages, besides the bot.
+    /// The person in a channel of direct messages.
     pub recipient: Option<Id>,
 }
 
-/// What only threads have.
 #[derive(Clone, Debug)]
 pub struct Thread {
     pub owner: Id,
@@ -111,7 +108,6 @@ pub struct Thread {
 }
 
 impl Channel {
-    /// An empty one.
     pub fn new(id: Id, kind: Kind, guild: Option<Id>, name: &str) -> Self {
         Self {
             id,
@@ -127,7 +123,6 @@ impl Channel {
         }
     }
 
-    /// A thread of another channel.
     pub fn new_thread(id: Id, kind: Kind, parent: &Self, name: &str, owner: Id) -> Self {
         let thread = Thread {
             owner,
@@ -142,7 +137,7 @@ impl Channel {
         Self { parent: Some(parent.id), thread: Some(thread), ..Self::new(id, kind, parent.guild, name) }
     }
 
-    /// What it shows to who may view it.
+    /// The channel for viewers with the permission.
     pub fn json(&self) -> Value {
         let mut json = json!({
             "id": self.id,
@@ -173,7 +168,7 @@ impl Channel {
         json
     }
 
-    /// What it shows over the gateway to a bot that may not view it.
+    /// The channel as the gateway shows it to a bot that may not view it.
     ///
     /// <https://docs.discord.com/developers/resources/channel#channel-object-obfuscated-channels>
     pub fn obfuscated_json(&self) -> Value {
@@ -193,7 +188,7 @@ impl Channel {
         })
     }
 
-    /// Direct messages with this person.
+    /// The channel of direct messages with this person.
     pub fn direct_json(&self, recipient: &Value) -> Value {
         json!({
             "id": self.id,
@@ -204,7 +199,7 @@ impl Channel {
         })
     }
 
-    /// What THREAD_DELETE tells of it.
+    /// The data of THREAD_DELETE.
     pub fn deleted_thread_json(&self) -> Value {
         json!({ "id": self.id, "guild_id": self.guild, "parent_id": self.parent, "type": self.kind as u8 })
     }
@@ -225,7 +220,7 @@ impl Thread {
         json
     }
 
-    /// The membership of one who takes part.
+    /// The membership of a user, or none if the user is not a member of the thread.
     pub fn member_json(&self, thread: Id, user: Id) -> Option<Value> {
         let joined = iso8601(self.archive_changed_ms);
         self.members.contains(&user).then(|| json!({ "id": thread, "user_id": user, "join_timestamp": joined, "flags": 0 }))

@@ -1,4 +1,4 @@
-//! Application commands: what can be registered, and who may use it.
+//! Application commands: what can be registered, and where each is available.
 //!
 //! <https://docs.discord.com/developers/interactions/application-commands>
 
@@ -15,10 +15,10 @@ const SIZE: usize = 8_000;
 #[derive(Clone, Debug)]
 pub struct Command {
     pub id: Id,
-    /// None for one that is there everywhere.
+    /// None for a global command.
     pub guild: Option<Id>,
     pub version: Id,
-    /// As it was registered.
+    /// The JSON that was registered.
     pub data: Value,
 }
 
@@ -31,17 +31,17 @@ impl Command {
         self.data["type"].as_u64().unwrap_or(1)
     }
 
-    /// The permissions that a member needs, unless somebody changed that; none: none.
+    /// The permissions that a member needs by default. None: no permission is needed.
     pub fn needs(&self) -> Option<u64> {
         self.data["default_member_permissions"].as_str()?.parse().ok()
     }
 
-    /// Whether it is there in a guild, or in direct messages with the bot.
+    /// Whether it is available in a guild, or in direct messages with the bot if there is no guild.
     pub fn is_for(&self, guild: Option<Id>) -> bool {
         let context = if guild.is_some() { 0 } else { 1 };
         let contexts = self.data["contexts"].as_array();
         match self.guild {
-            Some(of) => guild == Some(of),
+            Some(own) => guild == Some(own),
             None => contexts.is_none_or(|contexts| contexts.iter().any(|one| one.as_u64() == Some(context))),
         }
     }
@@ -74,11 +74,11 @@ impl Command {
     }
 }
 
-/// Reads what is to be registered.
+/// Validates a command that is about to be registered.
 ///
 /// # Errors
 ///
-/// Whatever Discord refuses: a bad name or description, too many or misplaced options, too large a whole.
+/// A wrong name or description, too many or misplaced options, or a command that is too large.
 pub fn check(command: &Value, path: &[&str]) -> Result<(), Refusal> {
     let kind = command["type"].as_u64().unwrap_or(1);
     let wrong = |field: &str, code: &str, message: &str| Refusal::field(&[path, &[field]].concat(), code, message);
@@ -107,18 +107,18 @@ pub fn check(command: &Value, path: &[&str]) -> Result<(), Refusal> {
 }
 
 fn check_name(name: &str, path: &[&str]) -> Result<(), Refusal> {
-    let of_words = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '\'');
-    // A letter that has a lower case has to be in it.
+    let is_allowed = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '\'');
+    // Letters that have a lower case must be in lower case.
     let lower = name.chars().all(|c| c.to_lowercase().eq([c]));
-    if !(1..=32).contains(&name.chars().count()) || !name.chars().all(of_words) || !lower {
+    if !(1..=32).contains(&name.chars().count()) || !name.chars().all(is_allowed) || !lower {
         let path = [path, &["name"]].concat();
         return Err(Refusal::field(&path, "APPLICATION_COMMAND_INVALID_NAME", "Command name is invalid"));
     }
     Ok(())
 }
 
-fn check_description(of: &Value, path: &[&str]) -> Result<(), Refusal> {
-    let length = of["description"].as_str().map_or(0, |text| text.chars().count());
+fn check_description(described: &Value, path: &[&str]) -> Result<(), Refusal> {
+    let length = described["description"].as_str().map_or(0, |text| text.chars().count());
     if (1..=100).contains(&length) { Ok(()) } else { Err(Refusal::length(&[path, &["description"]].concat(), 1, 100)) }
 }
 
@@ -170,7 +170,7 @@ fn check_options(options: &Value, path: &[&str], depth: usize) -> Result<(), Ref
     Ok(())
 }
 
-/// Discord gives back nothing of an option that is as usual.
+/// Discord returns no fields of an option that have their default.
 fn as_stored(options: &mut Value) {
     for option in options.as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
         option.retain(|field, value| !matches!(field.as_str(), "required" | "autocomplete") || *value != json!(false));
@@ -180,9 +180,9 @@ fn as_stored(options: &mut Value) {
     }
 }
 
-fn size(of: &Value) -> usize {
+fn size(part: &Value) -> usize {
     let own: usize =
-        ["name", "description", "value"].iter().filter_map(|field| of[field].as_str()).map(|text| text.chars().count()).sum();
-    let nested = ["options", "choices"].iter().filter_map(|field| of[field].as_array()).flatten();
+        ["name", "description", "value"].iter().filter_map(|field| part[field].as_str()).map(|text| text.chars().count()).sum();
+    let nested = ["options", "choices"].iter().filter_map(|field| part[field].as_array()).flatten();
     own + nested.map(size).sum::<usize>()
 }

@@ -1,4 +1,4 @@
-//! A WebSocket of the gateway: what is read from it, what is written to it, and when it has been quiet for too long.
+//! One WebSocket of the gateway: reads, writes, and the heartbeat timeout.
 //!
 //! <https://docs.discord.com/developers/events/gateway#transport-compression>
 
@@ -12,7 +12,7 @@ use serde_json::json;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::faults::Connects;
-use super::identify::Heard;
+use super::identify::PayloadKind;
 use super::journal::Closed;
 use super::sessions::Order;
 use super::state::Shared;
@@ -20,7 +20,7 @@ use super::state::Shared;
 /// Serves a connection to its end.
 pub async fn serve(mut socket: WebSocket, shared: Arc<Shared>, by_resume_url: bool, compresses: bool) {
     let mut compress = compresses.then(|| Compress::new(Compression::default(), true));
-    let (number, mut orders, patience, grace) = shared.with(|state| {
+    let (number, mut orders, heartbeat_timeout, grace) = shared.with(|state| {
         let (number, orders) = state.open(by_resume_url, compresses);
         let mute = if by_resume_url { state.faults.resume_connects } else { state.faults.connects } == Connects::Mute;
         if !mute {
@@ -28,24 +28,24 @@ pub async fn serve(mut socket: WebSocket, shared: Arc<Shared>, by_resume_url: bo
             let hello = json!({ "op": 10, "d": { "heartbeat_interval": interval }, "s": null, "t": null });
             state.send(number, &hello);
         }
-        (number, orders, state.rules.patience(), state.rules.reconnect_grace)
+        (number, orders, state.rules.heartbeat_timeout(), state.rules.reconnect_grace)
     });
-    let mut deadline = Instant::now() + patience;
+    let mut deadline = Instant::now() + heartbeat_timeout;
     let mut close_at = None::<Instant>;
-    let how = loop {
+    let end = loop {
         tokio::select! {
             order = orders.recv() => match order {
                 Some(Order::CloseLater) => close_at = Some(Instant::now() + grace),
-                // Ours is on record already.
-                Some(order) => if let Some(how) = carry_out(&mut socket, &mut compress, &shared, number, order, patience).await {
-                    break how;
+                // If we closed it, that is recorded already.
+                Some(order) => if let Some(end) = carry_out(&mut socket, &mut compress, &shared, number, order, heartbeat_timeout).await {
+                    break end;
                 },
                 None => break Closed::Cut,
             },
             message = socket.next() => match message {
                 Some(Ok(Message::Text(text))) => {
-                    if shared.with(|state| state.received(number, &text)) == Heard::Heartbeat {
-                        deadline = Instant::now() + shared.look(|state| state.rules.patience());
+                    if shared.with(|state| state.received(number, &text)) == PayloadKind::Heartbeat {
+                        deadline = Instant::now() + shared.look(|state| state.rules.heartbeat_timeout());
                     }
                 }
                 // With `encoding=json` nothing is binary.
@@ -54,7 +54,7 @@ pub async fn serve(mut socket: WebSocket, shared: Arc<Shared>, by_resume_url: bo
                 Some(Ok(_)) => {}
                 Some(Err(_)) | None => break Closed::Broken,
             },
-            // The session stays: the documentation says that this forces a RESUME, and names no code.
+            // The session stays. The documentation says that this forces a RESUME, and names no close code.
             () = sleep_until(deadline) => {
                 shared.with(|state| state.close(number, 4000, "Heartbeat missed."));
                 deadline += Duration::from_secs(3_600);
@@ -65,17 +65,17 @@ pub async fn serve(mut socket: WebSocket, shared: Arc<Shared>, by_resume_url: bo
             }
         }
     };
-    shared.with(|state| state.closed(number, how));
+    shared.with(|state| state.closed(number, end));
 }
 
-/// Does what is to be done. Returns how the connection ended, if it did.
+/// Carries out an order. Returns how the connection ended, if it did.
 async fn carry_out(
     socket: &mut WebSocket,
     compress: &mut Option<Compress>,
     shared: &Shared,
     number: usize,
     order: Order,
-    patience: Duration,
+    write_timeout: Duration,
 ) -> Option<Closed> {
     let (message, delivery) = match order {
         Order::Send(text, delivery) => {
@@ -84,15 +84,15 @@ async fn carry_out(
         Order::SendBytes(bytes) => (Message::Binary(bytes.into()), None),
         Order::Close(code, reason) => {
             let frame = CloseFrame { code, reason: reason.into() };
-            // It may be gone already. Its own close frame is not waited for.
-            let _ = timeout(patience, socket.send(Message::Close(Some(frame)))).await;
+            // The client may be gone already. Its close frame is not awaited.
+            let _ = timeout(write_timeout, socket.send(Message::Close(Some(frame)))).await;
             return Some(Closed::Here(code, reason.to_owned()));
         }
         Order::CloseLater => return None,
         Order::Cut => return Some(Closed::Cut),
     };
-    // Who does not read is as good as gone.
-    match timeout(patience, socket.send(message)).await {
+    // A client that does not read is treated as gone.
+    match timeout(write_timeout, socket.send(message)).await {
         Ok(Ok(())) => {
             if let Some(delivery) = delivery {
                 shared.with(|state| state.journal.deliveries[delivery].sent.push(number));
@@ -103,13 +103,13 @@ async fn carry_out(
     }
 }
 
-/// A frame in the stream of its connection.
+/// Compresses a frame as the next part of the connection's zlib stream.
 fn compressed(stream: &mut Compress, text: &str) -> Message {
     let mut bytes = Vec::with_capacity(text.len() + 64);
-    let began = stream.total_in();
+    let start = stream.total_in();
     loop {
-        let taken = usize::try_from(stream.total_in() - began).expect("a frame of this length");
-        stream.compress_vec(&text.as_bytes()[taken..], &mut bytes, FlushCompress::Sync).expect("a stream goes on");
+        let taken = usize::try_from(stream.total_in() - start).expect("a length that fits");
+        stream.compress_vec(&text.as_bytes()[taken..], &mut bytes, FlushCompress::Sync).expect("the stream accepts more input");
         if bytes.len() < bytes.capacity() {
             return Message::Binary(bytes.into());
         }

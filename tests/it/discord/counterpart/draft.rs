@@ -1,4 +1,4 @@
-//! The body of a message as an application sends it: what is refused, and whom it may tell.
+//! The body of a message as an application sends it: which bodies are refused, and whom the message notifies.
 //!
 //! <https://docs.discord.com/developers/resources/message#create-message>, <https://docs.discord.com/developers/resources/message#allowed-mentions-object>
 
@@ -11,12 +11,12 @@ use super::permissions::{MENTION_EVERYONE, in_guild};
 use super::refusal::Refusal;
 use super::world::World;
 
-/// How long a text may be, in characters.
+/// The maximum length of a text, in characters.
 const CONTENT: usize = 2_000;
-/// How long all texts of all embeds together may be.
+/// The maximum length of all texts of all embeds together, in characters.
 const EMBEDS: usize = 6_000;
 
-/// What an application wants to say.
+/// A validated body of a message.
 #[derive(Clone, Debug)]
 pub struct Draft {
     pub content: String,
@@ -26,7 +26,7 @@ pub struct Draft {
     allowed: Option<Allowed>,
 }
 
-/// Whom the sender allows to be told.
+/// Whom the sender allows to be notified: `allowed_mentions`.
 #[derive(Clone, Debug, Default)]
 struct Allowed {
     parse: Vec<String>,
@@ -35,7 +35,7 @@ struct Allowed {
     replied_user: bool,
 }
 
-/// Who sends it: that decides what is allowed when nothing is said about it.
+/// Who sends the message. It decides the default of `allowed_mentions`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sender {
     Bot,
@@ -44,27 +44,27 @@ pub enum Sender {
 }
 
 impl Draft {
-    /// Reads a new message.
+    /// Validates a new message.
     ///
     /// # Errors
     ///
-    /// Whatever Discord refuses: an empty message, too long a text, fields of another type, a contradiction in `allowed_mentions`.
+    /// An empty message, a text that is too long, a field of another type, or a contradiction in `allowed_mentions`.
     pub fn read(body: &Value, flags: u64) -> Result<Self, Refusal> {
         let draft = Self::read_edit(body, flags)?;
         let other = ["sticker_ids", "components", "attachments", "poll", "shared_client_theme"];
-        let something =
+        let has_other =
             other.iter().any(|field| body[field].as_array().is_some_and(|list| !list.is_empty()) || body[field].is_object());
-        if draft.content.is_empty() && draft.embeds.is_empty() && !something {
+        if draft.content.is_empty() && draft.embeds.is_empty() && !has_other {
             return Err(Refusal::new(400, 50006, "Cannot send an empty message"));
         }
         Ok(draft)
     }
 
-    /// Reads a change to a message, which may leave out anything. Only these flags can be set.
+    /// Validates an edit, in which every field is optional. Only these flags can be set.
     ///
     /// # Errors
     ///
-    /// As for a new one, but that it may be empty.
+    /// As for a new message, except that an edit may be empty.
     pub fn read_edit(body: &Value, flags: u64) -> Result<Self, Refusal> {
         let content = match &body["content"] {
             Value::Null => "",
@@ -75,17 +75,17 @@ impl Draft {
             let message = format!("Must be {CONTENT} or fewer in length.");
             return Err(Refusal::field(&["content"], "BASE_TYPE_MAX_LENGTH", &message));
         }
-        let asked = body["flags"].as_u64().unwrap_or_default();
+        let requested = body["flags"].as_u64().unwrap_or_default();
         Ok(Self {
             content: content.to_owned(),
             embeds: embeds(&body["embeds"])?,
-            flags: asked & flags,
+            flags: requested & flags,
             tts: body["tts"].as_bool().unwrap_or_default(),
             allowed: Allowed::read(&body["allowed_mentions"])?,
         })
     }
 
-    /// Who is told. Roles that nobody may mention, and everybody, need a permission that webhooks have.
+    /// Who is notified. Everyone, and roles that are not mentionable, need a permission. Webhooks have it.
     pub fn mentions(&self, world: &World, guild: Option<&Guild>, sender: Sender, replied: Option<Id>) -> Mentions {
         let names = named(&self.content);
         let usual = Allowed {
@@ -158,7 +158,7 @@ fn embeds(value: &Value) -> Result<Vec<Value>, Refusal> {
         return Err(Refusal::field(&["embeds"], "BASE_TYPE_MAX_LENGTH", "Must be 10 or fewer in length."));
     }
     let length = |text: &Value| text.as_str().map_or(0, |text| text.chars().count());
-    let of_embed = |embed: &Value| {
+    let embed_length = |embed: &Value| {
         let fields = embed["fields"].as_array().into_iter().flatten();
         let fields: usize = fields.map(|field| length(&field["name"]) + length(&field["value"])).sum();
         let own: usize = [&embed["title"], &embed["description"], &embed["footer"]["text"], &embed["author"]["name"]]
@@ -167,10 +167,10 @@ fn embeds(value: &Value) -> Result<Vec<Value>, Refusal> {
             .sum();
         own + fields
     };
-    if embeds.iter().map(of_embed).sum::<usize>() > EMBEDS {
+    if embeds.iter().map(embed_length).sum::<usize>() > EMBEDS {
         return Err(Refusal::field(&["embeds"], "MAX_EMBED_SIZE_EXCEEDED", "Embed size exceeds maximum size of 6000"));
     }
-    // Whatever type is asked for, it is this one.
+    // Discord ignores the requested type.
     let rich = embeds.into_iter().map(|mut embed| {
         embed["type"] = Value::from("rich");
         embed

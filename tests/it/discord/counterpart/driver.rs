@@ -1,4 +1,4 @@
-//! What a test does with the counterpart.
+//! The interface of the test double for tests.
 //!
 //! ```ignore
 //! let discord = Counterpart::start().await;
@@ -12,9 +12,9 @@
 //! ```
 
 mod ask;
+mod inject;
 mod look;
 pub mod make;
-mod spoil;
 mod talk;
 
 use std::sync::Arc;
@@ -31,7 +31,7 @@ use super::sessions::Gateway;
 use super::state::{Shared, State};
 use super::world::World;
 
-/// A Discord of one's own on a port of this machine, with one application. It ends when it is dropped.
+/// A Discord on a port of this machine, with one application. It stops when it is dropped.
 pub struct Counterpart {
     shared: Arc<Shared>,
     origin: String,
@@ -39,12 +39,11 @@ pub struct Counterpart {
 }
 
 impl Counterpart {
-    /// Starts one with [`Rules::quick`] and an application that may read messages.
+    /// Starts one with [`Rules::quick`]. Its application has the Message Content intent.
     pub async fn start() -> Self {
         Self::with_rules(Rules::quick()).await
     }
 
-    /// Starts one with these rules.
     pub async fn with_rules(rules: Rules) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let origin = server::address(&listener).to_string();
@@ -64,27 +63,26 @@ impl Counterpart {
         Self { shared, origin, task }
     }
 
-    /// Where it is: `127.0.0.1:…`.
+    /// Its address: `127.0.0.1:…`.
     pub fn origin(&self) -> &str {
         &self.origin
     }
 
-    /// Where the API is, without `/api/v10`.
+    /// The URL of the API, without `/api/v10`.
     pub fn api_url(&self) -> String {
         format!("http://{}", self.origin)
     }
 
-    /// Where the gateway is, as `/gateway/bot` says.
+    /// The URL of the gateway, as `/gateway/bot` returns it.
     pub fn gateway_url(&self) -> String {
         format!("ws://{}", self.origin)
     }
 
-    /// The bot's token.
     pub fn token(&self) -> String {
         self.look(|state| state.world.application.token.clone())
     }
 
-    /// Changes anything. Whoever waits looks again.
+    /// Changes the state and wakes everything that waits for a change.
     pub fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
         self.shared.with(act)
     }
@@ -93,16 +91,16 @@ impl Counterpart {
 impl Drop for Counterpart {
     /// # Panics
     ///
-    /// A client asked for something that Discord has and this does not, and the test did not take that off the record.
+    /// A client used a feature of Discord that this test double lacks, and the test did not remove the entry from the journal.
     fn drop(&mut self) {
         self.task.abort();
-        let left_out = self.shared.with(|state| {
+        let unsupported = self.shared.with(|state| {
             let connections: Vec<usize> = state.gateway.connections.keys().copied().collect();
             for connection in connections {
                 state.cut(connection);
             }
-            std::mem::take(&mut state.journal.left_out)
+            std::mem::take(&mut state.journal.unsupported)
         });
-        assert!(left_out.is_empty() || std::thread::panicking(), "left out of the counterpart: {left_out:?}");
+        assert!(unsupported.is_empty() || std::thread::panicking(), "not supported by the counterpart: {unsupported:?}");
     }
 }

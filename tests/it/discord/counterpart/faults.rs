@@ -1,4 +1,4 @@
-//! What goes wrong because a test wants it to.
+//! Faults that tests inject.
 
 use std::time::Duration;
 
@@ -7,25 +7,25 @@ use serde_json::Value;
 use super::id::Id;
 use super::journal::Request;
 
-/// All that is to go wrong.
+/// All active faults.
 #[derive(Default)]
 pub struct Faults {
     rest: Vec<(u64, Fault)>,
     made: u64,
-    /// How connections to the main address fare.
+    /// What happens to connections to the main address.
     pub connects: Connects,
-    /// How connections to the address that READY announces fare.
+    /// What happens to connections to the resume address that READY announces.
     pub resume_connects: Connects,
-    /// How many of the next IDENTIFYs get an invalid session.
+    /// How many of the next IDENTIFYs are answered with an invalid session.
     pub failing_identifies: usize,
-    /// How many of the next IDENTIFYs get no answer at all.
+    /// How many of the next IDENTIFYs get no answer.
     pub ignored_identifies: usize,
-    /// How many of the next RESUMEs get an invalid session, and whether it may be resumed all the same.
+    /// How many of the next RESUMEs are answered with an invalid session, and whether that session is marked as resumable.
     pub failing_resumes: usize,
     pub failing_resumes_resumable: bool,
 }
 
-/// How connections to an address fare.
+/// What happens to connections to an address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Connects {
     #[default]
@@ -38,16 +38,16 @@ pub enum Connects {
     Mute,
 }
 
-/// Something that goes wrong with requests.
+/// A fault of requests.
 #[derive(Clone, Debug)]
 pub struct Fault {
     pub on: On,
     pub does: Does,
-    /// How often; none: until it is lifted.
+    /// How many requests it affects. None: all until it is lifted.
     pub times: Option<u32>,
 }
 
-/// Which requests a fault hits: those that meet everything that is given.
+/// Which requests a fault affects: those that match every given field.
 #[derive(Clone, Debug, Default)]
 pub struct On {
     /// The name of the route (`Route::name`).
@@ -59,7 +59,7 @@ pub struct On {
 /// What happens to a request.
 #[derive(Clone, Debug)]
 pub enum Does {
-    /// It is refused as one too many, whatever the buckets say.
+    /// It is refused with 429, whatever the state of the buckets is.
     TooMany { retry_after: Duration, scope: Scope },
     /// It is answered with this status and a page that is not JSON.
     Status(u16),
@@ -67,19 +67,19 @@ pub enum Does {
     Says(u16, Value),
     /// It is not handled before the fault is lifted.
     Hang,
-    /// It is handled after this.
+    /// It is handled after this delay.
     Slow(Duration),
     /// The connection is cut before it is handled.
     Cut,
-    /// It is handled, and the connection is cut instead of answering.
+    /// It is handled, and the connection is cut before the answer.
     CutAfterwards,
     /// It is handled, and not answered before the fault is lifted.
     HangAfterwards,
-    /// It is handled, and the answer's body is not what it should be.
+    /// It is handled, and the answer's body is truncated.
     Garbled,
 }
 
-/// Whose limit it is.
+/// The scope of a rate limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     User,
@@ -106,7 +106,7 @@ impl On {
 }
 
 impl Faults {
-    /// Lets something go wrong from now on. Returns what lifts it.
+    /// Adds a fault. Returns its number, which lifts it.
     pub fn put(&mut self, fault: Fault) -> u64 {
         self.made += 1;
         self.rest.push((self.made, fault));
@@ -121,7 +121,7 @@ impl Faults {
         !self.rest.iter().any(|(number, _)| *number == fault)
     }
 
-    /// What happens to this request, and by which fault. A fault for so many times is used up by so many.
+    /// The fault that affects this request, with its number. Counts down the remaining uses of the fault.
     pub fn hit(&mut self, request: &Request) -> Option<(u64, Does)> {
         let hits = |(_, fault): &&mut (u64, Fault)| fault.times != Some(0) && fault.on.hits(request);
         let (number, fault) = self.rest.iter_mut().find(hits)?;

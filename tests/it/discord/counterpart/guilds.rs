@@ -1,4 +1,4 @@
-//! Applications, people, guilds, roles and members, and how they look on the wire.
+//! Applications, people, guilds, roles and members, and their JSON.
 //!
 //! <https://docs.discord.com/developers/resources/guild>, <https://docs.discord.com/developers/resources/user>
 
@@ -15,7 +15,7 @@ pub struct Application {
     pub id: Id,
     pub name: String,
     pub token: String,
-    /// The privileged intents that its owner switched on in the portal, as bits of the gateway's intents.
+    /// The privileged intents that are enabled in the portal, as bits of the gateway's intents.
     pub privileged: u64,
     /// Its owner, a person.
     pub owner: Id,
@@ -23,7 +23,7 @@ pub struct Application {
     pub public: bool,
     /// Whether an invitation needs a code grant.
     pub code_grant: bool,
-    /// Where its interactions go instead of the gateway.
+    /// The URL that receives interactions instead of the gateway.
     pub interactions_url: Option<String>,
 }
 
@@ -63,7 +63,7 @@ impl User {
         json
     }
 
-    /// What the bot is told of itself.
+    /// The bot's own user, as the bot receives it.
     pub fn current_json(&self) -> Value {
         let mut json = self.json();
         json["mfa_enabled"] = json!(true);
@@ -81,7 +81,7 @@ pub struct Guild {
     pub owner: Id,
     pub roles: BTreeMap<Id, Role>,
     pub members: BTreeMap<Id, Member>,
-    /// Discord has trouble with it: nobody is told of anything there.
+    /// The guild has an outage: no events are sent.
     pub outage: bool,
 }
 
@@ -128,7 +128,7 @@ pub struct Member {
 }
 
 impl Member {
-    /// A member as it stands in a message: without its user.
+    /// A member as part of a message: without its user.
     pub fn partial_json(&self) -> Value {
         json!({
             "avatar": null,
@@ -152,7 +152,7 @@ impl Member {
 }
 
 impl Guild {
-    /// As it stands in `GET /guilds/{id}` and GUILD_UPDATE.
+    /// The guild in `GET /guilds/{id}` and GUILD_UPDATE.
     pub fn json(&self) -> Value {
         json!({
             "id": self.id,

@@ -1,4 +1,4 @@
-//! Discord's ids: milliseconds since 2015 in the upper 42 bits, the rest to tell apart what came in the same one.
+//! Discord's ids (snowflakes): milliseconds since 2015 in the upper 42 bits. The other bits distinguish ids of the same millisecond.
 //!
 //! <https://docs.discord.com/developers/reference#snowflakes>
 
@@ -8,32 +8,31 @@ use serde::{Serialize, Serializer};
 
 /// The first second of 2015, from which ids count, in milliseconds since 1970.
 const EPOCH_MS: u64 = 1_420_070_400_000;
-/// Guilds are made one millisecond apart from here, so that consecutive ones lie on consecutive shards.
+/// Guild ids start here and are one millisecond apart, so that consecutive guilds are on consecutive shards.
 const FIRST_GUILD_MS: u64 = EPOCH_MS + 315_360_000_000;
 
-/// The id of anything.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Id(pub u64);
 
 impl Id {
-    /// When it was made, in milliseconds since 1970.
+    /// The time in the id, in milliseconds since 1970.
     pub fn made_at_ms(self) -> u64 {
         (self.0 >> 22) + EPOCH_MS
     }
 
-    /// On which of so many shards the events of the guild with this id are.
+    /// The shard, out of so many, that receives the events of the guild with this id.
     ///
     /// <https://docs.discord.com/developers/events/gateway#sharding>
     pub fn shard(self, of: u64) -> u64 {
         (self.0 >> 22) % of
     }
 
-    /// Reads one as it stands in JSON: a string of digits.
+    /// Parses an id in JSON: a string of digits.
     pub fn read(value: &serde_json::Value) -> Option<Self> {
         Self::parse(value.as_str()?)
     }
 
-    /// Reads one as it stands in a path.
+    /// Parses an id in a path.
     pub fn parse(text: &str) -> Option<Self> {
         text.parse().ok().filter(|id| *id != 0).map(Self)
     }
@@ -51,14 +50,13 @@ impl fmt::Debug for Id {
     }
 }
 
-/// Always a string: JavaScript loses digits of a number this long.
+/// Always a string, because JavaScript loses digits of a number this long.
 impl Serialize for Id {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
 
-/// Makes ids.
 #[derive(Default)]
 pub struct Ids {
     last: u64,
@@ -66,13 +64,13 @@ pub struct Ids {
 }
 
 impl Ids {
-    /// One newer than all before.
+    /// An id that is newer than all before.
     pub fn next(&mut self, now_ms: u64) -> Id {
         self.last = (now_ms.saturating_sub(EPOCH_MS) << 22).max(self.last + 1);
         Id(self.last)
     }
 
-    /// One for a guild; shards get them in turn.
+    /// An id for a guild. Consecutive ids are on consecutive shards.
     pub fn next_guild(&mut self) -> Id {
         self.guilds += 1;
         Id((FIRST_GUILD_MS - EPOCH_MS + self.guilds) << 22)

@@ -1,4 +1,4 @@
-//! What a client says on a connection: IDENTIFY, RESUME, heartbeats, and what it must not say.
+//! Payloads from a client: IDENTIFY, RESUME, heartbeats, and invalid ones.
 //!
 //! <https://docs.discord.com/developers/events/gateway>, <https://docs.discord.com/developers/topics/opcodes-and-status-codes#gateway>
 
@@ -12,25 +12,25 @@ use super::journal::{Identified, Resumed};
 use super::sessions::{Event, Place, Session};
 use super::state::State;
 
-/// What a payload was, as far as the connection's task has to know.
+/// The kind of a payload, as far as the connection's task needs it.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Heard {
+pub enum PayloadKind {
     Heartbeat,
     Other,
 }
 
-/// What an IDENTIFY asks for.
-struct Asked {
+/// The data of an IDENTIFY.
+struct Identify {
     token: String,
     shard: Option<(u64, u64)>,
     intents: u64,
 }
 
 impl State {
-    /// Takes a payload.
-    pub fn received(&mut self, number: usize, text: &str) -> Heard {
+    /// Handles a payload.
+    pub fn received(&mut self, number: usize, text: &str) -> PayloadKind {
         let (sends, window, limit) = (self.rules.sends, self.rules.sends_window, self.rules.payload_limit);
-        let Some(connection) = self.gateway.connections.get_mut(&number) else { return Heard::Other };
+        let Some(connection) = self.gateway.connections.get_mut(&number) else { return PayloadKind::Other };
         connection.sends.retain(|sent| sent.elapsed() < window);
         connection.sends.push_back(Instant::now());
         let identified = connection.session.is_some();
@@ -43,7 +43,7 @@ impl State {
             match payload["op"].as_u64() {
                 Some(1) => {
                     self.heartbeat(number, &payload["d"]);
-                    return Heard::Heartbeat;
+                    return PayloadKind::Heartbeat;
                 }
                 Some(2 | 6) if identified => self.close(number, 4005, "Already authenticated."),
                 Some(2) => self.identify(number, &payload["d"]),
@@ -51,12 +51,12 @@ impl State {
                 Some(3 | 4 | 8 | 31 | 43) if !identified => self.close(number, 4003, "Not authenticated."),
                 Some(3) => self.journal.presences.push(payload["d"].clone()),
                 Some(4) => self.journal.voice_states.push(payload["d"].clone()),
-                Some(op @ (8 | 31 | 43)) => self.journal.left_out.push(format!("gateway op {op}")),
+                Some(op @ (8 | 31 | 43)) => self.journal.unsupported.push(format!("gateway op {op}")),
                 Some(_) => self.close(number, 4001, "Unknown opcode."),
                 None => self.close(number, 4002, "Error while decoding payload."),
             }
         }
-        Heard::Other
+        PayloadKind::Other
     }
 
     fn heartbeat(&mut self, number: usize, newest: &Value) {
@@ -72,24 +72,24 @@ impl State {
     }
 
     fn identify(&mut self, number: usize, data: &Value) {
-        let Some(asked) = Asked::read(data) else {
+        let Some(identify) = Identify::read(data) else {
             return self.close(number, 4001, "Invalid payload for the opcode.");
         };
-        let shard = asked.shard.unwrap_or((0, 1));
+        let shard = identify.shard.unwrap_or((0, 1));
         let ignored = self.faults.ignored_identifies > 0;
         self.faults.ignored_identifies = self.faults.ignored_identifies.saturating_sub(1);
-        let made = (!ignored && self.admit(number, &asked)).then(|| self.begin(number, &asked));
+        let session = (!ignored && self.accepts_identify(number, &identify)).then(|| self.start_session(number, &identify));
         let now = Instant::now();
         let presence = data["presence"].clone();
-        self.journal.identifies.push(Identified { at: now, connection: number, shard, session: made.clone(), presence });
-        if let Some(session) = made {
-            self.welcome(&session, asked.shard);
+        self.journal.identifies.push(Identified { at: now, connection: number, shard, session: session.clone(), presence });
+        if let Some(session) = session {
+            self.send_ready(&session, identify.shard);
         }
     }
 
-    /// Whether a session can be made for this; if not, the client is told why.
-    fn admit(&mut self, number: usize, asked: &Asked) -> bool {
-        if asked.token != self.world.application.token {
+    /// Whether this IDENTIFY can have a session. If not, answers the client with the reason.
+    fn accepts_identify(&mut self, number: usize, identify: &Identify) -> bool {
+        if identify.token != self.world.application.token {
             self.close(number, 4004, "Authentication failed.");
             return false;
         }
@@ -97,12 +97,12 @@ impl State {
             self.close(number, 4004, "Authentication failed.");
             return false;
         }
-        let (shard, shards) = asked.shard.unwrap_or((0, 1));
+        let (shard, shards) = identify.shard.unwrap_or((0, 1));
         let refusal = if shards == 0 || shard >= shards || !shards.is_multiple_of(self.rules.shard_multiple) {
             Some((4010, "Invalid shard."))
-        } else if asked.intents & !intents::KNOWN != 0 {
+        } else if identify.intents & !intents::KNOWN != 0 {
             Some((4013, "Invalid intent(s)."))
-        } else if asked.intents & intents::PRIVILEGED & !self.world.application.privileged != 0 {
+        } else if identify.intents & intents::PRIVILEGED & !self.world.application.privileged != 0 {
             Some((4014, "Disallowed intent(s)."))
         } else if self.world.joined().filter(|guild| guild.id.shard(shards) == shard).count() > self.rules.guilds_per_shard {
             Some((4011, "Sharding required."))
@@ -124,7 +124,7 @@ impl State {
         !too_soon && !failing
     }
 
-    /// Counts an IDENTIFY. One too many ends every session and resets the token.
+    /// Counts an IDENTIFY against the daily limit. Over the limit, every session ends and the token is reset.
     fn count_start(&mut self) -> bool {
         self.forget_old_starts();
         if self.gateway.starts.len() < self.rules.session_starts {
@@ -147,9 +147,9 @@ impl State {
         self.gateway.starts.retain(|start| start.elapsed() < window);
     }
 
-    fn begin(&mut self, number: usize, asked: &Asked) -> String {
+    fn start_session(&mut self, number: usize, identify: &Identify) -> String {
         let id = super::messages::image_hash(&self.world.new_id().to_string());
-        let mut session = Session::new(asked.shard.unwrap_or((0, 1)), asked.intents);
+        let mut session = Session::new(identify.shard.unwrap_or((0, 1)), identify.intents);
         session.connection = Some(number);
         self.gateway.sessions.insert(id.clone(), session);
         self.journal.connections[number].session = Some(id.clone());
@@ -159,18 +159,18 @@ impl State {
         id
     }
 
-    /// READY, with every guild still unavailable, and then those guilds one by one.
+    /// Sends READY with every guild unavailable, and then makes the guilds available one by one.
     ///
     /// <https://docs.discord.com/developers/events/gateway#guild-availability>
-    fn welcome(&mut self, id: &str, shard: Option<(u64, u64)>) {
+    fn send_ready(&mut self, id: &str, shard: Option<(u64, u64)>) {
         let session = &self.gateway.sessions[id];
-        let mine: Vec<Guild> = self.world.joined().filter(|guild| session.covers(Place::Guild(guild.id))).cloned().collect();
-        let told_of_guilds = session.intents & GUILDS != 0;
+        let guilds: Vec<Guild> = self.world.joined().filter(|guild| session.covers(Place::Guild(guild.id))).cloned().collect();
+        let has_guild_intent = session.intents & GUILDS != 0;
         let application = &self.world.application;
         let mut ready = json!({
             "v": 10,
             "user": self.world.users[&application.id].current_json(),
-            "guilds": mine.iter().map(|guild| json!({ "id": guild.id, "unavailable": true })).collect::<Vec<_>>(),
+            "guilds": guilds.iter().map(|guild| json!({ "id": guild.id, "unavailable": true })).collect::<Vec<_>>(),
             "private_channels": [],
             "session_id": id,
             "resume_gateway_url": self.resume_url,
@@ -179,9 +179,9 @@ impl State {
         if let Some((shard, shards)) = shard {
             ready["shard"] = json!([shard, shards]);
         }
-        self.tell_session(id, &Event::new("READY", Place::Elsewhere, 0, ready));
-        for guild in mine.iter().filter(|guild| told_of_guilds && !guild.outage) {
-            self.tell_session(id, &self.guild_create(guild));
+        self.send_event_to(id, &Event::new("READY", Place::Elsewhere, 0, ready));
+        for guild in guilds.iter().filter(|guild| has_guild_intent && !guild.outage) {
+            self.send_event_to(id, &self.guild_create(guild));
         }
     }
 
@@ -192,8 +192,8 @@ impl State {
     }
 
     fn resume(&mut self, number: usize, data: &Value) {
-        let read = (data["token"].as_str(), data["session_id"].as_str(), data["seq"].as_u64());
-        let (Some(token), Some(session), Some(sequence)) = read else {
+        let fields = (data["token"].as_str(), data["session_id"].as_str(), data["seq"].as_u64());
+        let (Some(token), Some(session), Some(sequence)) = fields else {
             return self.close(number, 4001, "Invalid payload for the opcode.");
         };
         let (session, token) = (session.to_owned(), bare(token) == self.world.application.token);
@@ -215,7 +215,7 @@ impl State {
             self.gateway.sessions.remove(&session);
             self.close(number, 4007, "Invalid seq.");
         } else if replayed.is_some() {
-            self.tell_session(&session, &Event::new("RESUMED", Place::Elsewhere, 0, json!({})));
+            self.send_event_to(&session, &Event::new("RESUMED", Place::Elsewhere, 0, json!({})));
         } else {
             let resumable = failing && self.faults.failing_resumes_resumable;
             self.send(number, &json!({ "op": 9, "d": resumable, "s": null, "t": null }));
@@ -223,7 +223,7 @@ impl State {
     }
 }
 
-impl Asked {
+impl Identify {
     fn read(data: &Value) -> Option<Self> {
         let properties = data["properties"].as_object()?;
         let named = |name: &str| properties.get(name).or_else(|| properties.get(&format!("${name}")));
@@ -243,18 +243,18 @@ impl Asked {
     }
 }
 
-/// A token without the word before it, which libraries may leave there.
+/// A token without the prefix `Bot `, which some libraries send.
 fn bare(token: &str) -> &str {
     token.strip_prefix("Bot ").unwrap_or(token)
 }
 
-/// What `/gateway/bot` recommends.
+/// The number of shards that `/gateway/bot` recommends.
 pub fn recommended_shards(state: &State) -> u64 {
     let guilds = state.world.joined().count() as u64;
     state.rules.recommended_shards.unwrap_or_else(|| guilds.div_ceil(1_000).max(1).next_multiple_of(state.rules.shard_multiple))
 }
 
-/// What `/gateway/bot` says of the budget for IDENTIFYs.
+/// The limit of IDENTIFYs that `/gateway/bot` returns.
 ///
 /// <https://docs.discord.com/developers/events/gateway#session-start-limit-object>
 pub fn session_start_limit(state: &mut State) -> Value {
@@ -269,7 +269,7 @@ pub fn session_start_limit(state: &mut State) -> Value {
     })
 }
 
-/// The shard that is told of a guild, if there is a session for it.
+/// The shard that receives the events of a guild, if there is a session for it.
 pub fn shard_of(state: &State, guild: Id) -> Option<u64> {
     let session = state.gateway.sessions.values().find(|session| session.covers(Place::Guild(guild)))?;
     Some(session.shard.0)

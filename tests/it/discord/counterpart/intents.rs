@@ -1,8 +1,8 @@
-//! What a session can ask to be told.
+//! Intents: the groups of events that a session can request.
 //!
 //! <https://docs.discord.com/developers/events/gateway#list-of-intents>
 
-/// For what is told whatever was asked for.
+/// For events that need no intent.
 pub const NONE: u64 = 0;
 pub const GUILDS: u64 = 1 << 0;
 pub const GUILD_MEMBERS: u64 = 1 << 1;
@@ -15,7 +15,7 @@ pub const DIRECT_MESSAGES: u64 = 1 << 12;
 pub const DIRECT_MESSAGE_TYPING: u64 = 1 << 14;
 pub const MESSAGE_CONTENT: u64 = 1 << 15;
 
-/// Those that an application's owner has to switch on.
+/// Intents that the application's owner must enable in the portal.
 pub const PRIVILEGED: u64 = GUILD_MEMBERS | GUILD_PRESENCES | MESSAGE_CONTENT;
-/// Every bit that means something: 0 to 16, 20, 21, 24 and 25.
+/// Every defined bit: 0 to 16, 20, 21, 24 and 25.
 pub const KNOWN: u64 = ((1 << 17) - 1) | 1 << 20 | 1 << 21 | 1 << 24 | 1 << 25;

@@ -1,4 +1,4 @@
-//! Interactions: what a person asked for, and how far it is answered.
+//! Interactions and the state of their answers.
 //!
 //! <https://docs.discord.com/developers/interactions/receiving-and-responding>
 
@@ -19,31 +19,31 @@ pub struct Interaction {
     pub token: String,
     pub kind: u64,
     pub channel: Id,
-    /// Who asks.
+    /// The person who used the command.
     pub user: Id,
     pub asked_at: Instant,
     pub answered: Answered,
-    /// The first answer, when it is a message.
+    /// The first answer, if it is a message.
     pub original: Option<Id>,
-    /// Every other message that was sent with its token.
+    /// Every message that was sent with its token.
     pub followups: Vec<Id>,
 }
 
-/// How far an interaction is answered.
+/// The state of an interaction's first answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answered {
     Not,
-    /// A message is to come.
+    /// A message was promised and is not there yet.
     Deferred,
     Fully,
 }
 
 impl Interaction {
-    /// Whether a first answer comes in time.
+    /// Checks that a first answer is allowed now.
     ///
     /// # Errors
     ///
-    /// It was answered before, or the three seconds are over.
+    /// It was answered before, or its deadline (three seconds) is over.
     pub fn accepts(&self, rules: &Rules) -> Result<(), Refusal> {
         if self.answered != Answered::Not {
             return Err(Refusal::new(400, 40060, "Interaction has already been acknowledged."));
@@ -54,11 +54,11 @@ impl Interaction {
         Ok(())
     }
 
-    /// Whether its token still works for more.
+    /// Checks that its token can be used for further messages.
     ///
     /// # Errors
     ///
-    /// It was not answered yet, or its fifteen minutes are over.
+    /// It was not answered yet, or its token has expired (after fifteen minutes).
     pub fn continues(&self, rules: &Rules) -> Result<(), Refusal> {
         if self.answered == Answered::Not {
             return Err(Refusal::unknown(Unknown::Webhook));
@@ -70,17 +70,17 @@ impl Interaction {
     }
 }
 
-/// Lists to choose from that an answer shows: one in a row, five rows.
+/// Checks the select menus of an answer: at most five rows, with one menu each.
 ///
 /// <https://docs.discord.com/developers/components/reference#string-select>
 ///
 /// # Errors
 ///
-/// Anything else, or one with too many options or too long texts.
-pub fn lists(data: &Value) -> Result<(), Refusal> {
+/// Any other component, or a menu with too many options or with texts that are too long.
+pub fn check_select_menus(data: &Value) -> Result<(), Refusal> {
     let rows = data["components"].as_array().map_or(&[][..], Vec::as_slice);
     let length = |text: &Value| text.as_str().map_or(0, |text| text.chars().count());
-    let is_list = |list: &Value| {
+    let is_select_menu = |list: &Value| {
         let options = list["options"].as_array().map_or(&[][..], Vec::as_slice);
         let mut values: Vec<&Value> = options.iter().map(|option| &option["value"]).collect();
         values.sort_by_key(|value| value.to_string());
@@ -94,24 +94,20 @@ pub fn lists(data: &Value) -> Result<(), Refusal> {
                 .all(|option| [&option["label"], &option["value"]].iter().all(|text| (1..=100).contains(&length(text))))
     };
     let is_row = |row: &Value| {
-        row["type"] == 1 && matches!(row["components"].as_array().map(Vec::as_slice), Some([list]) if is_list(list))
+        row["type"] == 1 && matches!(row["components"].as_array().map(Vec::as_slice), Some([list]) if is_select_menu(list))
     };
     if rows.len() <= 5 && rows.iter().all(is_row) {
         return Ok(());
     }
-    Err(Refusal::field(
-        &["data", "components"],
-        "UNION_TYPE_CHOICES",
-        "The components are no lists as the counterpart knows them.",
-    ))
+    Err(Refusal::field(&["data", "components"], "UNION_TYPE_CHOICES", "The counterpart supports select menus only."))
 }
 
-/// Choices that an autocomplete answers with.
+/// Checks the choices that answer an autocomplete.
 ///
 /// # Errors
 ///
-/// More than 25, or one without a name or a value.
-pub fn choices(data: &Value) -> Result<(), Refusal> {
+/// More than 25 choices, or one with a missing or too long name or value.
+pub fn check_choices(data: &Value) -> Result<(), Refusal> {
     let choices = data["choices"].as_array().ok_or_else(|| Refusal::missing(&["data", "choices"]))?;
     if choices.len() > 25 {
         return Err(Refusal::length(&["data", "choices"], 0, 25));

@@ -1,4 +1,4 @@
-//! What happened, as tests read it back.
+//! A record of what happened, for assertions.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,15 +9,15 @@ use tokio::time::Instant;
 use super::id::Id;
 use super::messages::{Author, Mentions};
 
-/// Everything that was seen, in the order in which it happened.
+/// Everything that happened, in order.
 #[derive(Default)]
 pub struct Journal {
     pub requests: Vec<Request>,
     /// Messages that the application posted.
     pub posts: Vec<Post>,
-    /// How often a nonce brought back a message that was there already.
+    /// How many requests with a repeated nonce returned an existing message.
     pub repeated_nonces: usize,
-    /// Typing signs, by channel.
+    /// When and in which channels the application showed that it is typing.
     pub typing: Vec<(Instant, Id)>,
     /// First answers to interactions.
     pub answers: Vec<Answer>,
@@ -26,9 +26,9 @@ pub struct Journal {
     pub refused_connects: usize,
     pub identifies: Vec<Identified>,
     pub resumes: Vec<Resumed>,
-    /// What clients wanted to be seen doing later on (op 3).
+    /// Presence updates of clients (op 3).
     pub presences: Vec<Value>,
-    /// Which voice channels clients wanted to be in (op 4).
+    /// Voice state updates of clients (op 4).
     pub voice_states: Vec<Value>,
     /// Every event of every session, in the order of their sequences within a session.
     pub deliveries: Vec<Delivery>,
@@ -36,28 +36,27 @@ pub struct Journal {
     pub token_resets: usize,
     /// How often the address was banned.
     pub bans: usize,
-    /// What a client asked for that Discord has and this does not.
-    pub left_out: Vec<String>,
+    /// Features of Discord that a client used and that this test double lacks.
+    pub unsupported: Vec<String>,
 }
 
-/// A request over REST.
 #[derive(Clone, Debug)]
 pub struct Request {
     pub at: Instant,
     pub method: String,
     pub path: String,
-    /// The route's name; empty for one that does not exist.
+    /// The route's name. Empty for an unknown route.
     pub route: &'static str,
     pub channel: Option<Id>,
     pub guild: Option<Id>,
     pub outcome: Option<Outcome>,
 }
 
-/// How a request ended; a request without one is still held back, or its connection was cut.
+/// How a request ended. A request without an outcome still hangs, or its connection was cut.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     pub status: u16,
-    /// Discord's own code, of a refusal.
+    /// Discord's own error code, for a refusal.
     pub code: Option<u32>,
     /// Why it was refused.
     pub reason: Option<String>,
@@ -83,9 +82,9 @@ pub struct Post {
 #[derive(Clone, Debug)]
 pub struct Answer {
     pub interaction: Id,
-    /// Who asked.
+    /// The person who used the command.
     pub user: Id,
-    /// What kind of answer: 4 a message, 5 a message to come, 8 choices.
+    /// The type of the answer: 4 a message, 5 a deferred message, 8 choices.
     pub kind: u64,
     pub data: Value,
     /// How long the person waited.
@@ -97,9 +96,9 @@ pub struct Answer {
 #[derive(Clone, Debug)]
 pub struct Connected {
     pub at: Instant,
-    /// Whether it came by the address that READY announces for RESUME.
+    /// Whether the client used the resume address that READY announces.
     pub by_resume_url: bool,
-    /// Whether it is one zlib stream.
+    /// Whether the transport is compressed as one zlib stream.
     pub compresses: bool,
     pub session: Option<String>,
     pub closed: Option<Closed>,
@@ -110,7 +109,7 @@ pub struct Connected {
 pub enum Closed {
     /// We closed it, with this code and for this reason.
     Here(u16, String),
-    /// We cut it without a word.
+    /// We cut it without a close frame.
     Cut,
     /// The client closed it, with this code if it gave one.
     Client(Option<u16>),
@@ -118,19 +117,19 @@ pub enum Closed {
     Broken,
 }
 
-/// An IDENTIFY, and what came of it.
+/// An IDENTIFY and its result.
 #[derive(Clone, Debug)]
 pub struct Identified {
     pub at: Instant,
     pub connection: usize,
     pub shard: (u64, u64),
-    /// The session, if one was made.
+    /// The session, if one was started.
     pub session: Option<String>,
-    /// What it wants to be seen doing.
+    /// The presence that it requested.
     pub presence: Value,
 }
 
-/// A RESUME, and what came of it.
+/// A RESUME and its result.
 #[derive(Clone, Debug)]
 pub struct Resumed {
     pub at: Instant,
@@ -151,29 +150,29 @@ pub struct Delivery {
     pub guild: Option<Id>,
     pub channel: Option<Id>,
     pub message: Option<Id>,
-    /// The connections on which it was written, each as often as it was. It is noted after the write, so that with several threads
-    /// a client may know of it a moment earlier: wait for it.
+    /// The connections on which it was written, one entry per write. It is recorded after the write. With several threads a client may
+    /// receive the event a moment earlier, so wait for it.
     pub sent: Vec<usize>,
 }
 
 impl Journal {
-    /// Messages that reached at least one socket, and on how many events they were told.
+    /// Messages that were written to at least one socket, each with the number of its events.
     pub fn delivered(&self) -> BTreeMap<Id, usize> {
-        let told = self.deliveries.iter().filter(|delivery| delivery.event == "MESSAGE_CREATE" && !delivery.sent.is_empty());
-        told.filter_map(|delivery| delivery.message).fold(BTreeMap::new(), |mut counts, message| {
+        let written = self.deliveries.iter().filter(|delivery| delivery.event == "MESSAGE_CREATE" && !delivery.sent.is_empty());
+        written.filter_map(|delivery| delivery.message).fold(BTreeMap::new(), |mut counts, message| {
             *counts.entry(message).or_default() += 1;
             counts
         })
     }
 
     /// Texts that were posted more than once in a channel.
-    pub fn doubled(&self) -> Vec<(Id, String, usize)> {
+    pub fn duplicates(&self) -> Vec<(Id, String, usize)> {
         let mut counts = BTreeMap::<(Id, &str), usize>::new();
         for post in &self.posts {
             *counts.entry((post.channel, &post.content)).or_default() += 1;
         }
-        let doubled = counts.into_iter().filter(|(_, count)| *count > 1);
-        doubled.map(|((channel, content), count)| (channel, content.to_owned(), count)).collect()
+        let duplicates = counts.into_iter().filter(|(_, count)| *count > 1);
+        duplicates.map(|((channel, content), count)| (channel, content.to_owned(), count)).collect()
     }
 
     /// Requests that were refused, in order.

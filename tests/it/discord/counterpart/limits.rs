@@ -1,4 +1,4 @@
-//! How many requests are too many.
+//! Rate limits.
 //!
 //! <https://docs.discord.com/developers/topics/rate-limits>
 
@@ -11,7 +11,7 @@ use super::faults::Scope;
 use super::moment::now_ms;
 use super::rules::{Bucket, Rules};
 
-/// What is counted.
+/// The counters of all limits.
 #[derive(Default)]
 pub struct Limits {
     windows: BTreeMap<(&'static str, String), Window>,
@@ -25,16 +25,16 @@ struct Window {
     used: u32,
 }
 
-/// Where a request stands in its bucket.
+/// The state of a bucket after a request.
 #[derive(Clone, Debug)]
-pub struct Standing {
+pub struct BucketState {
     pub bucket: &'static str,
     pub limit: u32,
     pub remaining: u32,
     pub reset_after: Duration,
 }
 
-/// A request that is one too many.
+/// A request over a limit.
 #[derive(Clone, Debug)]
 pub struct Exceeded {
     pub scope: Scope,
@@ -42,7 +42,7 @@ pub struct Exceeded {
 }
 
 impl Window {
-    /// Takes a place in it. If there is none, says when there is.
+    /// Counts a request. If the window is full, returns the time until it ends.
     fn take(&mut self, requests: u32, length: Duration) -> Result<(), Duration> {
         if self.began.elapsed() >= length {
             *self = Self::new();
@@ -60,25 +60,25 @@ impl Window {
 }
 
 impl Limits {
-    /// Counts a request of a bot, or of an address without one, whatever the route.
+    /// Counts a request of a bot, or of an address without a token, towards the global limit.
     ///
     /// # Errors
     ///
-    /// One too many.
-    pub fn global(&mut self, who: &str, rules: &Rules) -> Result<(), Exceeded> {
-        let window = self.global.entry(who.to_owned()).or_insert_with(Window::new);
+    /// The request is over the limit.
+    pub fn global(&mut self, client: &str, rules: &Rules) -> Result<(), Exceeded> {
+        let window = self.global.entry(client.to_owned()).or_insert_with(Window::new);
         let taken = window.take(rules.global_requests, rules.global_window);
         taken.map_err(|retry_after| Exceeded { scope: Scope::Global, retry_after })
     }
 
     /// Counts a request in the bucket of its route and its top-level resource.
-    pub fn bucket(&mut self, route: &'static str, major: &str, rules: &Rules) -> (Standing, Result<(), Exceeded>) {
+    pub fn bucket(&mut self, route: &'static str, major: &str, rules: &Rules) -> (BucketState, Result<(), Exceeded>) {
         let Bucket { requests, window: length } = *rules.buckets.get(route).unwrap_or(&rules.bucket);
         let window = self.windows.entry((route, major.to_owned())).or_insert_with(Window::new);
         let taken = window.take(requests, length);
         let reset_after = length.saturating_sub(window.began.elapsed());
-        let standing = Standing { bucket: route, limit: requests, remaining: requests - window.used, reset_after };
-        (standing, taken.map_err(|retry_after| Exceeded { scope: Scope::User, retry_after }))
+        let state = BucketState { bucket: route, limit: requests, remaining: requests - window.used, reset_after };
+        (state, taken.map_err(|retry_after| Exceeded { scope: Scope::User, retry_after }))
     }
 
     /// How long the address is still banned.
@@ -87,7 +87,7 @@ impl Limits {
         (!left.is_zero()).then_some(left)
     }
 
-    /// Counts an answer of 401, 403 or 429. Says whether the address is banned for it.
+    /// Counts an answer of 401, 403 or 429. Returns whether the address is banned because of it.
     pub fn invalid(&mut self, rules: &Rules) -> bool {
         self.invalid.retain(|at| at.elapsed() < rules.invalid_window);
         self.invalid.push_back(Instant::now());
@@ -105,7 +105,7 @@ impl Limits {
     }
 }
 
-impl Standing {
+impl BucketState {
     pub fn headers(&self) -> Vec<(&'static str, String)> {
         let reset_after = self.reset_after.as_secs_f64();
         #[expect(clippy::cast_precision_loss, reason = "milliseconds since 1970 fit")]

@@ -1,4 +1,4 @@
-//! Messages: who wrote them, whom they mention, and how they look on the wire.
+//! Messages: their authors, their mentions, and their JSON.
 //!
 //! <https://docs.discord.com/developers/resources/message>
 
@@ -16,9 +16,9 @@ pub const REPLY: u8 = 19;
 pub const CHAT_INPUT_COMMAND: u8 = 20;
 pub const THREAD_STARTER: u8 = 21;
 
-/// Only the one who used the command sees it.
+/// The message is visible only to the person who used the command.
 pub const EPHEMERAL: u64 = 1 << 6;
-/// The answer to an interaction is still being made.
+/// The message is a deferred answer to an interaction that is not there yet.
 pub const LOADING: u64 = 1 << 7;
 
 #[derive(Clone, Debug)]
@@ -35,15 +35,14 @@ pub struct Message {
     pub stickers: Vec<Value>,
     pub poll: Option<Value>,
     pub reference: Option<Reference>,
-    /// What it forwards, as that was then; the reference says where it was.
+    /// A snapshot of the message that it forwards. The reference names the original.
     pub forwarded: Option<Value>,
     pub flags: u64,
     pub tts: bool,
-    /// As it was sent: a text or a number. It is told in MESSAGE_CREATE alone.
+    /// As it was sent: a text or a number. Only MESSAGE_CREATE contains it.
     pub nonce: Option<Value>,
 }
 
-/// Who wrote a message.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Author {
     User(Id),
@@ -51,12 +50,12 @@ pub enum Author {
         webhook: Id,
         username: String,
         avatar_url: Option<String>,
-        /// The application that made the webhook.
+        /// The application that created the webhook.
         application: Option<Id>,
     },
 }
 
-/// The message that is replied to.
+/// The message that another one replies to, refers to or forwards.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reference {
     pub message: Id,
@@ -64,7 +63,7 @@ pub struct Reference {
     pub guild: Option<Id>,
 }
 
-/// Who is told of a message.
+/// Whom a message notifies.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Mentions {
     pub users: Vec<Id>,
@@ -72,19 +71,19 @@ pub struct Mentions {
     pub everyone: bool,
 }
 
-/// What an application may read of messages.
+/// Which content of messages an application may read.
 #[derive(Clone, Copy, Debug)]
 pub enum Content {
     /// Everything.
     All,
-    /// What its bot wrote, what mentions it, and direct messages: it lacks MESSAGE_CONTENT. What its webhooks wrote is withheld, too, from
-    /// all but their own tokens.
+    /// Without MESSAGE_CONTENT: only messages by its bot, messages that mention the bot, and direct messages. The text of its own webhooks is
+    /// withheld as well, except from requests with their tokens.
     ///
     /// <https://github.com/discord/discord-api-docs/issues/5411>
     Own,
 }
 
-/// Whom a text names, by its markup alone.
+/// The mentions in the markup of a text.
 ///
 /// <https://docs.discord.com/developers/reference#message-formatting>
 pub fn named(text: &str) -> Mentions {
@@ -107,7 +106,7 @@ impl Message {
         self.flags & EPHEMERAL != 0
     }
 
-    /// The application that sent it.
+    /// Whether the application sent it, as its bot or by its webhooks.
     pub fn sent_by(&self, world: &World) -> bool {
         match &self.author {
             Author::User(user) => *user == world.bot(),
@@ -115,21 +114,21 @@ impl Message {
         }
     }
 
-    /// Whether the application may read it without MESSAGE_CONTENT. A reply to its bot does so by mentioning it; a reply to one of its webhooks
-    /// mentions nobody.
+    /// Whether the application may read it without MESSAGE_CONTENT. A reply to its bot is readable if it mentions the bot. A reply to one of its
+    /// webhooks mentions nobody.
     ///
     /// <https://docs.discord.com/developers/gateway/you-might-not-need-a-privileged-intent#message-content-intent>
     fn is_open(&self, world: &World) -> bool {
         let direct = world.channels.get(&self.channel).is_none_or(|channel| channel.guild.is_none());
         let by_bot = match &self.author {
             Author::User(user) => *user == world.bot(),
-            // Answers to interactions.
+            // Answers to interactions are sent by the application's own webhook.
             Author::Webhook { webhook, .. } => *webhook == world.application.id,
         };
         direct || by_bot || self.mentions.users.contains(&world.bot())
     }
 
-    /// As it stands in an answer.
+    /// The message in a REST response.
     pub fn json(&self, world: &World, content: Content) -> Value {
         let mut json = self.plain_json(world, content);
         if let Some(reference) = self.reference.as_ref().filter(|_| self.forwarded.is_none()) {
@@ -139,7 +138,7 @@ impl Message {
         json
     }
 
-    /// As it stands in an event: with the guild, and the members of those it names.
+    /// The message in an event: with the guild, and with the members that it mentions.
     pub fn event_json(&self, world: &World, content: Content) -> Value {
         let mut json = self.json(world, content);
         let guild = world.guild_of(self.channel);
@@ -160,11 +159,11 @@ impl Message {
         json
     }
 
-    /// What a message that forwards this one shows of it.
+    /// The snapshot of this message that a forwarding message contains.
     ///
     /// <https://docs.discord.com/developers/resources/message#message-snapshot-object>
     pub fn snapshot_json(&self, world: &World) -> Value {
-        let whole = self.plain_json(world, Content::All);
+        let full = self.plain_json(world, Content::All);
         let fields = [
             "type",
             "content",
@@ -178,7 +177,7 @@ impl Message {
             "components",
         ];
         let mut snapshot: serde_json::Map<String, Value> =
-            fields.iter().map(|field| ((*field).to_owned(), whole[field].clone())).collect();
+            fields.iter().map(|field| ((*field).to_owned(), full[field].clone())).collect();
         if !self.stickers.is_empty() {
             snapshot.insert("sticker_items".to_owned(), json!(self.stickers));
         }
@@ -209,7 +208,7 @@ impl Message {
         if !self.stickers.is_empty() {
             json["sticker_items"] = json!(self.stickers);
         }
-        // Without MESSAGE_CONTENT it is left out.
+        // Without MESSAGE_CONTENT, a poll is omitted.
         if let Some(poll) = self.poll.as_ref().filter(|_| open) {
             json["poll"] = poll.clone();
         }
@@ -243,7 +242,7 @@ impl Message {
 }
 
 impl Author {
-    /// A user, or what looks like one for a webhook.
+    /// The user, or the pseudo-user that Discord shows for a webhook.
     fn json(&self, world: &World) -> Value {
         match self {
             Self::User(id) => world.users.get(id).map_or(Value::Null, User::json),
@@ -261,11 +260,11 @@ impl Author {
     }
 }
 
-/// What Discord calls a picture that it has fetched: 32 hexadecimal digits.
-pub fn image_hash(of: &str) -> String {
+/// A stand-in for Discord's hash of a picture: 32 hexadecimal digits.
+pub fn image_hash(source: &str) -> String {
     let half = |salt: u8| {
         let mut hasher = DefaultHasher::new();
-        (salt, of).hash(&mut hasher);
+        (salt, source).hash(&mut hasher);
         hasher.finish()
     };
     format!("{:016x}{:016x}", half(0), half(1))

@@ -1,4 +1,4 @@
-//! Who may do what, computed as documented.
+//! Permissions of members, computed as documented.
 //!
 //! <https://docs.discord.com/developers/topics/permissions>
 
@@ -27,7 +27,7 @@ pub const SEND_MESSAGES_IN_THREADS: u64 = 1 << 38;
 /// Every permission there is, up to `BYPASS_SLOWMODE`.
 pub const ALL: u64 = (1 << 53) - 1;
 
-/// What a new guild gives to everyone.
+/// The permissions of everyone in a new guild.
 pub const USUAL: u64 = VIEW_CHANNEL
     | SEND_MESSAGES
     | EMBED_LINKS
@@ -39,12 +39,12 @@ pub const USUAL: u64 = VIEW_CHANNEL
     | CREATE_PRIVATE_THREADS
     | SEND_MESSAGES_IN_THREADS;
 
-/// What denying the permission to send takes along.
+/// Permissions that are lost with the permission to send.
 const NEEDS_SENDING: u64 = MENTION_EVERYONE | SEND_TTS_MESSAGES | ATTACH_FILES | EMBED_LINKS;
-/// What a member in a time-out keeps.
+/// The permissions that a timed-out member keeps.
 const TIMED_OUT: u64 = VIEW_CHANNEL | READ_MESSAGE_HISTORY;
 
-/// What a member may do in the whole guild; nothing for who is no member.
+/// A member's permissions in the whole guild. None for users who are not members.
 pub fn in_guild(guild: &Guild, user: Id) -> u64 {
     let Some(member) = guild.members.get(&user) else { return 0 };
     if guild.owner == user {
@@ -61,7 +61,7 @@ pub fn in_guild(guild: &Guild, user: Id) -> u64 {
     }
 }
 
-/// What a member may do in a channel of the guild, or in a thread of that channel: a thread has no overwrites of its own.
+/// A member's permissions in a channel of the guild, or in a thread of that channel. A thread has no overwrites of its own.
 pub fn in_channel(guild: &Guild, channel: &Channel, thread: bool, user: Id) -> u64 {
     let base = in_guild(guild, user);
     let Some(member) = guild.members.get(&user) else { return 0 };
@@ -71,10 +71,10 @@ pub fn in_channel(guild: &Guild, channel: &Channel, thread: bool, user: Id) -> u
     let all = |overwrites: &mut dyn Iterator<Item = &Overwrite>| {
         overwrites.fold((0, 0), |(allow, deny), overwrite| (allow | overwrite.allow, deny | overwrite.deny))
     };
-    let of = |id: Id| channel.overwrites.iter().filter(move |overwrite| overwrite.id == id);
+    let overwrites_of = |id: Id| channel.overwrites.iter().filter(move |overwrite| overwrite.id == id);
     let mut roles = channel.overwrites.iter().filter(|overwrite| member.roles.contains(&overwrite.id));
     let mut permissions = base;
-    for (allow, deny) in [all(&mut of(guild.id)), all(&mut roles), all(&mut of(user))] {
+    for (allow, deny) in [all(&mut overwrites_of(guild.id)), all(&mut roles), all(&mut overwrites_of(user))] {
         permissions = permissions & !deny | allow;
     }
     if member.timed_out {
@@ -83,7 +83,7 @@ pub fn in_channel(guild: &Guild, channel: &Channel, thread: bool, user: Id) -> u
     implied(permissions, thread)
 }
 
-/// Takes away what makes no sense without what is missing.
+/// Removes permissions that are useless without a missing one.
 fn implied(permissions: u64, thread: bool) -> u64 {
     let sending = if thread { SEND_MESSAGES_IN_THREADS } else { SEND_MESSAGES };
     if permissions & VIEW_CHANNEL == 0 {

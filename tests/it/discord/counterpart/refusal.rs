@@ -1,10 +1,10 @@
-//! How Discord says no.
+//! Error responses of the REST API.
 //!
 //! <https://docs.discord.com/developers/topics/opcodes-and-status-codes#json>, <https://docs.discord.com/developers/reference#error-messages>
 
 use serde_json::{Value, json};
 
-/// A request that is refused: the status, Discord's own code and what is wrong.
+/// A refused request: the status, Discord's own code and a message.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Refusal {
     pub status: u16,
@@ -19,14 +19,14 @@ impl Refusal {
         Self { status, code, message: message.to_owned(), errors: None }
     }
 
-    /// A field that is not what it has to be; the path leads to it through objects and arrays.
+    /// An invalid field. The path leads to it through objects and arrays.
     pub fn field(path: &[&str], code: &str, message: &str) -> Self {
         let wrong = json!({ "_errors": [{ "code": code, "message": message }] });
         let errors = path.iter().rev().fold(wrong, |inner, key| json!({ *key: inner }));
         Self { errors: Some(errors), ..Self::new(400, 50035, "Invalid Form Body") }
     }
 
-    /// A field that has to be there.
+    /// A required field that is missing.
     pub fn missing(path: &[&str]) -> Self {
         Self::field(path, "BASE_TYPE_REQUIRED", "This field is required")
     }
@@ -79,7 +79,7 @@ impl Refusal {
     }
 }
 
-/// What is not there.
+/// The kind of object that does not exist.
 #[derive(Clone, Copy, Debug)]
 pub enum Unknown {
     Channel,

@@ -1,4 +1,4 @@
-//! A request from its arrival to its answer.
+//! REST requests, from arrival to answer.
 //!
 //! <https://docs.discord.com/developers/reference#http-api>
 
@@ -28,21 +28,21 @@ use super::refusal::Refusal;
 use super::routes::Route;
 use super::state::{Shared, State};
 
-/// What a handler has to know of a request.
+/// The parts of a request that handlers need.
 pub struct Call {
     pub query: BTreeMap<String, String>,
     pub body: Value,
 }
 
-/// What a handler answers: a status, and JSON if there is any.
+/// The result of a handler: a status, and JSON if there is a body.
 pub type Reply = Result<(u16, Option<Value>), Refusal>;
 
-/// 200 with this.
+/// Status 200 with a body.
 pub fn ok(body: Value) -> Reply {
     Ok((200, Some(body)))
 }
 
-/// 204.
+/// Status 204 without a body.
 pub fn done() -> Reply {
     Ok((204, None))
 }
@@ -54,7 +54,7 @@ impl Call {
     }
 }
 
-/// Answers a request. No answer: its connection is to be cut.
+/// Answers a request. Returns none if the connection must be cut instead.
 pub async fn handle(shared: Arc<Shared>, method: Method, uri: Uri, headers: HeaderMap, body: Bytes) -> Option<Response> {
     let found = Route::find(method.as_str(), uri.path());
     let (index, fault) = shared.with(|state| state.arrived(&method, &uri, found.as_ref().ok()));
@@ -72,7 +72,7 @@ pub async fn handle(shared: Arc<Shared>, method: Method, uri: Uri, headers: Head
             Answer::exceeded(&Exceeded { scope: *scope, retry_after: *retry_after }, None)
         }
         Some((_, Does::Status(status))) => Answer::page(*status),
-        Some((_, Does::Says(status, body))) => Answer::said(*status, body),
+        Some((_, Does::Says(status, body))) => Answer::custom(*status, body),
         _ => state.answer(found, &uri, &headers, &body),
     });
     match &fault {
@@ -94,7 +94,7 @@ pub async fn handle(shared: Arc<Shared>, method: Method, uri: Uri, headers: Head
 }
 
 impl State {
-    /// Notes a request, and finds out whether something is to go wrong with it.
+    /// Records a request, and returns its number and the fault that affects it.
     fn arrived(&mut self, method: &Method, uri: &Uri, route: Option<&Route>) -> (usize, Option<(u64, Does)>) {
         let webhook = route.and_then(Route::by_token).and_then(|(id, _)| self.world.webhooks.get(&id));
         let channel = route.and_then(Route::channel).or(webhook.map(|webhook| webhook.channel));
@@ -113,11 +113,11 @@ impl State {
         (self.journal.requests.len() - 1, fault)
     }
 
-    /// Notes how it ended, and what that means for the address.
+    /// Records the outcome of a request, and bans the address after too many invalid requests.
     fn answered(&mut self, index: usize, answer: &Answer) {
         let request = &mut self.journal.requests[index];
         if answer.status == 501 {
-            self.journal.left_out.push(format!("{} {}: {:?}", request.method, request.path, answer.reason));
+            self.journal.unsupported.push(format!("{} {}: {:?}", request.method, request.path, answer.reason));
         }
         request.outcome = Some(Outcome {
             status: answer.status,
@@ -147,23 +147,23 @@ impl State {
             Ok(authorized) => authorized,
             Err(refusal) => return Answer::refused(&refusal, None),
         };
-        let who = if authorized { "bot" } else { "address" };
+        let client = if authorized { "bot" } else { "address" };
         let interaction = self.is_interaction(&route);
-        if !interaction && let Err(exceeded) = self.limits.global(who, &self.rules) {
+        if !interaction && let Err(exceeded) = self.limits.global(client, &self.rules) {
             return Answer::exceeded(&exceeded, None);
         }
-        let (standing, place) = self.limits.bucket(route.name(), &major(&route), &self.rules);
-        if let Err(exceeded) = place {
-            return Answer::exceeded(&exceeded, Some(&standing));
+        let (bucket, taken) = self.limits.bucket(route.name(), &major(&route), &self.rules);
+        if let Err(exceeded) = taken {
+            return Answer::exceeded(&exceeded, Some(&bucket));
         }
         let reply = json_body(headers, body).and_then(|body| self.reply(route, &Call { query: query(uri), body }));
         match reply {
-            Ok((status, body)) => Answer::of(status, body, &standing),
-            Err(refusal) => Answer::refused(&refusal, Some(&standing)),
+            Ok((status, body)) => Answer::of(status, body, &bucket),
+            Err(refusal) => Answer::refused(&refusal, Some(&bucket)),
         }
     }
 
-    /// Whether it comes with the bot's token.
+    /// Whether the request has the bot's token.
     fn authorized(&self, route: &Route, headers: &HeaderMap) -> Result<bool, Refusal> {
         let given = headers.get("authorization").map(|value| value.to_str().unwrap_or_default());
         match given {
@@ -173,7 +173,7 @@ impl State {
         }
     }
 
-    /// Interactions are not bound to the bot's global limit.
+    /// Answers to interactions do not count towards the bot's global limit.
     fn is_interaction(&self, route: &Route) -> bool {
         route.by_token().is_some_and(|(id, _)| id == self.world.application.id || self.world.interactions.contains_key(&id))
     }
@@ -204,7 +204,7 @@ impl State {
             Route::Typing(channel) => self.typing(channel),
             Route::ThreadFromMessage(channel, message) => self.thread_from_message(channel, message, call),
             Route::StartThread(channel) => self.start_thread(channel, call),
-            Route::JoinThread(thread) => self.enter(thread),
+            Route::JoinThread(thread) => self.join_thread_as_bot(thread),
             Route::ArchivedThreads(channel) => self.archived_threads(channel),
             Route::ChannelWebhooks(channel) => self.channel_webhooks(channel),
             Route::CreateWebhook(channel) => self.create_webhook(channel, call),
@@ -226,7 +226,7 @@ impl State {
     }
 }
 
-/// The top-level resource that a bucket is for.
+/// The top-level resource, which has its own bucket.
 ///
 /// <https://docs.discord.com/developers/topics/rate-limits>
 fn major(route: &Route) -> String {
@@ -263,8 +263,8 @@ fn json_body(headers: &HeaderMap, body: &Bytes) -> Result<Value, Refusal> {
         "application/json" => {
             serde_json::from_slice(body).map_err(|_| Refusal::new(400, 50109, "The request body contains invalid JSON."))
         }
-        // Discord takes files in forms; this does not.
-        "multipart/form-data" => Err(Refusal::new(501, 0, "the counterpart takes no forms")),
+        // Discord accepts files in forms. This test double does not.
+        "multipart/form-data" => Err(Refusal::new(501, 0, "the counterpart accepts no forms")),
         _ => {
             let message = format!("Expected \"Content-Type\" header to be one of {{'application/json'}}. Got {kind:?}.");
             Err(Refusal::field(&[], "CONTENT_TYPE_INVALID", &message))

@@ -1,9 +1,9 @@
-//! Every route that there is: what it is called, what it takes, and who may use it.
+//! All routes: their names, their parameters, and whether they need the bot's token.
 
 use super::id::Id;
 use super::refusal::Refusal;
 
-/// A request's route with what its path says.
+/// A request's route with the parameters of its path.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Route {
     Gateway,
@@ -37,7 +37,7 @@ pub enum Route {
     Webhook(Id),
     ModifyWebhook(Id),
     DeleteWebhook(Id),
-    /// With its token: no authorization is needed.
+    /// With the webhook's token in the path, so no authorization is needed.
     TokenWebhook(Id, String),
     DeleteTokenWebhook(Id, String),
     ExecuteWebhook(Id, String),
@@ -59,11 +59,10 @@ pub enum MessageOf {
 }
 
 impl Route {
-    /// Finds the route.
     ///
     /// # Errors
     ///
-    /// 404 for an address that is none, 405 for one with another method, 400 for another version of the API.
+    /// 404 for an unknown path, 405 for a path that has other methods, 400 for another version of the API.
     pub fn find(method: &str, path: &str) -> Result<Self, Refusal> {
         let path = path.strip_prefix("/api/").ok_or_else(Refusal::no_such_route)?;
         let (version, path) = path.split_once('/').ok_or_else(Refusal::no_such_route)?;
@@ -162,7 +161,7 @@ impl Route {
         })
     }
 
-    /// What it is called in rules, faults and the journal. Routes of one name share a bucket.
+    /// Its name in rules, faults and the journal. Routes with the same name share a bucket.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Gateway | Self::GatewayBot => "gateway",

@@ -1,25 +1,25 @@
-//! The numbers that Discord documents, and those that it keeps to itself.
+//! The numbers that Discord documents, and plausible values for those that it does not document.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Limits and times. The default is what Discord documents; where it documents none, the field says so and a plausible one stands there.
+/// Limits and durations. The default is what Discord documents. Where it documents nothing, the field says so, and the default is plausible.
 #[derive(Clone, Debug)]
 pub struct Rules {
-    /// What HELLO announces. Not documented; 41.25 s is what is seen.
+    /// The interval that HELLO announces. Not documented; 41.25 s is what is observed.
     pub heartbeat_interval: Duration,
-    /// How late a heartbeat may be. Not documented ("there is already tolerance in the interval").
+    /// How late a heartbeat may come. Not documented ("there is already tolerance in the interval").
     pub heartbeat_tolerance: Duration,
-    /// One IDENTIFY per rate limit key in this time.
+    /// At most one IDENTIFY per rate limit key is allowed in this time.
     pub identify_window: Duration,
     /// How many rate limit keys there are.
     pub max_concurrency: u64,
-    /// How many IDENTIFYs in [`Rules::session_start_window`].
+    /// How many IDENTIFYs are allowed in [`Rules::session_start_window`].
     pub session_starts: usize,
     pub session_start_window: Duration,
-    /// What `/gateway/bot` recommends; none: one for each 1,000 guilds (not documented).
+    /// The number that `/gateway/bot` recommends. None: one shard for each 1,000 guilds (not documented).
     pub recommended_shards: Option<u64>,
-    /// A session that would have more is refused.
+    /// A session that would have more guilds is refused.
     pub guilds_per_shard: usize,
     /// A large bot's number of shards must be a multiple of this.
     pub shard_multiple: u64,
@@ -30,19 +30,19 @@ pub struct Rules {
     /// How many payloads a connection may send in [`Rules::sends_window`].
     pub sends: usize,
     pub sends_window: Duration,
-    /// How long a payload may be, in bytes.
+    /// The maximum length of a payload, in bytes.
     pub payload_limit: usize,
-    /// After op 7 the connection is closed when this is over. "A few seconds".
+    /// The time from op 7 to the close of the connection. "A few seconds".
     pub reconnect_grace: Duration,
-    /// How many requests a bot may make in [`Rules::global_window`], whatever the route.
+    /// How many requests a bot may make in [`Rules::global_window`], over all routes.
     pub global_requests: u32,
     pub global_window: Duration,
-    /// How many answers of 401, 403 and 429 in [`Rules::invalid_window`] before the address is banned.
+    /// How many answers of 401, 403 and 429 in [`Rules::invalid_window`] lead to a ban of the address.
     pub invalid_requests: usize,
     pub invalid_window: Duration,
     /// How long an address stays banned. Not documented.
     pub ban: Duration,
-    /// Buckets by the name of their route (`Route::name`). Discord documents none, so that nobody builds on them.
+    /// Buckets by the name of their route (`Route::name`). Discord documents none, so that nobody relies on their sizes.
     pub buckets: BTreeMap<&'static str, Bucket>,
     /// The bucket of every route that is not in [`Rules::buckets`].
     pub bucket: Bucket,
@@ -50,17 +50,17 @@ pub struct Rules {
     pub nonce_window: Duration,
     /// How long an interaction waits for its first answer.
     pub interaction_deadline: Duration,
-    /// How long an interaction's token can be used after that.
+    /// How long an interaction's token can be used, from the start of the interaction.
     pub interaction_token: Duration,
-    /// How many commands may be created per day and place.
+    /// How many commands may be created per day, globally and for each guild.
     pub command_creates: usize,
-    /// What the bot cannot view it is not told: since 16 November 2026.
+    /// Whether channels that the bot cannot view are obfuscated. Discord does so since 16 November 2026.
     pub obfuscates_channels: bool,
-    /// How far its clock is behind this machine's.
+    /// How far Discord's clock is behind this machine's.
     pub behind: Duration,
 }
 
-/// How many requests in how long.
+/// How many requests are allowed in a window.
 #[derive(Clone, Copy, Debug)]
 pub struct Bucket {
     pub requests: u32,
@@ -110,7 +110,7 @@ impl Default for Rules {
 }
 
 impl Rules {
-    /// The same with waits that a test can afford: heartbeats every 200 ms, one IDENTIFY per key every 100 ms.
+    /// The defaults with delays that a test can afford: heartbeats every 200 ms, one IDENTIFY per key every 100 ms.
     pub fn quick() -> Self {
         Self {
             heartbeat_interval: Duration::from_millis(200),
@@ -121,14 +121,14 @@ impl Rules {
         }
     }
 
-    /// As [`Rules::quick`], with room for every request: for tests that are about something else.
+    /// As [`Rules::quick`], with limits that no test reaches: for tests that are not about rate limits.
     pub fn roomy() -> Self {
         let bucket = Bucket { requests: 10_000, window: Duration::from_secs(1) };
         Self { buckets: BTreeMap::new(), bucket, global_requests: 10_000, ..Self::quick() }
     }
 
     /// How long a connection may be without a heartbeat.
-    pub fn patience(&self) -> Duration {
+    pub fn heartbeat_timeout(&self) -> Duration {
         self.heartbeat_interval + self.heartbeat_tolerance
     }
 }

@@ -1,4 +1,4 @@
-//! The port that everything is served on: the gateway at `/` and, for RESUME, at `/resume`; the API under `/api`.
+//! The HTTP server: the gateway at `/` and, for RESUME, at `/resume`; the API under `/api`. All use one port.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -24,11 +24,11 @@ use super::faults::Connects;
 use super::rest;
 use super::state::Shared;
 
-/// Stands for an answer: the connection is cut instead.
+/// Marks a response whose connection must be cut instead of answered.
 #[derive(Clone)]
 struct Cut;
 
-/// Serves until it is aborted.
+/// Serves until its task is aborted.
 pub async fn serve(listener: TcpListener, shared: Arc<Shared>) {
     let router = Router::new()
         .route("/", get(gateway))
@@ -38,7 +38,7 @@ pub async fn serve(listener: TcpListener, shared: Arc<Shared>) {
         .with_state(shared);
     let mut connections = JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
-        // What is written is to be measured when it is written.
+        // Tests measure when bytes are written, so they must leave at once.
         stream.set_nodelay(true).expect("a fresh connection");
         connections.spawn(serve_connection(stream, router.clone()));
         while connections.try_join_next().is_some() {}
@@ -59,7 +59,7 @@ async fn serve_connection(stream: TcpStream, router: Router) {
             if response.extensions().get::<Cut>().is_some() { Err(io::Error::other("cut")) } else { Ok(response) }
         }
     });
-    // Whoever is cut off has been told by that.
+    // An error here means that the connection was cut, which the client sees.
     let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).with_upgrades().await;
 }
 
@@ -93,19 +93,19 @@ async fn connect(
         return StatusCode::SERVICE_UNAVAILABLE.into_response();
     }
     let given = |name: &str| query.get(name).map_or("", String::as_str);
-    let left_out = match (given("encoding"), given("compress")) {
+    let unsupported = match (given("encoding"), given("compress")) {
         ("etf", _) => Some("encoding=etf"),
         (_, "zstd-stream") => Some("transport compression by zstd"),
         _ => None,
     };
-    if let Some(left_out) = left_out {
-        shared.with(|state| state.journal.left_out.push(left_out.to_owned()));
+    if let Some(unsupported) = unsupported {
+        shared.with(|state| state.journal.unsupported.push(unsupported.to_owned()));
         return StatusCode::NOT_IMPLEMENTED.into_response();
     }
     if !["9", "10"].contains(&given("v")) {
         return upgrade.on_upgrade(|mut socket| async move {
             let frame = CloseFrame { code: 4012, reason: "Invalid API version.".into() };
-            // It may be gone already.
+            // The client may be gone already.
             let _ = socket.send(Message::Close(Some(frame))).await;
         });
     }

@@ -1,4 +1,4 @@
-//! Sessions of the gateway: whom they tell what, and what they keep for those who come back.
+//! Sessions of the gateway: which events they receive, and which they buffer for RESUME.
 //!
 //! <https://docs.discord.com/developers/events/gateway#resuming>
 
@@ -18,9 +18,9 @@ use super::state::State;
 pub struct Gateway {
     pub sessions: BTreeMap<String, Session>,
     pub connections: BTreeMap<usize, Connection>,
-    /// When IDENTIFYs came, within the window of their daily budget.
+    /// The times of IDENTIFYs within the window of their daily limit.
     pub starts: VecDeque<Instant>,
-    /// When the last IDENTIFY of a rate limit key came.
+    /// The time of the last IDENTIFY of each rate limit key.
     pub keys: BTreeMap<u64, Instant>,
 }
 
@@ -28,20 +28,20 @@ pub struct Gateway {
 pub struct Session {
     pub shard: (u64, u64),
     pub intents: u64,
-    /// The newest event's number.
+    /// The sequence number of the newest event.
     pub sequence: u64,
     /// The newest events, as they were or would have been sent.
-    kept: VecDeque<Kept>,
+    buffer: VecDeque<BufferedEvent>,
     pub connection: Option<usize>,
-    pub left_at: Option<Instant>,
-    /// The newest sequence that the client says it has.
+    pub disconnected_at: Option<Instant>,
+    /// The newest sequence number that the client acknowledged.
     pub acknowledged: u64,
-    /// How many heartbeats came.
+    /// How many heartbeats the client sent.
     pub heartbeats: usize,
 }
 
 #[derive(Clone)]
-struct Kept {
+struct BufferedEvent {
     sequence: u64,
     frame: String,
     delivery: usize,
@@ -51,47 +51,47 @@ struct Kept {
 pub struct Connection {
     orders: mpsc::UnboundedSender<Order>,
     pub session: Option<String>,
-    /// When payloads came, within the window of their limit.
+    /// The times of payloads within the window of their limit.
     pub sends: VecDeque<Instant>,
-    /// Its heartbeats are not acknowledged.
+    /// Whether its heartbeats stay without acknowledgement.
     pub unacknowledged: bool,
-    /// It hears nothing at all; what it misses is kept for RESUME.
+    /// Whether nothing is sent on it. Missed events stay in the session's buffer for RESUME.
     pub silent: bool,
 }
 
-/// What a connection's task has to do.
+/// An order to a connection's task.
 #[derive(Debug)]
 pub enum Order {
-    /// Write a text; an event is noted as sent.
+    /// Write a text. If it is an event, mark its delivery as sent.
     Send(String, Option<usize>),
     /// Write bytes.
     SendBytes(Vec<u8>),
     /// Close with a code.
     Close(u16, &'static str),
-    /// Close with a code if the client has not, when the grace is over.
+    /// Close with a code when the grace period is over, unless the client has closed before.
     CloseLater,
-    /// Cut it without a word.
+    /// Cut the connection without a close frame.
     Cut,
 }
 
-/// Something that happened.
+/// An event for the sessions that it concerns.
 pub struct Event {
     pub name: &'static str,
     pub place: Place,
-    /// The intent that a session needs to be told; 0: none.
+    /// The intent that a session needs to receive it. 0: none.
     pub intent: u64,
     pub data: Value,
-    /// The same for a session without MESSAGE_CONTENT.
+    /// The data for a session without MESSAGE_CONTENT.
     pub bare: Option<Value>,
     pub channel: Option<Id>,
     pub message: Option<Id>,
 }
 
-/// Where something happened, which decides who is told.
+/// Where something happened. This decides which shard receives the event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     Guild(Id),
-    /// Without a guild: the first shard is told.
+    /// Outside guilds: the first shard receives the event.
     Elsewhere,
 }
 
@@ -103,11 +103,11 @@ impl Event {
 
 impl Session {
     pub fn new(shard: (u64, u64), intents: u64) -> Self {
-        let kept = VecDeque::new();
-        Self { shard, intents, sequence: 0, kept, connection: None, left_at: None, acknowledged: 0, heartbeats: 0 }
+        let buffer = VecDeque::new();
+        Self { shard, intents, sequence: 0, buffer, connection: None, disconnected_at: None, acknowledged: 0, heartbeats: 0 }
     }
 
-    /// Whether it is told of what happens there.
+    /// Whether its shard receives events of this place.
     pub fn covers(&self, place: Place) -> bool {
         let (shard, shards) = self.shard;
         match place {
@@ -116,34 +116,34 @@ impl Session {
         }
     }
 
-    /// Events after this one, if all of them are still there.
-    fn after(&self, sequence: u64) -> Option<Vec<Kept>> {
-        let oldest = self.kept.front().map_or(self.sequence + 1, |kept| kept.sequence);
-        (oldest <= sequence + 1).then(|| self.kept.iter().filter(|kept| kept.sequence > sequence).cloned().collect())
+    /// The events after this sequence number, if all of them are still in the buffer.
+    fn after(&self, sequence: u64) -> Option<Vec<BufferedEvent>> {
+        let oldest = self.buffer.front().map_or(self.sequence + 1, |event| event.sequence);
+        (oldest <= sequence + 1).then(|| self.buffer.iter().filter(|event| event.sequence > sequence).cloned().collect())
     }
 }
 
 impl State {
-    /// Tells every session that is concerned.
-    pub fn tell(&mut self, event: &Event) {
-        // Of a guild that it is not in, or that has an outage, the bot is told only that this is so.
+    /// Sends an event to every session that it concerns.
+    pub fn send_event(&mut self, event: &Event) {
+        // For a guild that has an outage or that the bot is not in, the bot receives nothing but GUILD_DELETE.
         if let Place::Guild(guild) = event.place
             && event.name != "GUILD_DELETE"
             && !self.world.joined().any(|joined| joined.id == guild && !joined.outage)
         {
             return;
         }
-        let concerned = |session: &Session| session.covers(event.place) && session.intents & event.intent == event.intent;
-        let sessions = self.gateway.sessions.iter().filter(|(_, session)| concerned(session));
+        let receives = |session: &Session| session.covers(event.place) && session.intents & event.intent == event.intent;
+        let sessions = self.gateway.sessions.iter().filter(|(_, session)| receives(session));
         let ids: Vec<String> = sessions.map(|(id, _)| id.clone()).collect();
         for id in ids {
-            self.tell_session(&id, event);
+            self.send_event_to(&id, event);
         }
     }
 
-    /// Tells one session. It keeps the event, whether it is connected or not.
-    pub fn tell_session(&mut self, id: &str, event: &Event) {
-        let buffer = self.rules.resume_buffer;
+    /// Sends an event to one session. The session buffers the event, whether it is connected or not.
+    pub fn send_event_to(&mut self, id: &str, event: &Event) {
+        let max_buffered = self.rules.resume_buffer;
         let Some(session) = self.gateway.sessions.get_mut(id) else { return };
         session.sequence += 1;
         let open = session.intents & intents::MESSAGE_CONTENT != 0;
@@ -163,9 +163,9 @@ impl State {
             message: event.message,
             sent: Vec::new(),
         });
-        session.kept.push_back(Kept { sequence: session.sequence, frame: frame.clone(), delivery });
-        if session.kept.len() > buffer {
-            session.kept.pop_front();
+        session.buffer.push_back(BufferedEvent { sequence: session.sequence, frame: frame.clone(), delivery });
+        if session.buffer.len() > max_buffered {
+            session.buffer.pop_front();
         }
         let connection = session.connection.and_then(|number| self.gateway.connections.get(&number));
         if let Some(connection) = connection.filter(|connection| !connection.silent) {
@@ -173,13 +173,13 @@ impl State {
         }
     }
 
-    /// A session that can be resumed from this sequence: its events after that.
+    /// Resumes a session on a connection and replays its events after this sequence number. Returns how many, or none if it cannot be resumed.
     pub fn replay(&mut self, id: &str, sequence: u64, on: usize) -> Option<usize> {
         self.forget_old_sessions();
         let session = self.gateway.sessions.get_mut(id)?;
         let missed = session.after(sequence)?;
         let before = session.connection.replace(on).filter(|before| *before != on);
-        session.left_at = None;
+        session.disconnected_at = None;
         session.acknowledged = session.acknowledged.max(sequence);
         if let Some(before) = before {
             self.cut(before);
@@ -188,19 +188,21 @@ impl State {
         connection.session = Some(id.to_owned());
         self.journal.connections[on].session = Some(id.to_owned());
         let replayed = missed.len();
-        for kept in missed {
-            connection.order(Order::Send(kept.frame, Some(kept.delivery)));
+        for event in missed {
+            connection.order(Order::Send(event.frame, Some(event.delivery)));
         }
         Some(replayed)
     }
 
-    /// Drops sessions that nobody came back for.
+    /// Drops sessions that have been without a connection for longer than the resume window.
     pub fn forget_old_sessions(&mut self) {
         let window = self.rules.resume_window;
-        self.gateway.sessions.retain(|_, session| session.left_at.is_none_or(|left| left.elapsed() <= window));
+        self.gateway
+            .sessions
+            .retain(|_, session| session.disconnected_at.is_none_or(|disconnected| disconnected.elapsed() <= window));
     }
 
-    /// A new connection: its number, and what its task has to do.
+    /// Adds a connection. Returns its number, and the orders for its task.
     pub fn open(&mut self, by_resume_url: bool, compresses: bool) -> (usize, mpsc::UnboundedReceiver<Order>) {
         let (orders, received) = mpsc::unbounded_channel();
         let number = self.journal.connections.len();
@@ -210,24 +212,24 @@ impl State {
         (number, received)
     }
 
-    /// A connection is over. Its session stays, unless the client took its leave.
+    /// Records the end of a connection. Its session stays, unless the close code ends it.
     ///
     /// <https://docs.discord.com/developers/events/gateway#initiating-a-disconnect>
-    pub fn closed(&mut self, number: usize, how: Closed) {
-        let ends = matches!(how, Closed::Client(Some(1000 | 1001)) | Closed::Here(4004 | 4007 | 4009, _));
-        self.journal.connections[number].closed.get_or_insert(how);
+    pub fn closed(&mut self, number: usize, end: Closed) {
+        let ends = matches!(end, Closed::Client(Some(1000 | 1001)) | Closed::Here(4004 | 4007 | 4009, _));
+        self.journal.connections[number].closed.get_or_insert(end);
         let Some(connection) = self.gateway.connections.remove(&number) else { return };
         let Some(id) = connection.session else { return };
         if let Some(session) = self.gateway.sessions.get_mut(&id).filter(|session| session.connection == Some(number)) {
             session.connection = None;
-            session.left_at = Some(Instant::now());
+            session.disconnected_at = Some(Instant::now());
             if ends {
                 self.gateway.sessions.remove(&id);
             }
         }
     }
 
-    /// Closes a connection. What it was told before still goes out.
+    /// Closes a connection. Payloads that were queued before are still sent.
     pub fn close(&mut self, number: usize, code: u16, reason: &'static str) {
         if let Some(connection) = self.gateway.connections.get(&number) {
             connection.order(Order::Close(code, reason));
@@ -235,7 +237,6 @@ impl State {
         self.closed(number, Closed::Here(code, reason.to_owned()));
     }
 
-    /// Cuts a connection.
     pub fn cut(&mut self, number: usize) {
         if let Some(connection) = self.gateway.connections.get(&number) {
             connection.order(Order::Cut);
@@ -243,7 +244,7 @@ impl State {
         self.closed(number, Closed::Cut);
     }
 
-    /// Sends something that is no event.
+    /// Sends a payload that is not an event.
     pub fn send(&self, number: usize, payload: &Value) {
         self.order(number, Order::Send(payload.to_string(), None));
     }
@@ -263,7 +264,7 @@ impl State {
 
 impl Connection {
     fn order(&self, order: Order) {
-        // A task that is gone has said how it ended.
+        // A task that has ended has recorded how.
         let _ = self.orders.send(order);
     }
 }

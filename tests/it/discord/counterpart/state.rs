@@ -1,4 +1,4 @@
-//! What the whole counterpart knows, behind one lock: whatever happens, happens at one moment.
+//! The whole state of the test double, behind one lock.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -21,15 +21,15 @@ pub struct State {
     pub limits: Limits,
     pub faults: Faults,
     pub journal: Journal,
-    /// When commands were created, by place.
+    /// When commands were created, by guild. None: globally.
     pub command_creates: BTreeMap<Option<Id>, Vec<Instant>>,
-    /// The address of the gateway.
+    /// The URL of the gateway.
     pub gateway_url: String,
-    /// The address that READY announces for RESUME.
+    /// The URL that READY announces for RESUME.
     pub resume_url: String,
 }
 
-/// The state, and word of its changes.
+/// The state, with notifications of its changes.
 pub struct Shared {
     state: Mutex<State>,
     changed: Notify,
@@ -40,19 +40,19 @@ impl Shared {
         Self { state: Mutex::new(state), changed: Notify::new() }
     }
 
-    /// Does something with the state, and wakes whoever waits for a change.
+    /// Changes the state, and wakes all tasks that wait for a change.
     pub fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
         let result = act(&mut self.lock());
         self.changed.notify_waiters();
         result
     }
 
-    /// Looks at the state.
+    /// Reads the state.
     pub fn look<T>(&self, look: impl FnOnce(&State) -> T) -> T {
         look(&self.lock())
     }
 
-    /// Waits until there is something.
+    /// Waits until the closure finds something in the state.
     pub async fn until<T>(&self, mut look: impl FnMut(&State) -> Option<T>) -> T {
         loop {
             let changed = self.changed.notified();
@@ -66,7 +66,7 @@ impl Shared {
         }
     }
 
-    // A test that fails while it looks leaves the state as it is.
+    // A closure that panics leaves the state usable, so a poisoned lock is accepted.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,16 +1,16 @@
-//! Every rule that the counterpart follows, checked with nothing but sockets; and that real clients get on with it.
+//! Tests of the test double: every rule that it follows, checked with bare sockets, and with real clients.
 
 mod access;
-mod asking;
 pub mod client;
 mod commands;
-mod crowd;
 mod events;
 mod faults;
 mod identifying;
+mod interactions;
+mod journal;
 mod limits;
+mod many_guilds;
 mod messages;
-mod reading;
 mod resuming;
 mod threads;
 mod twilight;

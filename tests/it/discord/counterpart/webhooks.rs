@@ -1,4 +1,4 @@
-//! Webhooks, and how they look on the wire.
+//! Webhooks and their JSON.
 //!
 //! <https://docs.discord.com/developers/resources/webhook>
 
@@ -19,15 +19,15 @@ pub struct Webhook {
     pub name: String,
     pub avatar: Option<String>,
     pub token: String,
-    /// The application that made it; none for one that a person made.
+    /// The application that created it. None if a person created it.
     pub application: Option<Id>,
     pub creator: Id,
 }
 
 impl Webhook {
-    /// As the bot sees it; who comes with its token alone is not told who made it.
+    /// The webhook as the bot sees it. Requests with only its token do not see its creator.
     ///
-    /// The token of another application's webhook is not told to anybody.
+    /// The token of another application's webhook is never shown.
     pub fn json(&self, world: &World, with_creator: bool) -> Value {
         let mut json = json!({
             "id": self.id,
@@ -48,13 +48,13 @@ impl Webhook {
     }
 }
 
-/// A name that a webhook can have.
+/// Checks and normalises the name of a webhook.
 ///
 /// <https://docs.discord.com/developers/resources/webhook#create-webhook>, <https://docs.discord.com/developers/resources/user#usernames-and-nicknames>
 ///
 /// # Errors
 ///
-/// Longer than 80 characters, empty once it is trimmed, or with a word in it that Discord keeps for itself.
+/// The name is longer than 80 characters, empty after trimming, or contains a reserved word.
 pub fn name(field: &str, name: &Value) -> Result<String, Refusal> {
     let name = name.as_str().ok_or_else(|| Refusal::missing(&[field]))?;
     let name = name.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -69,11 +69,11 @@ pub fn name(field: &str, name: &Value) -> Result<String, Refusal> {
     Ok(name)
 }
 
-/// An address that a picture can have.
+/// Checks the URL of a picture.
 ///
 /// # Errors
 ///
-/// Anything but http and https.
+/// The scheme is not http or https, or the URL is too long.
 pub fn avatar_url(url: &Value) -> Result<Option<String>, Refusal> {
     let Some(url) = url.as_str().filter(|url| !url.is_empty()) else { return Ok(None) };
     if !url.starts_with("https://") && !url.starts_with("http://") {

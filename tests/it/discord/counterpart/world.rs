@@ -1,4 +1,4 @@
-//! Everything that there is: one application, its users, guilds, channels, messages, webhooks, commands and interactions.
+//! The objects of one Discord: an application, users, guilds, channels, messages, webhooks, commands and interactions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -24,20 +24,20 @@ pub struct World {
     messages: BTreeMap<Id, BTreeMap<Id, Message>>,
     pub webhooks: BTreeMap<Id, Webhook>,
     pub commands: Vec<Command>,
-    /// Guilds that let the bot in without the scope `applications.commands`.
+    /// Guilds that invited the bot without the scope `applications.commands`.
     pub without_commands: BTreeSet<Id>,
-    /// Guilds that demand two-factor authentication of moderators, which the application's owner does not have.
+    /// Guilds that require two-factor authentication for moderators, which the application's owner does not have.
     pub without_two_factors: BTreeSet<Id>,
     pub interactions: BTreeMap<Id, Interaction>,
-    /// People who take no direct messages.
+    /// People who accept no direct messages.
     pub closed_directs: BTreeSet<Id>,
     ids: Ids,
-    /// How far its clock is behind this machine's.
+    /// How far Discord's clock is behind this machine's.
     behind: Duration,
 }
 
 impl World {
-    /// An application with its bot and its owner, and nothing else.
+    /// A world with only an application, its bot and its owner.
     pub fn new(name: &str, token: &str, behind: Duration) -> Self {
         let mut ids = Ids::default();
         let now = now_ms() - behind.as_millis() as u64;
@@ -79,12 +79,12 @@ impl World {
         self.ids.next(self.now_ms())
     }
 
-    /// The time of day on this Discord, in milliseconds since 1970.
+    /// The time on Discord's clock, in milliseconds since 1970.
     fn now_ms(&self) -> u64 {
         now_ms() - self.behind.as_millis() as u64
     }
 
-    /// The same, as an answer says when it was made.
+    /// The time on Discord's clock, in the format of the header `Date`.
     pub fn date(&self) -> String {
         http_date(self.now_ms())
     }
@@ -115,19 +115,19 @@ impl World {
         self.guilds.get(&self.channels.get(&channel)?.guild?)
     }
 
-    /// The channel where overwrites, webhooks and threads belong: a thread's parent, else the channel itself.
-    pub fn rooted<'a>(&'a self, channel: &'a Channel) -> &'a Channel {
+    /// The channel that has the overwrites, webhooks and threads: a thread's parent, otherwise the channel itself.
+    pub fn root_channel<'a>(&'a self, channel: &'a Channel) -> &'a Channel {
         let parent = channel.parent.filter(|_| channel.kind.is_thread());
         parent.and_then(|parent| self.channels.get(&parent)).unwrap_or(channel)
     }
 
-    /// What somebody may do in a channel. In direct messages everything that there is to do.
+    /// A user's permissions in a channel. In direct messages both participants have the default ones.
     pub fn permissions(&self, channel: &Channel, user: Id) -> u64 {
         let Some(guild) = channel.guild.and_then(|guild| self.guilds.get(&guild)) else {
             let takes_part = channel.recipient == Some(user) || user == self.bot();
             return if takes_part { permissions::USUAL } else { 0 };
         };
-        let permissions = permissions::in_channel(guild, self.rooted(channel), channel.kind.is_thread(), user);
+        let permissions = permissions::in_channel(guild, self.root_channel(channel), channel.kind.is_thread(), user);
         let invited = channel.thread.as_ref().is_none_or(|thread| thread.members.contains(&user));
         if channel.kind == Kind::PrivateThread && !invited && permissions & MANAGE_THREADS == 0 {
             return 0;
@@ -143,7 +143,7 @@ impl World {
         self.permissions(channel, user) & VIEW_CHANNEL != 0
     }
 
-    /// A channel that the bot may see and that has these permissions for it.
+    /// A channel that the bot may view and in which it has these permissions.
     ///
     /// # Errors
     ///
@@ -161,10 +161,10 @@ impl World {
         Ok(channel)
     }
 
-    /// The channel for direct messages with this person, made if there is none yet.
+    /// The channel for direct messages with this person. It is created if there is none yet.
     pub fn open_direct(&mut self, person: Id) -> Id {
-        let known = self.channels.values().find(|channel| channel.recipient == Some(person)).map(|channel| channel.id);
-        known.unwrap_or_else(|| {
+        let existing = self.channels.values().find(|channel| channel.recipient == Some(person)).map(|channel| channel.id);
+        existing.unwrap_or_else(|| {
             let id = self.new_id();
             self.channels.insert(id, Channel { recipient: Some(person), ..Channel::new(id, Kind::Direct, None, "") });
             id
@@ -179,7 +179,7 @@ impl World {
         self.messages.get_mut(&channel)?.get_mut(&id)
     }
 
-    /// The messages of a channel that are there for everybody, oldest first.
+    /// The messages of a channel that everybody sees, oldest first.
     pub fn messages(&self, channel: Id) -> impl DoubleEndedIterator<Item = &Message> {
         self.messages.get(&channel).into_iter().flat_map(BTreeMap::values).filter(|message| !message.is_ephemeral())
     }
@@ -203,7 +203,7 @@ impl World {
         Some(removed)
     }
 
-    /// Takes a channel away with all that is in it. Threads and the channel itself are returned.
+    /// Deletes a channel with its threads, messages and webhooks. Returns the channel and its threads.
     pub fn remove_channel(&mut self, id: Id) -> (Option<Channel>, Vec<Channel>) {
         let threads: Vec<Id> = self
             .channels
@@ -217,19 +217,19 @@ impl World {
         (self.channels.remove(&id), threads)
     }
 
-    /// What the application may read over REST: what its owner switched on in the portal, whatever it asked the gateway for.
+    /// The content that the application may read over REST. It depends on the portal, not on the intents of a session.
     ///
     /// <https://docs.discord.com/developers/events/gateway#http-restrictions>
     pub fn rest_content(&self) -> Content {
         if self.application.privileged & super::intents::MESSAGE_CONTENT != 0 { Content::All } else { Content::Own }
     }
 
-    /// Channels of a guild with a place of their own, threads left out.
+    /// Channels of a guild without its threads.
     pub fn channels_of(&self, guild: Id) -> impl Iterator<Item = &Channel> {
         self.channels.values().filter(move |channel| channel.guild == Some(guild) && !channel.kind.is_thread())
     }
 
-    /// Threads of a guild that are not archived and that the bot may see.
+    /// Threads of a guild that are not archived and that the bot may view.
     pub fn active_threads(&self, guild: Id) -> impl Iterator<Item = &Channel> {
         let active = |channel: &&Channel| channel.thread.as_ref().is_some_and(|thread| !thread.archived);
         let threads = self.channels.values().filter(move |channel| channel.guild == Some(guild)).filter(active);
@@ -241,7 +241,7 @@ impl World {
         if obfuscates && !self.may_view(channel, self.bot()) { channel.obfuscated_json() } else { self.channel_json(channel) }
     }
 
-    /// A channel as the bot sees it, with its own membership of a thread.
+    /// A channel as the bot sees it. A thread includes the bot's membership.
     pub fn channel_json(&self, channel: &Channel) -> Value {
         if let Some(recipient) = channel.recipient {
             return channel.direct_json(&self.users.get(&recipient).map_or(Value::Null, User::json));
@@ -253,19 +253,19 @@ impl World {
         json
     }
 
-    /// GUILD_CREATE: without presences only the bot itself is among the members, unless it asked for members.
+    /// The data of GUILD_CREATE. Without the intent for presences, the bot itself is the only listed member, unless the session requested members.
     ///
     /// <https://docs.discord.com/developers/events/gateway-events#guild-create>
     pub fn guild_create(&self, guild: &Guild, obfuscates: bool) -> Value {
         let bot = self.bot();
-        let me = guild.members.get(&bot);
+        let own_member = guild.members.get(&bot);
         let mut json = guild.json();
-        json["joined_at"] = json!(me.map(|me| iso8601(me.joined_ms)));
+        json["joined_at"] = json!(own_member.map(|member| iso8601(member.joined_ms)));
         json["large"] = json!(guild.members.len() > 50);
         json["member_count"] = json!(guild.members.len());
-        json["members"] = me.zip(self.users.get(&bot)).map(|(me, user)| me.json(user)).into_iter().collect();
+        json["members"] = own_member.zip(self.users.get(&bot)).map(|(member, user)| member.json(user)).into_iter().collect();
         json["channels"] = self.channels_of(guild.id).map(|channel| self.gateway_channel(channel, obfuscates)).collect();
-        // Here a membership says neither whose nor of which thread it is.
+        // Here a membership contains neither the user nor the thread.
         let thread_json = |thread: &Channel| {
             let mut json = self.channel_json(thread);
             if let Some(member) = json["member"].as_object_mut() {

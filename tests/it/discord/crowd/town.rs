@@ -1,4 +1,4 @@
-//! Many guilds with people in them, and a server that companions live on.
+//! Many guilds with channels and people, and the settings of a server for them.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +11,12 @@ use super::super::counterpart::id::Id;
 use super::super::counterpart::rules::Rules;
 use crate::harness::Premises;
 
-/// One in so many messages is for Aria.
+/// The share of messages that address Aria.
 const ADDRESSED: f64 = 0.3;
-/// One in so many is changed or taken back later.
-const CHANGED: f64 = 0.02;
+/// The shares of messages that are edited or deleted later.
+const EDITED: f64 = 0.02;
 const DELETED: f64 = 0.02;
 
-/// How large it is.
 #[derive(Clone, Copy, Debug)]
 pub struct Size {
     pub guilds: usize,
@@ -25,16 +24,16 @@ pub struct Size {
     pub shards: u64,
 }
 
-/// Many guilds.
+/// The guilds on one Discord, and the messages of their people.
 pub struct Town {
     pub discord: Counterpart,
     pub channels: Vec<Channel>,
-    pub said: Vec<Said>,
+    pub messages: Vec<PersonMessage>,
     pub size: Size,
-    chance: StdRng,
+    rng: StdRng,
 }
 
-/// A channel where Aria lives.
+/// A channel of which Aria is a member.
 #[derive(Clone, Debug)]
 pub struct Channel {
     pub id: Id,
@@ -42,36 +41,35 @@ pub struct Channel {
     people: Vec<Id>,
 }
 
-/// What somebody said.
+/// A message that a person sent.
 #[derive(Clone, Debug)]
-pub struct Said {
+pub struct PersonMessage {
     pub id: Id,
     pub channel: Id,
-    /// What it says in the end; none: it was taken back.
+    /// Its current text. None: it was deleted.
     pub text: Option<String>,
-    /// Whether it is still as it was said.
-    pub is_as_said: bool,
+    /// Whether it was neither edited nor deleted.
+    pub is_unchanged: bool,
 }
 
 impl Channel {
-    /// One of its people.
-    pub fn somebody(&self) -> Id {
+    pub fn first_person(&self) -> Id {
         self.people[0]
     }
 }
 
 impl Town {
-    /// Guilds that nobody has said anything in, on a Discord with the limits that are documented but for its waits.
+    /// Guilds without messages, on a Discord with the documented limits and with short delays.
     pub async fn new(size: Size, seed: u64) -> Self {
         Self::with_rules(size, seed, Rules::quick()).await
     }
 
-    /// The same with other limits.
+    /// The same with other rules.
     pub async fn with_rules(size: Size, seed: u64, rules: Rules) -> Self {
         let rules = Rules {
             max_concurrency: size.shards,
             recommended_shards: Some(size.shards),
-            // As long as a connection that is silent is waited for.
+            // A silent connection is noticed after a time that depends on this interval.
             heartbeat_interval: std::time::Duration::from_secs(2),
             ..rules
         };
@@ -85,10 +83,10 @@ impl Town {
                 channels.push(Channel { id, guild, people: people.clone() });
             }
         }
-        Self { discord, channels, said: Vec::new(), size, chance: StdRng::seed_from_u64(seed) }
+        Self { discord, channels, messages: Vec::new(), size, rng: StdRng::seed_from_u64(seed) }
     }
 
-    /// A server for it, whose rehearsal answers at once and whose budgets are not what is tried here.
+    /// Settings of a server for these guilds. Its rehearsal answers at once, and budgets do not limit it.
     pub fn premises(&self) -> Premises {
         Premises::shipped()
             .without_limits()
@@ -99,7 +97,7 @@ impl Town {
             .with("discord.request_timeout_secs", "2")
     }
 
-    /// Waits for every shard, and lets Aria into every channel, as a guild's owner would.
+    /// Waits for every shard, and adds Aria to every channel with the command, as a guild's owner does.
     pub async fn load_rooms(&self) {
         self.discord.sessions(usize::try_from(self.size.shards).expect("a few")).await;
         self.discord.until("the commands", |state| (!state.world.commands.is_empty()).then_some(())).await;
@@ -107,65 +105,65 @@ impl Town {
         for channel in &self.channels {
             let options =
                 json!([{ "name": "join", "type": 1, "options": [{ "name": "companion", "type": 3, "value": "aria" }] }]);
-            let asked = self.discord.invoke(owner, channel.id, "tertulia", options).expect("the command can be used");
-            self.discord.answer_to(asked).await;
+            let interaction = self.discord.invoke(owner, channel.id, "tertulia", options).expect("the command can be used");
+            self.discord.answer_to(interaction).await;
         }
     }
 
-    /// Somebody says something somewhere; now and then something is changed or taken back.
+    /// A random person sends a message in a random channel. Now and then a recent message is edited or deleted.
     pub fn say(&mut self) {
-        let channel = self.channels[self.chance.random_range(0..self.channels.len())].clone();
+        let channel = self.channels[self.rng.random_range(0..self.channels.len())].clone();
         if self.discord.look(|state| state.world.guilds.get(&channel.guild).is_none_or(|guild| guild.outage)) {
             return;
         }
-        let who = channel.people[self.chance.random_range(0..channel.people.len())];
-        let number = self.said.len();
-        let is_addressed = self.chance.random_bool(ADDRESSED);
+        let author = channel.people[self.rng.random_range(0..channel.people.len())];
+        let number = self.messages.len();
+        let is_addressed = self.rng.random_bool(ADDRESSED);
         let text = if is_addressed { format!("Aria, what of {number}?") } else { format!("there is {number}") };
-        let id = self.discord.say(who, channel.id, &text);
-        self.said.push(Said { id, channel: channel.id, text: Some(text), is_as_said: true });
-        if self.chance.random_bool(CHANGED) {
-            self.change(|town, said| {
-                let text = format!("it was {} after all", said.id);
-                town.edit(said.channel, said.id, &text);
-                said.text = Some(text);
+        let id = self.discord.say(author, channel.id, &text);
+        self.messages.push(PersonMessage { id, channel: channel.id, text: Some(text), is_unchanged: true });
+        if self.rng.random_bool(EDITED) {
+            self.change(|discord, message| {
+                let text = format!("it was {} after all", message.id);
+                discord.edit(message.channel, message.id, &text);
+                message.text = Some(text);
             });
         }
-        if self.chance.random_bool(DELETED) {
-            self.change(|town, said| {
-                town.delete(said.channel, said.id);
-                said.text = None;
+        if self.rng.random_bool(DELETED) {
+            self.change(|discord, message| {
+                discord.delete(message.channel, message.id);
+                message.text = None;
             });
         }
     }
 
-    /// Somebody says a last word in every channel.
-    pub fn last_words(&mut self) -> Vec<(Id, Id)> {
-        let say = |channel: &Channel| (channel.id, self.discord.say(channel.somebody(), channel.id, "that was all"));
-        let words: Vec<_> = self.channels.iter().map(say).collect();
-        let said = |&(channel, id)| Said { id, channel, text: Some("that was all".to_owned()), is_as_said: true };
-        self.said.extend(words.iter().map(said));
-        words
+    /// Sends a final message in every channel. Returns channels and messages.
+    pub fn final_messages(&mut self) -> Vec<(Id, Id)> {
+        let say = |channel: &Channel| (channel.id, self.discord.say(channel.first_person(), channel.id, "that was all"));
+        let sent: Vec<_> = self.channels.iter().map(say).collect();
+        let message = |&(channel, id)| PersonMessage { id, channel, text: Some("that was all".to_owned()), is_unchanged: true };
+        self.messages.extend(sent.iter().map(message));
+        sent
     }
 
-    /// Somebody thinks again about one of the last things that were said, and of which nobody has thought again yet.
-    fn change(&mut self, change: impl FnOnce(&Counterpart, &mut Said)) {
-        let back = self.chance.random_range(1..=20).min(self.said.len());
-        let at = self.said.len() - back;
+    /// Changes one of the newest messages, unless it was edited or deleted before.
+    fn change(&mut self, change: impl FnOnce(&Counterpart, &mut PersonMessage)) {
+        let back = self.rng.random_range(1..=20).min(self.messages.len());
+        let at = self.messages.len() - back;
         let discord = &self.discord;
-        let said = &mut self.said[at];
-        let is_there = discord.look(|state| state.world.message(said.channel, said.id).is_some());
-        if said.is_as_said && is_there {
-            change(discord, said);
-            said.is_as_said = false;
+        let message = &mut self.messages[at];
+        let is_there = discord.look(|state| state.world.message(message.channel, message.id).is_some());
+        if message.is_unchanged && is_there {
+            change(discord, message);
+            message.is_unchanged = false;
         }
     }
 
-    /// What was said, by channel.
-    pub fn said_by_channel(&self) -> BTreeMap<Id, Vec<&Said>> {
-        let mut by_channel = BTreeMap::<Id, Vec<&Said>>::new();
-        for said in &self.said {
-            by_channel.entry(said.channel).or_default().push(said);
+    /// The messages of people, by channel.
+    pub fn messages_by_channel(&self) -> BTreeMap<Id, Vec<&PersonMessage>> {
+        let mut by_channel = BTreeMap::<Id, Vec<&PersonMessage>>::new();
+        for message in &self.messages {
+            by_channel.entry(message.channel).or_default().push(message);
         }
         by_channel
     }

@@ -1,4 +1,4 @@
-//! Identifies are few, in order, and counted over restarts.
+//! Identifies are limited, in order, and counted across restarts.
 
 use std::time::Duration;
 
@@ -12,55 +12,55 @@ use super::world::{Client, Notepad, discord, rules};
 use crate::harness::PATIENCE;
 
 #[tokio::test]
-async fn connections_begin_one_after_the_other_in_their_order() {
-    for (max_concurrency, same_place) in [(1, 1), (2, 2)] {
+async fn connections_identify_one_after_the_other_in_order() {
+    for (max_concurrency, keys) in [(1, 1), (2, 2)] {
         let rules = Rules { recommended_shards: Some(4), max_concurrency, ..rules() };
         let discord = Counterpart::with_rules(rules).await;
-        let mut client = Client::with(&discord, &Notepad::new(), |wanted| wanted.times.apart = Duration::from_millis(500));
+        let mut client = Client::with(&discord, &Notepad::new(), |options| options.times.apart = Duration::from_millis(500));
 
         client.connect().await;
         discord.sessions(4).await;
 
         let identifies = discord.look(|state| state.journal.identifies.clone());
-        assert!(identifies.iter().all(|identify| identify.session.is_some()), "one came too soon: {identifies:?}");
-        for place in 0..max_concurrency {
-            let in_place: Vec<u64> =
-                identifies.iter().map(|identify| identify.shard.0).filter(|shard| shard % max_concurrency == place).collect();
-            assert!(in_place.is_sorted(), "{in_place:?}");
-            assert_eq!(in_place.len(), 4 / same_place);
+        assert!(identifies.iter().all(|identify| identify.session.is_some()), "an identify was sent too soon: {identifies:?}");
+        for key in 0..max_concurrency {
+            let shards_of_key: Vec<u64> =
+                identifies.iter().map(|identify| identify.shard.0).filter(|shard| shard % max_concurrency == key).collect();
+            assert!(shards_of_key.is_sorted(), "{shards_of_key:?}");
+            assert_eq!(shards_of_key.len(), 4 / keys);
         }
     }
 }
 
 #[tokio::test]
-async fn identifies_in_vain_become_rare() {
+async fn failed_identifies_back_off() {
     let discord = discord().await;
     discord.fail_identifies(6);
-    let mut client = Client::with(&discord, &Notepad::new(), |wanted| wanted.times.lasting = PATIENCE);
+    let mut client = Client::with(&discord, &Notepad::new(), |options| options.times.lasting = PATIENCE);
 
     client.connect().await;
-    client.ears.until_kind("READY", 1).await;
+    client.inbox.until_kind("READY", 1).await;
 
     let at = discord.look(|state| state.journal.identifies.iter().map(|identify| identify.at).collect::<Vec<_>>());
     let pauses: Vec<Duration> = at.windows(2).map(|pair| pair[1] - pair[0]).collect();
     assert_eq!(pauses.len(), 6);
-    // At a hundredth of their length: at least 3.75 s, 7.5 s, … 120 s, with half by chance.
+    // The pauses run at a hundredth of their length: at least 3.75 s, 7.5 s, … 120 s. Half of each is random.
     for (doublings, pause) in pauses.iter().enumerate() {
         assert!(*pause >= Duration::from_millis(37) * (1 << doublings), "{pauses:?}");
     }
 }
 
 #[tokio::test]
-async fn sessions_that_end_as_soon_as_they_begin_do_not_use_up_the_identifies() {
+async fn short_lived_sessions_do_not_use_up_the_identifies() {
     let discord = discord().await;
-    let mut client = Client::with(&discord, &Notepad::new(), |wanted| wanted.times.lasting = PATIENCE);
+    let mut client = Client::with(&discord, &Notepad::new(), |options| options.times.lasting = PATIENCE);
     client.connect().await;
 
     for ready in 1..=5 {
-        client.ears.until_kind("READY", ready).await;
+        client.inbox.until_kind("READY", ready).await;
         discord.invalidate(0, false);
     }
-    client.ears.until_kind("READY", 6).await;
+    client.inbox.until_kind("READY", 6).await;
 
     let at = discord.look(|state| state.journal.identifies.iter().map(|identify| identify.at).collect::<Vec<_>>());
     assert_eq!(at.len(), 6);
@@ -68,32 +68,32 @@ async fn sessions_that_end_as_soon_as_they_begin_do_not_use_up_the_identifies() 
 }
 
 #[tokio::test]
-async fn an_identify_is_counted_before_it_leaves_and_over_restarts() {
+async fn an_identify_is_counted_before_it_is_sent_and_across_restarts() {
     let discord = discord().await;
     let notes = Notepad::new();
     for starts in 1..=3 {
         let mut client = Client::new(&discord, &notes);
         client.connect().await;
-        client.ears.until_kind("READY", 1).await;
+        client.inbox.until_kind("READY", 1).await;
         let counted = counted(&notes).await;
         client.stop().await;
         discord.sessions(0).await;
         discord.forget_left_sessions();
-        notes.leave("discord/session/0", b"gone");
+        notes.store("discord/session/0", b"gone");
 
         assert_eq!(counted, starts);
     }
 }
 
 #[tokio::test]
-async fn when_none_are_left_it_waits_and_says_until_when() {
-    // As many as are held back.
+async fn without_identifies_left_the_client_waits_and_reports_until_when() {
+    // Exactly the number of identifies that is reserved.
     let window = Duration::from_millis(300);
     let rules = Rules { session_starts: 20, session_start_window: window, ..rules() };
     let discord = Counterpart::with_rules(rules).await;
     let mut client = Client::new(&discord, &Notepad::new());
     client.connect().await;
-    // It goes on asking whether there are any again.
+    // The client keeps asking whether identifies are available again.
     discord.until("questions", |state| (state.journal.requests_of("gateway").count() >= 4).then_some(())).await;
 
     let condition = client.gateway.condition();
@@ -102,24 +102,24 @@ async fn when_none_are_left_it_waits_and_says_until_when() {
     assert_eq!(discord.look(|state| state.journal.identifies.len()), 0);
 
     discord.with(|state| state.rules.session_starts = 1_000);
-    client.ears.until_kind("READY", 1).await;
+    client.inbox.until_kind("READY", 1).await;
     assert!(client.gateway.condition().ready);
 }
 
 #[tokio::test]
-async fn what_is_left_is_told() {
+async fn the_remaining_identifies_are_measured() {
     let discord = discord().await;
     let mut client = Client::new(&discord, &Notepad::new());
 
     client.connect().await;
-    client.ears.until_kind("READY", 1).await;
+    client.inbox.until_kind("READY", 1).await;
 
     assert_eq!(client.total("tertulia_discord_identifies_left", &[]), 1_000.0 - 1.0 - 20.0);
 }
 
-/// How many identifies are on record.
+/// How many identifies the notes record.
 async fn counted(notes: &Notepad) -> usize {
-    let bytes = notes.read(None, "discord/identifies").await.expect("notes").expect("a note");
+    let bytes = notes.read(None, "discord/identifies").await.expect("readable notes").expect("a note");
     let starts: Vec<Value> = serde_json::from_slice(&bytes).expect("a list");
     starts.len()
 }

@@ -1,4 +1,4 @@
-//! A connection begins.
+//! How a connection begins.
 
 use tertulia::ports::gateway::Gateway as _;
 
@@ -7,7 +7,7 @@ use super::super::counterpart::{Counterpart, intents};
 use super::world::{Client, Notepad, discord, rules};
 
 #[tokio::test]
-async fn it_identifies_and_hears_what_is_said() {
+async fn a_client_identifies_and_receives_messages() {
     let discord = discord().await;
     let guild = discord.guild("Home");
     let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
@@ -15,13 +15,13 @@ async fn it_identifies_and_hears_what_is_said() {
     let mut client = Client::new(&discord, &notes);
 
     client.connect().await;
-    client.ears.until_kind("GUILD_CREATE", 1).await;
+    client.inbox.until_kind("GUILD_CREATE", 1).await;
     discord.say(ana, general, "Hello?");
-    client.ears.until_text("Hello?").await;
+    client.inbox.until_text("Hello?").await;
 
-    let heard = client.ears.heard();
-    assert_eq!(heard[0].kind, "READY");
-    assert_eq!(heard[0].data["guilds"][0]["id"], guild.to_string());
+    let events = client.inbox.events();
+    assert_eq!(events[0].kind, "READY");
+    assert_eq!(events[0].data["guilds"][0]["id"], guild.to_string());
     assert_eq!(client.gateway.condition().detail, "1 of 1 connection");
     assert!(client.gateway.condition().ready);
     assert_eq!(client.total("tertulia_discord_identifies_total", &[("discord_gateway_outcome", "established")]), 1.0);
@@ -32,41 +32,41 @@ async fn it_identifies_and_hears_what_is_said() {
 }
 
 #[tokio::test]
-async fn what_is_told_comes_compressed_however_long_it_is() {
+async fn payloads_of_any_length_arrive_compressed() {
     let discord = discord().await;
     let guild = discord.guild("Home");
     let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
     let mut client = Client::new(&discord, &Notepad::new());
     client.connect().await;
-    client.ears.until_kind("READY", 1).await;
+    client.inbox.until_kind("READY", 1).await;
 
     let long: String = (0..1_900_u32).map(|n| char::from_u32(0x4e00 + n * 7 % 5_000).expect("a letter")).collect();
     let texts = ["short", &long, "short again"];
     for text in texts {
         discord.say(ana, general, text);
     }
-    client.ears.until_text("short again").await;
+    client.inbox.until_text("short again").await;
 
-    assert_eq!(client.ears.texts(), texts);
+    assert_eq!(client.inbox.texts(), texts);
     assert!(discord.look(|state| state.journal.connections[0].compresses));
 }
 
 #[tokio::test]
-async fn it_asks_for_what_it_needs_and_for_nothing_else() {
+async fn a_client_requests_only_the_intents_that_it_needs() {
     let discord = discord().await;
     let mut client = Client::new(&discord, &Notepad::new());
 
     client.connect().await;
     discord.sessions(1).await;
 
-    let asked = discord.look(|state| state.gateway.sessions.values().next().expect("a session").intents);
+    let requested = discord.look(|state| state.gateway.sessions.values().next().expect("a session").intents);
     let expected = intents::GUILDS
         | intents::GUILD_MESSAGES
         | intents::DIRECT_MESSAGES
         | intents::MESSAGE_CONTENT
         | intents::GUILD_WEBHOOKS
         | intents::GUILD_EXPRESSIONS;
-    assert_eq!(asked, expected);
+    assert_eq!(requested, expected);
 }
 
 #[tokio::test]
@@ -76,16 +76,16 @@ async fn there_are_as_many_connections_as_discord_recommends() {
 
     client.connect().await;
     discord.sessions(3).await;
-    let heard = client.ears.until(|heard| heard.iter().filter(|heard| heard.kind == "READY").count() == 3).await;
+    let events = client.inbox.until(|events| events.iter().filter(|event| event.kind == "READY").count() == 3).await;
 
-    assert!(heard.iter().filter(|heard| heard.kind == "READY").all(|heard| heard.data["shard"][0] == heard.shard));
+    assert!(events.iter().filter(|event| event.kind == "READY").all(|event| event.data["shard"][0] == event.shard));
     assert_eq!(client.gateway.condition().detail, "3 of 3 connections");
 }
 
 #[tokio::test]
 async fn there_are_as_many_connections_as_the_settings_say() {
     let discord = Counterpart::with_rules(Rules { max_concurrency: 16, ..rules() }).await;
-    let mut client = Client::with(&discord, &Notepad::new(), |wanted| wanted.section.shards = std::num::NonZeroU32::new(2));
+    let mut client = Client::with(&discord, &Notepad::new(), |options| options.section.shards = std::num::NonZeroU32::new(2));
 
     client.connect().await;
 
@@ -93,10 +93,10 @@ async fn there_are_as_many_connections_as_the_settings_say() {
 }
 
 #[tokio::test]
-async fn what_stands_below_the_name_is_as_the_settings_say() {
+async fn the_presence_is_the_one_in_the_settings() {
     let discord = discord().await;
     let mut client =
-        Client::with(&discord, &Notepad::new(), |wanted| wanted.section.presence = Some("/tertulia help".to_owned()));
+        Client::with(&discord, &Notepad::new(), |options| options.section.presence = Some("/tertulia help".to_owned()));
 
     client.connect().await;
     discord.sessions(1).await;
@@ -107,11 +107,11 @@ async fn what_stands_below_the_name_is_as_the_settings_say() {
 }
 
 #[tokio::test]
-async fn what_is_connected_to_is_what_the_settings_say() {
+async fn the_gateway_url_in_the_settings_is_used() {
     let (discord, proxy) = (super::world::discord().await, super::world::discord().await);
-    // It is known there as well.
+    // Both servers accept the same token.
     let url = proxy.gateway_url();
-    let mut client = Client::with(&discord, &Notepad::new(), |wanted| wanted.section.gateway_url = Some(url));
+    let mut client = Client::with(&discord, &Notepad::new(), |options| options.section.gateway_url = Some(url));
 
     client.connect().await;
     proxy.sessions(1).await;

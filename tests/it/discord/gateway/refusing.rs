@@ -1,4 +1,4 @@
-//! What Discord refuses for good, and what it does without.
+//! Final refusals by Discord, and refusals that the client can work around.
 
 use tertulia::ports::gateway::{Disconnected, Gateway as _};
 use tertulia::settings::discord::MessageContent;
@@ -8,26 +8,26 @@ use super::super::counterpart::intents;
 use super::world::{Client, Notepad, discord};
 
 #[tokio::test]
-async fn a_bad_token_is_told_before_anything_connects() {
+async fn a_bad_token_is_reported_before_connecting() {
     let discord = discord().await;
-    let client = Client::with(&discord, &Notepad::new(), |wanted| wanted.token = "MTA.other.token".to_owned());
+    let client = Client::with(&discord, &Notepad::new(), |options| options.token = "MTA.other.token".to_owned());
 
     let why = client.gateway.shards().await.unwrap_err();
 
-    let Disconnected::Never(told) = why else { panic!("{why:?}") };
-    assert!(told.contains("TERTULIA__DISCORD__TOKEN") && !told.contains("MTA"), "{told}");
+    let Disconnected::Never(reason) = why else { panic!("{why:?}") };
+    assert!(reason.contains("TERTULIA__DISCORD__TOKEN") && !reason.contains("MTA"), "{reason}");
     let condition = client.gateway.condition();
-    assert!(!condition.ready && condition.detail.contains(&told), "{condition:?}");
+    assert!(!condition.ready && condition.detail.contains(&reason), "{condition:?}");
     assert_eq!(discord.look(|state| state.journal.connections.len()), 0);
 }
 
 #[tokio::test]
-async fn a_discord_that_stopped_for_good_holds_up_a_server_that_is_of_no_use_without_it() {
+async fn a_final_stop_holds_up_the_server_only_if_discord_is_required() {
     for required in [true, false] {
         let discord = discord().await;
-        let mut client = Client::with(&discord, &Notepad::new(), |wanted| wanted.section.required = required);
+        let mut client = Client::with(&discord, &Notepad::new(), |options| options.section.required = required);
         client.connect().await;
-        client.ears.until_kind("READY", 1).await;
+        client.inbox.until_kind("READY", 1).await;
         let before = client.gateway.condition();
 
         discord.reset_token();
@@ -40,7 +40,7 @@ async fn a_discord_that_stopped_for_good_holds_up_a_server_that_is_of_no_use_wit
 }
 
 #[tokio::test]
-async fn a_discord_that_cannot_be_asked_is_asked_later() {
+async fn an_unavailable_discord_is_asked_later() {
     let discord = discord().await;
     let client = Client::new(&discord, &Notepad::new());
     discord.spoil(On { route: Some("gateway"), ..On::default() }, Does::Status(503));
@@ -51,47 +51,47 @@ async fn a_discord_that_cannot_be_asked_is_asked_later() {
 }
 
 #[tokio::test]
-async fn a_token_that_is_reset_ends_it_for_good() {
+async fn a_reset_token_stops_the_client_for_good() {
     let discord = discord().await;
     let mut client = Client::new(&discord, &Notepad::new());
     client.connect().await;
-    client.ears.until_kind("READY", 1).await;
+    client.inbox.until_kind("READY", 1).await;
 
     discord.reset_token();
 
     let why = client.ended().await;
-    assert!(matches!(&why, Disconnected::Never(told) if told.contains("Reset Token")), "{why:?}");
+    assert!(matches!(&why, Disconnected::Never(reason) if reason.contains("Reset Token")), "{why:?}");
     let condition = client.gateway.condition();
     assert!(!condition.ready && condition.detail.contains("Reset Token"), "{condition:?}");
 }
 
 #[tokio::test]
-async fn what_only_a_person_can_change_ends_it_with_the_way_out() {
-    for (code, way_out) in
+async fn errors_that_need_the_operator_stop_the_client_with_a_remedy() {
+    for (code, remedy) in
         [(4_010, "discord.shards"), (4_011, "discord.shards"), (4_012, "newer tertulia"), (4_013, "newer tertulia")]
     {
         let discord = discord().await;
         let mut client = Client::new(&discord, &Notepad::new());
         client.connect().await;
-        client.ears.until_kind("READY", 1).await;
+        client.inbox.until_kind("READY", 1).await;
 
         discord.close(0, code, "");
 
         let why = client.ended().await;
-        assert!(matches!(&why, Disconnected::Never(told) if told.contains(way_out)), "{code}: {why:?}");
+        assert!(matches!(&why, Disconnected::Never(reason) if reason.contains(remedy)), "{code}: {why:?}");
     }
 }
 
 #[tokio::test]
-async fn without_the_intent_it_is_done_without_and_told_what_does_not_work() {
+async fn without_the_content_intent_the_client_connects_and_reports_what_does_not_work() {
     let discord = discord().await;
     discord.set_privileged(0);
     let mut client = Client::new(&discord, &Notepad::new());
 
     client.connect().await;
-    client.ears.until_kind("READY", 1).await;
+    client.inbox.until_kind("READY", 1).await;
 
-    assert_eq!(asked_for(&discord) & intents::MESSAGE_CONTENT, 0);
+    assert_eq!(requested_intents(&discord) & intents::MESSAGE_CONTENT, 0);
     let condition = client.gateway.condition();
     assert!(condition.ready, "{condition:?}");
     assert!(condition.detail.contains("Message Content intent is not enabled"), "{condition:?}");
@@ -100,43 +100,43 @@ async fn without_the_intent_it_is_done_without_and_told_what_does_not_work() {
 }
 
 #[tokio::test]
-async fn an_intent_that_is_refused_all_the_same_is_done_without() {
+async fn an_intent_that_is_refused_while_connecting_is_dropped() {
     let discord = discord().await;
     let mut client = Client::new(&discord, &Notepad::new());
     client.gateway.shards().await.expect("a number");
-    // The application said that it is enabled; it is switched off a moment later.
+    // The application reported the intent as enabled. Then the intent is switched off.
     discord.set_privileged(0);
 
-    client.live(0, 1);
-    client.ears.until_kind("READY", 1).await;
+    client.start_connection(0, 1);
+    client.inbox.until_kind("READY", 1).await;
 
-    assert_eq!(asked_for(&discord) & intents::MESSAGE_CONTENT, 0);
+    assert_eq!(requested_intents(&discord) & intents::MESSAGE_CONTENT, 0);
     assert!(client.gateway.condition().detail.contains("mentions the bot"), "{:?}", client.gateway.condition());
     assert_eq!(discord.look(|state| state.journal.closed_here()), [(4_014, "Disallowed intent(s).".to_owned())]);
     assert_eq!(client.platform.reads_all(), Some(false));
 }
 
 #[tokio::test]
-async fn an_intent_that_is_demanded_and_refused_ends_it() {
+async fn a_required_intent_that_is_refused_stops_the_client() {
     let discord = discord().await;
     discord.set_privileged(0);
-    let mut client = Client::with(&discord, &Notepad::new(), |wanted| wanted.section.message_content = MessageContent::On);
+    let mut client = Client::with(&discord, &Notepad::new(), |options| options.section.message_content = MessageContent::On);
 
     client.connect().await;
 
     let why = client.ended().await;
-    assert!(matches!(&why, Disconnected::Never(told) if told.contains("discord.message_content = \"off\"")), "{why:?}");
+    assert!(matches!(&why, Disconnected::Never(reason) if reason.contains("discord.message_content = \"off\"")), "{why:?}");
 }
 
 #[tokio::test]
-async fn an_intent_that_nobody_wants_is_not_asked_for() {
+async fn an_intent_that_is_switched_off_is_not_requested() {
     let discord = discord().await;
-    let mut client = Client::with(&discord, &Notepad::new(), |wanted| wanted.section.message_content = MessageContent::Off);
+    let mut client = Client::with(&discord, &Notepad::new(), |options| options.section.message_content = MessageContent::Off);
 
     client.connect().await;
-    client.ears.until_kind("READY", 1).await;
+    client.inbox.until_kind("READY", 1).await;
 
-    assert_eq!(asked_for(&discord) & intents::MESSAGE_CONTENT, 0);
+    assert_eq!(requested_intents(&discord) & intents::MESSAGE_CONTENT, 0);
     assert_eq!(client.gateway.condition().detail, "1 of 1 connection");
 }
 
@@ -154,14 +154,14 @@ async fn an_intent_that_was_switched_on_takes_effect_at_the_next_start() {
 
     let mut second = Client::new(&discord, &notes);
     second.connect().await;
-    second.ears.until_kind("READY", 1).await;
+    second.inbox.until_kind("READY", 1).await;
 
     let identified = discord.look(|state| state.journal.identifies.last().and_then(|identified| identified.session.clone()));
-    let asked = discord.look(|state| state.gateway.sessions[&identified.expect("a session")].intents);
-    assert_ne!(asked & intents::MESSAGE_CONTENT, 0);
+    let requested = discord.look(|state| state.gateway.sessions[&identified.expect("a session")].intents);
+    assert_ne!(requested & intents::MESSAGE_CONTENT, 0);
     assert_eq!(second.platform.reads_all(), Some(true));
 }
 
-fn asked_for(discord: &super::super::counterpart::Counterpart) -> u64 {
+fn requested_intents(discord: &super::super::counterpart::Counterpart) -> u64 {
     discord.look(|state| state.gateway.sessions.values().next().expect("a session").intents)
 }

@@ -1,27 +1,27 @@
-//! A connection goes on where another was, in this process and the next.
+//! Sessions are resumed, in the same process and in the next one.
 
 use opentelemetry::trace::Status;
 use tertulia::telemetry::memory::attribute;
 
 use super::super::counterpart::journal::Closed;
-use super::world::{Client, Manner, Notepad, discord};
+use super::world::{Client, Handling, Notepad, discord};
 
 #[tokio::test]
-async fn after_a_cut_nothing_is_missed_and_nobody_identifies() {
+async fn after_a_cut_the_session_is_resumed_and_nothing_is_missed() {
     let discord = discord().await;
     let guild = discord.guild("Home");
     let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
     let mut client = Client::new(&discord, &Notepad::new());
     client.connect().await;
-    client.ears.until_kind("GUILD_CREATE", 1).await;
+    client.inbox.until_kind("GUILD_CREATE", 1).await;
 
     discord.cut(0);
     discord.say(ana, general, "while nobody listened");
     discord.resumes(1).await;
-    client.ears.until_text("while nobody listened").await;
-    client.ears.until_kind("RESUMED", 1).await;
+    client.inbox.until_text("while nobody listened").await;
+    client.inbox.until_kind("RESUMED", 1).await;
 
-    assert_eq!(client.ears.texts(), ["while nobody listened"]);
+    assert_eq!(client.inbox.texts(), ["while nobody listened"]);
     discord.look(|state| {
         assert_eq!(state.journal.identifies.len(), 1);
         assert!(state.journal.connections[1].by_resume_url);
@@ -31,31 +31,31 @@ async fn after_a_cut_nothing_is_missed_and_nobody_identifies() {
 }
 
 #[tokio::test]
-async fn how_connections_came_about_and_how_long_there_was_none_is_told_in_spans() {
+async fn spans_record_handshakes_and_the_time_without_a_connection() {
     let discord = discord().await;
     let mut client = Client::new(&discord, &Notepad::new());
     client.connect().await;
-    client.ears.until_kind("READY", 1).await;
+    client.inbox.until_kind("READY", 1).await;
     discord.fail_resumes(1, true);
 
     discord.cut(0);
-    client.ears.until_kind("RESUMED", 1).await;
+    client.inbox.until_kind("RESUMED", 1).await;
 
-    let told = |name: &str| client.recorded.named(name);
-    let [identify] = &told("discord.gateway.identify")[..] else { panic!("not one span") };
+    let spans = |name: &str| client.recorded.named(name);
+    let [identify] = &spans("discord.gateway.identify")[..] else { panic!("not one span") };
     assert_eq!(identify.status, Status::Unset);
-    let [refused, resumed] = &told("discord.gateway.resume")[..] else { panic!("not two spans") };
+    let [refused, resumed] = &spans("discord.gateway.resume")[..] else { panic!("not two spans") };
     assert_eq!(refused.status, Status::error("Discord does not know the session any more"));
     assert_eq!(resumed.status, Status::Unset);
-    let [absence] = &told("discord.gateway.reconnect")[..] else { panic!("not one span") };
-    let of = |name: &str| attribute(absence, name);
-    assert_eq!(of("discord.gateway.cause").as_deref(), Some("cut"));
-    assert_eq!(of("discord.gateway.attempts").as_deref(), Some("2"));
-    assert_eq!(of("discord.gateway.shard").as_deref(), Some("0"));
+    let [reconnect] = &spans("discord.gateway.reconnect")[..] else { panic!("not one span") };
+    let value = |name: &str| attribute(reconnect, name);
+    assert_eq!(value("discord.gateway.cause").as_deref(), Some("cut"));
+    assert_eq!(value("discord.gateway.attempts").as_deref(), Some("2"));
+    assert_eq!(value("discord.gateway.shard").as_deref(), Some("0"));
 }
 
 #[tokio::test]
-async fn the_next_process_goes_on_where_this_one_was() {
+async fn the_next_process_resumes_the_session() {
     let discord = discord().await;
     let guild = discord.guild("Home");
     let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
@@ -64,7 +64,7 @@ async fn the_next_process_goes_on_where_this_one_was() {
     first.connect().await;
     discord.sessions(1).await;
     discord.say(ana, general, "before");
-    first.ears.until_text("before").await;
+    first.inbox.until_text("before").await;
     notes.until_session(0, |session| session["accepted"] == 3).await;
 
     first.stop().await;
@@ -72,9 +72,9 @@ async fn the_next_process_goes_on_where_this_one_was() {
     discord.say(ana, general, "in between");
     let mut second = Client::new(&discord, &notes);
     second.connect().await;
-    second.ears.until_text("in between").await;
+    second.inbox.until_text("in between").await;
 
-    assert_eq!(second.ears.texts(), ["in between"]);
+    assert_eq!(second.inbox.texts(), ["in between"]);
     discord.look(|state| {
         assert_eq!((state.journal.identifies.len(), state.journal.resumes.len()), (1, 1));
         assert_eq!(state.journal.resumes[0].sequence, 3);
@@ -82,17 +82,17 @@ async fn the_next_process_goes_on_where_this_one_was() {
 }
 
 #[tokio::test]
-async fn what_stands_below_the_name_changes_with_the_settings_though_the_session_goes_on() {
+async fn the_presence_changes_with_the_settings_in_a_resumed_session() {
     let discord = discord().await;
     let notes = Notepad::new();
     let states = ["/tertulia help", "ask Mira", "ask Mira"].map(|words| Some(words.to_owned())).into_iter().chain([None]);
     for (number, presence) in states.enumerate() {
-        let mut client = Client::with(&discord, &notes, |wanted| wanted.section.presence.clone_from(&presence));
+        let mut client = Client::with(&discord, &notes, |options| options.section.presence.clone_from(&presence));
         client.connect().await;
-        client.ears.until_kind(if number == 0 { "READY" } else { "RESUMED" }, 1).await;
-        let is_kept =
+        client.inbox.until_kind(if number == 0 { "READY" } else { "RESUMED" }, 1).await;
+        let is_stored =
             |session: &serde_json::Value| session["accepted"] == number + 1 && session["presence"] == serde_json::json!(presence);
-        notes.until_session(0, is_kept).await;
+        notes.until_session(0, is_stored).await;
         client.stop().await;
         discord.sessions(0).await;
     }
@@ -109,7 +109,7 @@ async fn a_connection_that_is_dropped_is_closed_so_that_it_can_be_resumed() {
     let mut client = Client::new(&discord, &Notepad::new());
     client.connect().await;
     discord.sessions(1).await;
-    client.ears.until_kind("READY", 1).await;
+    client.inbox.until_kind("READY", 1).await;
 
     client.stop().await;
 
@@ -119,31 +119,31 @@ async fn a_connection_that_is_dropped_is_closed_so_that_it_can_be_resumed() {
 }
 
 #[tokio::test]
-async fn what_is_not_kept_is_told_again() {
+async fn unacknowledged_events_are_replayed_to_the_next_process() {
     let discord = discord().await;
     let guild = discord.guild("Home");
     let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
     let notes = Notepad::new();
     let mut first = Client::new(&discord, &notes);
     first.connect().await;
-    first.ears.until_kind("GUILD_CREATE", 1).await;
+    first.inbox.until_kind("GUILD_CREATE", 1).await;
     notes.until_session(0, |session| session["accepted"] == 2).await;
-    first.ears.set(Manner::Holds);
+    first.inbox.set(Handling::Holds);
     discord.say(ana, general, "one");
     discord.say(ana, general, "two");
-    first.ears.until_text("two").await;
+    first.inbox.until_text("two").await;
 
     first.stop().await;
     let mut second = Client::new(&discord, &notes);
     second.connect().await;
-    second.ears.until_text("two").await;
+    second.inbox.until_text("two").await;
 
-    assert_eq!(second.ears.texts(), ["one", "two"]);
+    assert_eq!(second.inbox.texts(), ["one", "two"]);
     assert_eq!(discord.look(|state| state.journal.resumes[0].sequence), 2);
 }
 
 #[tokio::test]
-async fn a_session_for_another_number_of_connections_is_left() {
+async fn a_session_for_another_number_of_connections_is_abandoned() {
     let discord = discord().await;
     let notes = Notepad::new();
     let mut first = Client::new(&discord, &notes);
@@ -152,7 +152,7 @@ async fn a_session_for_another_number_of_connections_is_left() {
     first.stop().await;
     discord.sessions(0).await;
 
-    let mut second = Client::with(&discord, &notes, |wanted| wanted.section.shards = std::num::NonZeroU32::new(2));
+    let mut second = Client::with(&discord, &notes, |options| options.section.shards = std::num::NonZeroU32::new(2));
     second.connect().await;
     discord.sessions(2).await;
 
@@ -160,11 +160,11 @@ async fn a_session_for_another_number_of_connections_is_left() {
 }
 
 #[tokio::test]
-async fn a_session_whose_beginning_was_not_accepted_is_left() {
+async fn a_session_whose_ready_was_not_accepted_is_abandoned() {
     let discord = discord().await;
     let notes = Notepad::new();
     let mut first = Client::new(&discord, &notes);
-    first.ears.set(Manner::Holds);
+    first.inbox.set(Handling::Holds);
     first.connect().await;
     notes.until_session(0, |session| session["accepted"] == 0).await;
     first.stop().await;
@@ -172,14 +172,14 @@ async fn a_session_whose_beginning_was_not_accepted_is_left() {
 
     let mut second = Client::new(&discord, &notes);
     second.connect().await;
-    second.ears.until_kind("READY", 1).await;
+    second.inbox.until_kind("READY", 1).await;
 
-    // Whether READY is told again by a session that goes on is not documented.
+    // Discord does not document whether a resumed session replays READY.
     assert_eq!(discord.look(|state| (state.journal.identifies.len(), state.journal.resumes.len())), (2, 0));
 }
 
 #[tokio::test]
-async fn a_session_of_another_application_is_left() {
+async fn a_session_of_another_application_is_abandoned() {
     let discord = discord().await;
     let notes = Notepad::new();
     let mut first = Client::new(&discord, &notes);
@@ -187,33 +187,33 @@ async fn a_session_of_another_application_is_left() {
     let mut session = notes.until_session(0, |session| session["accepted"] == 1).await;
     first.stop().await;
     session["application"] = "12345".into();
-    notes.leave("discord/session/0", session.to_string().as_bytes());
+    notes.store("discord/session/0", session.to_string().as_bytes());
 
     let mut second = Client::new(&discord, &notes);
     second.connect().await;
-    second.ears.until_kind("READY", 1).await;
+    second.inbox.until_kind("READY", 1).await;
 
     assert_eq!(discord.look(|state| (state.journal.identifies.len(), state.journal.resumes.len())), (2, 0));
 }
 
 #[tokio::test]
-async fn a_note_that_makes_no_sense_is_left() {
+async fn malformed_notes_are_ignored() {
     let discord = discord().await;
     for note in ["", "{", "null", r#"{"id":1}"#, r#"{"id":"x","resume_url":"http://evil.example","accepted":-1}"#] {
         let notes = Notepad::new();
-        notes.leave("discord/session/0", note.as_bytes());
-        notes.leave("discord/identifies", note.as_bytes());
+        notes.store("discord/session/0", note.as_bytes());
+        notes.store("discord/identifies", note.as_bytes());
         let mut client = Client::new(&discord, &notes);
 
         client.connect().await;
 
-        client.ears.until_kind("READY", 1).await;
+        client.inbox.until_kind("READY", 1).await;
         client.stop().await;
     }
 }
 
 #[tokio::test]
-async fn a_session_that_discord_has_forgotten_is_begun_anew() {
+async fn a_session_that_discord_has_forgotten_is_replaced() {
     let discord = discord().await;
     let guild = discord.guild("Home");
     let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
@@ -227,9 +227,9 @@ async fn a_session_that_discord_has_forgotten_is_begun_anew() {
 
     let mut second = Client::new(&discord, &notes);
     second.connect().await;
-    second.ears.until_kind("GUILD_CREATE", 1).await;
+    second.inbox.until_kind("GUILD_CREATE", 1).await;
     discord.say(ana, general, "again");
-    second.ears.until_text("again").await;
+    second.inbox.until_text("again").await;
 
     assert_eq!(discord.look(|state| (state.journal.identifies.len(), state.journal.resumes.len())), (2, 1));
 }

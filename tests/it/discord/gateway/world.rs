@@ -1,4 +1,4 @@
-//! What the tests stand on: notes in memory, ears that remember, and a gateway between them and the counterpart.
+//! The setup of the gateway tests: notes in memory, an inbox that records events, and a client that connects to the test double.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -27,7 +27,7 @@ use super::super::counterpart::Counterpart;
 use super::super::counterpart::rules::Rules;
 use crate::harness::PATIENCE;
 
-/// Notes that outlive a gateway.
+/// Notes in memory that outlive a client.
 #[derive(Debug)]
 pub struct Notepad(watch::Sender<BTreeMap<String, Vec<u8>>>);
 
@@ -36,16 +36,16 @@ impl Notepad {
         Arc::new(Self(watch::Sender::default()))
     }
 
-    /// Waits until the session of a shard is noted so.
+    /// Waits until the notes contain a session of the shard that the closure accepts.
     pub async fn until_session(&self, shard: u32, look: impl Fn(&Value) -> bool) -> Value {
         let mut notes = self.0.subscribe();
-        let is_there = |notes: &BTreeMap<String, Vec<u8>>| session_in(notes, shard).is_some_and(|session| look(&session));
-        let found = timeout(PATIENCE, notes.wait_for(is_there)).await.expect("a note in time").expect("notes").clone();
-        session_in(&found, shard).expect("it is there")
+        let is_noted = |notes: &BTreeMap<String, Vec<u8>>| session_in(notes, shard).is_some_and(|session| look(&session));
+        let found = timeout(PATIENCE, notes.wait_for(is_noted)).await.expect("a note in time").expect("notes").clone();
+        session_in(&found, shard).expect("a session")
     }
 
     /// Writes a note as another process might have left it.
-    pub fn leave(&self, name: &str, bytes: &[u8]) {
+    pub fn store(&self, name: &str, bytes: &[u8]) {
         self.0.send_modify(|notes| drop(notes.insert(name.to_owned(), bytes.to_vec())));
     }
 }
@@ -82,92 +82,100 @@ impl Notes for Notepad {
     }
 }
 
-/// What was heard, over all connections.
+/// All received events of all connections, how the intake handles events, and the receipts that it holds.
 #[derive(Clone, Default)]
-pub struct Ears(Arc<watch::Sender<Vec<Heard>>>, Arc<watch::Sender<Manner>>, Arc<Mutex<Vec<Receipt>>>);
+pub struct Inbox {
+    events: Arc<watch::Sender<Vec<ReceivedEvent>>>,
+    handling: Arc<watch::Sender<Handling>>,
+    held: Arc<Mutex<Vec<Receipt>>>,
+}
 
-/// An event that was taken in.
+/// An event that the intake took.
 #[derive(Clone, Debug)]
-pub struct Heard {
+pub struct ReceivedEvent {
     pub shard: u32,
     pub kind: String,
     pub data: Value,
 }
 
-/// What is done with what is heard.
+/// How the intake handles events.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Manner {
-    /// It is kept at once.
+pub enum Handling {
+    /// Acknowledges each event at once.
     #[default]
-    Keeps,
-    /// Its receipts are held until they are let go.
+    Acknowledges,
+    /// Holds the receipts until [`Inbox::acknowledge_held`].
     Holds,
-    /// Of the text of a message: it is lost.
-    Loses(&'static str),
-    /// Nothing is taken.
-    Refuses,
+    /// Drops the receipts of messages with this text, and acknowledges other events.
+    Drops(&'static str),
+    /// Takes no events.
+    Blocks,
 }
 
-impl Ears {
-    pub fn set(&self, manner: Manner) {
-        self.1.send_replace(manner);
+impl Inbox {
+    pub fn set(&self, handling: Handling) {
+        self.handling.send_replace(handling);
     }
 
-    /// Lets the receipts go that are held.
-    pub fn keep_held(&self) {
-        let held = std::mem::take(&mut *self.2.lock().expect("held"));
+    /// Acknowledges the events whose receipts are held.
+    pub fn acknowledge_held(&self) {
+        let held = std::mem::take(&mut *self.held.lock().expect("held"));
         held.into_iter().for_each(Receipt::kept);
     }
 
-    pub fn heard(&self) -> Vec<Heard> {
-        self.0.borrow().clone()
+    pub fn events(&self) -> Vec<ReceivedEvent> {
+        self.events.borrow().clone()
     }
 
     /// The texts of messages, in order.
     pub fn texts(&self) -> Vec<String> {
-        texts(&self.0.borrow())
+        texts(&self.events.borrow())
     }
 
-    /// Waits until something was heard.
-    pub async fn until(&self, look: impl Fn(&[Heard]) -> bool) -> Vec<Heard> {
-        let mut heard = self.0.subscribe();
-        let result = timeout(PATIENCE, heard.wait_for(|heard| look(heard))).await;
+    /// Waits until the received events meet a condition.
+    pub async fn until(&self, look: impl Fn(&[ReceivedEvent]) -> bool) -> Vec<ReceivedEvent> {
+        let mut events = self.events.subscribe();
+        let result = timeout(PATIENCE, events.wait_for(|events| look(events))).await;
         match result {
-            Ok(found) => found.expect("ears").clone(),
-            Err(_) => panic!("it was not heard: {:?}", kinds(&self.heard())),
+            Ok(found) => found.expect("an inbox").clone(),
+            Err(_) => panic!("timed out; received only: {:?}", kinds(&self.events())),
         }
     }
 
     pub async fn until_kind(&self, kind: &str, count: usize) {
-        self.until(|heard| heard.iter().filter(|heard| heard.kind == kind).count() >= count).await;
+        self.until(|events| events.iter().filter(|event| event.kind == kind).count() >= count).await;
     }
 
     pub async fn until_text(&self, text: &str) {
-        self.until(|heard| texts(heard).iter().any(|heard| heard == text)).await;
+        self.until(|events| texts(events).iter().any(|received| received == text)).await;
     }
 }
 
-fn texts(heard: &[Heard]) -> Vec<String> {
-    let messages = heard.iter().filter(|heard| heard.kind == "MESSAGE_CREATE");
-    messages.map(|heard| heard.data["content"].as_str().unwrap_or_default().to_owned()).collect()
+fn texts(events: &[ReceivedEvent]) -> Vec<String> {
+    let messages = events.iter().filter(|event| event.kind == "MESSAGE_CREATE");
+    messages.map(|event| event.data["content"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
-fn kinds(heard: &[Heard]) -> Vec<&str> {
-    heard.iter().map(|heard| heard.kind.as_str()).collect()
+fn kinds(events: &[ReceivedEvent]) -> Vec<&str> {
+    events.iter().map(|event| event.kind.as_str()).collect()
 }
 
-struct Ear(Ears, u32);
+/// The intake of one connection.
+struct InboxIntake {
+    inbox: Inbox,
+    shard: u32,
+}
 
 #[async_trait]
-impl Intake for Ear {
+impl Intake for InboxIntake {
     async fn take(&mut self, dispatch: Dispatch) {
-        let mut manner = self.0.1.subscribe();
-        let manner = manner.wait_for(|manner| *manner != Manner::Refuses).await.expect("a manner").clone();
+        let mut handling = self.inbox.handling.subscribe();
+        let handling = handling.wait_for(|handling| *handling != Handling::Blocks).await.expect("an inbox").clone();
         let data: Value = serde_json::from_str(dispatch.data.get()).unwrap_or_default();
-        let receipt = match manner {
-            Manner::Loses(text) if data["content"] == text => Some(dispatch.receipt),
-            Manner::Holds => {
-                self.0.2.lock().expect("held").push(dispatch.receipt);
+        let receipt = match handling {
+            Handling::Drops(text) if data["content"] == text => Some(dispatch.receipt),
+            Handling::Holds => {
+                self.inbox.held.lock().expect("held").push(dispatch.receipt);
                 None
             }
             _ => {
@@ -175,15 +183,15 @@ impl Intake for Ear {
                 None
             }
         };
-        self.0.0.send_modify(|heard| heard.push(Heard { shard: self.1, kind: dispatch.kind, data }));
+        self.inbox.events.send_modify(|events| events.push(ReceivedEvent { shard: self.shard, kind: dispatch.kind, data }));
         drop(receipt);
     }
 }
 
-/// Always the same.
-pub struct Same(f64);
+/// Random numbers that are always the same.
+pub struct FixedRng(f64);
 
-impl Rng for Same {
+impl Rng for FixedRng {
     fn jitter(&self) -> i8 {
         0
     }
@@ -197,21 +205,21 @@ impl Rng for Same {
     }
 }
 
-/// A gateway in a process of its own, as far as a test is concerned.
+/// A gateway with its own platform, as in a process of its own.
 pub struct Client {
     pub gateway: Arc<Gateway>,
     pub platform: Arc<Discord>,
-    pub ears: Ears,
+    pub inbox: Inbox,
     pub recorded: SpanMemory,
-    lives: Vec<JoinHandle<Disconnected>>,
+    connections: Vec<JoinHandle<Disconnected>>,
 }
 
-/// What a test wants otherwise.
-pub struct Wanted {
+/// The parts of a client that tests change.
+pub struct Options {
     pub section: Section,
     pub times: Times,
     pub token: String,
-    /// What chance says, from 0 to 1.
+    /// The fixed random number, from 0 to 1.
     pub rng: f64,
 }
 
@@ -220,63 +228,65 @@ impl Client {
         Self::with(discord, notes, |_| {})
     }
 
-    pub fn with(discord: &Counterpart, notes: &Arc<Notepad>, change: impl FnOnce(&mut Wanted)) -> Self {
-        // The first one to ask for a provider without this panics.
+    pub fn with(discord: &Counterpart, notes: &Arc<Notepad>, change: impl FnOnce(&mut Options)) -> Self {
+        // Without an installed provider, the first TLS configuration panics.
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let defaults = Settings::defaults().expect("the defaults");
         let mut section: Section = defaults["discord"].clone().try_into().expect("the section");
         section.api_url = format!("{}/api", discord.api_url());
-        let mut wanted = Wanted { section, times: quick(), token: discord.token(), rng: 0.5 };
-        change(&mut wanted);
-        let Wanted { section, times, token, rng } = wanted;
+        let mut options = Options { section, times: quick(), token: discord.token(), rng: 0.5 };
+        change(&mut options);
+        let Options { section, times, token, rng } = options;
         let clock = Arc::new(SystemClock);
         let platform = Arc::new(Discord::new(&section, token.clone().into(), clock.clone()).expect("an adapter"));
         let recorded = SpanMemory::new();
-        let ears = Ears::default();
+        let inbox = Inbox::default();
         let parts = Parts {
             discord: platform.clone(),
             notes: notes.clone(),
             clock,
-            rng: Arc::new(Same(rng)),
+            rng: Arc::new(FixedRng(rng)),
             recorder: GatewayRecorder::new(recorded.recorder(false)),
             make_intake: {
-                let ears = ears.clone();
-                Arc::new(move |shard: Shard| Box::new(Ear(ears.clone(), shard.number)) as Box<dyn Intake>)
+                let inbox = inbox.clone();
+                Arc::new(move |shard: Shard| {
+                    Box::new(InboxIntake { inbox: inbox.clone(), shard: shard.number }) as Box<dyn Intake>
+                })
             },
             times,
         };
         let gateway = Gateway::new(&section, &token.into(), parts).expect("a gateway");
-        Self { gateway: Arc::new(gateway), platform, ears, recorded, lives: Vec::new() }
+        Self { gateway: Arc::new(gateway), platform, inbox, recorded, connections: Vec::new() }
     }
 
-    /// Asks how many connections there are to be, and begins to live them.
+    /// Asks for the number of connections and starts them.
     pub async fn connect(&mut self) {
-        let of = timeout(PATIENCE, self.gateway.shards()).await.expect("in time").expect("a number of shards");
-        for number in 0..of.get() {
-            self.live(number, of.get());
+        let shards = timeout(PATIENCE, self.gateway.shards()).await.expect("in time").expect("a number of shards");
+        for number in 0..shards.get() {
+            self.start_connection(number, shards.get());
         }
     }
 
-    /// Begins to live a connection.
-    pub fn live(&mut self, number: u32, of: u32) {
+    /// Starts a connection.
+    pub fn start_connection(&mut self, number: u32, of: u32) {
         let (gateway, of) = (self.gateway.clone(), NonZeroU32::new(of).expect("not zero"));
-        self.lives.push(tokio::spawn(async move { gateway.live(Shard { number, of }).await }));
+        self.connections.push(tokio::spawn(async move { gateway.live(Shard { number, of }).await }));
     }
 
-    /// Waits for the end of the first connection that was begun.
+    /// Waits for the end of the first connection.
     pub async fn ended(&mut self) -> Disconnected {
-        timeout(PATIENCE, self.lives.remove(0)).await.expect("an end in time").expect("no panic")
+        timeout(PATIENCE, self.connections.remove(0)).await.expect("an end in time").expect("no panic")
     }
 
-    /// Stops as a process does: at once.
+    /// Stops at once, as a process that ends.
     pub async fn stop(mut self) {
-        for life in self.lives.drain(..) {
-            life.abort();
-            assert!(life.await.is_err_and(|error| error.is_cancelled()), "it ended by itself");
+        for connection in self.connections.drain(..) {
+            connection.abort();
+            assert!(connection.await.is_err_and(|error| error.is_cancelled()), "the connection had ended before");
         }
     }
 
-    /// What a counter or gauge stands at.
+    /// The value of a counter or gauge.
     pub fn total(&self, name: &str, labels: &[(&str, &str)]) -> f64 {
         self.recorded.metrics().total(name, labels)
     }
@@ -284,11 +294,11 @@ impl Client {
 
 impl Drop for Client {
     fn drop(&mut self) {
-        self.lives.iter().for_each(JoinHandle::abort);
+        self.connections.iter().for_each(JoinHandle::abort);
     }
 }
 
-/// Waits that a test can afford; what others may take is as long as ever, but for a test that waits for just that.
+/// Short pauses that a test can afford, and long timeouts. A test that waits for a timeout shortens it.
 pub fn quick() -> Times {
     Times {
         apart: Duration::from_millis(120),
@@ -302,17 +312,17 @@ pub fn quick() -> Times {
     }
 }
 
-/// A Discord with room for every request. Its heart beats so slowly that no test is too slow for it.
+/// A Discord with limits that no test reaches. Its heartbeat interval is so long that no test misses a heartbeat.
 pub async fn discord() -> Counterpart {
     Counterpart::with_rules(rules()).await
 }
 
-/// The rules of that.
+/// The rules of [`discord`].
 pub fn rules() -> Rules {
     Rules { heartbeat_interval: Duration::from_secs(30), heartbeat_tolerance: PATIENCE, ..Rules::roomy() }
 }
 
-/// One whose heart beats quickly.
-pub async fn beating() -> Counterpart {
+/// A Discord with a short heartbeat interval.
+pub async fn discord_with_fast_heartbeat() -> Counterpart {
     Counterpart::with_rules(Rules { heartbeat_interval: Duration::from_millis(400), ..rules() }).await
 }

@@ -1,4 +1,4 @@
-//! What was said while nobody listened.
+//! Catching up: messages that were sent while no connection was up.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,33 +15,34 @@ use super::super::counterpart::permissions::READ_MESSAGE_HISTORY;
 use super::core::Core;
 use super::{Process, counterpart};
 
-/// A guild where a companion lives in one channel, and where Ana is.
+/// A guild with Ana, and with one channel that has a companion: guild, channel and Ana.
 async fn home() -> (Counterpart, Arc<Core>, [Id; 3]) {
     let (discord, core) = (counterpart().await, Arc::<Core>::default());
     let guild = discord.guild("Home");
     let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
-    core.load_rooms(guild, general);
+    core.add_companion(guild, general);
     (discord, core, [guild, general, ana])
 }
 
-fn questions(discord: &Counterpart) -> usize {
+/// The number of requests for pages of channels' histories.
+fn history_requests(discord: &Counterpart) -> usize {
     discord.look(|state| state.journal.requests_of("messages").count())
 }
 
-/// A new session of a new process.
-async fn again(discord: &Counterpart, core: &Arc<Core>) -> (Process, super::Connection) {
+/// Starts a new process with a new session, and waits until it has caught up.
+async fn start_process(discord: &Counterpart, core: &Arc<Core>) -> (Process, super::Connection) {
     let process = Process::new(discord, core);
     let mut connection = process.connect(discord).await;
-    connection.settled().await;
+    connection.wait_until_all_kept().await;
     (process, connection)
 }
 
 #[tokio::test]
-async fn what_was_missed_is_read_in_its_order_before_what_comes_then() {
+async fn missed_messages_are_read_in_order_before_new_ones() {
     let (discord, core, [_, general, ana]) = home().await;
-    let (process, connection) = again(&discord, &core).await;
+    let (process, connection) = start_process(&discord, &core).await;
     discord.say(ana, general, "before");
-    core.until("it", |core| core.texts(general).len() == 1).await;
+    core.until("the message", |core| core.texts(general).len() == 1).await;
     drop((process, connection));
     for number in 0..230 {
         discord.say(ana, general, &format!("missed {number}"));
@@ -51,33 +52,33 @@ async fn what_was_missed_is_read_in_its_order_before_what_comes_then() {
     let mut connection = process.connect(&discord).await;
     discord.sessions(1).await;
     discord.say(ana, general, "live");
-    core.until("all of it", |core| core.texts(general).len() == 232).await;
-    connection.settled().await;
+    core.until("all messages", |core| core.texts(general).len() == 232).await;
+    connection.wait_until_all_kept().await;
 
     let missed = (0..230).map(|number| format!("Ana: missed {number}"));
     let expected: Vec<_> = ["Ana: before".to_owned()].into_iter().chain(missed).chain(["Ana: live".to_owned()]).collect();
     assert_eq!(core.texts(general), expected);
-    assert_eq!(core.read(general), [(230, None)]);
-    assert_eq!(questions(&discord), 3);
+    assert_eq!(core.catch_ups(general), [(230, None)]);
+    assert_eq!(history_requests(&discord), 3);
 }
 
 #[tokio::test]
-async fn where_nothing_was_said_nothing_is_asked_for() {
+async fn no_history_is_requested_where_nothing_was_missed() {
     let (discord, core, [guild, general, ana]) = home().await;
     let other = discord.channel(guild, "other");
-    let (process, connection) = again(&discord, &core).await;
+    let (process, connection) = start_process(&discord, &core).await;
     discord.say(ana, general, "before");
-    core.until("it", |core| core.texts(general).len() == 1).await;
+    core.until("the message", |core| core.texts(general).len() == 1).await;
     drop((process, connection));
-    discord.say(ana, other, "where nobody lives");
+    discord.say(ana, other, "without a companion");
 
-    again(&discord, &core).await;
+    start_process(&discord, &core).await;
 
-    assert_eq!((questions(&discord), core.read(general)), (0, vec![]));
+    assert_eq!((history_requests(&discord), core.catch_ups(general)), (0, vec![]));
 }
 
 #[tokio::test]
-async fn what_other_bots_said_is_read_once_and_not_again() {
+async fn messages_of_other_bots_are_read_only_once() {
     let (discord, core, [guild, general, ana]) = home().await;
     let bot = discord.foreign_bot("Beep");
     discord.join(guild, bot);
@@ -85,93 +86,93 @@ async fn what_other_bots_said_is_read_once_and_not_again() {
     discord.say(bot, general, "beep");
     let newest = discord.say(bot, general, "boop");
 
-    let first = again(&discord, &core).await;
+    let first = start_process(&discord, &core).await;
     core.until("the mark", |core| core.mark(general) == Some(newest.to_string())).await;
     drop(first);
-    again(&discord, &core).await;
+    start_process(&discord, &core).await;
 
     assert_eq!(core.texts(general), ["Ana: before"]);
-    assert_eq!((questions(&discord), core.read(general)), (1, vec![(3, None)]));
+    assert_eq!((history_requests(&discord), core.catch_ups(general)), (1, vec![(3, None)]));
 }
 
 #[tokio::test]
-async fn what_was_said_before_anybody_lived_there_is_not_read() {
+async fn messages_from_before_the_first_member_joined_are_not_read() {
     let (discord, core) = (counterpart().await, Arc::<Core>::default());
     let guild = discord.guild("Home");
     let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
     discord.say(ana, general, "long ago");
     let since = Moment::from_micros((now_ms() + 3_600_000) * 1_000);
-    core.move_in_at(format!("discord:{guild}"), general, since);
+    core.add_companion_since(format!("discord:{guild}"), general, since);
 
-    again(&discord, &core).await;
+    start_process(&discord, &core).await;
 
-    assert_eq!((core.texts(general).len(), questions(&discord)), (0, 0));
+    assert_eq!((core.texts(general).len(), history_requests(&discord)), (0, 0));
 }
 
 #[tokio::test]
-async fn more_than_may_be_read_is_a_gap() {
+async fn messages_over_the_backfill_limit_become_a_gap() {
     let (discord, core, [_, general, ana]) = home().await;
     let ids: Vec<_> = (0..150).map(|number| discord.say(ana, general, &number.to_string())).collect();
-    let process = Process::with(&discord, &core, |settings| settings.backfill_messages = 120);
+    let process = Process::with_settings(&discord, &core, |settings| settings.backfill_messages = 120);
 
     let mut connection = process.connect(&discord).await;
-    connection.settled().await;
+    connection.wait_until_all_kept().await;
 
     assert_eq!((core.texts(general).len(), core.texts(general)[0].as_str()), (120, "Ana: 30"));
-    let missed = core.missed(general);
-    assert_eq!((missed.len(), missed[0].why, &*missed[0].before), (1, "too_many", &*ids[30].to_string()));
+    let gaps = core.gaps(general);
+    assert_eq!((gaps.len(), gaps[0].why, &*gaps[0].before), (1, "too_many", &*ids[30].to_string()));
     drop((process, connection));
-    // It is on record, and not looked for again.
-    again(&discord, &core).await;
-    assert_eq!(core.read(general).len(), 1);
+    // The gap is on record, so it is not looked for again.
+    start_process(&discord, &core).await;
+    assert_eq!(core.catch_ups(general).len(), 1);
 }
 
 #[tokio::test]
-async fn with_no_backfill_everything_missed_is_a_gap_without_a_question() {
+async fn without_backfill_missed_messages_become_a_gap_and_no_history_is_requested() {
     let (discord, core, [_, general, ana]) = home().await;
     discord.say(ana, general, "missed");
-    let process = Process::with(&discord, &core, |settings| settings.backfill_messages = 0);
+    let process = Process::with_settings(&discord, &core, |settings| settings.backfill_messages = 0);
 
     let mut connection = process.connect(&discord).await;
-    connection.settled().await;
+    connection.wait_until_all_kept().await;
     discord.say(ana, general, "live");
-    core.until("it", |core| !core.texts(general).is_empty()).await;
+    core.until("the message", |core| !core.texts(general).is_empty()).await;
 
-    assert_eq!((core.texts(general), core.read(general)), (vec!["Ana: live".to_owned()], vec![(0, Some("too_many"))]));
-    assert_eq!(questions(&discord), 0);
+    assert_eq!((core.texts(general), core.catch_ups(general)), (vec!["Ana: live".to_owned()], vec![(0, Some("too_many"))]));
+    assert_eq!(history_requests(&discord), 0);
 }
 
 #[tokio::test]
-async fn what_is_too_old_is_a_gap() {
+async fn messages_that_are_too_old_become_a_gap() {
     let (discord, core, [_, general, ana]) = home().await;
     discord.say(ana, general, "missed");
-    let process = Process::with(&discord, &core, |settings| settings.backfill_secs = 0.0);
+    let process = Process::with_settings(&discord, &core, |settings| settings.backfill_secs = 0.0);
 
     let mut connection = process.connect(&discord).await;
-    connection.settled().await;
+    connection.wait_until_all_kept().await;
 
-    assert_eq!((core.texts(general).len(), core.read(general)), (0, vec![(0, Some("too_old"))]));
+    assert_eq!((core.texts(general).len(), core.catch_ups(general)), (0, vec![(0, Some("too_old"))]));
 }
 
 #[tokio::test]
-async fn where_the_history_may_not_be_read_the_gap_is_on_record() {
+async fn a_history_that_the_bot_may_not_read_becomes_a_gap() {
     let (discord, core, [guild, general, ana]) = home().await;
     discord.say(ana, general, "missed");
     discord.overwrite(general, Overwrite::member(discord.look(|state| state.world.bot()), 0, READ_MESSAGE_HISTORY));
     discord.overwrite(general, Overwrite::role(guild, 0, READ_MESSAGE_HISTORY));
 
-    again(&discord, &core).await;
+    start_process(&discord, &core).await;
 
-    assert_eq!((core.texts(general).len(), core.read(general)), (0, vec![(0, Some("nothing_shown"))]));
+    assert_eq!((core.texts(general).len(), core.catch_ups(general)), (0, vec![(0, Some("nothing_shown"))]));
 }
 
 #[tokio::test]
-async fn a_refusal_is_a_gap_and_trouble_is_waited_for() {
+async fn a_refusal_becomes_a_gap_and_other_errors_are_retried() {
     let (discord, core, [guild, general, ana]) = home().await;
     let (limited, broken, refused) =
         (discord.channel(guild, "limited"), discord.channel(guild, "broken"), discord.channel(guild, "refused"));
     for channel in [limited, broken, refused] {
-        core.load_rooms(guild, channel);
+        core.add_companion(guild, channel);
     }
     for channel in [general, limited, broken, refused] {
         discord.say(ana, channel, "missed");
@@ -181,45 +182,45 @@ async fn a_refusal_is_a_gap_and_trouble_is_waited_for() {
     discord.spoil_next(1, on(broken), Does::Status(502));
     discord.spoil(on(refused), Does::Status(403));
 
-    again(&discord, &core).await;
+    start_process(&discord, &core).await;
 
     for channel in [general, limited, broken] {
-        assert_eq!((core.texts(channel), core.read(channel)), (vec!["Ana: missed".to_owned()], vec![(1, None)]));
+        assert_eq!((core.texts(channel), core.catch_ups(channel)), (vec!["Ana: missed".to_owned()], vec![(1, None)]));
     }
-    assert_eq!((core.texts(refused).len(), core.read(refused)), (0, vec![(0, Some("refused"))]));
+    assert_eq!((core.texts(refused).len(), core.catch_ups(refused)), (0, vec![(0, Some("refused"))]));
 }
 
 #[tokio::test]
-async fn threads_and_direct_messages_are_caught_up_with_and_archived_threads_are_not() {
+async fn threads_and_direct_messages_catch_up_and_archived_threads_do_not() {
     let (discord, core, [_, general, ana]) = home().await;
     let (thread, archived) = (
         discord.thread(general, Kind::PublicThread, "aside", ana),
         discord.thread(general, Kind::PublicThread, "long over", ana),
     );
-    let (talk, _) = discord.direct(ana, "psst");
+    let (direct, _) = discord.direct(ana, "psst");
     let (idle, _) = discord.direct(discord.person("Bob"), "hello");
-    core.move_in_at(format!("dm:discord:{talk}"), talk, Moment::ZERO);
-    core.move_in_at(format!("dm:discord:{idle}"), idle, Moment::from_micros((now_ms() + 3_600_000) * 1_000));
+    core.add_companion_since(format!("dm:discord:{direct}"), direct, Moment::ZERO);
+    core.add_companion_since(format!("dm:discord:{idle}"), idle, Moment::from_micros((now_ms() + 3_600_000) * 1_000));
     discord.say(ana, thread, "in a thread");
     discord.say(ana, archived, "in an old one");
     discord.with(|state| state.change_thread(archived, |thread| thread.archived = true));
 
-    let (process, _connection) = again(&discord, &core).await;
+    let (process, _connection) = start_process(&discord, &core).await;
 
-    assert_eq!((core.texts(thread), core.texts(talk)), (vec!["Ana: in a thread".to_owned()], vec!["Ana: psst".to_owned()]));
-    assert!(core.last(talk).1.to_all);
+    assert_eq!((core.texts(thread), core.texts(direct)), (vec!["Ana: in a thread".to_owned()], vec!["Ana: psst".to_owned()]));
+    assert!(core.last(direct).1.to_all);
     assert_eq!((core.texts(archived).len(), core.texts(idle).len()), (0, 0));
-    assert_eq!(questions(&discord), 2);
+    assert_eq!(history_requests(&discord), 2);
     let title = process.discord.cache().title(&format!("discord:{idle}").as_str().into());
     assert_eq!(title.as_deref(), Some("direct message with Bob"));
 }
 
 #[tokio::test]
-async fn what_was_said_before_the_bot_was_invited_again_is_not_read() {
+async fn messages_from_before_the_bot_was_invited_again_are_not_read() {
     let (discord, core, [guild, general, ana]) = home().await;
-    let (process, mut connection) = again(&discord, &core).await;
+    let (process, mut connection) = start_process(&discord, &core).await;
     discord.say(ana, general, "before");
-    core.until("it", |core| core.texts(general).len() == 1).await;
+    core.until("the message", |core| core.texts(general).len() == 1).await;
 
     discord.expel_bot(guild);
     let hidden = discord.say(ana, general, "among ourselves");
@@ -228,41 +229,41 @@ async fn what_was_said_before_the_bot_was_invited_again_is_not_read() {
     }
     discord.invite_bot(guild, INVITED);
     discord.say(ana, general, "welcome back");
-    core.until("the welcome", |core| core.texts(general).len() >= 2).await;
-    connection.settled().await;
+    core.until("the welcome message", |core| core.texts(general).len() >= 2).await;
+    connection.wait_until_all_kept().await;
     drop(process);
 
     assert_eq!(core.texts(general), ["Ana: before", "Ana: welcome back"]);
 }
 
 #[tokio::test]
-async fn a_thread_that_comes_back_is_caught_up_with() {
+async fn a_reopened_thread_catches_up() {
     let (discord, core, [_, general, ana]) = home().await;
     let thread = discord.thread(general, Kind::PublicThread, "aside", ana);
     discord.say(ana, thread, "before it was archived");
     discord.with(|state| state.change_thread(thread, |thread| thread.archived = true));
-    let (_process, mut connection) = again(&discord, &core).await;
+    let (_process, mut connection) = start_process(&discord, &core).await;
     assert_eq!(core.texts(thread).len(), 0);
 
     discord.with(|state| state.change_thread(thread, |thread| thread.archived = false));
     discord.say(ana, thread, "and now");
-    core.until("both", |core| core.texts(thread).len() == 2).await;
-    connection.settled().await;
+    core.until("both messages", |core| core.texts(thread).len() == 2).await;
+    connection.wait_until_all_kept().await;
 
     assert_eq!(core.texts(thread), ["Ana: before it was archived", "Ana: and now"]);
 }
 
 #[tokio::test]
-async fn what_was_said_in_an_outage_is_read_when_it_is_over() {
+async fn messages_from_an_outage_are_read_when_it_is_over() {
     let (discord, core, [guild, general, ana]) = home().await;
-    let (_process, mut connection) = again(&discord, &core).await;
-    let told = connection.seen.borrow().told;
+    let (_process, mut connection) = start_process(&discord, &core).await;
+    let received = connection.session.borrow().received;
 
     discord.cut(0);
     let session = connection.end().await;
     discord.say(ana, general, "meanwhile");
     discord.with(|state| state.gateway.sessions.clear());
-    assert!(session.sequence >= told);
+    assert!(session.sequence >= received);
     let process = Process::new(&discord, &core);
     discord.set_outage(guild, true);
     connection = process.connect(&discord).await;
@@ -270,19 +271,19 @@ async fn what_was_said_in_an_outage_is_read_when_it_is_over() {
     assert_eq!(core.texts(general).len(), 0);
     discord.set_outage(guild, false);
 
-    core.until("it", |core| core.texts(general) == ["Ana: meanwhile"]).await;
-    connection.settled().await;
-    assert_eq!(core.read(general), [(1, None)]);
+    core.until("the message", |core| core.texts(general) == ["Ana: meanwhile"]).await;
+    connection.wait_until_all_kept().await;
+    assert_eq!(core.catch_ups(general), [(1, None)]);
 }
 
 #[tokio::test]
-async fn a_session_that_goes_on_needs_no_reading_even_in_a_new_process() {
+async fn a_session_that_resumes_in_a_new_process_reads_no_history() {
     let (discord, core, [guild, general, ana]) = home().await;
     let thread = discord.thread(general, Kind::PublicThread, "aside", ana);
-    let (process, mut connection) = again(&discord, &core).await;
+    let (process, mut connection) = start_process(&discord, &core).await;
     discord.say(ana, general, "before");
-    core.until("it", |core| core.texts(general).len() == 1).await;
-    connection.settled().await;
+    core.until("the message", |core| core.texts(general).len() == 1).await;
+    connection.wait_until_all_kept().await;
     let session = connection.end().await;
     drop(process);
     let bot = discord.look(|state| state.world.bot());
@@ -293,40 +294,42 @@ async fn a_session_that_goes_on_needs_no_reading_even_in_a_new_process() {
 
     let process = Process::new(&discord, &core);
     let _connection = process.resume(&discord, &session).await;
-    core.until("all of it", |core| core.texts(general).len() == 2 && core.texts(thread).len() == 1).await;
+    core.until("all messages", |core| core.texts(general).len() == 2 && core.texts(thread).len() == 1).await;
 
-    // What the process before was told is asked for.
+    // A resumed session does not report roles and channels again, so the new process requests them.
     assert_eq!(core.texts(general)[1], "Ana: meanwhile @tertulia #general");
     assert_eq!(core.last(thread).0.parent.map(|parent| parent.to_string()), Some(format!("discord:{general}")));
-    assert_eq!((questions(&discord), core.read(general).len()), (0, 0));
+    assert_eq!((history_requests(&discord), core.catch_ups(general).len()), (0, 0));
     assert_eq!(discord.look(|state| state.journal.identifies.len()), 1);
 }
 
 #[tokio::test]
-async fn what_is_said_does_not_wait_for_what_a_guild_is_called() {
+async fn messages_do_not_wait_for_the_channels_of_their_guild() {
     let (discord, core, [guild, general, ana]) = home().await;
-    let (process, mut connection) = again(&discord, &core).await;
-    connection.settled().await;
+    let (process, mut connection) = start_process(&discord, &core).await;
+    connection.wait_until_all_kept().await;
     let session = connection.end().await;
     drop(process);
     discord.say(ana, general, "meanwhile");
-    let hanging = discord.spoil(On { guild: Some(guild), ..On::default() }, Does::Hang);
+    let hang = discord.spoil(On { guild: Some(guild), ..On::default() }, Does::Hang);
 
     let process = Process::new(&discord, &core);
     let _connection = process.resume(&discord, &session).await;
-    core.until("it", |core| core.texts(general) == ["Ana: meanwhile"]).await;
-    discord.lift(hanging);
+    core.until("the message", |core| core.texts(general) == ["Ana: meanwhile"]).await;
+    discord.lift(hang);
 
-    // It is asked for all the same.
-    discord.until("the questions", |state| (state.journal.requests_of("guild_channels").count() == 1).then_some(())).await;
+    // The channels are requested nevertheless.
+    discord
+        .until("the request for the channels", |state| (state.journal.requests_of("guild_channels").count() == 1).then_some(()))
+        .await;
 }
 
 #[tokio::test]
-async fn a_thread_that_cannot_be_asked_for_at_once_loses_nothing() {
+async fn a_thread_whose_lookup_fails_once_loses_no_message() {
     let (discord, core, [_, general, ana]) = home().await;
     let thread = discord.thread(general, Kind::PublicThread, "aside", ana);
-    let (process, mut connection) = again(&discord, &core).await;
-    connection.settled().await;
+    let (process, mut connection) = start_process(&discord, &core).await;
+    connection.wait_until_all_kept().await;
     let session = connection.end().await;
     drop(process);
     discord.say(ana, thread, "in a thread");
@@ -335,11 +338,11 @@ async fn a_thread_that_cannot_be_asked_for_at_once_loses_nothing() {
     let process = Process::new(&discord, &core);
     let _connection = process.resume(&discord, &session).await;
 
-    core.until("it", |core| core.texts(thread) == ["Ana: in a thread"]).await;
+    core.until("the message", |core| core.texts(thread) == ["Ana: in a thread"]).await;
 }
 
 #[tokio::test]
-async fn a_catch_up_that_is_cut_off_begins_again_where_it_was() {
+async fn an_interrupted_catch_up_starts_again_with_the_resumed_session() {
     let (discord, core, [_, general, ana]) = home().await;
     for number in 0..3 {
         discord.say(ana, general, &number.to_string());
@@ -347,13 +350,15 @@ async fn a_catch_up_that_is_cut_off_begins_again_where_it_was() {
     let hang = discord.spoil(On { route: Some("messages"), ..On::default() }, Does::Hang);
     let process = Process::new(&discord, &core);
     let connection = process.connect(&discord).await;
-    discord.until("the question", |state| (state.journal.requests_of("messages").count() == 1).then_some(())).await;
+    discord
+        .until("the request for the history", |state| (state.journal.requests_of("messages").count() == 1).then_some(()))
+        .await;
 
     let session = connection.end().await;
     discord.lift(hang);
     let _connection = process.resume(&discord, &session).await;
 
-    // The guild was not accepted, so that it is told again.
-    core.until("all of it", |core| core.texts(general).len() == 3).await;
-    core.until("the end of it", |core| core.read(general) == [(3, None)]).await;
+    // The event that reports the guild was not kept, so Discord sends it again.
+    core.until("all messages", |core| core.texts(general).len() == 3).await;
+    core.until("the end of the catch-up", |core| core.catch_ups(general) == [(3, None)]).await;
 }

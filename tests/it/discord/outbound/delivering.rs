@@ -1,4 +1,4 @@
-//! The real delivery, its record in a store, and Discord at the other end.
+//! The real delivery actor, with a store for its record and the test double as Discord.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -31,33 +31,33 @@ use super::{client_with, home, part};
 use crate::harness::PATIENCE;
 
 #[tokio::test]
-async fn a_statement_whose_answers_are_lost_is_posted_once_and_told_with_its_ids() {
+async fn a_statement_whose_responses_are_lost_is_posted_once_and_reported_with_its_ids() {
     let (discord, _, general) = home().await;
     let client = client_with(&discord, |section| section.request_timeout_secs = 1.0);
     let execute = On { route: Some("execute_webhook"), ..On::default() };
     discord.spoil_next(1, execute.clone(), Does::CutAfterwards);
     discord.spoil_next(1, execute.clone(), Does::Cut);
     discord.spoil_next(1, execute, Does::Status(502));
-    let words = format!("{}\n\n{}", "One thing. ".repeat(150).trim(), "Another thing. ".repeat(120).trim());
+    let text = format!("{}\n\n{}", "One thing. ".repeat(150).trim(), "Another thing. ".repeat(120).trim());
 
-    let delivered = delivered(client, &part(general, &words)).await;
+    let delivered = deliver(client, &part(general, &text)).await;
 
     let posts = discord.posts();
     let ids: Vec<Arc<str>> = posts.iter().map(|post| post.message.to_string().into()).collect();
-    assert_eq!(delivered, Delivered { text: words.as_str().into(), ids, is_unconfirmed: false, error: None });
+    assert_eq!(delivered, Delivered { text: text.as_str().into(), ids, is_unconfirmed: false, error: None });
     assert_eq!(discord.look(|state| state.journal.requests_of("execute_webhook").count()), 4);
-    let said: Vec<_> = posts.iter().map(|post| post.content.as_str()).collect();
-    assert_eq!(said, words.split("\n\n").collect::<Vec<_>>());
+    let contents: Vec<_> = posts.iter().map(|post| post.content.as_str()).collect();
+    assert_eq!(contents, text.split("\n\n").collect::<Vec<_>>());
 }
 
 #[tokio::test]
-async fn a_statement_that_is_there_is_found_long_before_a_request_is_given_up() {
+async fn a_posted_statement_is_found_long_before_its_request_times_out() {
     let (discord, _, general) = home().await;
-    // It outlasts this test.
+    // Longer than this test takes.
     let client = client_with(&discord, |section| section.request_timeout_secs = 120.0);
     discord.spoil_next(1, On { route: Some("execute_webhook"), ..On::default() }, Does::CutAfterwards);
 
-    let delivered = delivered(client, &part(general, "Here I am.")).await;
+    let delivered = deliver(client, &part(general, "Here I am.")).await;
 
     let ids: Vec<Arc<str>> = discord.posts().iter().map(|post| post.message.to_string().into()).collect();
     assert_eq!((delivered.ids, delivered.error, ids.len()), (ids.clone(), None, 1));
@@ -65,27 +65,27 @@ async fn a_statement_that_is_there_is_found_long_before_a_request_is_given_up() 
 }
 
 #[tokio::test]
-async fn without_the_content_intent_a_statement_whose_answer_is_lost_is_posted_once_and_known_by_its_id() {
+async fn without_the_content_intent_a_statement_whose_response_is_lost_is_posted_once_and_reported_with_its_id() {
     let (discord, _, general) = home().await;
     discord.set_privileged(0);
     let client = client_with(&discord, |section| section.request_timeout_secs = 1.0);
     discord.spoil_next(1, On { route: Some("execute_webhook"), ..On::default() }, Does::CutAfterwards);
 
-    let delivered = delivered(client, &part(general, "Here I am.")).await;
+    let delivered = deliver(client, &part(general, "Here I am.")).await;
 
     let posts = discord.posts();
     let ids: Vec<Arc<str>> = posts.iter().map(|post| post.message.to_string().into()).collect();
     assert_eq!((posts.len(), delivered), (1, Delivered { text: "Here I am.".into(), ids, is_unconfirmed: false, error: None }));
 }
 
-/// Has a statement delivered by a whole system, and says what came of it.
-async fn delivered(platform: Arc<Discord>, part: &Part) -> Delivered {
+/// Delivers a statement with a whole actor system, and returns what the channel receives.
+async fn deliver(platform: Arc<Discord>, part: &Part) -> Delivered {
     let context = context(Platforms::new([platform as Arc<dyn ChatPlatform>]));
-    let (root, system) = Root::spawn(None, Root, context.clone()).await.expect("a system");
-    let (sender, mut told) = mpsc::unbounded_channel();
-    let (channel, _) = Listener::spawn(None, Listener, sender).await.expect("a listener");
-    let (_stop, stopping) = watch::channel(false);
-    let owed = OutboxRecord {
+    let (root, system) = Root::spawn(None, Root, context.clone()).await.expect("the system starts");
+    let (sender, mut reports) = mpsc::unbounded_channel();
+    let (channel, _) = FakeChannel::spawn(None, FakeChannel, sender).await.expect("the channel starts");
+    let (_stop_sender, stop) = watch::channel(false);
+    let outbox_record = OutboxRecord {
         companion: part.companion.clone(),
         trigger: Trigger::DirectAddress,
         messages: Vec::new(),
@@ -98,28 +98,28 @@ async fn delivered(platform: Arc<Discord>, part: &Part) -> Delivered {
         channel_key: ChannelKey { guild: part.guild.clone(), channel: part.channel.clone() },
         since: Moment::ZERO,
         ticket: Ticket(1),
-        owed,
+        owed: outbox_record,
         on_record: Vec::new(),
         name: part.name.clone(),
         picture: part.picture.clone(),
         used: Vec::new(),
         platform: context.platforms.of(&part.channel).expect("Discord").clone(),
-        stop: stopping,
+        stop,
         delivery_lock: Arc::default(),
         channel: channel.clone(),
         context: context.clone(),
     };
-    Delivery::spawn(None, Delivery, arguments).await.expect("a delivery");
-    let delivered = timeout(PATIENCE, told.recv()).await.expect("in time").expect("it is told");
+    Delivery::spawn(None, Delivery, arguments).await.expect("the delivery starts");
+    let delivered = timeout(PATIENCE, reports.recv()).await.expect("the delivery ends in time").expect("it reports a result");
     channel.stop(None);
     root.stop(None);
-    system.await.expect("it ends");
+    system.await.expect("the system stops");
     delivered
 }
 
 fn context(platforms: Platforms) -> ActorContext {
-    let settings = Arc::new(Settings::overlay(json!({})).expect("the defaults"));
-    let model = |role| llm::serving(&settings.models, role).expect("rehearsal");
+    let settings = Arc::new(Settings::overlay(json!({})).expect("the default settings are valid"));
+    let model = |role| llm::serving(&settings.models, role).expect("the rehearsal serves every role");
     let models = Models::new(model(ModelRole::Side), model(ModelRole::Main));
     ActorContext {
         platforms,
@@ -136,10 +136,10 @@ fn context(platforms: Platforms) -> ActorContext {
     }
 }
 
-/// Stands where the channel does.
-struct Listener;
+/// Takes the place of the channel actor: it passes on what the delivery reports.
+struct FakeChannel;
 
-impl Actor for Listener {
+impl Actor for FakeChannel {
     type Msg = ChannelMessage;
     type State = mpsc::UnboundedSender<Delivered>;
     type Arguments = mpsc::UnboundedSender<Delivered>;

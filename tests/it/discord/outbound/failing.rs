@@ -1,4 +1,4 @@
-//! What goes wrong on the way is told for what it is, and stays where it went wrong.
+//! Failed requests: each is reported as what it is, and delays no other guild.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ const AN_HOUR: Duration = Duration::from_secs(3_600);
 const EXECUTE: On = On { route: Some("execute_webhook"), guild: None, channel: None };
 
 #[tokio::test]
-async fn one_guild_that_is_told_to_wait_holds_up_no_other() {
+async fn a_rate_limited_guild_delays_no_other_guild() {
     let (discord, guild, general) = home().await;
     let other = discord.channel(discord.guild("Away"), "other");
     let client = client(&discord);
@@ -24,18 +24,18 @@ async fn one_guild_that_is_told_to_wait_holds_up_no_other() {
     let too_many = Does::TooMany { retry_after: AN_HOUR, scope: Scope::User };
     discord.spoil(On { guild: Some(guild), ..EXECUTE }, too_many);
 
-    let waits = client.send(&part(general, "x")).await;
-    let asked = discord.look(|state| state.journal.requests.len());
-    let still_waits = client.send(&part(general, "y")).await;
+    let first = client.send(&part(general, "x")).await;
+    let requests = discord.look(|state| state.journal.requests.len());
+    let second = client.send(&part(general, "y")).await;
 
-    assert!(matches!(waits, Err(NotSent::Later { after: Some(after), .. }) if after == AN_HOUR), "{waits:?}");
-    assert!(matches!(still_waits, Err(NotSent::Later { after: Some(after), .. }) if after <= AN_HOUR), "{still_waits:?}");
-    assert_eq!(discord.look(|state| state.journal.requests.len()), asked, "nothing leaves that has to wait");
-    say(&client, &part(other, "on we go")).await;
+    assert!(matches!(first, Err(NotSent::Later { after: Some(after), .. }) if after == AN_HOUR), "{first:?}");
+    assert!(matches!(second, Err(NotSent::Later { after: Some(after), .. }) if after <= AN_HOUR), "{second:?}");
+    assert_eq!(discord.look(|state| state.journal.requests.len()), requests, "the second statement sends no request");
+    say(&client, &part(other, "no wait here")).await;
 }
 
 #[tokio::test]
-async fn a_wait_for_all_holds_up_all() {
+async fn a_global_rate_limit_delays_every_guild() {
     let (discord, _, general) = home().await;
     let other = discord.channel(discord.guild("Away"), "other");
     let client = client(&discord);
@@ -45,17 +45,17 @@ async fn a_wait_for_all_holds_up_all() {
     discord.spoil_next(1, EXECUTE, Does::TooMany { retry_after: AN_HOUR, scope: Scope::Global });
 
     let first = client.send(&part(general, "x")).await;
-    let asked = discord.look(|state| state.journal.requests.len());
+    let requests = discord.look(|state| state.journal.requests.len());
     let second = client.send(&part(other, "x")).await;
 
-    for waits in [first, second] {
-        assert!(matches!(waits, Err(NotSent::Later { after: Some(_), .. })), "{waits:?}");
+    for sent in [first, second] {
+        assert!(matches!(sent, Err(NotSent::Later { after: Some(_), .. })), "{sent:?}");
     }
-    assert_eq!(discord.look(|state| state.journal.requests.len()), asked, "nothing leaves");
+    assert_eq!(discord.look(|state| state.journal.requests.len()), requests, "the second statement sends no request");
 }
 
 #[tokio::test]
-async fn a_wait_for_all_that_the_bot_asks_holds_up_no_statement() {
+async fn a_global_rate_limit_of_the_bot_delays_no_webhook_post() {
     let (discord, guild, general) = home().await;
     let client = client(&discord);
     say(&client, &part(general, "before")).await;
@@ -70,21 +70,21 @@ async fn a_wait_for_all_that_the_bot_asks_holds_up_no_statement() {
 }
 
 #[tokio::test]
-async fn a_short_wait_is_waited_for() {
+async fn a_statement_is_posted_after_a_short_rate_limit() {
     let (discord, _, general) = home().await;
     let client = client(&discord);
     say(&client, &part(general, "before")).await;
     discord.spoil_next(1, EXECUTE, Does::TooMany { retry_after: Duration::from_millis(50), scope: Scope::User });
 
-    let turned_away = client.send(&part(general, "x")).await;
+    let rate_limited = client.send(&part(general, "x")).await;
     say(&client, &part(general, "x")).await;
 
-    assert!(matches!(turned_away, Err(NotSent::Later { .. })), "{turned_away:?}");
+    assert!(matches!(rate_limited, Err(NotSent::Later { .. })), "{rate_limited:?}");
     assert_eq!(discord.look(|state| state.journal.limits_exceeded()), 1);
 }
 
 #[tokio::test]
-async fn words_that_may_have_arrived_are_looked_for() {
+async fn a_part_with_unknown_outcome_can_be_looked_up() {
     let (discord, _, general) = home().await;
     let client = client(&discord);
     for (n, (does, is_posted)) in [
@@ -97,22 +97,22 @@ async fn words_that_may_have_arrived_are_looked_for() {
     .into_iter()
     .enumerate()
     {
-        let words = part(general, &format!("words {n}"));
-        let before = client.newest(&words.channel, &[]);
+        let part = part(general, &format!("words {n}"));
+        let before = client.newest(&part.channel, &[]);
         discord.spoil_next(1, EXECUTE, does.clone());
 
-        let lost = client.send(&words).await;
-        let found = client.find(&words, before.as_deref(), &BTreeSet::new()).await.expect("it can be read");
+        let lost = client.send(&part).await;
+        let found = client.find(&part, before.as_deref(), &BTreeSet::new()).await.expect("the history can be read");
 
         assert!(matches!(lost, Err(NotSent::Unknown { .. })), "{does:?}: {lost:?}");
-        let posted = discord.posts().into_iter().find(|post| post.content == *words.text);
+        let posted = discord.posts().into_iter().find(|post| post.content == *part.text);
         assert_eq!(posted.is_some(), is_posted, "{does:?}");
         assert_eq!(found.as_deref(), posted.map(|post| post.message.to_string()).as_deref(), "{does:?}");
     }
 }
 
 #[tokio::test]
-async fn how_long_a_lost_request_may_still_arrive_depends_on_how_it_was_lost() {
+async fn the_time_in_which_a_lost_request_can_still_arrive_depends_on_the_failure() {
     let (discord, _, general) = home().await;
     let client = client_with(&discord, |section| section.request_timeout_secs = 15.0);
     say(&client, &part(general, "before")).await;
@@ -127,16 +127,16 @@ async fn how_long_a_lost_request_may_still_arrive_depends_on_how_it_was_lost() {
 }
 
 #[tokio::test]
-async fn an_answer_that_does_not_come_in_time_leaves_it_open() {
+async fn after_a_timeout_the_outcome_is_unknown_and_the_posted_part_is_found() {
     let (discord, _, general) = home().await;
     let client = client_with(&discord, |section| section.request_timeout_secs = 1.0);
     say(&client, &part(general, "before")).await;
-    let words = part(general, "slow words");
-    let before = client.newest(&words.channel, &[]);
+    let part = part(general, "slow words");
+    let before = client.newest(&part.channel, &[]);
     let fault = discord.spoil(EXECUTE, Does::HangAfterwards);
 
-    let lost = client.send(&words).await;
-    let found = client.find(&words, before.as_deref(), &BTreeSet::new()).await.expect("it can be read");
+    let lost = client.send(&part).await;
+    let found = client.find(&part, before.as_deref(), &BTreeSet::new()).await.expect("the history can be read");
 
     assert!(matches!(lost, Err(NotSent::Unknown { within: Duration::ZERO, .. })), "{lost:?}");
     assert!(found.is_some());
@@ -144,15 +144,15 @@ async fn an_answer_that_does_not_come_in_time_leaves_it_open() {
 }
 
 #[tokio::test]
-async fn a_guild_that_hangs_holds_up_no_other() {
+async fn a_guild_whose_requests_hang_delays_no_other_guild() {
     let (discord, guild, general) = home().await;
     let other = discord.channel(discord.guild("Away"), "other");
     let client = client_with(&discord, |section| section.request_timeout_secs = 120.0);
     let fault = discord.spoil(On { guild: Some(guild), ..On::default() }, Does::Hang);
     let hanging: Vec<_> = (0..5)
         .map(|n| {
-            let (client, words) = (Arc::clone(&client), part(general, &format!("hanging {n}")));
-            tokio::spawn(async move { client.send(&words).await })
+            let (client, part) = (Arc::clone(&client), part(general, &format!("hanging {n}")));
+            tokio::spawn(async move { client.send(&part).await })
         })
         .collect();
     discord
@@ -162,36 +162,36 @@ async fn a_guild_that_hangs_holds_up_no_other() {
         .await;
 
     for n in 0..5 {
-        say(&client, &part(other, &format!("on we go {n}"))).await;
+        say(&client, &part(other, &format!("no wait here {n}"))).await;
     }
 
     assert_eq!(discord.posts().len(), 5);
     discord.lift(fault);
     for sent in hanging {
-        assert!(sent.await.expect("it ends").is_ok());
+        assert!(sent.await.expect("the send ends").is_ok());
     }
     assert_eq!(discord.posts().len(), 10);
 }
 
 #[tokio::test]
-async fn a_statement_that_is_given_up_on_its_way_leaves_room_for_the_next() {
+async fn a_cancelled_send_does_not_block_the_next_one() {
     let (discord, _, general) = home().await;
     let client = client_with(&discord, |section| section.request_timeout_secs = 120.0);
     let fault = discord.spoil(EXECUTE, Does::Hang);
-    let (hanging, words) = (Arc::clone(&client), part(general, "never mind"));
-    // The first of its kind, for whose answer all others wait.
-    let given_up = tokio::spawn(async move { hanging.send(&words).await });
+    let (cancelled_client, cancelled_part) = (Arc::clone(&client), part(general, "never mind"));
+    // The first request of its route. All others wait for its response, which contains the limits.
+    let cancelled = tokio::spawn(async move { cancelled_client.send(&cancelled_part).await });
     discord.until("a request that hangs", |state| state.journal.requests_of("execute_webhook").next().map(drop)).await;
 
-    given_up.abort();
-    assert!(given_up.await.is_err());
+    cancelled.abort();
+    assert!(cancelled.await.is_err());
     discord.lift(fault);
 
     say(&client, &part(general, "after")).await;
 }
 
 #[tokio::test]
-async fn a_failure_before_anything_was_posted_is_none_of_the_words() {
+async fn a_failure_before_posting_means_that_the_part_can_be_sent_later() {
     let (discord, _, general) = home().await;
     let client = client(&discord);
 
@@ -203,5 +203,5 @@ async fn a_failure_before_anything_was_posted_is_none_of_the_words() {
     say(&client, &part(general, "x")).await;
 
     let (webhooks, posts) = discord.look(|state| (state.world.webhooks.len(), state.journal.posts.len()));
-    assert_eq!((webhooks, posts), (1, 1), "the webhook whose making nobody heard of is found again");
+    assert_eq!((webhooks, posts), (1, 1), "the webhook whose creation was not confirmed is found again");
 }

@@ -1,4 +1,4 @@
-//! What is measured of requests, as an operator reads it.
+//! The metrics of requests to Discord.
 
 use std::time::Duration;
 
@@ -22,10 +22,11 @@ fn measured(discord: &Counterpart, timeout_secs: f64) -> (Discord, Metrics) {
 }
 
 #[tokio::test]
-async fn requests_count_by_what_they_are_for_and_what_came_of_them() {
+async fn requests_are_counted_by_route_and_outcome() {
     let (discord, _, general) = home().await;
     let (client, metrics) = measured(&discord, 1.0);
-    let of = |route: &str, outcome: &str| metrics.total(REQUESTS, &[("discord_route", route), ("discord_outcome", outcome)]);
+    let requests =
+        |route: &str, outcome: &str| metrics.total(REQUESTS, &[("discord_route", route), ("discord_outcome", outcome)]);
     say(&client, &part(general, "one")).await;
     let execute = || On { route: Some("execute_webhook"), ..On::default() };
     let hang = discord.spoil_next(1, execute(), Does::Hang);
@@ -38,16 +39,16 @@ async fn requests_count_by_what_they_are_for_and_what_came_of_them() {
     }
 
     assert!(first.is_err());
-    // The application, the channel, its webhooks twice: listed, and one made.
-    assert_eq!((of("account", "2xx"), of("channel", "2xx"), of("webhook", "2xx")), (1.0, 1.0, 3.0));
-    let failed = ["timeout", "5xx", "4xx", "broken", "429"].map(|outcome| of("webhook", outcome));
+    // One request for the application and one for the channel. Three for webhooks: list them, create one, post with it.
+    assert_eq!((requests("account", "2xx"), requests("channel", "2xx"), requests("webhook", "2xx")), (1.0, 1.0, 3.0));
+    let failed = ["timeout", "5xx", "4xx", "broken", "429"].map(|outcome| requests("webhook", outcome));
     assert_eq!(failed, [1.0, 1.0, 1.0, 1.0, 0.0]);
     assert_eq!(metrics.total("tertulia_discord_request_duration_seconds_count", &[]), metrics.total(REQUESTS, &[]));
     assert_eq!(metrics.total("tertulia_discord_waits_total", &[]), 0.0);
 }
 
 #[tokio::test]
-async fn nobody_there_is_told_apart_from_a_broken_connection() {
+async fn an_unreachable_server_is_counted_apart_from_a_broken_connection() {
     let (discord, _, general) = home().await;
     let (client, metrics) = measured(&discord, 5.0);
     drop(discord);
@@ -58,8 +59,8 @@ async fn nobody_there_is_told_apart_from_a_broken_connection() {
 }
 
 #[tokio::test]
-async fn waits_for_limits_and_what_they_hold_back_count() {
-    // Longer than two requests take to follow each other on a busy machine.
+async fn waits_for_limits_and_held_back_requests_are_counted() {
+    // The window must be longer than the time between two requests on a busy machine.
     let bucket = Bucket { requests: 1, window: Duration::from_secs(1) };
     let discord = Counterpart::with_rules(Rules { buckets: [("execute_webhook", bucket)].into(), ..Rules::roomy() }).await;
     let guild = discord.guild("Home");
@@ -68,22 +69,22 @@ async fn waits_for_limits_and_what_they_hold_back_count() {
 
     say(&client, &part(general, "one")).await;
     say(&client, &part(general, "two")).await;
-    let waited =
-        (metrics.total("tertulia_discord_waits_total", &[]), metrics.total("tertulia_discord_waited_seconds_total", &[]));
+    let waits = metrics.total("tertulia_discord_waits_total", &[]);
+    let waited_seconds = metrics.total("tertulia_discord_waited_seconds_total", &[]);
     let too_many = Does::TooMany { retry_after: Duration::from_secs(60), scope: Scope::User };
     discord.spoil_next(1, On { route: Some("execute_webhook"), ..On::default() }, too_many);
     let _ = client.send(&part(general, "three")).await;
     let _ = client.send(&part(general, "four")).await;
 
-    assert_eq!(waited.0, 1.0);
-    assert!(waited.1 > 0.0, "{waited:?}");
-    let of = |outcome| metrics.total(REQUESTS, &[("discord_outcome", outcome)]);
-    assert_eq!((of("429"), of("held_back")), (1.0, 1.0));
+    assert_eq!(waits, 1.0);
+    assert!(waited_seconds > 0.0, "{waited_seconds}");
+    let requests = |outcome| metrics.total(REQUESTS, &[("discord_outcome", outcome)]);
+    assert_eq!((requests("429"), requests("held_back")), (1.0, 1.0));
     assert_eq!(metrics.total("tertulia_discord_requests_invalid_total", &[]), 1.0);
 }
 
 #[tokio::test]
-async fn refusals_count_by_why_and_those_that_discord_holds_against_us_apart() {
+async fn refusals_are_counted_by_reason_and_invalid_requests_separately() {
     let (discord, guild, general) = home().await;
     let role = discord.look(|state| state.world.guilds[&guild].members[&state.world.bot()].roles[0]);
     let gone = discord.channel(guild, "gone");
@@ -96,7 +97,7 @@ async fn refusals_count_by_why_and_those_that_discord_holds_against_us_apart() {
     discord.reset_token();
     let _ = client.send(&part(general, "three")).await;
 
-    let of = |kind| metrics.total("tertulia_discord_refusals_total", &[("discord_refusal", kind)]);
-    assert_eq!((of("permission"), of("gone"), of("token"), of("other")), (1.0, 1.0, 1.0, 0.0));
+    let refusals = |kind| metrics.total("tertulia_discord_refusals_total", &[("discord_refusal", kind)]);
+    assert_eq!((refusals("permission"), refusals("gone"), refusals("token"), refusals("other")), (1.0, 1.0, 1.0, 0.0));
     assert_eq!(metrics.total("tertulia_discord_requests_invalid_total", &[]), 2.0);
 }

@@ -1,4 +1,4 @@
-//! Whatever is answered in Discord's place, a part is posted, refused, to be tried again or to be looked for; nothing breaks.
+//! Malformed responses: whatever a server answers, a part is posted, refused, sent later or looked up. Nothing panics.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::AbortHandle;
 
 use super::super::counterpart::id::Id;
-use super::{client_by, part, snowflake};
+use super::{client_at, part, snowflake};
 
 const CHANNEL: Id = Id(7);
 
 #[tokio::test]
-async fn nonsense_after_words_were_sent_leaves_it_open_whether_they_arrived() {
-    for answer in [
+async fn a_malformed_response_to_a_sent_part_leaves_its_outcome_unknown() {
+    for response in [
         "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n",
         "HTTP/1.1 204 No Content\r\n\r\n",
         "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}",
@@ -30,14 +30,14 @@ async fn nonsense_after_words_were_sent_leaves_it_open_whether_they_arrived() {
         "\u{0}\u{1}\u{2}",
         "",
     ] {
-        let sent = sent(answer).await;
+        let sent = send_with_response(response).await;
 
-        assert!(matches!(sent, Err(NotSent::Unknown { .. })), "{answer:?}: {sent:?}");
+        assert!(matches!(sent, Err(NotSent::Unknown { .. })), "{response:?}: {sent:?}");
     }
 }
 
 #[tokio::test]
-async fn a_429_is_one_whatever_it_says() {
+async fn a_429_with_malformed_headers_still_means_sending_later() {
     for header in [
         "retry-after: -1",
         "retry-after: NaN",
@@ -48,14 +48,15 @@ async fn a_429_is_one_whatever_it_says() {
         "x-ratelimit-scope: galaxy\r\nx-ratelimit-bucket: ",
         "x-ratelimit-scope: user\r\nx-ratelimit-bucket: b\r\nx-ratelimit-remaining: 0\r\nx-ratelimit-reset-after: inf",
     ] {
-        let sent = sent(&format!("HTTP/1.1 429 x\r\n{header}\r\ncontent-length: 18\r\n\r\n{{\"retry_after\":[]}}")).await;
+        let sent =
+            send_with_response(&format!("HTTP/1.1 429 x\r\n{header}\r\ncontent-length: 18\r\n\r\n{{\"retry_after\":[]}}")).await;
 
         assert!(matches!(sent, Err(NotSent::Later { .. })), "{header:?}: {sent:?}");
     }
 }
 
 #[tokio::test]
-async fn a_refusal_is_told_in_bounded_plain_words() {
+async fn the_reason_of_a_refusal_is_short_and_has_no_control_characters() {
     let long = "x".repeat(100_000);
     for (status, body) in [
         ("301 x\r\nlocation: http://127.0.0.1:1/", ""),
@@ -64,7 +65,7 @@ async fn a_refusal_is_told_in_bounded_plain_words() {
         ("418 x", "{\"code\":-1,\"message\":{}}"),
         ("400 x", &format!("{{\"code\":1,\"message\":\"a\\u001b[31m\\n{long}\"}}")),
     ] {
-        let sent = sent(&format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n{body}", body.len())).await;
+        let sent = send_with_response(&format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n{body}", body.len())).await;
 
         let Err(NotSent::Refused(why) | NotSent::Unpostable(why)) = sent else { panic!("{status}: {sent:?}") };
         assert!(why.len() < 1_000 && !why.contains(char::is_control), "{why:?}");
@@ -72,9 +73,10 @@ async fn a_refusal_is_told_in_bounded_plain_words() {
 }
 
 #[tokio::test]
-async fn a_history_that_cannot_be_read_is_asked_for_again() {
+async fn a_malformed_history_can_be_requested_again_later() {
     for body in ["{}", "[{}]", "[{\"id\":\"1\"}]", "[null]", "null", ""] {
-        let (client, server) = before(format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len())).await;
+        let (client, server) =
+            client_with_response(format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len())).await;
 
         let found = client.find(&part(CHANNEL, "x"), Some("1"), &BTreeSet::new()).await;
 
@@ -83,47 +85,47 @@ async fn a_history_that_cannot_be_read_is_asked_for_again() {
     }
 }
 
-/// Sends words to something that answers this.
-async fn sent(answer: &str) -> Result<Arc<str>, NotSent> {
-    let (client, server) = before(answer.to_owned()).await;
+/// Sends a part to a server that gives this response.
+async fn send_with_response(response: &str) -> Result<Arc<str>, NotSent> {
+    let (client, server) = client_with_response(response.to_owned()).await;
     let sent = client.send(&part(CHANNEL, "x")).await;
     server.abort();
     sent
 }
 
-/// The adapter before something that lists one webhook and answers this to everything else.
-async fn before(answer: String) -> (Arc<Discord>, AbortHandle) {
+/// An adapter for a server that lists one webhook, and gives this response to every other request.
+async fn client_with_response(response: String) -> (Arc<Discord>, AbortHandle) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let api_url = format!("http://{}", listener.local_addr().expect("an address"));
     let server = tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            answer_to(stream, &answer).await;
+            answer_request(stream, &response).await;
         }
     });
-    let client = client_by("a.b.c", &api_url, |_| {});
+    let client = client_at("a.b.c", &api_url, |_| {});
     client.set_bot(Bot { application: snowflake(Id(1)), user: snowflake(Id(1)) });
     client.cache().set_parent(snowflake(CHANNEL), None);
     (client, server.abort_handle())
 }
 
-/// Reads one request, answers and hangs up.
-async fn answer_to(mut stream: TcpStream, answer: &str) {
+/// Reads one request, answers it and closes the connection.
+async fn answer_request(mut stream: TcpStream, response: &str) {
     let mut request = Vec::new();
-    let mut piece = [0; 4_096];
-    while !is_whole(&String::from_utf8_lossy(&request)) {
-        match stream.read(&mut piece).await {
+    let mut chunk = [0; 4_096];
+    while !is_complete(&String::from_utf8_lossy(&request)) {
+        match stream.read(&mut chunk).await {
             Ok(0) | Err(_) => return,
-            Ok(read) => request.extend_from_slice(&piece[..read]),
+            Ok(read) => request.extend_from_slice(&chunk[..read]),
         }
     }
     let webhooks = "[{\"id\":\"3\",\"application_id\":\"1\",\"token\":\"t\"}]";
     let list = format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{webhooks}", webhooks.len());
-    let asks_for_webhooks = request.starts_with(b"GET ") && String::from_utf8_lossy(&request).contains("/webhooks HTTP");
-    // It may be gone already.
-    let _ = stream.write_all(if asks_for_webhooks { &list } else { answer }.as_bytes()).await;
+    let is_webhook_list = request.starts_with(b"GET ") && String::from_utf8_lossy(&request).contains("/webhooks HTTP");
+    // The client may have closed the connection already.
+    let _ = stream.write_all(if is_webhook_list { &list } else { response }.as_bytes()).await;
 }
 
-fn is_whole(request: &str) -> bool {
+fn is_complete(request: &str) -> bool {
     let Some((head, body)) = request.split_once("\r\n\r\n") else { return false };
     let length = head.lines().find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse().ok());
     body.len() >= length.unwrap_or(0)

@@ -1,4 +1,4 @@
-//! After a crash it is read back what was posted.
+//! Looking up posted parts in a channel's history after a crash.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,21 +11,21 @@ use super::super::counterpart::permissions::READ_MESSAGE_HISTORY;
 use super::{client, direct, home, part, say, snowflake};
 
 #[tokio::test]
-async fn what_was_posted_is_found_by_a_client_that_knows_nothing() {
+async fn posted_parts_are_found_by_a_client_with_an_empty_cache() {
     let (discord, guild, general) = home().await;
     let ana = discord.member(guild, "Ana");
-    let (talk, asked) = discord.direct(ana, "hi");
+    let (direct_channel, request) = discord.direct(ana, "hi");
     let before = discord.say(ana, general, "Good evening");
     let first = client(&discord);
-    let (open, private) = (part(general, "**Good** evening "), direct(talk, "Hello"));
+    let (open, private) = (part(general, "**Good** evening "), direct(direct_channel, "Hello"));
     let posted = [say(&first, &open).await, say(&first, &private).await];
     discord.say(ana, general, "**Good** evening ");
-    // A webhook that was replaced since is still ours.
-    discord.remove_webhook(discord.look(|state| *state.world.webhooks.keys().next().expect("one")));
+    // A deleted webhook still counts as ours.
+    discord.remove_webhook(discord.look(|state| *state.world.webhooks.keys().next().expect("a webhook")));
 
     let second = client(&discord);
-    let found_open = second.find(&open, Some(&before.to_string()), &nothing()).await.expect("it can be read");
-    let found_private = second.find(&private, Some(&asked.to_string()), &nothing()).await.expect("it can be read");
+    let found_open = second.find(&open, Some(&before.to_string()), &none_taken()).await.expect("the history can be read");
+    let found_private = second.find(&private, Some(&request.to_string()), &none_taken()).await.expect("the history can be read");
 
     assert_eq!(found_open.as_deref(), Some(&*posted[0].to_string()));
     assert_eq!(found_private.as_deref(), Some(&*posted[1].to_string()));
@@ -33,121 +33,121 @@ async fn what_was_posted_is_found_by_a_client_that_knows_nothing() {
 }
 
 #[tokio::test]
-async fn only_the_same_words_by_the_same_speaker_after_that_message_are_it() {
+async fn only_the_same_text_by_the_same_speaker_after_the_given_message_matches() {
     let (discord, guild, general) = home().await;
     let ana = discord.member(guild, "Ana");
     let client = client(&discord);
-    let words = part(general, "Well.");
-    let earlier = say(&client, &words).await;
-    say(&client, &Part { name: "Zed".into(), ..words.clone() }).await;
+    let statement = part(general, "Well.");
+    let earlier = say(&client, &statement).await;
+    say(&client, &Part { name: "Zed".into(), ..statement.clone() }).await;
     say(&client, &part(general, "Well, well.")).await;
     discord.say(ana, general, "Well.");
 
-    let found = client.find(&words, Some(&earlier.to_string()), &nothing()).await;
+    let found = client.find(&statement, Some(&earlier.to_string()), &none_taken()).await;
 
     assert_eq!(found, Ok(None));
 }
 
 #[tokio::test]
-async fn the_same_words_on_record_as_something_else_are_not_it() {
+async fn a_message_that_is_recorded_as_another_part_does_not_match() {
     let (discord, guild, general) = home().await;
     let ana = discord.member(guild, "Ana");
     let before = discord.say(ana, general, "hi").to_string();
     let first = client(&discord);
-    let words = part(general, "Well.");
-    let earlier: Arc<str> = say(&first, &words).await.to_string().into();
+    let statement = part(general, "Well.");
+    let earlier: Arc<str> = say(&first, &statement).await.to_string().into();
     let second = client(&discord);
     let taken = BTreeSet::from([earlier.clone()]);
 
-    let newest = second.newest(&words.channel, &["1".into(), earlier.clone(), before.as_str().into()]);
-    let missing = second.find(&words, Some(&before), &taken).await;
-    let posted = say(&first, &words).await.to_string();
-    let found = second.find(&words, Some(&before), &taken).await;
+    let newest = second.newest(&statement.channel, &["1".into(), earlier.clone(), before.as_str().into()]);
+    let missing = second.find(&statement, Some(&before), &taken).await;
+    let posted = say(&first, &statement).await.to_string();
+    let found = second.find(&statement, Some(&before), &taken).await;
 
     assert_eq!(newest, Some(earlier));
     assert_eq!(missing, Ok(None));
-    assert_eq!(found.expect("it can be read").as_deref(), Some(&*posted));
+    assert_eq!(found.expect("the history can be read").as_deref(), Some(&*posted));
 }
 
 #[tokio::test]
-async fn what_may_be_it_is_not_sent_again() {
+async fn a_part_with_an_uncertain_match_is_not_sent_again() {
     let (discord, guild, general) = home().await;
     let ana = discord.member(guild, "Ana");
     let before = discord.say(ana, general, "hi").to_string();
     let (first, second) = (client(&discord), client(&discord));
-    let words = part(general, "Hello @Ana");
+    let statement = part(general, "Hello @Ana");
     first.cache().person_spoke(Some(snowflake(guild)), snowflake(general), snowflake(ana), "Ana");
 
-    say(&first, &words).await;
-    let called = second.find(&words, Some(&before), &nothing()).await;
+    say(&first, &statement).await;
+    let mentioning = second.find(&statement, Some(&before), &none_taken()).await;
     let other = discord.channel(guild, "other");
-    let begun = discord.say(ana, other, "hi").to_string();
-    let foreign = discord.foreign_webhook(other, "somebody's");
-    discord.say_by_webhook(foreign, "Mira", "Hello");
-    let foreign = second.find(&part(other, "Hello"), Some(&begun), &nothing()).await;
-    let unrecorded = second.find(&part(other, "Hello"), None, &nothing()).await;
+    let start = discord.say(ana, other, "hi").to_string();
+    let webhook = discord.foreign_webhook(other, "somebody's");
+    discord.say_by_webhook(webhook, "Mira", "Hello");
+    let foreign = second.find(&part(other, "Hello"), Some(&start), &none_taken()).await;
+    let without_start = second.find(&part(other, "Hello"), None, &none_taken()).await;
 
-    for never in [called, foreign, unrecorded] {
-        assert!(matches!(never, Err(NotRead::Never(_))), "{never:?}");
+    for found in [mentioning, foreign, without_start] {
+        assert!(matches!(found, Err(NotRead::Never(_))), "{found:?}");
     }
 }
 
 #[tokio::test]
-async fn what_discord_withholds_is_found_and_not_sent_again() {
+async fn a_part_whose_content_discord_withholds_is_found() {
     let (discord, guild, general) = home().await;
     discord.set_privileged(0);
     let ana = discord.member(guild, "Ana");
     let before = discord.say(ana, general, "hi").to_string();
     let (first, second) = (client(&discord), client(&discord));
     say(&first, &part(general, "Something else")).await;
-    let words = part(general, "Well.");
+    let statement = part(general, "Well.");
 
-    // What else the companion said there is told apart by the webhook's own token.
-    let missing = second.find(&words, Some(&before), &nothing()).await;
-    let posted = say(&first, &words).await;
-    let found = second.find(&words, Some(&before), &nothing()).await;
+    // With the webhook's token, Discord returns the content. So the companion's other statement does not match.
+    let missing = second.find(&statement, Some(&before), &none_taken()).await;
+    let posted = say(&first, &statement).await;
+    let found = second.find(&statement, Some(&before), &none_taken()).await;
 
     assert_eq!(missing, Ok(None));
-    assert_eq!(found.expect("it can be read").as_deref(), Some(&*posted.to_string()));
+    assert_eq!(found.expect("the history can be read").as_deref(), Some(&*posted.to_string()));
     assert_eq!(discord.posts().len(), 2);
 }
 
 #[tokio::test]
-async fn what_nobody_can_be_shown_any_more_is_told_by_its_speaker_and_its_order() {
+async fn without_its_webhook_a_part_with_withheld_content_is_found_by_speaker_and_order() {
     let (discord, guild, general) = home().await;
     discord.set_privileged(0);
     let ana = discord.member(guild, "Ana");
     let before = discord.say(ana, general, "hi").to_string();
     let (first, second) = (client(&discord), client(&discord));
     say(&first, &Part { name: "Zed".into(), ..part(general, "Not I") }).await;
-    let words = part(general, "Well.");
-    let posted = say(&first, &words).await.to_string();
-    discord.remove_webhook(discord.look(|state| *state.world.webhooks.keys().next().expect("one")));
+    let statement = part(general, "Well.");
+    let posted = say(&first, &statement).await.to_string();
+    discord.remove_webhook(discord.look(|state| *state.world.webhooks.keys().next().expect("a webhook")));
 
-    let found = second.find(&words, Some(&before), &nothing()).await;
-    // On record it is something else, and nothing is there that could be it.
-    let missing = second.find(&words, Some(&before), &BTreeSet::from([posted.as_str().into()])).await;
+    let found = second.find(&statement, Some(&before), &none_taken()).await;
+    // The message is on record as another part, and there is no other candidate.
+    let missing = second.find(&statement, Some(&before), &BTreeSet::from([posted.as_str().into()])).await;
 
-    assert_eq!(found.expect("it can be read").as_deref(), Some(&*posted));
+    assert_eq!(found.expect("the history can be read").as_deref(), Some(&*posted));
     assert_eq!(missing, Ok(None));
 }
 
 #[tokio::test]
-async fn where_the_history_may_not_be_read_nothing_is_known() {
+async fn without_access_to_the_history_the_outcome_stays_unknown() {
     let (discord, guild, general) = home().await;
     let bot_role = discord.look(|state| state.world.guilds[&guild].members[&state.world.bot()].roles[0]);
     let client = client(&discord);
-    let words = part(general, "Hello");
-    let before = client.newest(&words.channel, &[]).expect("always");
-    let empty = client.find(&words, Some(&before), &nothing()).await;
-    say(&client, &words).await;
+    let statement = part(general, "Hello");
+    let before = client.newest(&statement.channel, &[]).expect("a Discord channel always has one");
+    let empty = client.find(&statement, Some(&before), &none_taken()).await;
+    say(&client, &statement).await;
 
     for overwrite in [Overwrite::role(bot_role, 0, READ_MESSAGE_HISTORY), Overwrite::role(guild, 0, READ_MESSAGE_HISTORY)] {
         discord.overwrite(general, overwrite);
     }
-    let hidden = client.find(&words, Some(&before), &nothing()).await;
+    let hidden = client.find(&statement, Some(&before), &none_taken()).await;
     discord.remove_channel(general);
-    let gone = client.find(&words, Some(&before), &nothing()).await;
+    let gone = client.find(&statement, Some(&before), &none_taken()).await;
 
     assert_eq!(empty, Ok(None));
     assert!(matches!(&hidden, Err(NotRead::Never(why)) if why.contains("allow Read Message History")), "{hidden:?}");
@@ -155,7 +155,7 @@ async fn where_the_history_may_not_be_read_nothing_is_known() {
 }
 
 #[tokio::test]
-async fn a_page_is_not_all() {
+async fn a_lookup_reads_several_pages_and_gives_up_after_a_thousand_messages() {
     let (discord, guild, general) = home().await;
     let ana = discord.member(guild, "Ana");
     let before = discord.say(ana, general, "hi").to_string();
@@ -163,39 +163,39 @@ async fn a_page_is_not_all() {
         discord.say(ana, general, &format!("{n}"));
     }
     let client = client(&discord);
-    let words = part(general, "At last");
-    let missing = client.find(&words, Some(&before), &nothing()).await;
-    let posted = say(&client, &words).await.to_string();
-    let found = client.find(&words, Some(&before), &nothing()).await;
+    let statement = part(general, "At last");
+    let missing = client.find(&statement, Some(&before), &none_taken()).await;
+    let posted = say(&client, &statement).await.to_string();
+    let found = client.find(&statement, Some(&before), &none_taken()).await;
     for n in 0..1_000 {
         discord.say(ana, general, &format!("{n}"));
     }
-    let lost = client.find(&part(general, "Never sent"), Some(&before), &nothing()).await;
+    let lost = client.find(&part(general, "Never sent"), Some(&before), &none_taken()).await;
 
     assert_eq!(missing, Ok(None));
-    assert_eq!(found.expect("it can be read").as_deref(), Some(&*posted));
+    assert_eq!(found.expect("the history can be read").as_deref(), Some(&*posted));
     assert!(matches!(&lost, Err(NotRead::Never(why)) if why.contains("too many messages")), "{lost:?}");
 }
 
 #[tokio::test]
-async fn a_look_that_fails_is_tried_again() {
+async fn a_failed_lookup_can_be_repeated() {
     let (discord, _, general) = home().await;
     let client = client(&discord);
-    let words = part(general, "Hello");
-    let before = client.newest(&words.channel, &[]).expect("always");
-    let posted = say(&client, &words).await.to_string();
+    let statement = part(general, "Hello");
+    let before = client.newest(&statement.channel, &[]).expect("a Discord channel always has one");
+    let posted = say(&client, &statement).await.to_string();
 
     for does in [Does::Status(502), Does::Cut, Does::Garbled] {
         discord.spoil_next(1, On { route: Some("messages"), ..On::default() }, does.clone());
-        let later = client.find(&words, Some(&before), &nothing()).await;
+        let later = client.find(&statement, Some(&before), &none_taken()).await;
         assert!(matches!(later, Err(NotRead::Later { .. })), "{does:?}: {later:?}");
     }
-    let found = client.find(&words, Some(&before), &nothing()).await;
+    let found = client.find(&statement, Some(&before), &none_taken()).await;
 
-    assert_eq!(found.expect("it can be read").as_deref(), Some(&*posted));
+    assert_eq!(found.expect("the history can be read").as_deref(), Some(&*posted));
 }
 
-/// Nothing of what is there is on record.
-fn nothing() -> BTreeSet<Arc<str>> {
+/// No message is on record as another part.
+fn none_taken() -> BTreeSet<Arc<str>> {
     BTreeSet::new()
 }

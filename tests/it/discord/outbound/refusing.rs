@@ -1,4 +1,4 @@
-//! What Discord refuses for good comes back as a sentence that says what to do, and never with a secret in it.
+//! Permanent refusals: the reason says what to do, and never contains a secret.
 
 use serde_json::json;
 use tertulia::ports::chat_platform::{ChatPlatform as _, NotSent};
@@ -7,17 +7,17 @@ use super::super::counterpart::channels::{Kind, Overwrite};
 use super::super::counterpart::faults::{Does, On};
 use super::super::counterpart::permissions::MANAGE_WEBHOOKS;
 use super::logged::Logged;
-use super::{client, client_by, direct, home, part, refusal, say};
+use super::{client, client_at, direct, home, part, refusal, say};
 
 #[tokio::test]
-async fn what_cannot_be_said_is_told_with_what_to_click() {
+async fn the_reason_of_a_refusal_says_what_to_change_in_discord() {
     let (discord, guild, general) = home().await;
     let bot_role = discord.look(|state| state.world.guilds[&guild].members[&state.world.bot()].roles[0]);
     let [closed, gone, full, locked] = ["closed", "gone", "full", "locked"].map(|name| discord.channel(guild, name));
     let forum = discord.channel_of(guild, Kind::Forum, "forum");
     let ana = discord.member(guild, "Ana");
     let thread = discord.thread(locked, Kind::PublicThread, "aside", ana);
-    let (talk, _) = discord.direct(ana, "hi");
+    let (direct_channel, _) = discord.direct(ana, "hi");
     let client = client(&discord);
     say(&client, &part(gone, "before")).await;
     discord.overwrite(closed, Overwrite::role(bot_role, 0, MANAGE_WEBHOOKS));
@@ -28,16 +28,16 @@ async fn what_cannot_be_said_is_told_with_what_to_click() {
     discord.with(|state| state.change_thread(thread, |thread| thread.locked = true));
     discord.close_directs(ana);
 
-    for (words, expected) in [
+    for (statement, expected) in [
         (part(closed, "x"), "allow Manage Webhooks."),
         (part(gone, "x"), "The channel does not exist any more."),
         (part(full, "x"), "Edit Channel > Integrations > Webhooks > delete one"),
         (part(thread, "x"), "Unlock Thread"),
         (part(forum, "x"), "in a forum, only in its posts"),
-        (direct(talk, "x"), "accepts no direct messages from the bot"),
+        (direct(direct_channel, "x"), "accepts no direct messages from the bot"),
         (part(general, " \u{200b} "), "nothing in the text is visible"),
     ] {
-        let why = refusal(&client, &words).await;
+        let why = refusal(&client, &statement).await;
 
         assert!(why.contains(expected), "{why}");
         assert!(!why.contains(&discord.token()), "{why}");
@@ -48,9 +48,10 @@ async fn what_cannot_be_said_is_told_with_what_to_click() {
 #[tokio::test]
 async fn a_field_that_discord_refuses_is_named() {
     let (discord, _, general) = home().await;
-    let wrong = json!({ "_errors": [{ "code": "BASE_TYPE_BAD_LENGTH", "message": "Must be between 1 and 80 in length." }] });
-    let says = json!({ "code": 50_035, "message": "Invalid Form Body", "errors": { "username": wrong } });
-    discord.spoil(On { route: Some("execute_webhook"), ..On::default() }, Does::Says(400, says));
+    let field_errors =
+        json!({ "_errors": [{ "code": "BASE_TYPE_BAD_LENGTH", "message": "Must be between 1 and 80 in length." }] });
+    let body = json!({ "code": 50_035, "message": "Invalid Form Body", "errors": { "username": field_errors } });
+    discord.spoil(On { route: Some("execute_webhook"), ..On::default() }, Does::Says(400, body));
 
     let why = refusal(&client(&discord), &part(general, "x")).await;
 
@@ -58,7 +59,7 @@ async fn a_field_that_discord_refuses_is_named() {
 }
 
 #[tokio::test]
-async fn a_bot_that_was_thrown_out_is_told_to_be_invited_again() {
+async fn after_the_bot_was_removed_the_reason_says_to_invite_it_again() {
     let (discord, guild, general) = home().await;
     discord.expel_bot(guild);
 
@@ -68,25 +69,25 @@ async fn a_bot_that_was_thrown_out_is_told_to_be_invited_again() {
 }
 
 #[tokio::test]
-async fn a_token_that_was_reset_is_told_and_never_shown() {
+async fn after_a_token_reset_the_reason_says_so_without_the_token() {
     let (discord, _, general) = home().await;
-    let (old, token) = (client(&discord), discord.token());
+    let (client, token) = (client(&discord), discord.token());
     discord.reset_token();
 
-    let why = refusal(&old, &part(general, "x")).await;
+    let why = refusal(&client, &part(general, "x")).await;
 
     assert!(why.contains("Developer Portal > the application > Bot > Reset Token"), "{why}");
-    assert!(!why.contains(&token) && !format!("{old:?}").contains(&token), "{why} {old:?}");
+    assert!(!why.contains(&token) && !format!("{client:?}").contains(&token), "{why} {client:?}");
 }
 
 #[tokio::test]
-async fn a_discord_that_is_not_there_is_asked_again_later() {
+async fn an_unreachable_discord_means_sending_later() {
     let (discord, _, general) = home().await;
     let (token, api_url) = (discord.token(), discord.api_url());
     drop(discord);
-    let client = client_by(&token, &api_url, |_| {});
+    let client = client_at(&token, &api_url, |_| {});
 
-    let unreachable = client.send(&part(general, "x")).await.expect_err("nobody is there");
+    let unreachable = client.send(&part(general, "x")).await.expect_err("the server is gone");
 
     assert!(matches!(&unreachable, NotSent::Later { .. }), "{unreachable:?}");
     assert!(unreachable.to_string().contains("Discord cannot be reached"), "{unreachable}");
@@ -94,18 +95,19 @@ async fn a_discord_that_is_not_there_is_asked_again_later() {
 }
 
 #[tokio::test]
-async fn neither_token_is_ever_logged_or_told() {
+async fn the_tokens_of_the_bot_and_the_webhook_are_never_logged_or_returned() {
     let (discord, _, general) = home().await;
     let logged = Logged::begin();
     let client = client(&discord);
     say(&client, &part(general, "one")).await;
-    let (id, token) =
-        discord.look(|state| state.world.webhooks.values().next().map(|one| (one.id, one.token.clone())).expect("one"));
+    let (id, token) = discord.look(|state| {
+        state.world.webhooks.values().next().map(|webhook| (webhook.id, webhook.token.clone())).expect("a webhook")
+    });
 
-    let mut told = String::new();
+    let mut results = String::new();
     for does in [Does::Cut, Does::Status(400), Does::Status(500), Does::Garbled] {
         discord.spoil_next(1, On { route: Some("execute_webhook"), ..On::default() }, does);
-        told += &format!("{:?}", client.send(&part(general, "two")).await);
+        results += &format!("{:?}", client.send(&part(general, "two")).await);
     }
     discord.remove_webhook(id);
     say(&client, &part(general, "three")).await;
@@ -113,6 +115,6 @@ async fn neither_token_is_ever_logged_or_told() {
     let logged = logged.read();
     assert!(logged.contains("a webhook cannot be used any more"), "{logged}");
     for secret in [token, discord.token()] {
-        assert!(!logged.contains(&secret) && !told.contains(&secret), "{told} {logged}");
+        assert!(!logged.contains(&secret) && !results.contains(&secret), "{results} {logged}");
     }
 }

@@ -1,4 +1,4 @@
-//! Words arrive, under the right name, and call nobody who may not be called.
+//! Statements are posted under the right name, and mention only people who may be mentioned.
 
 use futures_util::future::join_all;
 use tertulia::ports::chat_platform::{ChatPlatform as _, NotSent, Part};
@@ -38,23 +38,23 @@ async fn a_companion_speaks_under_its_own_name() {
     let second = say(&client, &Part { name: "Zed".into(), ..part(general, "And to you.") }).await;
 
     let posts = discord.posts();
-    let told: Vec<_> = posts.iter().map(|post| (post.message, username(&post.author), post.content.as_str())).collect();
-    assert_eq!(told, [(first, "Mira", "Good evening."), (second, "Zed", "And to you.")]);
+    let shown: Vec<_> = posts.iter().map(|post| (post.message, username(&post.author), post.content.as_str())).collect();
+    assert_eq!(shown, [(first, "Mira", "Good evening."), (second, "Zed", "And to you.")]);
     assert_eq!(client.newest(&snowflake(general).channel(), &[]).as_deref(), Some(&*second.0.to_string()));
     assert_eq!(webhooks(&discord), 1);
 }
 
 #[tokio::test]
-async fn a_companion_shows_its_picture_and_is_not_silent_for_want_of_one() {
+async fn a_companion_shows_its_picture_and_speaks_without_one_if_it_is_invalid() {
     let (discord, _, general) = home().await;
     let client = client(&discord);
-    let with = |picture: &str, text| Part { picture: Some(picture.into()), ..part(general, text) };
+    let with_picture = |picture: &str, text| Part { picture: Some(picture.into()), ..part(general, text) };
 
-    say(&client, &with("https://example.org/mira.png", "one")).await;
+    say(&client, &with_picture("https://example.org/mira.png", "one")).await;
     say(&client, &part(general, "two")).await;
-    // The settings let none of these through.
-    say(&client, &with("ftp://example.org/mira.png", "three")).await;
-    say(&client, &with(&format!("https://example.org/{}", "x".repeat(3_000)), "four")).await;
+    // The settings would reject both of these pictures.
+    say(&client, &with_picture("ftp://example.org/mira.png", "three")).await;
+    say(&client, &with_picture(&format!("https://example.org/{}", "x".repeat(3_000)), "four")).await;
 
     let posts = discord.posts();
     let shown: Vec<_> = posts.iter().map(|post| (picture(&post.author), post.content.as_str())).collect();
@@ -62,7 +62,7 @@ async fn a_companion_shows_its_picture_and_is_not_silent_for_want_of_one() {
 }
 
 #[tokio::test]
-async fn twenty_first_statements_make_one_webhook_and_the_next_client_finds_it() {
+async fn twenty_concurrent_first_statements_create_one_webhook_and_the_next_client_finds_it() {
     let (discord, _, general) = home().await;
     discord.foreign_webhook(general, "somebody's");
     let first = client(&discord);
@@ -78,11 +78,11 @@ async fn twenty_first_statements_make_one_webhook_and_the_next_client_finds_it()
 }
 
 #[tokio::test]
-async fn a_removed_webhook_is_replaced_and_its_words_are_posted_once() {
+async fn a_deleted_webhook_is_replaced_and_the_statement_is_posted_once() {
     let (discord, _, general) = home().await;
     let client = client(&discord);
     say(&client, &part(general, "one")).await;
-    let webhook = discord.look(|state| *state.world.webhooks.keys().next().expect("one"));
+    let webhook = discord.look(|state| *state.world.webhooks.keys().next().expect("a webhook"));
 
     discord.remove_webhook(webhook);
     say(&client, &part(general, "two")).await;
@@ -93,42 +93,44 @@ async fn a_removed_webhook_is_replaced_and_its_words_are_posted_once() {
 }
 
 #[tokio::test]
-async fn a_change_told_while_a_webhook_is_made_makes_no_second_one() {
+async fn a_change_reported_while_a_webhook_is_created_creates_no_second_one() {
     let (discord, guild, general) = home().await;
     let elsewhere = discord.channel(guild, "elsewhere");
     let client = client(&discord);
     let hang = discord.spoil_next(1, On { route: Some("create_webhook"), ..On::default() }, Does::Hang);
-    let (one, two) = (part(general, "one"), part(general, "two"));
+    let (first_part, second_part) = (part(general, "one"), part(general, "two"));
 
     let meanwhile = async {
-        discord.until("one in the making", |state| state.journal.requests_of("create_webhook").next().map(|_| ())).await;
+        discord
+            .until("the request that creates a webhook", |state| state.journal.requests_of("create_webhook").next().map(|_| ()))
+            .await;
         client.webhooks_changed(snowflake(general));
         let others = async {
-            // They take longer than a second one would.
+            // These take longer than creating a second webhook would.
             for text in ["a", "b", "c"] {
                 say(&client, &part(elsewhere, text)).await;
             }
             discord.lift(hang);
         };
-        tokio::join!(client.send(&two), others).0
+        tokio::join!(client.send(&second_part), others).0
     };
-    let (first, second) = tokio::join!(client.send(&one), meanwhile);
+    let (first, second) = tokio::join!(client.send(&first_part), meanwhile);
 
     assert!(first.is_ok() && second.is_ok(), "{first:?} {second:?}");
-    let made = discord.look(|state| state.world.webhooks.values().filter(|webhook| webhook.channel == general).count());
-    assert_eq!(made, 1);
+    let created = discord.look(|state| state.world.webhooks.values().filter(|webhook| webhook.channel == general).count());
+    assert_eq!(created, 1);
 }
 
 #[tokio::test]
-async fn what_a_moved_webhook_posts_elsewhere_is_taken_back() {
+async fn a_post_that_a_moved_webhook_puts_in_another_channel_is_deleted() {
     let (discord, guild, general) = home().await;
     let other = discord.channel(guild, "other");
     let thread = discord.thread(general, Kind::PublicThread, "aside", discord.member(guild, "Ana"));
     let client = client(&discord);
     let move_webhook = || {
         discord.with(|state| {
-            let there = state.world.webhooks.values().find(|webhook| webhook.channel == general).expect("one").id;
-            state.change_webhook(there, |webhook| webhook.channel = other);
+            let webhook = state.world.webhooks.values().find(|webhook| webhook.channel == general).expect("a webhook").id;
+            state.change_webhook(webhook, |webhook| webhook.channel = other);
         });
     };
     say(&client, &part(general, "one")).await;
@@ -138,13 +140,13 @@ async fn what_a_moved_webhook_posts_elsewhere_is_taken_back() {
     move_webhook();
     let aside = say(&client, &part(thread, "three")).await;
 
-    let there = |channel| discord.look(|state| state.world.messages(channel).map(|message| message.id).collect::<Vec<_>>());
-    assert_eq!((there(other), there(thread)), (vec![], vec![aside]));
-    assert_eq!(there(general).last(), Some(&second));
+    let messages = |channel| discord.look(|state| state.world.messages(channel).map(|message| message.id).collect::<Vec<_>>());
+    assert_eq!((messages(other), messages(thread)), (vec![], vec![aside]));
+    assert_eq!(messages(general).last(), Some(&second));
 }
 
 #[tokio::test]
-async fn threads_and_forum_posts_are_spoken_in_through_their_parents_webhook() {
+async fn companions_speak_in_threads_and_forum_posts_through_the_parents_webhook() {
     let (discord, guild, general) = home().await;
     let ana = discord.member(guild, "Ana");
     let thread = discord.thread(general, Kind::PublicThread, "aside", ana);
@@ -156,50 +158,50 @@ async fn threads_and_forum_posts_are_spoken_in_through_their_parents_webhook() {
     say(&client, &part(general, "in the channel")).await;
     say(&client, &part(post, "to the sea")).await;
 
-    let channel_keys: Vec<_> = discord.posts().iter().map(|post| post.channel).collect();
-    assert_eq!((channel_keys, webhooks(&discord)), (vec![thread, general, post], 2));
-    // One was told; the others were asked for.
+    let channels: Vec<_> = discord.posts().iter().map(|post| post.channel).collect();
+    assert_eq!((channels, webhooks(&discord)), (vec![thread, general, post], 2));
+    // The thread's parent was in the cache. The other two channels were requested.
     assert_eq!(discord.look(|state| state.journal.requests_of("channel").count()), 2);
 }
 
 #[tokio::test]
-async fn only_people_who_take_part_are_ever_called() {
+async fn only_people_who_take_part_are_mentioned() {
     let (discord, guild, general) = home().await;
     let (ana, bob) = (discord.member(guild, "Ana"), discord.member(guild, "Bob"));
     let role = discord.role(guild, "Friends", MENTION_EVERYONE);
-    let words = format!("@everyone @here <@&{role}> <@{bob}> hello @Ana");
-    let (open, closed) = (client(&discord), client_with(&discord, |section| section.mention_people = false));
-    for client in [&open, &closed] {
+    let text = format!("@everyone @here <@&{role}> <@{bob}> hello @Ana");
+    let (mentioning, silent) = (client(&discord), client_with(&discord, |section| section.mention_people = false));
+    for client in [&mentioning, &silent] {
         client.cache().person_spoke(Some(snowflake(guild)), snowflake(general), snowflake(ana), "Ana");
     }
 
-    say(&open, &part(general, &words)).await;
-    say(&closed, &part(general, &words)).await;
-    // Too long for what would be added: it goes as it is.
-    say(&open, &part(general, &format!("{words} {}", "@everyone ".repeat(183)))).await;
-    let (talk, _) = discord.direct(bob, "psst");
-    say(&open, &direct(talk, &words)).await;
+    say(&mentioning, &part(general, &text)).await;
+    say(&silent, &part(general, &text)).await;
+    // Too long with the markup that a mention would add, so it is sent as plain text.
+    say(&mentioning, &part(general, &format!("{text} {}", "@everyone ".repeat(183)))).await;
+    let (direct_channel, _) = discord.direct(bob, "psst");
+    say(&mentioning, &direct(direct_channel, &text)).await;
 
-    let called: Vec<_> = discord.posts().into_iter().map(|post| post.mentions).collect();
-    assert_eq!(called[0].users, [ana]);
-    assert!(called[1..].iter().all(|mentions| mentions.users.is_empty()), "{called:?}");
-    assert!(called.iter().all(|mentions| mentions.roles.is_empty() && !mentions.everyone), "{called:?}");
+    let mentions: Vec<_> = discord.posts().into_iter().map(|post| post.mentions).collect();
+    assert_eq!(mentions[0].users, [ana]);
+    assert!(mentions[1..].iter().all(|mentions| mentions.users.is_empty()), "{mentions:?}");
+    assert!(mentions.iter().all(|mentions| mentions.roles.is_empty() && !mentions.everyone), "{mentions:?}");
     assert!(discord.posts()[2].content.chars().count() > 1_850);
 }
 
 #[tokio::test]
-async fn links_are_unfolded_only_if_the_settings_say_so() {
+async fn links_show_previews_only_if_the_settings_say_so() {
     let (discord, _, general) = home().await;
 
     let plain = say(&client(&discord), &part(general, "https://example.org")).await;
-    let unfolded = say(&client_with(&discord, |section| section.embed_links = true), &part(general, "https://example.org")).await;
+    let embedded = say(&client_with(&discord, |section| section.embed_links = true), &part(general, "https://example.org")).await;
 
     let flags = |id| discord.look(|state| state.world.message(general, id).map(|message| message.flags));
-    assert_eq!((flags(plain), flags(unfolded)), (Some(1 << 2), Some(0)));
+    assert_eq!((flags(plain), flags(embedded)), (Some(1 << 2), Some(0)));
 }
 
 #[tokio::test]
-async fn a_name_that_discord_refuses_is_made_one_that_it_takes() {
+async fn a_name_that_discord_refuses_is_changed_to_one_that_it_accepts() {
     let (discord, _, general) = home().await;
     let client = client(&discord);
 
@@ -216,40 +218,40 @@ async fn a_name_that_discord_refuses_is_made_one_that_it_takes() {
 async fn a_direct_message_that_is_sent_twice_is_posted_once() {
     let (discord, guild, general) = home().await;
     let ana = discord.member(guild, "Ana");
-    let (talk, _) = discord.direct(ana, "Are you there?");
+    let (direct_channel, _) = discord.direct(ana, "Are you there?");
     let client = client(&discord);
     discord.spoil_next(1, On { route: Some("create_message"), ..On::default() }, Does::CutAfterwards);
-    let words = direct(talk, "I am.");
+    let statement = direct(direct_channel, "I am.");
 
-    let once = say(&client, &words).await;
-    let again = say(&client, &words).await;
-    say(&client, &direct(talk, "Still.")).await;
+    let first = say(&client, &statement).await;
+    let second = say(&client, &statement).await;
+    say(&client, &direct(direct_channel, "Still.")).await;
     say(&client, &part(general, "I am.")).await;
 
     let posts = discord.posts();
-    let told: Vec<_> = posts.iter().map(|post| post.content.as_str()).collect();
-    assert_eq!((told, posts[0].message, once), (vec!["I am.", "Still.", "I am."], again, again));
+    let contents: Vec<_> = posts.iter().map(|post| post.content.as_str()).collect();
+    assert_eq!((contents, posts[0].message, first), (vec!["I am.", "Still.", "I am."], second, second));
     assert_eq!(posts[0].author, Author::User(discord.look(|state| state.world.bot())));
 }
 
 #[tokio::test]
-async fn a_direct_message_that_may_have_arrived_is_not_sent_again_after_something_else_went_wrong() {
+async fn a_direct_message_that_may_have_arrived_is_not_sent_again_after_another_error() {
     let (discord, guild, _) = home().await;
-    let (talk, _) = discord.direct(discord.member(guild, "Ana"), "Are you there?");
+    let (direct_channel, _) = discord.direct(discord.member(guild, "Ana"), "Are you there?");
     let client = client(&discord);
     let create = On { route: Some("create_message"), ..On::default() };
     discord.spoil_next(1, create.clone(), Does::CutAfterwards);
     let hour = std::time::Duration::from_secs(3_600);
     discord.spoil_next(1, create, Does::TooMany { retry_after: hour, scope: Scope::User });
 
-    let sent = client.send(&direct(talk, "I am.")).await;
+    let sent = client.send(&direct(direct_channel, "I am.")).await;
 
     assert!(matches!(sent, Err(NotSent::Unknown { .. })), "{sent:?}");
     assert_eq!(discord.posts().len(), 1);
 }
 
 #[tokio::test]
-async fn typing_is_shown_and_not_tried_again_where_it_is_refused() {
+async fn the_typing_indicator_is_shown_and_a_refusal_is_not_retried() {
     let (discord, guild, general) = home().await;
     let bot_role = discord.look(|state| state.world.guilds[&guild].members[&state.world.bot()].roles[0]);
     let (client, channel_key) = (client(&discord), snowflake(general).channel());
@@ -259,12 +261,12 @@ async fn typing_is_shown_and_not_tried_again_where_it_is_refused() {
     client.typing(&snowflake(guild).guild(), &channel_key).await;
     client.typing(&snowflake(guild).guild(), &channel_key).await;
 
-    let (shown, asked) = discord.look(|state| (state.journal.typing.len(), state.journal.requests_of("typing").count()));
-    assert_eq!((shown, asked), (1, 2));
+    let (shown, requests) = discord.look(|state| (state.journal.typing.len(), state.journal.requests_of("typing").count()));
+    assert_eq!((shown, requests), (1, 2));
 }
 
 #[tokio::test]
-async fn a_flood_of_words_keeps_within_the_limits() {
+async fn many_concurrent_statements_stay_within_the_limits() {
     let bucket = Bucket { requests: 3, window: std::time::Duration::from_millis(100) };
     let rules = Rules { buckets: [("execute_webhook", bucket)].into(), ..Rules::roomy() };
     let discord = Counterpart::with_rules(rules).await;

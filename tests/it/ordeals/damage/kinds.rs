@@ -1,35 +1,35 @@
-//! Everything that is done to a store.
+//! The kinds of damage to a store.
 
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
-/// One thing that is done to a store that nobody has open.
+/// A kind of damage to a store that no process has open.
 #[derive(Clone, Debug)]
 pub enum Damage {
-    /// A file of the data folder keeps this many hundredths of itself.
+    /// A file of the data folder is cut to this percentage.
     Cut(Part, u64),
-    /// This many bytes are zeroed, so many hundredths of the file in.
+    /// Bytes are zeroed: the position in percent of the file, and the number of bytes.
     Zero(Part, u64, u64),
     Empty(Part),
     Garbage(Part),
     Gone(Part),
-    /// A bit of the database.
+    /// A bit of the database is flipped.
     Flip {
         at: u64,
         bit: u8,
     },
-    /// A bit so many hundredths into a file.
+    /// A bit of a file is flipped: the position in percent.
     FlipIn(Part, u64),
-    /// A digit of the manifest is another one.
+    /// A text in the manifest is replaced by another one.
     Forged(&'static str, &'static str),
     /// The manifest of another store.
     Foreign,
     /// A restore that was interrupted, in a folder without a store.
     HalfRestored,
-    /// sled was killed while it noted its state.
-    HalfNoted,
+    /// sled was killed while it wrote a snapshot.
+    HalfSnapshotted,
 }
 
 /// A file, or all files of one kind.
@@ -43,9 +43,9 @@ pub enum Part {
     Manifest,
 }
 
-/// All kinds, each where it hurts.
+/// All kinds of damage, each where it has an effect.
 pub fn each() -> Vec<Damage> {
-    use Damage::{Cut, Empty, FlipIn, Foreign, Forged, Garbage, Gone, HalfNoted, HalfRestored, Zero};
+    use Damage::{Cut, Empty, FlipIn, Foreign, Forged, Garbage, Gone, HalfRestored, HalfSnapshotted, Zero};
     use Part::{Blobs, Configuration, Database, Folder, Manifest, Snapshot};
     vec![
         Cut(Database, 99),
@@ -78,12 +78,12 @@ pub fn each() -> Vec<Damage> {
         Foreign,
         Forged("\"events\": ", "\"events\": 9"),
         HalfRestored,
-        HalfNoted,
+        HalfSnapshotted,
     ]
 }
 
 impl Damage {
-    /// Whether it is done to the database itself, or it is gone.
+    /// Whether the damage is to the database file, or to the folder that contains it.
     pub fn is_in_database(&self) -> bool {
         match self {
             Self::Cut(part, _) | Self::Zero(part, ..) | Self::Empty(part) | Self::Garbage(part) | Self::Gone(part) => {
@@ -94,12 +94,12 @@ impl Damage {
         }
     }
 
-    /// Whether it is done to the files of large values.
+    /// Whether the damage is to the files of large values.
     pub fn is_in_large_values(&self) -> bool {
         matches!(self, Self::Cut(Part::Blobs, _) | Self::FlipIn(Part::Blobs, _) | Self::Gone(Part::Blobs))
     }
 
-    /// Does it. False if there is nothing to do it to.
+    /// Applies the damage. Returns false if there is nothing to damage.
     pub fn inflict(&self, data: &Path) -> bool {
         match self {
             Self::Cut(part, percent) => part.each(data, |path| {
@@ -132,7 +132,7 @@ impl Damage {
                 fs::remove_file(data.join("manifest")).expect("removed");
                 fs::rename(data.join("store"), data.join("store.new")).is_ok()
             }
-            Self::HalfNoted => fs::write(data.join("store/snap.0000000000FFFFFF.generating"), [7; 100]).is_ok(),
+            Self::HalfSnapshotted => fs::write(data.join("store/snap.0000000000FFFFFF.generating"), [7; 100]).is_ok(),
         }
     }
 }
@@ -150,13 +150,13 @@ impl fmt::Display for Damage {
             Self::Forged(..) => write!(f, "the manifest says more events than there were"),
             Self::Foreign => write!(f, "the manifest of another store"),
             Self::HalfRestored => write!(f, "a restore into an empty folder interrupted"),
-            Self::HalfNoted => write!(f, "`store/snap.*` half written"),
+            Self::HalfSnapshotted => write!(f, "`store/snap.*` half written"),
         }
     }
 }
 
 impl Part {
-    /// Does something to each of its files. False if there is none.
+    /// Calls `work` with each of its files. Returns false if there is none.
     fn each(self, data: &Path, mut work: impl FnMut(&Path)) -> bool {
         let paths = self.paths(data);
         paths.iter().for_each(|path| work(path));
@@ -195,24 +195,24 @@ impl fmt::Display for Part {
 }
 
 fn length(path: &Path) -> u64 {
-    fs::metadata(path).expect("it is there").len()
+    fs::metadata(path).expect("the file exists").len()
 }
 
 fn write_at(path: &Path, at: u64, bytes: &[u8]) {
-    let mut file = File::options().write(true).open(path).expect("it is there");
+    let mut file = File::options().write(true).open(path).expect("the file exists");
     file.seek(SeekFrom::Start(at)).and_then(|_| file.write_all(bytes)).expect("written");
 }
 
 fn flip(path: &Path, at: u64, bit: u8) {
-    let mut file = File::options().read(true).open(path).expect("it is there");
+    let mut file = File::options().read(true).open(path).expect("the file exists");
     let mut byte = [0];
-    file.seek(SeekFrom::Start(at)).and_then(|_| file.read_exact(&mut byte)).expect("it is that long");
+    file.seek(SeekFrom::Start(at)).and_then(|_| file.read_exact(&mut byte)).expect("the file is long enough");
     write_at(path, at, &[byte[0] ^ (1 << bit)]);
 }
 
 fn change_manifest(data: &Path, change: impl FnOnce(&str) -> String) -> bool {
     let path = data.join("manifest");
-    let text = fs::read_to_string(&path).expect("it is there");
+    let text = fs::read_to_string(&path).expect("the file exists");
     let changed = change(&text);
     fs::write(&path, &changed).expect("written");
     changed != text

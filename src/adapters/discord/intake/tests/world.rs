@@ -302,7 +302,7 @@ impl World {
         let marked = async {
             loop {
                 let written = self.pad.written.notified();
-                let key = (id(HOME).guild().to_string(), format!("discord/incoming/{channel}"));
+                let key = (id(HOME).guild().to_string(), format!("discord/heard/{channel}"));
                 if let Some(mark) = self.pad.notes.lock().unwrap().get(&key) {
                     return mark.clone();
                 }

@@ -1,4 +1,4 @@
-//! Guilds are joined and left, have outages, and change their roles and members.
+//! Changes to guilds: the bot joins and leaves, outages, roles and members.
 
 use serde_json::{Value, json};
 
@@ -10,85 +10,83 @@ use super::super::sessions::{Event, Place};
 use super::super::state::State;
 
 impl State {
-    /// Lets the bot into a guild, as an invitation does: with a role of its own that has these permissions.
+    /// Adds the bot to a guild as an invitation does: with its own role, which has these permissions.
     pub fn invite_bot(&mut self, guild: Id, permissions: u64) {
         let (bot, role) = (self.world.bot(), self.world.new_id());
         let name = self.world.users[&bot].name.clone();
-        let Some(there) = self.world.guilds.get_mut(&guild) else { return };
-        let position = there.roles.len();
-        there.roles.insert(role, Role { id: role, name, permissions, position, mentionable: false, bot: Some(bot) });
+        let Some(target_guild) = self.world.guilds.get_mut(&guild) else { return };
+        let position = target_guild.roles.len();
+        target_guild.roles.insert(role, Role { id: role, name, permissions, position, mentionable: false, bot: Some(bot) });
         let member = Member { nick: None, roles: vec![role], joined_ms: now_ms(), timed_out: false };
-        there.members.insert(bot, member);
-        let there = there.clone();
-        self.tell(&self.guild_create(&there));
+        target_guild.members.insert(bot, member);
+        let target_guild = target_guild.clone();
+        self.send_event(&self.guild_create(&target_guild));
     }
 
-    /// Takes the bot out of a guild: it left, was kicked or banned, or the guild is gone. Nobody says which.
+    /// Removes the bot from a guild. It left, was kicked or banned, or the guild was deleted; the event does not say which.
     pub fn expel_bot(&mut self, guild: Id) {
         let bot = self.world.bot();
-        let Some(there) = self.world.guilds.get_mut(&guild) else { return };
-        if there.members.remove(&bot).is_some() {
-            there.roles.retain(|_, role| role.bot != Some(bot));
-            self.tell(&Event::new("GUILD_DELETE", Place::Guild(guild), GUILDS, json!({ "id": guild })));
+        let Some(target_guild) = self.world.guilds.get_mut(&guild) else { return };
+        if target_guild.members.remove(&bot).is_some() {
+            target_guild.roles.retain(|_, role| role.bot != Some(bot));
+            self.send_event(&Event::new("GUILD_DELETE", Place::Guild(guild), GUILDS, json!({ "id": guild })));
         }
     }
 
-    /// Begins or ends trouble that Discord has with a guild.
+    /// Begins or ends an outage of a guild.
     pub fn set_outage(&mut self, guild: Id, outage: bool) {
-        let Some(there) = self.world.guilds.get_mut(&guild) else { return };
-        if std::mem::replace(&mut there.outage, outage) == outage {
+        let Some(target_guild) = self.world.guilds.get_mut(&guild) else { return };
+        if std::mem::replace(&mut target_guild.outage, outage) == outage {
             return;
         }
-        let there = there.clone();
+        let target_guild = target_guild.clone();
         if outage {
             let data = json!({ "id": guild, "unavailable": true });
-            self.tell(&Event::new("GUILD_DELETE", Place::Guild(guild), GUILDS, data));
+            self.send_event(&Event::new("GUILD_DELETE", Place::Guild(guild), GUILDS, data));
         } else {
-            self.tell(&self.guild_create(&there));
+            self.send_event(&self.guild_create(&target_guild));
         }
     }
 
-    /// Changes a guild itself.
     pub fn change_guild(&mut self, guild: Id, change: impl FnOnce(&mut Guild)) {
-        let Some(there) = self.world.guilds.get_mut(&guild) else { return };
-        change(there);
-        let data = there.json();
-        self.tell(&Event::new("GUILD_UPDATE", Place::Guild(guild), GUILDS, data));
+        let Some(target_guild) = self.world.guilds.get_mut(&guild) else { return };
+        change(target_guild);
+        let data = target_guild.json();
+        self.send_event(&Event::new("GUILD_UPDATE", Place::Guild(guild), GUILDS, data));
     }
 
     /// Adds a role, or changes one.
     pub fn put_role(&mut self, guild: Id, role: Role) {
         self.changing_access(guild, None, |state| {
-            let Some(there) = state.world.guilds.get_mut(&guild) else { return };
+            let Some(target_guild) = state.world.guilds.get_mut(&guild) else { return };
             let data = json!({ "guild_id": guild, "role": role.json() });
-            let known = there.roles.insert(role.id, role).is_some();
-            let name = if known { "GUILD_ROLE_UPDATE" } else { "GUILD_ROLE_CREATE" };
-            state.tell(&Event::new(name, Place::Guild(guild), GUILDS, data));
+            let exists = target_guild.roles.insert(role.id, role).is_some();
+            let name = if exists { "GUILD_ROLE_UPDATE" } else { "GUILD_ROLE_CREATE" };
+            state.send_event(&Event::new(name, Place::Guild(guild), GUILDS, data));
         });
     }
 
-    /// Takes a role away, from everybody who has it.
+    /// Deletes a role, and removes it from all members.
     pub fn remove_role(&mut self, guild: Id, role: Id) {
         self.changing_access(guild, None, |state| {
-            let Some(there) = state.world.guilds.get_mut(&guild) else { return };
-            there.roles.remove(&role);
-            for member in there.members.values_mut() {
+            let Some(target_guild) = state.world.guilds.get_mut(&guild) else { return };
+            target_guild.roles.remove(&role);
+            for member in target_guild.members.values_mut() {
                 member.roles.retain(|id| *id != role);
             }
             let data = json!({ "guild_id": guild, "role_id": role });
-            state.tell(&Event::new("GUILD_ROLE_DELETE", Place::Guild(guild), GUILDS, data));
+            state.send_event(&Event::new("GUILD_ROLE_DELETE", Place::Guild(guild), GUILDS, data));
         });
     }
 
-    /// Lets a person join a guild.
     pub fn add_member(&mut self, guild: Id, user: Id) {
         let member = Member { nick: None, roles: Vec::new(), joined_ms: now_ms(), timed_out: false };
-        let Some(there) = self.world.guilds.get_mut(&guild) else { return };
-        there.members.insert(user, member);
-        self.tell_of_member("GUILD_MEMBER_ADD", guild, user, GUILD_MEMBERS);
+        let Some(target_guild) = self.world.guilds.get_mut(&guild) else { return };
+        target_guild.members.insert(user, member);
+        self.send_member_event("GUILD_MEMBER_ADD", guild, user, GUILD_MEMBERS);
     }
 
-    /// Changes a member. The bot is told of changes to itself whatever it asked for.
+    /// Changes a member. The bot receives changes to its own membership without any intent.
     ///
     /// <https://docs.discord.com/developers/events/gateway#caveats>
     pub fn change_member(&mut self, guild: Id, user: Id, change: impl FnOnce(&mut Member)) {
@@ -97,24 +95,23 @@ impl State {
             let member = state.world.guilds.get_mut(&guild).and_then(|guild| guild.members.get_mut(&user));
             if let Some(member) = member {
                 change(member);
-                state.tell_of_member("GUILD_MEMBER_UPDATE", guild, user, intent);
+                state.send_member_event("GUILD_MEMBER_UPDATE", guild, user, intent);
             }
         });
     }
 
-    /// A person leaves a guild.
     pub fn remove_member(&mut self, guild: Id, user: Id) {
-        let there = self.world.guilds.get_mut(&guild).and_then(|guild| guild.members.remove(&user));
-        if there.is_some() {
+        let removed = self.world.guilds.get_mut(&guild).and_then(|guild| guild.members.remove(&user));
+        if removed.is_some() {
             let data = json!({ "guild_id": guild, "user": self.world.users[&user].json() });
-            self.tell(&Event::new("GUILD_MEMBER_REMOVE", Place::Guild(guild), GUILD_MEMBERS, data));
+            self.send_event(&Event::new("GUILD_MEMBER_REMOVE", Place::Guild(guild), GUILD_MEMBERS, data));
         }
     }
 
-    fn tell_of_member(&mut self, name: &'static str, guild: Id, user: Id, intent: u64) {
+    fn send_member_event(&mut self, name: &'static str, guild: Id, user: Id, intent: u64) {
         let member = &self.world.guilds[&guild].members[&user];
         let mut data: Value = member.json(&self.world.users[&user]);
         data["guild_id"] = json!(guild);
-        self.tell(&Event::new(name, Place::Guild(guild), intent, data));
+        self.send_event(&Event::new(name, Place::Guild(guild), intent, data));
     }
 }

@@ -1,4 +1,4 @@
-//! Messages come, change and go.
+//! Messages are created, edited and deleted.
 
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -12,19 +12,19 @@ use super::super::moment::now_ms;
 use super::super::sessions::{Event, Place};
 use super::super::state::State;
 
-/// A message that is said.
+/// A message that is about to be created.
 #[derive(Clone, Debug)]
-pub struct Said {
+pub struct NewMessage {
     pub channel: Id,
     pub author: Author,
     pub content: String,
-    /// Who is told of it.
+    /// Who is notified.
     pub mentions: Mentions,
     /// The message of the same channel that it answers.
     pub reply_to: Option<Id>,
-    /// A message, perhaps of another channel, that it stands for or forwards.
-    pub stands_for: Option<Reference>,
-    /// What it forwards, as that is now.
+    /// A message, possibly of another channel, that it refers to or forwards.
+    pub reference_to: Option<Reference>,
+    /// A snapshot of the message that it forwards.
     pub forwarded: Option<Value>,
     pub attachments: Vec<Value>,
     pub embeds: Vec<Value>,
@@ -33,11 +33,11 @@ pub struct Said {
     pub flags: u64,
     pub tts: bool,
     pub nonce: Option<Value>,
-    /// What kind of message; none: what follows from the rest.
+    /// The type of the message. None: a reply or a default message, depending on `reply_to`.
     pub kind: Option<u8>,
 }
 
-impl Said {
+impl NewMessage {
     pub fn new(channel: Id, author: Author, content: &str) -> Self {
         Self {
             channel,
@@ -45,7 +45,7 @@ impl Said {
             content: content.to_owned(),
             mentions: Mentions::default(),
             reply_to: None,
-            stands_for: None,
+            reference_to: None,
             forwarded: None,
             attachments: Vec::new(),
             embeds: Vec::new(),
@@ -60,48 +60,48 @@ impl Said {
 }
 
 impl State {
-    /// Says something. A thread that was archived comes back for it, and who speaks there takes part from then on.
-    pub fn say(&mut self, said: Said) -> Id {
+    /// Creates a message. This unarchives an archived thread, and makes the author a member of the thread.
+    pub fn say(&mut self, new: NewMessage) -> Id {
         let id = self.world.new_id();
-        let guild = self.world.guild_of(said.channel).map(|guild| guild.id);
-        let reply = said.reply_to.map(|message| Reference { message, channel: said.channel, guild });
-        let reference = reply.or(said.stands_for);
+        let guild = self.world.guild_of(new.channel).map(|guild| guild.id);
+        let reply = new.reply_to.map(|message| Reference { message, channel: new.channel, guild });
+        let reference = reply.or(new.reference_to);
         let message = Message {
             id,
-            channel: said.channel,
-            kind: said.kind.unwrap_or(if reply.is_some() { REPLY } else { DEFAULT }),
-            author: said.author,
-            content: said.content,
+            channel: new.channel,
+            kind: new.kind.unwrap_or(if reply.is_some() { REPLY } else { DEFAULT }),
+            author: new.author,
+            content: new.content,
             edited_ms: None,
-            mentions: said.mentions,
-            attachments: said.attachments,
-            embeds: said.embeds,
-            stickers: said.stickers,
-            poll: said.poll,
+            mentions: new.mentions,
+            attachments: new.attachments,
+            embeds: new.embeds,
+            stickers: new.stickers,
+            poll: new.poll,
             reference,
-            forwarded: said.forwarded,
-            flags: said.flags,
-            tts: said.tts,
-            nonce: said.nonce,
+            forwarded: new.forwarded,
+            flags: new.flags,
+            tts: new.tts,
+            nonce: new.nonce,
         };
-        // Answers to interactions are on record as such.
-        let answer = matches!(message.author, Author::Webhook { webhook, .. } if webhook == self.world.application.id);
-        if message.sent_by(&self.world) && !answer && message.kind != THREAD_STARTER {
+        // Answers to interactions are recorded as answers, not as posts.
+        let is_answer = matches!(message.author, Author::Webhook { webhook, .. } if webhook == self.world.application.id);
+        if message.sent_by(&self.world) && !is_answer && message.kind != THREAD_STARTER {
             self.journal.posts.push(Post {
                 at: Instant::now(),
                 message: id,
-                channel: said.channel,
+                channel: new.channel,
                 author: message.author.clone(),
                 content: message.content.clone(),
                 mentions: message.mentions.clone(),
-                reply_to: said.reply_to,
+                reply_to: new.reply_to,
                 nonce: message.nonce.clone(),
             });
         }
         self.enter_thread(&message);
         self.world.put_message(message.clone());
         if !message.is_ephemeral() {
-            self.tell_of_message("MESSAGE_CREATE", &message);
+            self.send_message_event("MESSAGE_CREATE", &message);
         }
         id
     }
@@ -120,7 +120,6 @@ impl State {
         }
     }
 
-    /// Changes a message.
     pub fn edit(&mut self, channel: Id, message: Id, change: impl FnOnce(&mut Message)) {
         let Some(edited) = self.world.message_mut(channel, message) else { return };
         change(edited);
@@ -128,47 +127,47 @@ impl State {
         edited.nonce = None;
         let edited = edited.clone();
         if !edited.is_ephemeral() {
-            self.tell_of_message("MESSAGE_UPDATE", &edited);
+            self.send_message_event("MESSAGE_UPDATE", &edited);
         }
     }
 
-    /// Adds what a link in a message leads to. That is an update without an edit.
+    /// Adds the preview of a link to a message: an update without an edit.
     pub fn unfold(&mut self, channel: Id, message: Id, embed: Value) {
         let Some(unfolded) = self.world.message_mut(channel, message) else { return };
         unfolded.embeds.push(embed);
         let unfolded = unfolded.clone();
-        self.tell_of_message("MESSAGE_UPDATE", &unfolded);
+        self.send_message_event("MESSAGE_UPDATE", &unfolded);
     }
 
-    /// Tells of a message once more, as if it were new: events "may be sent up to N times".
+    /// Sends a message again, as if it were new: events "may be sent up to N times".
     ///
     /// <https://docs.discord.com/developers/reference#consistency>
     pub fn repeat(&mut self, channel: Id, message: Id) {
         if let Some(message) = self.world.message(channel, message).cloned() {
-            self.tell_of_message("MESSAGE_CREATE", &message);
+            self.send_message_event("MESSAGE_CREATE", &message);
         }
     }
 
-    /// Takes messages away: one by one, or all at once, which is told at once.
+    /// Deletes messages: with one event each, or in bulk with a single event.
     pub fn delete(&mut self, channel: Id, messages: &[Id], bulk: bool) {
         let gone: Vec<Message> = messages.iter().filter_map(|id| self.world.remove_message(channel, *id)).collect();
         let gone: Vec<Id> = gone.iter().filter(|message| !message.is_ephemeral()).map(|message| message.id).collect();
         if bulk && !gone.is_empty() {
-            self.tell_in_channel("MESSAGE_DELETE_BULK", channel, None, json!({ "ids": gone }));
+            self.send_event_in_channel("MESSAGE_DELETE_BULK", channel, None, json!({ "ids": gone }));
         } else {
             for id in gone {
-                self.tell_in_channel("MESSAGE_DELETE", channel, Some(id), json!({ "id": id }));
+                self.send_event_in_channel("MESSAGE_DELETE", channel, Some(id), json!({ "id": id }));
             }
         }
     }
 
-    /// Somebody types.
+    /// Sends a typing event.
     pub fn type_in(&mut self, channel: Id, person: Id) {
         let data = json!({ "user_id": person, "timestamp": now_ms() / 1_000 });
-        self.tell_in_channel("TYPING_START", channel, None, data);
+        self.send_event_in_channel("TYPING_START", channel, None, data);
     }
 
-    fn tell_of_message(&mut self, name: &'static str, message: &Message) {
+    fn send_message_event(&mut self, name: &'static str, message: &Message) {
         let mut data = message.event_json(&self.world, Content::All);
         let mut bare = message.event_json(&self.world, Content::Own);
         if let Some(nonce) = message.nonce.as_ref().filter(|_| name == "MESSAGE_CREATE") {
@@ -176,28 +175,28 @@ impl State {
             bare["nonce"] = nonce.clone();
         }
         let event = Event { bare: Some(bare), message: Some(message.id), ..Event::new(name, Place::Elsewhere, 0, data) };
-        self.tell_viewers(message.channel, event);
+        self.send_event_to_viewers(message.channel, event);
     }
 
-    fn tell_in_channel(&mut self, name: &'static str, channel: Id, message: Option<Id>, mut data: Value) {
+    fn send_event_in_channel(&mut self, name: &'static str, channel: Id, message: Option<Id>, mut data: Value) {
         data["channel_id"] = json!(channel);
         if let Some(guild) = self.world.guild_of(channel) {
             data["guild_id"] = json!(guild.id);
         }
-        self.tell_viewers(channel, Event { message, ..Event::new(name, Place::Elsewhere, 0, data) });
+        self.send_event_to_viewers(channel, Event { message, ..Event::new(name, Place::Elsewhere, 0, data) });
     }
 
-    /// Tells of something in a channel, if the bot may view that.
-    fn tell_viewers(&mut self, channel: Id, event: Event) {
-        let Some(there) = self.world.channels.get(&channel) else { return };
-        if !self.world.may_view(there, self.world.bot()) && there.kind != Kind::Direct {
+    /// Sends an event of a channel, if the bot may view the channel.
+    fn send_event_to_viewers(&mut self, channel: Id, event: Event) {
+        let Some(target_channel) = self.world.channels.get(&channel) else { return };
+        if !self.world.may_view(target_channel, self.world.bot()) && target_channel.kind != Kind::Direct {
             return;
         }
         let typing = event.name == "TYPING_START";
-        let (place, intent) = match there.guild {
+        let (place, intent) = match target_channel.guild {
             Some(guild) => (Place::Guild(guild), if typing { GUILD_MESSAGE_TYPING } else { GUILD_MESSAGES }),
             None => (Place::Elsewhere, if typing { DIRECT_MESSAGE_TYPING } else { DIRECT_MESSAGES }),
         };
-        self.tell(&Event { place, intent, channel: Some(channel), ..event });
+        self.send_event(&Event { place, intent, channel: Some(channel), ..event });
     }
 }

@@ -17,47 +17,47 @@ use super::Counterpart;
 const CHANNEL: u64 = 7;
 
 impl Counterpart {
-    /// Somebody uses a command. The options are those of the interaction's data, subcommands and all.
+    /// A person uses a command. The options are those of the interaction's data, including subcommands.
     ///
     /// # Errors
     ///
-    /// Discord would not show them the command: the reason.
+    /// The reason why Discord would not offer the command to the person.
     pub fn invoke(&self, user: Id, channel: Id, command: &str, options: Value) -> Result<Id, &'static str> {
         self.with(|state| state.interact(APPLICATION_COMMAND, user, channel, command, options))
     }
 
-    /// Somebody types into an option that completes itself: the one with `"focused": true`.
+    /// A person types into an option with autocomplete: the one with `"focused": true`.
     ///
     /// # Errors
     ///
-    /// Discord would not show them the command: the reason.
+    /// The reason why Discord would not offer the command to the person.
     pub fn complete(&self, user: Id, channel: Id, command: &str, options: Value) -> Result<Id, &'static str> {
         self.with(|state| state.interact(AUTOCOMPLETE, user, channel, command, options))
     }
 
-    /// Somebody chooses a command in the menu of a message.
+    /// A person chooses a command in the menu of a message.
     ///
     /// # Errors
     ///
-    /// Discord would not show them the command or the message: the reason.
+    /// The reason why Discord would not show the command or the message to the person.
     pub fn invoke_on(&self, user: Id, channel: Id, command: &str, message: Id) -> Result<Id, &'static str> {
         self.with(|state| state.interact_on(user, channel, command, message))
     }
 
-    /// Whoever used a command chooses from the list that it was answered with.
+    /// The person who used a command chooses an option from the select menu in its answer.
     ///
     /// # Errors
     ///
-    /// There is no such list or option: the reason.
-    pub fn choose(&self, asked: Id, value: &str) -> Result<Id, &'static str> {
-        self.with(|state| state.choose(asked, value))
+    /// The reason why there is no such menu or option.
+    pub fn choose(&self, interaction: Id, value: &str) -> Result<Id, &'static str> {
+        self.with(|state| state.choose(interaction, value))
     }
 }
 
 impl State {
     fn interact(&mut self, kind: u64, user: Id, channel: Id, name: &str, options: Value) -> Result<Id, &'static str> {
         let command = self.offered(user, channel, name, 1)?;
-        known_options(&command.data["options"], &options, kind)?;
+        check_given_options(&command.data["options"], &options, kind)?;
         let mut data = json!({ "id": command.id, "name": name, "type": 1, "options": options });
         let mut chosen = Vec::new();
         channels_in(&options, &mut chosen);
@@ -68,48 +68,49 @@ impl State {
         if let Some(guild) = command.guild {
             data["guild_id"] = json!(guild);
         }
-        Ok(self.tell_of_interaction(kind, user, channel, data, None))
+        Ok(self.send_interaction(kind, user, channel, data, None))
     }
 
     /// <https://docs.discord.com/developers/interactions/application-commands#message-commands>
     fn interact_on(&mut self, user: Id, channel: Id, name: &str, message: Id) -> Result<Id, &'static str> {
         let command = self.offered(user, channel, name, 3)?;
-        let there = self.world.channels.get(&channel).filter(|there| self.world.may_view(there, user));
-        let target = there.and_then(|_| self.world.message(channel, message)).ok_or("they see no such message")?;
-        // Whoever uses it shows the message to the application.
+        let target_channel = self.world.channels.get(&channel).filter(|target_channel| self.world.may_view(target_channel, user));
+        let target = target_channel.and_then(|_| self.world.message(channel, message)).ok_or("they see no such message")?;
+        // The application receives the whole message, whatever its intents are.
         let shown = target.json(&self.world, Content::All);
         let resolved = json!({ "messages": { message.to_string(): shown } });
         let data = json!({ "id": command.id, "name": name, "type": 3, "target_id": message, "resolved": resolved });
-        Ok(self.tell_of_interaction(APPLICATION_COMMAND, user, channel, data, None))
+        Ok(self.send_interaction(APPLICATION_COMMAND, user, channel, data, None))
     }
 
     /// <https://docs.discord.com/developers/interactions/receiving-and-responding#interaction-object-message-component-data-structure>
-    fn choose(&mut self, asked: Id, value: &str) -> Result<Id, &'static str> {
-        let answer = self.journal.answers.iter().find(|answer| answer.interaction == asked).ok_or("it was not answered")?;
+    fn choose(&mut self, interaction: Id, value: &str) -> Result<Id, &'static str> {
+        let answer = self.journal.answers.iter().find(|answer| answer.interaction == interaction).ok_or("it was not answered")?;
         let list = answer.data["components"][0]["components"][0].clone();
         let mut options = list["options"].as_array().into_iter().flatten();
         if !options.any(|option| option["value"] == value) {
             return Err("there is no such option to choose");
         }
-        let Interaction { user, channel, original, .. } = self.world.interactions[&asked].clone();
+        let Interaction { user, channel, original, .. } = self.world.interactions[&interaction].clone();
         let message = original.and_then(|original| self.world.message(channel, original)).ok_or("there is no list")?;
         let message = message.json(&self.world, Content::All);
         let data = json!({ "id": 1, "custom_id": list["custom_id"], "component_type": 3, "values": [value] });
-        Ok(self.tell_of_interaction(MESSAGE_COMPONENT, user, channel, data, Some(message)))
+        Ok(self.send_interaction(MESSAGE_COMPONENT, user, channel, data, Some(message)))
     }
 
-    /// A command that somebody is offered in a channel.
+    /// A command that Discord offers to a user in a channel, or the reason why there is none.
     fn offered(&self, user: Id, channel: Id, name: &str, kind: u64) -> Result<Command, &'static str> {
-        let there = self.world.channels.get(&channel).ok_or("there is no such channel")?;
-        let is_it = |command: &&Command| command.name() == name && command.kind() == kind && command.is_for(there.guild);
-        let command = self.world.commands.iter().find(is_it);
-        let is_let_in = there.guild.is_none_or(|guild| !self.world.without_commands.contains(&guild));
-        let command = command.filter(|_| is_let_in).ok_or("there is no such command here")?;
-        if self.world.permissions(there, user) & USE_APPLICATION_COMMANDS == 0 {
+        let target_channel = self.world.channels.get(&channel).ok_or("there is no such channel")?;
+        let matches =
+            |command: &&Command| command.name() == name && command.kind() == kind && command.is_for(target_channel.guild);
+        let command = self.world.commands.iter().find(matches);
+        let has_commands = target_channel.guild.is_none_or(|guild| !self.world.without_commands.contains(&guild));
+        let command = command.filter(|_| has_commands).ok_or("there is no such command here")?;
+        if self.world.permissions(target_channel, user) & USE_APPLICATION_COMMANDS == 0 {
             return Err("they may use no commands here");
         }
-        let in_guild = there.guild.and_then(|guild| self.world.guilds.get(&guild)).map(|guild| in_guild(guild, user));
-        // An empty set is for administrators alone.
+        let in_guild = target_channel.guild.and_then(|guild| self.world.guilds.get(&guild)).map(|guild| in_guild(guild, user));
+        // With an empty set of permissions, only administrators may use it.
         let needed = command.needs().map(|needed| if needed == 0 { ADMINISTRATOR } else { needed });
         if needed.is_some_and(|needed| in_guild.is_some_and(|held| held & needed != needed)) {
             return Err("the command is not for them");
@@ -117,18 +118,18 @@ impl State {
         Ok(command.clone())
     }
 
-    fn tell_of_interaction(&mut self, kind: u64, user: Id, channel: Id, data: Value, message: Option<Value>) -> Id {
-        let there = self.world.channels[&channel].clone();
-        let permissions = self.world.permissions(&there, user);
-        let guild = there.guild.and_then(|guild| self.world.guilds.get(&guild));
-        let app_permissions = self.world.permissions(&there, self.world.bot());
+    fn send_interaction(&mut self, kind: u64, user: Id, channel: Id, data: Value, message: Option<Value>) -> Id {
+        let target_channel = self.world.channels[&channel].clone();
+        let permissions = self.world.permissions(&target_channel, user);
+        let guild = target_channel.guild.and_then(|guild| self.world.guilds.get(&guild));
+        let app_permissions = self.world.permissions(&target_channel, self.world.bot());
         let person = self.world.users[&user].json();
         let mut event = json!({
             "application_id": self.world.application.id,
             "type": kind,
             "data": data,
             "channel_id": channel,
-            "channel": self.world.channel_json(&there),
+            "channel": self.world.channel_json(&target_channel),
             "version": 1,
             "app_permissions": app_permissions.to_string(),
             "locale": "en-US",
@@ -154,7 +155,7 @@ impl State {
         let token = format!("interaction-{}", image_hash(&id.to_string()));
         event["id"] = json!(id);
         event["token"] = json!(token);
-        let place = there.guild.map_or(Place::Elsewhere, Place::Guild);
+        let place = target_channel.guild.map_or(Place::Elsewhere, Place::Guild);
         let interaction = Interaction {
             id,
             token,
@@ -168,17 +169,17 @@ impl State {
         };
         self.world.interactions.insert(id, interaction);
         let bare = None;
-        self.tell(&Event { bare, channel: Some(channel), ..Event::new("INTERACTION_CREATE", place, intents::NONE, event) });
+        self.send_event(&Event { bare, channel: Some(channel), ..Event::new("INTERACTION_CREATE", place, intents::NONE, event) });
         id
     }
 }
 
 impl State {
-    /// The channels that were chosen, with what whoever chose them and the bot may do there.
+    /// The chosen channels, with the permissions of the user and of the bot in each.
     ///
     /// <https://docs.discord.com/developers/interactions/receiving-and-responding#interaction-object-resolved-data-structure>
     fn resolved(&self, user: Id, guild: Option<Id>, chosen: &[Id]) -> Result<Value, &'static str> {
-        const TOLD: [&str; 12] = [
+        const FIELDS: [&str; 12] = [
             "id",
             "name",
             "type",
@@ -202,7 +203,7 @@ impl State {
             let mut json = self.world.channel_json(channel);
             json.as_object_mut()
                 .expect("an object")
-                .retain(|field, _| TOLD.contains(&field.as_str()) || field == "thread_metadata");
+                .retain(|field, _| FIELDS.contains(&field.as_str()) || field == "thread_metadata");
             json["permissions"] = json!(self.world.permissions(channel, user).to_string());
             json["app_permissions"] = json!(self.world.permissions(channel, self.world.bot()).to_string());
             channels.insert(id.to_string(), json);
@@ -211,7 +212,7 @@ impl State {
     }
 }
 
-/// The channels that are chosen in options.
+/// Collects the channels that are chosen in options, also in nested ones.
 fn channels_in(options: &Value, chosen: &mut Vec<Id>) {
     for option in options.as_array().into_iter().flatten() {
         if option["type"] == json!(CHANNEL) {
@@ -221,8 +222,8 @@ fn channels_in(options: &Value, chosen: &mut Vec<Id>) {
     }
 }
 
-/// Whether a command has these options, and can have them so. A person cannot give others.
-fn known_options(registered: &Value, given: &Value, kind: u64) -> Result<(), &'static str> {
+/// Checks that a command has these options and that their values are possible. A person cannot send others.
+fn check_given_options(registered: &Value, given: &Value, kind: u64) -> Result<(), &'static str> {
     let registered = registered.as_array().map_or(&[][..], Vec::as_slice);
     let given = given.as_array().map_or(&[][..], Vec::as_slice);
     let is_nested = |option: &Value| matches!(option["type"].as_u64(), Some(1 | 2));
@@ -230,21 +231,23 @@ fn known_options(registered: &Value, given: &Value, kind: u64) -> Result<(), &'s
         return Err("a command with subcommands is used by one of them");
     }
     for option in given {
-        let known = registered.iter().find(|known| known["name"] == option["name"] && known["type"] == option["type"]);
-        let known = known.ok_or("the command has no such option")?;
-        if option["focused"] == json!(true) && known["autocomplete"] != json!(true) {
-            return Err("the option does not complete itself");
+        let registered_option = registered
+            .iter()
+            .find(|registered_option| registered_option["name"] == option["name"] && registered_option["type"] == option["type"]);
+        let registered_option = registered_option.ok_or("the command has no such option")?;
+        if option["focused"] == json!(true) && registered_option["autocomplete"] != json!(true) {
+            return Err("the option has no autocomplete");
         }
-        let choices = known["choices"].as_array().map_or(&[][..], Vec::as_slice);
+        let choices = registered_option["choices"].as_array().map_or(&[][..], Vec::as_slice);
         if !choices.is_empty() && !choices.iter().any(|choice| choice["value"] == option["value"]) {
             return Err("the option has no such choice");
         }
-        known_options(&known["options"], &option["options"], kind)?;
+        check_given_options(&registered_option["options"], &option["options"], kind)?;
     }
-    let is_given = |known: &Value| given.iter().any(|option| option["name"] == known["name"]);
-    let is_missing = |known: &&Value| known["required"] == json!(true) && !is_given(known);
-    // Whoever still types has not given everything.
-    if kind == APPLICATION_COMMAND && registered.iter().any(|known| is_missing(&known)) {
+    let is_given = |registered_option: &Value| given.iter().any(|option| option["name"] == registered_option["name"]);
+    let is_missing = |registered_option: &&Value| registered_option["required"] == json!(true) && !is_given(registered_option);
+    // During autocomplete, required options may still be missing.
+    if kind == APPLICATION_COMMAND && registered.iter().any(|registered_option| is_missing(&registered_option)) {
         return Err("a required option is missing");
     }
     Ok(())

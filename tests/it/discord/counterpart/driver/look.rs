@@ -1,4 +1,4 @@
-//! Reads back what happened, and waits until it has.
+//! Reads back what happened, and waits for conditions.
 
 use tokio::time::timeout;
 
@@ -9,20 +9,20 @@ use super::Counterpart;
 use crate::harness::PATIENCE;
 
 impl Counterpart {
-    /// Looks at everything at one moment.
+    /// Reads the state under its lock.
     pub fn look<T>(&self, look: impl FnOnce(&State) -> T) -> T {
         self.shared.look(look)
     }
 
-    /// Waits until there is what is looked for.
+    /// Waits until the closure finds something in the state.
     ///
     /// # Panics
     ///
-    /// It does not come: what was waited for.
+    /// Nothing is found in time. The message names what was awaited.
     pub async fn until<T>(&self, what: &str, look: impl FnMut(&State) -> Option<T>) -> T {
         match timeout(PATIENCE, self.shared.until(look)).await {
             Ok(seen) => seen,
-            Err(_) => panic!("{what} did not come"),
+            Err(_) => panic!("timed out waiting for {what}"),
         }
     }
 
@@ -36,17 +36,17 @@ impl Counterpart {
         self.posts_in(channel, 1).await.remove(0)
     }
 
-    /// Waits for so many posts in a channel.
+    /// Waits until a channel has at least so many posts.
     pub async fn posts_in(&self, channel: Id, count: usize) -> Vec<Post> {
         self.until("a post", |state| {
-            let there = state.journal.posts.iter().filter(|post| post.channel == channel);
-            let there: Vec<Post> = there.cloned().collect();
-            (there.len() >= count).then_some(there)
+            let posts = state.journal.posts.iter().filter(|post| post.channel == channel);
+            let posts: Vec<Post> = posts.cloned().collect();
+            (posts.len() >= count).then_some(posts)
         })
         .await
     }
 
-    /// Waits until so many sessions are connected.
+    /// Waits until exactly so many sessions are connected.
     pub async fn sessions(&self, count: usize) {
         self.until("the sessions", |state| {
             let sessions = state.gateway.sessions.values();
@@ -55,7 +55,7 @@ impl Counterpart {
         .await;
     }
 
-    /// Waits until so many RESUMEs were accepted.
+    /// Waits until at least so many RESUMEs were accepted.
     pub async fn resumes(&self, count: usize) {
         self.until("the resumes", |state| {
             let accepted = state.journal.resumes.iter().filter(|resume| resume.replayed.is_some());
@@ -67,8 +67,8 @@ impl Counterpart {
     /// Waits until a message was written to a socket.
     pub async fn delivered(&self, message: Id) {
         self.until("a delivery", |state| {
-            let mut told = state.journal.deliveries.iter().rev();
-            told.any(|delivery| delivery.message == Some(message) && !delivery.sent.is_empty()).then_some(())
+            let mut deliveries = state.journal.deliveries.iter().rev();
+            deliveries.any(|delivery| delivery.message == Some(message) && !delivery.sent.is_empty()).then_some(())
         })
         .await;
     }
@@ -79,7 +79,7 @@ impl Counterpart {
             .await
     }
 
-    /// The text that an interaction's first answer has now; none as long as it is to come.
+    /// The current text of an interaction's first answer. None while the answer is deferred.
     pub fn answered_text(&self, interaction: Id) -> Option<String> {
         self.look(|state| {
             let interaction = state.world.interactions.get(&interaction)?;

@@ -1,4 +1,4 @@
-//! Makes a world.
+//! Creates the world of a test.
 
 use std::collections::BTreeMap;
 
@@ -13,11 +13,11 @@ use super::super::permissions::{
 use super::super::webhooks::Webhook;
 use super::Counterpart;
 
-/// What an invitation of the bot asks for, unless a test wants something else.
+/// The permissions that an invitation of the bot requests by default.
 pub const INVITED: u64 = VIEW_CHANNEL | SEND_MESSAGES | SEND_MESSAGES_IN_THREADS | READ_MESSAGE_HISTORY | MANAGE_WEBHOOKS;
 
 impl Counterpart {
-    /// Somebody who is in no guild yet.
+    /// A person who is in no guild yet.
     pub fn person(&self, name: &str) -> Id {
         self.user(name, false)
     }
@@ -36,7 +36,7 @@ impl Counterpart {
         })
     }
 
-    /// A guild with the bot in it. It belongs to the application's owner; everybody may do what is usual.
+    /// A guild with the bot in it. Its owner is the application's owner, and everyone has the default permissions.
     pub fn guild(&self, name: &str) -> Id {
         let guild = self.guild_without_bot(name);
         self.invite_bot(guild, INVITED);
@@ -63,7 +63,7 @@ impl Counterpart {
         })
     }
 
-    /// Lets the bot in, with a role of its own that has these permissions.
+    /// Adds the bot with its own role, which has these permissions.
     pub fn invite_bot(&self, guild: Id, permissions: u64) {
         self.with(|state| state.invite_bot(guild, permissions));
     }
@@ -75,7 +75,6 @@ impl Counterpart {
         person
     }
 
-    /// Lets somebody join a guild.
     pub fn join(&self, guild: Id, user: Id) {
         self.with(|state| state.add_member(guild, user));
     }
@@ -91,17 +90,14 @@ impl Counterpart {
         })
     }
 
-    /// Gives a role to a member.
     pub fn give_role(&self, guild: Id, user: Id, role: Id) {
         self.with(|state| state.change_member(guild, user, |member| member.roles.push(role)));
     }
 
-    /// A text channel.
     pub fn channel(&self, guild: Id, name: &str) -> Id {
         self.channel_of(guild, Kind::Text, name)
     }
 
-    /// A channel of any kind.
     pub fn channel_of(&self, guild: Id, kind: Kind, name: &str) -> Id {
         self.with(|state| {
             let id = state.world.new_id();
@@ -111,17 +107,17 @@ impl Counterpart {
         })
     }
 
-    /// Sets what a channel allows to and denies somebody.
+    /// Adds an overwrite to a channel, or replaces the one for the same role or member.
     pub fn overwrite(&self, channel: Id, overwrite: Overwrite) {
         self.with(|state| {
             state.change_channel(channel, |channel| {
-                channel.overwrites.retain(|known| known.id != overwrite.id);
+                channel.overwrites.retain(|existing| existing.id != overwrite.id);
                 channel.overwrites.push(overwrite);
             });
         });
     }
 
-    /// A thread that somebody starts, without a message.
+    /// A thread without a message, started by a user.
     pub fn thread(&self, parent: Id, kind: Kind, name: &str, owner: Id) -> Id {
         self.with(|state| {
             let id = state.world.new_id();
@@ -131,7 +127,7 @@ impl Counterpart {
         })
     }
 
-    /// A webhook that a person made: the bot can use it when it is told the token, and did not make it.
+    /// A webhook that a person created. The bot can use it with its token, but does not own it.
     pub fn foreign_webhook(&self, channel: Id, name: &str) -> Id {
         self.with(|state| {
             let (id, creator) = (state.world.new_id(), state.world.application.owner);
@@ -142,7 +138,7 @@ impl Counterpart {
         })
     }
 
-    /// Switches privileged intents on in the portal: these, and no others.
+    /// Sets which privileged intents are enabled in the portal, as bits.
     pub fn set_privileged(&self, intents: u64) {
         self.with(|state| state.world.application.privileged = intents);
     }

@@ -1,4 +1,4 @@
-//! An answer on its way out.
+//! Answers to REST requests.
 //!
 //! <https://docs.discord.com/developers/topics/rate-limits#exceeding-a-rate-limit>
 
@@ -10,7 +10,7 @@ use axum::response::Response;
 use serde_json::{Value, json};
 
 use super::super::faults::Scope;
-use super::super::limits::{Exceeded, Standing};
+use super::super::limits::{BucketState, Exceeded};
 use super::super::refusal::Refusal;
 
 pub struct Answer {
@@ -30,22 +30,22 @@ impl Answer {
         Self { status, headers: Vec::new(), body, json, code: None, reason: None, limit: None, banned: false }
     }
 
-    /// What a handler answered.
-    pub fn of(status: u16, body: Option<Value>, standing: &Standing) -> Self {
-        Self { headers: standing.headers(), ..Self::new(status, body.map(|body| body.to_string())) }
+    /// The answer of a handler.
+    pub fn of(status: u16, body: Option<Value>, bucket: &BucketState) -> Self {
+        Self { headers: bucket.headers(), ..Self::new(status, body.map(|body| body.to_string())) }
     }
 
-    pub fn refused(refusal: &Refusal, standing: Option<&Standing>) -> Self {
+    pub fn refused(refusal: &Refusal, bucket: Option<&BucketState>) -> Self {
         Self {
-            headers: standing.map(Standing::headers).unwrap_or_default(),
+            headers: bucket.map(BucketState::headers).unwrap_or_default(),
             code: Some(refusal.code),
             reason: Some(refusal.message.clone()),
             ..Self::new(refusal.status, Some(refusal.body().to_string()))
         }
     }
 
-    /// One request too many.
-    pub fn exceeded(exceeded: &Exceeded, standing: Option<&Standing>) -> Self {
+    /// 429 for a request over a limit.
+    pub fn exceeded(exceeded: &Exceeded, bucket: Option<&BucketState>) -> Self {
         let seconds = exceeded.retry_after.as_secs_f64();
         let global = exceeded.scope == Scope::Global;
         let message = match exceeded.scope {
@@ -54,7 +54,7 @@ impl Answer {
         };
         let body = json!({ "message": message, "retry_after": (seconds * 1_000.0).ceil() / 1_000.0, "global": global });
         let mut answer = Self::new(429, Some(body.to_string()));
-        answer.headers = standing.map(Standing::headers).unwrap_or_default();
+        answer.headers = bucket.map(BucketState::headers).unwrap_or_default();
         answer.headers.push(("retry-after", format!("{:.0}", seconds.ceil())));
         answer.headers.push(("x-ratelimit-scope", exceeded.scope.name().to_owned()));
         if global {
@@ -65,7 +65,7 @@ impl Answer {
         answer
     }
 
-    /// The wall before Discord: no JSON, and no word of buckets.
+    /// The answer of the proxy in front of Discord to a banned address: no JSON, and no headers of a bucket.
     pub fn banned(left: Duration) -> Self {
         let mut answer = Self::page(429);
         answer.body = Some("error code: 1015".to_owned());
@@ -75,14 +75,14 @@ impl Answer {
         answer
     }
 
-    /// A page of somebody before Discord.
+    /// An HTML page of a proxy in front of Discord.
     pub fn page(status: u16) -> Self {
         let text = format!("<html><head><title>{status}</title></head><body><h1>{status}</h1></body></html>");
         Self { json: false, ..Self::new(status, Some(text)) }
     }
 
-    /// Whatever a test wants it to say.
-    pub fn said(status: u16, body: &Value) -> Self {
+    /// A status and a body that a test chose.
+    pub fn custom(status: u16, body: &Value) -> Self {
         Self::new(status, Some(body.to_string()))
     }
 
@@ -98,7 +98,7 @@ impl Answer {
         response.body(self.body.map_or_else(Body::empty, Body::from)).expect("a response")
     }
 
-    /// The same with half its body.
+    /// The response with only the first half of its body.
     pub fn garbled(mut self) -> Response {
         self.body = self.body.map(|body| body.chars().take(body.chars().count() / 2).collect());
         self.response()

@@ -55,7 +55,7 @@ impl State {
             .joined()
             .filter(|guild| before.is_none_or(|before| guild.id < before) && after.is_none_or(|after| guild.id > after))
             .collect();
-        // Before one come those next to it.
+        // With `before`, Discord returns the guilds closest to it.
         if before.is_some() {
             guilds = guilds.split_off(guilds.len().saturating_sub(limit));
         }
@@ -99,19 +99,19 @@ impl State {
 
     pub(super) fn guild_member(&self, guild: Id, user: Id) -> Reply {
         let guild = self.world.joined_guild(guild)?;
-        let known: &User = self.world.users.get(&user).ok_or_else(|| Refusal::unknown(Unknown::User))?;
+        let found: &User = self.world.users.get(&user).ok_or_else(|| Refusal::unknown(Unknown::User))?;
         let member = guild.members.get(&user).ok_or_else(|| Refusal::unknown(Unknown::Member))?;
-        ok(member.json(known))
+        ok(member.json(found))
     }
 
     pub(super) fn guild_webhooks(&self, guild: Id) -> Reply {
-        let there = self.world.joined_guild(guild)?;
-        if in_guild(there, self.world.bot()) & MANAGE_WEBHOOKS == 0 {
+        let target_guild = self.world.joined_guild(guild)?;
+        if in_guild(target_guild, self.world.bot()) & MANAGE_WEBHOOKS == 0 {
             return Err(Refusal::missing_permissions());
         }
-        self.two_factors(Some(guild))?;
-        let of_guild = |channel: Id| self.world.guild_of(channel).is_some_and(|of| of.id == guild);
-        let webhooks = self.world.webhooks.values().filter(|webhook| of_guild(webhook.channel));
+        self.check_two_factors(Some(guild))?;
+        let is_in_guild = |channel: Id| self.world.guild_of(channel).is_some_and(|other| other.id == guild);
+        let webhooks = self.world.webhooks.values().filter(|webhook| is_in_guild(webhook.channel));
         ok(webhooks.map(|webhook| webhook.json(&self.world, true)).collect())
     }
 }

@@ -4,16 +4,18 @@
 
 use serde_json::{Value, json};
 
-use super::super::changes::Said;
+use super::super::changes::NewMessage;
 use super::super::draft::{Draft, Sender};
 use super::super::id::Id;
-use super::super::interactions::{APPLICATION_COMMAND, AUTOCOMPLETE, Answered, Interaction, MESSAGE_COMPONENT, choices, lists};
+use super::super::interactions::{
+    APPLICATION_COMMAND, AUTOCOMPLETE, Answered, Interaction, MESSAGE_COMPONENT, check_choices, check_select_menus,
+};
 use super::super::journal::Answer;
 use super::super::messages::{Author, CHAT_INPUT_COMMAND, EPHEMERAL, LOADING};
 use super::super::refusal::{Refusal, Unknown};
 use super::super::routes::MessageOf;
 use super::super::state::State;
-use super::messages::known;
+use super::messages::find_message;
 use super::{Call, Reply, done, ok};
 
 const PONG: u64 = 1;
@@ -21,7 +23,7 @@ const MESSAGE: u64 = 4;
 const DEFERRED_MESSAGE: u64 = 5;
 const CHOICES: u64 = 8;
 const MODAL: u64 = 9;
-/// Flags that an answer can set: embeds suppressed, only for the asker, no notification.
+/// Flags that an answer can set: suppress embeds, ephemeral, suppress notifications.
 const FLAGS: u64 = 1 << 2 | EPHEMERAL | 1 << 12;
 
 impl State {
@@ -33,15 +35,15 @@ impl State {
         let data = &call.body["data"];
         let message = match (interaction.kind, kind) {
             (APPLICATION_COMMAND | MESSAGE_COMPONENT, MESSAGE) => {
-                lists(data)?;
+                check_select_menus(data)?;
                 Some(self.answer_with(&interaction, data)?)
             }
             (APPLICATION_COMMAND | MESSAGE_COMPONENT, DEFERRED_MESSAGE) => {
                 let flags = data["flags"].as_u64().unwrap_or_default() & EPHEMERAL | LOADING;
-                Some(self.put_answer(&interaction, Said { flags, ..self.answering(&interaction, "") }))
+                Some(self.put_answer(&interaction, NewMessage { flags, ..self.answering(&interaction, "") }))
             }
             (AUTOCOMPLETE, CHOICES) => {
-                choices(data)?;
+                check_choices(data)?;
                 None
             }
             (MESSAGE_COMPONENT, 6 | 7) => return Err(Refusal::new(501, 0, "the counterpart changes no messages by components")),
@@ -64,39 +66,39 @@ impl State {
         if !call.flag("with_response") {
             return done();
         }
-        let mut told = json!({ "interaction": { "id": id, "type": interaction.kind }, "resource": { "type": kind } });
+        let mut response = json!({ "interaction": { "id": id, "type": interaction.kind }, "resource": { "type": kind } });
         if let Some(message) = message {
-            told["interaction"]["response_message_id"] = json!(message);
-            told["interaction"]["response_message_loading"] = json!(kind == DEFERRED_MESSAGE);
-            told["interaction"]["response_message_ephemeral"] = json!(ephemeral);
+            response["interaction"]["response_message_id"] = json!(message);
+            response["interaction"]["response_message_loading"] = json!(kind == DEFERRED_MESSAGE);
+            response["interaction"]["response_message_ephemeral"] = json!(ephemeral);
             if kind == MESSAGE {
-                told["resource"]["message"] =
-                    known(&self.world, interaction.channel, message)?.json(&self.world, self.world.rest_content());
+                response["resource"]["message"] =
+                    find_message(&self.world, interaction.channel, message)?.json(&self.world, self.world.rest_content());
             }
         }
-        ok(told)
+        ok(response)
     }
 
-    /// An answer to this interaction, still empty.
-    fn answering(&self, interaction: &Interaction, content: &str) -> Said {
+    /// The message that answers this interaction, with its author and type.
+    fn answering(&self, interaction: &Interaction, content: &str) -> NewMessage {
         let author = Author::Webhook {
             webhook: self.world.application.id,
             username: self.world.application.name.clone(),
             avatar_url: None,
             application: Some(self.world.application.id),
         };
-        Said { kind: Some(CHAT_INPUT_COMMAND), ..Said::new(interaction.channel, author, content) }
+        NewMessage { kind: Some(CHAT_INPUT_COMMAND), ..NewMessage::new(interaction.channel, author, content) }
     }
 
     fn answer_with(&mut self, interaction: &Interaction, data: &Value) -> Result<Id, Refusal> {
         let draft = Draft::read(data, FLAGS)?;
         let mentions = draft.mentions(&self.world, self.world.guild_of(interaction.channel), Sender::Webhook, None);
-        let said = self.answering(interaction, &draft.content);
-        Ok(self.put_answer(interaction, Said { mentions, embeds: draft.embeds, flags: draft.flags, tts: draft.tts, ..said }))
+        let new = self.answering(interaction, &draft.content);
+        Ok(self.put_answer(interaction, NewMessage { mentions, embeds: draft.embeds, flags: draft.flags, tts: draft.tts, ..new }))
     }
 
-    fn put_answer(&mut self, interaction: &Interaction, said: Said) -> Id {
-        let message = self.say(said);
+    fn put_answer(&mut self, interaction: &Interaction, new: NewMessage) -> Id {
+        let message = self.say(new);
         if let Some(interaction) = self.world.interactions.get_mut(&interaction.id) {
             interaction.followups.push(message);
         }
@@ -111,14 +113,14 @@ impl State {
         Ok(interaction)
     }
 
-    /// A further message with an interaction's token. The first one after a deferred answer takes its place.
+    /// A further message with an interaction's token. The first one after a deferred answer completes that answer.
     pub(super) fn follow_up(&mut self, token: &str, call: &Call) -> Reply {
         let interaction = self.by_interaction(token)?.clone();
         if let (Answered::Deferred, Some(original)) = (interaction.answered, interaction.original) {
             return self.edit_answer(token, interaction.channel, original, call);
         }
         let message = self.answer_with(&interaction, &call.body)?;
-        ok(known(&self.world, interaction.channel, message)?.json(&self.world, self.world.rest_content()))
+        ok(find_message(&self.world, interaction.channel, message)?.json(&self.world, self.world.rest_content()))
     }
 
     /// A message that was sent with an interaction's token.
@@ -129,11 +131,11 @@ impl State {
             MessageOf::Id(message) => interaction.followups.contains(&message).then_some(message),
         };
         let message = message.ok_or_else(|| Refusal::unknown(Unknown::Message))?;
-        known(&self.world, interaction.channel, message)?;
+        find_message(&self.world, interaction.channel, message)?;
         Ok((interaction.channel, message))
     }
 
-    /// Changes an answer; one that was still to come is there with that.
+    /// Edits an answer. This completes a deferred answer.
     pub(super) fn edit_answer(&mut self, token: &str, channel: Id, message: Id, call: &Call) -> Reply {
         let reply = self.rewrite(channel, message, call, Sender::Webhook)?;
         if let Some(answer) = self.world.message_mut(channel, message) {

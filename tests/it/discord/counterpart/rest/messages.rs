@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use super::super::changes::Said;
+use super::super::changes::NewMessage;
 use super::super::channels::{Channel, Kind};
 use super::super::draft::{Draft, Sender};
 use super::super::id::Id;
@@ -18,15 +18,15 @@ use super::super::state::State;
 use super::super::world::World;
 use super::{Call, Reply, done, ok};
 
-/// Flags that a bot can set: embeds suppressed, no notification.
+/// Flags that a bot can set: suppress embeds, suppress notifications.
 const FLAGS: u64 = 1 << 2 | 1 << 12;
 /// Messages older than this cannot be deleted in bulk.
 const TWO_WEEKS_MS: u64 = 14 * 24 * 3_600 * 1_000;
 
 impl State {
     pub(super) fn messages(&self, channel: Id, call: &Call) -> Reply {
-        let there = self.world.permitted(channel, 0)?;
-        if !there.kind.takes_messages() {
+        let target_channel = self.world.permitted(channel, 0)?;
+        if !target_channel.kind.takes_messages() {
             return Err(Refusal::new(400, 50008, "Cannot send messages in a non-text channel"));
         }
         let limit = match call.query.get("limit") {
@@ -43,7 +43,7 @@ impl State {
         if [around, before, after].iter().flatten().count() > 1 {
             return Err(Refusal::field(&["_schema"], "MUTUALLY_EXCLUSIVE", "only one of before, after and around may be passed"));
         }
-        if self.world.permissions(there, self.world.bot()) & READ_MESSAGE_HISTORY == 0 {
+        if self.world.permissions(target_channel, self.world.bot()) & READ_MESSAGE_HISTORY == 0 {
             return ok(json!([]));
         }
         let all = self.world.messages(channel);
@@ -61,67 +61,67 @@ impl State {
 
     pub(super) fn message(&self, channel: Id, message: Id) -> Reply {
         self.world.permitted(channel, READ_MESSAGE_HISTORY)?;
-        ok(known(&self.world, channel, message)?.json(&self.world, self.world.rest_content()))
+        ok(find_message(&self.world, channel, message)?.json(&self.world, self.world.rest_content()))
     }
 
     pub(super) fn create_message(&mut self, channel: Id, call: &Call) -> Reply {
-        let there = self.sendable(channel)?.clone();
+        let target_channel = self.sendable(channel)?.clone();
         let draft = Draft::read(&call.body, FLAGS)?;
         let nonce = nonce(&call.body["nonce"])?;
-        if draft.tts && self.world.permissions(&there, self.world.bot()) & SEND_TTS_MESSAGES == 0 {
+        if draft.tts && self.world.permissions(&target_channel, self.world.bot()) & SEND_TTS_MESSAGES == 0 {
             return Err(Refusal::missing_permissions());
         }
         if call.body["enforce_nonce"] == json!(true)
-            && let Some(known) = nonce.as_ref().and_then(|nonce| self.posted(nonce))
+            && let Some(earlier) = nonce.as_ref().and_then(|nonce| self.recent_post(nonce))
         {
             self.journal.repeated_nonces += 1;
-            return ok(known);
+            return ok(earlier);
         }
-        let reply_to = self.replied(&there, &call.body["message_reference"])?;
+        let reply_to = self.replied(&target_channel, &call.body["message_reference"])?;
         let replied = reply_to.and_then(|id| match &self.world.message(channel, id)?.author {
             Author::User(author) => Some(*author),
             Author::Webhook { .. } => None,
         });
         let mentions = draft.mentions(&self.world, self.world.guild_of(channel), Sender::Bot, replied);
-        let id = self.say(Said {
+        let id = self.say(NewMessage {
             mentions,
             reply_to,
             embeds: draft.embeds,
             flags: draft.flags,
             tts: draft.tts,
             nonce: nonce.clone(),
-            ..Said::new(channel, Author::User(self.world.bot()), &draft.content)
+            ..NewMessage::new(channel, Author::User(self.world.bot()), &draft.content)
         });
-        let mut told = known(&self.world, channel, id)?.json(&self.world, self.world.rest_content());
+        let mut json = find_message(&self.world, channel, id)?.json(&self.world, self.world.rest_content());
         if let Some(nonce) = nonce {
-            told["nonce"] = nonce;
+            json["nonce"] = nonce;
         }
-        ok(told)
+        ok(json)
     }
 
-    /// A channel that the bot can send to.
+    /// A channel in which the bot can send messages.
     fn sendable(&self, channel: Id) -> Result<&Channel, Refusal> {
-        let there = self.world.channels.get(&channel).ok_or_else(|| Refusal::unknown(Unknown::Channel))?;
-        let needed = if there.kind.is_thread() { SEND_MESSAGES_IN_THREADS } else { SEND_MESSAGES };
+        let target_channel = self.world.channels.get(&channel).ok_or_else(|| Refusal::unknown(Unknown::Channel))?;
+        let needed = if target_channel.kind.is_thread() { SEND_MESSAGES_IN_THREADS } else { SEND_MESSAGES };
         self.world.permitted(channel, needed)?;
-        let manages = self.world.permissions(there, self.world.bot()) & MANAGE_THREADS != 0;
-        if there.kind == Kind::Forum {
+        let manages = self.world.permissions(target_channel, self.world.bot()) & MANAGE_THREADS != 0;
+        if target_channel.kind == Kind::Forum {
             return Err(Refusal::new(400, 40058, "Cannot send messages in a forum channel"));
         }
-        if !there.kind.takes_messages() {
+        if !target_channel.kind.takes_messages() {
             return Err(Refusal::new(400, 50008, "Cannot send messages in a non-text channel"));
         }
-        if there.thread.as_ref().is_some_and(|thread| thread.locked) && !manages {
+        if target_channel.thread.as_ref().is_some_and(|thread| thread.locked) && !manages {
             return Err(Refusal::new(400, 160_005, "Thread is locked"));
         }
-        if let Some(recipient) = there.recipient {
-            self.reachable(recipient)?;
+        if let Some(recipient) = target_channel.recipient {
+            self.check_recipient(recipient)?;
         }
-        Ok(there)
+        Ok(target_channel)
     }
 
-    /// A person that takes direct messages from the bot.
-    fn reachable(&self, person: Id) -> Result<(), Refusal> {
+    /// Checks that a person accepts direct messages from the bot.
+    fn check_recipient(&self, person: Id) -> Result<(), Refusal> {
         if self.world.closed_directs.contains(&person) {
             return Err(Refusal::new(403, 50007, "Cannot send messages to this user"));
         }
@@ -131,18 +131,18 @@ impl State {
         Ok(())
     }
 
-    /// A message of the bot with this nonce from the past few minutes, whatever the channel.
-    fn posted(&self, nonce: &Value) -> Option<Value> {
-        let fresh = |post: &&super::super::journal::Post| post.at.elapsed() < self.rules.nonce_window;
-        let mut posts = self.journal.posts.iter().rev().take_while(fresh);
+    /// A message of the bot with this nonce from the past few minutes, in any channel.
+    fn recent_post(&self, nonce: &Value) -> Option<Value> {
+        let is_recent = |post: &&super::super::journal::Post| post.at.elapsed() < self.rules.nonce_window;
+        let mut posts = self.journal.posts.iter().rev().take_while(is_recent);
         let post = posts.find(|post| post.nonce.as_ref() == Some(nonce) && matches!(post.author, Author::User(_)))?;
-        let mut told = self.world.message(post.channel, post.message)?.json(&self.world, self.world.rest_content());
-        told["nonce"] = nonce.clone();
-        Some(told)
+        let mut json = self.world.message(post.channel, post.message)?.json(&self.world, self.world.rest_content());
+        json["nonce"] = nonce.clone();
+        Some(json)
     }
 
     /// The message that is replied to.
-    fn replied(&self, there: &Channel, reference: &Value) -> Result<Option<Id>, Refusal> {
+    fn replied(&self, target_channel: &Channel, reference: &Value) -> Result<Option<Id>, Refusal> {
         if reference.is_null() {
             return Ok(None);
         }
@@ -151,14 +151,14 @@ impl State {
         if reference["type"].as_u64().unwrap_or_default() != 0 {
             return Err(Refusal::new(501, 0, "the counterpart forwards no messages"));
         }
-        if Id::read(&reference["channel_id"]).is_some_and(|channel| channel != there.id) {
+        if Id::read(&reference["channel_id"]).is_some_and(|channel| channel != target_channel.id) {
             let message = "Cannot reply to a message in a different channel";
             return Err(wrong("REPLIES_CANNOT_REPLY_TO_MESSAGE_IN_DIFFERENT_CHANNEL", message));
         }
-        if self.world.permissions(there, self.world.bot()) & READ_MESSAGE_HISTORY == 0 {
+        if self.world.permissions(target_channel, self.world.bot()) & READ_MESSAGE_HISTORY == 0 {
             return Err(Refusal::new(400, 160_002, "Cannot reply without permission to read message history"));
         }
-        match self.world.message(there.id, id) {
+        match self.world.message(target_channel.id, id) {
             None if reference["fail_if_not_exists"] == json!(false) => Ok(None),
             None => Err(wrong("REPLIES_UNKNOWN_MESSAGE", "Unknown message")),
             Some(message) if message.kind != DEFAULT && message.kind != REPLY && message.kind != 20 => {
@@ -169,23 +169,23 @@ impl State {
     }
 
     pub(super) fn edit_message(&mut self, channel: Id, message: Id, call: &Call) -> Reply {
-        let there = self.world.permitted(channel, 0)?;
-        let known_message = known(&self.world, channel, message)?;
-        if known_message.author != Author::User(self.world.bot()) {
+        let target_channel = self.world.permitted(channel, 0)?;
+        let edited_message = find_message(&self.world, channel, message)?;
+        if edited_message.author != Author::User(self.world.bot()) {
             return Err(Refusal::new(403, 50005, "Cannot edit a message authored by another user"));
         }
-        if there.thread.as_ref().is_some_and(|thread| thread.archived) {
+        if target_channel.thread.as_ref().is_some_and(|thread| thread.archived) {
             return Err(Refusal::new(400, 50083, "Thread is archived"));
         }
         self.rewrite(channel, message, call, Sender::Bot)
     }
 
-    /// Changes a message as asked, and answers with it.
+    /// Edits a message, and answers with the result.
     pub(super) fn rewrite(&mut self, channel: Id, message: Id, call: &Call, sender: Sender) -> Reply {
         let draft = Draft::read_edit(&call.body, 1 << 2)?;
         let mentions = draft.mentions(&self.world, self.world.guild_of(channel), sender, None);
         let (has_content, has_embeds) = (call.body.get("content").is_some(), call.body.get("embeds").is_some());
-        let before = known(&self.world, channel, message)?;
+        let before = find_message(&self.world, channel, message)?;
         let empty = (has_content && draft.content.is_empty() || before.content.is_empty() && !has_content)
             && (has_embeds && draft.embeds.is_empty() || before.embeds.is_empty() && !has_embeds);
         if empty && before.attachments.is_empty() {
@@ -200,14 +200,14 @@ impl State {
                 edited.embeds = draft.embeds;
             }
         });
-        // A webhook's token shows what the webhook said.
+        // A webhook's token shows the text of the webhook's messages.
         let content = if sender == Sender::Webhook { Content::All } else { self.world.rest_content() };
-        ok(known(&self.world, channel, message)?.json(&self.world, content))
+        ok(find_message(&self.world, channel, message)?.json(&self.world, content))
     }
 
     pub(super) fn delete_message(&mut self, channel: Id, message: Id) -> Reply {
         let direct = self.world.permitted(channel, 0)?.guild.is_none();
-        let own = known(&self.world, channel, message)?.author == Author::User(self.world.bot());
+        let own = find_message(&self.world, channel, message)?.author == Author::User(self.world.bot());
         if !own && direct {
             return Err(Refusal::new(403, 50003, "Cannot execute action on a DM channel"));
         }
@@ -266,7 +266,6 @@ fn nonce(nonce: &Value) -> Result<Option<Value>, Refusal> {
     }
 }
 
-/// A message that is there for everybody.
-pub(super) fn known(world: &World, channel: Id, message: Id) -> Result<&Message, Refusal> {
+pub(super) fn find_message(world: &World, channel: Id, message: Id) -> Result<&Message, Refusal> {
     world.message(channel, message).ok_or_else(|| Refusal::unknown(Unknown::Message))
 }

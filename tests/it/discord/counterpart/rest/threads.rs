@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use super::super::changes::Said;
+use super::super::changes::NewMessage;
 use super::super::channels::{Channel, Kind};
 use super::super::draft::{Draft, Sender};
 use super::super::id::Id;
@@ -12,34 +12,34 @@ use super::super::messages::{Author, Reference, THREAD_STARTER};
 use super::super::permissions::{CREATE_PRIVATE_THREADS, CREATE_PUBLIC_THREADS, READ_MESSAGE_HISTORY, SEND_MESSAGES};
 use super::super::refusal::Refusal;
 use super::super::state::State;
-use super::messages::known;
+use super::messages::find_message;
 use super::{Call, Reply, done, ok};
 
 impl State {
     pub(super) fn thread_from_message(&mut self, channel: Id, message: Id, call: &Call) -> Reply {
-        let there = self.world.permitted(channel, CREATE_PUBLIC_THREADS)?.clone();
-        let Some(kind) = there.kind.public_thread().filter(|_| there.kind.takes_messages()) else {
+        let target_channel = self.world.permitted(channel, CREATE_PUBLIC_THREADS)?.clone();
+        let Some(kind) = target_channel.kind.public_thread().filter(|_| target_channel.kind.takes_messages()) else {
             return Err(Refusal::new(400, 50024, "Cannot execute action on this channel type"));
         };
-        known(&self.world, channel, message)?;
+        find_message(&self.world, channel, message)?;
         if self.world.channels.contains_key(&message) {
             return Err(Refusal::new(400, 160_004, "A thread has already been created for this message"));
         }
-        // It shares the message's id.
-        let mut thread = Channel::new_thread(message, kind, &there, &name(&call.body)?, self.world.bot());
+        // The thread has the message's id.
+        let mut thread = Channel::new_thread(message, kind, &target_channel, &name(&call.body)?, self.world.bot());
         set_archive(&mut thread, &call.body)?;
         self.add_thread(thread);
-        // The first message of the thread stands for the one that it was started from.
-        let stands_for = Some(Reference { message, channel, guild: there.guild });
+        // The first message of the thread refers to the one that it was started from.
+        let reference_to = Some(Reference { message, channel, guild: target_channel.guild });
         let bot = Author::User(self.world.bot());
-        self.say(Said { stands_for, kind: Some(THREAD_STARTER), ..Said::new(message, bot, "") });
+        self.say(NewMessage { reference_to, kind: Some(THREAD_STARTER), ..NewMessage::new(message, bot, "") });
         self.created(message, None)
     }
 
     pub(super) fn start_thread(&mut self, channel: Id, call: &Call) -> Reply {
-        let there = self.world.permitted(channel, 0)?.clone();
-        if there.kind == Kind::Forum {
-            return self.start_post(&there, call);
+        let target_channel = self.world.permitted(channel, 0)?.clone();
+        if target_channel.kind == Kind::Forum {
+            return self.start_post(&target_channel, call);
         }
         let kind = match call.body["type"].as_u64().unwrap_or(12) {
             10 => Kind::AnnouncementThread,
@@ -47,20 +47,24 @@ impl State {
             12 => Kind::PrivateThread,
             _ => return Err(Refusal::field(&["type"], "BASE_TYPE_CHOICES", "Value must be one of {10, 11, 12}.")),
         };
-        let fits = if kind == Kind::PrivateThread { there.kind == Kind::Text } else { there.kind.public_thread() == Some(kind) };
+        let fits = if kind == Kind::PrivateThread {
+            target_channel.kind == Kind::Text
+        } else {
+            target_channel.kind.public_thread() == Some(kind)
+        };
         if !fits {
             return Err(Refusal::new(400, 50024, "Cannot execute action on this channel type"));
         }
         let needed = if kind == Kind::PrivateThread { CREATE_PRIVATE_THREADS } else { CREATE_PUBLIC_THREADS };
         self.world.permitted(channel, needed)?;
         let id = self.world.new_id();
-        let mut thread = Channel::new_thread(id, kind, &there, &name(&call.body)?, self.world.bot());
+        let mut thread = Channel::new_thread(id, kind, &target_channel, &name(&call.body)?, self.world.bot());
         set_archive(&mut thread, &call.body)?;
         self.add_thread(thread);
         self.created(id, None)
     }
 
-    /// A post of a forum: a thread and its first message, which share an id.
+    /// A post of a forum: a thread and its first message.
     fn start_post(&mut self, forum: &Channel, call: &Call) -> Reply {
         self.world.permitted(forum.id, SEND_MESSAGES)?;
         let draft = Draft::read(&call.body["message"], 1 << 2 | 1 << 12)?;
@@ -70,14 +74,14 @@ impl State {
         set_archive(&mut thread, &call.body)?;
         self.add_thread(thread);
         let bot = Author::User(self.world.bot());
-        let message = self.say(Said { mentions, embeds: draft.embeds, ..Said::new(id, bot, &draft.content) });
+        let message = self.say(NewMessage { mentions, embeds: draft.embeds, ..NewMessage::new(id, bot, &draft.content) });
         self.created(id, Some(message))
     }
 
     fn created(&self, thread: Id, message: Option<Id>) -> Reply {
         let mut json = self.world.channel_json(&self.world.channels[&thread]);
         if let Some(message) = message {
-            json["message"] = known(&self.world, thread, message)?.json(&self.world, self.world.rest_content());
+            json["message"] = find_message(&self.world, thread, message)?.json(&self.world, self.world.rest_content());
         }
         Ok((201, Some(json)))
     }
@@ -106,9 +110,9 @@ impl State {
         })
     }
 
-    pub(super) fn enter(&mut self, thread: Id) -> Reply {
-        let there = self.world.permitted(thread, 0)?;
-        match &there.thread {
+    pub(super) fn join_thread_as_bot(&mut self, thread: Id) -> Reply {
+        let target_channel = self.world.permitted(thread, 0)?;
+        match &target_channel.thread {
             None => return Err(Refusal::new(400, 50024, "Cannot execute action on this channel type")),
             Some(thread) if thread.archived => return Err(Refusal::new(400, 50083, "Thread is archived")),
             Some(_) => {}
@@ -118,7 +122,7 @@ impl State {
     }
 }
 
-/// A thread's name: 1 to 100 characters.
+/// Reads a thread's name: 1 to 100 characters.
 fn name(body: &Value) -> Result<String, Refusal> {
     let name = body["name"].as_str().ok_or_else(|| Refusal::missing(&["name"]))?;
     if (1..=100).contains(&name.chars().count()) { Ok(name.to_owned()) } else { Err(Refusal::length(&["name"], 1, 100)) }

@@ -2,7 +2,7 @@
 //!
 //! <https://docs.discord.com/developers/resources/webhook>
 
-use super::super::changes::Said;
+use super::super::changes::NewMessage;
 use super::super::channels::{Channel, Kind};
 use super::super::draft::{Draft, Sender};
 use super::super::id::Id;
@@ -12,7 +12,7 @@ use super::super::refusal::{Refusal, Unknown};
 use super::super::routes::MessageOf;
 use super::super::state::State;
 use super::super::webhooks::{PER_CHANNEL, Webhook, avatar_url, name};
-use super::messages::known;
+use super::messages::find_message;
 use super::{Call, Reply, done, ok};
 
 impl State {
@@ -43,33 +43,33 @@ impl State {
         ok(json)
     }
 
-    /// A channel where the bot may make webhooks.
+    /// A channel in which the bot may create webhooks.
     fn webhook_channel(&self, channel: Id) -> Result<&Channel, Refusal> {
-        let there = self.world.permitted(channel, MANAGE_WEBHOOKS)?;
-        self.two_factors(there.guild)?;
-        if there.guild.is_none() {
+        let target_channel = self.world.permitted(channel, MANAGE_WEBHOOKS)?;
+        self.check_two_factors(target_channel.guild)?;
+        if target_channel.guild.is_none() {
             return Err(Refusal::new(403, 50003, "Cannot execute action on a DM channel"));
         }
-        if !there.kind.takes_webhooks() {
+        if !target_channel.kind.takes_webhooks() {
             return Err(Refusal::new(400, 50024, "Cannot execute action on this channel type"));
         }
-        Ok(there)
+        Ok(target_channel)
     }
 
-    fn known_webhook(&self, id: Id) -> Result<&Webhook, Refusal> {
+    fn find_webhook(&self, id: Id) -> Result<&Webhook, Refusal> {
         self.world.webhooks.get(&id).ok_or_else(|| Refusal::unknown(Unknown::Webhook))
     }
 
-    /// A webhook that the bot may do everything with.
+    /// A webhook that the bot may manage.
     fn managed_webhook(&self, id: Id) -> Result<&Webhook, Refusal> {
-        let webhook = self.known_webhook(id)?;
-        let there = self.world.permitted(webhook.channel, MANAGE_WEBHOOKS)?;
-        self.two_factors(there.guild)?;
+        let webhook = self.find_webhook(id)?;
+        let target_channel = self.world.permitted(webhook.channel, MANAGE_WEBHOOKS)?;
+        self.check_two_factors(target_channel.guild)?;
         Ok(webhook)
     }
 
     /// <https://docs.discord.com/developers/topics/oauth2#two-factor-authentication-requirement>
-    pub(super) fn two_factors(&self, guild: Option<Id>) -> Result<(), Refusal> {
+    pub(super) fn check_two_factors(&self, guild: Option<Id>) -> Result<(), Refusal> {
         match guild {
             Some(guild) if self.world.without_two_factors.contains(&guild) => {
                 Err(Refusal::new(403, 60003, "Two factor is required for this operation"))
@@ -78,14 +78,14 @@ impl State {
         }
     }
 
-    /// A webhook by its token, which is all that is needed.
+    /// A webhook by its token. No permission is needed.
     fn webhook_by(&self, id: Id, token: &str) -> Result<&Webhook, Refusal> {
-        let webhook = self.known_webhook(id)?;
+        let webhook = self.find_webhook(id)?;
         if webhook.token == token { Ok(webhook) } else { Err(Refusal::new(401, 50027, "Invalid Webhook Token")) }
     }
 
     pub(super) fn webhook(&self, id: Id) -> Reply {
-        let webhook = self.known_webhook(id)?;
+        let webhook = self.find_webhook(id)?;
         if webhook.application != Some(self.world.application.id) {
             self.managed_webhook(id)?;
         }
@@ -139,20 +139,21 @@ impl State {
         let channel = self.webhook_target(&webhook, call)?;
         let mentions = draft.mentions(&self.world, self.world.guild_of(webhook.channel), Sender::Webhook, None);
         let author = Author::Webhook { webhook: id, username, avatar_url, application: webhook.application };
-        let said = Said {
+        let new = NewMessage {
             mentions,
             embeds: draft.embeds,
             flags: draft.flags,
             tts: draft.tts,
-            ..Said::new(channel, author, &draft.content)
+            ..NewMessage::new(channel, author, &draft.content)
         };
-        let message = self.say(said);
-        if call.flag("wait") { ok(known(&self.world, channel, message)?.json(&self.world, Content::All)) } else { done() }
+        let message = self.say(new);
+        if call.flag("wait") { ok(find_message(&self.world, channel, message)?.json(&self.world, Content::All)) } else { done() }
     }
 
-    /// Where a webhook's message goes: its channel, a thread of it, or a new post of its forum.
+    /// The channel of a webhook's message: its channel, a thread of it, or a new post of its forum.
     fn webhook_target(&mut self, webhook: &Webhook, call: &Call) -> Result<Id, Refusal> {
-        let there = self.world.channels.get(&webhook.channel).cloned().ok_or_else(|| Refusal::unknown(Unknown::Channel))?;
+        let target_channel =
+            self.world.channels.get(&webhook.channel).cloned().ok_or_else(|| Refusal::unknown(Unknown::Channel))?;
         let thread =
             call.query.get("thread_id").map(|id| Id::parse(id).ok_or_else(|| Refusal::unknown(Unknown::Channel))).transpose()?;
         let post = call.body["thread_name"].as_str();
@@ -160,20 +161,20 @@ impl State {
             (Some(_), Some(_)) => {
                 Err(Refusal::new(400, 220_002, "Webhooks posted to forum channels cannot have both a thread_name and thread_id"))
             }
-            (None, None) if there.kind == Kind::Forum => {
+            (None, None) if target_channel.kind == Kind::Forum => {
                 Err(Refusal::new(400, 220_001, "Webhooks posted to forum channels must have a thread_name or thread_id"))
             }
-            (None, None) => Ok(there.id),
-            (None, Some(_)) if there.kind != Kind::Forum => {
+            (None, None) => Ok(target_channel.id),
+            (None, Some(_)) if target_channel.kind != Kind::Forum => {
                 Err(Refusal::new(400, 220_003, "Webhooks can only create threads in forum channels"))
             }
             (None, Some(name)) => {
                 let id = self.world.new_id();
-                self.add_thread(Channel::new_thread(id, Kind::PublicThread, &there, name, webhook.id));
+                self.add_thread(Channel::new_thread(id, Kind::PublicThread, &target_channel, name, webhook.id));
                 Ok(id)
             }
             (Some(thread), None) => {
-                let found = self.world.channels.get(&thread).filter(|thread| thread.parent == Some(there.id));
+                let found = self.world.channels.get(&thread).filter(|thread| thread.parent == Some(target_channel.id));
                 let found = found.and_then(|thread| thread.thread.as_ref()).ok_or_else(|| Refusal::unknown(Unknown::Channel))?;
                 if found.locked {
                     return Err(Refusal::new(400, 160_005, "Thread is locked"));
@@ -183,7 +184,7 @@ impl State {
         }
     }
 
-    /// The channel of a message that this token sent.
+    /// The channel and id of a message that was sent with this token.
     fn sent_by_token(&self, id: Id, token: &str, message: MessageOf, call: &Call) -> Result<(Id, Id), Refusal> {
         if id == self.world.application.id {
             return self.sent_by_interaction(token, message);
@@ -191,7 +192,7 @@ impl State {
         let webhook = self.webhook_by(id, token)?;
         let channel = call.query.get("thread_id").and_then(|id| Id::parse(id)).unwrap_or(webhook.channel);
         let MessageOf::Id(message) = message else { return Err(Refusal::unknown(Unknown::Message)) };
-        match &known(&self.world, channel, message)?.author {
+        match &find_message(&self.world, channel, message)?.author {
             Author::Webhook { webhook, .. } if *webhook == id => Ok((channel, message)),
             _ => Err(Refusal::unknown(Unknown::Message)),
         }
@@ -199,7 +200,7 @@ impl State {
 
     pub(super) fn webhook_message(&self, id: Id, token: &str, message: MessageOf, call: &Call) -> Reply {
         let (channel, message) = self.sent_by_token(id, token, message, call)?;
-        ok(known(&self.world, channel, message)?.json(&self.world, Content::All))
+        ok(find_message(&self.world, channel, message)?.json(&self.world, Content::All))
     }
 
     pub(super) fn edit_webhook_message(&mut self, id: Id, token: &str, message: MessageOf, call: &Call) -> Reply {

@@ -1,4 +1,4 @@
-//! Who may ask, and for what.
+//! Permissions, authorization, and reading guilds, members and the application.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -12,13 +12,13 @@ use super::super::permissions::{
 };
 use super::client::Rest;
 
-/// What somebody may do in a channel.
+/// A user's permissions in a channel.
 fn permissions(discord: &Counterpart, user: Id, channel: Id) -> u64 {
     discord.look(|state| state.world.permissions(&state.world.channels[&channel], user))
 }
 
 #[tokio::test]
-async fn overwrites_count_in_their_order() {
+async fn overwrites_apply_in_the_documented_order() {
     let discord = Counterpart::start().await;
     let guild = discord.guild_without_bot("Home");
     let (channel, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
@@ -33,12 +33,16 @@ async fn overwrites_count_in_their_order() {
     discord.give_role(guild, ana, two);
     assert!(!sends(), "denied to a role");
     discord.give_role(guild, ana, one);
-    assert!(sends(), "what one role allows no other role denies");
+    assert!(sends(), "allowed by one role, which outweighs denials by other roles");
     discord.overwrite(channel, Overwrite::member(ana, 0, SEND_MESSAGES));
     assert!(!sends(), "denied to the member");
-    assert_eq!(permissions(&discord, ana, channel) & EMBED_LINKS, 0, "and what makes no sense without");
+    assert_eq!(
+        permissions(&discord, ana, channel) & EMBED_LINKS,
+        0,
+        "permissions that need the permission to send are lost, too"
+    );
     discord.overwrite(channel, Overwrite::member(ana, 0, VIEW_CHANNEL));
-    assert_eq!(permissions(&discord, ana, channel), 0, "nothing is left of a channel that cannot be viewed");
+    assert_eq!(permissions(&discord, ana, channel), 0, "a channel that cannot be viewed permits nothing");
     discord.give_role(guild, ana, discord.role(guild, "Admin", ADMINISTRATOR));
     assert_eq!(permissions(&discord, ana, channel), ALL);
     let owner = discord.look(|state| state.world.application.owner);
@@ -46,7 +50,7 @@ async fn overwrites_count_in_their_order() {
 }
 
 #[tokio::test]
-async fn who_is_timed_out_reads_and_does_nothing_else() {
+async fn a_timed_out_member_can_only_read() {
     let discord = Counterpart::start().await;
     let guild = discord.guild("Home");
     let (channel, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
@@ -58,23 +62,23 @@ async fn who_is_timed_out_reads_and_does_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_category_is_seen_with_any_of_its_channels() {
+async fn a_category_is_visible_with_any_of_its_channels() {
     let discord = Counterpart::start().await;
     let guild = discord.guild("Home");
     let bot = discord.look(|state| state.world.bot());
     let category = discord.channel_of(guild, Kind::Category, "Talk");
     discord.overwrite(category, Overwrite::member(bot, 0, VIEW_CHANNEL));
-    let seen = || discord.look(|state| state.world.may_view(&state.world.channels[&category], bot));
-    assert!(!seen());
+    let is_visible = || discord.look(|state| state.world.may_view(&state.world.channels[&category], bot));
+    assert!(!is_visible());
 
     let channel = discord.channel(guild, "general");
     discord.with(|state| state.change_channel(channel, |channel| channel.parent = Some(category)));
 
-    assert!(seen());
+    assert!(is_visible());
 }
 
 #[tokio::test]
-async fn who_brings_no_valid_token_or_agent_is_turned_away() {
+async fn requests_without_a_valid_token_or_user_agent_are_refused() {
     let discord = Counterpart::start().await;
     let mut rest = Rest::new(&discord);
 
@@ -90,7 +94,7 @@ async fn who_brings_no_valid_token_or_agent_is_turned_away() {
 }
 
 #[tokio::test]
-async fn addresses_methods_and_bodies_have_to_be_right() {
+async fn wrong_paths_methods_and_bodies_are_refused() {
     let discord = Counterpart::start().await;
     let rest = Rest::new(&discord);
     let general = discord.channel(discord.guild("Home"), "general");
@@ -113,7 +117,7 @@ async fn addresses_methods_and_bodies_have_to_be_right() {
 }
 
 #[tokio::test]
-async fn guilds_members_and_roles_are_read_by_who_is_in() {
+async fn guilds_members_and_roles_are_readable_for_guild_members() {
     let discord = Counterpart::start().await;
     let (home, away) = (discord.guild("Home"), discord.guild_without_bot("Away"));
     let (ana, bo) = (discord.member(home, "Ana"), discord.person("Bo"));
@@ -139,7 +143,7 @@ async fn guilds_members_and_roles_are_read_by_who_is_in() {
 }
 
 #[tokio::test]
-async fn the_application_says_what_was_switched_on_for_it() {
+async fn the_application_shows_its_enabled_intents() {
     let discord = Counterpart::start().await;
     let rest = Rest::new(&discord);
     let flags = async || rest.get("/applications/@me").await.body["flags"].clone();

@@ -1,4 +1,4 @@
-//! Clients that know nothing: a WebSocket and an HTTP client.
+//! Minimal clients for tests: a WebSocket and an HTTP client.
 
 use futures_util::{SinkExt as _, StreamExt as _};
 use reqwest::Method;
@@ -15,31 +15,31 @@ use super::super::id::Id;
 use super::super::intents::{DIRECT_MESSAGES, GUILD_MESSAGES, GUILD_WEBHOOKS, GUILDS, MESSAGE_CONTENT};
 use crate::harness::PATIENCE;
 
-/// What most sessions here ask for.
+/// The intents of most sessions here.
 pub const INTENTS: u64 = GUILDS | GUILD_MESSAGES | DIRECT_MESSAGES | GUILD_WEBHOOKS | MESSAGE_CONTENT;
 
 /// A connection to the gateway.
 pub struct Socket {
     ws: WebSocketStream<MaybeTlsStream<TcpStream>>,
-    /// The newest event's number.
+    /// The sequence number of the newest event.
     pub sequence: u64,
 }
 
 impl Socket {
-    /// Connects to this address and waits for nothing.
+    /// Connects to a URL, and does not wait for HELLO.
     pub async fn connect(url: &str) -> Self {
         let connected = timeout(PATIENCE, tokio_tungstenite::connect_async(url)).await.expect("in time");
         Self { ws: connected.expect("a WebSocket").0, sequence: 0 }
     }
 
-    /// Connects to the gateway and takes HELLO.
+    /// Connects to the gateway and receives HELLO.
     pub async fn open(discord: &Counterpart) -> Self {
         let mut socket = Self::connect(&format!("{}/?v=10&encoding=json", discord.gateway_url())).await;
         assert_eq!(socket.op().await["op"], 10);
         socket
     }
 
-    /// Connects and identifies as the only shard. Returns READY too.
+    /// Connects and identifies as the only shard. Returns the data of READY as well.
     pub async fn ready(discord: &Counterpart, intents: u64) -> (Self, Value) {
         let mut socket = Self::open(discord).await;
         socket.identify(&discord.token(), intents, json!([0, 1])).await;
@@ -65,7 +65,7 @@ impl Socket {
         self.ws.send(message).await.expect("an open connection");
     }
 
-    /// The next payload; none when the connection is over.
+    /// The next payload, or none when the connection has ended.
     pub async fn next(&mut self) -> Option<Value> {
         match self.read().await? {
             Message::Text(text) => {
@@ -78,17 +78,17 @@ impl Socket {
         }
     }
 
-    /// What comes next, whatever it is; none when the connection broke off.
+    /// The next frame of any kind, or none when the connection broke.
     pub async fn read(&mut self) -> Option<Message> {
         timeout(PATIENCE, self.ws.next()).await.expect("in time")?.ok()
     }
 
-    /// The next payload.
+    /// The next payload. Panics when the connection has ended.
     pub async fn op(&mut self) -> Value {
         self.next().await.expect("a payload")
     }
 
-    /// Waits for an event and returns its data. Others are left out.
+    /// Waits for an event and returns its data. Skips other events.
     pub async fn event(&mut self, name: &str) -> Value {
         loop {
             let payload = self.op().await;
@@ -98,7 +98,7 @@ impl Socket {
         }
     }
 
-    /// The names of events up to this one.
+    /// The names of all events up to and including this one.
     pub async fn names_until(&mut self, name: &str) -> Vec<String> {
         let mut names = Vec::new();
         loop {
@@ -112,7 +112,7 @@ impl Socket {
         }
     }
 
-    /// Waits for the end and returns its code; none if it broke off.
+    /// Waits for the end of the connection. Returns the close code, or none if it broke.
     pub async fn closed(&mut self) -> Option<u16> {
         loop {
             match self.read().await {
@@ -123,10 +123,10 @@ impl Socket {
         }
     }
 
-    /// Takes its leave with a code.
-    pub async fn leave(mut self, code: u16) {
+    /// Closes the connection with a code.
+    pub async fn close(mut self, code: u16) {
         let frame = CloseFrame { code: code.into(), reason: "".into() };
-        // Who closes does not wait for more.
+        // The result does not matter to the side that closes.
         let _ = self.ws.close(Some(frame)).await;
     }
 }
@@ -139,26 +139,26 @@ pub struct Rest {
     pub agent: &'static str,
 }
 
-/// What came back.
+/// A response of the REST API.
 #[derive(Debug)]
-pub struct Came {
+pub struct RestResponse {
     pub status: u16,
     pub headers: HeaderMap,
     pub body: Value,
 }
 
-impl Came {
+impl RestResponse {
     /// Status and Discord's own code.
     pub fn refusal(&self) -> (u16, u64) {
         (self.status, self.body["code"].as_u64().unwrap_or_default())
     }
 
-    /// A header as text.
+    /// A header as text. Empty if it is missing.
     pub fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", |value| value.to_str().expect("text"))
     }
 
-    /// An id in the body.
+    /// The id in the body. Panics if there is none.
     pub fn id(&self) -> Id {
         Id::read(&self.body["id"]).unwrap_or_else(|| panic!("{self:?}"))
     }
@@ -171,12 +171,12 @@ impl Rest {
         Self { http, api, token: discord.token(), agent: "DiscordBot (https://example.org, 1)" }
     }
 
-    pub async fn ask(&self, method: Method, path: &str, body: Value) -> Came {
+    pub async fn ask(&self, method: Method, path: &str, body: Value) -> RestResponse {
         self.try_ask(method, path, body).await.expect("an answer")
     }
 
-    /// Asks; an error when the connection is cut.
-    pub async fn try_ask(&self, method: Method, path: &str, body: Value) -> Result<Came, reqwest::Error> {
+    /// Sends a request. Returns an error when the connection is cut.
+    pub async fn try_ask(&self, method: Method, path: &str, body: Value) -> Result<RestResponse, reqwest::Error> {
         let mut request = self.http.request(method, format!("{}{path}", self.api)).header("user-agent", self.agent);
         if !self.token.is_empty() {
             request = request.header("authorization", format!("Bot {}", self.token));
@@ -189,29 +189,29 @@ impl Rest {
             let (status, headers) = (response.status().as_u16(), response.headers().clone());
             let text = response.text().await?;
             let body = serde_json::from_str(&text).unwrap_or(Value::String(text));
-            Ok(Came { status, headers, body })
+            Ok(RestResponse { status, headers, body })
         };
         timeout(PATIENCE, answered).await.expect("in time")
     }
 
-    pub async fn get(&self, path: &str) -> Came {
+    pub async fn get(&self, path: &str) -> RestResponse {
         self.ask(Method::GET, path, Value::Null).await
     }
 
-    pub async fn post(&self, path: &str, body: Value) -> Came {
+    pub async fn post(&self, path: &str, body: Value) -> RestResponse {
         self.ask(Method::POST, path, body).await
     }
 
-    pub async fn delete(&self, path: &str) -> Came {
+    pub async fn delete(&self, path: &str) -> RestResponse {
         self.ask(Method::DELETE, path, Value::Null).await
     }
 
-    /// Posts a text in a channel.
-    pub async fn say(&self, channel: Id, text: &str) -> Came {
+    /// Posts a text in a channel as the bot.
+    pub async fn say(&self, channel: Id, text: &str) -> RestResponse {
         self.post(&format!("/channels/{channel}/messages"), json!({ "content": text })).await
     }
 
-    /// Makes a webhook. Returns its id and the path with which it is used.
+    /// Creates a webhook. Returns its id and the path with its token.
     pub async fn webhook(&self, channel: Id, name: &str) -> (Id, String) {
         let made = self.post(&format!("/channels/{channel}/webhooks"), json!({ "name": name })).await;
         assert_eq!(made.status, 200, "{made:?}");

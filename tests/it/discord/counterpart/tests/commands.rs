@@ -9,7 +9,7 @@ use super::super::permissions::MANAGE_GUILD;
 use super::super::rules::Rules;
 use super::client::Rest;
 
-async fn register(rest: &Rest, application: Id, commands: Value) -> super::client::Came {
+async fn register(rest: &Rest, application: Id, commands: Value) -> super::client::RestResponse {
     rest.ask(Method::PUT, &format!("/applications/{application}/commands"), commands).await
 }
 
@@ -18,7 +18,7 @@ fn named(name: &str) -> Value {
 }
 
 #[tokio::test]
-async fn registering_replaces_everything_and_keeps_what_is_the_same() {
+async fn registering_replaces_all_commands_and_keeps_unchanged_ones() {
     let discord = Counterpart::start().await;
     let rest = Rest::new(&discord);
     let application = discord.look(|state| state.world.application.id);
@@ -42,7 +42,7 @@ async fn registering_replaces_everything_and_keeps_what_is_the_same() {
 }
 
 #[tokio::test]
-async fn bad_commands_are_refused() {
+async fn invalid_commands_are_refused() {
     let discord = Counterpart::with_rules(Rules::roomy()).await;
     let rest = Rest::new(&discord);
     let application = discord.look(|state| state.world.application.id);
@@ -100,19 +100,19 @@ async fn commands_belong_to_their_application_and_guild() {
     let (home, away) = (discord.guild("Home"), discord.guild_without_bot("Away"));
     let rest = Rest::new(&discord);
     let application = discord.look(|state| state.world.application.id);
-    let of = |guild: Id| format!("/applications/{application}/guilds/{guild}/commands");
+    let path = |guild: Id| format!("/applications/{application}/guilds/{guild}/commands");
 
-    let made = rest.ask(Method::PUT, &of(home), json!([named("here")])).await;
+    let made = rest.ask(Method::PUT, &path(home), json!([named("here")])).await;
     assert_eq!(made.body[0]["guild_id"], json!(home));
-    assert_eq!(rest.get(&of(away)).await.refusal(), (403, 50001));
+    assert_eq!(rest.get(&path(away)).await.refusal(), (403, 50001));
     assert_eq!(rest.get("/applications/5/commands").await.refusal(), (403, 20012));
-    assert_eq!(rest.post(&of(home), named("there")).await.status, 201);
-    assert_eq!(rest.post(&of(home), named("everywhere")).await.refusal(), (400, 30034), "two new ones a day");
-    assert_eq!(rest.post(&of(home), named("there")).await.status, 200, "known ones do not count");
+    assert_eq!(rest.post(&path(home), named("there")).await.status, 201);
+    assert_eq!(rest.post(&path(home), named("everywhere")).await.refusal(), (400, 30034), "two new ones a day");
+    assert_eq!(rest.post(&path(home), named("there")).await.status, 200, "known ones do not count");
 }
 
 #[tokio::test]
-async fn people_see_the_commands_that_are_for_them() {
+async fn people_see_the_commands_that_they_may_use() {
     let discord = Counterpart::start().await;
     let guild = discord.guild("Home");
     let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));

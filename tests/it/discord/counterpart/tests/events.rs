@@ -1,4 +1,4 @@
-//! Who is told of what.
+//! Which sessions receive which events.
 
 use serde_json::json;
 
@@ -28,24 +28,24 @@ async fn home() -> Home {
 }
 
 #[tokio::test]
-async fn a_message_is_told_with_all_that_it_has() {
+async fn a_message_event_has_all_fields() {
     let Home { discord, guild, general, ana, bot } = home().await;
     let (mut socket, _) = Socket::ready(&discord, INTENTS).await;
     let first = discord.say(ana, general, "first");
     socket.event("MESSAGE_CREATE").await;
 
     let attachment = json!({ "id": "1", "filename": "a.txt", "size": 1, "url": "https://x", "proxy_url": "https://x" });
-    let reply = discord.say_with(ana, general, &format!("<@{bot}> look"), |said| {
-        said.reply_to = Some(first);
-        said.attachments.push(attachment.clone());
+    let reply = discord.say_with(ana, general, &format!("<@{bot}> look"), |message| {
+        message.reply_to = Some(first);
+        message.attachments.push(attachment.clone());
     });
 
-    let told = socket.event("MESSAGE_CREATE").await;
-    assert_eq!((&told["id"], &told["guild_id"], &told["channel_id"]), (&json!(reply), &json!(guild), &json!(general)));
-    assert_eq!((&told["type"], &told["attachments"]), (&json!(19), &json!([attachment])));
-    assert_eq!((&told["author"]["username"], &told["member"]["roles"]), (&json!("ana"), &json!([])));
-    assert_eq!((&told["mentions"][0]["id"], &told["mentions"][0]["member"]["nick"]), (&json!(bot), &json!(null)));
-    assert_eq!(told["referenced_message"]["content"], "first");
+    let event = socket.event("MESSAGE_CREATE").await;
+    assert_eq!((&event["id"], &event["guild_id"], &event["channel_id"]), (&json!(reply), &json!(guild), &json!(general)));
+    assert_eq!((&event["type"], &event["attachments"]), (&json!(19), &json!([attachment])));
+    assert_eq!((&event["author"]["username"], &event["member"]["roles"]), (&json!("ana"), &json!([])));
+    assert_eq!((&event["mentions"][0]["id"], &event["mentions"][0]["member"]["nick"]), (&json!(bot), &json!(null)));
+    assert_eq!(event["referenced_message"]["content"], "first");
     discord.delete(general, first);
     discord.edit(general, reply, "look!");
     let edited = socket.event("MESSAGE_UPDATE").await;
@@ -58,7 +58,7 @@ async fn a_message_is_told_with_all_that_it_has() {
 }
 
 #[tokio::test]
-async fn without_the_content_intent_only_what_concerns_the_bot_has_text() {
+async fn without_the_content_intent_only_messages_that_concern_the_bot_have_text() {
     let Home { discord, general, ana, bot, .. } = home().await;
     let (mut socket, _) = Socket::ready(&discord, INTENTS & !MESSAGE_CONTENT).await;
     let rest = Rest::new(&discord);
@@ -72,12 +72,12 @@ async fn without_the_content_intent_only_what_concerns_the_bot_has_text() {
 
     let mut texts = Vec::new();
     for _ in 0..6 {
-        let told = socket.event("MESSAGE_CREATE").await;
-        assert_eq!(told["embeds"], json!([]));
-        texts.push(told["content"].as_str().expect("text").to_owned());
+        let event = socket.event("MESSAGE_CREATE").await;
+        assert_eq!(event["embeds"], json!([]));
+        texts.push(event["content"].as_str().expect("text").to_owned());
     }
     assert_eq!(texts, ["mine", "", &format!("<@{bot}> to you"), "", "aloud to you", "between us"]);
-    // What is read over REST depends on the portal alone.
+    // The content that REST shows depends only on the portal.
     assert_eq!(rest.get(&format!("/channels/{general}/messages?limit=1")).await.body[0]["content"], "aloud to you");
     discord.set_privileged(0);
     let path = format!("/channels/{general}/messages?limit=2");
@@ -85,7 +85,7 @@ async fn without_the_content_intent_only_what_concerns_the_bot_has_text() {
 }
 
 #[tokio::test]
-async fn only_what_was_asked_for_is_told() {
+async fn only_events_of_the_requested_intents_are_sent() {
     let Home { discord, guild, general, ana, .. } = home().await;
     discord.set_privileged(GUILD_MEMBERS);
     let (mut guilds, _) = Socket::ready(&discord, GUILDS).await;
@@ -124,14 +124,14 @@ async fn direct_messages_go_to_the_first_shard() {
     let (_, message) = discord.direct(ana, "psst");
 
     let shards: Vec<(u64, u64)> = discord.look(|state| {
-        let told = state.journal.deliveries.iter().filter(|delivery| delivery.message == Some(message));
-        told.map(|delivery| delivery.shard).collect()
+        let sent = state.journal.deliveries.iter().filter(|delivery| delivery.message == Some(message));
+        sent.map(|delivery| delivery.shard).collect()
     });
     assert_eq!(shards, [(0, 2)]);
 }
 
 #[tokio::test]
-async fn what_the_bot_cannot_view_is_hidden_from_it() {
+async fn channels_that_the_bot_cannot_view_are_hidden() {
     let Home { discord, guild, general, ana, bot } = home().await;
     let secret = discord.channel(guild, "secret");
     let thread = discord.thread(secret, Kind::PublicThread, "aside", ana);
@@ -157,7 +157,7 @@ async fn what_the_bot_cannot_view_is_hidden_from_it() {
 }
 
 #[tokio::test]
-async fn outages_joins_and_removals_look_different() {
+async fn outages_joins_and_removals_are_distinguishable() {
     let Home { discord, guild, general, ana, .. } = home().await;
     let (mut socket, _) = Socket::ready(&discord, INTENTS).await;
     socket.event("GUILD_CREATE").await;
@@ -172,12 +172,12 @@ async fn outages_joins_and_removals_look_different() {
     assert_eq!(socket.event("GUILD_DELETE").await, json!({ "id": guild }));
     discord.say(ana, general, "about the bot");
     discord.invite_bot(guild, SEND_MESSAGES);
-    assert_eq!(socket.op().await["t"], "GUILD_CREATE", "nothing was told in between");
+    assert_eq!(socket.op().await["t"], "GUILD_CREATE", "no event was sent in between");
     assert_eq!(discord.shard_of(guild), Some(0));
 }
 
 #[tokio::test]
-async fn a_removed_channel_takes_everything_along() {
+async fn removing_a_channel_removes_its_threads_messages_and_webhooks() {
     let Home { discord, general, ana, .. } = home().await;
     let rest = Rest::new(&discord);
     let (webhook, path) = rest.webhook(general, "companions").await;
@@ -194,7 +194,7 @@ async fn a_removed_channel_takes_everything_along() {
 }
 
 #[tokio::test]
-async fn a_person_can_only_do_what_they_may() {
+async fn a_person_needs_the_permission_to_speak() {
     let Home { discord, guild, general, ana, .. } = home().await;
     discord.overwrite(general, Overwrite::role(guild, 0, SEND_MESSAGES));
     let discord = std::sync::Arc::new(discord);
@@ -211,7 +211,7 @@ async fn a_person_can_only_do_what_they_may() {
 }
 
 #[tokio::test]
-async fn a_forwarded_message_is_shown_as_it_was() {
+async fn a_forwarded_message_carries_a_snapshot() {
     let Home { discord, guild, general, ana, .. } = home().await;
     let other = discord.channel(guild, "other");
     let first = discord.say(ana, general, "news");
@@ -221,24 +221,27 @@ async fn a_forwarded_message_is_shown_as_it_was() {
 
     discord.forward(ana, general, first, other);
 
-    let told = open.event("MESSAGE_CREATE").await;
-    assert_eq!((&told["type"], &told["content"]), (&json!(0), &json!("")));
-    assert_eq!((&told["message_reference"]["type"], &told["message_reference"]["message_id"]), (&json!(1), &json!(first)));
-    assert_eq!(told["message_snapshots"][0]["message"]["content"], "news");
+    let event = open.event("MESSAGE_CREATE").await;
+    assert_eq!((&event["type"], &event["content"]), (&json!(0), &json!("")));
+    assert_eq!((&event["message_reference"]["type"], &event["message_reference"]["message_id"]), (&json!(1), &json!(first)));
+    assert_eq!(event["message_snapshots"][0]["message"]["content"], "news");
     assert_eq!(bare.event("MESSAGE_CREATE").await["message_snapshots"][0]["message"]["content"], "");
 }
 
 #[tokio::test]
-async fn an_event_can_come_more_than_once() {
+async fn an_event_can_be_delivered_more_than_once() {
     let Home { discord, general, ana, .. } = home().await;
     let (mut socket, _) = Socket::ready(&discord, INTENTS).await;
-    let said = discord.say(ana, general, "hello");
+    let message = discord.say(ana, general, "hello");
 
-    discord.repeat(general, said);
+    discord.repeat(general, message);
 
     let first = socket.event("MESSAGE_CREATE").await;
     let sequence = socket.sequence;
     assert_eq!(socket.event("MESSAGE_CREATE").await, first);
     assert_eq!(socket.sequence, sequence + 1);
-    assert_eq!(discord.look(|state| state.journal.deliveries.iter().filter(|told| told.message == Some(said)).count()), 2);
+    assert_eq!(
+        discord.look(|state| state.journal.deliveries.iter().filter(|delivery| delivery.message == Some(message)).count()),
+        2
+    );
 }

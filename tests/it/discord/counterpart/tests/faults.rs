@@ -1,4 +1,4 @@
-//! What goes wrong because a test wants it to.
+//! Injected faults.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ async fn home() -> (std::sync::Arc<Counterpart>, std::sync::Arc<Rest>, Id) {
 }
 
 #[tokio::test]
-async fn a_broken_discord_answers_with_pages() {
+async fn a_broken_discord_answers_with_html_pages() {
     let (discord, rest, general) = home().await;
     discord.spoil_next(2, On { route: Some("create_message"), ..On::default() }, Does::Status(502));
 
@@ -32,7 +32,7 @@ async fn a_broken_discord_answers_with_pages() {
 }
 
 #[tokio::test]
-async fn a_connection_can_be_cut_before_or_after_the_deed() {
+async fn a_connection_can_be_cut_before_or_after_the_request_is_handled() {
     let (discord, rest, general) = home().await;
     let path = format!("/channels/{general}/messages");
     let cut = async |does| {
@@ -43,7 +43,7 @@ async fn a_connection_can_be_cut_before_or_after_the_deed() {
     assert!(cut(Does::Cut).await);
     assert_eq!(discord.posts().len(), 0);
     assert!(cut(Does::CutAfterwards).await);
-    assert_eq!(discord.posts().len(), 1, "it was posted, and nobody knows");
+    assert_eq!(discord.posts().len(), 1, "it was posted, and the client does not know");
     let outcomes: Vec<Option<u16>> = discord.look(|state| {
         state.journal.requests_of("create_message").map(|request| Some(request.outcome.as_ref()?.status)).collect()
     });
@@ -51,7 +51,7 @@ async fn a_connection_can_be_cut_before_or_after_the_deed() {
 }
 
 #[tokio::test]
-async fn one_guild_can_hang_while_others_go_on() {
+async fn one_guild_can_hang_while_others_work() {
     let (discord, rest, general) = home().await;
     let other = discord.channel(discord.guild("Away"), "other");
     let guild = discord.look(|state| state.world.guild_of(general).map(|guild| guild.id));
@@ -67,13 +67,13 @@ async fn one_guild_can_hang_while_others_go_on() {
         assert_eq!(rest.say(other, "x").await.status, 200);
         assert_eq!(discord.posts().iter().filter(|post| post.channel == general).count() * 2, posted);
         discord.lift(fault);
-        assert_eq!(hanging.await.expect("it ends"), 200);
+        assert_eq!(hanging.await.expect("the task ends"), 200);
         discord.with(|state| state.journal.posts.clear());
     }
 }
 
 #[tokio::test]
-async fn answers_can_be_slow_or_nonsense() {
+async fn answers_can_be_slow_or_malformed() {
     let (discord, rest, _) = home().await;
 
     discord.spoil_next(1, On::default(), Does::Slow(Duration::from_millis(30)));

@@ -1,4 +1,4 @@
-//! How a connection begins, what it must not say, and what ends it.
+//! How a connection begins, which payloads are invalid, and what ends it.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::super::journal::Closed;
 use super::super::rules::Rules;
 use super::client::{INTENTS, Rest, Socket};
 
-/// Identifies with this and returns the code with which that ends.
+/// Identifies with these values and returns the close code.
 async fn refused(discord: &Counterpart, intents: u64, shard: Value) -> Option<u16> {
     let mut socket = Socket::open(discord).await;
     socket.identify(&discord.token(), intents, shard).await;
@@ -31,21 +31,21 @@ async fn ready_names_guilds_that_then_become_available_on_their_shard() {
         socket.identify(&discord.token(), INTENTS, json!([shard, 2])).await;
 
         let ready = socket.event("READY").await;
-        let mine: Vec<_> = guilds.iter().filter(|guild| guild.shard(2) == shard).collect();
-        let unavailable: Vec<Value> = mine.iter().map(|id| json!({ "id": id, "unavailable": true })).collect();
+        let guilds_of_shard: Vec<_> = guilds.iter().filter(|guild| guild.shard(2) == shard).collect();
+        let unavailable: Vec<Value> = guilds_of_shard.iter().map(|id| json!({ "id": id, "unavailable": true })).collect();
         assert_eq!(ready["guilds"], json!(unavailable));
         assert_eq!(ready["shard"], json!([shard, 2]));
         assert_eq!(ready["resume_gateway_url"], format!("{}/resume", discord.gateway_url()));
-        for guild in mine.iter().filter(|guild| ***guild != guilds[3]) {
+        for guild in guilds_of_shard.iter().filter(|guild| ***guild != guilds[3]) {
             assert_eq!(socket.event("GUILD_CREATE").await["id"], json!(guild));
         }
     }
-    // What has an outage becomes available when it is over.
+    // A guild with an outage becomes available when the outage is over.
     assert_eq!(guilds.map(|guild| guild.shard(2)), [1, 0, 1, 0]);
 }
 
 #[tokio::test]
-async fn nothing_of_guilds_is_told_without_the_intent() {
+async fn no_guild_events_are_sent_without_the_intent() {
     let discord = Counterpart::start().await;
     let guild = discord.guild("Home");
     let (mut socket, _) = Socket::ready(&discord, INTENTS & !GUILDS).await;
@@ -57,7 +57,7 @@ async fn nothing_of_guilds_is_told_without_the_intent() {
 }
 
 #[tokio::test]
-async fn bad_identifies_are_refused_with_their_codes() {
+async fn invalid_identifies_are_closed_with_the_documented_codes() {
     let discord = Counterpart::start().await;
     discord.with(|state| state.rules.shard_multiple = 2);
 
@@ -76,7 +76,7 @@ async fn bad_identifies_are_refused_with_their_codes() {
 }
 
 #[tokio::test]
-async fn a_session_with_too_many_guilds_has_to_be_sharded() {
+async fn a_session_with_too_many_guilds_must_be_sharded() {
     let discord = Counterpart::with_rules(Rules { guilds_per_shard: 2, max_concurrency: 2, ..Rules::quick() }).await;
     for name in ["One", "Two", "Three"] {
         discord.guild(name);
@@ -142,7 +142,7 @@ async fn a_token_that_was_reset_works_nowhere() {
 }
 
 #[tokio::test]
-async fn what_must_not_be_said_ends_the_connection() {
+async fn invalid_payloads_end_the_connection() {
     let discord = Counterpart::start().await;
     let text = |text: &str| Message::text(text.to_owned());
     let before = [
@@ -163,14 +163,14 @@ async fn what_must_not_be_said_ends_the_connection() {
     let (mut socket, ready) = Socket::ready(&discord, INTENTS).await;
     socket.identify(&discord.token(), INTENTS, json!([0, 1])).await;
     assert_eq!(socket.closed().await, Some(4005));
-    // Such an end is one from which the session can be resumed.
+    // After such a close code the session can be resumed.
     let mut again = Socket::open(&discord).await;
     again.resume(&discord.token(), &ready["session_id"], 1).await;
     again.event("RESUMED").await;
 }
 
 #[tokio::test]
-async fn more_payloads_than_a_minute_allows_end_the_connection() {
+async fn too_many_payloads_in_a_minute_end_the_connection() {
     let discord = Counterpart::start().await;
     let (mut socket, _) = Socket::ready(&discord, INTENTS).await;
 
@@ -182,7 +182,7 @@ async fn more_payloads_than_a_minute_allows_end_the_connection() {
 }
 
 #[tokio::test]
-async fn heartbeats_are_acknowledged_and_asked_for() {
+async fn heartbeats_are_acknowledged_and_requested() {
     let discord = Counterpart::start().await;
     let (mut socket, _) = Socket::ready(&discord, INTENTS).await;
 
@@ -195,11 +195,11 @@ async fn heartbeats_are_acknowledged_and_asked_for() {
     discord.stop_acknowledging(0);
     socket.send(&json!({ "op": 1, "d": 1 })).await;
     discord.send_text(0, r#"{"op":1,"d":null}"#);
-    assert_eq!(socket.op().await["op"], 1, "nothing came before it");
+    assert_eq!(socket.op().await["op"], 1, "nothing was sent before it");
 }
 
 #[tokio::test]
-async fn a_client_without_a_heartbeat_is_closed() {
+async fn a_client_without_a_heartbeat_is_disconnected() {
     let discord = Counterpart::start().await;
     let (mut socket, _) = Socket::ready(&discord, INTENTS).await;
 
@@ -211,7 +211,7 @@ async fn a_client_without_a_heartbeat_is_closed() {
 }
 
 #[tokio::test]
-async fn addresses_can_be_refused_mute_or_of_another_version() {
+async fn connections_can_be_refused_mute_or_of_an_old_version() {
     let discord = Counterpart::start().await;
     let url = discord.gateway_url();
 
@@ -220,22 +220,22 @@ async fn addresses_can_be_refused_mute_or_of_another_version() {
     for unknown in ["v=10&encoding=etf", "v=10&encoding=json&compress=zstd-stream"] {
         assert!(tokio_tungstenite::connect_async(format!("{url}/?{unknown}")).await.is_err());
     }
-    let left_out = discord.with(|state| std::mem::take(&mut state.journal.left_out));
-    assert_eq!(left_out, ["encoding=etf", "transport compression by zstd"]);
+    let unsupported = discord.with(|state| std::mem::take(&mut state.journal.unsupported));
+    assert_eq!(unsupported, ["encoding=etf", "transport compression by zstd"]);
     discord.set_connects(Connects::Refused);
     assert!(tokio_tungstenite::connect_async(format!("{url}/?v=10&encoding=json")).await.is_err());
     discord.set_resume_connects(Connects::Mute);
     let mut mute = Socket::connect(&format!("{url}/resume/?v=10&encoding=json")).await;
     mute.send(&json!({ "op": 1, "d": null })).await;
-    assert_eq!(mute.op().await["op"], 11, "no HELLO came before it");
+    assert_eq!(mute.op().await["op"], 11, "no HELLO was sent before it");
     discord.set_connects(Connects::Hanging);
     let hanging = tokio::spawn(tokio_tungstenite::connect_async(format!("{url}/?v=10&encoding=json")));
     discord.set_connects(Connects::Well);
-    assert!(hanging.await.expect("it ends").is_ok());
+    assert!(hanging.await.expect("the task ends").is_ok());
 }
 
 #[tokio::test]
-async fn gateway_frames_can_be_anything() {
+async fn a_test_can_send_any_gateway_frame() {
     let discord = Counterpart::start().await;
     let (mut socket, _) = Socket::ready(&discord, INTENTS).await;
 
@@ -251,12 +251,12 @@ async fn gateway_frames_can_be_anything() {
 }
 
 #[tokio::test]
-async fn a_client_that_takes_its_leave_ends_its_session() {
+async fn a_normal_close_code_ends_the_session() {
     for (code, sessions) in [(1000, 0), (1001, 0), (4000, 1)] {
         let discord = Counterpart::start().await;
         let (socket, _) = Socket::ready(&discord, INTENTS).await;
 
-        socket.leave(code).await;
+        socket.close(code).await;
 
         let closed = discord.until("the end", |state| state.journal.connections[0].closed.clone()).await;
         assert_eq!(closed, Closed::Client(Some(code)));

@@ -1,4 +1,4 @@
-//! How many requests are too many.
+//! Rate limits.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use super::super::faults::{Does, On, Scope};
 use super::super::rules::{Bucket, Rules};
 use super::client::Rest;
 
-/// Rules under which nothing is forgotten while a test runs.
+/// Rules whose windows do not end while a test runs.
 fn slow() -> Rules {
     let bucket = |requests| Bucket { requests, window: Duration::from_secs(600) };
     Rules {
@@ -23,7 +23,7 @@ fn slow() -> Rules {
 }
 
 #[tokio::test]
-async fn a_bucket_tells_how_much_is_left_and_refuses_what_is_more() {
+async fn a_bucket_reports_what_remains_and_refuses_the_excess() {
     let discord = Counterpart::with_rules(slow()).await;
     let guild = discord.guild("Home");
     let (one, two) = (discord.channel(guild, "one"), discord.channel(guild, "two"));
@@ -33,8 +33,9 @@ async fn a_bucket_tells_how_much_is_left_and_refuses_what_is_more() {
     let second = rest.say(one, "2").await;
     let third = rest.say(one, "3").await;
 
-    let left = |came: &super::client::Came| (came.status, came.header("x-ratelimit-remaining").to_owned());
-    assert_eq!([&first, &second, &third].map(left), [(200, "1".to_owned()), (200, "0".to_owned()), (429, "0".to_owned())]);
+    let remaining =
+        |response: &super::client::RestResponse| (response.status, response.header("x-ratelimit-remaining").to_owned());
+    assert_eq!([&first, &second, &third].map(remaining), [(200, "1".to_owned()), (200, "0".to_owned()), (429, "0".to_owned())]);
     assert_eq!((first.header("x-ratelimit-limit"), third.header("x-ratelimit-scope")), ("2", "user"));
     let reset: f64 = first.header("x-ratelimit-reset-after").parse().expect("seconds");
     assert!((590.0..=600.0).contains(&reset), "{reset}");
@@ -48,11 +49,11 @@ async fn a_bucket_tells_how_much_is_left_and_refuses_what_is_more() {
     assert_eq!((other.status, other.header("x-ratelimit-bucket")), (200, first.header("x-ratelimit-bucket")));
     assert_eq!(rest.get(&format!("/channels/{one}")).await.status, 200);
     assert_eq!(discord.look(|state| state.journal.limits_exceeded()), 1);
-    assert_eq!(discord.posts().len(), 3, "what is too much is not posted");
+    assert_eq!(discord.posts().len(), 3, "a refused message is not posted");
 }
 
 #[tokio::test]
-async fn a_bucket_is_full_again_when_its_time_is_over() {
+async fn a_bucket_is_reset_when_its_window_ends() {
     let discord = Counterpart::with_rules(slow()).await;
     let general = discord.channel(discord.guild("Home"), "general");
     let rest = Rest::new(&discord);
@@ -66,7 +67,7 @@ async fn a_bucket_is_full_again_when_its_time_is_over() {
 }
 
 #[tokio::test]
-async fn each_webhook_has_a_bucket_and_needs_no_bot() {
+async fn each_webhook_has_its_own_bucket() {
     let discord = Counterpart::with_rules(slow()).await;
     let general = discord.channel(discord.guild("Home"), "general");
     let rest = Rest::new(&discord);
@@ -83,7 +84,7 @@ async fn each_webhook_has_a_bucket_and_needs_no_bot() {
 }
 
 #[tokio::test]
-async fn fifty_requests_a_second_are_all_whatever_the_route() {
+async fn a_bot_may_make_fifty_requests_a_second_over_all_routes() {
     let discord = Counterpart::with_rules(Rules { global_requests: 50, ..slow() }).await;
     let rest = Rest::new(&discord);
     for _ in 0..50 {
@@ -94,14 +95,14 @@ async fn fifty_requests_a_second_are_all_whatever_the_route() {
 
     assert_eq!((more.status, &more.body["global"]), (429, &json!(true)));
     assert_eq!((more.header("x-ratelimit-global"), more.header("x-ratelimit-scope")), ("true", "global"));
-    // Who comes without the bot's token is counted by address.
+    // Requests without the bot's token are counted by address.
     let mut open = Rest::new(&discord);
     open.token.clear();
     assert_eq!(open.get("/gateway").await.status, 200);
 }
 
 #[tokio::test]
-async fn interactions_do_not_count_for_the_global_limit() {
+async fn interactions_do_not_count_towards_the_global_limit() {
     let discord = Counterpart::with_rules(Rules { global_requests: 1, ..slow() }).await;
     let rest = Rest::new(&discord);
     rest.get("/users/@me").await;
@@ -136,7 +137,7 @@ async fn too_many_invalid_requests_ban_the_address() {
 }
 
 #[tokio::test]
-async fn a_limit_can_be_exceeded_because_a_test_wants_it() {
+async fn a_test_can_inject_an_exceeded_limit() {
     let discord = Counterpart::with_rules(slow()).await;
     let (home, away) = (discord.guild("Home"), discord.guild("Away"));
     let (here, there) = (discord.channel(home, "here"), discord.channel(away, "there"));

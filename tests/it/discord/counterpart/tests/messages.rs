@@ -1,4 +1,4 @@
-//! Messages over REST: what is refused, who is told, what is read back.
+//! Messages over REST: refusals, notifications and history.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ fn texts(list: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn bad_messages_are_refused() {
+async fn invalid_messages_are_refused() {
     let (discord, rest, _, general, _) = home().await;
     let path = format!("/channels/{general}/messages");
     let long = "ä".repeat(2_001);
@@ -49,14 +49,14 @@ async fn bad_messages_are_refused() {
     let refused = rest.post(&path, json!({ "content": long })).await;
     assert_eq!(refused.body["errors"]["content"]["_errors"][0]["code"], "BASE_TYPE_MAX_LENGTH");
     assert_eq!(rest.post(&path, json!({ "content": "ä".repeat(2_000) })).await.status, 200);
-    // What Discord has and this has not says so, and fails a test that does not expect it.
+    // A feature that the test double lacks is refused with 501, and fails a test that does not expect this.
     let forward = json!({ "message_reference": { "type": 1, "message_id": "1", "channel_id": general }, "content": "x" });
     assert_eq!(rest.post(&path, forward).await.status, 501);
-    assert_eq!(discord.with(|state| std::mem::take(&mut state.journal.left_out)).len(), 1);
+    assert_eq!(discord.with(|state| std::mem::take(&mut state.journal.unsupported)).len(), 1);
 }
 
 #[tokio::test]
-async fn a_nonce_brings_back_the_message_that_it_made() {
+async fn a_repeated_nonce_returns_the_first_message() {
     let (discord, rest, guild, general, _) = home().await;
     let path = format!("/channels/{general}/messages");
     let (mut socket, _) = Socket::ready(&discord, INTENTS).await;
@@ -69,18 +69,18 @@ async fn a_nonce_brings_back_the_message_that_it_made() {
 
     assert_eq!((first.status, again.id(), other.id()), (200, first.id(), first.id()));
     assert_ne!(unenforced.id(), first.id());
-    let told = socket.event("MESSAGE_CREATE").await;
-    assert_eq!((&told["id"], &told["nonce"]), (&first.body["id"], &json!("n1")));
+    let event = socket.event("MESSAGE_CREATE").await;
+    assert_eq!((&event["id"], &event["nonce"]), (&first.body["id"], &json!("n1")));
     assert_eq!(rest.get(&path).await.body[0]["nonce"], json!(null));
     assert_eq!(discord.look(|state| state.journal.repeated_nonces), 2);
-    assert_eq!(discord.look(|state| state.journal.doubled()), [(general, "once".to_owned(), 2)]);
+    assert_eq!(discord.look(|state| state.journal.duplicates()), [(general, "once".to_owned(), 2)]);
     discord.with(|state| state.rules.nonce_window = std::time::Duration::ZERO);
     let later = rest.post(&path, json!({ "content": "once", "nonce": "n1", "enforce_nonce": true })).await;
     assert_ne!(later.id(), first.id());
 }
 
 #[tokio::test]
-async fn a_reply_needs_a_message_and_the_permission_to_read() {
+async fn a_reply_needs_a_message_and_the_permission_to_read_history() {
     let (discord, rest, guild, general, ana) = home().await;
     let path = format!("/channels/{general}/messages");
     let asked = discord.say(ana, general, "Mira?");
@@ -92,9 +92,9 @@ async fn a_reply_needs_a_message_and_the_permission_to_read() {
         json!({ "content": "yes", "message_reference": reference })
     };
 
-    let told = rest.post(&path, reply(asked, json!({}))).await;
-    assert_eq!((&told.body["type"], &told.body["mentions"][0]["id"]), (&json!(19), &json!(ana)));
-    assert_eq!(told.body["referenced_message"]["id"], json!(asked));
+    let posted = rest.post(&path, reply(asked, json!({}))).await;
+    assert_eq!((&posted.body["type"], &posted.body["mentions"][0]["id"]), (&json!(19), &json!(ana)));
+    assert_eq!(posted.body["referenced_message"]["id"], json!(asked));
     let mut quiet = reply(asked, json!({}));
     quiet["allowed_mentions"] = json!({ "parse": [] });
     assert_eq!(rest.post(&path, quiet).await.body["mentions"], json!([]));
@@ -107,18 +107,18 @@ async fn a_reply_needs_a_message_and_the_permission_to_read() {
     discord.overwrite(general, Overwrite::member(bot, 0, READ_MESSAGE_HISTORY));
     assert_eq!(rest.post(&path, reply(asked, json!({}))).await.refusal(), (400, 160_002));
     assert_eq!(rest.get(&path).await.body, json!([]), "and no history is read");
-    assert_eq!(rest.get(&format!("{path}/{}", told.id())).await.refusal(), (403, 50013));
+    assert_eq!(rest.get(&format!("{path}/{}", posted.id())).await.refusal(), (403, 50013));
     assert_eq!(discord.posts().last().map(|post| post.channel), Some(general));
     assert!(discord.look(|state| state.world.guilds.contains_key(&guild)));
 }
 
 #[tokio::test]
-async fn only_who_is_allowed_is_told() {
+async fn allowed_mentions_limit_who_is_notified() {
     let (discord, rest, guild, general, ana) = home().await;
     let path = format!("/channels/{general}/messages");
     let (bo, role) = (discord.member(guild, "Bo"), discord.role(guild, "Friends", 0));
     let content = format!("<@{ana}> <@!{bo}> <@&{role}> @everyone");
-    let told = async |allowed: Value| {
+    let notified = async |allowed: Value| {
         let mut body = json!({ "content": content });
         if !allowed.is_null() {
             body["allowed_mentions"] = allowed;
@@ -128,16 +128,16 @@ async fn only_who_is_allowed_is_told() {
     };
     let only = |users: &[Id], roles: &[Id], everyone| Mentions { users: users.to_vec(), roles: roles.to_vec(), everyone };
 
-    assert_eq!(told(Value::Null).await, only(&[ana, bo], &[role], false), "everyone needs a permission");
-    assert_eq!(told(json!({ "parse": [] })).await, Mentions::default());
-    assert_eq!(told(json!({ "parse": ["roles"], "users": [bo] })).await, only(&[bo], &[role], false));
+    assert_eq!(notified(Value::Null).await, only(&[ana, bo], &[role], false), "everyone needs a permission");
+    assert_eq!(notified(json!({ "parse": [] })).await, Mentions::default());
+    assert_eq!(notified(json!({ "parse": ["roles"], "users": [bo] })).await, only(&[bo], &[role], false));
     let loud = discord.role(guild, "Loud", MENTION_EVERYONE);
     discord.give_role(guild, discord.look(|state| state.world.bot()), loud);
-    assert_eq!(told(json!({ "parse": ["everyone"] })).await, only(&[], &[], true));
+    assert_eq!(notified(json!({ "parse": ["everyone"] })).await, only(&[], &[], true));
 }
 
 #[tokio::test]
-async fn history_is_read_newest_first_from_either_side() {
+async fn history_is_read_newest_first_before_after_and_around_a_message() {
     let (discord, rest, _, general, ana) = home().await;
     let ids: Vec<Id> = (0..5).map(|number| discord.say(ana, general, &number.to_string())).collect();
     let path = format!("/channels/{general}/messages");
@@ -145,7 +145,7 @@ async fn history_is_read_newest_first_from_either_side() {
 
     assert_eq!(texts(&rest.get(&path).await.body), ["4", "3", "2", "1", "0"]);
     assert_eq!(texts(&read(&format!("before={}&limit=2", ids[3])).await), ["2", "1"]);
-    assert_eq!(texts(&read(&format!("after={}&limit=2", ids[0])).await), ["2", "1"], "those next to it");
+    assert_eq!(texts(&read(&format!("after={}&limit=2", ids[0])).await), ["2", "1"], "those closest to it");
     assert_eq!(texts(&read(&format!("around={}&limit=3", ids[2])).await), ["3", "2", "1"]);
     assert_eq!(texts(&read("after=0&limit=1").await), ["0"]);
     for wrong in [format!("before={0}&after={0}", ids[0]), "limit=0".to_owned(), "limit=101".to_owned(), "after=x".to_owned()] {
@@ -154,7 +154,7 @@ async fn history_is_read_newest_first_from_either_side() {
 }
 
 #[tokio::test]
-async fn messages_are_changed_by_their_author_and_deleted_by_who_may() {
+async fn messages_are_edited_by_their_author_and_deleted_with_the_permission() {
     let (discord, rest, guild, general, ana) = home().await;
     let path = format!("/channels/{general}/messages");
     let (own, hers) = (rest.say(general, "mine").await.id(), discord.say(ana, general, "hers"));
@@ -181,20 +181,20 @@ async fn messages_are_changed_by_their_author_and_deleted_by_who_may() {
 #[tokio::test]
 async fn not_every_channel_takes_messages() {
     let (discord, rest, guild, ..) = home().await;
-    let of = |kind| discord.channel_of(guild, kind, "there");
+    let new_channel = |kind| discord.channel_of(guild, kind, "there");
 
-    assert_eq!(rest.say(of(Kind::Category), "x").await.refusal(), (400, 50008));
-    assert_eq!(rest.say(of(Kind::Forum), "x").await.refusal(), (400, 40058));
-    assert_eq!(rest.say(of(Kind::Voice), "x").await.status, 200);
-    assert_eq!(rest.say(of(Kind::Announcement), "x").await.status, 200);
+    assert_eq!(rest.say(new_channel(Kind::Category), "x").await.refusal(), (400, 50008));
+    assert_eq!(rest.say(new_channel(Kind::Forum), "x").await.refusal(), (400, 40058));
+    assert_eq!(rest.say(new_channel(Kind::Voice), "x").await.status, 200);
+    assert_eq!(rest.say(new_channel(Kind::Announcement), "x").await.status, 200);
     assert_eq!(rest.say(Id(5), "x").await.refusal(), (404, 10003));
-    let typed = of(Kind::Text);
+    let typed = new_channel(Kind::Text);
     assert_eq!(rest.post(&format!("/channels/{typed}/typing"), Value::Null).await.status, 204);
     assert_eq!(discord.look(|state| state.journal.typing[0].1), typed);
 }
 
 #[tokio::test]
-async fn direct_messages_reach_who_shares_a_guild_and_takes_them() {
+async fn direct_messages_need_a_shared_guild_and_a_recipient_who_accepts_them() {
     let (discord, rest, guild, _, ana) = home().await;
     let open = async |person: Value| rest.post("/users/@me/channels", json!({ "recipient_id": person })).await;
 

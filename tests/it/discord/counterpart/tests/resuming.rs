@@ -1,4 +1,4 @@
-//! How a session outlives its connections.
+//! Resuming: a session outlives its connections.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::super::id::Id;
 use super::super::rules::Rules;
 use super::client::{INTENTS, Socket};
 
-/// A session in a guild with a channel and a person, connected and told of all that.
+/// A connected session in a guild with a channel and a person, after GUILD_CREATE.
 async fn session(discord: &Counterpart) -> (Socket, Value, Id, Id) {
     let guild = discord.guild("Home");
     let (channel, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
@@ -25,11 +25,11 @@ async fn resume(discord: &Counterpart, session: &Value, sequence: u64) -> Socket
 }
 
 #[tokio::test]
-async fn a_resume_replays_what_was_missed_and_nothing_else() {
+async fn a_resume_replays_only_missed_events() {
     let discord = Counterpart::start().await;
     let (mut socket, session, channel, ana) = session(&discord).await;
-    let heard = discord.say(ana, channel, "heard");
-    assert_eq!(socket.event("MESSAGE_CREATE").await["id"], json!(heard));
+    let received = discord.say(ana, channel, "received");
+    assert_eq!(socket.event("MESSAGE_CREATE").await["id"], json!(received));
     let sequence = socket.sequence;
 
     discord.cut(0);
@@ -44,14 +44,14 @@ async fn a_resume_replays_what_was_missed_and_nothing_else() {
     let (replayed, delivered, identifies) =
         discord.look(|state| (state.journal.resumes[0].replayed, state.journal.delivered(), state.journal.identifies.len()));
     assert_eq!((replayed, identifies), (Some(2), 1));
-    assert_eq!(delivered.into_iter().collect::<Vec<_>>(), [(heard, 1), (missed[0], 1), (missed[1], 1)]);
+    assert_eq!(delivered.into_iter().collect::<Vec<_>>(), [(received, 1), (missed[0], 1), (missed[1], 1)]);
 }
 
 #[tokio::test]
-async fn an_event_can_be_sent_twice_and_is_the_same_one() {
+async fn a_replayed_event_is_identical() {
     let discord = Counterpart::start().await;
     let (mut socket, session, channel, ana) = session(&discord).await;
-    let said = discord.say(ana, channel, "heard");
+    let message = discord.say(ana, channel, "hello");
     let first = socket.op().await;
 
     discord.cut(0);
@@ -60,14 +60,14 @@ async fn an_event_can_be_sent_twice_and_is_the_same_one() {
     assert_eq!(again.op().await, first);
     again.event("RESUMED").await;
     let sent = discord.look(|state| {
-        let told = state.journal.deliveries.iter().find(|delivery| delivery.message == Some(said));
-        told.map(|delivery| (delivery.sequence, delivery.sent.clone()))
+        let delivery = state.journal.deliveries.iter().find(|delivery| delivery.message == Some(message));
+        delivery.map(|delivery| (delivery.sequence, delivery.sent.clone()))
     });
     assert_eq!(sent, Some((first["s"].as_u64().expect("a number"), vec![0, 1])));
 }
 
 #[tokio::test]
-async fn a_silent_connection_misses_what_a_resume_brings() {
+async fn a_resume_replays_what_a_silent_connection_missed() {
     let discord = Counterpart::start().await;
     let (mut socket, session, channel, ana) = session(&discord).await;
 
@@ -77,11 +77,11 @@ async fn a_silent_connection_misses_what_a_resume_brings() {
     let mut again = resume(&discord, &session, socket.sequence).await;
 
     assert_eq!(again.event("MESSAGE_CREATE").await["content"], "into the void");
-    assert_eq!(socket.next().await, None, "the old connection is cut, and heard nothing");
+    assert_eq!(socket.next().await, None, "the old connection is cut, and received nothing");
 }
 
 #[tokio::test]
-async fn sessions_that_are_gone_cannot_be_resumed() {
+async fn expired_and_unknown_sessions_cannot_be_resumed() {
     let discord = Counterpart::with_rules(Rules { resume_window: Duration::ZERO, ..Rules::quick() }).await;
     let (socket, session, ..) = session(&discord).await;
     discord.cut(0);
@@ -94,7 +94,7 @@ async fn sessions_that_are_gone_cannot_be_resumed() {
 }
 
 #[tokio::test]
-async fn what_the_buffer_lost_cannot_be_resumed() {
+async fn a_session_cannot_be_resumed_from_before_its_buffer() {
     let discord = Counterpart::with_rules(Rules { resume_buffer: 2, ..Rules::quick() }).await;
     let (socket, session, channel, ana) = session(&discord).await;
     discord.cut(0);
@@ -136,7 +136,7 @@ async fn a_reconnect_is_announced_and_then_enforced() {
 }
 
 #[tokio::test]
-async fn an_invalid_session_is_over_unless_it_is_said_to_be_resumable() {
+async fn an_invalid_session_ends_unless_it_is_marked_resumable() {
     for resumable in [true, false] {
         let discord = Counterpart::start().await;
         let (mut socket, session, ..) = session(&discord).await;
@@ -174,39 +174,39 @@ async fn handshakes_can_be_made_to_fail() {
 }
 
 #[tokio::test]
-async fn whatever_breaks_everything_arrives_once_and_in_order() {
+async fn every_message_arrives_once_and_in_order_through_cuts_and_silence() {
     let discord = Counterpart::start().await;
     let (mut socket, session, channel, ana) = session(&discord).await;
-    let (mut said, mut heard, mut sequence) = (Vec::new(), Vec::new(), socket.sequence);
+    let (mut sent, mut received, mut sequence) = (Vec::new(), Vec::new(), socket.sequence);
 
     for round in 0..60_u64 {
-        said.extend((0..round % 4).map(|number| discord.say(ana, channel, &format!("{round}.{number}"))));
-        // It breaks before anything, in the middle or after all of it has been read, and it goes silent now and then.
+        sent.extend((0..round % 4).map(|number| discord.say(ana, channel, &format!("{round}.{number}"))));
+        // The connection breaks before, between or after the reads of this round's messages. Now and then it goes silent.
         for _ in 0..(round % 3).min(round % 4) {
-            let told = socket.event("MESSAGE_CREATE").await;
-            heard.push(Id::read(&told["id"]).expect("an id"));
+            let event = socket.event("MESSAGE_CREATE").await;
+            received.push(Id::read(&event["id"]).expect("an id"));
             sequence = socket.sequence;
         }
         if round % 5 == 0 {
             discord.silence(0);
-            said.push(discord.say(ana, channel, "into the void"));
+            sent.push(discord.say(ana, channel, "into the void"));
         }
         discord.cut(0);
-        said.push(discord.say(ana, channel, "while away"));
+        sent.push(discord.say(ana, channel, "while away"));
         socket = resume(&discord, &session, sequence).await;
         loop {
-            let told = socket.op().await;
-            sequence = told["s"].as_u64().expect("a number");
-            if told["t"] == "RESUMED" {
+            let event = socket.op().await;
+            sequence = event["s"].as_u64().expect("a number");
+            if event["t"] == "RESUMED" {
                 break;
             }
-            heard.extend(Id::read(&told["d"]["id"]).filter(|_| told["t"] == "MESSAGE_CREATE"));
+            received.extend(Id::read(&event["d"]["id"]).filter(|_| event["t"] == "MESSAGE_CREATE"));
         }
     }
 
-    assert_eq!(heard, said);
+    assert_eq!(received, sent);
     let delivered = discord.look(|state| state.journal.delivered());
     assert!(delivered.values().all(|events| *events == 1));
-    assert_eq!(delivered.into_keys().collect::<Vec<_>>(), said);
+    assert_eq!(delivered.into_keys().collect::<Vec<_>>(), sent);
     assert_eq!(discord.look(|state| state.journal.identifies.len()), 1);
 }

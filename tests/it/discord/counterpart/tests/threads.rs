@@ -33,7 +33,7 @@ async fn speaking_in_a_thread_needs_its_own_permission() {
 }
 
 #[tokio::test]
-async fn a_message_brings_an_archived_thread_back_unless_it_is_locked() {
+async fn a_message_unarchives_a_thread_unless_it_is_locked() {
     let (discord, rest, _, general, ana, bot) = home().await;
     let thread = discord.thread(general, Kind::PublicThread, "aside", ana);
     let (_, webhook) = rest.webhook(general, "companions").await;
@@ -50,13 +50,13 @@ async fn a_message_brings_an_archived_thread_back_unless_it_is_locked() {
     assert_eq!(socket.event("THREAD_UPDATE").await["thread_metadata"]["archived"], false);
     discord.with(|state| state.change_thread(thread, |thread| thread.locked = true));
     discord.overwrite(general, Overwrite::member(bot, MANAGE_THREADS, 0));
-    assert_eq!(rest.say(thread, "moderated").await.status, 200, "who manages threads may");
+    assert_eq!(rest.say(thread, "moderated").await.status, 200, "the permission to manage threads is enough");
     discord.overwrite(general, Overwrite::member(bot, 0, MANAGE_THREADS));
     assert_eq!(rest.say(thread, "not any more").await.refusal(), (400, 160_005));
 }
 
 #[tokio::test]
-async fn a_private_thread_is_there_for_who_is_in_it() {
+async fn a_private_thread_is_visible_to_its_members() {
     let (discord, rest, _, general, ana, bot) = home().await;
     discord.overwrite(general, Overwrite::member(bot, 0, MANAGE_THREADS));
     let (mut socket, _) = Socket::ready(&discord, INTENTS).await;
@@ -76,14 +76,14 @@ async fn a_private_thread_is_there_for_who_is_in_it() {
 #[tokio::test]
 async fn threads_are_started_joined_and_listed() {
     let (discord, rest, guild, general, ana, bot) = home().await;
-    let said = discord.say(ana, general, "a topic");
+    let message = discord.say(ana, general, "a topic");
     discord.overwrite(general, Overwrite::member(bot, CREATE_PUBLIC_THREADS | CREATE_PRIVATE_THREADS, 0));
-    let from = format!("/channels/{general}/messages/{said}/threads");
+    let from = format!("/channels/{general}/messages/{message}/threads");
 
     let started = rest.post(&from, json!({ "name": "the topic", "auto_archive_duration": 60 })).await;
-    assert_eq!((started.status, started.id(), &started.body["owner_id"]), (201, said, &json!(bot)));
-    assert_eq!(rest.get(&format!("/channels/{general}/messages/{said}")).await.body["thread"]["id"], json!(said));
-    let starter = rest.get(&format!("/channels/{said}/messages")).await.body[0].clone();
+    assert_eq!((started.status, started.id(), &started.body["owner_id"]), (201, message, &json!(bot)));
+    assert_eq!(rest.get(&format!("/channels/{general}/messages/{message}")).await.body["thread"]["id"], json!(message));
+    let starter = rest.get(&format!("/channels/{message}/messages")).await.body[0].clone();
     assert_eq!((&starter["type"], &starter["referenced_message"]["content"]), (&json!(21), &json!("a topic")));
     assert_eq!(rest.post(&from, json!({ "name": "again" })).await.refusal(), (400, 160_004));
     let plain = format!("/channels/{general}/threads");
@@ -105,7 +105,7 @@ async fn threads_are_started_joined_and_listed() {
 }
 
 #[tokio::test]
-async fn a_forum_takes_posts_and_webhooks_say_which() {
+async fn a_webhook_in_a_forum_names_its_post() {
     let (discord, rest, guild, general, ana, _) = home().await;
     let forum = discord.channel_of(guild, Kind::Forum, "plans");
     let post = discord.open_post(ana, forum, "Summer", "Where to?");

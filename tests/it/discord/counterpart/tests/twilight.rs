@@ -1,4 +1,4 @@
-//! Real clients get on with the counterpart.
+//! Real clients (twilight) against the test double.
 
 use serde_json::json;
 use tokio::time::timeout;
@@ -16,7 +16,7 @@ use super::super::messages::Author;
 use crate::harness::PATIENCE;
 
 fn shard(discord: &Counterpart) -> Shard {
-    // The first one to ask for a provider without this panics.
+    // Without an installed provider, the first TLS configuration panics.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let intents = Intents::GUILDS | Intents::GUILD_MESSAGES | Intents::DIRECT_MESSAGES | Intents::MESSAGE_CONTENT;
     let config = ConfigBuilder::new(discord.token(), intents).proxy_url(discord.gateway_url()).build();
@@ -28,11 +28,11 @@ fn client(discord: &Counterpart) -> Client {
     Client::builder().token(discord.token()).proxy(discord.origin().to_owned(), true).build()
 }
 
-/// Waits for an event; what cannot be read fails the test, a lost connection does not.
+/// Waits for an event. An unreadable event fails the test, a lost connection does not.
 async fn until<T>(shard: &mut Shard, look: impl Fn(Event) -> Option<T>) -> T {
     let found = async {
         loop {
-            match shard.next_event(EventTypeFlags::all()).await.expect("the shard goes on") {
+            match shard.next_event(EventTypeFlags::all()).await.expect("the shard continues") {
                 Ok(event) => {
                     if let Some(found) = look(event) {
                         return found;
@@ -64,7 +64,7 @@ fn text_of(event: Event) -> Option<String> {
 }
 
 #[tokio::test]
-async fn a_real_shard_connects_hears_and_resumes() {
+async fn a_real_shard_connects_receives_and_resumes() {
     let discord = Counterpart::start().await;
     let guild = discord.guild("Home");
     let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
@@ -102,13 +102,13 @@ async fn a_real_shard_reads_every_event() {
     let first = discord.say(ana, general, &format!("<@{}> hi", discord.look(|state| state.world.bot())));
     discord.forward(ana, general, first, general);
     let second = discord.reply(ana, general, first, "and more", true);
-    let third = discord.say_with(ana, general, "", |said| {
-        said.stickers.push(json!({ "id": "749054660769218631", "name": "Wave", "format_type": 3 }));
-        said.attachments.push(json!({
+    let third = discord.say_with(ana, general, "", |message| {
+        message.stickers.push(json!({ "id": "749054660769218631", "name": "Wave", "format_type": 3 }));
+        message.attachments.push(json!({
             "id": "1", "filename": "cat.png", "size": 12, "content_type": "image/png",
             "url": "https://cdn.example.org/cat.png", "proxy_url": "https://cdn.example.org/cat.png",
         }));
-        said.embeds.push(json!({ "type": "rich", "title": "A link" }));
+        message.embeds.push(json!({ "type": "rich", "title": "A link" }));
     });
     discord.edit(general, first, "hi again");
     discord.delete(general, first);
@@ -129,7 +129,7 @@ async fn a_real_shard_reads_every_event() {
     discord.expel_bot(guild);
     let other = discord.guild("Other");
 
-    // None of them fails to be read: `until` would.
+    // Every event must be readable.
     let names = timeout(PATIENCE, async {
         let mut names = Vec::new();
         while let Some(event) = shard.next_event(EventTypeFlags::all()).await {
@@ -182,7 +182,7 @@ async fn a_real_client_posts_and_reads_back() {
     let posted = posted.expect("a post").model().await.expect("a message");
     let webhook = client.create_webhook(channel(general), "companions").await.expect("a webhook");
     let webhook = webhook.model().await.expect("a webhook");
-    let said = client
+    let message = client
         .execute_webhook(webhook.id, webhook.token.as_deref().expect("a token"))
         .content("Here I am.")
         .username("Mira")
@@ -205,7 +205,7 @@ async fn a_real_client_posts_and_reads_back() {
 
     let texts: Vec<&str> = history.iter().map(|message| message.content.as_str()).collect();
     assert_eq!(texts, ["Here I am.", "Yes?", "Mira?"]);
-    assert_eq!((history[0].id, history[1].id), (said.id, posted.id));
+    assert_eq!((history[0].id, history[1].id), (message.id, posted.id));
     let by: Vec<Author> = discord.posts().into_iter().map(|post| post.author).collect();
     let Author::Webhook { username, avatar_url, .. } = &by[1] else { panic!("{by:?}") };
     assert_eq!((username.as_str(), avatar_url.as_deref()), ("Mira", Some("https://example.org/mira.png")));
@@ -227,7 +227,7 @@ async fn a_real_client_answers_a_command() {
     let mut shard = shard(&discord);
     until(&mut shard, |event| matches!(event, Event::GuildCreate(_)).then_some(())).await;
 
-    let asked = discord.invoke(ana, general, "tertulia", json!([])).expect("it is there");
+    let asked = discord.invoke(ana, general, "tertulia", json!([])).expect("the command is offered");
     let interaction =
         until(&mut shard, |event| if let Event::InteractionCreate(interaction) = event { Some(interaction) } else { None }).await;
     assert!(matches!(&interaction.data, Some(InteractionData::ApplicationCommand(data)) if data.name == "tertulia"));

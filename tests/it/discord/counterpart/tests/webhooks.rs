@@ -20,28 +20,28 @@ async fn home() -> (Counterpart, Rest, Id, Id) {
 }
 
 #[tokio::test]
-async fn a_webhook_speaks_under_a_name_and_with_a_picture_of_its_own() {
+async fn a_webhook_posts_under_its_own_name_and_picture() {
     let (discord, rest, _, general) = home().await;
     let (webhook, path) = rest.webhook(general, "companions").await;
     let (mut socket, _) = Socket::ready(&discord, INTENTS).await;
 
     let body = json!({ "content": "Hello", "username": "Mira", "avatar_url": "https://example.org/mira.png" });
-    let told = rest.post(&format!("{path}?wait=true"), body).await;
+    let posted = rest.post(&format!("{path}?wait=true"), body).await;
     let plain = rest.post(&path, json!({ "content": "Again" })).await;
 
-    assert_eq!((told.status, plain.status), (200, 204));
-    assert_eq!((&told.body["author"]["username"], &told.body["author"]["bot"]), (&json!("Mira"), &json!(true)));
-    assert_eq!(told.body["author"]["avatar"].as_str().map(str::len), Some(32));
-    assert_eq!((&told.body["webhook_id"], &told.body["author"]["id"]), (&json!(webhook), &json!(webhook)));
-    let heard = socket.event("MESSAGE_CREATE").await;
-    assert_eq!((&heard["webhook_id"], &heard["member"]), (&json!(webhook), &json!(null)));
+    assert_eq!((posted.status, plain.status), (200, 204));
+    assert_eq!((&posted.body["author"]["username"], &posted.body["author"]["bot"]), (&json!("Mira"), &json!(true)));
+    assert_eq!(posted.body["author"]["avatar"].as_str().map(str::len), Some(32));
+    assert_eq!((&posted.body["webhook_id"], &posted.body["author"]["id"]), (&json!(webhook), &json!(webhook)));
+    let event = socket.event("MESSAGE_CREATE").await;
+    assert_eq!((&event["webhook_id"], &event["member"]), (&json!(webhook), &json!(null)));
     assert_eq!(socket.event("MESSAGE_CREATE").await["author"]["username"], "companions");
     let by: Vec<Author> = discord.posts_in(general, 2).await.into_iter().map(|post| post.author).collect();
     assert!(matches!(&by[0], Author::Webhook { username, .. } if username == "Mira"));
 }
 
 #[tokio::test]
-async fn bad_names_pictures_and_texts_are_refused() {
+async fn invalid_names_pictures_and_texts_are_refused() {
     let (_discord, rest, _, general) = home().await;
     let (_, path) = rest.webhook(general, "companions").await;
     let long = "x".repeat(81);
@@ -60,7 +60,7 @@ async fn bad_names_pictures_and_texts_are_refused() {
 }
 
 #[tokio::test]
-async fn a_webhook_tells_people_but_neither_roles_nor_everybody_unless_allowed() {
+async fn a_webhook_notifies_users_but_roles_and_everyone_only_if_allowed() {
     let (discord, rest, guild, general) = home().await;
     let (_, path) = rest.webhook(general, "companions").await;
     let (ana, role) = (discord.member(guild, "Ana"), discord.role(guild, "Friends", 0));
@@ -70,10 +70,10 @@ async fn a_webhook_tells_people_but_neither_roles_nor_everybody_unless_allowed()
     rest.post(&path, json!({ "content": content, "allowed_mentions": { "parse": [] } })).await;
     rest.post(&path, json!({ "content": content, "allowed_mentions": { "parse": ["everyone", "roles"] } })).await;
 
-    let told: Vec<_> = discord.posts().into_iter().map(|post| post.mentions).collect();
-    assert_eq!((told[0].users.as_slice(), told[0].roles.len(), told[0].everyone), (&[ana][..], 0, false));
-    assert_eq!(told[1], super::super::messages::Mentions::default());
-    assert_eq!((told[2].users.len(), told[2].roles.as_slice(), told[2].everyone), (0, &[role][..], true));
+    let mentions: Vec<_> = discord.posts().into_iter().map(|post| post.mentions).collect();
+    assert_eq!((mentions[0].users.as_slice(), mentions[0].roles.len(), mentions[0].everyone), (&[ana][..], 0, false));
+    assert_eq!(mentions[1], super::super::messages::Mentions::default());
+    assert_eq!((mentions[2].users.len(), mentions[2].roles.as_slice(), mentions[2].everyone), (0, &[role][..], true));
 }
 
 #[tokio::test]
@@ -82,29 +82,29 @@ async fn a_channel_has_fifteen_webhooks_at_most() {
     for number in 0..14 {
         rest.webhook(general, &format!("number {number}")).await;
     }
-    let theirs = discord.foreign_webhook(general, "theirs");
+    let foreign = discord.foreign_webhook(general, "foreign");
 
     let made = rest.post(&format!("/channels/{general}/webhooks"), json!({ "name": "one more" })).await;
     assert_eq!(made.refusal(), (400, 30007));
     let listed = rest.get(&format!("/channels/{general}/webhooks")).await.body;
     assert_eq!(listed.as_array().map(Vec::len), Some(15));
     assert_eq!(listed.as_array().and_then(|list| list.last()).map(|one| &one["application_id"]), Some(&Value::Null));
-    assert_eq!(rest.get(&format!("/webhooks/{theirs}")).await.body["name"], "theirs");
+    assert_eq!(rest.get(&format!("/webhooks/{foreign}")).await.body["name"], "foreign");
 }
 
 #[tokio::test]
-async fn webhooks_need_a_permission_and_a_fitting_channel() {
+async fn webhooks_need_a_permission_and_a_suitable_channel() {
     let (discord, rest, guild, general) = home().await;
     let (webhook, path) = rest.webhook(general, "companions").await;
     let bot = discord.look(|state| state.world.bot());
-    let theirs = discord.foreign_webhook(general, "theirs");
+    let foreign = discord.foreign_webhook(general, "foreign");
     discord.overwrite(general, Overwrite::member(bot, 0, MANAGE_WEBHOOKS));
     let of_channel = format!("/channels/{general}/webhooks");
 
     assert_eq!(rest.get(&of_channel).await.refusal(), (403, 50013));
     assert_eq!(rest.post(&of_channel, json!({ "name": "x" })).await.refusal(), (403, 50013));
     assert_eq!(rest.delete(&format!("/webhooks/{webhook}")).await.refusal(), (403, 50013));
-    assert_eq!(rest.get(&format!("/webhooks/{theirs}")).await.refusal(), (403, 50013));
+    assert_eq!(rest.get(&format!("/webhooks/{foreign}")).await.refusal(), (403, 50013));
     assert_eq!(rest.get(&format!("/webhooks/{webhook}")).await.status, 200, "its own");
     discord.overwrite(general, Overwrite::member(bot, 0, VIEW_CHANNEL));
     assert_eq!(rest.get(&of_channel).await.refusal(), (403, 50001));
@@ -114,7 +114,7 @@ async fn webhooks_need_a_permission_and_a_fitting_channel() {
 }
 
 #[tokio::test]
-async fn a_webhook_works_by_its_token_until_it_is_gone() {
+async fn a_webhook_works_by_its_token_until_it_is_deleted() {
     let (discord, mut rest, _, general) = home().await;
     let (webhook, path) = rest.webhook(general, "companions").await;
     let (mut socket, _) = Socket::ready(&discord, INTENTS).await;
@@ -122,8 +122,8 @@ async fn a_webhook_works_by_its_token_until_it_is_gone() {
 
     let seen = rest.get(&path).await;
     assert_eq!((&seen.body["name"], &seen.body["user"]), (&json!("companions"), &Value::Null));
-    let told = rest.post(&format!("{path}?wait=true"), json!({ "content": "x" })).await.id();
-    let of_message = format!("{path}/messages/{told}");
+    let posted = rest.post(&format!("{path}?wait=true"), json!({ "content": "x" })).await.id();
+    let of_message = format!("{path}/messages/{posted}");
     assert_eq!(rest.get(&of_message).await.body["content"], "x");
     assert_eq!(rest.ask(Method::PATCH, &of_message, json!({ "content": "y" })).await.body["content"], "y");
     assert_eq!(rest.delete(&of_message).await.status, 204);
@@ -136,7 +136,7 @@ async fn a_webhook_works_by_its_token_until_it_is_gone() {
 }
 
 #[tokio::test]
-async fn webhooks_are_changed_moved_and_deleted() {
+async fn webhooks_are_renamed_moved_and_deleted() {
     let (discord, rest, guild, general) = home().await;
     let (webhook, path) = rest.webhook(general, "companions").await;
     let other = discord.channel(guild, "other");
@@ -154,35 +154,35 @@ async fn webhooks_are_changed_moved_and_deleted() {
 }
 
 #[tokio::test]
-async fn what_a_foreign_webhook_says_is_not_the_applications() {
+async fn messages_of_foreign_webhooks_do_not_belong_to_the_application() {
     let (discord, _rest, _, general) = home().await;
     let (mut socket, _) = Socket::ready(&discord, INTENTS & !super::super::intents::MESSAGE_CONTENT).await;
 
-    let theirs = discord.foreign_webhook(general, "theirs");
-    discord.say_by_webhook(theirs, "Somebody", "news");
+    let foreign = discord.foreign_webhook(general, "foreign");
+    discord.say_by_webhook(foreign, "Somebody", "news");
 
-    let heard = socket.event("MESSAGE_CREATE").await;
-    assert_eq!((&heard["content"], &heard["application_id"]), (&json!(""), &Value::Null));
+    let event = socket.event("MESSAGE_CREATE").await;
+    assert_eq!((&event["content"], &event["application_id"]), (&json!(""), &Value::Null));
     assert!(discord.posts().is_empty());
 }
 
 #[tokio::test]
-async fn without_the_content_intent_a_webhooks_own_token_alone_shows_what_it_said() {
+async fn without_the_content_intent_only_the_webhooks_token_shows_its_messages() {
     let (discord, rest, guild, general) = home().await;
     let (ana, bot) = (discord.member(guild, "Ana"), discord.look(|state| state.world.bot()));
     let (mut socket, _) = Socket::ready(&discord, INTENTS & !super::super::intents::MESSAGE_CONTENT).await;
     discord.set_privileged(0);
     let (_, path) = rest.webhook(general, "companions").await;
 
-    let said = rest.post(&format!("{path}?wait=true"), json!({ "content": "Hello", "username": "Mira" })).await;
-    let id = said.id();
+    let posted = rest.post(&format!("{path}?wait=true"), json!({ "content": "Hello", "username": "Mira" })).await;
+    let id = posted.id();
     discord.reply(ana, general, id, "Hello yourself", true);
     discord.reply(ana, general, id, &format!("<@{bot}> mira, hello"), true);
 
-    assert_eq!(said.body["content"], "Hello");
+    assert_eq!(posted.body["content"], "Hello");
     let texts =
         [socket.event("MESSAGE_CREATE").await, socket.event("MESSAGE_CREATE").await, socket.event("MESSAGE_CREATE").await];
-    assert_eq!(texts.map(|told| told["content"].clone()), [json!(""), json!(""), json!(format!("<@{bot}> mira, hello"))]);
+    assert_eq!(texts.map(|event| event["content"].clone()), [json!(""), json!(""), json!(format!("<@{bot}> mira, hello"))]);
     let listed = rest.get(&format!("/channels/{general}/messages")).await.body;
     assert_eq!((&listed[2]["content"], &listed[1]["referenced_message"]["content"]), (&json!(""), &json!("")));
     assert_eq!(rest.get(&format!("/channels/{general}/messages/{id}")).await.body["content"], "");

@@ -1,0 +1,153 @@
+//! Commands with the real binary: their effects hold for the conversation, and across a restart.
+
+use serde_json::{Value, json};
+
+use super::super::counterpart::Counterpart;
+use super::super::counterpart::channels::Overwrite;
+use super::super::counterpart::id::Id;
+use super::super::counterpart::messages::{Author, LOADING};
+use super::super::counterpart::permissions::{MANAGE_CHANNELS, MANAGE_WEBHOOKS};
+use super::super::counterpart::rules::Rules;
+use super::super::counterpart::state::State;
+use super::{companion, final_answer, me, rules, sub, switch, until};
+use crate::harness::Premises;
+
+/// A guild with a channel, with Ana, and with Kim who may manage channels; and the premises of a server for it.
+async fn scene() -> (Counterpart, Premises, [Id; 4]) {
+    let discord = Counterpart::with_rules(Rules { heartbeat_tolerance: Rules::quick().heartbeat_tolerance, ..rules() }).await;
+    let guild = discord.guild("Home");
+    let general = discord.channel(guild, "general");
+    let (ana, kim) = (discord.member(guild, "Ana"), discord.member(guild, "Kim"));
+    discord.give_role(guild, kim, discord.role(guild, "Keepers", MANAGE_CHANNELS));
+    let premises = Premises::shipped()
+        .with("discord.token", &discord.token())
+        .with("discord.api_url", &format!("{}/api", discord.api_url()));
+    (discord, premises, [guild, general, ana, kim])
+}
+
+#[tokio::test]
+async fn a_channel_is_set_up_adjusted_and_emptied_by_commands_alone() {
+    let (discord, premises, [_, general, ana, kim]) = scene().await;
+    let ask = async |user, options: Value| final_answer(&discord, user, general, options).await;
+    let room = format!("discord:{general}");
+    let server = premises.start().await;
+    discord.until("the command", |state| state.world.commands.first().map(|_| ())).await;
+    discord.sessions(1).await;
+
+    assert!(ask(ana, sub("status", json!([]))).await.starts_with("**No companion is here yet.**"));
+    let welcome = ask(kim, sub("join", json!([companion("aria")]))).await;
+    assert!(welcome.starts_with("**Aria** is here now.") && welcome.lines().count() == 1, "{welcome}");
+    discord.say(ana, general, "hey aria, how was your day?");
+    discord.post_in(general).await;
+    let why = ask(ana, sub("why", json!([]))).await;
+    assert!(why.contains("**Aria** decided to speak (somebody addressed it)"), "{why}");
+    assert!(why.contains("considers speaking after: "), "{why}");
+    let level = json!({ "type": 3, "name": "level", "value": "very_quiet" });
+    ask(kim, sub("talkativeness", json!([level]))).await;
+    assert!(ask(ana, me("ignore", json!([]))).await.contains("until you use"));
+    server.stop().await;
+
+    let server = premises.start().await;
+    discord.resumes(1).await;
+    let status = ask(ana, sub("status", json!([]))).await;
+    assert!(
+        status.contains("**Aria** rarely speaks up") && status.contains("You asked companions not to listen to you"),
+        "{status}"
+    );
+    discord.say(ana, general, "hey aria, do you hear me?");
+    discord.say(kim, general, "hey aria, and me?");
+    discord.posts_in(general, 2).await;
+    let history = server.history(&room).await;
+    assert!(history.iter().any(|(.., text)| text == "hey aria, and me?"), "{history:?}");
+    assert!(!history.iter().any(|(.., text)| text == "hey aria, do you hear me?"), "{history:?}");
+    assert!(ask(ana, me("ignore", json!([switch("off")]))).await.contains("listen to you again"));
+    let sure = json!([{ "type": 5, "name": "sure", "value": true }]);
+    let forgotten = ask(ana, me("forget", sure)).await;
+    assert!(forgotten.starts_with("Forgotten: 1 message of yours"), "{forgotten}");
+    assert!(!server.history(&room).await.iter().any(|(.., text)| text == "hey aria, how was your day?"));
+    assert!(ask(kim, sub("pause", json!([]))).await.starts_with("Paused in this channel: Aria."));
+    assert!(ask(kim, sub("leave", json!([companion("Aria")]))).await.starts_with("**Aria** is no longer here."));
+    assert!(ask(ana, sub("status", json!([]))).await.starts_with("**No companion is here yet.**"));
+    let registered = discord.look(|state| state.journal.requests_of("create_command").count());
+    assert_eq!(registered, 2, "after the restart they were still registered");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn without_the_content_intent_companions_are_reached_by_mention_by_command_and_by_menu() {
+    let (discord, premises, [_, general, ana, kim]) = scene().await;
+    discord.set_privileged(0);
+    let bot = discord.look(|state| state.world.bot());
+    let server = premises.start().await;
+    discord.until("the commands", |state| (state.world.commands.len() == 2).then_some(())).await;
+    discord.sessions(1).await;
+    for name in ["aria", "bruno"] {
+        final_answer(&discord, kim, general, sub("join", json!([companion(name)]))).await;
+    }
+    let shown = async |interaction: Id| {
+        let words = |state: &State| {
+            let message = state.world.message(general, state.world.interactions[&interaction].original?)?;
+            (message.flags & LOADING == 0).then(|| message.content.clone())
+        };
+        discord.until("the words", words).await
+    };
+
+    // A mention delivers the text, and the name in it says who is meant.
+    discord.say(ana, general, &format!("<@{bot}> aria, how was your day?"));
+    let first = discord.post_in(general).await;
+    assert!(matches!(&first.author, Author::Webhook { username, .. } if username == "Aria"), "{first:?}");
+    // A reply to a companion is a reply to a webhook. Discord withholds its text.
+    discord.reply(ana, general, first.message, "and yesterday?", true);
+    let text = json!({ "type": 3, "name": "text", "value": "and tomorrow?" });
+    let interaction =
+        discord.invoke(ana, general, "tertulia", sub("say", json!([companion("aria"), text]))).expect("the command is offered");
+    assert_eq!(shown(interaction).await, "**Ana** to **Aria**:\n> and tomorrow?");
+    let tea = discord.say(kim, general, "Tea is better than coffee.");
+    let menu = discord.invoke_on(ana, general, "Ask a companion about this", tea).expect("the command is offered");
+    discord.answer_to(menu).await;
+    let chosen = discord.choose(menu, "bruno").expect("Bruno is offered");
+    assert!(shown(chosen).await.starts_with("**Ana** asks **Bruno** about https://"));
+
+    let posts_of = |name: &str| {
+        let is_by = move |author: &Author| matches!(author, Author::Webhook { username, .. } if username == name);
+        discord.posts().iter().filter(|post| is_by(&post.author)).count()
+    };
+    while posts_of("Aria") < 2 || posts_of("Bruno") < 1 {
+        let count = discord.posts().len();
+        discord.posts_in(general, count + 1).await;
+    }
+    let history = server.history(&format!("discord:{general}")).await;
+    let is_recorded = |end: &str| history.iter().any(|(.., text)| text.ends_with(end));
+    assert!(
+        ["aria, how was your day?", "and tomorrow?", "\n> Tea is better than coffee."].iter().all(|end| is_recorded(end)),
+        "{history:?}"
+    );
+    assert!(!is_recorded("and yesterday?"), "{history:?}");
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn no_companion_is_asked_while_nothing_can_be_posted() {
+    let (discord, premises, [guild, general, ana, kim]) = scene().await;
+    let server = premises.start().await;
+    discord.until("the commands", |state| (state.world.commands.len() == 2).then_some(())).await;
+    discord.sessions(1).await;
+    final_answer(&discord, kim, general, sub("join", json!([companion("aria")]))).await;
+    let role = discord.look(|state| state.world.guilds[&guild].members[&state.world.bot()].roles[0]);
+    discord.overwrite(general, Overwrite::role(role, 0, MANAGE_WEBHOOKS));
+    let answers_with =
+        async |command: &str, words: &str| final_answer(&discord, ana, general, sub(command, json!([]))).await.contains(words);
+    let (silent, unpostable) = ("stay silent without thinking about an answer", "stayed silent: nothing can be posted here");
+
+    discord.say(ana, general, "hey aria, how was your day?");
+    until("silence", async || answers_with("status", silent).await).await;
+    discord.say(ana, general, "hey aria, are you there?");
+    until("the reason", async || answers_with("why", unpostable).await).await;
+    discord.overwrite(general, Overwrite::role(role, MANAGE_WEBHOOKS, 0));
+    until("the change", async || !answers_with("status", silent).await).await;
+    assert_eq!(discord.posts().len(), 0);
+    discord.say(ana, general, "hey aria, and now?");
+
+    discord.post_in(general).await;
+    server.stop().await;
+}

@@ -1,0 +1,209 @@
+//! What commands do, who may use them, and in which channels.
+
+use serde_json::{Value, json};
+use tertulia::domain::id::GuildId;
+use tertulia::ports::backend::Refused;
+
+use super::super::counterpart::channels::{Kind, Overwrite};
+use super::super::counterpart::permissions::{MANAGE_CHANNELS, MANAGE_WEBHOOKS, VIEW_CHANNEL};
+use super::backend::room_id;
+use super::{Scene, at, companion, me, snowflake, sub, switch};
+
+#[tokio::test]
+async fn commands_add_adjust_pause_and_remove_a_companion() {
+    let scene = Scene::new().await;
+    let ask = async |options: Value| scene.final_answer(scene.kim, scene.general, options).await;
+
+    assert!(ask(sub("status", json!([]))).await.contains("/tertulia join companion:aria"));
+    let welcome = ask(sub("join", json!([companion("ARI")]))).await;
+    assert!(welcome.starts_with("**Aria** is here now."), "{welcome}");
+    assert_eq!(welcome.lines().count(), 1, "no permission is missing: {welcome}");
+    assert!(ask(sub("join", json!([companion("Aria")]))).await.contains("is here already"));
+    ask(sub("join", json!([companion("ben")]))).await;
+    let level = json!({ "type": 3, "name": "level", "value": "very_quiet" });
+    let adjusted = ask(sub("talkativeness", json!([level, companion("Aria")]))).await;
+    assert!(adjusted.contains("**Aria** rarely speaks up") && !adjusted.contains("Ben"), "{adjusted}");
+    assert!(ask(sub("status", json!([]))).await.contains("**Aria** rarely speaks up"));
+    assert!(ask(sub("pause", json!([companion("Aria")]))).await.starts_with("Paused in this channel: Aria."));
+    assert!(ask(sub("pause", json!([]))).await.starts_with("Paused in this channel: Aria and Ben."));
+    assert!(ask(sub("status", json!([]))).await.contains("The whole channel is paused."));
+    assert_eq!(ask(sub("pause", json!([switch("off")]))).await, "Resumed in this channel: Aria and Ben.");
+    let level = json!({ "type": 3, "name": "level", "value": "default" });
+    assert!(ask(sub("talkativeness", json!([level]))).await.contains("**Aria** speaks up now and then."));
+    assert!(ask(sub("leave", json!([companion("Aria")]))).await.starts_with("**Aria** is no longer here."));
+    assert!(ask(sub("leave", json!([companion("Aria")]))).await.contains("not in this channel. In this channel: Ben."));
+
+    let channel = snowflake(scene.general).channel();
+    let data = scene.backend.data();
+    let room = &data.rooms[&room_id(channel.as_str())];
+    assert_eq!((room.guild.clone(), room.paused, room.companions.len()), (snowflake(scene.guild).guild(), false, 1));
+    assert!(data.admitted.iter().all(|(channel_ref, _)| channel_ref.channel == channel && channel_ref.parent.is_none()));
+}
+
+#[tokio::test]
+async fn members_without_manage_channels_change_nothing() {
+    let scene = Scene::new().await;
+    scene.final_answer(scene.kim, scene.general, sub("join", json!([companion("aria")]))).await;
+    let level = json!({ "type": 3, "name": "level", "value": "quiet" });
+
+    for options in [
+        sub("join", json!([companion("ben")])),
+        sub("leave", json!([companion("aria")])),
+        sub("talkativeness", json!([level])),
+        sub("pause", json!([])),
+    ] {
+        let answer = scene.final_answer(scene.ana, scene.general, options).await;
+        assert!(answer.contains("you need the permission **Manage Channels** here"), "{answer}");
+    }
+    for options in [sub("status", json!([])), sub("why", json!([])), sub("help", json!([])), me("ignore", json!([]))] {
+        let answer = scene.final_answer(scene.ana, scene.general, options).await;
+        assert!(!answer.contains("you need"), "{answer}");
+    }
+    assert_eq!(["join", "leave", "talkativeness"].map(|command| scene.counted(command, "refused")), [1.0; 3]);
+
+    let data = scene.backend.data();
+    assert_eq!(data.admitted.len(), 1);
+    let room = data.rooms.values().next().expect("a room");
+    assert_eq!((room.companions.len(), room.paused, &*room.companions[0].interjection), (1, false, "average"));
+}
+
+#[tokio::test]
+async fn a_command_for_another_channel_needs_the_permission_there() {
+    let scene = Scene::new().await;
+    let [secret, forum, voice] =
+        [Kind::Text, Kind::Forum, Kind::Voice].map(|kind| scene.discord.channel_of(scene.guild, kind, "c"));
+    scene.discord.overwrite(secret, Overwrite::member(scene.kim, 0, MANAGE_CHANNELS));
+    scene.discord.overwrite(secret, Overwrite::member(scene.ana, MANAGE_CHANNELS, 0));
+    let join = |channel| sub("join", json!([companion("aria"), at(channel)]));
+
+    let refused = scene.final_answer(scene.kim, scene.general, join(secret)).await;
+    assert!(refused.contains(&format!("**Manage Channels** in <#{secret}>")), "{refused}");
+    assert!(scene.final_answer(scene.ana, scene.general, join(forum)).await.contains("you need"));
+    let welcome = scene.final_answer(scene.ana, scene.general, join(secret)).await;
+    assert!(welcome.starts_with(&format!("**Aria** is in <#{secret}> now.")), "{welcome}");
+    let welcome = scene.final_answer(scene.kim, scene.general, join(forum)).await;
+    assert!(welcome.contains(&format!("is in <#{forum}> now, and in every post there")), "{welcome}");
+    assert!(scene.final_answer(scene.kim, scene.general, join(voice)).await.contains("now."));
+    let gone = scene.final_answer(scene.kim, scene.general, sub("leave", json!([companion("aria"), at(forum)]))).await;
+    assert!(gone.starts_with(&format!("**Aria** is no longer in <#{forum}>.")), "{gone}");
+    // A channel of another guild cannot be chosen.
+    let (_, away, _) = scene.elsewhere();
+    assert!(scene.discord.invoke(scene.kim, scene.general, "tertulia", join(away)).is_err());
+}
+
+#[tokio::test]
+async fn a_command_in_a_thread_applies_to_the_thread() {
+    let scene = Scene::new().await;
+    let forum = scene.discord.channel_of(scene.guild, Kind::Forum, "forum");
+    let post = scene.discord.open_post(scene.ana, forum, "Cats", "Look");
+    let thread = scene.discord.thread(scene.general, Kind::PublicThread, "aside", scene.kim);
+
+    for (channel, parent) in [(post, forum), (thread, scene.general)] {
+        scene.final_answer(scene.kim, channel, sub("join", json!([companion("aria")]))).await;
+
+        let data = scene.backend.data();
+        let (channel_ref, _) = data.admitted.last().expect("Aria was added");
+        assert_eq!(
+            (channel_ref.channel.clone(), channel_ref.parent.clone()),
+            (snowflake(channel).channel(), Some(snowflake(parent).channel()))
+        );
+    }
+    let aside = scene.discord.thread(scene.general, Kind::PublicThread, "another", scene.kim);
+    scene.final_answer(scene.kim, scene.general, sub("join", json!([companion("ben")]))).await;
+    let status = scene.final_answer(scene.ana, aside, sub("status", json!([]))).await;
+    assert!(status.contains(&format!("those of <#{}>", scene.general)) && status.contains("Ben"), "{status}");
+    let pause = scene.final_answer(scene.kim, aside, sub("pause", json!([]))).await;
+    assert!(pause.contains("Until then, use this command there."), "{pause}");
+    assert!(
+        scene.final_answer(scene.kim, aside, sub("leave", json!([companion("aria")]))).await.contains("In this channel: Ben.")
+    );
+    // The companion is removed from the thread alone.
+    scene.final_answer(scene.kim, aside, sub("leave", json!([companion("ben")]))).await;
+    let (channel_ref, _) = scene.backend.data().dismissed.pop().expect("Ben was removed");
+    assert_eq!((channel_ref.channel, channel_ref.parent), (snowflake(aside).channel(), Some(snowflake(scene.general).channel())));
+}
+
+#[tokio::test]
+async fn in_a_direct_message_the_person_may_do_everything() {
+    let scene = Scene::new().await;
+    let (direct, _) = scene.discord.direct(scene.ana, "hi");
+
+    let status = scene.final_answer(scene.ana, direct, sub("status", json!([]))).await;
+    assert!(status.starts_with("**Who is here**: as soon as you say something\n• **Aria** "), "{status}");
+    assert!(scene.final_answer(scene.ana, direct, sub("pause", json!([]))).await.starts_with("Say something here first"));
+    let welcome = scene.final_answer(scene.ana, direct, sub("join", json!([companion("aria")]))).await;
+    assert!(welcome.starts_with("**Aria** is here now."), "{welcome}");
+    assert!(scene.final_answer(scene.ana, direct, sub("pause", json!([]))).await.starts_with("Paused"));
+
+    let data = scene.backend.data();
+    let channel_ref = &data.admitted[0].0;
+    assert_eq!(
+        (channel_ref.guild.clone(), channel_ref.channel.clone()),
+        (snowflake(direct).direct_guild(), snowflake(direct).channel())
+    );
+}
+
+#[tokio::test]
+async fn missing_permissions_are_reported_when_a_companion_joins() {
+    let scene = Scene::new().await;
+    let bot_role = scene.discord.look(|state| state.world.guilds[&scene.guild].members[&state.world.bot()].roles[0]);
+    let [mute, deaf] = ["mute", "deaf"].map(|name| scene.discord.channel(scene.guild, name));
+    scene.discord.overwrite(mute, Overwrite::role(bot_role, 0, MANAGE_WEBHOOKS));
+    scene.discord.overwrite(deaf, Overwrite::role(bot_role, 0, VIEW_CHANNEL));
+
+    let answer = scene.final_answer(scene.kim, mute, sub("join", json!([companion("aria")]))).await;
+    assert!(answer.contains("Fix this first") && answer.contains("allow Manage Webhooks."), "{answer}");
+    let answer = scene.final_answer(scene.kim, scene.general, sub("join", json!([companion("aria"), at(deaf)]))).await;
+    assert!(answer.contains("allow View Channel"), "{answer}");
+    assert!(scene.final_answer(scene.ana, mute, sub("status", json!([]))).await.contains("allow Manage Webhooks."));
+}
+
+#[tokio::test]
+async fn people_can_opt_out_and_be_forgotten() {
+    let scene = Scene::new().await;
+    let ask = async |options: Value| scene.final_answer(scene.ana, scene.general, options).await;
+    let (guild, person) = (snowflake(scene.guild).guild(), snowflake(scene.ana).person());
+
+    assert!(ask(me("forget", json!([]))).await.contains("`/tertulia forget me sure:True`"));
+    assert!(ask(me("forget", json!([{ "type": 5, "name": "sure", "value": false }]))).await.contains("cannot be undone"));
+    assert!(scene.backend.data().forgotten.is_empty(), "nothing is forgotten by mistake");
+    let forgotten = ask(me("forget", json!([{ "type": 5, "name": "sure", "value": true }]))).await;
+    assert!(forgotten.starts_with("Forgotten: 2 messages of yours, with 1 decision and 0 summaries"), "{forgotten}");
+    let forget = scene.backend.data().forgotten.pop().expect("a request to forget Ana");
+    assert_eq!((forget.guild, &*forget.person), (guild.clone(), person.as_str()));
+
+    assert!(ask(me("ignore", json!([]))).await.contains("`/tertulia ignore me switch:off`"));
+    assert!(scene.backend.data().ignored.contains(&(guild.clone(), person.clone())));
+    assert!(ask(sub("status", json!([]))).await.contains("You asked companions not to listen to you"));
+    assert!(ask(me("ignore", json!([switch("on")]))).await.contains("as you wanted"));
+    assert!(ask(me("ignore", json!([switch("off")]))).await.contains("listen to you again"));
+    assert!(scene.backend.data().ignored.is_empty());
+
+    let (direct, _) = scene.discord.direct(scene.ana, "hi");
+    scene.final_answer(scene.ana, direct, me("ignore", json!([]))).await;
+    let expected: (GuildId, _) = (snowflake(direct).direct_guild(), person);
+    assert!(scene.backend.data().ignored.contains(&expected), "in the direct message, and nowhere else");
+}
+
+#[tokio::test]
+async fn refusals_by_the_backend_are_explained_in_plain_words() {
+    let scene = Scene::new().await;
+    let join = || sub("join", json!([companion("aria")]));
+    let unknown = scene.final_answer(scene.kim, scene.general, sub("join", json!([companion("@everyone")]))).await;
+    assert_eq!(unknown, "There is no companion called “\\@everyone”. Available companions: Aria and Ben.");
+
+    for (refusal, expected) in [
+        (Refused::Conflict("Aria and Ari share the name \"ari\"".into()), "cannot be done: Aria and Ari share the name"),
+        (Refused::Unavailable { detail: "/var/lib".into(), retry_after: None }, "Please try again in a minute."),
+        (Refused::Broken("/var/lib".into()), "tell the operator of the bot"),
+    ] {
+        scene.backend.data().refuses = Some(refusal);
+        let answer = scene.final_answer(scene.kim, scene.general, join()).await;
+        assert!(answer.contains(expected) && !answer.contains("/var"), "{answer}");
+    }
+    scene.backend.data().refuses = None;
+    scene.backend.data().panics = true;
+    assert!(scene.final_answer(scene.kim, scene.general, join()).await.contains("Something went wrong here"));
+    scene.backend.data().panics = false;
+    assert!(scene.final_answer(scene.kim, scene.general, join()).await.contains("is here now"));
+}

@@ -1,0 +1,102 @@
+//! What `status` and `why` say about a channel, and what autocomplete offers.
+
+use serde_json::{Value, json};
+use tertulia::ports::chat_platform::{ChatPlatform as _, Part};
+
+use super::super::counterpart::channels::Overwrite;
+use super::super::counterpart::permissions::MANAGE_WEBHOOKS;
+use super::{Scene, at, companion, snowflake, sub};
+
+#[tokio::test]
+async fn a_status_shows_the_last_delivery_error_until_a_delivery_succeeds() {
+    let scene = Scene::new().await;
+    scene.final_answer(scene.kim, scene.general, sub("join", json!([companion("aria")]))).await;
+    scene.final_answer(scene.kim, scene.general, sub("join", json!([companion("ben")]))).await;
+    let status = async || scene.final_answer(scene.ana, scene.general, sub("status", json!([]))).await;
+    let bot_role = scene.discord.look(|state| state.world.guilds[&scene.guild].members[&state.world.bot()].roles[0]);
+    let part = Part {
+        guild: snowflake(scene.guild).guild(),
+        channel: snowflake(scene.general).channel(),
+        companion: "aria".into(),
+        name: "Aria".into(),
+        picture: None,
+        text: "Hello.".into(),
+        nonce: "1".into(),
+    };
+
+    let healthy = status().await;
+    assert!(healthy.contains("**Aria** speaks up now and then.") && healthy.ends_with("read and speak here."), "{healthy}");
+    assert!(healthy.contains("**Ben** often speaks up. It has ended this conversation, and comes back"), "{healthy}");
+    scene.discord.overwrite(scene.general, Overwrite::role(bot_role, 0, MANAGE_WEBHOOKS));
+    scene.platform.send(&part).await.expect_err("it is refused");
+    scene.discord.overwrite(scene.general, Overwrite::role(bot_role, MANAGE_WEBHOOKS, 0));
+    let failing = status().await;
+    assert!(
+        failing.contains("The last statement could not be posted here (<t:") && failing.contains("allow Manage Webhooks"),
+        "{failing}"
+    );
+    scene.platform.send(&part).await.expect("it is posted");
+    assert_eq!(status().await, healthy);
+    scene.backend.data().models_fail = true;
+    let silent = status().await;
+    assert!(silent.contains("does not answer at the moment") && !silent.contains("secret.example"), "{silent}");
+}
+
+#[tokio::test]
+async fn a_status_says_when_message_content_is_not_read() {
+    let scene = Scene::new().await;
+    let (direct, _) = scene.discord.direct(scene.ana, "hi");
+    scene.platform.set_reads_all(false);
+
+    let status = scene.final_answer(scene.ana, scene.general, sub("status", json!([]))).await;
+    for expected in ["Message Content Intent > on", "or replies to them", "`/tertulia say`", "Ask a companion about this"] {
+        assert!(status.contains(expected), "{status}");
+    }
+    let in_direct = scene.final_answer(scene.ana, direct, sub("status", json!([]))).await;
+    assert!(!in_direct.contains("Message Content"), "direct messages are always read: {in_direct}");
+    scene.platform.set_reads_all(true);
+    let status = scene.final_answer(scene.ana, scene.general, sub("status", json!([]))).await;
+    assert!(!status.contains("Message Content"), "{status}");
+}
+
+#[tokio::test]
+async fn why_covers_this_channel_only() {
+    let scene = Scene::new().await;
+    let (_, away, zoe) = scene.elsewhere();
+    let other = scene.discord.channel(scene.guild, "other");
+    for (who, channel) in [(scene.kim, scene.general), (scene.kim, other), (zoe, away)] {
+        scene.final_answer(who, channel, sub("join", json!([companion("aria")]))).await;
+    }
+
+    let why = scene.final_answer(scene.ana, scene.general, sub("why", json!([]))).await;
+
+    let room = snowflake(scene.general).channel();
+    assert!(why.contains("**Aria** was asked (it had become quiet), and stayed silent"), "{why}");
+    assert!(why.contains(&format!("nothing for me in discord\\:{}", scene.general)) && why.contains("<t:1777636800:R>"), "{why}");
+    assert!(why.contains("considers speaking after: 9 more messages, or its name."), "{why}");
+    assert!(scene.backend.data().queried_rooms.iter().all(|room_id| room_id.as_str() == room.as_str()));
+    // A room of another guild under this channel's number does not count.
+    let guild = snowflake(scene.guild).guild();
+    scene.backend.data().rooms.values_mut().filter(|room| room.guild == guild).for_each(|room| room.guild = "discord:1".into());
+    let none = scene.final_answer(scene.ana, scene.general, sub("why", json!([]))).await;
+    assert!(none.starts_with("Nothing was decided here yet"), "{none}");
+}
+
+#[tokio::test]
+async fn names_are_offered_while_somebody_types() {
+    let scene = Scene::new().await;
+    let focused = |typed: &str| json!({ "type": 3, "name": "companion", "value": typed, "focused": true });
+    let offered = async |options: Value| scene.offered(scene.kim, scene.general, options).await;
+
+    assert_eq!(offered(sub("join", json!([focused("")]))).await, ["Aria", "Ben"]);
+    assert_eq!(offered(sub("leave", json!([focused("")]))).await, [""; 0]);
+    scene.final_answer(scene.kim, scene.general, sub("join", json!([companion("aria")]))).await;
+    assert_eq!(offered(sub("join", json!([focused("")]))).await, ["Ben"]);
+    assert_eq!(offered(sub("join", json!([focused("BENN")]))).await, ["Ben"]);
+    assert_eq!(offered(sub("leave", json!([focused("a")]))).await, ["Aria"]);
+    assert_eq!(offered(sub("why", json!([focused("x")]))).await, [""; 0]);
+    assert_eq!(offered(sub("say", json!([focused("a")]))).await, ["Aria"]);
+    let other = scene.discord.channel(scene.guild, "other");
+    assert_eq!(offered(sub("join", json!([focused(""), at(other)]))).await, ["Aria", "Ben"]);
+    assert_eq!(offered(sub("leave", json!([focused(""), at(other)]))).await, [""; 0]);
+}

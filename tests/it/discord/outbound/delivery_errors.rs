@@ -1,0 +1,123 @@
+//! Delivery errors: the reason why companions cannot speak in a channel is logged once, and again if it returns.
+
+use tertulia::adapters::discord::platform::Discord;
+use tertulia::ports::chat_platform::ChatPlatform as _;
+
+use super::super::counterpart::Counterpart;
+use super::super::counterpart::channels::Overwrite;
+use super::super::counterpart::id::Id;
+use super::super::counterpart::permissions::MANAGE_WEBHOOKS;
+use super::logged::Logged;
+use super::{client, home, part, refusal, say, snowflake};
+
+fn delivery_error(client: &Discord, channel: Id) -> Option<String> {
+    client.delivery_errors().last(snowflake(channel)).map(|error| error.why)
+}
+
+/// Sets the permissions that a channel denies to the bot's role.
+fn deny(discord: &Counterpart, guild: Id, channel: Id, permissions: u64) {
+    let role = discord.look(|state| state.world.guilds[&guild].members[&state.world.bot()].roles[0]);
+    discord.overwrite(channel, Overwrite::role(role, 0, permissions));
+}
+
+#[tokio::test]
+async fn a_missing_permission_is_logged_once_and_again_if_it_returns() {
+    let (discord, guild, general) = home().await;
+    let logged = Logged::begin();
+    let client = client(&discord);
+    let warnings = || logged.read().matches("companions cannot speak in this channel").count();
+
+    deny(&discord, guild, general, MANAGE_WEBHOOKS);
+    for text in ["one", "two", "three"] {
+        let why = refusal(&client, &part(general, text)).await;
+        assert_eq!(delivery_error(&client, general), Some(why));
+    }
+    let first_warnings = warnings();
+    deny(&discord, guild, general, 0);
+    say(&client, &part(general, "four")).await;
+    let error_after_post = delivery_error(&client, general);
+    deny(&discord, guild, general, MANAGE_WEBHOOKS);
+    client.webhooks_changed(snowflake(general));
+    refusal(&client, &part(general, "five")).await;
+
+    assert_eq!((first_warnings, error_after_post, warnings()), (1, None, 2));
+    let log = logged.read();
+    assert!(log.contains("WARN") && log.contains("allow Manage Webhooks"), "{log}");
+    assert_eq!(log.matches("companions can speak in this channel again").count(), 1);
+}
+
+#[tokio::test]
+async fn a_missing_permission_blocks_a_channel_until_something_changes_there() {
+    let (discord, guild, general) = home().await;
+    let other = discord.channel(guild, "other");
+    let client = client(&discord);
+    let is_blocked = |channel| client.is_unpostable(&part(channel, "").channel);
+
+    deny(&discord, guild, general, MANAGE_WEBHOOKS);
+    refusal(&client, &part(general, "one")).await;
+    let at_first = [general, other].map(is_blocked);
+    client.access_changed(snowflake(guild), Some(snowflake(other)));
+    let after_change_elsewhere = is_blocked(general);
+    client.access_changed(snowflake(guild), Some(snowflake(general)));
+    let after_change = is_blocked(general);
+    refusal(&client, &part(general, "two")).await;
+    let after_second_refusal = is_blocked(general);
+    deny(&discord, guild, general, 0);
+    client.access_changed(snowflake(guild), None);
+    say(&client, &part(general, "three")).await;
+
+    assert_eq!(
+        (at_first, after_change_elsewhere, after_change, after_second_refusal, is_blocked(general)),
+        ([true, false], true, false, true, false)
+    );
+    refusal(&client, &part(other, " \u{200b} ")).await;
+    assert!(!is_blocked(other), "another text would be accepted");
+}
+
+#[tokio::test]
+async fn a_deleted_channel_and_a_removed_bot_are_logged_once_for_each_channel() {
+    let (discord, guild, general) = home().await;
+    let gone = discord.channel(guild, "gone");
+    let logged = Logged::begin();
+    let client = client(&discord);
+    say(&client, &part(gone, "before")).await;
+
+    discord.remove_channel(gone);
+    refusal(&client, &part(gone, "one")).await;
+    refusal(&client, &part(gone, "two")).await;
+    discord.expel_bot(guild);
+    refusal(&client, &part(general, "one")).await;
+    refusal(&client, &part(general, "two")).await;
+
+    let log = logged.read();
+    assert_eq!(log.matches("companions cannot speak in this channel").count(), 2, "{log}");
+    assert!(log.contains("The channel does not exist any more.") && log.contains("invite it again"), "{log}");
+    client.channel_gone(snowflake(gone));
+    assert_eq!(delivery_error(&client, gone), None);
+}
+
+#[tokio::test]
+async fn a_statement_without_visible_text_is_no_delivery_error_of_its_channel() {
+    let (discord, _, general) = home().await;
+    let client = client(&discord);
+
+    refusal(&client, &part(general, " \u{200b} ")).await;
+
+    assert_eq!(delivery_error(&client, general), None);
+}
+
+#[tokio::test]
+async fn a_deleted_webhook_is_replaced_without_a_delivery_error() {
+    let (discord, _, general) = home().await;
+    let logged = Logged::begin();
+    let client = client(&discord);
+    say(&client, &part(general, "one")).await;
+
+    let webhook = discord.look(|state| *state.world.webhooks.keys().next().expect("a webhook"));
+    discord.remove_webhook(webhook);
+    say(&client, &part(general, "two")).await;
+
+    assert_eq!(delivery_error(&client, general), None);
+    assert!(!logged.read().contains("WARN"), "{}", logged.read());
+    assert!(logged.read().contains("looking for another one"), "{}", logged.read());
+}

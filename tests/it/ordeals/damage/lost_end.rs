@@ -1,0 +1,103 @@
+//! A journal that lost its last event and its head: a server that accepts the loss continues after the lost numbers.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::Path;
+
+use axum::Router;
+use axum::body::Body;
+use axum::routing::get;
+use futures_util::{StreamExt as _, stream};
+use reqwest::{Method, StatusCode};
+use serde_json::json;
+use tertulia::ports::backend::DAMAGED;
+use tertulia::ports::store::key::Kind;
+
+use crate::harness::{Premises, Server};
+
+#[tokio::test]
+async fn serving_with_accept_loss_reuses_no_number_and_recognises_earlier_messages() {
+    // In a room without companions, messages are the only events.
+    let premises = Premises::new().with("console.rooms", r#"[{ id = "lobby", guild = "home", companions = [] }]"#);
+    let server = premises.start().await;
+    let mut numbers = BTreeMap::new();
+    for id in ["one", "two", "three"] {
+        numbers.insert(id, say(&server, id).await);
+    }
+    server.stop().await;
+
+    remove_end(&premises.data());
+    let refused = premises.run(&["serve"]).await;
+    let server = Server::of(premises.command(&["serve", "--accept-loss"])).await;
+    let repeated = [say(&server, "one").await, say(&server, "two").await];
+    let next = say(&server, "four").await;
+    server.stop().await;
+    let verified = premises.run(&["history", "verify"]).await;
+
+    assert_eq!(refused.code, Some(3), "{refused:?}");
+    assert!(refused.stderr.contains("--accept-loss"), "{refused:?}");
+    assert_eq!(repeated, [numbers["one"], numbers["two"]]);
+    assert!(next > numbers["three"], "{next} was given to another message before: {numbers:?}");
+    assert_eq!(verified.code, Some(0), "{verified:?}");
+}
+
+#[tokio::test]
+async fn an_interrupted_export_exits_as_damaged_only_if_the_server_reports_damage() {
+    let premises = Premises::new();
+    for (kind, code) in [(DAMAGED, 3), ("about:blank", 1)] {
+        let problem = json!({ "type": kind, "title": "…", "status": 500, "detail": "the record 4711 cannot be read" });
+        let export = move || async move {
+            let lines = [Ok("{\"event\":1}\n".to_owned()), Ok(format!("{problem}\n"))];
+            let broken = stream::once(async {
+                tokio::task::yield_now().await;
+                Err(std::io::Error::other("it breaks off"))
+            });
+            Body::from_stream(stream::iter(lines).chain(broken))
+        };
+        let router = Router::new().route("/api/export", get(export)).fallback(|| async { "{}" });
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("loopback is there");
+        let url = format!("http://{}", listener.local_addr().expect("it is bound"));
+        tokio::spawn(axum::serve(listener, router).into_future());
+
+        let ran = premises.run(&["history", "export", "--server", &url]).await;
+
+        assert_eq!((ran.code, ran.stderr.contains("4711")), (Some(code), code == 3), "{ran:?}");
+        assert!(ran.stdout.starts_with("{\"event\":1}\n") || ran.stdout.is_empty(), "{ran:?}");
+        assert!(!ran.stdout.contains("4711"), "{ran:?}");
+    }
+}
+
+/// Sends a message with this id. Returns its number.
+async fn say(server: &Server, id: &str) -> u64 {
+    let message = json!({ "from": "Ana", "text": "is anybody there?", "id": id });
+    let (status, body) = server.ask(Method::POST, "/api/rooms/lobby/messages", Some(message)).await;
+    assert_eq!(status, StatusCode::ACCEPTED, "{body}");
+    body["seq"].as_u64().expect("a number")
+}
+
+/// Removes from a store the last event of its journal, the heads, and the index of message ids.
+fn remove_end(data: &Path) {
+    change_store(data, |db| {
+        let last = keys_of(db, Kind::Journal).pop().expect("an event");
+        for key in [vec![last], keys_of(db, Kind::Head), keys_of(db, Kind::MessageId)].concat() {
+            db.remove(key).expect("it is sound");
+        }
+    });
+}
+
+/// All keys of a kind.
+fn keys_of(db: &sled::Db, kind: Kind) -> Vec<sled::IVec> {
+    let keys = db.iter().keys().map(|key| key.expect("a key"));
+    keys.filter(|key| key.get(1) == Some(&(kind as u8))).collect()
+}
+
+/// Changes a store directly through sled.
+fn change_store(data: &Path, work: impl FnOnce(&sled::Db)) {
+    let db = sled::Config::new().path(data.join("store")).open().expect("it is sound");
+    work(&db);
+    db.flush().expect("it is sound");
+    drop(db);
+    // sled's threads lock the file until their work is finished.
+    let file = File::options().write(true).open(data.join("store/db")).expect("it is there");
+    file.lock().and_then(|()| file.unlock()).expect("the lock is released");
+}
