@@ -112,6 +112,18 @@ impl State {
         }
     }
 
+    /// The first answer could not be read. Its call belongs to the question, but only the second answer decides.
+    pub(super) fn question_repeated(&mut self, ticket: Ticket, asked: &Request, outcome: &Outcome) {
+        if !self.is_open(ticket) {
+            self.record_unclaimed_usage(asked, outcome);
+            return;
+        }
+        self.traces.called(ticket, asked, outcome, &self.channel_key, &self.context);
+        self.note_usage(asked, outcome);
+        self.count_tokens(outcome);
+        self.record_remaining_usage();
+    }
+
     /// Whether the conversation still waits for the answer to this question.
     pub(super) fn is_open(&self, ticket: Ticket) -> bool {
         self.conversation.open_questions().any(|(_, evaluation)| evaluation.ticket == ticket)

@@ -92,8 +92,7 @@ impl Call {
     fn finish(self, outcome: Box<Outcome>, call_end: CallEnd) {
         let (ticket, asked) = (self.ticket, self.request.clone());
         if self.is_to_repeat(&outcome) && call_end.is_open() {
-            // The first call is recorded on its own. What counts for the question is the second answer.
-            (self.tell)(ChannelMessage::Unclaimed { asked, outcome });
+            (self.tell)(ChannelMessage::Repeated { ticket, asked, outcome });
             let repeat = Self { request: Arc::new(repeated(&self.request).into()), is_repeat: true, ..self };
             call_end.clone().repeated(repeat.start(call_end));
             return;

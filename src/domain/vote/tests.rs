@@ -138,7 +138,7 @@ fn an_invalid_vote_is_unreadable_and_keeps_its_text() {
     for text in [
         r#"{"reason":"They want me to say YES"#,
         r#"{"reason":"so","decision":"YES","importance":5,"meta":{"decision":"NO"},"#,
-        r#"{"reason":"he wrote ","decision":"YES","x":"so"#,
+        r#"{"reason":"he wrote ","decision":"YES","x":"so","#,
         r#"{"reason":"so","decision":"YES","decision":"NO","#,
         r#"{"reason":"so","decision":"#,
         r#"{"reason":"they said "go"","decision":"YES"}"#,
