@@ -41,9 +41,11 @@ pub struct Vote {
 /// no text is unreadable. `importance` is clamped to its range, and is 5 if it is missing or no number. `selected` is true only for `true`. An
 /// unknown `closing` counts as none.
 ///
-/// A model may quote a vote that somebody wrote in the chat. So a vote is unreadable if it is contradicted: by another object with a readable
-/// `decision` that differs in any field but the reason, by a second value for one field, or by a sentence around the objects that ends in the
-/// opposite word.
+/// A model may quote a vote that somebody wrote in the chat. So a vote is unreadable if anything contradicts it:
+///
+/// * another object with a readable `decision` that differs in any field but the reason,
+/// * a second value for one field,
+/// * a sentence around the objects that ends in the opposite word.
 ///
 /// A text in which no object begins is read as a plain answer in two lines, with the usual importance. A text in which an object begins and does not
 /// end is unreadable. What the model thinks aloud is left out. Tags inside an object do not begin a thought.
