@@ -1,5 +1,8 @@
-//! Growth: the memory of a channel, asleep and awake; the time of a start with large histories; and time per message, memory, start, disk and
-//! `/metrics` by the number of channels, guilds and companions, and by the length of histories.
+//! Growth.
+//!
+//! * The memory of a channel, asleep and awake.
+//! * The time of a start with large histories.
+//! * Time per message, memory, start, disk and `/metrics`, by the number of channels, guilds and companions, and by the length of histories.
 //!
 //! `cargo bench --bench growth -- [memory] [start] [channels] [guilds] [companions] [history] [--to LIMIT]`. Without names everything is measured.
 //! `--to 10000` leaves out larger sizes.

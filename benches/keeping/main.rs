@@ -1,5 +1,8 @@
-//! The cost of storage: committing in groups and message by message; reading a channel back, by the length of its history and by the number of
-//! messages after its snapshot; and the whole path of a message through the inbound port, with a model that answers at once.
+//! The cost of storage.
+//!
+//! * Committing in groups, and message by message.
+//! * Reading a channel back, by the length of its history and by the number of messages after its snapshot.
+//! * The whole path of a message through the inbound port, with a model that answers at once.
 //!
 //! `cargo bench --bench keeping -- [ROUNDS]`. The default is 3 rounds. Each round measures every variant once, so that other work of the machine
 //! affects them alike. Everything is stored on the disk of the temporary folder.

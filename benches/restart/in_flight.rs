@@ -119,7 +119,7 @@ fn furnish(mut context: ActorContext, in_flight: InFlight) -> anyhow::Result<Act
     context.pool = Pool::new(&settings.models, models, move || found.find(&PoolKey()));
     context.memberships = Memberships::new(cast, settings.companion_defaults.clone(), context.recorder.instruments().clone());
     if in_flight == InFlight::Delivery {
-        context.platforms = Platforms::new([Arc::new(SlowPlatform(std::sync::Mutex::default())) as Arc<dyn ChatPlatform>]);
+        context.platforms = Platforms::default().with(Arc::new(SlowPlatform(std::sync::Mutex::default())));
     }
     context.settings = settings;
     Ok(context)

@@ -3,6 +3,7 @@
 //! Every decision is on record before the channel acts on it. The state of this actor can be rebuilt from the store, so a channel that
 //! fails is simply restarted.
 
+mod cancellation;
 mod clock;
 mod deliveries;
 pub mod delivery;

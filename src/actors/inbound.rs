@@ -107,17 +107,12 @@ impl Inbound {
             mentions: &mentions,
             reply_to: speech.reply_to.as_ref().map(|replied| (&*replied.author, replied.role)),
             to_all_of: &present,
+            names_narrow: !channel_key.guild.is_direct(),
         };
         if !address::admits(self.context.settings.gate.foreign_bots, is_companion, &addressing) {
             return None;
         }
-        let address = names.as_deref().map(|names| {
-            let named = address::resolve(names, is_companion, &Incoming { to_all_of: &[], ..addressing });
-            // In a guild a message to the companions' shared account addresses only those that it names, if it names any.
-            let is_for_some = !channel_key.guild.is_direct() && present.iter().any(|companion| named.includes(companion));
-            if present.is_empty() || is_for_some { named } else { address::resolve(names, is_companion, &addressing) }
-        });
-        let address = address.unwrap_or_default();
+        let address = names.as_deref().map(|names| address::resolve(names, is_companion, &addressing)).unwrap_or_default();
         let said_at = speech.said_at.filter(|said_at| self.context.clock.now().since(*said_at) > LATE);
         let Speech { id, from, text, modality, lull_endpoint, reply_to, .. } = speech;
         let message = Message { id, from, text, modality, lull_endpoint, address };

@@ -18,6 +18,8 @@ pub struct Incoming<'a> {
     pub reply_to: Option<(&'a str, Role)>,
     /// The companions of the channel, if it addresses all of them: in a direct message, or in a message to the account that they share.
     pub to_all_of: &'a [CompanionId],
+    /// The message goes to the companions' shared account in a guild: then the names in it narrow `to_all_of`.
+    pub names_narrow: bool,
 }
 
 /// Finds the companions that a message mentions, answers or names, and whether it addresses somebody else.
@@ -27,7 +29,6 @@ pub struct Incoming<'a> {
 pub fn resolve(names: &Names, is_companion: impl Fn(&str) -> bool, incoming: &Incoming<'_>) -> Address {
     let speaker = incoming.speaker;
     let mut companions: Vec<CompanionId> = names.find(incoming.text);
-    companions.extend_from_slice(incoming.to_all_of);
     let mut others = false;
 
     for mention in incoming.mentions.iter().filter_map(|mention| mentioned(mention)) {
@@ -43,6 +44,10 @@ pub fn resolve(names: &Names, is_companion: impl Fn(&str) -> bool, incoming: &In
         None => {}
     }
 
+    let names_some = incoming.to_all_of.iter().any(|companion| companions.contains(companion));
+    if !(incoming.names_narrow && names_some) {
+        companions.extend_from_slice(incoming.to_all_of);
+    }
     companions.retain(|companion| speaker.role != Role::Companion || companion.as_str() != &*speaker.id);
     companions.sort();
     companions.dedup();
@@ -55,7 +60,7 @@ pub fn resolve_mention<'a>(names: &'a Names, mention: &'a str) -> &'a str {
     mentioned(mention).and_then(|name| names.owner(name)).map_or(mention, CompanionId::as_str)
 }
 
-/// Whether a message is accepted. Messages of people and companions always are. The policy decides about bots that are not ours: with `mentions`,
+/// Whether a message is admitted. Messages of people and companions always are. The policy decides about bots that are not ours: with `mentions`,
 /// their message must mention or answer a companion (docs/design/gate.md G-3).
 pub fn admits(policy: ForeignBots, is_companion: impl Fn(&str) -> bool, incoming: &Incoming<'_>) -> bool {
     if incoming.speaker.role != Role::Bot {
@@ -169,9 +174,29 @@ mod tests {
             mentions: &[],
             reply_to: None,
             to_all_of: &["mira".into(), "aria".into()],
+            names_narrow: false,
         };
 
         assert_eq!(resolve(&names(), is_companion, &incoming), to(&["aria", "mira"], false));
+    }
+
+    #[test]
+    fn a_message_to_the_shared_account_addresses_those_that_it_names_or_everybody() {
+        let present = ["mira".into(), "aria".into()];
+        let read = |text: &str| {
+            let incoming = Incoming {
+                speaker: &person("Ana"),
+                text,
+                mentions: &[],
+                reply_to: None,
+                to_all_of: &present,
+                names_narrow: true,
+            };
+            resolve(&names(), is_companion, &incoming)
+        };
+
+        assert_eq!(read("hi"), to(&["aria", "mira"], false));
+        assert_eq!(read("hi Aria"), to(&["aria"], false));
     }
 
     #[test]
@@ -188,7 +213,7 @@ mod tests {
     }
 
     fn read(speaker: &Author, text: &str, mentions: &[&str], reply_to: Option<(&str, Role)>) -> Address {
-        resolve(&names(), is_companion, &Incoming { speaker, text, mentions, reply_to, to_all_of: &[] })
+        resolve(&names(), is_companion, &Incoming { speaker, text, mentions, reply_to, to_all_of: &[], names_narrow: false })
     }
 
     fn names() -> Names {

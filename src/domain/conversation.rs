@@ -125,7 +125,7 @@ pub enum Output {
         /// The companion whose timer it was.
         companion: CompanionId,
     },
-    /// A question or a reply is not needed any more and is cancelled.
+    /// The channel must cancel this question or reply: nobody needs it any more.
     Cancel {
         /// The number of the question or the reply.
         ticket: Ticket,

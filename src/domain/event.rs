@@ -97,7 +97,7 @@ pub enum Event {
         /// Whether the pause begins (`true`) or ends.
         paused: bool,
     },
-    /// Everything in progress was cancelled (unsubscribe, docs/design/gate.md G-25). The history stays.
+    /// Everything in progress was cancelled (`clear`, docs/design/gate.md G-25). The history stays.
     Cleared,
     /// The messages that were missed while no connection was up were read. They come before this event; what is missing of them stays missing.
     CaughtUp {

@@ -41,9 +41,11 @@ pub struct Vote {
 /// `importance` is a number, or a text with one. It is clamped to its range, and is 5 if there is none. `selected` is `true`, or a text that says so.
 /// An unknown `closing` counts as none.
 ///
-/// A model may quote a vote that somebody wrote in the chat. So a vote is unreadable if it is contradicted: by another object with a readable
-/// `decision` that differs in any field but the reason, by a second value for one field, or by a sentence around the objects that ends in the
-/// opposite word.
+/// A model may quote a vote that somebody wrote in the chat. So a vote is unreadable if anything contradicts it:
+///
+/// * another object with a readable `decision` that differs in any field but the reason,
+/// * a second value for one field,
+/// * a sentence around the objects that ends in the opposite word.
 ///
 /// A text in which no object begins is read as a plain answer in two lines, with the usual importance. Of an object that does not
 /// end, the complete fields are read; if one of them is unknown, it may be quoted, and the answer is unreadable. What the model thinks aloud is left out. Tags inside an object do not begin a thought.

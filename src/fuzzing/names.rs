@@ -74,7 +74,14 @@ pub(super) fn address(bytes: &[u8]) {
 
     for (id, role) in [("aria", Role::Companion), ("aria", Role::Person), (message_text, Role::Person), ("beep", Role::Bot)] {
         let speaker = Author { id: id.into(), name: given[given.len() - 1].into(), role };
-        let incoming = Incoming { speaker: &speaker, text: message_text, mentions: &mentions, reply_to: None, to_all_of: &[] };
+        let incoming = Incoming {
+            speaker: &speaker,
+            text: message_text,
+            mentions: &mentions,
+            reply_to: None,
+            to_all_of: &[],
+            names_narrow: false,
+        };
 
         let address = resolve(&names, is_companion, &incoming);
 

@@ -244,7 +244,7 @@ impl World {
 
     /// A system with a platform in the place of the console, and the room `lobby` of the guild `home`, with Aria as its member.
     pub(super) async fn with_platform(platform: Arc<dyn ChatPlatform>) -> Self {
-        let surviving = Surviving { platforms: Platforms::new([platform]), ..Surviving::default() };
+        let surviving = Surviving { platforms: Platforms::default().with(platform), ..Surviving::default() };
         let world = Self::build(Arc::new(MemoryStore::new()), json!({}), surviving).await;
         world.open("lobby", &["aria"]).await;
         world
@@ -252,7 +252,7 @@ impl World {
 
     /// A system with connections to a platform. Aria and Bruno are members of no room yet.
     pub(super) async fn with_gateway(gateway: Arc<dyn Gateway>) -> Self {
-        let surviving = Surviving { gateways: Gateways::new([gateway]), ..Surviving::default() };
+        let surviving = Surviving { gateways: Gateways::default().with(gateway), ..Surviving::default() };
         Self::build(Arc::new(MemoryStore::new()), json!({}), surviving).await
     }
 
@@ -306,7 +306,7 @@ impl World {
     /// The same. The other system has this platform in the place of the console, or no platform there.
     pub(super) async fn crash_with_platform(mut self, platform: Option<Arc<dyn ChatPlatform>>) -> Self {
         let without = || Platforms::default().with_disabled(is_of_console);
-        self.surviving.platforms = platform.map_or_else(without, |platform| Platforms::new([platform]));
+        self.surviving.platforms = platform.map_or_else(without, |platform| Platforms::default().with(platform));
         self.crash().await
     }
 

@@ -59,7 +59,7 @@ pub trait Backend: Send + Sync + 'static {
     /// Deletes a message from buffers and history; returns the number of the message. Deleting it again changes nothing.
     async fn delete_message(&self, room: &RoomId, seq: Seq) -> Result<Seq, Refused>;
 
-    /// Cancels work in progress in a room (unsubscribe, docs/design/gate.md G-25). The history stays.
+    /// Cancels work in progress in a room (docs/design/gate.md G-25). The history stays.
     async fn clear(&self, room: &RoomId) -> Result<(), Refused>;
 
     /// Submits the vote of an external companion in the open round. Its State counts when this returns.

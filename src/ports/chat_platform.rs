@@ -139,18 +139,18 @@ pub type Serves = fn(&ChannelId) -> bool;
 #[derive(Clone, Default)]
 pub struct Platforms {
     enabled: Arc<[Arc<dyn ChatPlatform>]>,
-    disabled: Option<Serves>,
+    disabled: Arc<[Serves]>,
 }
 
 impl Platforms {
-    /// The set of these platforms, all in use.
-    pub fn new(platforms: impl IntoIterator<Item = Arc<dyn ChatPlatform>>) -> Self {
-        Self { enabled: platforms.into_iter().collect(), disabled: None }
+    /// The same set with one more platform.
+    pub fn with(self, platform: Arc<dyn ChatPlatform>) -> Self {
+        Self { enabled: self.enabled.iter().cloned().chain([platform]).collect(), ..self }
     }
 
     /// The same set, with a platform that is not in use now, given by the channels that it serves. Its channels sleep until it is.
     pub fn with_disabled(self, disabled: Serves) -> Self {
-        Self { disabled: Some(disabled), ..self }
+        Self { disabled: self.disabled.iter().copied().chain([disabled]).collect(), ..self }
     }
 
     /// The platform of a channel; none for a channel of the console, where storing a statement posts it.
@@ -165,7 +165,7 @@ impl Platforms {
 
     /// Whether a channel belongs to a platform that is not in use now, so that nothing can be posted there.
     pub fn is_disabled(&self, channel: &ChannelId) -> bool {
-        self.of(channel).is_none() && self.disabled.is_some_and(|serves| serves(channel))
+        self.of(channel).is_none() && self.disabled.iter().any(|serves| serves(channel))
     }
 
     /// Whether people write in a channel [through this server](Capabilities::is_written_here).

@@ -107,12 +107,12 @@ pub trait Gateway: Send + Sync + 'static {
 pub struct Gateways(Arc<[Arc<dyn Gateway>]>);
 
 impl Gateways {
-    /// The set of these gateways, in this order. Their names must be unique.
-    pub fn new(gateways: impl IntoIterator<Item = Arc<dyn Gateway>>) -> Self {
-        Self(gateways.into_iter().collect())
+    /// The same set with one more gateway. Its name must be unique.
+    pub fn with(self, gateway: Arc<dyn Gateway>) -> Self {
+        Self(self.0.iter().cloned().chain([gateway]).collect())
     }
 
-    /// All gateways, in the order given to [`Self::new`].
+    /// All gateways, in the order in which they were added.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<dyn Gateway>> {
         self.0.iter()
     }

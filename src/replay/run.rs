@@ -244,6 +244,7 @@ impl<'a> Run<'a> {
             mentions: &mentions,
             reply_to,
             to_all_of: if saying.direct { &present } else { &[] },
+            names_narrow: false,
         };
         if !address::admits(self.script.settings.gate.foreign_bots, is_companion, &incoming) {
             return;
@@ -416,7 +417,8 @@ impl<'a> Run<'a> {
         let name = self.script.companions.get(companion).map_or_else(|| companion.as_str().into(), |known| known.name.clone());
         let from = Author { id: companion.as_str().into(), name, role: Role::Companion };
         let is_companion = |id: &str| self.script.companions.contains_key(&id.into());
-        let incoming = Incoming { speaker: &from, text: &text, mentions: &[], reply_to: None, to_all_of: &[] };
+        let incoming =
+            Incoming { speaker: &from, text: &text, mentions: &[], reply_to: None, to_all_of: &[], names_narrow: false };
         let address = address::resolve(&self.names, is_companion, &incoming);
         let message = Message { id: None, from, text, modality: Default::default(), lull_endpoint: false, address };
         self.receive_message(channel, message, Some(ticket));

@@ -15,8 +15,7 @@ use crate::adapters::discord::gateway::{Gateway, Parts, Times};
 use crate::adapters::discord::intake::{Dependencies, Intake, SharedIntake};
 use crate::adapters::discord::platform::Discord;
 use crate::adapters::discord::snowflake::Snowflake;
-use crate::ports::chat_platform::Platforms;
-use crate::ports::gateway::{Gateway as GatewayPort, Gateways};
+use crate::ports::gateway::Gateway as GatewayPort;
 use crate::ports::notes::Notes;
 use crate::ports::store::maintenance::StoreMaintenance;
 use crate::settings::Problem;
@@ -35,7 +34,7 @@ pub fn join(mut context: ActorContext, maintenance: &Arc<dyn StoreMaintenance>) 
     };
     let instruments = context.recorder.instruments().clone();
     let discord = Arc::new(Discord::new(settings, token.clone(), context.clock.clone())?.measured(instruments.clone()));
-    context.platforms = Platforms::new([discord.clone() as _]);
+    context.platforms = context.platforms.with(discord.clone());
     let notes: Arc<dyn Notes> = Arc::new(StoredNotes::new(context.clone()));
     let backend = Arc::new(ActorBackend::new(context.clone(), maintenance.clone()));
     let opt_outs = Arc::new(OptOutService::new(context.clone()));
@@ -64,7 +63,7 @@ pub fn join(mut context: ActorContext, maintenance: &Arc<dyn StoreMaintenance>) 
         times: Times::default(),
     };
     let gateway: Arc<dyn GatewayPort> = Arc::new(Gateway::new(settings, &token, parts)?);
-    context.gateways = Gateways::new([gateway]);
+    context.gateways = context.gateways.with(gateway);
     Ok(context)
 }
 

@@ -129,8 +129,8 @@ impl Life {
         let gateway: Arc<dyn Gateway> = Arc::new(SimGateway(props.clone()));
         let ending = stage.clone();
         let context = ActorContext {
-            platforms: Platforms::new([platform]),
-            gateways: Gateways::new([gateway]),
+            platforms: Platforms::default().with(platform),
+            gateways: Gateways::default().with(gateway),
             store_failed: Arc::new(move |detail| ending.end(Ending::Ended(format!("the store accepts no more: {detail}")))),
             ..ActorContext::new(Environment {
                 store: props.store.clone(),

@@ -120,7 +120,7 @@ fn an_invalid_script_is_reported_with_its_file_and_position() {
         ("cut.json", "cut.json: EOF", "line 2"),
         ("far.json", "events[0].at", "1e300 is not"),
         ("gone.toml", "gone.toml", "No such file"),
-        (".", ".: it is a folder", "name a script in it"),
+        (".", ".: this is a folder", "name a script in it"),
         ("kind.json", "companions[0] is 5, must be a companion", "line 1"),
         ("kind.toml", "kind.toml", "expected a companion"),
         ("number.json", "events[0].at is \"x\", must be a number", "line 1"),

@@ -1,12 +1,10 @@
-//! The life of a question after it was asked: it is lost and asked again, overdue, answered, or cancelled.
+//! The life of a question after it was asked: it is lost and asked again, overdue, or answered.
 
 use super::post_commit::PostCommitAction;
 use super::{MAX_ASK_ATTEMPTS, State};
 use crate::actors::messages::channel::ChannelMessage;
-use crate::actors::messages::companion::CompanionMessage;
 use crate::actors::messages::models::Outcome;
 use crate::actors::models::pause_before_asking_again;
-use crate::actors::runtime::actor_keys::CompanionKey;
 use crate::domain::conversation::Input;
 use crate::domain::id::Ticket;
 use crate::domain::vote::{self, Vote};
@@ -58,18 +56,6 @@ impl State {
     /// Whether this question or judgement is still open.
     pub(super) fn is_waited_for(&self, ticket: Ticket) -> bool {
         self.is_open(ticket) || self.is_judgement_open(ticket)
-    }
-
-    /// Cancels this question or judgement in the pool or at its companion.
-    fn cancel_question(&mut self, ticket: Ticket) {
-        if let Some(call) = self.judgement_calls.remove(&ticket) {
-            self.context.pool.cancel(call);
-        }
-        let Some(companion) = self.asked_companions.remove(&ticket) else { return };
-        if let Some(actor) = self.context.directory.find(&CompanionKey(self.channel_key.guild.clone(), companion)) {
-            // A companion that has stopped has cancelled it.
-            let _ = actor.cast(CompanionMessage::Cancel { channel: self.channel_key.channel.clone(), ticket });
-        }
     }
 
     fn give_up(&mut self, ticket: Ticket, error: &str) {
@@ -127,18 +113,5 @@ impl State {
     /// Whether the conversation still waits for the answer to this question.
     pub(super) fn is_open(&self, ticket: Ticket) -> bool {
         self.conversation.open_questions().any(|(_, evaluation)| evaluation.ticket == ticket)
-    }
-
-    pub(super) fn cancel(&mut self, ticket: Ticket) {
-        self.attempts.remove(&ticket);
-        self.cancel_question(ticket);
-        self.replies.retain(|_, (reply, actor)| {
-            let is_cancelled = *reply == ticket;
-            if is_cancelled {
-                actor.kill();
-            }
-            !is_cancelled
-        });
-        self.stop_delivery(ticket);
     }
 }

@@ -382,7 +382,8 @@ impl State {
         let name = known.map_or_else(|| companion.as_str().into(), |known| known.name);
         let from = Author { id: companion.as_str().into(), name, role: Role::Companion };
         let is_companion = |id: &str| memberships.is_in_guild(&self.channel_key.guild, id);
-        let addressing = Incoming { speaker: &from, text: &text, mentions: &[], reply_to: None, to_all_of: &[] };
+        let addressing =
+            Incoming { speaker: &from, text: &text, mentions: &[], reply_to: None, to_all_of: &[], names_narrow: false };
         let names = memberships.names(&self.channel_key.guild);
         let address = names.map(|names| address::resolve(&names, is_companion, &addressing)).unwrap_or_default();
         let message = Message { id: ids.first().cloned(), address, modality: Modality::Text, lull_endpoint: false, text, from };

@@ -1,7 +1,8 @@
 //! The format of backup files: every record in the order of keys, and a checksum at the end.
 //!
-//! The line `tertulia backup 1`; then records, each as the lengths of key and value (four bytes each, big-endian), key, value;
-//! then a length of `u32::MAX`, the number of records and the 64-bit FNV-1a hash of everything before the hash (eight bytes each).
+//! 1. The line `tertulia backup 1`.
+//! 2. The records, each as the lengths of key and value (four bytes each, big-endian), key, value.
+//! 3. A length of `u32::MAX`, the number of records, and the 64-bit FNV-1a hash of everything before the hash (eight bytes each).
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, ErrorKind, Read, Write};

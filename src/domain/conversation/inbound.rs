@@ -61,7 +61,7 @@ impl Conversation {
                 let check = Check::Unsettled;
                 gate.fire(Waiting { trigger: Trigger::Turn, message: seq, check, urgent: false });
             } else {
-                pass_rows(companion, gate, seq, message, now, policy, notes);
+                match_triggers(companion, gate, seq, message, now, policy, notes);
             }
         }
         entry.answers = answers;
@@ -254,15 +254,16 @@ impl Conversation {
     }
 }
 
-/// Whether a message is too old to be answered. It passes no row, counts nothing, and settles as soon as it is handled.
+/// Whether a message is too old to be answered. It fires no trigger, counts nothing, and settles as soon as it is handled.
 pub(super) fn is_too_late(now: Moment, said_at: Moment, is_address: bool, rules: &Rules<'_>) -> bool {
     let age = now.since(said_at);
     // Nearly all messages arrive at once.
     !age.is_zero() && age > rules.gate.stale_after() && !(is_address && age < rules.gate.stale_address_after())
 }
 
-/// A message by a person passes the rows of the table in docs/design/gate.md G-4. The first row that applies counts.
-fn pass_rows(
+/// Matches a message by a person, or by an admitted foreign bot, against the table of triggers (docs/design/gate.md G-4). The first row that applies
+/// counts.
+fn match_triggers(
     companion: &CompanionId,
     gate: &mut Gate,
     seq: Seq,

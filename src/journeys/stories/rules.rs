@@ -261,7 +261,8 @@ async fn an_unreadable_answer_shows_what_was_expected() {
     let explanation = why(&world, "lobby", "aria").await;
 
     assert!(
-        step(&explanation, "decision").ends_with("gave no readable YES or NO, also when asked again, which counts as YES: “Perhaps, perhaps not.”"),
+        step(&explanation, "decision")
+            .ends_with("gave no readable YES or NO, also when asked again, which counts as YES: “Perhaps, perhaps not.”"),
         "{}",
         texts(&explanation)
     );

@@ -1,4 +1,4 @@
-//! Makes sled's writes durable: sled's own flush hands the data to the kernel and does not wait for the disk.
+//! Makes the writes of sled durable with fsync. Its own flush is `sync_file_range`, which does not survive power loss (docs/design/storage.md D-9).
 
 #[cfg(test)]
 mod synced;
@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime};
 use super::layout;
 use crate::adapters::store::manifest::sync_folder;
 
-// File times are coarse: a folder that changed within this time may have changed again without a newer time.
+// File times are coarse: two changes within this time can carry the same time, so a folder that changed recently is listed again.
 const TIME_RESOLUTION: Duration = Duration::from_millis(100);
 
 /// Tracks which files of a database are on disk.
@@ -24,7 +24,7 @@ pub(super) struct Durable {
     blobs: Blobs,
 }
 
-/// The files of single values and pages over 128 KiB.
+/// The files that sled writes for each value or page over 128 KiB.
 #[derive(Default)]
 struct Blobs {
     /// The files that are on disk.
@@ -49,7 +49,7 @@ impl Durable {
         // The length before the sync is on disk after it.
         let metadata = db.metadata()?;
         let written = metadata.modified()?;
-        // Sync the files that the database refers to first.
+        // First the blobs: the database file must never point to a file that is not on disk.
         self.blobs.sync(&self.folder.join("blobs"), written)?;
         wait_for_data(db, &layout::db(&self.folder))?;
         Ok(Some(metadata.len()))

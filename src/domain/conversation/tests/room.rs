@@ -1,7 +1,7 @@
 //! Properties of rooms with several or external companions, whatever the models answer, and whenever they do.
 //!
-//! Every step of every scene asserts that at most one companion has the floor, that a companion which ended the conversation never speaks, that
-//! companions make no more statements than allowed without a human, and that a round ends by its deadline.
+//! Every step of every scene asserts four rules. At most one companion has the floor. A companion that ended the conversation never speaks.
+//! Companions make no more statements than allowed without a person. A round ends by its deadline.
 
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;

@@ -19,7 +19,7 @@ use tertulia::domain::moment::Moment;
 use tertulia::domain::trigger::Trigger;
 use tertulia::journal::channel_key::ChannelKey;
 use tertulia::journal::record::OutboxRecord;
-use tertulia::ports::chat_platform::{ChatPlatform, Part, Platforms};
+use tertulia::ports::chat_platform::{Part, Platforms};
 use tertulia::ports::language_model::ModelRole;
 use tertulia::settings::Settings;
 use tertulia::telemetry::recorder::Recorder;
@@ -80,7 +80,7 @@ async fn without_the_content_intent_a_statement_whose_response_is_lost_is_posted
 
 /// Delivers a statement with a whole actor system, and returns what the channel receives.
 async fn deliver(platform: Arc<Discord>, part: &Part) -> Delivered {
-    let context = context(Platforms::new([platform as Arc<dyn ChatPlatform>]));
+    let context = context(Platforms::default().with(platform));
     let (root, system) = Root::spawn(None, Root, context.clone()).await.expect("the system starts");
     let (sender, mut reports) = mpsc::unbounded_channel();
     let (channel, _) = FakeChannel::spawn(None, FakeChannel, sender).await.expect("the channel starts");
