@@ -12,6 +12,7 @@ mod gates;
 mod inbound;
 mod parts;
 mod rounds;
+mod summary;
 mod turns;
 mod view;
 
@@ -26,7 +27,8 @@ pub use ending::JUDGED_MESSAGES;
 use ending::Judgement;
 use gates::Gates;
 use parts::PostedStatement;
-pub use parts::{Candidate, Episode, Floor, Selection, Summary, Tally, Turn};
+pub use parts::{Candidate, Episode, Floor, Selection, Tally, Turn};
+pub use summary::{Summary, SummaryLimits};
 use turns::assign_first_turn;
 pub use view::{Doing, View};
 
@@ -101,6 +103,8 @@ pub enum Input {
     Summarised {
         /// The newest event that it covers.
         upto: Seq,
+        /// The number of messages that it covers and the one before did not.
+        messages: u64,
         /// The summary; none if it failed.
         text: Option<Arc<str>>,
     },
@@ -173,8 +177,8 @@ pub struct World<'a> {
     pub turn: &'a mut dyn FnMut() -> TurnId,
     /// The uses of the guild's budgets.
     pub ledger: &'a mut Ledger,
-    /// The number of settled messages after which the rolling summary is refreshed. None: never.
-    pub summary_after: Option<u64>,
+    /// When the rolling summary is due. None: never.
+    pub summary: Option<SummaryLimits>,
     /// The tokens that the guild may use in a day. None: no limit.
     pub tokens_per_day: Option<u64>,
     /// Nothing can be posted in the channel at the moment, so no question is asked.
@@ -296,7 +300,7 @@ impl Conversation {
             Input::Unanswered { ticket, error } => self.on_unanswered(ticket, error, world, &mut out),
             Input::Written { ticket, text } => self.post(ticket, text, &mut out),
             Input::ReplyFailed { ticket, error } => self.fail_reply(ticket, error, world, &mut out),
-            Input::Summarised { upto, text } => self.accept_summary(upto, text, world, &mut out),
+            Input::Summarised { upto, messages, text } => self.accept_summary(upto, messages, text, world, &mut out),
             Input::Woken => self.wake(world, &mut out),
         }
         self.advance(occasion, ended_back_offs, world, &mut out);
@@ -318,9 +322,7 @@ impl Conversation {
     pub fn apply_redaction(&mut self, redacted: &Recorded) {
         match &redacted.event {
             Event::Said { message, .. } => self.window.replace(redacted.seq, message),
-            Event::Summarised { upto, text } if *upto == self.summary.upto => {
-                self.summary.text = Some(text.clone()).filter(|text| !text.is_empty());
-            }
+            Event::Summarised { upto, text, .. } => self.summary.redact(*upto, text),
             Event::Decided(decided) => {
                 for companion in &decided.companions {
                     self.forget_reason(companion);

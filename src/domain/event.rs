@@ -226,7 +226,15 @@ pub enum Event {
         upto: Seq,
         /// The text of the summary.
         text: Arc<str>,
+        /// The number of messages that it covers and the one before did not. 0 in records of older versions, which covered all that were counted.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        messages: u64,
     },
+}
+
+/// Whether a number is left out of a record.
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// A range of messages that were said and are not on record.

@@ -95,10 +95,10 @@ impl Window {
         self.entries.drain(..dropped).next().is_some()
     }
 
-    /// Drops the messages that every companion has settled, except the most recent ones.
-    pub(super) fn trim(&mut self, settled: Seq) {
+    /// Drops the messages that every companion has settled, except the most recent ones. `dropped` is called with each, oldest first.
+    pub(super) fn trim(&mut self, settled: Seq, mut dropped: impl FnMut(&Entry)) {
         while self.entries.get(RECENT_TURNS).is_some_and(|entry| entry.seq <= settled) {
-            self.entries.pop_front();
+            self.entries.pop_front().iter().for_each(&mut dropped);
         }
         // Frees the capacity that a burst has left, with some spare for the next messages.
         if self.entries.capacity() > 2 * (self.entries.len() + SPARE_CAPACITY) {
@@ -168,7 +168,7 @@ mod tests {
         (1..=100).for_each(|seq| window.push(entry(seq)));
         assert!(room(&window) <= 25, "room for {} more", room(&window));
 
-        window.trim(Seq(100));
+        window.trim(Seq(100), |_| {});
         assert_eq!(window.len(), RECENT_TURNS);
         assert!(room(&window) <= 2 * SPARE_CAPACITY, "room for {} more", room(&window));
     }

@@ -309,17 +309,18 @@ impl Conversation {
         }
     }
 
-    pub(super) fn accept_summary(&mut self, upto: Seq, text: Option<Arc<str>>, world: &mut World<'_>, out: &mut Vec<Output>) {
-        let is_spoilt = std::mem::take(&mut self.summary.is_spoilt);
-        match text {
-            // A message was deleted in the meantime: the summary of the rest is requested again.
-            Some(_) if is_spoilt => self.summary.is_being_written = false,
-            Some(text) => self.record(Event::Summarised { upto, text }, world, out),
-            None => {
-                // The next attempt follows when the same number of messages has settled again.
-                self.summary.behind = 0;
-                self.summary.is_being_written = false;
-            }
+    pub(super) fn accept_summary(
+        &mut self,
+        upto: Seq,
+        messages: u64,
+        text: Option<Arc<str>>,
+        world: &mut World<'_>,
+        out: &mut Vec<Output>,
+    ) {
+        // If a message was deleted in the meantime, the summary of the rest is requested again.
+        let is_usable = self.summary.end(text.is_some(), world.summary);
+        if let Some(text) = text.filter(|_| is_usable) {
+            self.record(Event::Summarised { upto, text, messages }, world, out);
         }
     }
 
@@ -541,12 +542,13 @@ impl Conversation {
     }
 
     fn refresh_summary(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
-        let is_due = world.summary_after.is_some_and(|after| self.summary.behind >= after);
+        let due = world.summary.and_then(|limits| self.summary.due(limits));
         // It waits while no tokens may be used, or nothing can be posted.
-        if is_due && !self.summary.is_being_written && !world.is_unpostable && world.exhausted_token_budget(self.clock).is_none()
+        if let Some((after, upto)) = due.filter(|_| !world.is_unpostable)
+            && world.exhausted_token_budget(self.clock).is_none()
         {
-            self.summary.is_being_written = true;
-            out.push(Output::Summarise { after: self.summary.upto, upto: self.summary.counted });
+            self.summary.begin();
+            out.push(Output::Summarise { after, upto });
         }
     }
 

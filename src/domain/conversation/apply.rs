@@ -44,6 +44,9 @@ impl Conversation {
                 self.cancel_activity(None, notes);
                 self.episode = None;
                 self.opened_again.clear();
+                // What was said before is not shown to a model any more.
+                self.window.drop_below(seq);
+                self.summary.clear(seq);
                 for gate in self.gates.values_mut() {
                     *gate = Gate { paused: gate.paused, external: gate.external, ..Gate::new(self.handled) };
                 }
@@ -119,12 +122,7 @@ impl Conversation {
                 }
             }
             Event::ReplyFailed { ticket, .. } => self.apply_reply_failed(*ticket),
-            Event::Summarised { upto, text } => {
-                self.summary.text = Some(text.clone());
-                self.summary.upto = *upto;
-                self.summary.behind = 0;
-                self.summary.is_being_written = false;
-            }
+            Event::Summarised { upto, text, messages } => self.summary.apply(*upto, text, *messages),
         }
         self.update_waiting(world, notes);
     }
@@ -313,17 +311,14 @@ impl Conversation {
         }
     }
 
-    /// Counts the messages that every companion has settled towards the next summary, and drops them from the window.
+    /// Drops the messages that every companion has settled from the window, and counts them towards the next summary.
     fn drop_settled(&mut self) {
         let settled = self.gates.values().map(|gate| gate.cursor).min().unwrap_or(self.handled);
-        if settled > self.summary.counted {
-            let newly_settled = self.window.after(self.summary.counted).take_while(|entry| entry.seq <= settled).count();
-            self.summary.behind += newly_settled as u64;
-            self.summary.counted = settled;
-        }
         // The messages that a reply in progress answers are still needed.
         let answered = self.floor.as_ref().and_then(|floor| floor.messages.first());
-        self.window.trim(answered.map_or(settled, |first| settled.min(Seq(first.0.saturating_sub(1)))));
+        let settled = answered.map_or(settled, |first| settled.min(Seq(first.0.saturating_sub(1))));
+        let Self { window, summary, .. } = self;
+        window.trim(settled, |entry| summary.count(entry));
     }
 }
 

@@ -146,11 +146,7 @@ impl Conversation {
         let present: Vec<_> = deleted.iter().copied().filter(|seq| self.window.get(*seq).is_some()).collect();
         self.window.delete(deleted);
         self.cancel_replies_to_deleted(deleted, &present, notes);
-        // A summary that may contain a deleted message is removed.
-        if deleted.iter().any(|seq| *seq <= self.summary.upto) {
-            self.summary.text = None;
-        }
-        self.summary.is_spoilt |= self.summary.is_being_written;
+        self.summary.delete(deleted);
         // Reasons given earlier are removed, too, and the answers of questions in flight will be.
         for companion in self.gates.keys().cloned().collect::<Vec<_>>() {
             self.forget_reason(&companion);

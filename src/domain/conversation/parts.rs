@@ -110,20 +110,3 @@ pub struct Tally {
     pub repetition: u32,
     pub(super) newest_human: Seq,
 }
-
-/// The rolling summary of the messages before the window.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Summary {
-    /// The text of the summary, if there is one.
-    pub text: Option<Arc<str>>,
-    /// The newest event that it covers.
-    pub upto: Seq,
-    /// The number of messages that settled since, up to `counted`.
-    pub behind: u64,
-    pub(super) counted: Seq,
-    #[serde(skip)]
-    pub(super) is_being_written: bool,
-    /// A message was deleted that the summary in progress may contain.
-    #[serde(skip)]
-    pub(super) is_spoilt: bool,
-}
