@@ -19,6 +19,7 @@ mod restore;
 mod rounds;
 mod spending;
 mod steps;
+mod summarising;
 mod traces;
 pub mod turn_taking_manager;
 
@@ -272,7 +273,9 @@ impl Actor for Channel {
             ChannelMessage::ReplyGone(reply) => state.reply_stopped(reply),
             ChannelMessage::Repeated { ticket, asked, outcome } => state.question_repeated(ticket, &asked, &outcome),
             ChannelMessage::Unclaimed { asked, outcome } => state.record_unclaimed_usage(&asked, &outcome),
-            ChannelMessage::Summarised { upto, text, outcome } => state.summarised(upto, text, outcome.as_deref()),
+            ChannelMessage::Summarised { upto, messages, text, outcome } => {
+                state.summarised(upto, messages, text, outcome.as_deref());
+            }
             ChannelMessage::Expired(below) => state.drop_expired(below),
             ChannelMessage::Woken => state.wake()?,
             ChannelMessage::MembershipChanged => state.membership_changed(),

@@ -7,6 +7,7 @@
 //! A question that panics when it is asked must not kill the companion again and again, and with it the guild. So it fails alone. A question
 //! whose prompt cannot be built fails alone too, in the pool.
 
+pub mod history;
 mod pending_calls;
 mod question;
 pub mod reply;

@@ -344,8 +344,8 @@ impl Conversation {
     /// Drops the state below a number that is [not needed](Self::needed_from): messages, and a summary that covers nothing else. Returns whether
     /// anything was dropped.
     pub fn drop_below(&mut self, below: Seq) -> bool {
-        let summary = self.summary.text.take_if(|_| self.summary.upto < below);
-        self.window.drop_below(below) | summary.is_some()
+        let has_dropped_summary = self.summary.expire(below);
+        self.window.drop_below(below) | has_dropped_summary
     }
 
     fn forget_reason(&mut self, companion: &CompanionId) {

@@ -92,8 +92,10 @@ pub struct StatementParts<'a> {
     pub reason: Option<&'a str>,
     /// The rolling summary, if there is one.
     pub summary: Option<&'a str>,
-    /// Settled messages, oldest first.
+    /// The messages since the end of the summary, oldest first.
     pub recent: &'a [&'a Message],
+    /// The number of messages between the summary and `recent`, which do not fit.
+    pub left_out: usize,
     /// The messages that it answers, oldest first.
     pub snapshot: &'a [&'a Message],
     /// Sentences that the server adds, such as the one for a closing stage.
@@ -137,7 +139,7 @@ fn question(parts: &DecisionParts<'_>, form: &str, words: &settings::prompt::Pro
     let context = context(parts.trigger, parts.message_count, parts.speaker, words);
     let ending = paragraphs(&[&context, &words.question, form]);
     let recent = &parts.recent[parts.recent.len().saturating_sub(RECENT_TURNS)..];
-    let shown = Shown { summary: parts.summary, reason: None, recent, new: parts.buffer, notes: parts.notes };
+    let shown = Shown { summary: parts.summary, reason: None, recent, left_out: 0, new: parts.buffer, notes: parts.notes };
     in_character(&parts.character, words.tone.of(parts.character.tier), &shown, &ending, words.decision_tokens)
 }
 
@@ -164,8 +166,14 @@ pub fn statement(parts: &StatementParts<'_>, words: &settings::prompt::Prompt) -
              name before them, no quotation marks around them, and no JSON."
         ),
     ]);
-    let shown =
-        Shown { summary: parts.summary, reason: parts.reason, recent: parts.recent, new: parts.snapshot, notes: parts.notes };
+    let shown = Shown {
+        summary: parts.summary,
+        reason: parts.reason,
+        recent: parts.recent,
+        left_out: parts.left_out,
+        new: parts.snapshot,
+        notes: parts.notes,
+    };
     in_character(&parts.character, "", &shown, &ending, words.statement_tokens)
 }
 
@@ -176,7 +184,7 @@ pub fn summary(previous: Option<&str>, messages: &[&Message], words: &settings::
                   sentences. Say who said, asked, promised or decided what, and what is still open. Write only the summary.";
     let room = (words.summary_tokens * 4).saturating_sub(weight(&system) + weight(ending) + FRAME_WEIGHT);
     let previous = quoted(previous, room / 4);
-    let [lines] = transcript([messages], None, room - weight(&previous));
+    let [lines] = transcript([messages], 0, None, room - weight(&previous));
     Prompt {
         sizes: sizes(&[("instructions", &system), ("summary", &previous), ("messages", &lines), ("question", ending)]),
         user: paragraphs(&[&block("summary", &previous), &block("messages", &lines), ending]),
@@ -191,7 +199,7 @@ pub fn judgement(messages: &[&Message], words: &settings::prompt::Prompt) -> Pro
                   First line: one sentence saying why. Second line: only a number from 0 (all different) to 1 (the same thing again and \
                   again).";
     let room = (words.decision_tokens * 4).saturating_sub(weight(&system) + weight(ending) + FRAME_WEIGHT);
-    let [lines] = transcript([messages], None, room);
+    let [lines] = transcript([messages], 0, None, room);
     Prompt {
         sizes: sizes(&[("instructions", &system), ("messages", &lines), ("question", ending)]),
         user: paragraphs(&[&block("messages", &lines), ending]),

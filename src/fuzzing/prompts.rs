@@ -60,6 +60,7 @@ pub(super) fn prompt(bytes: &[u8]) {
         reason: Some(first_text),
         summary: Some(first_text),
         recent,
+        left_out: 0,
         snapshot: new,
         notes: &[],
     };

@@ -249,7 +249,7 @@ mod tests {
             jitter: &mut || 0,
             turn: &mut || TurnId(7),
             ledger: &mut Ledger::default(),
-            summary_after: None,
+            summary: None,
             tokens_per_day: None,
             is_unpostable: false,
         };

@@ -314,7 +314,7 @@ impl<'a> Run<'a> {
             // A replay prints no turns.
             turn: &mut || TurnId(0),
             ledger: &mut self.ledger,
-            summary_after: None,
+            summary: None,
             tokens_per_day: None,
             is_unpostable: false,
         };

@@ -82,7 +82,7 @@ fn resume_copy(mut conversation: Conversation, now: Moment, events: &[Recorded],
         jitter: &mut *world.jitter,
         turn: &mut *world.turn,
         ledger: &mut ledger,
-        summary_after: world.summary_after,
+        summary: world.summary,
         tokens_per_day: world.tokens_per_day,
         is_unpostable: world.is_unpostable,
     };

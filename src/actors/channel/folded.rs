@@ -19,7 +19,7 @@ pub fn folded(context: &ActorContext, channel_key: &ChannelKey, restored: Restor
         jitter: &mut || context.rng.jitter(),
         turn: &mut || TurnId(context.rng.id()),
         ledger: &mut ledger,
-        summary_after: None,
+        summary: None,
         tokens_per_day: None,
         is_unpostable: false,
     };

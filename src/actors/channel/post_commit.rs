@@ -4,44 +4,31 @@ use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ractor::{ActorId, ActorRuntime, ActorStatus, RpcReplyPort};
+use ractor::{ActorId, ActorRuntime, RpcReplyPort};
 
-use super::traces::{self, TraceRecord};
+use super::traces::TraceRecord;
 use super::{MAX_REPLY_ATTEMPTS, State};
 use crate::actors::companion::reply;
 use crate::actors::messages::channel::ChannelMessage;
-use crate::actors::messages::companion::{CompanionMessage, DecisionInput, DecisionRequest, Evaluate, Statement, Tell};
-use crate::actors::messages::models::Outcome;
+use crate::actors::messages::companion::{
+    CompanionMessage, DecisionInput, DecisionRequest, Evaluate, HistoryRange, Statement, Tell,
+};
 use crate::actors::messages::reply::{Dropped, Reply};
 use crate::actors::messages::turn_taking_manager::VoteError;
 use crate::actors::runtime::actor_keys::{ChannelActorKey, CompanionKey};
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::Sort;
 use crate::domain::conversation::Input;
-use crate::domain::event::{Event, Made, Recorded, RoundClosed};
+use crate::domain::event::{Event, Made, RoundClosed};
 use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::message::Message;
-use crate::domain::priority::Priority;
-use crate::domain::prompt;
-use crate::domain::question_context::{Line, Purpose, QuestionContext};
 use crate::domain::vote::State as Ballot;
 use crate::domain::window;
-use crate::journal::channel_key::ChannelKey;
-use crate::journal::reader::{Range, Reader};
-use crate::ports::language_model::{self, LazyRequest, ModelRole, Request};
-use crate::settings;
 use crate::telemetry::operations::{self, ActorFacts};
 use crate::telemetry::plain::Plain;
 
 /// How much longer than the pool's own deadline a channel waits for an answer.
 pub(super) const GRACE: Duration = Duration::from_secs(5);
-
-/// The most events that one summary reads, the newest ones. More do not fit into its prompt.
-const MAX_SUMMARISED_EVENTS: usize = 1_000;
-
-/// How long a summary waits while other requests redact the channel's record. After that it is dropped, and tried again when as many messages have
-/// settled once more.
-const REWRITE_LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Something to do once a batch is committed.
 pub(super) enum PostCommitAction {
@@ -210,6 +197,8 @@ impl State {
             is_repetitive: self.is_repetitive(),
             summary: self.conversation.summary().text.clone(),
             recent: window.recent(before).map(|entry| entry.message.clone()).collect(),
+            left_out: 0,
+            history: HistoryRange { after: self.conversation.summary().upto, before: before.next() },
             snapshot,
         };
         let arguments = reply::Arguments {
@@ -266,77 +255,5 @@ impl State {
         } else {
             self.step(Input::ReplyFailed { ticket, error: "unreachable".into() });
         }
-    }
-
-    /// Has the side model refresh the rolling summary, in a task of its own, at the lowest priority.
-    pub(super) fn summarise(&mut self, after: Seq, upto: Seq) {
-        let (channel_key, context, channel) = (self.channel_key.clone(), self.context.clone(), self.myself.clone());
-        let previous = self.conversation.summary().text.clone();
-        tokio::spawn(async move {
-            let permit = context.pool.summary_permit(&channel_key.guild, context.recorder.instruments()).await;
-            // A channel that has stopped summarises again when it restarts.
-            if channel.get_status() >= ActorStatus::Stopping {
-                return;
-            }
-            if permit.is_none() {
-                let _ = channel.cast(ChannelMessage::Summarised { upto, text: None, outcome: None });
-                return;
-            }
-            let range = Range { after, before: Some(upto.next()), limit: MAX_SUMMARISED_EVENTS, newest_first: true };
-            // Boxed, so that the tasks that still wait for a permit do not reserve memory for this future.
-            let outcome = Box::pin(ask_for_summary(range, previous.as_deref(), &channel_key, &context)).await;
-            let answer = outcome.as_ref().and_then(|outcome| outcome.result.as_ref().ok());
-            let text = answer.map(|answer| answer.text().trim().into()).filter(|text: &Arc<str>| !text.is_empty());
-            let _ = channel.cast(ChannelMessage::Summarised { upto, text, outcome });
-        });
-    }
-}
-
-/// Asks for a summary of these events. `None`: they cannot be read, or are being redacted for too long.
-async fn ask_for_summary(
-    range: Range,
-    previous: Option<&str>,
-    channel_key: &ChannelKey,
-    context: &ActorContext,
-) -> Option<Box<Outcome>> {
-    // A redaction notifies the channel before it rewrites the record. Reading in between would bring the redacted words back.
-    let rewrite_locks = tokio::time::timeout(REWRITE_LOCK_TIMEOUT, context.rewrite_locks.lock(channel_key)).await.ok()?;
-    let events = Reader::new(&*context.store).events(channel_key, range).await;
-    drop(rewrite_locks);
-    let request = match events {
-        Ok(events) => Arc::new(LazyRequest::from(summary_request(events, previous, channel_key, &context.settings.prompt))),
-        Err(error) => {
-            tracing::warn!(channel = %Plain(channel_key.channel.as_str()), %error, "the events to summarise cannot be read");
-            return None;
-        }
-    };
-    let outcome = context.pool.answer(request.clone(), Priority::Summary, context.pool.deadline(ModelRole::Side), None).await;
-    // The call belongs to no turn: all messages that settled since the last summary led to it.
-    traces::record_call(None, &request, &outcome, channel_key, context);
-    Some(Box::new(outcome))
-}
-
-/// The request to summarise these events, which come newest first. The events are dropped here, because the answer can take long.
-fn summary_request(
-    events: Vec<Recorded>,
-    previous: Option<&str>,
-    channel_key: &ChannelKey,
-    templates: &settings::prompt::Prompt,
-) -> Request {
-    let messages: Vec<Message> = events.into_iter().rev().filter_map(|recorded| said_message(recorded.event)).collect();
-    let prompt = prompt::summary(previous, &messages.iter().collect::<Vec<_>>(), templates);
-    let newest = Line::newest_of(messages.iter());
-    let request = Request {
-        messages: language_model::Message::prompt(prompt.system, prompt.user),
-        sizes: prompt.sizes,
-        ..Request::new(ModelRole::Side, channel_key.guild.clone(), templates.max_side_answer_tokens)
-    };
-    request.with(QuestionContext { purpose: Purpose::Summary, chattiness: "".into(), newest })
-}
-
-fn said_message(event: Event) -> Option<Message> {
-    match event {
-        Event::Said { message, .. } => Some(message),
-        _ => None,
     }
 }

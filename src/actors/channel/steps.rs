@@ -7,6 +7,7 @@ use ractor::{ActorProcessingErr, RpcReplyPort};
 
 use super::post_commit::PostCommitAction;
 use super::rounds::StatementWaiter;
+use super::summarising::summary_limits;
 use super::traces::TraceRecord;
 use super::{Alarm, SLEEP_AFTER, State};
 use crate::actors::inbound::Inbound;
@@ -124,12 +125,12 @@ impl State {
         }
     }
 
-    pub(super) fn summarised(&mut self, upto: Seq, text: Option<Arc<str>>, outcome: Option<&Outcome>) {
+    pub(super) fn summarised(&mut self, upto: Seq, messages: u64, text: Option<Arc<str>>, outcome: Option<&Outcome>) {
         if let Some(outcome) = outcome {
             self.count_tokens(outcome);
             self.unrecorded_usage.extend(self.used(None, ModelRole::Side, &ModelRole::Side.into(), outcome));
         }
-        self.step(Input::Summarised { upto, text });
+        self.step(Input::Summarised { upto, messages, text });
     }
 
     /// Drops expired events from memory, except those that work in progress needs. A channel that is not restored does so later.
@@ -268,7 +269,7 @@ impl State {
             jitter: &mut || context.rng.jitter(),
             turn: &mut || TurnId(context.rng.id()),
             ledger: &mut ledger,
-            summary_after: Some(context.settings.prompt.summary_after),
+            summary: Some(summary_limits(&context.settings.prompt)),
             tokens_per_day: context.settings.models.guild_tokens_per_day,
             is_unpostable,
         };

@@ -7,6 +7,7 @@ use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
+use crate::actors::companion::history::{self, History};
 use crate::actors::companion::{asker, character, repetition_note};
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::companion::{CompanionMessage, Speak, Statement, StatementPrompt};
@@ -67,7 +68,8 @@ impl Actor for Reply {
         let reply = &state.reply;
         let priority = Priority::of(reply.statement.trigger, reply.statement.modality);
         let deadline = reply.context.pool.deadline(ModelRole::Main);
-        let Some(StatementPrompt { name, request }) = request_builder(reply, deadline).await else {
+        let statement = Arc::new(with_history(reply).await);
+        let Some(StatementPrompt { name, request }) = request_builder(reply, &statement, deadline).await else {
             // The channel starts the reply again, up to its limit.
             myself.stop(None);
             return Ok(());
@@ -114,14 +116,27 @@ impl Actor for Reply {
     }
 }
 
+/// The inputs of the prompt with all that was said since the end of the summary, as far as the prompt has room. If it cannot be read, with the
+/// most recent messages only.
+async fn with_history(reply: &Arguments) -> Statement {
+    let statement = (*reply.statement).clone();
+    let max_tokens = reply.context.settings.prompt.statement_tokens;
+    match history::read(&reply.context, &reply.channel_key, &statement.history, max_tokens).await {
+        Some(History { messages, left_out }) => {
+            Statement { recent: messages.into_iter().map(Arc::new).collect(), left_out, ..statement }
+        }
+        None => statement,
+    }
+}
+
 /// Gets the prompt from the companion, and asks again if the companion dies. `None`: the companion is no longer configured, or did not answer
 /// in time.
-async fn request_builder(reply: &Arguments, deadline: Instant) -> Option<StatementPrompt> {
+async fn request_builder(reply: &Arguments, statement: &Arc<Statement>, deadline: Instant) -> Option<StatementPrompt> {
     let at = CompanionKey(reply.channel_key.guild.clone(), reply.companion.clone());
     let mut losses = 0;
     loop {
         let (sender, receiver) = oneshot::channel();
-        let speak = Speak { channel_key: reply.channel_key.clone(), statement: reply.statement.clone(), prompt: sender };
+        let speak = Speak { channel_key: reply.channel_key.clone(), statement: statement.clone(), prompt: sender };
         if let Some(companion) = reply.context.directory.find(&at) {
             let _ = companion.cast(CompanionMessage::PreparePrompt(Box::new(speak)));
             if let Ok(Ok(prompt)) = tokio::time::timeout_at(deadline, receiver).await {
@@ -157,6 +172,7 @@ pub(super) fn statement_request(
             reason: statement.why.as_deref(),
             summary: statement.summary.as_deref(),
             recent: &recent,
+            left_out: statement.left_out,
             snapshot: &snapshot,
             notes: &notes.into_iter().flatten().collect::<Vec<_>>(),
         },

@@ -81,6 +81,8 @@ pub enum ChannelMessage {
     Summarised {
         /// The newest event that it covers.
         upto: Seq,
+        /// The number of messages that it covers and the one before did not.
+        messages: u64,
         /// The summary, if one was written.
         text: Option<Arc<str>>,
         outcome: Option<Box<Outcome>>,

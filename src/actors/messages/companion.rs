@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 use super::channel::ChannelMessage;
 use super::reply::{Dropped, Reply};
 use crate::domain::closing::Stage;
-use crate::domain::id::{ChannelId, Ticket};
+use crate::domain::id::{ChannelId, Seq, Ticket};
 use crate::domain::message::{Message, Modality};
 use crate::domain::trigger::Trigger;
 use crate::journal::channel_key::ChannelKey;
@@ -60,6 +60,7 @@ pub struct Speak {
 }
 
 /// The input of a statement.
+#[derive(Clone)]
 pub struct Statement {
     pub trigger: Trigger,
     /// The speaker's closing stage.
@@ -75,10 +76,21 @@ pub struct Statement {
     pub is_repetitive: bool,
     /// The rolling summary.
     pub summary: Option<Arc<str>>,
-    /// The most recent turns before the snapshot, oldest first.
+    /// The messages before the snapshot, oldest first: the most recent ones, until the history is read from the journal.
     pub recent: Vec<Arc<Message>>,
+    /// The number of messages between the summary and `recent` that do not fit.
+    pub left_out: usize,
+    /// Where `recent` is read from: everything since the end of the rolling summary.
+    pub history: HistoryRange,
     /// The messages that are answered and the companion's own statements between them, oldest first.
     pub snapshot: Vec<Arc<Message>>,
+}
+
+/// A stretch of a journal: the events after one number and before another.
+#[derive(Clone, Debug)]
+pub struct HistoryRange {
+    pub after: Seq,
+    pub before: Seq,
 }
 
 /// The prompt of a companion's statement.

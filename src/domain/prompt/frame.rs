@@ -18,6 +18,8 @@ pub(super) struct Shown<'a> {
     pub(super) summary: Option<&'a str>,
     pub(super) reason: Option<&'a str>,
     pub(super) recent: &'a [&'a Message],
+    /// The number of messages before `recent` that are not shown.
+    pub(super) left_out: usize,
     pub(super) new: &'a [&'a Message],
     pub(super) notes: &'a [&'a str],
 }
@@ -43,7 +45,7 @@ pub(super) fn in_character(character: &Character<'_>, tone: &str, shown: &Shown<
     let reason = quoted(shown.reason, left / 8);
     let messages = left - weight(&summary) - weight(&reason);
     let reader = Reader { id: character.id, name: character.name };
-    let [recent, new] = transcript([shown.recent, shown.new], Some(reader), messages);
+    let [recent, new] = transcript([shown.recent, shown.new], shown.left_out, Some(reader), messages);
 
     let personality =
         if chattiness.is_empty() { String::new() } else { format!("Your conversational personality: {chattiness}") };

@@ -296,6 +296,7 @@ fn a_statement_prompt_says_whether_the_statement_is_solicited() {
         reason: Some("I know\nthis."),
         summary: None,
         recent: &[],
+        left_out: 0,
         snapshot: &[],
         notes: &["Say goodbye."],
     };
@@ -389,7 +390,7 @@ proptest! {
         let voted = vote(&deciding, &words);
         let judged = judgement(&all, &words);
         let stated = statement(&StatementParts { character, trigger: Trigger::Turn, message_count: 1, speaker: Some(&name), reason: summary_text,
-            summary: summary_text, recent: &all, snapshot: &all, notes: &notes }, &words);
+            summary: summary_text, recent: &all, left_out: 7, snapshot: &all, notes: &notes }, &words);
         let summed = summary(summary_text, &all, &words);
 
         for prompt in [prompted, voted, judged, stated, summed] {

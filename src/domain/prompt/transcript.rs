@@ -18,9 +18,16 @@ pub(super) struct Reader<'a> {
 
 /// The blocks of lines, one for each block of messages, in the same order. A block without messages is empty.
 ///
+/// `left_out` messages before the first block are counted with those of it that do not fit.
+///
 /// All blocks together weigh at most `room`. The oldest messages are left out first. A message that would take more than half the room is cut in its
 /// middle. A line ends in a line feed, and no text contains one.
-pub(super) fn transcript<const N: usize>(blocks: [&[&Message]; N], reader: Option<Reader<'_>>, room: usize) -> [String; N] {
+pub(super) fn transcript<const N: usize>(
+    blocks: [&[&Message]; N],
+    left_out: usize,
+    reader: Option<Reader<'_>>,
+    room: usize,
+) -> [String; N] {
     let tags = tags(&blocks);
     let total: usize = blocks.iter().map(|block| block.len()).sum();
     let room = room.saturating_sub(N * MARK_WEIGHT);
@@ -28,7 +35,7 @@ pub(super) fn transcript<const N: usize>(blocks: [&[&Message]; N], reader: Optio
     let mut number = total;
     let mut is_full = false;
     let mut shown = blocks.map(|_| String::new());
-    for (block, lines) in blocks.iter().zip(&mut shown).rev() {
+    for (at, (block, lines)) in blocks.iter().zip(&mut shown).enumerate().rev() {
         let mut shown_lines: Vec<String> = Vec::new();
         for message in block.iter().rev() {
             let line = line(message, number, tags[&key(message)], reader, room / 2);
@@ -40,7 +47,7 @@ pub(super) fn transcript<const N: usize>(blocks: [&[&Message]; N], reader: Optio
             number -= 1;
             shown_lines.push(line);
         }
-        let missing = block.len() - shown_lines.len();
+        let missing = block.len() - shown_lines.len() + if at == 0 { left_out } else { 0 };
         if missing > 0 {
             let noun = if missing == 1 { "message" } else { "messages" };
             shown_lines.push(format!("[{missing} earlier {noun} left out]\n"));

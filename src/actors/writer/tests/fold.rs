@@ -7,7 +7,7 @@ use super::world::{World, channel_key, made_event, said};
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::Accept;
 use crate::domain::budget::Ledger;
-use crate::domain::conversation::{self, Conversation};
+use crate::domain::conversation::{self, Conversation, SummaryLimits};
 use crate::domain::event::{Event, order_of_handling};
 use crate::domain::gate::InterjectionPolicy;
 use crate::domain::id::{CompanionId, Seq, Ticket, TurnId};
@@ -139,7 +139,7 @@ fn made_by_channel(kind: u8, number: usize, handled: Seq) -> Event {
     let ticket = Ticket(number as u64);
     match kind {
         0 => Event::JitterDrawn { companion, next_interjection_at: number as u64 },
-        1 => Event::Summarised { upto: handled, text: "so far".into() },
+        1 => Event::Summarised { upto: handled, text: "so far".into(), messages: 1 },
         2 => Event::ReplyOwed {
             companion,
             ticket,
@@ -187,7 +187,7 @@ fn with_world(fold: impl FnOnce(&mut conversation::World<'_>)) {
         jitter: &mut || 0,
         turn: &mut || TurnId(0),
         ledger: &mut Ledger::default(),
-        summary_after: Some(40),
+        summary: Some(SummaryLimits { messages: 40, tokens: 2_000 }),
         tokens_per_day: None,
         is_unpostable: false,
     });

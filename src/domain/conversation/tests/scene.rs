@@ -566,7 +566,7 @@ pub(super) fn with_world<T>(
         jitter: &mut jitter,
         turn: &mut turn,
         ledger,
-        summary_after: None,
+        summary: None,
         tokens_per_day: None,
         is_unpostable: false,
     })

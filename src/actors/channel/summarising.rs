@@ -1,0 +1,87 @@
+//! Has the side model refresh the rolling summary, in a task of its own, at the lowest priority (docs/design/gate.md G-31).
+
+use std::sync::Arc;
+
+use ractor::ActorStatus;
+
+use super::State;
+use super::traces;
+use crate::actors::companion::history;
+use crate::actors::messages::channel::ChannelMessage;
+use crate::actors::messages::companion::HistoryRange;
+use crate::actors::messages::models::Outcome;
+use crate::actors::runtime::context::ActorContext;
+use crate::domain::conversation::SummaryLimits;
+use crate::domain::id::Seq;
+use crate::domain::message::Message;
+use crate::domain::priority::Priority;
+use crate::domain::prompt;
+use crate::domain::question_context::{Line, Purpose, QuestionContext};
+use crate::journal::channel_key::ChannelKey;
+use crate::ports::language_model::{self, LazyRequest, ModelRole, Request};
+use crate::settings::prompt::Prompt;
+
+/// When the rolling summary is due: after `prompt.summary_after` messages, or when they take a quarter of a statement's prompt.
+pub(super) fn summary_limits(prompt: &Prompt) -> SummaryLimits {
+    SummaryLimits { messages: prompt.summary_after, tokens: prompt.statement_tokens as u64 / 4 }
+}
+
+/// A summary that was asked for.
+struct Written {
+    upto: Seq,
+    messages: u64,
+    outcome: Option<Box<Outcome>>,
+}
+
+impl State {
+    pub(super) fn summarise(&mut self, after: Seq, upto: Seq) {
+        let (channel_key, context, channel) = (self.channel_key.clone(), self.context.clone(), self.myself.clone());
+        let previous = self.conversation.summary().text.clone();
+        tokio::spawn(async move {
+            let permit = context.pool.summary_permit(&channel_key.guild, context.recorder.instruments()).await;
+            // A channel that has stopped summarises again when it restarts.
+            if channel.get_status() >= ActorStatus::Stopping {
+                return;
+            }
+            let range = HistoryRange { after, before: upto.next() };
+            // Boxed, so that the tasks that still wait for a permit do not reserve memory for this future.
+            let written = match permit {
+                Some(_) => Box::pin(ask_for_summary(&range, previous.as_deref(), &channel_key, &context)).await,
+                None => None,
+            };
+            let Written { upto, messages, outcome } = written.unwrap_or(Written { upto, messages: 0, outcome: None });
+            let answer = outcome.as_ref().and_then(|outcome| outcome.result.as_ref().ok());
+            let text = answer.map(|answer| answer.text().trim().into()).filter(|text: &Arc<str>| !text.is_empty());
+            let _ = channel.cast(ChannelMessage::Summarised { upto, messages, text, outcome });
+        });
+    }
+}
+
+/// Asks for a summary of the oldest of these messages, as many as fit into the prompt. `None`: they cannot be read, or are being redacted.
+async fn ask_for_summary(
+    range: &HistoryRange,
+    previous: Option<&str>,
+    channel_key: &ChannelKey,
+    context: &ActorContext,
+) -> Option<Written> {
+    let templates = &context.settings.prompt;
+    // A half of the prompt: the rest is for the frame of each message, the previous summary and the instructions.
+    let (messages, upto) = history::read_oldest(context, channel_key, range, templates.summary_tokens / 2).await?;
+    let request = Arc::new(LazyRequest::from(summary_request(&messages, previous, channel_key, templates)));
+    let messages = messages.len() as u64;
+    let outcome = context.pool.answer(request.clone(), Priority::Summary, context.pool.deadline(ModelRole::Side), None).await;
+    // The call belongs to no turn: all messages that settled since the last summary led to it.
+    traces::record_call(None, &request, &outcome, channel_key, context);
+    Some(Written { upto, messages, outcome: Some(Box::new(outcome)) })
+}
+
+fn summary_request(messages: &[Message], previous: Option<&str>, channel_key: &ChannelKey, templates: &Prompt) -> Request {
+    let prompt = prompt::summary(previous, &messages.iter().collect::<Vec<_>>(), templates);
+    let newest = Line::newest_of(messages.iter());
+    let request = Request {
+        messages: language_model::Message::prompt(prompt.system, prompt.user),
+        sizes: prompt.sizes,
+        ..Request::new(ModelRole::Side, channel_key.guild.clone(), templates.max_side_answer_tokens)
+    };
+    request.with(QuestionContext { purpose: Purpose::Summary, chattiness: "".into(), newest })
+}

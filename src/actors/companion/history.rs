@@ -1,0 +1,112 @@
+//! Reads what was said in a channel from its journal, as far as a prompt may show it.
+
+use std::time::Duration;
+
+use crate::actors::messages::companion::HistoryRange;
+use crate::actors::runtime::context::ActorContext;
+use crate::domain::event::{Event, Recorded};
+use crate::domain::id::{PersonId, Seq};
+use crate::domain::message::{Message, Role};
+use crate::domain::prompt::tokens;
+use crate::journal::channel_key::ChannelKey;
+use crate::journal::reader::{Legible, Range, ReadError, Reader};
+use crate::journal::redaction::is_redacted;
+
+/// How long a reader waits while requests redact the channel's record. Reading in between could show words that were just deleted.
+pub const REWRITE_LOCK_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The number of events that are read at once.
+const PAGE: usize = 256;
+
+/// The most events that are read for one prompt.
+const MAX_EVENTS: usize = 8_192;
+
+/// The messages of a range, as far as they fit.
+#[derive(Debug, Default)]
+pub struct History {
+    /// The newest messages that fit, oldest first.
+    pub messages: Vec<Message>,
+    /// The number of older messages in the range.
+    pub left_out: usize,
+}
+
+/// Reads the newest messages of a range that take at most `max_tokens`, and counts the others. A `clear` ends the range. `None` if the record
+/// cannot be read now.
+pub async fn read(context: &ActorContext, channel_key: &ChannelKey, range: &HistoryRange, max_tokens: usize) -> Option<History> {
+    let _lock = tokio::time::timeout(REWRITE_LOCK_TIMEOUT, context.rewrite_locks.lock(channel_key)).await.ok()?;
+    let reader = Reader::new(&*context.store);
+    let (mut history, mut before, mut used, mut looked_at) = (History::default(), range.before, 0, 0);
+    'pages: while looked_at < MAX_EVENTS {
+        let page = Range { after: range.after, before: Some(before), limit: PAGE, newest_first: true };
+        let page = legible(reader.legible(channel_key, page).await, channel_key)?;
+        let is_last = page.looked_at() < PAGE;
+        looked_at += page.looked_at();
+        before = page.last.unwrap_or(before);
+        for recorded in page.events {
+            if matches!(recorded.event, Event::Cleared) {
+                break 'pages;
+            }
+            let Some(message) = shown_message(recorded, context, channel_key) else { continue };
+            used += tokens(&message.text);
+            if history.left_out > 0 || used > max_tokens {
+                history.left_out += 1;
+            } else {
+                history.messages.push(message);
+            }
+        }
+        if is_last {
+            break;
+        }
+    }
+    history.messages.reverse();
+    Some(history)
+}
+
+/// Reads the oldest messages of a range that take at most `max_tokens`, but at least one. Returns them with the number of the last event that they
+/// cover. `None` if the record cannot be read now.
+pub async fn read_oldest(
+    context: &ActorContext,
+    channel_key: &ChannelKey,
+    range: &HistoryRange,
+    max_tokens: usize,
+) -> Option<(Vec<Message>, Seq)> {
+    let _lock = tokio::time::timeout(REWRITE_LOCK_TIMEOUT, context.rewrite_locks.lock(channel_key)).await.ok()?;
+    let reader = Reader::new(&*context.store);
+    let (mut messages, mut upto, mut used) = (Vec::new(), range.after, 0);
+    loop {
+        let page = Range { after: upto, before: Some(range.before), limit: PAGE, newest_first: false };
+        let page = legible(reader.legible(channel_key, page).await, channel_key)?;
+        let is_last = page.looked_at() < PAGE;
+        let last = page.last.unwrap_or(upto);
+        for recorded in page.events {
+            let seq = recorded.seq;
+            if let Some(message) = shown_message(recorded, context, channel_key) {
+                used += tokens(&message.text);
+                if used > max_tokens && !messages.is_empty() {
+                    return Some((messages, upto));
+                }
+                messages.push(message);
+            }
+            upto = seq;
+        }
+        if is_last {
+            return Some((messages, Seq(range.before.0.saturating_sub(1))));
+        }
+        upto = last;
+    }
+}
+
+fn legible(page: Result<Legible, ReadError>, channel_key: &ChannelKey) -> Option<Legible> {
+    page.inspect_err(|error| {
+        tracing::warn!(channel = %crate::telemetry::plain::Plain(channel_key.channel.as_str()), %error, "the history cannot be read for a prompt");
+    })
+    .ok()
+}
+
+/// The message of an event, unless it was deleted, or its author opted out.
+fn shown_message(recorded: Recorded, context: &ActorContext, channel_key: &ChannelKey) -> Option<Message> {
+    let Event::Said { message, .. } = recorded.event else { return None };
+    let has_opted_out =
+        message.from.role == Role::Person && context.opt_outs.holds(&channel_key.guild, &PersonId::from(&*message.from.id));
+    (!has_opted_out && !is_redacted(&message)).then_some(message)
+}
