@@ -18,6 +18,7 @@ mod inbound_events;
 mod keeping;
 mod measuring;
 mod noting;
+mod remembering;
 mod retaining;
 mod rooms;
 mod rounds;

@@ -227,7 +227,7 @@ fn settings() -> Value {
         "companion_defaults": { "interjection": "very_eager" },
         "gate": { "addresses_per_minute": 3, "max_buffer": 5, "stale_after_secs": 30.0 },
         "repetition": { "judge": "both" },
-        "prompt": { "summary_after": 12 },
+        "prompt": { "summary_after": 7 },
         "models": { "currency": "EUR", "side": endpoint(1.0, 2.0), "main": endpoint(10.0, 20.0) },
     })
 }

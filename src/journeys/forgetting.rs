@@ -71,7 +71,7 @@ async fn the_thoughts_from_a_summary_are_forgotten_with_it() {
     world.say("lobby", "zebra one").await;
     world.say("lobby", "zebra two").await;
     world.pass(60.0).await;
-    for number in 0..8 {
+    for number in 0..16 {
         world.say_with("lobby", json!({ "from": "Ben", "text": format!("number {number}") })).await;
         world.pass(60.0).await;
     }
@@ -91,7 +91,7 @@ async fn no_summary_restores_words_that_are_being_redacted() {
     world.side.answer_by(|request| (*purpose(request) == Purpose::Summary).then(|| Ok(format!("They said: {}", request.user()))));
     world.side.set_delay(Duration::from_secs(5));
     let mut ana = Vec::new();
-    for number in 0..4 {
+    for number in 0..8 {
         ana.push(world.say("lobby", &format!("zebra {number}")).await);
         world.say_with("lobby", json!({ "from": "Ben", "text": format!("hello {number}") })).await;
     }

@@ -212,7 +212,7 @@ async fn a_missing_judgement_is_traced_as_a_failure() {
 async fn a_summary_is_a_trace_of_its_own() {
     let world = World::with_lobby().await;
 
-    for number in 0..41 {
+    for number in 0..46 {
         world.say("lobby", &format!("remark {number}")).await;
         world.pass(11.5).await;
     }

@@ -127,8 +127,9 @@ async fn calls_dropped_while_a_model_works_on_them_are_counted() {
 #[tokio::test(start_paused = true)]
 async fn summaries_are_counted_for_the_room_itself() {
     let world = World::with_lobby_settings(json!({ "prompt": { "summary_after": 2 } })).await;
-    world.say("lobby", "one").await;
-    world.say("lobby", "two").await;
+    for number in 0..7 {
+        world.say("lobby", &format!("remark {number}")).await;
+    }
     world.pass(60.0).await;
 
     let home = home(&world).await;
@@ -257,7 +258,7 @@ async fn no_summary_is_made_while_tokens_are_used_up() {
     let world = World::with_lobby_settings(settings).await;
     world.say("lobby", "Ari, one").await;
     world.pass(10.0).await;
-    for _ in 0..4 {
+    for _ in 0..9 {
         world.say("lobby", "more").await;
     }
     world.pass(60.0).await;
