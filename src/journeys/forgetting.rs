@@ -77,6 +77,8 @@ async fn the_thoughts_from_a_summary_are_forgotten_with_it() {
     }
     assert!(left_of("zebra", &world).await > 8);
 
+    // The summary is made again, from what is left.
+    world.side.answers([Ok("Nothing new.\nNO")]);
     let forgotten = world.backend.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
     world.pass(1_000.0).await;
 
