@@ -173,7 +173,7 @@ const FOUND: &[u64] = &[
 ];
 
 /// Seeds of one `cargo test`, unless `TERTULIA_SIM_RUNS` sets another number. The functions below share them and run in parallel.
-const RUNS: u64 = 200;
+const RUNS: u64 = 260;
 const SHARES: u64 = 4;
 
 #[test]
