@@ -25,7 +25,11 @@ async fn a_message_that_settled_with_a_later_batch_names_the_decision() {
     let decision = world.decisions("lobby").await[0]["seq"].as_u64().map(Seq);
     assert_eq!(by_number, by_id);
     assert_eq!((by_id[0].outcome, by_id[0].seq), (Some(Outcome::Silent), decision));
-    assert!(by_id[0].text.starts_with("It stayed silent on it, together with one other message. scripted"), "{}", by_id[0].text);
+    assert!(
+        by_id[0].text.starts_with("It decided to stay silent about it, together with one other message. scripted"),
+        "{}",
+        by_id[0].text
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -198,7 +202,7 @@ async fn the_number_of_an_event_that_is_no_message_is_refused() {
 
     let refused = ask(&world, "lobby", None, Some(WhyAt::Message(last.to_string().into()))).await.unwrap_err();
 
-    assert!(refused.to_string().contains("is not a message's number or id"), "{refused}");
+    assert!(refused.to_string().contains("is the number of an event that is not a message"), "{refused}");
 }
 
 fn outcomes(briefs: &[Brief]) -> Vec<(&str, Outcome)> {

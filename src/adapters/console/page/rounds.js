@@ -19,7 +19,8 @@ export function isLive(room, round, now) {
   return round.outcome === null && now - Date.parse(round.closedAt) < LINGER_MS;
 }
 
-const label = round => `Round #${round.message ?? round.seq}`;
+// Rounds have no numbers of their own: each is about one message.
+export const label = round => (round.message === null ? 'Round' : `Round on message #${round.message}`);
 const who = (view, id) => name(nameOf(view.room, id), { class: 'who', 'data-tone': view.tone(id) });
 
 // Companions that were asked come first. Each group is in the order of ids, so that rows never move.
@@ -92,7 +93,7 @@ function outcome(view, round) {
   const speaker = () => [el('span', { class: 'star', 'data-tone': view.tone(round.speaker), 'aria-hidden': 'true' }, STAR), ' ', who(view, round.speaker)];
   const tookOver = round.speaker !== round.selected ? ' instead, because the previous reply failed' : null;
   const reason = tookOver ? null : [DOT, el('strong', null, words.selection(round.reason))];
-  if (round.phase === 'open') return waiting.length ? ['Waiting for ', waiting.flatMap((id, i) => [i ? (i === waiting.length - 1 ? ' and ' : ', ') : null, who(view, id)])] : 'All votes are in';
+  if (round.phase === 'open') return waiting.length ? ['Waiting for ', words.listed(waiting.map(id => who(view, id)))] : 'All votes are in';
   if (!round.selected) return round.outcome === 'dropped' ? 'The round was cancelled' : 'Nobody speaks';
   if (round.phase === 'waiting') return [speaker(), ' speaks next', reason, round.speakAt ? [DOT, countdown(round)] : null];
   if (round.phase === 'speaking') return [speaker(), ' speaks', tookOver, reason];
@@ -179,7 +180,7 @@ export const drawRound = (view, item) => (item.isLive ? live(view, item) : summa
 export function outcomeSentence(room, round) {
   if (!round.selected) return round.outcome === 'dropped' ? 'The round was cancelled.' : 'Nobody speaks.';
   const others = candidates(round).filter(({ id }) => id !== round.selected).map(({ id }) => nameOf(room, id));
-  return `${nameOf(room, round.selected)} speaks next (${words.selection(round.reason)}).${others.length ? ` ${others.join(' and ')} also wanted to speak.` : ''}`;
+  return `${nameOf(room, round.selected)} speaks next (${words.selection(round.reason)}).${others.length ? ` ${words.listed(others).join('')} also wanted to speak.` : ''}`;
 }
 
 // Updates the countdowns of companions that are about to speak.
