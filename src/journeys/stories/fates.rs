@@ -121,7 +121,7 @@ async fn a_message_whose_answer_was_deleted_says_so() {
     let explanation = fates(&world, "lobby", &seq.to_string()).await;
 
     assert_eq!(outcomes(&explanation), [("aria", Outcome::Answered)]);
-    assert_eq!(explanation[0].text, "It answered it, with something that was deleted since.");
+    assert_eq!(explanation[0].text, "It answered it. The answer has been deleted since.");
 }
 
 #[tokio::test(start_paused = true)]
@@ -134,7 +134,7 @@ async fn companions_that_joined_later_or_left_first_are_shown_as_such() {
     let explanation = fates(&world, "lobby", &seq.to_string()).await;
 
     assert_eq!(outcomes(&explanation), [("aria", Outcome::Left), ("bruno", Outcome::Absent)]);
-    assert!(explanation[1].text.starts_with("It joined the room only later"), "{}", explanation[1].text);
+    assert!(explanation[1].text.starts_with("It joined the room later"), "{}", explanation[1].text);
 }
 
 #[tokio::test(start_paused = true)]

@@ -133,7 +133,7 @@ function nextWords(companion, lullLeft, isVoting) {
   const missing = companion.threshold === null ? null : companion.threshold - companion.messageCount;
   const parts = [];
   if (missing !== null && missing > 0 && companion.messageCount > 0) parts.push(moreMessages(missing));
-  if (lullLeft !== null && lullLeft > 0) parts.push(`${Math.ceil(lullLeft / 1000)} s of silence`);
+  if (lullLeft !== null && lullLeft > 0) parts.push(`${Math.max(1, Math.round(lullLeft / 1000))} s of silence`);
   if (!parts.length) return 'Waiting for someone to talk.';
   return `Considers speaking after ${parts.join(', or ')}.`;
 }

@@ -14,7 +14,7 @@ const FOLLOWS_WITHIN_MS = 5 * 60_000;
 const GROUPED = new Set(['decision', 'stage', 'note']);
 // While one of these reasons lasts, only a companion's first decision with it is shown.
 const LASTING = new Set(['closed', 'paused']);
-const groupOf = entry => (entry.kind === 'note' ? (entry.companion && entry.what !== 'tempered' ? entry.what : null) : entry.kind === 'stage' ? `${entry.to}|${entry.cause}` : words.wasAsked(entry.record) ? null : `${entry.reason}|${words.occasion(entry.record)}`);
+const groupOf = entry => (entry.kind === 'note' ? (entry.companion && entry.what !== 'tempered' ? entry.what : null) : entry.kind === 'stage' ? `${entry.to}|${entry.cause}` : words.wasAsked(entry.record) ? null : entry.reason === 'loop_guard' ? entry.reason : `${entry.reason}|${words.occasion(entry.record)}`);
 
 // Whether the room has no messages and no decisions yet.
 export const isEmpty = room => room.entries.every(entry => entry.kind === 'note') && !room.asked.size && !room.drafts.size && !room.pending.length;
@@ -170,7 +170,8 @@ function line(view, entry, symbol, sentence) {
   );
 }
 
-const DOT = ' · ';
+// A line never begins with the dot.
+const DOT = '\u00a0· ';
 
 const unique = all => all.filter((entry, i) => all.findIndex(other => other.companion === entry.companion) === i);
 const names = (view, all) => words.listed(unique(all).map(entry => name(entry.name ?? nameOf(view.room, entry.companion), { class: 'who', 'data-tone': view.tone(entry.companion) })));

@@ -9,7 +9,8 @@ import * as words from './words.js';
 // How long a round without a speaker is shown before it becomes one line.
 export const LINGER_MS = 6000;
 
-const DOT = ' · ';
+// A line never begins with the dot.
+const DOT = '\u00a0· ';
 const STAR = '★';
 
 // Whether the round is still shown with its votes side by side.
@@ -105,7 +106,7 @@ function live(view, item) {
   const round = item.entry;
   const votes = order(round).map(id => vote(view, round, id));
   const outcomeNode = el('p', { class: 'outcome' });
-  const node = el('section', { class: 'round live', 'aria-label': label(round) }, el('p', { class: 'round-head' }, glyph('round'), el('span', null, label(round)), DOT, 'who speaks next?'), el('ul', { class: 'votes' }, votes.map(({ node: row }) => row)), outcomeNode);
+  const node = el('section', { class: 'round live', 'aria-label': label(round) }, el('p', { class: 'round-head' }, glyph('round'), el('span', null, label(round)), '· who speaks next?'), el('ul', { class: 'votes' }, votes.map(({ node: row }) => row)), outcomeNode);
   let shown = -1;
   // The node is updated in place, so that bars move and nothing flickers.
   node.refresh = () => {
@@ -132,8 +133,8 @@ function summary(view, round) {
   const each = [...first, ...others].map(id => {
     const ballot = round.ballots.get(id);
     if (isMissing(ballot)) return [who(view, id), ' ', el('span', { class: 'missing' }, 'no vote')];
-    if (!wantsToSpeak(ballot)) return [who(view, id), ' –', el('span', { class: 'visually-hidden' }, ' listens')];
-    return [who(view, id), ' ', el('strong', null, words.importance(ballot.state.importance)), isSpeaker(round, id) ? [' ', el('span', { class: 'star', 'data-tone': view.tone(id), title: 'selected' }, STAR)] : null];
+    if (!wantsToSpeak(ballot)) return [who(view, id), '\u00a0–', el('span', { class: 'visually-hidden' }, ' listens')];
+    return [who(view, id), '\u00a0', el('strong', null, words.importance(ballot.state.importance)), isSpeaker(round, id) ? ['\u00a0', el('span', { class: 'star', 'data-tone': view.tone(id), title: 'selected' }, STAR)] : null];
   });
   const end = !round.selected ? 'nobody speaks' : round.outcome === 'failed' ? 'the reply failed' : round.outcome === 'dropped' ? 'did not speak' : round.speaker !== round.selected ? 'took over after a failed reply' : words.selection(round.reason);
   return [...each.flatMap((one, i) => [i ? DOT : null, one]), DOT, end];

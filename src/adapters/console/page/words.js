@@ -15,7 +15,7 @@ const REASONS = {
   other_addressed: 'the message addressed someone else',
   budget: 'the budget is used up',
   unpostable: 'it cannot post here',
-  loop_guard: 'loop guard: the companion streak limit was reached',
+  loop_guard: 'loop guard: companion streak limit reached',
   closed: 'it had ended the conversation',
   paused: 'paused',
   overflow: 'too many messages to read',
