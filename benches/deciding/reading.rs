@@ -15,13 +15,13 @@ const VOTE: &str = "```json\n{\"reason\": \"They talk about bread, and I baked a
 /// A decision in two lines.
 #[divan::bench]
 fn reading_a_decision() -> answer::Reading {
-    answer::read(black_box(DECISION))
+    answer::read(black_box(DECISION), answer::Words::ENGLISH)
 }
 
 /// A vote: a JSON object in a code fence, as many models write it.
 #[divan::bench]
 fn reading_a_vote() -> vote::Vote {
-    vote::read(black_box(VOTE))
+    vote::read(black_box(VOTE), answer::Words::ENGLISH)
 }
 
 /// A round with all States present.

@@ -270,6 +270,7 @@ impl Actor for Channel {
             ChannelMessage::Delivered { ticket, delivered } => state.delivered(ticket, *delivered),
             ChannelMessage::DeliveryGone(delivery) => state.delivery_stopped(delivery)?,
             ChannelMessage::ReplyGone(reply) => state.reply_stopped(reply),
+            ChannelMessage::Repeated { ticket, asked, outcome } => state.question_repeated(ticket, &asked, &outcome),
             ChannelMessage::Unclaimed { asked, outcome } => state.record_unclaimed_usage(&asked, &outcome),
             ChannelMessage::Summarised { upto, text, outcome } => state.summarised(upto, text, outcome.as_deref()),
             ChannelMessage::Expired(below) => state.drop_expired(below),

@@ -8,6 +8,7 @@
 //! whose prompt cannot be built fails alone too, in the pool.
 
 mod pending_calls;
+mod question;
 pub mod reply;
 mod settings_cache;
 
@@ -16,26 +17,20 @@ use std::sync::Arc;
 
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 
-use crate::actors::messages::channel::ChannelMessage;
-use crate::actors::messages::companion::{CompanionMessage, DecisionInput, Evaluate, Speak, StatementPrompt};
-use crate::actors::messages::turn_taking_manager::ManagerMessage;
-use crate::actors::models::Question;
-use crate::actors::runtime::actor_keys::{CompanionKey, TurnTakingManagerKey};
+use crate::actors::messages::companion::{CompanionMessage, Evaluate, Speak, StatementPrompt};
+use crate::actors::runtime::actor_keys::CompanionKey;
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::{Address, Registration, Sort};
 use crate::actors::runtime::watchdog::at_work;
 use crate::domain::id::{ChannelId, CompanionId, GuildId};
-use crate::domain::message::Message;
-use crate::domain::priority::Priority;
-use crate::domain::prompt::{self, Character, DecisionParts, Prompt};
-use crate::domain::question_context::{Line, Purpose, QuestionContext};
-use crate::journal::channel_key::ChannelKey;
-use crate::ports::language_model::{self, AnswerFormat, Asker, LazyRequest, ModelRole, Request};
+use crate::domain::prompt::Character;
+use crate::ports::language_model::Asker;
 use crate::settings;
 use crate::settings::companion::Companion as Settings;
 use crate::telemetry::instruments::kinds::Counted;
 use crate::telemetry::plain::Plain;
 use pending_calls::PendingCalls;
+use question::Question;
 use settings_cache::SettingsCache;
 
 pub struct Companion;
@@ -109,30 +104,7 @@ impl State {
             asking.arrival.send(Ok(()));
             return;
         };
-        let (ticket, priority, is_vote) = (asking.ticket, Priority::of(input.trigger, input.modality), input.is_vote);
-        let request = lazy_request(input, settings, asking.channel_key.clone(), self.context.clone());
-        let (asked, context, tell) = (request.clone(), self.context.clone(), asking.tell.clone());
-        let manager = TurnTakingManagerKey(asking.channel_key.channel.clone());
-        let (starting_call, call_end) = self.pending_calls.start(asking);
-        let call = self.context.pool.ask(Question {
-            request,
-            priority,
-            deadline: self.context.pool.deadline(ModelRole::Side),
-            drafts: None,
-            reply_to: Box::new(move |outcome| {
-                let outcome = Box::new(outcome);
-                if !call_end.finish() {
-                    tell(ChannelMessage::Unclaimed { asked, outcome });
-                    return;
-                }
-                match context.directory.find(&manager).filter(|_| is_vote) {
-                    // If the manager dies with the answer, it is replaced, and the channel asks again.
-                    Some(manager) => drop(manager.cast(ManagerMessage::Answered { ticket, asked, outcome })),
-                    None => tell(ChannelMessage::Answered { ticket, asked, outcome, vote: None }),
-                }
-            }),
-        });
-        starting_call.called(call);
+        Question::new(asking, input, settings, self.context.clone()).ask(&mut self.pending_calls);
     }
 
     fn send_statement_request(&mut self, speak: Speak) {
@@ -144,55 +116,6 @@ impl State {
         // The reply may have been cancelled.
         let _ = prompt.send(StatementPrompt { name, request });
     }
-}
-
-/// A question whose prompt is built when the pool takes it up.
-fn lazy_request(
-    input: DecisionInput,
-    settings: Arc<Settings>,
-    channel_key: ChannelKey,
-    context: Arc<ActorContext>,
-) -> Arc<LazyRequest> {
-    let base_request = Request {
-        model: settings.model.side.clone(),
-        companion: Some(asker(&settings)),
-        format: if input.is_vote { AnswerFormat::JsonObject } else { AnswerFormat::Text },
-        ..Request::new(ModelRole::Side, channel_key.guild.clone(), context.settings.prompt.max_side_answer_tokens)
-    };
-    LazyRequest::later(base_request, move |base_request| {
-        let companion = &settings.id;
-        let _at_work = at_work(Address::Companion(channel_key.guild.clone(), companion.clone())).about(&channel_key, companion);
-        decision_request(base_request, &input, &settings, &context.settings.prompt)
-    })
-}
-
-fn decision_request(
-    base_request: Request,
-    input: &DecisionInput,
-    settings: &Settings,
-    templates: &settings::prompt::Prompt,
-) -> Request {
-    let recent: Vec<&Message> = input.recent.iter().map(|message| &**message).collect();
-    let buffer: Vec<&Message> = input.buffer.iter().map(|message| &**message).collect();
-    let parts = DecisionParts {
-        character: character(settings),
-        trigger: input.trigger,
-        message_count: input.message_count,
-        speaker: input.speaker.as_deref(),
-        summary: input.summary.as_deref(),
-        recent: &recent,
-        buffer: &buffer,
-        notes: &repetition_note(input.is_repetitive, templates).into_iter().collect::<Vec<_>>(),
-    };
-    let Prompt { system, user, sizes } =
-        if input.is_vote { prompt::vote(&parts, templates) } else { prompt::decision(&parts, templates) };
-    let trigger = input.trigger;
-    let context = QuestionContext {
-        purpose: if input.is_vote { Purpose::Vote { trigger } } else { Purpose::Decision { trigger } },
-        chattiness: settings.chattiness.clone(),
-        newest: Line::newest_of(recent.iter().chain(&buffer).copied()),
-    };
-    Request { messages: language_model::Message::prompt(system, user), sizes, ..base_request }.with(context)
 }
 
 /// The warning that the last messages repeat each other, if they do.

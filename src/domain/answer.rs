@@ -1,46 +1,77 @@
-//! Reads a model's answer in two lines: a sentence saying why, then YES or NO.
+//! Reads a model's plain answer: a verdict word (YES or NO), and the sentence that says why (docs/design/gate.md G-29).
+
+use std::borrow::Cow;
 
 use super::text::{is_joining, seen};
 use super::thoughts::{unopened, without_thoughts};
 
-/// Only the last 16 KiB of an answer are read.
+/// At most this many bytes at the end of an answer are read, and as many at its start for its first line.
 const MAX_READ_BYTES: usize = 16 * 1024;
-/// The maximum length of a reason, in characters.
+/// At most this many characters of the reason are kept.
 const MAX_REASON_CHARS: usize = 500;
 
-/// A parsed answer.
+/// The words that say YES and NO, in any case.
+#[derive(Clone, Copy, Debug)]
+pub struct Words<'a> {
+    /// Those of a YES; the first one is asked for.
+    pub yes: &'a [Cow<'static, str>],
+    /// Those of a NO; the first one is asked for.
+    pub no: &'a [Cow<'static, str>],
+}
+
+impl Words<'_> {
+    /// `yes` and `no`, the defaults of the settings.
+    pub const ENGLISH: Words<'static> = Words { yes: &[Cow::Borrowed("yes")], no: &[Cow::Borrowed("no")] };
+}
+
+/// What an answer says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reading {
-    /// The last word: YES, NO, or neither.
+    /// What was decided.
     pub decision: Verdict,
-    /// The sentence before the decision, in one line of at most 500 characters. If the answer is unreadable, its last line.
+    /// The sentence beside the verdict word, in one line of at most 500 characters; of an unreadable answer its last line.
     pub why: Option<String>,
 }
 
-/// The decision in an answer.
+/// What the verdict word says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verdict {
-    /// `YES`: the companion wants to speak.
+    /// The companion wants to speak.
     Yes,
-    /// `NO`: the companion stays silent.
+    /// The companion does not want to speak.
     No,
-    /// Neither. It settles the messages like a NO.
+    /// The answer says neither.
     Unreadable,
 }
 
-/// Parses an answer. The last word of the last line that has words decides, in any case, without the punctuation, Markdown and signs around it.
+/// Reads an answer by the first of these rules that applies:
 ///
-/// Only an ASCII `yes` or `no` counts; everything else is unreadable. What the model thinks aloud is left out. A thought that ends but never began
-/// may be an answer that quotes the tag. If it decides the opposite, the answer is unreadable.
-pub fn read(text: &str) -> Reading {
-    let reading = read_visible(&without_thoughts(text));
-    let is_contradicted = unopened(text).is_some_and(|before| is_opposite_decided(before, reading.decision));
+/// 1. the last line is one verdict word,
+/// 2. the last line begins with one,
+/// 3. the last line ends with one,
+/// 4. the first line is or begins with one.
+///
+/// Lines without letters or digits do not count. Verdict words are `prompt.yes_words` and `prompt.no_words`, in any case, without the
+/// punctuation, Markdown and signs around them. A line *begins* with one only if the end of the line, punctuation, a spaced dash,
+/// "because" or "please" follows: "No problem, I'll answer" does not. An answer whose last line begins with one verdict and ends with
+/// the other is unreadable, unless "because" or a dash follows the first.
+///
+/// What a model thought aloud does not count. A thought that ends and never began may be an answer that quotes the tag: if the text
+/// before it decides the opposite, the answer is unreadable.
+pub fn read(text: &str, words: Words<'_>) -> Reading {
+    let reading = read_visible(&without_thoughts(text), words);
+    let is_contradicted = unopened(text).is_some_and(|before| is_opposite_decided(before, reading.decision, words));
     let decision = if is_contradicted { Verdict::Unreadable } else { reading.decision };
     Reading { decision, ..reading }
 }
 
-/// Whether a text decides the opposite of `decision`: in its first sentence, in a line of one word, or in its last word.
-pub(super) fn is_opposite_decided(text: &str, decision: Verdict) -> bool {
+/// The verdict that a sentence ends with.
+pub(super) fn verdict_at_end(sentence: &str, words: Words<'_>) -> Verdict {
+    trailing(sentence, words).map_or(Verdict::Unreadable, |(verdict, _)| verdict)
+}
+
+/// Whether a text decides the opposite of this: by its first sentence, by a line of one word, or as a whole.
+pub(super) fn is_opposite_decided(text: &str, decision: Verdict, words: Words<'_>) -> bool {
     let opposite = match decision {
         Verdict::Yes => Verdict::No,
         Verdict::No => Verdict::Yes,
@@ -51,38 +82,106 @@ pub(super) fn is_opposite_decided(text: &str, decision: Verdict) -> bool {
     let first = text.split_inclusive(['.', '!', '?', ';', '\n']).next().filter(|first| !first.ends_with('?'));
     let is_word = |line: &&str| line.split_whitespace().filter(|word| word.contains(char::is_alphanumeric)).count() == 1;
     let last = Some(text).filter(|text| !text.ends_with('?'));
-    text.lines().filter(is_word).chain(first).chain(last).any(|part| read_visible(part).decision == opposite)
+    text.lines().filter(is_word).chain(first).chain(last).any(|part| read_visible(part, words).decision == opposite)
 }
 
-fn read_visible(answer: &str) -> Reading {
+fn read_visible(answer: &str, words: Words<'_>) -> Reading {
     let tail = tail(answer);
-    let is_cut = tail.len() < answer.len();
-    let mut lines =
-        tail.rsplit(['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}']).filter(|line| line.contains(char::is_alphanumeric));
+    let mut lines = tail.rsplit(LINE_ENDS).filter(has_words);
     let Some(last) = lines.next() else {
         return Reading { decision: Verdict::Unreadable, why: None };
     };
+    let begins_before_the_cut = tail.len() < answer.len() && std::ptr::eq(last.as_ptr(), tail.as_ptr());
 
-    let line = last.trim_end_matches(|c: char| !c.is_alphanumeric());
-    let (before, word) = line.rfind(separates).map_or(("", line), |at| line.split_at(at));
-    let stripped = word.trim_start_matches(|c: char| !c.is_alphanumeric());
-    let begins_before_the_cut = is_cut && std::ptr::eq(word.as_ptr(), tail.as_ptr());
-    let decision = match stripped {
-        _ if begins_before_the_cut => Verdict::Unreadable,
-        yes if yes.eq_ignore_ascii_case("yes") => Verdict::Yes,
-        no if no.eq_ignore_ascii_case("no") => Verdict::No,
-        _ => Verdict::Unreadable,
-    };
-
-    let why = match decision {
-        Verdict::Unreadable => sentence(last),
-        _ if is_label(before) => lines.next().and_then(sentence),
-        _ => sentence(before),
-    };
-    Reading { decision, why }
+    let begun = leading(last, words).filter(|_| !begins_before_the_cut);
+    if let Some(begun) = begun.as_ref().filter(|begun| !has_words(&begun.rest)) {
+        return Reading { decision: begun.verdict, why: lines.next().and_then(sentence) };
+    }
+    let ended = trailing(last, words).filter(|(_, before)| !(begins_before_the_cut && before.is_empty()));
+    match (begun, ended) {
+        (Some(begun), Some((verdict, _))) if begun.verdict != verdict && !begun.is_explained => {
+            Reading { decision: Verdict::Unreadable, why: sentence(last) }
+        }
+        (Some(begun), _) => Reading { decision: begun.verdict, why: sentence(begun.rest) },
+        (None, Some((verdict, before))) if is_label(before) => {
+            Reading { decision: verdict, why: lines.next().and_then(sentence) }
+        }
+        (None, Some((verdict, before))) => Reading { decision: verdict, why: sentence(before) },
+        (None, None) => match head(answer).split(LINE_ENDS).find(has_words).and_then(|first| leading(first, words)) {
+            Some(begun) => {
+                let beside = Some(begun.rest).filter(has_words).unwrap_or(last);
+                Reading { decision: begun.verdict, why: sentence(beside) }
+            }
+            None => Reading { decision: Verdict::Unreadable, why: sentence(last) },
+        },
+    }
 }
 
-/// The last 16 KiB of a text.
+const LINE_ENDS: [char; 5] = ['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}'];
+
+fn has_words(line: &&str) -> bool {
+    line.contains(char::is_alphanumeric)
+}
+
+/// The verdict that a line begins with.
+struct Begun<'a> {
+    verdict: Verdict,
+    /// "because" or a dash follows: the rest of the line explains the verdict.
+    is_explained: bool,
+    /// What follows the verdict word.
+    rest: &'a str,
+}
+
+fn leading<'a>(line: &'a str, words: Words<'_>) -> Option<Begun<'a>> {
+    let line = line.trim_start_matches(|c: char| !c.is_alphanumeric());
+    verdict_words(words).find_map(|(verdict, word)| begun(verdict, strip_prefix(line, word)?))
+}
+
+/// A line that begins with a verdict word, if what follows the word lets it count.
+fn begun(verdict: Verdict, rest: &str) -> Option<Begun<'_>> {
+    let spaced = rest.trim_start();
+    let has_space = spaced.len() < rest.len();
+    let is_dash = spaced.starts_with(['—', '–'])
+        || has_space && spaced.strip_prefix('-').is_some_and(|after| after.is_empty() || after.starts_with(char::is_whitespace));
+    let follows = |word| strip_prefix(spaced, word).is_some_and(|after| !after.starts_with(char::is_alphanumeric));
+    let is_explained = is_dash || has_space && follows("because");
+    let is_punctuated = spaced.starts_with(ENDS_CLAUSE) || rest.starts_with(CLOSES);
+    let counts = !has_words(&rest) || is_explained || is_punctuated || has_space && follows("please");
+    counts.then_some(Begun { verdict, is_explained, rest })
+}
+
+/// Punctuation that may follow a verdict word, after a space too.
+const ENDS_CLAUSE: [char; 14] = ['.', ',', ';', ':', '!', '?', '…', '(', '。', '，', '、', '！', '？', '：'];
+/// Signs that close what surrounds a verdict word.
+const CLOSES: [char; 9] = ['*', '`', ')', ']', '}', '"', '”', '»', '」'];
+
+/// The verdict that a line ends with, and what is before it.
+fn trailing<'a>(line: &'a str, words: Words<'_>) -> Option<(Verdict, &'a str)> {
+    let line = line.trim_end_matches(|c: char| !c.is_alphanumeric());
+    let (before, word) = line.rfind(separates).map_or(("", line), |at| line.split_at(at));
+    let word = word.trim_start_matches(|c: char| !c.is_alphanumeric());
+    let (verdict, _) = verdict_words(words).find(|(_, verdict)| strip_prefix(word, verdict) == Some(""))?;
+    Some((verdict, before))
+}
+
+fn verdict_words<'a>(words: Words<'a>) -> impl Iterator<Item = (Verdict, &'a str)> {
+    let yes = words.yes.iter().map(|word| (Verdict::Yes, &**word));
+    yes.chain(words.no.iter().map(|word| (Verdict::No, &**word)))
+}
+
+/// What follows a word at the start of a text, in any case; none if the text does not begin with it.
+fn strip_prefix<'a>(text: &'a str, word: &str) -> Option<&'a str> {
+    let mut rest = text.chars();
+    for expected in word.chars() {
+        let found = rest.next()?;
+        if found != expected && !found.to_lowercase().eq(expected.to_lowercase()) {
+            return None;
+        }
+    }
+    Some(rest.as_str())
+}
+
+/// The end of a text, as far as it is read.
 fn tail(text: &str) -> &str {
     let mut start = text.len().saturating_sub(MAX_READ_BYTES);
     while !text.is_char_boundary(start) {
@@ -91,12 +190,21 @@ fn tail(text: &str) -> &str {
     &text[start..]
 }
 
+/// The start of a text, as far as it is read.
+fn head(text: &str) -> &str {
+    let mut end = text.len().min(MAX_READ_BYTES);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
 /// Whether a character separates words even without white space.
 fn separates(c: char) -> bool {
     c.is_whitespace() || matches!(c, ':' | ';' | ',' | '=' | '—' | '–' | '…' | '→' | '：' | '，' | '。')
 }
 
-/// Whether the text before the decision only announces it, such as `Answer`.
+/// Whether what stands before the decision in its line only announces it.
 fn is_label(before: &str) -> bool {
     let words: Vec<&str> = before.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
     words.len() <= 2
@@ -107,25 +215,25 @@ fn is_label(before: &str) -> bool {
         })
 }
 
-/// A line that can be journaled: no control or direction characters, one space between words, no Markdown around it.
+/// A line fit for a record: no control or direction characters, one space between words, no Markdown around it.
 pub(super) fn sentence(line: &str) -> Option<String> {
-    let mut cleaned = String::new();
+    let mut kept = String::new();
     let mut length = 0;
     for c in seen(line.trim_matches(|c: char| c.is_whitespace() || "*_`#>\"“”-:→".contains(c))) {
         let c = if c.is_whitespace() || c.is_control() { ' ' } else { c };
-        if c == ' ' && (cleaned.ends_with(' ') || cleaned.is_empty()) {
+        if c == ' ' && (kept.ends_with(' ') || kept.is_empty()) {
             continue;
         }
         if length == MAX_REASON_CHARS {
-            // The character that a trailing joiner would join is cut off.
-            cleaned.truncate(cleaned.trim_end_matches(is_joining).len());
+            // What it would have joined is cut off.
+            kept.truncate(kept.trim_end_matches(is_joining).len());
             break;
         }
-        cleaned.push(c);
+        kept.push(c);
         length += 1;
     }
-    cleaned.truncate(cleaned.trim_end().len());
-    (!cleaned.is_empty()).then_some(cleaned)
+    kept.truncate(kept.trim_end().len());
+    (!kept.is_empty()).then_some(kept)
 }
 
 #[cfg(test)]
@@ -134,8 +242,12 @@ mod tests {
 
     use super::*;
 
+    fn read(text: &str) -> Reading {
+        super::read(text, Words::ENGLISH)
+    }
+
     #[test]
-    fn the_last_word_of_the_last_line_decides() {
+    fn the_first_rule_that_applies_decides() {
         use Verdict::{No, Unreadable, Yes};
 
         for (text, expected) in [
@@ -162,7 +274,26 @@ mod tests {
             ("Answer YES or NO", No),
             ("<think>I say NO</think>\nYES", Yes),
             ("<think>I say\nNO", Unreadable),
-            ("YES\nbecause I like it", Unreadable),
+            ("YES\nbecause I like it", Yes),
+            ("YES - because they asked me", Yes),
+            ("Yes please", Yes),
+            ("Yes, I'd love to!", Yes),
+            ("No need to hold back.\nYES", Yes),
+            ("NO because YES would be rude", No),
+            ("NO — saying YES", No),
+            ("No, well, YES", Unreadable),
+            ("Yes. Or no.", Unreadable),
+            ("No problem, I'll answer", Unreadable),
+            ("No idea, honestly.", Unreadable),
+            ("No-one asked me, so YES", Yes),
+            ("No one asked me, so YES", Yes),
+            ("**NO**, they talk to Ben", No),
+            ("1. YES\n2. They asked me", Unreadable),
+            ("YES\nThey asked me.", Yes),
+            ("Yes! They asked me.\nI will tell them.", Yes),
+            ("No doubt.\nI will tell them.", Unreadable),
+            ("No because\nI said so", No),
+            ("NO\nThey said YES, please.", No),
             ("YES/NO", Unreadable),
             ("YES|NO", Unreadable),
             ("yes-no", Unreadable),
@@ -183,7 +314,27 @@ mod tests {
     }
 
     #[test]
-    fn the_sentence_before_is_the_reason() {
+    fn words_of_other_languages_are_read_in_any_case() {
+        let yes = ["oui", "はい", "да"].map(Cow::Borrowed);
+        let no = ["non", "いいえ", "нет"].map(Cow::Borrowed);
+
+        for (text, expected) in [
+            ("OUI", Verdict::Yes),
+            ("Non, merci", Verdict::No),
+            ("Oui\u{a0}!", Verdict::Yes),
+            ("名前を呼ばれた。\nはい。", Verdict::Yes),
+            ("いいえ、今は", Verdict::No),
+            ("Меня спросили.\nДА", Verdict::Yes),
+            ("Нет", Verdict::No),
+            ("YES", Verdict::Unreadable),
+            ("Nonsense", Verdict::Unreadable),
+        ] {
+            assert_eq!(super::read(text, Words { yes: &yes, no: &no }).decision, expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn the_sentence_beside_it_is_the_reason() {
         for (text, expected) in [
             ("They asked me.\nYES", Some("They asked me.")),
             ("first\n\n*Not  mine.*\n\n**NO**", Some("Not mine.")),
@@ -191,6 +342,9 @@ mod tests {
             ("Not mine. NO", Some("Not mine.")),
             ("a\u{202e}b\u{7}c\u{200b}\td\nNO", Some("ab c d")),
             ("NO", None),
+            ("YES - because they asked me", Some("because they asked me")),
+            ("YES\nThey asked me.", Some("They asked me.")),
+            ("Yes! They asked me.\nI will tell them.", Some("! They asked me.")),
             ("so what", Some("so what")),
             ("", None),
         ] {
@@ -199,16 +353,16 @@ mod tests {
     }
 
     #[test]
-    fn long_answers_are_read_in_bounded_time_and_cut() {
+    fn endless_answers_are_bounded() {
         let long = format!("{}\nNO", "why ".repeat(1_000_000));
         let thoughtful = "</think>".repeat(100_000);
-        let one_word = "a".repeat(1_000_000);
+        let wordy = "a".repeat(1_000_000);
         let straddling = format!("kno{}", "!".repeat(MAX_READ_BYTES - 2));
 
         assert_eq!(read(&long).decision, Verdict::No);
         assert_eq!(read(&thoughtful).decision, Verdict::Unreadable);
         assert!(read(&long).why.is_some_and(|why| why.chars().count() <= MAX_REASON_CHARS));
-        assert_eq!(read(&one_word).why.map(|why| why.len()), Some(MAX_REASON_CHARS));
+        assert_eq!(read(&wordy).why.map(|why| why.len()), Some(MAX_REASON_CHARS));
         assert_eq!(read(&straddling).decision, Verdict::Unreadable);
     }
 
@@ -220,7 +374,7 @@ mod tests {
         }
 
         #[test]
-        fn only_the_last_line_decides(text in "[^<>]*", yes in any::<bool>()) {
+        fn whatever_comes_before_the_last_line_does_not_decide(text in "[^<>]*", yes in any::<bool>()) {
             let answer = format!("{text}\n{}", if yes { "YES" } else { "NO" });
 
             prop_assert_eq!(read(&answer).decision, if yes { Verdict::Yes } else { Verdict::No });

@@ -33,6 +33,18 @@ impl Stage {
         }
     }
 
+    /// The stage of this name, in any case: its own, or the noun that the project aikyo uses in its texts (`pre-closure`, `closure`,
+    /// `termination`).
+    pub fn named(name: &str) -> Option<Self> {
+        let name = name.trim().to_ascii_lowercase().replace('_', "-");
+        match &*name {
+            "pre-closure" => Some(Self::PreClosing),
+            "closure" => Some(Self::Closing),
+            "termination" => Some(Self::Terminal),
+            name => Self::ALL.into_iter().find(|stage| stage.as_str() == name),
+        }
+    }
+
     /// The earliest stage allowed after this many detections of repetition in a row (docs/design/closing.md C-14).
     pub const fn forced_by(detections: u32) -> Self {
         match detections {

@@ -8,7 +8,7 @@ mod tests;
 use serde_json::Value;
 
 use self::object::{Found, Object};
-use super::answer::{self, Reading, Verdict, sentence};
+use super::answer::{self, Reading, Verdict, Words, sentence};
 use super::closing::Stage;
 use super::thoughts::without_thoughts;
 pub use state::{MOST_IMPORTANCE, Stance, State};
@@ -37,9 +37,9 @@ pub struct Vote {
 /// Parses the answer to a vote: the JSON object `{reason, decision, importance, selected, closing}`, anywhere in the text.
 ///
 /// Of several objects, the ones with a readable `decision` count, else the first with any `decision`, else the first. An object that only wraps
-/// another is replaced by the inner one. Unknown fields are ignored. A `decision` is read like the last word of a plain answer; a `decision` that is
-/// no text is unreadable. `importance` is clamped to its range, and is 5 if it is missing or no number. `selected` is true only for `true`. An
-/// unknown `closing` counts as none.
+/// another is replaced by the inner one. Unknown fields are ignored. A `decision` is a text that is read like a plain answer, or `true` or `false`.
+/// `importance` is a number, or a text with one. It is clamped to its range, and is 5 if there is none. `selected` is `true`, or a text that says so.
+/// An unknown `closing` counts as none.
 ///
 /// A model may quote a vote that somebody wrote in the chat. So a vote is unreadable if anything contradicts it:
 ///
@@ -47,16 +47,17 @@ pub struct Vote {
 /// * a second value for one field,
 /// * a sentence around the objects that ends in the opposite word.
 ///
-/// A text in which no object begins is read as a plain answer in two lines, with the usual importance. A text in which an object begins and does not
-/// end is unreadable. What the model thinks aloud is left out. Tags inside an object do not begin a thought.
-pub fn read(text: &str) -> Vote {
+/// A text in which no object begins is read as a plain answer in two lines, with the usual importance. Of an object that does not
+/// end, the complete fields are read; if one of them is unknown, it may be quoted, and the answer is unreadable. What the model thinks aloud is left out. Tags inside an object do not begin a thought.
+pub fn read(text: &str, words: Words<'_>) -> Vote {
     let found = object::find(head(text, MAX_SEARCHED_BYTES));
     let vote = match found.has_begun {
-        false => Some(answer::read(text).into()),
-        true if found.is_cut => None,
-        true => deciding_vote(&found),
+        false => Some(answer::read(text, words).into()),
+        true if found.is_unreadable => None,
+        true => deciding_vote(&found, words),
     };
-    let vote = vote.filter(|vote| !found.is_contradicted_before_thought(vote)).unwrap_or_else(|| vote_of(&Object::default()));
+    let vote = vote.filter(|vote| !found.is_contradicted_before_thought(vote, words));
+    let vote = vote.unwrap_or_else(|| vote_of(&Object::default(), words));
     let why = match vote.verdict {
         Verdict::Unreadable => vote.why.or_else(|| sentence(&without_thoughts(text))),
         Verdict::Yes | Verdict::No => vote.why,
@@ -65,29 +66,30 @@ pub fn read(text: &str) -> Vote {
 }
 
 /// The vote of the object that counts. None if it is contradicted, or if there is no object.
-fn deciding_vote(found: &Found<'_>) -> Option<Vote> {
-    if found.whole.iter().any(|object| object.contradicts_itself) {
+fn deciding_vote(found: &Found<'_>, words: Words<'_>) -> Option<Vote> {
+    if found.objects.iter().any(|object| object.contradicts_itself) {
         return None;
     }
-    let mut readable = found.whole.iter().map(vote_of).filter(|vote| vote.verdict != Verdict::Unreadable);
+    let votes = found.objects.iter().map(|object| vote_of(object, words));
+    let mut readable = votes.filter(|vote| vote.verdict != Verdict::Unreadable);
     let Some(vote) = readable.next() else {
-        let has_decision = found.whole.iter().find(|object| object.get("decision").is_some());
-        return has_decision.or(found.whole.first()).map(vote_of);
+        let has_decision = found.objects.iter().find(|object| object.get("decision").is_some());
+        return has_decision.or(found.objects.first()).map(|object| vote_of(object, words));
     };
-    let is_denied = found.prose.iter().any(|prose| vote.is_denied_by(prose));
+    let is_denied = found.prose.iter().any(|prose| vote.is_denied_by(prose, words));
     let is_contradicted = is_denied || readable.any(|other| !vote.agrees_with(&other));
     (!is_contradicted).then_some(vote)
 }
 
 impl Found<'_> {
     /// Whether the text before the end of a thought that never began decides otherwise. It may be an answer that quotes the tag.
-    fn is_contradicted_before_thought(&self, vote: &Vote) -> bool {
+    fn is_contradicted_before_thought(&self, vote: &Vote, words: Words<'_>) -> bool {
         let differs = |earlier: Vote| {
             earlier.verdict != Verdict::Unreadable
                 && (earlier.verdict != vote.verdict || self.has_begun && !vote.agrees_with(&earlier))
         };
-        self.before_thought.iter().any(|object| differs(vote_of(object)))
-            || self.unopened.is_some_and(|before| answer::is_opposite_decided(before, vote.verdict))
+        self.before_thought.iter().any(|object| differs(vote_of(object, words)))
+            || self.unopened.is_some_and(|before| answer::is_opposite_decided(before, vote.verdict, words))
     }
 }
 
@@ -97,10 +99,10 @@ impl Vote {
     }
 
     /// Whether any sentence of a text ends in the opposite word.
-    fn is_denied_by(&self, prose: &str) -> bool {
+    fn is_denied_by(&self, prose: &str, words: Words<'_>) -> bool {
         let sentences = prose.split(['\n', '\r', '.', '!', '?', '。', '！', '？']);
-        let mut words = sentences.map(|sentence| answer::read(sentence).decision);
-        words.any(|word| word != Verdict::Unreadable && word != self.verdict)
+        let mut verdicts = sentences.map(|sentence| answer::verdict_at_end(sentence, words));
+        verdicts.any(|verdict| verdict != Verdict::Unreadable && verdict != self.verdict)
     }
 }
 
@@ -112,22 +114,30 @@ impl From<Reading> for Vote {
     }
 }
 
-fn vote_of(object: &Object) -> Vote {
+fn vote_of(object: &Object, words: Words<'_>) -> Vote {
     let text = |name| object.get(name).and_then(Value::as_str);
-    let verdict = text("decision").map_or(Verdict::Unreadable, |decision| answer::read(decision).decision);
-    let importance = object.get("importance").and_then(Value::as_f64).filter(|number| number.is_finite());
+    let verdict = match object.get("decision") {
+        Some(Value::Bool(true)) => Verdict::Yes,
+        Some(Value::Bool(false)) => Verdict::No,
+        Some(Value::String(decision)) => answer::read(decision, words).decision,
+        _ => Verdict::Unreadable,
+    };
+    let importance = object.get("importance").and_then(number).filter(|number| number.is_finite());
+    let is_true = |text: &str| text.trim().eq_ignore_ascii_case("true") || answer::read(text, words).decision == Verdict::Yes;
     Vote {
         verdict,
         why: text("reason").and_then(sentence),
         // Adding zero turns −0 into 0, which would otherwise show its sign.
         importance: importance.map_or(USUAL_IMPORTANCE, |number| number.clamp(0.0, MOST_IMPORTANCE) + 0.0),
-        selected: object.get("selected") == Some(&Value::Bool(true)),
-        closing: text("closing").map_or(Stage::None, stage),
+        selected: object.get("selected") == Some(&Value::Bool(true)) || text("selected").is_some_and(is_true),
+        closing: text("closing").and_then(Stage::named).unwrap_or_default(),
     }
 }
 
-fn stage(name: &str) -> Stage {
-    Stage::ALL.into_iter().find(|stage| name.trim().eq_ignore_ascii_case(stage.as_str())).unwrap_or_default()
+/// A number, also where it is given as a text: `"9"`, `"8.5/10"`.
+fn number(value: &Value) -> Option<f64> {
+    let parsed = || value.as_str()?.trim().trim_end_matches("/10").parse().ok();
+    value.as_f64().or_else(parsed)
 }
 
 /// The first `most` bytes of a text, up to a character boundary.

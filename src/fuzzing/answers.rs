@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::rules::{is_bounded, is_plain_line, text, texts};
-use crate::domain::answer::{self, Verdict};
+use crate::domain::answer::{self, Verdict, Words};
 use crate::domain::repetition;
 use crate::domain::statement::clean_statement;
 use crate::domain::text::one_line;
@@ -56,29 +56,38 @@ pub(super) fn statements() -> Vec<Vec<u8>> {
 pub(super) fn answer(bytes: &[u8]) {
     let answer = text(bytes);
 
-    let read = answer::read(&answer);
+    let read = answer::read(&answer, Words::ENGLISH);
 
     check_reason(read.why.as_deref());
     // The last line decides, whatever comes before it. The only exception is inside a thought that never ends.
     for (word, verdict) in [("YES", Verdict::Yes), ("NO", Verdict::No)] {
         if !answer.contains('<') {
-            assert_eq!(answer::read(&format!("{answer}\n{word}")).decision, verdict, "the last line does not decide");
+            assert_eq!(
+                answer::read(&format!("{answer}\n{word}"), Words::ENGLISH).decision,
+                verdict,
+                "the last line does not decide"
+            );
         }
         assert_eq!(
-            answer::read(&format!("<think>{}</think>\n{word}", answer.replace('<', ""))).decision,
+            answer::read(&format!("<think>{}</think>\n{word}", answer.replace('<', "")), Words::ENGLISH).decision,
             verdict,
             "a thought decides"
         );
     }
-    if !answer.contains('<') {
-        assert_ne!(answer::read(&format!("{answer}\nmaybe")).decision, Verdict::Yes, "another word than YES decides");
+    // Without a verdict word nothing is decided.
+    let lower = answer.to_lowercase();
+    if !lower.contains("yes") {
+        assert_ne!(read.decision, Verdict::Yes, "another word than YES decides");
+    }
+    if !lower.contains("no") {
+        assert_ne!(read.decision, Verdict::No, "another word than NO decides");
     }
 }
 
 pub(super) fn vote(bytes: &[u8]) {
     let answer = text(bytes);
 
-    let read = vote::read(&answer);
+    let read = vote::read(&answer, Words::ENGLISH);
 
     check_reason(read.why.as_deref());
     assert!((0.0..=MOST_IMPORTANCE).contains(&read.importance) && read.importance.is_sign_positive(), "{}", read.importance);
@@ -97,7 +106,7 @@ pub(super) fn vote(bytes: &[u8]) {
             format!("{{\"decision\":\"{decision}\",\"importance\":3,\"reason\":{quoted}}}"),
         ] {
             if object.len() < 60_000 {
-                let vote = vote::read(&object);
+                let vote = vote::read(&object, Words::ENGLISH);
                 assert_eq!((vote.verdict, vote.importance), (verdict, 3.0), "a quote in the reason decides in {object}");
             }
         }

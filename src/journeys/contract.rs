@@ -40,7 +40,7 @@ const EVENING: &[Chapter] = &[
         &[Says("lobby", "Ana", "@Ben, shall we walk home together?"), Pass(15.0)],
     ),
     Chapter(
-        "An answer that is neither yes nor no is a no",
+        "An answer that is neither yes nor no is asked for once more, and who is called by name answers",
         &[Thinks("aria", RIDDLE), Says("lobby", "Ana", "Ari, do you like figs?"), Pass(5.0)],
     ),
     Chapter(

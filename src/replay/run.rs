@@ -7,10 +7,10 @@ use super::replay_event::{ReplayEvent, ReplayEventKind};
 use super::responder::{Cursor, Question, Responder, ScriptedAnswers};
 use super::script::{Action, Answer, Script, ScriptedMessage};
 use crate::domain::address::{self, Incoming};
-use crate::domain::answer;
+use crate::domain::answer::Verdict;
 use crate::domain::budget::Ledger;
 use crate::domain::conversation::{Conversation, Input, Output, Rules, World};
-use crate::domain::event::{Event, Recorded};
+use crate::domain::event::{Evaluated, Event, Recorded};
 use crate::domain::gate::InterjectionPolicy;
 use crate::domain::id::{ChannelId, CompanionId, Seq, Ticket, TurnId};
 use crate::domain::message::{Author, Message, Role};
@@ -62,9 +62,11 @@ pub fn run_with(script: &Script, responder: &mut dyn Responder) -> Result<Vec<Re
 enum Arrival {
     /// A decision in two lines, or a vote in a round.
     Side {
-        ticket: Ticket,
+        evaluated: Box<Evaluated>,
         answer: Answer,
         is_vote: bool,
+        /// The answer before could not be read.
+        is_repeat: bool,
     },
     Main {
         ticket: Ticket,
@@ -85,7 +87,8 @@ impl Arrival {
 
     fn ticket(&self) -> Ticket {
         match self {
-            Self::Side { ticket, .. } | Self::Main { ticket, .. } | Self::Judge { ticket, .. } => *ticket,
+            Self::Side { evaluated, .. } => evaluated.ticket,
+            Self::Main { ticket, .. } | Self::Judge { ticket, .. } => *ticket,
         }
     }
 }
@@ -175,7 +178,7 @@ impl<'a> Run<'a> {
         match key.1 {
             Kind::Answer => {
                 let Some(arrival) = self.arrivals.remove(&key) else { return Ok(()) };
-                self.step(&key.2, input_of(arrival));
+                self.arrived(&key.2, arrival);
             }
             Kind::Script => {
                 let Some(index) = self.events.remove(&key) else { return Ok(()) };
@@ -269,6 +272,37 @@ impl<'a> Run<'a> {
         self.step(channel, Input::Inbound(Box::new(Recorded { seq, at: self.now, handled: seq, turn: None, event })));
     }
 
+    fn arrived(&mut self, channel: &str, arrival: Arrival) {
+        let input = match arrival {
+            Arrival::Side { evaluated, answer, is_vote, is_repeat } => match answer.outcome {
+                Ok(text) => {
+                    let vote = vote::read(&text, self.script.settings.prompt.verdict_words());
+                    if vote.verdict == Verdict::Unreadable && !is_repeat {
+                        self.put_question(channel, evaluated, is_vote, true);
+                        return;
+                    }
+                    Input::Answered { ticket: evaluated.ticket, vote, call: None }
+                }
+                Err(error) => Input::Unanswered { ticket: evaluated.ticket, error: error.into() },
+            },
+            Arrival::Main { ticket, answer } => match answer.outcome {
+                Ok(text) if text.trim().is_empty() => Input::ReplyFailed { ticket, error: "empty".into() },
+                Ok(text) => Input::Written { ticket, text: text.into() },
+                Err(error) => Input::ReplyFailed { ticket, error: error.into() },
+            },
+            Arrival::Judge { ticket, answer } => {
+                Input::Judged { ticket, score: answer.outcome.map_or(0.0, |text| repetition::read_score(&text)), call: None }
+            }
+        };
+        self.step(channel, input);
+    }
+
+    fn put_question(&mut self, channel: &str, evaluated: Box<Evaluated>, is_vote: bool, is_repeat: bool) {
+        let answer = self.ask(channel, Question::Decision { evaluated: &evaluated, is_vote });
+        let companion = evaluated.companion.clone();
+        self.schedule(channel, Some(&companion), Arrival::Side { evaluated, answer, is_vote, is_repeat });
+    }
+
     fn step(&mut self, channel: &str, input: Input) {
         let Some(channel_state) = self.channels.get_mut(channel) else { return };
         let mut jitter = || self.jitter.take(&self.script.jitter).copied().unwrap_or(0);
@@ -314,9 +348,7 @@ impl<'a> Run<'a> {
         match event {
             Event::Evaluated(evaluated) => {
                 let is_vote = self.channels[channel].conversation.round().is_some();
-                let answer = self.ask(channel, Question::Decision { evaluated: &evaluated, is_vote });
-                let arrival = Arrival::Side { ticket: evaluated.ticket, answer, is_vote };
-                self.schedule(channel, Some(&evaluated.companion), arrival);
+                self.put_question(channel, Box::new(evaluated.clone()), is_vote, false);
                 let buffer = self.texts(channel, &evaluated.messages);
                 self.print(
                     channel,
@@ -440,25 +472,5 @@ fn is_printed_first(output: &Output) -> bool {
             _ => false,
         },
         _ => false,
-    }
-}
-
-fn input_of(arrival: Arrival) -> Input {
-    match arrival {
-        Arrival::Side { ticket, answer, is_vote } => match answer.outcome {
-            Ok(text) => {
-                let vote = if is_vote { vote::read(&text) } else { answer::read(&text).into() };
-                Input::Answered { ticket, vote, call: None }
-            }
-            Err(error) => Input::Unanswered { ticket, error: error.into() },
-        },
-        Arrival::Main { ticket, answer } => match answer.outcome {
-            Ok(text) if text.trim().is_empty() => Input::ReplyFailed { ticket, error: "empty".into() },
-            Ok(text) => Input::Written { ticket, text: text.into() },
-            Err(error) => Input::ReplyFailed { ticket, error: error.into() },
-        },
-        Arrival::Judge { ticket, answer } => {
-            Input::Judged { ticket, score: answer.outcome.map_or(0.0, |text| repetition::read_score(&text)), call: None }
-        }
     }
 }

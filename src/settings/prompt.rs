@@ -1,8 +1,11 @@
 //! Section `prompt`: the texts and sizes of prompts.
 
+use std::borrow::Cow;
+
 use serde::Deserialize;
 
 use super::Problem;
+use crate::domain::answer::Words;
 
 /// Section `prompt`. Each text is one line of at most 300 characters.
 #[derive(Clone, Debug, Deserialize)]
@@ -28,6 +31,10 @@ pub struct Prompt {
     pub repetition: String,
     /// One sentence for each interjection level.
     pub tone: Tone,
+    /// Words that count as YES in an answer, 1 to 20, each of 1 to 20 letters or digits, in any case. The first one is asked for.
+    pub yes_words: Vec<Cow<'static, str>>,
+    /// Words that count as NO, like `yes_words`.
+    pub no_words: Vec<Cow<'static, str>>,
     /// The maximum size of a decision's prompt in tokens, 1,500 to 1,000,000. A token is estimated as four ASCII or two other characters.
     pub decision_tokens: usize,
     /// The maximum size of a statement's prompt in tokens, 1,500 to 1,000,000.
@@ -73,6 +80,11 @@ impl Tone {
 }
 
 impl Prompt {
+    /// The words that say YES and NO in answers.
+    pub fn verdict_words(&self) -> Words<'_> {
+        Words { yes: &self.yes_words, no: &self.no_words }
+    }
+
     /// Checks lengths, placeholders and ranges, and returns the first problem.
     pub fn check(&self) -> Result<(), Problem> {
         check_sentence("direct_address", &self.direct_address, "")?;
@@ -92,6 +104,8 @@ impl Prompt {
         if self.question.trim().is_empty() {
             return Err(Problem { key: "question".into(), message: "is empty, must ask whether to speak".into() });
         }
+        check_words("yes_words", &self.yes_words, &self.no_words)?;
+        check_words("no_words", &self.no_words, &[])?;
         check_range("decision_tokens", self.decision_tokens as u64, 1_500, 1_000_000)?;
         check_range("statement_tokens", self.statement_tokens as u64, 1_500, 1_000_000)?;
         check_range("summary_tokens", self.summary_tokens as u64, 1_500, 1_000_000)?;
@@ -115,6 +129,24 @@ fn check_sentence(key: &str, sentence: &str, placeholder: &str) -> Result<(), Pr
     if rest.contains(['{', '}']) {
         let allowed = if placeholder.is_empty() { "none is allowed here" } else { placeholder };
         return problem(format!("has braces that are not a placeholder (allowed: {allowed})"));
+    }
+    Ok(())
+}
+
+/// 1 to 20 words of letters and digits, none of which stands for the opposite, too.
+fn check_words(key: &str, words: &[Cow<'_, str>], opposite: &[Cow<'_, str>]) -> Result<(), Problem> {
+    let problem = |message: String| Err(Problem { key: key.to_owned(), message });
+    if !(1..=20).contains(&words.len()) {
+        return problem(format!("has {} words, must have 1 to 20", words.len()));
+    }
+    for word in words {
+        let length = word.chars().count();
+        if !(1..=20).contains(&length) || !word.chars().all(char::is_alphanumeric) {
+            return problem(format!("has {word:?}, must have words of 1 to 20 letters or digits"));
+        }
+        if opposite.iter().any(|other| other.to_lowercase() == word.to_lowercase()) {
+            return problem(format!("has {word:?}, which is one of the opposite words, too"));
+        }
     }
     Ok(())
 }

@@ -5,11 +5,10 @@ use super::{MAX_ASK_ATTEMPTS, State};
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::models::Outcome;
 use crate::actors::models::pause_before_asking_again;
-use crate::domain::answer;
 use crate::domain::conversation::Input;
 use crate::domain::id::Ticket;
 use crate::domain::vote::{self, Vote};
-use crate::ports::language_model::{AnswerFormat, Request};
+use crate::ports::language_model::Request;
 
 impl State {
     /// The companion died with the question, or has not started yet. The question is asked again, up to the limit.
@@ -91,23 +90,28 @@ impl State {
         match &outcome.result {
             Ok(given) => {
                 let call = self.traces.call(ticket, asked, &given.text(), &outcome.facts);
-                let vote = vote.map_or_else(|| read(asked, &given.text()), |vote| *vote);
+                let vote =
+                    vote.map_or_else(|| vote::read(&given.text(), self.context.settings.prompt.verdict_words()), |vote| *vote);
                 self.step(Input::Answered { ticket, vote, call: Some(Box::new(call)) });
             }
             Err(error) => self.step(Input::Unanswered { ticket, error: error.code().into() }),
         }
     }
 
+    /// The first answer could not be read. Its call belongs to the question, but only the second answer decides.
+    pub(super) fn question_repeated(&mut self, ticket: Ticket, asked: &Request, outcome: &Outcome) {
+        if !self.is_open(ticket) {
+            self.record_unclaimed_usage(asked, outcome);
+            return;
+        }
+        self.traces.called(ticket, asked, outcome, &self.channel_key, &self.context);
+        self.note_usage(asked, outcome);
+        self.count_tokens(outcome);
+        self.record_remaining_usage();
+    }
+
     /// Whether the conversation still waits for the answer to this question.
     pub(super) fn is_open(&self, ticket: Ticket) -> bool {
         self.conversation.open_questions().any(|(_, evaluation)| evaluation.ticket == ticket)
-    }
-}
-
-/// Parses an answer in the format that was asked for.
-fn read(asked: &Request, answer: &str) -> Vote {
-    match asked.format {
-        AnswerFormat::JsonObject => vote::read(answer),
-        AnswerFormat::Text | AnswerFormat::JsonSchema { .. } => answer::read(answer).into(),
     }
 }

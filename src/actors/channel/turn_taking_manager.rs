@@ -114,7 +114,8 @@ impl Actor for TurnTakingManager {
 impl State {
     /// Sends the vote that the answer contains to the channel, which decides.
     fn answered(&self, ticket: Ticket, asked: Arc<LazyRequest>, outcome: Box<Outcome>) -> Result<(), ActorProcessingErr> {
-        let vote = outcome.result.as_ref().ok().map(|answer| Box::new(vote::read(&answer.text())));
+        let words = self.context.settings.prompt.verdict_words();
+        let vote = outcome.result.as_ref().ok().map(|answer| Box::new(vote::read(&answer.text(), words)));
         self.channel.cast(ChannelMessage::Answered { ticket, asked, outcome, vote })?;
         Ok(())
     }

@@ -29,6 +29,7 @@ pub(super) struct StartingCall {
 }
 
 /// Ends a call when its answer has arrived.
+#[derive(Clone)]
 pub(super) struct CallEnd {
     number: u64,
     open: Weak<Mutex<Open>>,
@@ -83,7 +84,8 @@ impl StartingCall {
     pub(super) fn called(mut self, call: CallId) {
         let Some(open) = self.open.take() else { return };
         if let Some(pending) = locked(&open).get_mut(&self.number) {
-            pending.call = Some(call);
+            // The question may have been asked again by now.
+            pending.call.get_or_insert(call);
         }
     }
 }
@@ -96,6 +98,20 @@ impl Drop for StartingCall {
 }
 
 impl CallEnd {
+    /// Whether the answer is still wanted.
+    pub(super) fn is_open(&self) -> bool {
+        self.open.upgrade().is_some_and(|open| locked(&open).contains_key(&self.number))
+    }
+
+    /// The pool has the question once more.
+    pub(super) fn repeated(&self, call: CallId) {
+        if let Some(open) = self.open.upgrade()
+            && let Some(pending) = locked(&open).get_mut(&self.number)
+        {
+            pending.call = Some(call);
+        }
+    }
+
     /// Ends the call. False: it was cancelled, or lost with its companion.
     pub(super) fn finish(&self) -> bool {
         let Some(open) = self.open.upgrade() else { return false };

@@ -4,6 +4,7 @@ use super::super::budget::{MINUTE, Use, UsedUp};
 use super::super::event::Decided;
 use super::super::id::PersonId;
 use super::super::message::{Message, Role};
+use super::super::vote::USUAL_IMPORTANCE;
 use super::asking::Attendance;
 use super::ending::reopening_cause;
 use super::inbound::is_too_late;
@@ -252,12 +253,18 @@ impl Conversation {
             call.answer = Arc::from("");
         }
         let mut answered = AnswerRecord { ticket: Some(ticket), why, call, ..AnswerRecord::default() };
+        let reason = match vote.verdict {
+            Verdict::Yes => Reason::ModelYes,
+            Verdict::No => Reason::ModelNo,
+            Verdict::Unreadable => Reason::Unreadable,
+        };
+        let vote = if vote.verdict == Verdict::Unreadable && evaluation.trigger == Trigger::DirectAddress {
+            // Who is called by name answers, also where the side model is too weak to say so.
+            Vote { verdict: Verdict::Yes, why: vote.why, importance: USUAL_IMPORTANCE, selected: true, closing: Stage::None }
+        } else {
+            vote
+        };
         if self.is_awaited(&companion) {
-            let reason = match vote.verdict {
-                Verdict::Yes => Reason::ModelYes,
-                Verdict::No => Reason::ModelNo,
-                Verdict::Unreadable => Reason::Unreadable,
-            };
             self.conclude_vote(&companion, &vote, reason, answered, world, out);
             return;
         }
@@ -270,14 +277,13 @@ impl Conversation {
                 self.decline(&companion, evaluation.trigger, Reason::Budget, upto, answered, world, out);
             }
             Verdict::Yes => {
-                let why = answered.why.take();
-                let candidate = Candidate { companion, trigger: evaluation.trigger, why: why.clone() };
-                answered.why = why;
-                self.agree(&candidate.companion, evaluation.trigger, Reason::ModelYes, answered, world, out);
+                let candidate = Candidate { companion, trigger: evaluation.trigger, why: answered.why.clone() };
+                self.agree(&candidate.companion, evaluation.trigger, reason, answered, world, out);
                 self.give_floor(&candidate, world, out);
             }
-            Verdict::No => self.decline(&companion, evaluation.trigger, Reason::ModelNo, upto, answered, world, out),
-            Verdict::Unreadable => self.decline(&companion, evaluation.trigger, Reason::Unreadable, upto, answered, world, out),
+            Verdict::No | Verdict::Unreadable => {
+                self.decline(&companion, evaluation.trigger, reason, upto, answered, world, out);
+            }
         }
     }
 

@@ -14,8 +14,8 @@ const DECIDING: [&str; 4] = ["decision", "importance", "selected", "closing"];
 /// The objects of a text.
 #[derive(Debug, Default)]
 pub(super) struct Found<'a> {
-    /// The complete, valid objects, in order. Objects inside an object are not searched for.
-    pub whole: Vec<Object>,
+    /// The valid objects, in order. An object that has no end has its complete fields. Objects inside an object are not searched for.
+    pub objects: Vec<Object>,
     /// The text around the objects, without thoughts.
     pub prose: Vec<&'a str>,
     /// The text before the end of a thought that never began.
@@ -24,8 +24,8 @@ pub(super) struct Found<'a> {
     pub before_thought: Vec<Object>,
     /// Whether an object begins anywhere, complete or not.
     pub has_begun: bool,
-    /// Whether the last object has no end.
-    pub is_cut: bool,
+    /// Whether an object begins that cannot be read.
+    pub is_unreadable: bool,
 }
 
 /// One object, with its fields by their names in lower case.
@@ -50,6 +50,11 @@ impl Object {
             Field::Object(_) => Some(&Value::Null),
             Field::Other(value) => Some(value),
         }
+    }
+
+    /// Whether all its fields are those of a vote.
+    fn has_known_fields_only(&self) -> bool {
+        self.fields.keys().all(|name| name == "reason" || DECIDING.contains(&&**name))
     }
 
     /// The innermost object, if each object holds only the next one: `{"vote": {…}}`.
@@ -111,7 +116,7 @@ pub(super) fn find(text: &str) -> Found<'_> {
                 Some((Tag::Close, end)) => {
                     if !is_thinking {
                         let mut before_thought = found.before_thought;
-                        before_thought.append(&mut found.whole);
+                        before_thought.append(&mut found.objects);
                         found = Found { unopened: Some(&text[..at - 1]), before_thought, ..Found::default() };
                     }
                     (from, at, is_thinking) = (end, end, false);
@@ -125,21 +130,27 @@ pub(super) fn find(text: &str) -> Found<'_> {
         } else if !is_thinking && begins_vote_without_quotes(&text[at + 1..]) {
             // This is no JSON, and its quotes must not be read as a plain answer.
             found.has_begun = true;
-            found.is_cut = true;
+            found.is_unreadable = true;
             return found;
         } else if is_thinking || !text[at + 1..].trim_start().starts_with('"') {
             at += 1;
         } else {
             found.has_begun = true;
             found.prose.push(&text[from..at]);
-            let Some((output, end)) = StrictWriter::run(&text[at..]) else {
-                found.is_cut = true;
-                return found;
-            };
-            // An object that is too deep for the parser is ignored.
-            found.whole.extend(serde_json::from_str::<Object>(&output).map(Object::unwrapped));
-            at += end;
-            from = at;
+            match StrictWriter::run(&text[at..]) {
+                Rewritten::Complete { output, end } => {
+                    // An object that is too deep for the parser is ignored.
+                    found.objects.extend(serde_json::from_str::<Object>(&output).map(Object::unwrapped));
+                    at += end;
+                    from = at;
+                }
+                Rewritten::Cut(outputs) => {
+                    let object = outputs.iter().find_map(|output| serde_json::from_str::<Object>(output).ok());
+                    found.is_unreadable = object.as_ref().is_none_or(|object| !object.has_known_fields_only());
+                    found.objects.extend(object);
+                    return found;
+                }
+            }
         }
     }
     if !is_thinking {
@@ -158,10 +169,24 @@ fn begins_vote_without_quotes(rest: &str) -> bool {
     is_field && rest.strip_prefix('\'').unwrap_or(rest).trim_start().starts_with(':')
 }
 
+/// One object as strict JSON.
+enum Rewritten {
+    /// The object has an end.
+    Complete {
+        output: String,
+        /// The end of the object in the text, in bytes.
+        end: usize,
+    },
+    /// The object has no end: first with everything that is there, then with its complete fields only.
+    Cut([String; 2]),
+}
+
 /// Rewrites one object as strict JSON.
 struct StrictWriter<'a> {
     text: &'a str,
     output: String,
+    /// The length of the output that ends with a complete field.
+    complete: usize,
     depth: usize,
     /// Whether a comma must precede the next value.
     comma: bool,
@@ -170,20 +195,24 @@ struct StrictWriter<'a> {
 }
 
 impl<'a> StrictWriter<'a> {
-    /// The object that a text begins with, and its end. None if it has no end.
-    fn run(text: &'a str) -> Option<(String, usize)> {
-        let mut writer = Self { text, output: String::new(), depth: 0, comma: false, word: None };
+    /// The object that a text begins with.
+    fn run(text: &'a str) -> Rewritten {
+        let mut writer = Self { text, output: String::new(), complete: 0, depth: 0, comma: false, word: None };
         let mut chars = text.char_indices();
         while let Some((at, c)) = chars.next() {
             if c == '"' {
                 writer.end_word(at);
                 writer.begin();
-                writer.quote(&mut chars)?;
+                if writer.quote(&mut chars).is_none() {
+                    break;
+                }
             } else if writer.take(at, c) {
-                return Some((writer.output, at + c.len_utf8()));
+                return Rewritten::Complete { output: writer.output, end: at + c.len_utf8() };
             }
         }
-        None
+        writer.end_word(text.len());
+        let complete = writer.output.get(..writer.complete).filter(|complete| !complete.is_empty()).unwrap_or("{");
+        Rewritten::Cut([format!("{}}}", writer.output), format!("{complete}}}")])
     }
 
     /// Handles a character outside texts. Returns whether the object ends with it.
@@ -194,7 +223,12 @@ impl<'a> StrictWriter<'a> {
         }
         self.end_word(at);
         match c {
-            ',' => self.comma = true,
+            ',' => {
+                self.comma = true;
+                if self.depth == 1 {
+                    self.complete = self.output.len();
+                }
+            }
             '{' | '[' => {
                 self.begin();
                 self.depth += 1;

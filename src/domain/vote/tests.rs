@@ -4,6 +4,10 @@ use serde_json::json;
 use super::Verdict::{No, Unreadable, Yes};
 use super::*;
 
+fn read(text: &str) -> Vote {
+    super::read(text, Words::ENGLISH)
+}
+
 const WHOLE: &str = r#"{"reason":"They asked me.","decision":"YES","importance":7.5,"selected":true,"closing":"pre-closing"}"#;
 
 fn whole() -> Vote {
@@ -37,7 +41,7 @@ fn an_object_is_read_whatever_surrounds_it() {
 }
 
 #[test]
-fn the_last_word_of_the_decision_decides() {
+fn a_decision_is_read_like_a_plain_answer_or_is_true_or_false() {
     for (decision, expected) in [
         (r#""yes""#, Yes),
         (r#""Yes.""#, Yes),
@@ -48,7 +52,9 @@ fn the_last_word_of_the_decision_decides() {
         (r#""YES|NO""#, Unreadable),
         (r#""""#, Unreadable),
         (r#"["YES"]"#, Unreadable),
-        ("true", Unreadable),
+        ("true", Yes),
+        ("false", No),
+        (r#""no, they talk to Ben""#, No),
         ("1", Unreadable),
         ("null", Unreadable),
     ] {
@@ -76,7 +82,10 @@ fn importance_is_clamped_to_its_range_and_has_a_default() {
         ("NaN", 5.0),
         ("Infinity", 5.0),
         ("high", 5.0),
-        (r#""7""#, 5.0),
+        (r#""7""#, 7.0),
+        (r#"" 8.5/10""#, 8.5),
+        (r#""very""#, 5.0),
+        (r#""NaN""#, 5.0),
         ("true", 5.0),
         ("null", 5.0),
         ("[7]", 5.0),
@@ -90,12 +99,23 @@ fn importance_is_clamped_to_its_range_and_has_a_default() {
 }
 
 #[test]
-fn only_true_is_selected_and_only_a_stage_closes() {
-    for given in ["false", "1", r#""true""#, "True", "null", "[true]"] {
+fn what_says_true_is_selected_and_only_a_stage_closes() {
+    for given in ["true", r#""true""#, r#"" True ""#, "True", r#""yes""#] {
+        assert!(read(&format!(r#"{{"decision":"YES","selected":{given}}}"#)).selected, "{given}");
+    }
+    for given in ["false", "1", r#""false""#, r#""""#, "null", "[true]"] {
         assert!(!read(&format!(r#"{{"decision":"YES","selected":{given}}}"#)).selected, "{given}");
     }
     for given in [r#""over""#, r#""preclosing""#, r#""""#, "2", "true", "null", r#"["closing"]"#] {
         assert_eq!(read(&format!(r#"{{"decision":"YES","closing":{given}}}"#)).closing, Stage::None, "{given}");
+    }
+    for (given, stage) in [
+        ("pre-closure", Stage::PreClosing),
+        ("Closure", Stage::Closing),
+        ("termination", Stage::Terminal),
+        ("pre_closing", Stage::PreClosing),
+    ] {
+        assert_eq!(read(&json!({ "decision": "YES", "closing": given }).to_string()).closing, stage, "{given}");
     }
     for stage in Stage::ALL {
         assert_eq!(read(&json!({ "decision": "YES", "closing": stage }).to_string()).closing, stage);
@@ -118,7 +138,9 @@ fn an_invalid_vote_is_unreadable_and_keeps_its_text() {
     for text in [
         r#"{"reason":"They want me to say YES"#,
         r#"{"reason":"so","decision":"YES","importance":5,"meta":{"decision":"NO"},"#,
-        r#"{"reason":"so","decision":"YES""#,
+        r#"{"reason":"he wrote ","decision":"YES","x":"so","#,
+        r#"{"reason":"so","decision":"YES","decision":"NO","#,
+        r#"{"reason":"so","decision":"#,
         r#"{"reason":"they said "go"","decision":"YES"}"#,
         r#"{"importance":3}"#,
         "{\"x\": 1}\nYES",
@@ -130,6 +152,31 @@ fn an_invalid_vote_is_unreadable_and_keeps_its_text() {
         assert!(vote.why.is_some(), "{text}");
     }
     assert_eq!(read(r#"{"closing":"terminal"}"#).closing, Stage::Terminal);
+}
+
+#[test]
+fn an_object_that_does_not_end_is_read_as_far_as_its_fields_are_whole() {
+    let so = Some("so".to_owned());
+    for (text, expected) in [
+        (
+            r#"{"reason":"so","decision":"YES""#,
+            Vote { verdict: Yes, importance: 5.0, selected: false, closing: Stage::None, why: so.clone() },
+        ),
+        (
+            r#"{"reason":"so","decision":"NO","importance":3,"selec"#,
+            Vote { verdict: No, importance: 3.0, selected: false, closing: Stage::None, why: so.clone() },
+        ),
+        (
+            r#"{"reason":"so","decision":true,"importance":7.5,"selected":true,"closing":"clo"#,
+            Vote { verdict: Yes, importance: 7.5, selected: true, closing: Stage::None, why: so.clone() },
+        ),
+        (
+            "```json\n{\"decision\": \"NO\",\n \"reason\": \"so\",\n",
+            Vote { verdict: No, importance: 5.0, selected: false, closing: Stage::None, why: so },
+        ),
+    ] {
+        assert_eq!(read(text), expected, "{text}");
+    }
 }
 
 #[test]
@@ -228,8 +275,8 @@ fn thought_tags_quoted_in_a_reason_do_not_decide() {
         (r#"Here it is: {"decision":"NO","reason":"</think> YES"}"#, No),
         (r#"{"decision":"NO","reason":"</think> YES"} I hope that helps."#, No),
         (r#"{"decision":"NO","reason":"<think> or </thinking>\nYES"}, as I said."#, No),
-        (r#"Here it is: {"decision":"NO","reason":"she wrote "</think> YES"#, Unreadable),
-        (r#"{"decision":"NO","reason":"cut off </think> YES"#, Unreadable),
+        (r#"Here it is: {"decision":"NO","reason":"she wrote "</think> YES"#, No),
+        (r#"{"decision":"NO","reason":"cut off </think> YES"#, No),
     ] {
         assert_eq!(read(text).verdict, expected, "{text}");
     }

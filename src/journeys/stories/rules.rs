@@ -263,9 +263,10 @@ async fn an_unreadable_answer_shows_what_was_expected() {
     let explanation = why(&world, "lobby", "aria").await;
 
     assert!(
-        step(&explanation, "decision").ends_with("gave no readable YES or NO, which counts as NO: “Perhaps, perhaps not.”"),
+        step(&explanation, "decision")
+            .ends_with("gave no readable YES or NO, also when asked again, which counts as YES: “Perhaps, perhaps not.”"),
         "{}",
         texts(&explanation)
     );
-    assert!(step(&explanation, "rule").starts_with("A model has to end with YES or NO"), "{}", texts(&explanation));
+    assert!(step(&explanation, "rule").starts_with("A model has to answer with YES or NO"), "{}", texts(&explanation));
 }

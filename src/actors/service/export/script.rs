@@ -71,7 +71,14 @@ pub(super) fn of(channel_key: &ChannelKey, events: &[Recorded], memberships: &Me
     }
 
     let companions: Vec<Value> = script.present.iter().map(|id| companion(id, channel_key, memberships)).collect();
-    let side = script.asked.iter().map(|(companion, ticket, _)| answer(companion, script.answers.get(ticket), "NO"));
+    let side = script.asked.iter().flat_map(|(companion, ticket, _)| {
+        let given = script.answers.get(ticket);
+        // What could not be read was asked once more.
+        let first = given
+            .filter(|given| given.is_unreadable)
+            .map(|_| json!({ "companion": companion, "text": "unreadable", "delay": 0.0 }));
+        first.into_iter().chain([answer(companion, given, "NO")])
+    });
     let side: Vec<Value> = side.chain(script.judgements.iter().cloned()).collect();
     let main = script.owed.iter().map(|(companion, ticket, _)| answer(companion, script.statements.get(ticket), "ok"));
     let main: Vec<Value> = main.collect();
@@ -116,6 +123,7 @@ struct Script<'a> {
 struct Answer {
     outcome: Result<String, String>,
     delay: f64,
+    is_unreadable: bool,
 }
 
 impl Script<'_> {
@@ -149,7 +157,7 @@ impl Script<'_> {
             }
             Event::Decided(decided) => {
                 if let Some(ticket) = decided.ticket {
-                    self.add_answer(ticket, recorded.at, Ok(answer_text(decided)));
+                    self.add_answer(ticket, recorded.at, Ok(answer_text(decided)), decided.reason == Reason::Unreadable);
                 }
                 for companion in &decided.companions {
                     match (decided.trigger, decided.next_interjection_at, decided.threshold) {
@@ -173,7 +181,7 @@ impl Script<'_> {
                     self.judgements.push(json!({ "text": score.to_string(), "delay": delay }));
                 }
             }
-            Event::Unanswered { ticket, error, .. } => self.add_answer(*ticket, recorded.at, Err(error.to_string())),
+            Event::Unanswered { ticket, error, .. } => self.add_answer(*ticket, recorded.at, Err(error.to_string()), false),
             Event::ReplyOwed { companion, ticket, next_interjection_at, .. } => {
                 self.add_jitter(companion, 0, *next_interjection_at);
                 // A timer may fire late, but the script's clock never does.
@@ -231,14 +239,14 @@ impl Script<'_> {
         event
     }
 
-    fn add_answer(&mut self, ticket: Ticket, at: Moment, outcome: Result<String, String>) {
+    fn add_answer(&mut self, ticket: Ticket, at: Moment, outcome: Result<String, String>, is_unreadable: bool) {
         let asked = self.asked.iter().rev().find(|(_, other, _)| *other == ticket).map_or(at, |(.., asked)| *asked);
-        self.answers.insert(ticket, Answer { outcome, delay: at.since(asked).as_secs_f64() });
+        self.answers.insert(ticket, Answer { outcome, delay: at.since(asked).as_secs_f64(), is_unreadable });
     }
 
     fn add_statement(&mut self, ticket: Ticket, at: Moment, outcome: Result<String, String>) {
         let owed = self.owed.iter().rev().find(|(_, other, _)| *other == ticket).map_or(at, |(.., owed)| *owed);
-        self.statements.insert(ticket, Answer { outcome, delay: at.since(owed).as_secs_f64() });
+        self.statements.insert(ticket, Answer { outcome, delay: at.since(owed).as_secs_f64(), is_unreadable: false });
     }
 
     /// A judgement that never arrived: the script's answer for it is delayed for ever.
@@ -264,7 +272,10 @@ fn asked_about(recorded: &Recorded) -> Option<&Vec<Seq>> {
 /// An answer that parses to this decision.
 fn answer_text(decided: &Decided) -> String {
     let why = decided.why.as_deref().unwrap_or_default();
-    let decision = if decided.reason == Reason::Unreadable { "unreadable" } else { decided.decision.as_str() };
+    if decided.reason == Reason::Unreadable {
+        return "unreadable".to_owned();
+    }
+    let decision = decided.decision.as_str();
     match &decided.vote {
         None => format!("{why}\n{decision}"),
         Some(vote) => {
@@ -307,8 +318,8 @@ fn non_default(settings: &Settings) -> Value {
 
 fn answer(companion: &CompanionId, answer: Option<&Answer>, default: &str) -> Value {
     match answer {
-        Some(Answer { outcome: Ok(text), delay }) => json!({ "companion": companion, "text": text, "delay": delay }),
-        Some(Answer { outcome: Err(error), delay }) => json!({ "companion": companion, "error": error, "delay": delay }),
+        Some(Answer { outcome: Ok(text), delay, .. }) => json!({ "companion": companion, "text": text, "delay": delay }),
+        Some(Answer { outcome: Err(error), delay, .. }) => json!({ "companion": companion, "error": error, "delay": delay }),
         // The question was dropped, or is still open. An entry is needed, because the next answer belongs to the next question.
         None => json!({ "companion": companion, "text": default, "delay": NEVER_SECS }),
     }

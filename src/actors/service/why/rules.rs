@@ -53,7 +53,8 @@ impl Scene<'_> {
                 secs(settings.gate.stale_address_after())
             ),
             Reason::Unreadable => {
-                "A model has to end with YES or NO, or in a round to answer in JSON with a decision; another model (models.side) may follow better."
+                "A model has to answer with YES or NO, or in JSON with a decision. A companion that is addressed speaks all the same; other \
+                 triggers count as NO. Another model (models.side) may follow better."
                     .to_owned()
             }
             Reason::ModelYes | Reason::ModelNo | Reason::External => return None,

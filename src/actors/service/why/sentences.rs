@@ -94,8 +94,9 @@ pub(super) fn decision_sentence(name: &str, decided: &Decided) -> String {
     }
     match (&decided.call, decided.reason) {
         (Some(call), Reason::Unreadable) => {
-            let answer = if call.answer.is_empty() { String::new() } else { format!(": “{}”", cut(&call.answer)) };
-            format!("{} gave no readable YES or NO, which counts as NO{answer}", model(call))
+            let (decision, answer) =
+                (answer, if call.answer.is_empty() { String::new() } else { format!(": “{}”", cut(&call.answer)) });
+            format!("{} gave no readable YES or NO, also when asked again, which counts as {decision}{answer}", model(call))
         }
         (Some(call), Reason::Budget) => format!("{} answered YES, but a budget is used up: that is a NO.", model(call)),
         (Some(call), _) => match &decided.why {

@@ -80,7 +80,9 @@ impl Record<'_> {
         let (is_yes, is_answer) = (decided.decision == Decision::Yes, decided.ticket.is_some());
         let is_its = match decided.reason {
             Reason::ModelYes => is_yes && is_answer,
-            Reason::ModelNo | Reason::Unreadable => !is_yes && is_answer,
+            Reason::ModelNo => !is_yes && is_answer,
+            // Who is addressed answers all the same.
+            Reason::Unreadable => is_yes == (decided.trigger == Trigger::DirectAddress) && is_answer,
             Reason::External => is_answer,
             // A companion that would speak may lack the budget, too.
             Reason::Budget => {

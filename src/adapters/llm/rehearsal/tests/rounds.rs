@@ -1,7 +1,7 @@
 //! Tests of companions among themselves: votes, statements, and the end.
 
 use super::*;
-use crate::domain::answer::Verdict;
+use crate::domain::answer::{Verdict, Words};
 use crate::domain::repetition::{THRESHOLD, lexical, read_score};
 use crate::domain::vote::{self, Vote};
 
@@ -40,7 +40,7 @@ async fn vote_of(model: &Rehearsal, seat: (&str, &str), trigger: Trigger, lines:
         .text()
         .into_owned();
     assert!(text.starts_with("{\"reason\":"), "{text}");
-    vote::read(&text)
+    vote::read(&text, Words::ENGLISH)
 }
 
 /// The messages after an opening, with the stage of each statement, until nobody wants to speak.

@@ -1,0 +1,195 @@
+//! A decision's question on its way: builds its prompt, hands it to the pool, and asks once more if the answer cannot be read.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::pending_calls::{CallEnd, PendingCalls};
+use super::{asker, character, repetition_note};
+use crate::actors::messages::channel::ChannelMessage;
+use crate::actors::messages::companion::{DecisionInput, DecisionRequest, Tell};
+use crate::actors::messages::models::{CallId, Outcome};
+use crate::actors::messages::turn_taking_manager::ManagerMessage;
+use crate::actors::models;
+use crate::actors::runtime::actor_keys::TurnTakingManagerKey;
+use crate::actors::runtime::context::ActorContext;
+use crate::actors::runtime::directory::Address;
+use crate::actors::runtime::watchdog::at_work;
+use crate::domain::answer::Verdict;
+use crate::domain::closing::Stage;
+use crate::domain::id::Ticket;
+use crate::domain::message::Message;
+use crate::domain::priority::Priority;
+use crate::domain::prompt::{self, DecisionParts, Prompt};
+use crate::domain::question_context::{Line, Purpose, QuestionContext};
+use crate::domain::vote;
+use crate::journal::channel_key::ChannelKey;
+use crate::ports::language_model::{self, AnswerFormat, LazyRequest, ModelRole, Request, Role};
+use crate::settings;
+use crate::settings::companion::Companion as Settings;
+
+/// A question before the pool has it.
+pub(super) struct Question {
+    asking: DecisionRequest,
+    call: Call,
+}
+
+/// What every call of one question needs.
+#[derive(Clone)]
+struct Call {
+    ticket: Ticket,
+    is_vote: bool,
+    priority: Priority,
+    deadline: Instant,
+    channel_key: ChannelKey,
+    tell: Tell,
+    context: Arc<ActorContext>,
+    request: Arc<LazyRequest>,
+    /// The first answer could not be read.
+    is_repeat: bool,
+}
+
+impl Question {
+    pub(super) fn new(
+        asking: DecisionRequest,
+        input: DecisionInput,
+        settings: Arc<Settings>,
+        context: Arc<ActorContext>,
+    ) -> Self {
+        let call = Call {
+            ticket: asking.ticket,
+            is_vote: input.is_vote,
+            priority: Priority::of(input.trigger, input.modality),
+            deadline: context.pool.deadline(ModelRole::Side),
+            channel_key: asking.channel_key.clone(),
+            tell: asking.tell.clone(),
+            request: lazy_request(input, settings, asking.channel_key.clone(), context.clone()),
+            context,
+            is_repeat: false,
+        };
+        Self { asking, call }
+    }
+
+    pub(super) fn ask(self, pending_calls: &mut PendingCalls) {
+        let (starting_call, call_end) = pending_calls.start(self.asking);
+        starting_call.called(self.call.start(call_end));
+    }
+}
+
+impl Call {
+    fn start(self, call_end: CallEnd) -> CallId {
+        let pool = self.context.pool.clone();
+        pool.ask(models::Question {
+            request: self.request.clone(),
+            priority: self.priority,
+            deadline: self.deadline,
+            drafts: None,
+            reply_to: Box::new(move |outcome| self.finish(Box::new(outcome), call_end)),
+        })
+    }
+
+    fn finish(self, outcome: Box<Outcome>, call_end: CallEnd) {
+        let (ticket, asked) = (self.ticket, self.request.clone());
+        if self.is_to_repeat(&outcome) && call_end.is_open() {
+            (self.tell)(ChannelMessage::Repeated { ticket, asked, outcome });
+            let repeat = Self { request: Arc::new(repeated(&self.request).into()), is_repeat: true, ..self };
+            call_end.clone().repeated(repeat.start(call_end));
+            return;
+        }
+        if !call_end.finish() {
+            (self.tell)(ChannelMessage::Unclaimed { asked, outcome });
+            return;
+        }
+        let manager = TurnTakingManagerKey(self.channel_key.channel.clone());
+        match self.context.directory.find(&manager).filter(|_| self.is_vote) {
+            // If the manager dies with the answer, it is replaced, and the channel asks again.
+            Some(manager) => drop(manager.cast(ManagerMessage::Answered { ticket, asked, outcome })),
+            None => (self.tell)(ChannelMessage::Answered { ticket, asked, outcome, vote: None }),
+        }
+    }
+
+    fn is_to_repeat(&self, outcome: &Outcome) -> bool {
+        let words = self.context.settings.prompt.verdict_words();
+        let is_unreadable = |answer: &language_model::Answer| vote::read(&answer.text(), words).verdict == Verdict::Unreadable;
+        !self.is_repeat && outcome.result.as_ref().is_ok_and(is_unreadable)
+    }
+}
+
+/// The same request, with a stricter demand for the format of the answer at its end (docs/design/gate.md G-29).
+fn repeated(asked: &Request) -> Request {
+    let demand = match asked.format {
+        AnswerFormat::Text => prompt::REPEAT_TEXT,
+        AnswerFormat::JsonObject | AnswerFormat::JsonSchema { .. } => prompt::REPEAT_JSON,
+    };
+    let mut repeated = asked.clone();
+    repeated.messages.push(language_model::Message::text(Role::User, demand.to_owned()));
+    repeated.sizes.push(("repeat", prompt::tokens(demand)));
+    repeated
+}
+
+/// One JSON object with the fields of a vote (docs/design/turn-taking.md T-5).
+fn vote_format() -> AnswerFormat {
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "reason": { "type": "string" },
+            "decision": { "type": "string" },
+            "importance": { "type": "number" },
+            "selected": { "type": "boolean" },
+            "closing": { "type": "string", "enum": Stage::ALL },
+        },
+        "required": ["reason", "decision", "importance", "selected", "closing"],
+        "additionalProperties": false,
+    });
+    AnswerFormat::JsonSchema { name: "vote".to_owned(), schema }
+}
+
+/// A question whose prompt is built when the pool takes it up.
+fn lazy_request(
+    input: DecisionInput,
+    settings: Arc<Settings>,
+    channel_key: ChannelKey,
+    context: Arc<ActorContext>,
+) -> Arc<LazyRequest> {
+    let base_request = Request {
+        model: settings.model.side.clone(),
+        companion: Some(asker(&settings)),
+        format: if input.is_vote { vote_format() } else { AnswerFormat::Text },
+        ..Request::new(ModelRole::Side, channel_key.guild.clone(), context.settings.prompt.max_side_answer_tokens)
+    };
+    LazyRequest::later(base_request, move |base_request| {
+        let companion = &settings.id;
+        let _at_work = at_work(Address::Companion(channel_key.guild.clone(), companion.clone())).about(&channel_key, companion);
+        decision_request(base_request, &input, &settings, &context.settings.prompt)
+    })
+}
+
+fn decision_request(
+    base_request: Request,
+    input: &DecisionInput,
+    settings: &Settings,
+    words: &settings::prompt::Prompt,
+) -> Request {
+    let recent: Vec<&Message> = input.recent.iter().map(|message| &**message).collect();
+    let buffer: Vec<&Message> = input.buffer.iter().map(|message| &**message).collect();
+    let parts = DecisionParts {
+        character: character(settings),
+        trigger: input.trigger,
+        message_count: input.message_count,
+        speaker: input.speaker.as_deref(),
+        summary: input.summary.as_deref(),
+        recent: &recent,
+        buffer: &buffer,
+        notes: &repetition_note(input.is_repetitive, words).into_iter().collect::<Vec<_>>(),
+    };
+    let Prompt { system, user, sizes } =
+        if input.is_vote { prompt::vote(&parts, words) } else { prompt::decision(&parts, words) };
+    let trigger = input.trigger;
+    let context = QuestionContext {
+        purpose: if input.is_vote { Purpose::Vote { trigger } } else { Purpose::Decision { trigger } },
+        chattiness: settings.chattiness.clone(),
+        newest: Line::newest_of(recent.iter().chain(&buffer).copied()),
+    };
+    Request { messages: language_model::Message::prompt(system, user), sizes, ..base_request }.with(context)
+}
