@@ -1,7 +1,7 @@
 //! The command line: commands, options and exit codes.
 //!
 //! Exit codes: 0 done, 1 failed, 2 wrong usage or wrong settings, 3 the store cannot be used. A server also exits with 70 (its runtime hung) and
-//! 130 (it received a second signal to stop).
+//! 130 (it got a second stop signal).
 
 mod access;
 pub mod bench;
@@ -48,11 +48,12 @@ Examples:
   tertulia bench --rate 1000                measure this machine at a thousand messages a second
 
 Exit codes:
-  0  done
-  1  failed
-  2  wrong usage or wrong settings
-  3  the store cannot be opened, or accepts no more writes
-  70, 130  only a server: it hung, or received a second signal to stop";
+  0    done
+  1    failed
+  2    wrong usage or wrong settings
+  3    the store cannot be opened, or accepts no more writes
+  70   the server hung
+  130  the server got a second stop signal";
 
 /// Hosts AI companions, and decides when they speak, who speaks next, and when to stop.
 #[derive(Clone, Debug, Parser)]
@@ -114,9 +115,9 @@ pub enum Command {
     },
     /// Export, back up, check and delete stored data
     History(history::History),
-    /// Send messages as many people would, and measure throughput and latency
+    /// Simulate many people sending messages, and measure throughput and latency
     Bench(bench::Bench),
-    /// Show what guilds used: calls, tokens, their cost, and how much of each daily cap
+    /// Show what guilds used: calls, tokens, their cost, and the share of each daily limit used
     Usage(usage::Usage),
 }
 

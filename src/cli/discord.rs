@@ -44,7 +44,7 @@ pub struct Check {
     #[arg(long, value_name = "ID", conflicts_with = "servers")]
     pub server: Vec<Snowflake>,
 
-    /// Check this number of the bot's servers, 0 to 200
+    /// Check at most this many of the bot's servers, 0 to 200
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u8).range(0..=200))]
     pub servers: u8,
 

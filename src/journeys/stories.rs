@@ -169,7 +169,7 @@ async fn a_companion_that_lost_the_floor_is_told_the_outcome_of_its_wish() {
         step(&losing, "floor_lost"),
         "Aria did not get the floor. Nothing settles for it, and its wish is kept for the next round."
     );
-    assert_eq!(losing.waiting_for.unwrap().text, "Bruno to have spoken: it is considered then");
+    assert_eq!(losing.waiting_for.unwrap().text, "Bruno to finish speaking; it may be asked then");
     assert!(
         step(&lost, "next").starts_with("Aria was considered again, with the answer YES (model_yes): decision "),
         "{}",
@@ -236,7 +236,7 @@ async fn a_companion_is_found_by_any_of_its_names_and_an_unknown_one_lists_the_m
 
     assert_eq!(unknown.to_string(), "zoe is not in room salon, and has no history there; present: aria, bruno, cleo");
     assert_eq!(cellar.to_string(), "there is no room cellar; there is salon");
-    assert!(message.to_string().contains("\"99\" is no message's number or id"), "{message}");
+    assert!(message.to_string().contains("\"99\" is not the number or id of a message"), "{message}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -182,7 +182,10 @@ async fn reads_of_a_suspended_room_answer_at_once_with_the_reason() {
     let kept_away = state.kept_away.expect("the room is suspended");
     assert_eq!(kept_away.id.as_deref(), Some("channel:console:lobby"));
     assert_eq!(kept_away.until, Some(world.backend.quarantine().await.unwrap().channels[0].until));
-    assert!(kept_away.detail.contains("died whenever it continued") && kept_away.detail.contains("release it"), "{kept_away:?}");
+    assert!(
+        kept_away.detail.contains("crashed each time it was restored") && kept_away.detail.contains("release it"),
+        "{kept_away:?}"
+    );
     assert!(state.companions[0].buffer.contains(&"Ari?".into()), "the state shows the record: {:?}", state.companions);
     for waiting in [why.waiting_for.unwrap(), fate.companions[0].waiting_for.clone().unwrap()] {
         assert!(waiting.text.starts_with("its room, which is out of service"), "{waiting:?}");
@@ -212,9 +215,9 @@ async fn the_state_of_a_room_is_shown_while_its_record_kills_its_reader() {
     }
 
     let (kept_away, _) = reads.first().expect("a read happened while it was dead");
-    assert!(kept_away.id.is_none() && kept_away.detail.contains("continuing from its record panics"), "{kept_away:?}");
+    assert!(kept_away.id.is_none() && kept_away.detail.contains("panics when it restores the room"), "{kept_away:?}");
     let texts = reads.iter().filter_map(|(_, why)| Some(&why.waiting_for.as_ref()?.text)).collect::<Vec<_>>();
-    assert!(texts.iter().any(|text| text.contains("continuing from its record panics")), "{texts:?}");
+    assert!(texts.iter().any(|text| text.contains("panics when it restores the room")), "{texts:?}");
     let quarantine = world.backend.quarantine().await.unwrap();
     assert_eq!(quarantine.messages.iter().map(|message| message.seq).collect::<Vec<_>>(), [deadly]);
     assert_eq!(world.backend.state(&room("lobby")).await.unwrap().kept_away, None, "the message that killed is a dead letter");

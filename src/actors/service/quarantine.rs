@@ -101,19 +101,20 @@ impl ActorBackend {
         let crate::actors::messages::guilds::OutOfService { guilds, channels } = listed.ok()?.ok()?;
         if let Some(Quarantined { guild, until, reason, .. }) = guilds.into_iter().find(|entry| entry.guild == channel_key.guild)
         {
-            let detail = format!("its guild is quarantined for a while, because it kept failing ({reason}); release it or wait");
+            let detail =
+                format!("its guild is quarantined for a while, because it crashed repeatedly ({reason}); release it or wait");
             return Some(OutOfService { id: Some(guild.as_str().into()), until: Some(until.into()), detail });
         }
         let Suspended { channel, cause, until, reason, .. } =
             channels.into_iter().find(|entry| entry.channel == channel_key.channel)?;
         let detail = match cause {
             Cause::Died => format!(
-                "it is suspended for a while, because it died whenever it continued from its record ({reason}); release it or wait, and if it \
-                 keeps failing, restore a backup, or delete the room"
+                "it is suspended for a while, because it crashed each time it was restored from its record ({reason}); release it or wait, \
+                 and if it keeps crashing, restore a backup or delete the room"
             ),
             Cause::Unreadable => {
                 format!(
-                    "it is suspended, and tried again after a while or when it is released, because its record cannot be read: {reason}"
+                    "it is suspended, because its record cannot be read ({reason}); it is retried after a while, or when you release it"
                 )
             }
         };

@@ -158,7 +158,8 @@ impl ActorBackend {
 
 /// The channel is not suspended, but its record cannot be folded.
 fn fold_panicked() -> OutOfService {
-    let detail = "continuing from its record panics, which is a bug of this program (see the log): the state of its last snapshot is shown"
+    let detail = "the server panics when it restores the room from its record, which is a bug (see the log); the state of the last snapshot \
+                  is shown"
         .to_owned();
     OutOfService { id: None, until: None, detail }
 }

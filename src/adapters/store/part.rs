@@ -76,20 +76,20 @@ fn path_of(to: &Path, number: u32) -> PathBuf {
 pub fn unwritten(to: &Path, error: &io::Error) -> String {
     let shown = to.display();
     if to.as_os_str().as_encoded_bytes().ends_with(b"/") {
-        return format!("there is no folder {shown}: make it first, and name a new file in it");
+        return format!("there is no folder {shown}: create it first, and name a new file in it");
     }
     let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let place = folder.display();
     match error.kind() {
         ErrorKind::NotFound if !folder.exists() => {
-            format!("{shown} cannot be written, there is no folder {place}: make it first")
+            format!("{shown} cannot be written, there is no folder {place}: create it first")
         }
         ErrorKind::NotADirectory => format!("{shown} cannot be written, {place} is not a folder: name another"),
         ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
             format!("{shown} cannot be written ({error}): let the user that runs this write to {place}, or name another folder")
         }
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
-            format!("{shown} cannot be written ({error}): make room there, or name another folder")
+            format!("{shown} cannot be written ({error}): free some space there, or name another folder")
         }
         ErrorKind::AlreadyExists => exists_already(to),
         _ => format!("{shown} cannot be written: {error}"),
@@ -220,11 +220,11 @@ mod tests {
             text.replace(&folder.path().display().to_string(), "…")
         };
 
-        assert_eq!(message("gone/copy"), "…/gone/copy cannot be written, there is no folder …/gone: make it first");
-        assert_eq!(message("gone/"), "there is no folder …/gone/: make it first, and name a new file in it");
+        assert_eq!(message("gone/copy"), "…/gone/copy cannot be written, there is no folder …/gone: create it first");
+        assert_eq!(message("gone/"), "there is no folder …/gone/: create it first, and name a new file in it");
         assert_eq!(message("file/copy"), "…/file/copy cannot be written, …/file is not a folder: name another");
         let full = unwritten(Path::new("copy"), &ErrorKind::StorageFull.into());
-        assert_eq!(full, "copy cannot be written (no storage space): make room there, or name another folder");
+        assert_eq!(full, "copy cannot be written (no storage space): free some space there, or name another folder");
     }
 
     #[test]

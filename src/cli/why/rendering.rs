@@ -165,7 +165,7 @@ fn outcome(brief: &Brief) -> String {
         "failed" => "wanted to answer it, but made no statement",
         "silent" => "stayed silent about it",
         "waiting" => "has not decided about it yet",
-        "own" => "said it",
+        "own" => "wrote it",
         "taken_back" => "did not answer it: the message was deleted",
         "cleared" => "did not answer it: the room was cleared",
         "left" => "did not answer it: the companion left the room",

@@ -25,7 +25,11 @@ async fn a_message_that_settled_with_a_later_batch_names_the_decision() {
     let decision = world.decisions("lobby").await[0]["seq"].as_u64().map(Seq);
     assert_eq!(by_number, by_id);
     assert_eq!((by_id[0].outcome, by_id[0].seq), (Some(Outcome::Silent), decision));
-    assert!(by_id[0].text.starts_with("It stayed silent on it, together with one other message. scripted"), "{}", by_id[0].text);
+    assert!(
+        by_id[0].text.starts_with("It decided to stay silent about it, together with one other message. scripted"),
+        "{}",
+        by_id[0].text
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -117,7 +121,7 @@ async fn a_message_whose_answer_was_deleted_says_so() {
     let explanation = fates(&world, "lobby", &seq.to_string()).await;
 
     assert_eq!(outcomes(&explanation), [("aria", Outcome::Answered)]);
-    assert_eq!(explanation[0].text, "It answered it, with something that was deleted since.");
+    assert_eq!(explanation[0].text, "It answered it. The answer has been deleted since.");
 }
 
 #[tokio::test(start_paused = true)]
@@ -130,7 +134,7 @@ async fn companions_that_joined_later_or_left_first_are_shown_as_such() {
     let explanation = fates(&world, "lobby", &seq.to_string()).await;
 
     assert_eq!(outcomes(&explanation), [("aria", Outcome::Left), ("bruno", Outcome::Absent)]);
-    assert!(explanation[1].text.starts_with("It joined the room only later"), "{}", explanation[1].text);
+    assert!(explanation[1].text.starts_with("It joined the room later"), "{}", explanation[1].text);
 }
 
 #[tokio::test(start_paused = true)]
@@ -198,7 +202,7 @@ async fn the_number_of_an_event_that_is_no_message_is_refused() {
 
     let refused = ask(&world, "lobby", None, Some(WhyAt::Message(last.to_string().into()))).await.unwrap_err();
 
-    assert!(refused.to_string().contains("is not a message's number or id"), "{refused}");
+    assert!(refused.to_string().contains("is the number of an event that is not a message"), "{refused}");
 }
 
 fn outcomes(briefs: &[Brief]) -> Vec<(&str, Outcome)> {

@@ -64,7 +64,9 @@ async fn while_a_guild_is_out_of_statements_that_is_shown_first() {
     world.pass(23.0 * 3_600.0).await;
     let after = why(&world, "lobby", "aria").await.waiting_for.unwrap().text;
 
-    assert!(during.starts_with("the guild's statements of a day (gate.guild_statements_per_day), free again in 23 h; then for "));
+    assert!(
+        during.starts_with("the guild's daily statement budget (gate.guild_statements_per_day), free again in 23 h; then for ")
+    );
     assert!(during.ends_with(" more messages, or its name") && during.ends_with(&after), "{during}; {after}");
 }
 

@@ -151,7 +151,7 @@ impl FakeBackend {
             return Err(Refused::Unavailable { detail: "the store is full".into(), retry_after: Some(Duration::from_secs(7)) });
         }
         assert_ne!(id.as_str(), "boom");
-        let missing = || Refused::NotFound(format!("there is no room {id}, PUT /api/rooms/{id} makes it"));
+        let missing = || Refused::NotFound(format!("there is no room {id}, PUT /api/rooms/{id} creates it"));
         self.lock().get_mut(id).ok_or_else(missing).and_then(act)
     }
 }
@@ -259,7 +259,7 @@ impl Backend for FakeBackend {
         let to = query.to.unwrap_or(NOON);
         let from = query.from.unwrap_or(to - Duration::from_secs(86_400));
         if from >= to {
-            return Err(Refused::Invalid { field: "from".into(), detail: "has to lie before to".into() });
+            return Err(Refused::Invalid { field: "from".into(), detail: "must be before to".into() });
         }
         if let Some(guild) = query.guild.filter(|guild| guild.as_str() != "home") {
             return Err(Refused::NotFound(format!("there is no guild {guild}")));
@@ -436,7 +436,7 @@ impl Backend for FakeBackend {
     }
 
     async fn retry(&self, entry: &str) -> Result<(), Refused> {
-        if entry == "a1" { Ok(()) } else { Err(Refused::NotFound(format!("nothing is set aside as {entry}"))) }
+        if entry == "a1" { Ok(()) } else { Err(Refused::NotFound(format!("there is no dead letter {entry}"))) }
     }
 
     async fn drop_entry(&self, entry: &str) -> Result<(), Refused> {

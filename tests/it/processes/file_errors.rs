@@ -23,8 +23,8 @@ async fn an_unwritable_file_is_reported_by_the_name_that_was_given() {
     let detail = body["detail"].as_str().unwrap_or_default();
     assert_eq!((status.as_u16(), &body["field"]), (422, &json!("to")), "{body}");
     assert!(detail.starts_with(&format!("{absent} cannot be written, there is no folder ")), "{body}");
-    assert!(detail.ends_with("/absent: make it first"), "{body}");
-    let absent = "absent/all.json cannot be written, there is no folder absent: make it first";
+    assert!(detail.ends_with("/absent: create it first"), "{body}");
+    let absent = "absent/all.json cannot be written, there is no folder absent: create it first";
     assert_refused(&into_missing_folder, 1, absent);
     assert_refused(&into_a_file, 1, "plain/all.json cannot be written, plain is not a folder: name another");
     assert_refused(&to_a_folder, 1, "data is a folder: name a new file in it");

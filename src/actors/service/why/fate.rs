@@ -98,12 +98,14 @@ impl Scene<'_> {
         }
         let head = reader.head(&self.channel_key).await.map_err(read_error)?;
         let what = match id.parse().ok().map(Seq) {
-            Some(seq) if seq >= head.swept_below && seq <= head.last && seq > Seq::NONE => "is not a message's",
-            _ => "is no message's",
+            Some(seq) if seq >= head.swept_below && seq <= head.last && seq > Seq::NONE => {
+                "is the number of an event that is not a message"
+            }
+            _ => "is not the number or id of a message",
         };
         let room = &self.room;
         Err(Refused::NotFound(format!(
-            "in room {room}, whose last event is {}, {id:?} {what} number or id; GET /api/rooms/{room}/history lists its messages",
+            "in room {room}, whose last event is {}, {id:?} {what}; GET /api/rooms/{room}/history lists its messages",
             head.last
         )))
     }
@@ -137,7 +139,7 @@ impl Scene<'_> {
         for recorded in found.course.changes() {
             let text = match (&recorded.event, found.retried_as) {
                 (Event::Edited { text, .. }, _) if text.is_empty() => continue,
-                (Event::Edited { text, .. }, _) => format!("It was changed: “{}”", cut(text)),
+                (Event::Edited { text, .. }, _) => format!("It was edited: “{}”", cut(text)),
                 (_, Some(again)) => format!("It was retried as message {again}, which has its text now."),
                 (_, None) => "It was deleted.".to_owned(),
             };
@@ -165,7 +167,7 @@ impl Scene<'_> {
         let asked = found.course.asked(&who.id);
         let yes_to_it = asked.flatten();
         Ok(match found.course.fate(&who.id) {
-            Fate::Own => Brief { at: at(&found.message), ..brief(Outcome::Own, "It said this itself.".into()) },
+            Fate::Own => Brief { at: at(&found.message), ..brief(Outcome::Own, "It wrote this message itself.".into()) },
             Fate::Silent(recorded, decided) => {
                 let text = self.silent(who, recorded, decided).await?;
                 Brief { seq: Some(recorded.seq), at: at(recorded), ..brief(Outcome::Silent, text) }
@@ -175,18 +177,19 @@ impl Scene<'_> {
                 let together = together_with(messages);
                 let (outcome, text) = match ending.as_ref().map(|ending| &ending.event) {
                     Some(Event::Said { message, .. }) if is_redacted(message) => {
-                        (Outcome::Answered, format!("It answered it{together}, with something that was deleted since."))
+                        (Outcome::Answered, format!("It answered it{together}. The answer has been deleted since."))
                     }
                     Some(Event::Said { message, .. }) => {
                         (Outcome::Answered, format!("It answered it{together}: “{}”", cut(&message.text)))
                     }
                     Some(Event::ReplyFailed { error, .. }) => (
                         Outcome::Failed,
-                        format!("It got the floor to answer it{together}, and no statement was made ({}).", failed(error)),
+                        format!("It got the floor to answer it{together}, but posted no statement ({}).", failed(error)),
                     ),
-                    Some(Event::Deleted { .. }) => {
-                        (Outcome::Deleted, format!("It was about to answer it{together}, when all of that was deleted."))
-                    }
+                    Some(Event::Deleted { .. }) => (
+                        Outcome::Deleted,
+                        format!("It was about to answer it{together}, but everything that it would have answered was deleted."),
+                    ),
                     Some(
                         Event::Edited { .. }
                         | Event::Joined { .. }
@@ -209,12 +212,12 @@ impl Scene<'_> {
                         | Event::RepetitionJudged { .. }
                         | Event::ReplyOwed { .. }
                         | Event::Summarised { .. },
-                    ) => (Outcome::Cleared, format!("It was about to answer it{together}, and was stopped before it did.")),
+                    ) => (Outcome::Cleared, format!("It was about to answer it{together}, but the reply was cancelled.")),
                     None if found.is_read => {
                         (Outcome::Speaking, format!("It has the floor to answer it{together}, and has not spoken yet."))
                     }
                     None => {
-                        (Outcome::Unknown, format!("It got the floor to answer it{together}; later events were not searched."))
+                        (Outcome::Unknown, format!("It got the floor to answer it{together}. Later events were not searched."))
                     }
                 };
                 let seq = match yes {
@@ -248,7 +251,7 @@ impl Scene<'_> {
                 Brief { seq: yes_to_it, at: at(recorded), ..brief(Outcome::Left, text) }
             }
             Fate::CameLater(recorded) => {
-                let text = "It joined the room only later; a companion begins with the newest messages of that time.".to_owned();
+                let text = "It joined the room later. A companion that joins reads only the newest messages.".to_owned();
                 Brief { at: at(recorded), ..brief(Outcome::Absent, text) }
             }
             Fate::Open => self.open(who, found, current, brief).await,
@@ -256,8 +259,11 @@ impl Scene<'_> {
     }
 
     async fn silent(&self, who: &Subject, recorded: &Recorded, decided: &Decided) -> Result<String, ReadError> {
-        let mut text =
-            format!("It stayed silent on it{}. {}", together_with(&decided.messages), decision_sentence(&who.name, decided));
+        let mut text = format!(
+            "It decided to stay silent about it{}. {}",
+            together_with(&decided.messages),
+            decision_sentence(&who.name, decided)
+        );
         // Only this rule needs earlier events.
         let before = if decided.reason == Reason::Budget { self.before(recorded.seq).await? } else { Vec::new() };
         text.extend(self.rule(who, recorded, decided, &before).into_iter().flat_map(|rule| [" ".to_owned(), rule]));
@@ -281,7 +287,7 @@ impl Scene<'_> {
         if conversation.buffer(&who.id).any(|entry| entry.seq == seq) && conversation.gate(&who.id).is_some() {
             let waiting_for = self.waiting_for(who, current).await;
             let text = waiting_for.as_ref().map_or_else(
-                || "It is not settled yet, and nobody of this name is configured to consider it.".to_owned(),
+                || "It is not settled yet, but no companion of this name is configured to consider it.".to_owned(),
                 |waiting| Self::still_waits(waiting.unsettled, waiting),
             );
             // The companion may have wanted to speak, and not got the floor yet.
@@ -296,13 +302,15 @@ impl Scene<'_> {
             return brief(Outcome::Waiting, format!("It is stored, but not handled yet; {when}."));
         }
         if !found.is_read {
-            let text = format!("The {MAX_SEARCHED} events after it do not say; it was most likely not in the room then.");
+            let text = format!(
+                "The {MAX_SEARCHED} events after it do not mention it. The companion was most likely not in the room then."
+            );
             return brief(Outcome::Unknown, text);
         }
         if found.is_redacted() {
             return brief(Outcome::Deleted, "It was deleted before it was considered.".into());
         }
-        brief(Outcome::Absent, "It was not in the room then, as far as the record says.".into())
+        brief(Outcome::Absent, "According to the record, it was not in the room then.".into())
     }
 
     async fn yes_before(&self, who: &Subject, owed: &Recorded) -> Result<Option<Seq>, ReadError> {

@@ -86,26 +86,26 @@ impl Scene<'_> {
         let tokens = settings.models.guild_tokens_per_day.map_or_else(|| "none".to_owned(), |most| most.to_string());
         let (what, setting, most) = match used_up.budget {
             Budget::Evaluations => (
-                format!("the questions of an hour to {} in this room", who.name),
+                format!("the hourly question budget of {} in this room", who.name),
                 "gate.evaluations_per_hour",
                 gate.evaluations_per_hour.to_string(),
             ),
             Budget::GuildEvaluations => (
-                "the guild's questions of an hour".to_owned(),
+                "the guild's hourly question budget".to_owned(),
                 "gate.guild_evaluations_per_hour",
                 gate.guild_evaluations_per_hour.to_string(),
             ),
             Budget::Addresses => (
-                "the messages of a minute in which one person may address companions".to_owned(),
+                "the number of messages per minute in which one person may address companions".to_owned(),
                 "gate.addresses_per_minute",
                 gate.addresses_per_minute.to_string(),
             ),
             Budget::GuildStatements => (
-                "the guild's statements of a day".to_owned(),
+                "the guild's daily statement budget".to_owned(),
                 "gate.guild_statements_per_day",
                 gate.guild_statements_per_day.to_string(),
             ),
-            Budget::GuildTokens => ("the guild's tokens of a day".to_owned(), "models.guild_tokens_per_day", tokens),
+            Budget::GuildTokens => ("the guild's daily token budget".to_owned(), "models.guild_tokens_per_day", tokens),
         };
         let free = match used_up.free_at {
             Some(at) => format!("One more was possible after {}, if nothing was used until then.", secs(at.since(recorded.at))),
@@ -123,7 +123,7 @@ impl Scene<'_> {
         // Older records do not name the budget.
         if decided.ticket.is_some() {
             return format!(
-                "It wanted to speak, and the guild had made its statements of a day (gate.guild_statements_per_day, {} now).",
+                "It wanted to speak, but the guild had used up its daily statement budget (gate.guild_statements_per_day, {} now).",
                 gate.guild_statements_per_day
             );
         }
@@ -135,11 +135,11 @@ impl Scene<'_> {
             );
         }
         let guilds = format!(
-            "the guild's statements of a day (gate.guild_statements_per_day, {} now) or its tokens of a day (models.guild_tokens_per_day)",
+            "the guild's daily statement budget (gate.guild_statements_per_day, {} now) or its daily token budget (models.guild_tokens_per_day)",
             gate.guild_statements_per_day
         );
         if decided.trigger == Trigger::DirectAddress {
-            return format!("Used up were {guilds}.");
+            return format!("Used up: {guilds}.");
         }
         let asked = before.iter().filter(|earlier| recorded.at.since(earlier.at) < HOUR).filter(|earlier| {
             matches!(&earlier.event, Event::Evaluated(asked) if asked.companion == who.id && asked.trigger != Trigger::DirectAddress)
@@ -151,7 +151,7 @@ impl Scene<'_> {
             );
         }
         format!(
-            "Used up were the guild's questions of an hour (gate.guild_evaluations_per_hour, {} now), {guilds}.",
+            "Used up: the guild's hourly question budget (gate.guild_evaluations_per_hour, {} now), {guilds}.",
             gate.guild_evaluations_per_hour
         )
     }

@@ -108,9 +108,7 @@ pub(super) fn decision_sentence(name: &str, decided: &Decided) -> String {
                 Reason::OtherAddressed => "everything was addressed to somebody else",
                 Reason::Budget => "a budget is used up",
                 Reason::Unpostable => "nothing can be posted here at the moment",
-                Reason::LoopGuard => {
-                    "companions have spoken as often in a row as they may without a human (turn_taking.max_companion_streak)"
-                }
+                Reason::LoopGuard => "the loop guard's companion streak limit was reached (turn_taking.max_companion_streak)",
                 Reason::Closed => "it has ended the conversation",
                 Reason::Paused => "an operator paused it",
                 Reason::Overflow => "more messages waited than it can hold",

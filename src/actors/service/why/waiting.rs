@@ -34,22 +34,25 @@ impl Scene<'_> {
             return nothing("an operator, who paused it and can resume it");
         }
         if let Some(OutOfService { until, .. }) = &current.out_of_service {
-            let why = if current.is_incomplete { "its record cannot be read" } else { "it died again and again" };
+            let why = if current.is_incomplete { "its record cannot be read" } else { "it crashed repeatedly" };
             return nothing(&match until.map(|until| secs(until.0.since(now))) {
                 Some(left) => format!(
-                    "its room, which is out of service: {why}, and is tried again in {left}, or when an operator releases it \
+                    "its room, which is out of service: {why}. The room is restarted in {left}, or when an operator releases it \
                      (GET /api/quarantine)"
                 ),
                 None if current.is_incomplete => {
                     "its room, which is out of service: its record cannot be read; `tertulia history verify` says what is wrong"
                         .to_owned()
                 }
-                None => "its room, which is out of service: continuing from its record panics; see the log".to_owned(),
+                None => {
+                    "its room, which is out of service: the server panics when it restores the room from its record; see the log"
+                        .to_owned()
+                }
             });
         }
-        let Some(gate) = conversation.gate(companion) else { return nothing("something to be said") };
+        let Some(gate) = conversation.gate(companion) else { return nothing("the first message") };
         if conversation.floor().is_some_and(|floor| floor.companion == *companion) {
-            return nothing("its own words: it is speaking");
+            return nothing("the end of its own statement: it is speaking");
         }
         if let Some(turn) = conversation.turn().filter(|turn| turn.candidate.companion == *companion) {
             let text = match turn.speak_at.map(|at| at.since(now)).filter(|left| !left.is_zero()) {
@@ -60,7 +63,7 @@ impl Scene<'_> {
         }
         if gate.evaluation.is_some() {
             return nothing(match (self.is_served(), gate.external) {
-                (false, _) => "the server, which asks its open question again once it runs",
+                (false, _) => "the server: its open question is asked again once the server runs",
                 (true, true) => "the vote of the program that plays it",
                 (true, false) => "the model's answer: it is being asked",
             });
@@ -86,8 +89,8 @@ impl Scene<'_> {
             let floor = conversation.floor().map(|floor| &floor.companion);
             let busy = floor.or(conversation.turn().map(|turn| &turn.candidate.companion));
             return nothing(&match busy {
-                Some(busy) => format!("{} to have spoken: it is considered then", self.name(busy)),
-                None if conversation.round().is_some() => "the end of the round: it is considered then".to_owned(),
+                Some(busy) => format!("{} to finish speaking; it may be asked then", self.name(busy)),
+                None if conversation.round().is_some() => "the end of the round; it may be asked then".to_owned(),
                 None => "its turn to be asked".to_owned(),
             });
         }
@@ -113,8 +116,8 @@ impl Scene<'_> {
         let now = self.backend.context.clock.now();
         let caps = self.backend.caps(&self.channel_key.guild, now).await?;
         let (cap, what) = match budget {
-            Budget::GuildTokens => (caps.tokens, "the guild's tokens of a day (models.guild_tokens_per_day)"),
-            _ => (caps.statements, "the guild's statements of a day (gate.guild_statements_per_day)"),
+            Budget::GuildTokens => (caps.tokens, "the guild's daily token budget (models.guild_tokens_per_day)"),
+            _ => (caps.statements, "the guild's daily statement budget (gate.guild_statements_per_day)"),
         };
         // The budget may be free by now, or its limit may be greater.
         if !cap.is_used_up() {
@@ -132,7 +135,7 @@ impl Scene<'_> {
         let more = if missing == 1 { "one more message".to_owned() } else { format!("{missing} more messages") };
         let text = match gate.lull_at.map(|lull_at| lull_at.since(now)) {
             Some(left) if left.is_zero() && !self.is_served() => {
-                "the server: it was quiet for long enough, and it is considered once the server runs".to_owned()
+                "the server: the pause was long enough, and the companion is asked once the server runs".to_owned()
             }
             Some(left) => format!("{more}, {} of quiet, or its name", secs(left)),
             None => format!("{more}, or its name"),

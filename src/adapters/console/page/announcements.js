@@ -13,7 +13,7 @@ export function announcement(room, e, me) {
     case 'decision':
       // Decisions of a round are announced when the round ends.
       if (e.decision !== 'NO' || room.round?.ballots.get(e.companion)?.entry?.seq === e.seq) return '';
-      if (e.reason === 'loop_guard') return 'The companion streak limit was reached. The companions are waiting for a person.';
+      if (e.reason === 'loop_guard') return 'Loop guard: companion streak limit reached. The companions are waiting for a person.';
       return words.wasAsked(e) || room.companions.size < 2 ? `${who()} stays silent: ${e.why || words.reason(e.reason)}` : '';
     case 'round':
       return room.round ? outcomeSentence(room, room.round) : '';

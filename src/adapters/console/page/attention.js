@@ -36,7 +36,7 @@ export function attention({ showProblem, announce, polled }) {
     node.addEventListener('click', async () => {
       if (isFinal && !node.dataset.sure) {
         node.dataset.sure = 'yes';
-        say(node, `Really ${label.toLowerCase()}?`);
+        say(node, `${label} it?`);
         setTimeout(() => {
           delete node.dataset.sure;
           say(node, label);
@@ -90,10 +90,10 @@ export function attention({ showProblem, announce, polled }) {
     return el(
       'li',
       null,
-      el('p', null, 'Message ', el('strong', null, `#${seq}`), ' in ', el('strong', null, name(room)), ' of ', name(guild), `: its channel crashed on it ${words.times(attempts)}, last on ${words.moment(at)}.`),
+      el('p', null, 'Message ', el('strong', null, `#${seq}`), ' in ', el('strong', null, name(room)), ' of ', name(guild), `: it crashed its room ${words.times(attempts)}, last on ${words.moment(at)}.`),
       quote,
       el('p', { class: 'muted detail', dir: 'auto' }, plain(detail)),
-      el('p', { class: 'actions' }, actionButton('Retry', 'Handles the message once more, as if it had just been sent', () => api.retry(id)), actionButton('Drop', 'The message is never considered, but stays in the history', () => api.drop(id), true)),
+      el('p', { class: 'actions' }, actionButton('Retry', 'Handle the message once more, as if it had just been sent', () => api.retry(id)), actionButton('Drop', 'Never consider the message; it stays in the history', () => api.drop(id), true)),
     );
   }
 
@@ -102,13 +102,13 @@ export function attention({ showProblem, announce, polled }) {
     const { guilds, channels, messages } = current;
     list.replaceChildren(
       ...(guilds.length
-        ? [el('h3', null, 'Quarantined guilds'), el('p', { class: 'muted' }, 'These guilds kept crashing, so they are stopped for a while. Nobody answers there until they are back. New messages are stored and handled then. All other guilds keep running.'), el('ul', { class: 'entries' }, guilds.map(guildEntry))]
+        ? [el('h3', null, 'Quarantined guilds'), el('p', { class: 'muted' }, 'Each of these guilds crashed repeatedly and is stopped for a while. Until it is restarted, no companion answers there; new messages are stored, and handled after the restart. All other guilds keep running.'), el('ul', { class: 'entries' }, guilds.map(guildEntry))]
         : []),
       ...(channels.length
-        ? [el('h3', null, 'Suspended rooms'), el('p', { class: 'muted' }, 'Each of these rooms crashes whenever it is restored from its record, or its record cannot be read; the reason is shown below. Nobody answers there until the room is back. New messages are stored and handled then. The rest of the guild keeps running. If a room never comes back, restore a backup or delete the room.'), el('ul', { class: 'entries' }, channels.map(channelEntry))]
+        ? [el('h3', null, 'Suspended rooms'), el('p', { class: 'muted' }, 'Each of these rooms crashes when it is restored from its record, or its record cannot be read; the reason is shown below. Until it is restarted, no companion answers there; new messages are stored, and handled after the restart. The rest of the guild keeps running. If every restart fails, restore a backup or delete the room.'), el('ul', { class: 'entries' }, channels.map(channelEntry))]
         : []),
       ...(messages.length
-        ? [el('h3', null, 'Dead letters'), el('p', { class: 'muted' }, 'Each of these messages crashed its channel several times. That is a bug in tertulia: please report it. The conversation continues without them.'), el('ul', { class: 'entries' }, messages.map(messageEntry))]
+        ? [el('h3', null, 'Dead letters'), el('p', { class: 'muted' }, 'Each of these messages crashed its room several times. That is a bug in tertulia: please report it. The conversation continues without these messages.'), el('ul', { class: 'entries' }, messages.map(messageEntry))]
         : []),
       ...(size(current) ? [] : [el('p', null, 'Nothing needs your attention any more.')]),
     );

@@ -58,7 +58,12 @@ function stageMark() {
 function card(id, act) {
   const circle = ring();
   const title = name('', { class: 'who' });
-  const head = el('button', { class: 'card-head', 'aria-expanded': 'false', onclick: () => node.toggleAttribute('data-open', head.getAttribute('aria-expanded') === 'false') || head.setAttribute('aria-expanded', String(node.hasAttribute('data-open'))) }, circle.node, title);
+  const head = el('button', { class: 'card-head', 'aria-expanded': 'false', onclick: toggle }, circle.node, title);
+  function toggle() {
+    const open = head.getAttribute('aria-expanded') === 'false';
+    node.toggleAttribute('data-open', open);
+    head.setAttribute('aria-expanded', String(open));
+  }
   const external = el('span', { class: 'external', hidden: true, title: 'Played by an external program' }, 'external');
   const doing = el('span', { class: 'doing' });
   const stage = stageMark();
@@ -115,20 +120,20 @@ function card(id, act) {
   return { node, head, circle, title, doing, bar, left, next, decisions, level, pause, stage, address, external, stateChanged, shown: '' };
 }
 
-const moreMessages = n => `${n} more ${n === 1 ? 'message' : 'messages'}`;
+const moreMessages = n => words.count(n, 'more message', 'more messages');
 
 // What the companion waits for, in words: the same that the ring and the bar show.
 function nextWords(companion, lullLeft, isVoting) {
   if (companion.paused) return 'Ignores all messages until it is resumed.';
-  if (isClosed(companion) && companion.doing === 'listening') return companion.opensIn ? `Rejoins after ${moreMessages(companion.opensIn)}, or when addressed by name.` : 'Rejoins when addressed by name.';
-  if (companion.doing === 'back_off') return 'Nothing is lost: it will consider the messages again.';
+  if (isClosed(companion) && companion.doing === 'listening') return companion.opensIn ? `Rejoins when addressed, or after ${words.byPeople(companion.opensIn)}.` : 'Rejoins when addressed.';
+  if (companion.doing === 'back_off') return 'It will be asked about the messages again.';
   if (companion.doing === 'waiting_its_turn') return 'Was selected, and speaks in a moment.';
   if (companion.doing === 'wants_to_speak') return isVoting ? 'Waiting for the other votes.' : 'Will be asked again once someone has spoken.';
   if (companion.doing !== 'listening') return companion.trigger ? `Because ${words.trigger(companion.trigger)}.` : '';
   const missing = companion.threshold === null ? null : companion.threshold - companion.messageCount;
   const parts = [];
   if (missing !== null && missing > 0 && companion.messageCount > 0) parts.push(moreMessages(missing));
-  if (lullLeft !== null && lullLeft > 0) parts.push(`${Math.ceil(lullLeft / 1000)} s of silence`);
+  if (lullLeft !== null && lullLeft > 0) parts.push(`${Math.max(1, Math.round(lullLeft / 1000))} s of silence`);
   if (!parts.length) return 'Waiting for someone to talk.';
   return `Considers speaking after ${parts.join(', or ')}.`;
 }
@@ -139,21 +144,21 @@ function doingWords(companion, now) {
   const slow = companion.isExternal ? 'its program is slow' : 'the model is slow';
   switch (companion.doing) {
     case 'asked':
-      return elapsed === null ? 'considering' : `considering · ${words.seconds(elapsed)}${elapsed > SLOW_MS ? ` · ${slow}` : ''}`;
+      return elapsed === null ? words.doing('asked') : `${words.doing('asked')} · ${words.seconds(elapsed)}${elapsed > SLOW_MS ? ` · ${slow}` : ''}`;
     case 'speaking':
-      return elapsed === null ? 'speaking' : `speaking · ${words.seconds(elapsed)}${elapsed > 3 * SLOW_MS ? ` · ${slow}` : ''}`;
+      return elapsed === null ? words.doing('speaking') : `${words.doing('speaking')} · ${words.seconds(elapsed)}${elapsed > 3 * SLOW_MS ? ` · ${slow}` : ''}`;
     case 'back_off': {
       const left = Date.parse(companion.retryAt) - now;
-      return left > 0 ? `no answer · retry in ${words.seconds(left)}` : 'no answer · retrying';
+      return `${words.doing('back_off')} · ${left > 0 ? `retry in ${words.seconds(left)}` : 'retrying'}`;
     }
     case 'waiting_its_turn': {
       const left = Date.parse(companion.speakAt) - now;
-      return left > 0 ? `about to speak · ${words.seconds(left)}` : 'about to speak';
+      return `${words.doing('waiting_its_turn')}${left > 0 ? ` · ${words.seconds(left)}` : ''}`;
     }
     case 'listening':
       return isClosed(companion) ? '' : 'listening';
     default:
-      return words.spaced(companion.doing);
+      return words.doing(companion.doing);
   }
 }
 
@@ -221,7 +226,7 @@ export function companionCards(root, { tone, act }) {
         parts.external.hidden = !companion.isExternal;
         say(parts.title, companion.name);
         parts.circle.set(companion.messageCount, companion.threshold);
-        parts.head.setAttribute('aria-label', `${companion.name}: ${companion.threshold === null ? words.count(companion.messageCount, 'message') : `${companion.messageCount} of ${words.count(companion.threshold, 'message')}`}, ${[isClosed(companion) ? '' : words.spaced(companion.doing), words.stage(companion.closing), companion.isExternal ? 'played by an external program' : ''].filter(Boolean).join(', ')}`);
+        parts.head.setAttribute('aria-label', `${companion.name}: ${companion.threshold === null ? words.count(companion.messageCount, 'message') : `${companion.messageCount} of ${words.count(companion.threshold, 'message')}`}, ${[isClosed(companion) ? '' : words.doing(companion.doing), words.stage(companion.closing), companion.isExternal ? 'played by an external program' : ''].filter(Boolean).join(', ')}`);
         parts.level.setAttribute('aria-label', `Interjection level of ${companion.name}`);
         if (document.activeElement !== parts.level) parts.level.value = companion.interjection;
         parts.pause.setAttribute('aria-pressed', String(companion.paused));

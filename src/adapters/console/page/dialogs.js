@@ -73,7 +73,8 @@ const KEYS = [
   ['?', 'show this list'],
 ];
 
-export function showKeys() {
+// `reopenAfter`: after how many messages by people a companion that has ended the conversation rejoins.
+export function showKeys(reopenAfter) {
   dialog(
     'Keyboard shortcuts and symbols',
     el('dl', { class: 'keys' }, KEYS.map(([key, action]) => [el('dt', null, key.split(', ').map((one, i) => [i ? ', ' : null, one.split(' ').map((part, j) => [j ? ' ' : null, el('kbd', null, part)])].flat(2))), el('dd', null, action)])),
@@ -84,11 +85,11 @@ export function showKeys() {
       el('li', null, el('strong', null, 'Ring'), ': fills with each message. When it is full, the companion considers speaking.'),
       el('li', null, el('strong', null, 'Bar'), ': runs down while the room is quiet. When it is empty, the companion considers speaking.'),
       el('li', null, glyph('round'), ' A round: how much each companion wants to speak, from 0 to 10. ★ was selected, – listens.'),
-      el('li', null, el('strong', null, 'Companion streak, Repetition'), ': fill as companions keep talking without a person, or repeat each other. When one is full, the companions are stopped.'),
-      el('li', null, el('strong', null, '●○○'), ' Wrapping up, ready to say goodbye, conversation ended. A companion that has ended the conversation rejoins when it is addressed.'),
+      el('li', null, el('strong', null, 'Companion streak, Repetition'), ': fill as companions keep talking without a person, or repeat each other. When the companion streak is full (loop guard), they wait for a person. When the repetition is full, they are instructed to change the topic or end the conversation.'),
+      el('li', null, el('strong', null, '●○○'), ` Wrapping up, ready to say goodbye, conversation ended. A companion that has ended the conversation rejoins when it is addressed, or after ${words.byPeople(reopenAfter)}.`),
       el('li', null, glyph('yes'), ' The companion decided to speak.'),
       el('li', null, glyph('no'), ' The companion decided to stay silent. It will not consider these messages again.'),
-      el('li', null, glyph('error'), ' There was no answer, or the reply failed. Nothing is lost: the companion is asked again.'),
+      el('li', null, glyph('error'), ' No answer: the companion is asked again. Reply failed: nothing is posted.'),
       el('li', null, el('strong', null, 'A name'), ' in a message asks that companion at once.'),
     ),
   );

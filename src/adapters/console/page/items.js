@@ -14,7 +14,7 @@ const FOLLOWS_WITHIN_MS = 5 * 60_000;
 const GROUPED = new Set(['decision', 'stage', 'note']);
 // While one of these reasons lasts, only a companion's first decision with it is shown.
 const LASTING = new Set(['closed', 'paused']);
-const groupOf = entry => (entry.kind === 'note' ? (entry.companion && entry.what !== 'tempered' ? entry.what : null) : entry.kind === 'stage' ? `${entry.to}|${entry.cause}` : words.wasAsked(entry.record) ? null : `${entry.reason}|${words.occasion(entry.record)}`);
+const groupOf = entry => (entry.kind === 'note' ? (entry.companion && entry.what !== 'tempered' ? entry.what : null) : entry.kind === 'stage' ? `${entry.to}|${entry.cause}` : words.wasAsked(entry.record) ? null : entry.reason === 'loop_guard' ? entry.reason : `${entry.reason}|${words.occasion(entry.record)}`);
 
 // Whether the room has no messages and no decisions yet.
 export const isEmpty = room => room.entries.every(entry => entry.kind === 'note') && !room.asked.size && !room.drafts.size && !room.pending.length;
@@ -170,17 +170,17 @@ function line(view, entry, symbol, sentence) {
   );
 }
 
-const DOT = ' · ';
+// A line never begins with the dot.
+const DOT = '\u00a0· ';
 
-const list = nodes => nodes.flatMap((node, i) => [i ? (i === nodes.length - 1 ? ' and ' : ', ') : null, node]);
 const unique = all => all.filter((entry, i) => all.findIndex(other => other.companion === entry.companion) === i);
-const names = (view, all) => list(unique(all).map(entry => name(entry.name ?? nameOf(view.room, entry.companion), { class: 'who', 'data-tone': view.tone(entry.companion) })));
+const names = (view, all) => words.listed(unique(all).map(entry => name(entry.name ?? nameOf(view.room, entry.companion), { class: 'who', 'data-tone': view.tone(entry.companion) })));
 
 // The sentence for companions that have reached the streak limit.
 function streakReached(view) {
   const { guard } = view.room;
   const times = Math.max(guard.streak, guard.maxStreak);
-  return el('strong', null, `The companions have spoken ${words.times(times)} in a row and are waiting for a person`);
+  return [el('strong', null, `The companions have spoken ${words.times(times)} in a row and are waiting for a person`), DOT, 'loop guard: companion streak limit'];
 }
 
 // A group of companions that were not asked, for the same reason.
@@ -258,12 +258,12 @@ function note(view, { entry, all = [entry] }) {
 }
 
 function stage(view, { entry, all = [entry] }) {
-  const after = entry.to === 'terminal' ? ` · rejoins when addressed, or after ${words.count(view.room.guard.reopenAfter, 'more message', 'more messages')}` : '';
+  const after = entry.to === 'terminal' ? ` · rejoins when addressed, or after ${words.byPeople(view.room.guard.reopenAfter)}` : '';
   return aside(names(view, all), ' ', words.step(entry.to, entry.cause, unique(all).length > 1), after);
 }
 
 function repetition(view, { entry }) {
-  return aside(el('strong', null, 'The last messages repeat each other'), ` (score ${entry.score.toFixed(2)}): the companions are told to ${entry.detections > 2 ? 'stop' : 'change the topic or end the conversation'}`);
+  return aside(el('strong', null, 'The last messages repeat each other'), ` (score ${entry.score.toFixed(2)}): ${words.repetitionEffect(entry.detections)}`);
 }
 
 // After a downtime: how many messages of the channel were read, and which are missing.

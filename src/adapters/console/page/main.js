@@ -73,7 +73,7 @@ const view = {
     remove(entry, button) {
       if (button.dataset.sure) return composer.remove(entry);
       button.dataset.sure = 'yes';
-      button.textContent = 'Really delete?';
+      button.textContent = 'Delete it?';
       setTimeout(() => {
         delete button.dataset.sure;
         button.textContent = 'Delete';
@@ -302,7 +302,8 @@ const updateToggle = () => {
 };
 wide.addEventListener('change', updateToggle);
 updateToggle();
-byId('help').addEventListener('click', showKeys);
+const showHelp = () => showKeys(view.room.guard.reopenAfter);
+byId('help').addEventListener('click', showHelp);
 byId('skip').addEventListener('click', event => {
   event.preventDefault();
   composer.focus();
@@ -339,7 +340,7 @@ document.addEventListener('keydown', event => {
     search.open();
   } else if (event.key === '?') {
     event.preventDefault();
-    showKeys();
+    showHelp();
   }
 });
 

@@ -31,7 +31,8 @@ export function notices() {
       setTimeout(() => node.remove(), SHOWN_MS);
     },
     announce(text) {
-      if (!text) return;
+      // Several companions may do the same at once.
+      if (!text || waiting.includes(text)) return;
       waiting.push(text);
       timer ??= setTimeout(flush, 50);
     },

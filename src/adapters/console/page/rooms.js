@@ -175,10 +175,10 @@ export function rooms({ open, showProblem, changed }) {
       room.lives_by ? el('p', { class: 'muted' }, 'This thread uses the companions and settings of its parent channel until you change them here.') : null,
       el('button', { class: 'quiet-button', 'aria-pressed': String(Boolean(room.paused)), onclick: attempt(() => api.patchRoom(room.id, { paused: !room.paused })) }, room.paused ? 'Resume all companions' : 'Pause all companions'),
       el('button', { class: 'quiet-button', onclick: () => actionsNode.replaceChildren(companionsForm(room)) }, 'Choose companions'),
-      el('button', { class: 'quiet-button', title: 'Cancels decisions and replies in progress. The history stays.', onclick: attempt(() => api.clearRoom(room.id)) }, 'Cancel replies'),
+      el('button', { class: 'quiet-button', title: 'Cancel decisions and replies in progress; the history stays', onclick: attempt(() => api.clearRoom(room.id)) }, 'Cancel replies'),
       confirmButton(
-        platformName(room.id) ? 'Forget this channel' : 'Delete this room',
-        platformName(room.id) ? 'Really forget? Its history and its companions are removed.' : 'Really delete? Its history is deleted too.',
+        platformName(room.id) ? 'Delete this channel’s history' : 'Delete this room',
+        platformName(room.id) ? 'Delete it? Its companions are removed, too.' : 'Delete it? Its history is deleted, too.',
         attempt(async () => {
           await api.deleteRoom(room.id);
           current = null;

@@ -9,7 +9,8 @@ import * as words from './words.js';
 // How long a round without a speaker is shown before it becomes one line.
 export const LINGER_MS = 6000;
 
-const DOT = ' · ';
+// A line never begins with the dot.
+const DOT = '\u00a0· ';
 const STAR = '★';
 
 // Whether the round is still shown with its votes side by side.
@@ -19,7 +20,8 @@ export function isLive(room, round, now) {
   return round.outcome === null && now - Date.parse(round.closedAt) < LINGER_MS;
 }
 
-const label = round => `Round #${round.message ?? round.seq}`;
+// Rounds have no numbers of their own: each is about one message.
+export const label = round => (round.message === null ? 'Round' : `Round on message #${round.message}`);
 const who = (view, id) => name(nameOf(view.room, id), { class: 'who', 'data-tone': view.tone(id) });
 
 // Companions that were asked come first. Each group is in the order of ids, so that rows never move.
@@ -92,7 +94,7 @@ function outcome(view, round) {
   const speaker = () => [el('span', { class: 'star', 'data-tone': view.tone(round.speaker), 'aria-hidden': 'true' }, STAR), ' ', who(view, round.speaker)];
   const tookOver = round.speaker !== round.selected ? ' instead, because the previous reply failed' : null;
   const reason = tookOver ? null : [DOT, el('strong', null, words.selection(round.reason))];
-  if (round.phase === 'open') return waiting.length ? ['Waiting for ', waiting.flatMap((id, i) => [i ? (i === waiting.length - 1 ? ' and ' : ', ') : null, who(view, id)])] : 'All votes are in';
+  if (round.phase === 'open') return waiting.length ? ['Waiting for ', words.listed(waiting.map(id => who(view, id)))] : 'All votes are in';
   if (!round.selected) return round.outcome === 'dropped' ? 'The round was cancelled' : 'Nobody speaks';
   if (round.phase === 'waiting') return [speaker(), ' speaks next', reason, round.speakAt ? [DOT, countdown(round)] : null];
   if (round.phase === 'speaking') return [speaker(), ' speaks', tookOver, reason];
@@ -104,7 +106,7 @@ function live(view, item) {
   const round = item.entry;
   const votes = order(round).map(id => vote(view, round, id));
   const outcomeNode = el('p', { class: 'outcome' });
-  const node = el('section', { class: 'round live', 'aria-label': label(round) }, el('p', { class: 'round-head' }, glyph('round'), el('span', null, label(round)), DOT, 'who speaks next?'), el('ul', { class: 'votes' }, votes.map(({ node: row }) => row)), outcomeNode);
+  const node = el('section', { class: 'round live', 'aria-label': label(round) }, el('p', { class: 'round-head' }, glyph('round'), el('span', null, label(round)), '· who speaks next?'), el('ul', { class: 'votes' }, votes.map(({ node: row }) => row)), outcomeNode);
   let shown = -1;
   // The node is updated in place, so that bars move and nothing flickers.
   node.refresh = () => {
@@ -131,8 +133,8 @@ function summary(view, round) {
   const each = [...first, ...others].map(id => {
     const ballot = round.ballots.get(id);
     if (isMissing(ballot)) return [who(view, id), ' ', el('span', { class: 'missing' }, 'no vote')];
-    if (!wantsToSpeak(ballot)) return [who(view, id), ' –', el('span', { class: 'visually-hidden' }, ' listens')];
-    return [who(view, id), ' ', el('strong', null, words.importance(ballot.state.importance)), isSpeaker(round, id) ? [' ', el('span', { class: 'star', 'data-tone': view.tone(id), title: 'selected' }, STAR)] : null];
+    if (!wantsToSpeak(ballot)) return [who(view, id), '\u00a0–', el('span', { class: 'visually-hidden' }, ' listens')];
+    return [who(view, id), '\u00a0', el('strong', null, words.importance(ballot.state.importance)), isSpeaker(round, id) ? ['\u00a0', el('span', { class: 'star', 'data-tone': view.tone(id), title: 'selected' }, STAR)] : null];
   });
   const end = !round.selected ? 'nobody speaks' : round.outcome === 'failed' ? 'the reply failed' : round.outcome === 'dropped' ? 'did not speak' : round.speaker !== round.selected ? 'took over after a failed reply' : words.selection(round.reason);
   return [...each.flatMap((one, i) => [i ? DOT : null, one]), DOT, end];
@@ -179,7 +181,7 @@ export const drawRound = (view, item) => (item.isLive ? live(view, item) : summa
 export function outcomeSentence(room, round) {
   if (!round.selected) return round.outcome === 'dropped' ? 'The round was cancelled.' : 'Nobody speaks.';
   const others = candidates(round).filter(({ id }) => id !== round.selected).map(({ id }) => nameOf(room, id));
-  return `${nameOf(room, round.selected)} speaks next (${words.selection(round.reason)}).${others.length ? ` ${others.join(' and ')} also wanted to speak.` : ''}`;
+  return `${nameOf(room, round.selected)} speaks next (${words.selection(round.reason)}).${others.length ? ` ${words.listed(others).join('')} also wanted to speak.` : ''}`;
 }
 
 // Updates the countdowns of companions that are about to speak.

@@ -211,7 +211,9 @@ const RULES = {
     if (now) {
       const m = companionIn(room, e.companion);
       const isHeld = room.round?.phase === 'open' && entry.yes;
-      if (room.asked.delete(e.companion)) setDoing(m, isHeld ? 'wants_to_speak' : 'listening', isHeld ? e : undefined);
+      // A companion that lost a round and then settles without a question, as at the limit of the companion streak, no longer wants to speak.
+      const hasLost = m.doing === 'wants_to_speak' && room.round?.phase !== 'open' && !entry.yes;
+      if (room.asked.delete(e.companion) || hasLost) setDoing(m, isHeld ? 'wants_to_speak' : 'listening', isHeld ? e : undefined);
     }
     return BOTH;
   },

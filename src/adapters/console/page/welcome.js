@@ -1,6 +1,7 @@
 // What an empty room shows: what this page is, and three things to try, each a button that does it.
 
 import { el, glyph, name } from './dom.js';
+import * as words from './words.js';
 
 const PAUSE_MS = 1400;
 
@@ -21,7 +22,7 @@ const MOST_NAMED = 4;
 function listed(companions, drawn = c => c.name) {
   const shown = companions.slice(0, MOST_NAMED).map(drawn);
   if (companions.length > MOST_NAMED) shown.push('others');
-  return shown.flatMap((one, i) => [i ? (i === shown.length - 1 ? ' and ' : ', ') : null, one]).filter(Boolean);
+  return words.listed(shown);
 }
 
 // `send(from, text)` sends a message; `me()` is the speaker of this window; `tone(id)` is the accent of a companion.

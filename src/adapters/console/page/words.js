@@ -15,7 +15,7 @@ const REASONS = {
   other_addressed: 'the message addressed someone else',
   budget: 'the budget is used up',
   unpostable: 'it cannot post here',
-  loop_guard: 'the companion streak limit was reached',
+  loop_guard: 'loop guard: companion streak limit reached',
   closed: 'it had ended the conversation',
   paused: 'paused',
   overflow: 'too many messages to read',
@@ -38,6 +38,13 @@ const SELECTIONS = {
   named_first: 'called upon, first in the alphabet',
 };
 
+// What a companion is doing, as a label.
+const DOINGS = {
+  asked: 'considering',
+  waiting_its_turn: 'about to speak',
+  back_off: 'no answer',
+};
+
 // The closing stages as labels, and the step to each stage as a verb phrase after the companion's name.
 const STAGES = {
   none: '',
@@ -52,7 +59,7 @@ const STEPS = {
   terminal: 'has ended the conversation',
 };
 const CAUSES = {
-  max_turns: 'the turn limit was reached',
+  max_turns: 'the limit of statements in a conversation was reached',
   repetition: 'the conversation is repeating itself',
   direct_address: 'addressed directly',
   reopen_after: 'people kept talking',
@@ -113,6 +120,7 @@ export const occasion = decision => (WITHOUT_TRIGGER.includes(decision.reason) ?
 // An external companion has no model: a program answers for it.
 export const error = (code, isExternal) => (isExternal && code === 'timeout' ? 'its external program did not answer in time' : null) ?? ERRORS[code] ?? (code ? spaced(code) : 'no answer');
 export const selection = code => SELECTIONS[code] ?? spaced(code);
+export const doing = code => DOINGS[code] ?? spaced(code);
 export const stage = code => STAGES[code] ?? spaced(code);
 const PLURAL_VERBS = { has: 'have', is: 'are' };
 // A step from one closing stage to another, with its cause. A step that the companion's own vote asked for needs no other cause.
@@ -178,3 +186,10 @@ export function ago(at, now) {
 }
 
 export const count = (n, one, many = `${one}s`) => `${n.toLocaleString()} ${n === 1 ? one : many}`;
+// Only messages by people bring back a companion that has ended the conversation.
+export const byPeople = n => count(n, 'more message by a person', 'more messages by people');
+// “A, B and C”, of texts or nodes.
+export const listed = items => items.flatMap((item, i) => (i ? [i === items.length - 1 ? ' and ' : ', ', item] : [item]));
+
+// What detections of repetition in a row lead to (docs/design/closing.md C-14 and C-15). The third one ends the conversation.
+export const repetitionEffect = detections => (detections > 2 ? 'the companions end the conversation' : 'the companions are instructed to change the topic or end the conversation');

@@ -24,7 +24,7 @@ async fn a_room_is_created_changed_listed_and_deleted() {
     assert_eq!(listed.1["rooms"].as_array().unwrap().len(), 2);
     assert_eq!(deleted.0, 204);
     assert_eq!(gone.0, 404);
-    assert_eq!(gone.1["detail"], "there is no room study, PUT /api/rooms/study makes it");
+    assert_eq!(gone.1["detail"], "there is no room study, PUT /api/rooms/study creates it");
 }
 
 #[tokio::test]

@@ -176,8 +176,8 @@ mod tests {
         for (text, expected) in [
             ("9 more messages, 7 s of quiet, or its name", "9 more messages, 7 s of quiet, or its name"),
             (
-                "the guild's tokens of a day (models.guild_tokens_per_day), free again in 5 h",
-                "the guild's tokens of a day, free again in 5 h",
+                "the guild's daily token budget (models.guild_tokens_per_day), free again in 5 h",
+                "the guild's daily token budget, free again in 5 h",
             ),
             ("a (kind) word", "a (kind) word"),
             ("open (ended", "open (ended"),

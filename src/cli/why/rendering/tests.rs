@@ -72,7 +72,7 @@ fn all_companions_are_shown_in_short_with_the_command_for_more() {
             "companion": id,
             "name": name,
             "outcome": "silent",
-            "text": "It stayed silent on it.",
+            "text": "It decided to stay silent about it.",
             "seq": 7,
             "at": "2026-05-01T22:14:00.250Z",
             "waiting_for": null,
@@ -90,10 +90,10 @@ fn all_companions_are_shown_in_short_with_the_command_for_more() {
 Message 3 in lobby
 
 Aria stayed silent about it, decision 7, 2026-05-01 22:14:00 UTC
-  It stayed silent on it.
+  It decided to stay silent about it.
 
 Benedict (ben) stayed silent about it, decision 7, 2026-05-01 22:14:00 UTC
-  It stayed silent on it.
+  It decided to stay silent about it.
 
 For the whole story of one companion: tertulia why lobby aria --message 3
 
