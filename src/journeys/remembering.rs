@@ -1,0 +1,113 @@
+//! What a companion still knows of a conversation when it speaks: the summary, and everything since its end.
+
+use std::collections::BTreeSet;
+
+use serde_json::json;
+
+use super::world::{World, purpose, room};
+use crate::domain::question_context::Purpose;
+use crate::ports::backend::Backend as _;
+use crate::ports::language_model::Request;
+
+/// The marks `m1x`, `m2x`, … in a text.
+fn marks(text: &str) -> BTreeSet<String> {
+    text.split(|c: char| !c.is_ascii_alphanumeric())
+        .filter(|word| word.len() > 2 && word.starts_with('m') && word.ends_with('x'))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// A lobby whose side model says YES, and whose summaries repeat all marks that they are shown.
+async fn world_that_repeats_marks(overlay: serde_json::Value) -> World {
+    let world = World::with_lobby_settings(overlay).await;
+    world.side.answer_by(|request: &Request| {
+        Some(Ok(match purpose(request) {
+            Purpose::Summary => marks(&request.user()).into_iter().collect::<Vec<_>>().join(" "),
+            _ => "Me.\nYES".to_owned(),
+        }))
+    });
+    world
+}
+
+/// The prompt of the newest statement.
+fn newest_prompt(world: &World) -> String {
+    world.main.asked.lock().unwrap().last().map(|request| request.user().into_owned()).unwrap_or_default()
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_message_is_in_the_prompt_of_a_statement_or_in_its_summary() {
+    for talk in 0..24_u64 {
+        let after = [1, 3, 12, 40][talk as usize % 4];
+        let settings = json!({ "prompt": { "summary_after": after }, "gate": { "addresses_per_minute": 1000 } });
+        let world = world_that_repeats_marks(settings).await;
+        let mut sent = BTreeSet::new();
+        for number in 0..60_u64 {
+            let mark = format!("m{number}x");
+            let padding = "so ".repeat((number * (talk + 3) % 40) as usize);
+            let is_address = number % (talk % 5 + 2) == 0;
+            world.say("lobby", &format!("{}{mark} {padding}", if is_address { "Ari, " } else { "" })).await;
+            sent.insert(mark);
+            world.pass(10.0).await;
+            if is_address {
+                let missing: Vec<_> = sent.difference(&marks(&newest_prompt(&world))).cloned().collect();
+                assert!(missing.is_empty(), "talk {talk}, message {number}: {missing:?} are in neither");
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_sentence_is_known_when_the_sixtieth_message_is_answered() {
+    let world = World::with_lobby_settings(json!({ "gate": { "addresses_per_minute": 1000 } })).await;
+    world.side.answer_by(|request: &Request| {
+        Some(Ok(if *purpose(request) == Purpose::Summary { request.user().into_owned() } else { "Me.\nYES".into() }))
+    });
+    world.say("lobby", "My name is Zebulon, remember that.").await;
+    for number in 2..60 {
+        world.say("lobby", &format!("This is number {number}.")).await;
+        world.pass(10.0).await;
+    }
+
+    world.say("lobby", "Ari, what is my name?").await;
+    world.pass(10.0).await;
+
+    let prompt = newest_prompt(&world);
+    assert!(prompt.contains("Zebulon"), "{prompt}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deleted_message_leaves_the_summary_at_once_and_the_others_return_to_it() {
+    let world =
+        world_that_repeats_marks(json!({ "prompt": { "summary_after": 3 }, "gate": { "addresses_per_minute": 1000 } })).await;
+    let mut seqs = Vec::new();
+    for number in 0..20 {
+        seqs.push(world.say("lobby", &format!("m{number}x")).await);
+        world.pass(15.0).await;
+    }
+
+    world.backend.delete_message(&room("lobby"), seqs[0]).await.unwrap();
+    world.pass(60.0).await;
+    world.say("lobby", "Ari, m99x").await;
+    world.pass(10.0).await;
+
+    let known = marks(&newest_prompt(&world));
+    assert!(!known.contains("m0x"), "{known:?}");
+    assert_eq!(known.len(), 20, "{known:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_from_before_a_clear_and_nobody_who_opted_out_is_shown() {
+    let world =
+        world_that_repeats_marks(json!({ "prompt": { "summary_after": 3 }, "gate": { "addresses_per_minute": 1000 } })).await;
+    for number in 0..10 {
+        world.say("lobby", &format!("m{number}x")).await;
+        world.pass(15.0).await;
+    }
+
+    world.backend.clear(&room("lobby")).await.unwrap();
+    world.say("lobby", "m10x").await;
+    world.say("lobby", "Ari, m11x").await;
+    world.pass(10.0).await;
+
+    assert_eq!(marks(&newest_prompt(&world)), marks("m10x m11x"));
+}
