@@ -22,11 +22,10 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub use advance::DELETED;
-pub use ending::JUDGED_MESSAGES;
 use ending::Judgement;
 use gates::Gates;
-use parts::PostedStatement;
 pub use parts::{Candidate, Episode, Floor, Selection, Summary, Tally, Turn};
+use parts::{PostedStatement, RecentStatement};
 use turns::assign_first_turn;
 pub use view::{Doing, View};
 
@@ -67,7 +66,7 @@ pub enum Input {
     },
     /// An external companion voted. A State that nobody waits for is ignored.
     Voted(State),
-    /// The repetition of the last messages was judged. A judgement that failed counts as 0.
+    /// The repetition of the last statements was judged. A judgement that failed counts as 0.
     Judged {
         /// The question's number.
         ticket: Ticket,
@@ -244,6 +243,9 @@ pub struct Conversation {
     spoke: BTreeMap<CompanionId, Seq>,
     #[serde(default)]
     tally: Tally,
+    /// The newest statements since the conversation began or reopened, at most as many as a judgement of repetition considers, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    recent_statements: Vec<RecentStatement>,
     episode: Option<Episode>,
     /// The companions whose closing stage the newest message ended, with that stage and the cause, until that is on record.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -317,7 +319,10 @@ impl Conversation {
     /// Applies the redacted form of an event that was folded before. Only the words change.
     pub fn apply_redaction(&mut self, redacted: &Recorded) {
         match &redacted.event {
-            Event::Said { message, .. } => self.window.replace(redacted.seq, message),
+            Event::Said { message, .. } => {
+                self.window.replace(redacted.seq, message);
+                self.replace_recent_statement(redacted.seq, message);
+            }
             Event::Summarised { upto, text } if *upto == self.summary.upto => {
                 self.summary.text = Some(text.clone()).filter(|text| !text.is_empty());
             }
@@ -339,11 +344,13 @@ impl Conversation {
         self.window.entries().next().map_or(self.handled, |entry| entry.seq)
     }
 
-    /// Drops the state below a number that is [not needed](Self::needed_from): messages, and a summary that covers nothing else. Returns whether
-    /// anything was dropped.
+    /// Drops the state below a number that is [not needed](Self::needed_from): messages, recent statements, and a summary that covers nothing
+    /// else. Returns whether anything was dropped.
     pub fn drop_below(&mut self, below: Seq) -> bool {
         let summary = self.summary.text.take_if(|_| self.summary.upto < below);
-        self.window.drop_below(below) | summary.is_some()
+        let statements = self.recent_statements.len();
+        self.recent_statements.retain(|statement| statement.seq >= below);
+        self.window.drop_below(below) | summary.is_some() | (self.recent_statements.len() < statements)
     }
 
     fn forget_reason(&mut self, companion: &CompanionId) {
