@@ -145,7 +145,7 @@ mod tests {
             (&["abc", "xyz"], 0.0),
             // abc bcd | bcd cde: one of three, of the 0.7 from which on texts are the same.
             (&["abcd", "bcde"], 1.0 / 3.0 / 0.7),
-            // Four or more equal characters are one: a | aab.
+            // Three or more equal characters are one: a | aab.
             (&["aaaaaa", "aab"], 0.0),
             // Of two content words each one is common: a half, of 0.9.
             (&["red comets", "green comet"], 0.5 / 0.9),

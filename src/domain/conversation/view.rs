@@ -1,7 +1,7 @@
 //! Read access to the state of a conversation.
 
-use super::super::window::Entry;
 use super::super::message::Message;
+use super::super::window::Entry;
 use super::*;
 
 /// What a companion does at the moment.

@@ -263,7 +263,7 @@ function stage(view, { entry, all = [entry] }) {
 }
 
 function repetition(view, { entry }) {
-  return aside(el('strong', null, 'The last messages repeat each other'), ` (score ${entry.score.toFixed(2)}): the companions are told to ${entry.detections > 2 ? 'stop' : 'change the topic or end the conversation'}`);
+  return aside(el('strong', null, 'The last statements repeat each other'), ` (score ${entry.score.toFixed(2)}): the companions are told to change the topic or end the conversation`);
 }
 
 // After a downtime: how many messages of the channel were read, and which are missing.
