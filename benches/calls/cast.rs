@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use futures_util::FutureExt as _;
 use tertulia::adapters::llm::rehearsal::Rehearsal;
 use tertulia::domain::closing::Stage;
-use tertulia::domain::conversation::{Conversation, JUDGED_MESSAGES};
+use tertulia::domain::conversation::Conversation;
 use tertulia::domain::event::Evaluated;
 use tertulia::domain::id::{CompanionId, Seq};
 use tertulia::domain::message::Message;
@@ -155,9 +155,7 @@ impl<'a> Rehearsed<'a> {
     }
 
     fn judgement(&self, conversation: &Conversation) -> Request {
-        let mut newest: Vec<_> =
-            conversation.window().entries().rev().take(JUDGED_MESSAGES).map(|entry| &*entry.message).collect();
-        newest.reverse();
+        let newest: Vec<_> = conversation.judged_statements().map(|message| &**message).collect();
         let worded = prompt::judgement(&newest, &self.settings.prompt);
         request(ModelRole::Side, Purpose::Judgement, None, worded, newest.iter().copied())
     }

@@ -119,7 +119,7 @@ impl State {
     }
 }
 
-/// The warning that the last messages repeat each other, if they do.
+/// The warning that the last statements repeat each other, if they do.
 pub(super) fn repetition_note(is_repetitive: bool, templates: &settings::prompt::Prompt) -> Option<&str> {
     Some(templates.repetition.as_str()).filter(|warning| is_repetitive && !warning.is_empty())
 }

@@ -142,7 +142,7 @@ fn repetition(loaded: &Loaded) -> &'static str {
     match rules.judge {
         _ if !rules.enabled => "not measured",
         Judge::Lexical => "measured by the similarity of the words (lexical)",
-        Judge::Model => "judged by the side model after each statement among companions (model)",
+        Judge::Model => "judged by the side model after each statement from the third on (model)",
         Judge::Both => "suspected by the similarity of the words, confirmed by the side model (both)",
     }
 }

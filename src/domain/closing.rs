@@ -70,7 +70,7 @@ pub enum Cause {
     State,
     /// Companions have made as many statements as `turn_taking.max_turns` allows.
     MaxTurns,
-    /// The last messages repeat each other.
+    /// The last statements repeat each other, or a companion that is alone repeats itself no more.
     Repetition,
     /// A human addressed the companion.
     DirectAddress,

@@ -23,11 +23,10 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub use advance::DELETED;
-pub use ending::JUDGED_MESSAGES;
 use ending::Judgement;
 use gates::Gates;
-use parts::PostedStatement;
 pub use parts::{Candidate, Episode, Floor, Selection, Tally, Turn};
+use parts::{PostedStatement, RecentStatement};
 pub use summary::{Summary, SummaryLimits};
 use turns::assign_first_turn;
 pub use view::{Doing, View};
@@ -69,7 +68,7 @@ pub enum Input {
     },
     /// An external companion voted. A State that nobody waits for is ignored.
     Voted(State),
-    /// The repetition of the last messages was judged. A judgement that failed counts as 0.
+    /// The repetition of the last statements was judged. A judgement that failed counts as 0.
     Judged {
         /// The question's number.
         ticket: Ticket,
@@ -248,6 +247,9 @@ pub struct Conversation {
     spoke: BTreeMap<CompanionId, Seq>,
     #[serde(default)]
     tally: Tally,
+    /// The newest statements since the conversation began or reopened, at most as many as a judgement of repetition considers, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    recent_statements: Vec<RecentStatement>,
     episode: Option<Episode>,
     /// The companions whose closing stage the newest message ended, with that stage and the cause, until that is on record.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -321,7 +323,10 @@ impl Conversation {
     /// Applies the redacted form of an event that was folded before. Only the words change.
     pub fn apply_redaction(&mut self, redacted: &Recorded) {
         match &redacted.event {
-            Event::Said { message, .. } => self.window.replace(redacted.seq, message),
+            Event::Said { message, .. } => {
+                self.window.replace(redacted.seq, message);
+                self.replace_recent_statement(redacted.seq, message);
+            }
             Event::Summarised { upto, text, .. } => self.summary.redact(*upto, text),
             Event::Decided(decided) => {
                 for companion in &decided.companions {
@@ -341,11 +346,13 @@ impl Conversation {
         self.window.entries().next().map_or(self.handled, |entry| entry.seq)
     }
 
-    /// Drops the state below a number that is [not needed](Self::needed_from): messages, and a summary that covers nothing else. Returns whether
-    /// anything was dropped.
+    /// Drops the state below a number that is [not needed](Self::needed_from): messages, recent statements, and a summary that covers nothing
+    /// else. Returns whether anything was dropped.
     pub fn drop_below(&mut self, below: Seq) -> bool {
         let has_dropped_summary = self.summary.expire(below);
-        self.window.drop_below(below) | has_dropped_summary
+        let statements = self.recent_statements.len();
+        self.recent_statements.retain(|statement| statement.seq >= below);
+        self.window.drop_below(below) | has_dropped_summary | (self.recent_statements.len() < statements)
     }
 
     fn forget_reason(&mut self, companion: &CompanionId) {

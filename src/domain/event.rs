@@ -172,16 +172,16 @@ pub enum Event {
     },
     /// A round was closed: one companion was selected, or nobody.
     RoundClosed(RoundClosed),
-    /// The side model was asked how much the last messages repeat each other.
+    /// The side model was asked how much the last statements repeat each other.
     RepetitionAsked {
         /// The question's number.
         ticket: Ticket,
-        /// The number of the newest of these messages.
+        /// The number of the newest of these statements.
         message: Seq,
     },
-    /// The repetition of the last messages was judged.
+    /// The repetition of the last statements was judged.
     RepetitionJudged {
-        /// The number of the newest of these messages.
+        /// The number of the newest of these statements.
         message: Seq,
         /// From 0 (all different) to 1 (the same thing again and again).
         score: f64,

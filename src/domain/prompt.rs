@@ -192,7 +192,7 @@ pub fn summary(previous: Option<&str>, messages: &[&Message], words: &settings::
     }
 }
 
-/// The prompt that asks how much the last messages repeat each other. They are ordered oldest first. `repetition::read_score` parses the answer.
+/// The prompt that asks how much the last statements repeat each other. They are ordered oldest first. `repetition::read_score` parses the answer.
 pub fn judgement(messages: &[&Message], words: &settings::prompt::Prompt) -> Prompt {
     let system = paragraphs(&["You judge how repetitive a group chat has become.", HOW_TO_READ]);
     let ending = "How much do these messages repeat one another, in what they say rather than in their words alone? Answer in two lines. \

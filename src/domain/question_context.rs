@@ -39,7 +39,7 @@ pub enum Purpose {
     },
     /// A summary of the messages.
     Summary,
-    /// A score from 0 to 1: how much the last messages repeat each other.
+    /// A score from 0 to 1: how much the last statements repeat each other.
     Judgement,
 }
 

@@ -19,8 +19,6 @@ pub struct Round {
     pub opened_at: Moment,
     /// The deadline for missing States.
     pub deadline: Moment,
-    /// Whether a companion was asked because another companion had spoken.
-    pub asks_for_turn: bool,
     /// The turn that the round belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnId>,
@@ -33,7 +31,7 @@ impl Round {
     pub fn new(message: Seq, opened_at: Moment, deadline: Moment, known: &[State], awaited: &[CompanionId]) -> Self {
         let known = known.iter().map(|state| (state.from.clone(), Some(state.clone())));
         let ballots = awaited.iter().map(|companion| (companion.clone(), None)).chain(known).collect();
-        Self { message, opened_at, deadline, asks_for_turn: false, turn: None, ballots }
+        Self { message, opened_at, deadline, turn: None, ballots }
     }
 
     /// The `messageId` that States of this round must have.

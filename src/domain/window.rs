@@ -143,12 +143,6 @@ impl Window {
         self.entries.get(place).filter(|entry| entry.seq == seq)
     }
 
-    /// The texts of the newest messages, at most `most`, oldest first.
-    pub fn newest_texts(&self, most: usize) -> Vec<&str> {
-        let first = self.entries.len().saturating_sub(most);
-        self.entries.range(first..).map(|entry| &*entry.message.text).collect()
-    }
-
     /// All entries, oldest first.
     pub fn entries(&self) -> impl DoubleEndedIterator<Item = &Entry> {
         self.entries.iter()

@@ -157,7 +157,7 @@ const EVENING: &[Chapter] = &[
         ],
     ),
     Chapter(
-        "The same is said again and again, until the talk is brought to its end",
+        "The same is said again and again, until the talk is led towards its end",
         &[
             Thinks("aria", YES.of(6)),
             Thinks("bruno", YES.of(4)),

@@ -126,7 +126,7 @@ async fn the_words_of_a_repetition_judgement_are_forgotten_with_the_statements()
     world.pass(600.0).await;
     assert!(left_of("They repeat zebra", &world).await > 0);
 
-    world.backend.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
+    world.backend.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: true }).await.unwrap();
     world.pass(1_000.0).await;
 
     assert_eq!([left_of("zebra", &world).await, left_of("Ana", &world).await], [0, 0]);

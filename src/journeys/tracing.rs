@@ -270,7 +270,7 @@ async fn a_judgement_interrupted_by_a_crash_continues_in_a_trace_that_follows_th
     let world = judged_salon().await;
     world.side.answer_by(judging(Ok("They circle.\n0.9".to_owned())));
     world.say("salon", "Bruno, what of it?").await;
-    world.pass(16.5).await;
+    world.pass(12.5).await;
     let before = world.spans.named("conversation.turn").last().unwrap().span_context.clone();
     assert_eq!(world.spans.named("decision.repetition").len(), 0);
 
@@ -292,7 +292,7 @@ async fn a_judgement_that_is_cleared_after_a_crash_has_ended() {
     let world = judged_salon().await;
     world.side.answer_by(judging(Ok("They circle.\n0.9".to_owned())));
     world.say("salon", "Bruno, what of it?").await;
-    world.pass(16.5).await;
+    world.pass(12.5).await;
     let world = world.crash().await;
     world.pass(0.2).await;
 

@@ -232,8 +232,8 @@ async fn tokens_that_run_out_in_a_round_keep_later_votes_from_counting_and_hold_
 
 #[tokio::test(start_paused = true)]
 async fn repetition_is_judged_without_a_model_while_tokens_are_used_up() {
-    // Eleven calls lead to the first statement that is judged. It uses the last tokens.
-    for (most, asked, judged) in [(10 * TOKENS + 1, 0, 1), (11 * TOKENS + 1, 1, 1)] {
+    // Eight calls lead to the first statement that is judged. It uses the last tokens.
+    for (most, asked, judged) in [(7 * TOKENS + 1, 0, 1), (8 * TOKENS + 1, 1, 1)] {
         let world = World::with_salon(json!({
             "repetition": { "judge": "model" },
             "gate": { "skip_when_other_addressed": false },
@@ -248,7 +248,7 @@ async fn repetition_is_judged_without_a_model_while_tokens_are_used_up() {
 
         assert_eq!(world.recorded("salon", "repetition_asked").await.len(), asked, "{most} tokens");
         assert_eq!(world.recorded("salon", "repetition").await.len(), judged, "{most} tokens");
-        assert_eq!(world.main.asked.lock().unwrap().len(), 4);
+        assert_eq!(world.main.asked.lock().unwrap().len(), 3);
     }
 }
 

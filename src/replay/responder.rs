@@ -28,7 +28,7 @@ pub enum Question<'a> {
         /// The numbers of the messages that it answers.
         messages: &'a [Seq],
     },
-    /// How much the last messages repeat each other.
+    /// How much the last statements repeat each other.
     Judgement,
 }
 

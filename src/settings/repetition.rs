@@ -1,4 +1,4 @@
-//! Section `repetition`: detection of conversations that repeat themselves.
+//! Section `repetition`: detection of companions that repeat themselves or each other.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,11 +14,11 @@ pub struct Repetition {
     pub judge: Judge,
 }
 
-/// What measures how much the last messages repeat each other.
+/// What measures how much the last statements of companions repeat each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Judge {
-    /// The similarity of the words. It costs no calls.
+    /// The similarity of the words and of what they do. It costs no calls.
     Lexical,
     /// The side model, after each statement. The next round waits for it.
     Model,

@@ -42,14 +42,14 @@ pub const CLOSING_FROM: &str = "closing.from";
 pub const CLOSING_TO: &str = "closing.to";
 /// Why a closing stage changed.
 pub const CLOSING_CAUSE: &str = "closing.cause";
-/// How much the last messages repeat each other, from 0 to 1.
+/// How much the last statements repeat each other, from 0 to 1.
 pub const REPETITION_SCORE: &str = "repetition.score";
 /// Number of consecutive detections.
 pub const REPETITION_DETECTIONS: &str = "repetition.detections";
 /// What measured the repetition: `lexical` or `model`.
 pub const REPETITION_JUDGE: &str = "repetition.judge";
 
-/// Whether the last messages were found to repeat each other.
+/// Whether the last statements were found to repeat each other.
 pub const REPETITION_FOUND: &str = "repetition.found";
 /// `selected` or `nobody`.
 pub const ROUND_OUTCOME: &str = "round.outcome";

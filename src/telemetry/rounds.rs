@@ -53,7 +53,7 @@ pub struct ClosingFacts<'a> {
     pub at: Moment,
 }
 
-/// A judgement of how much the last messages repeat each other.
+/// A judgement of how much the last statements repeat each other.
 #[derive(Clone, Debug)]
 pub struct RepetitionFacts<'a> {
     /// The turn of the judged statement, if it is known.

@@ -9,7 +9,7 @@ use crate::actors::messages::models::Outcome;
 use crate::actors::models::Question;
 use crate::actors::runtime::directory::Address;
 use crate::actors::runtime::watchdog::at_work;
-use crate::domain::conversation::{Input, JUDGED_MESSAGES};
+use crate::domain::conversation::Input;
 use crate::domain::id::{CompanionId, Ticket};
 use crate::domain::message::{Message, Modality};
 use crate::domain::priority::Priority;
@@ -20,14 +20,12 @@ use crate::domain::trigger::Trigger;
 use crate::ports::language_model::{self, LazyRequest, ModelRole, NoAnswer, Request};
 
 impl State {
-    /// Asks how much the last messages repeat each other, if that judgement is still open.
+    /// Asks how much the last statements repeat each other, if that judgement is still open.
     pub(super) fn ask_for_judgement(&mut self, ticket: Ticket) {
-        let Some((_, newest)) = self.conversation.open_judgement().filter(|(open, _)| *open == ticket) else { return };
-        // Messages after the judged statement do not count.
-        let upto = self.conversation.window().entries().rev().skip_while(|entry| entry.seq > newest);
-        let entries = upto.take(JUDGED_MESSAGES);
-        let mut messages: Vec<Arc<Message>> = entries.map(|entry| entry.message.clone()).collect();
-        messages.reverse();
+        if !self.is_judgement_open(ticket) {
+            return;
+        }
+        let messages: Vec<Arc<Message>> = self.conversation.judged_statements().cloned().collect();
         let modality = messages.last().map_or(Modality::Text, |message| message.modality);
         let speaker = CompanionId::from(messages.last().map_or("", |message| &*message.from.id));
         let most = self.context.settings.prompt.max_side_answer_tokens;

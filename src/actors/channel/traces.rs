@@ -369,7 +369,7 @@ impl Traces {
         record_call(under, asked, outcome, channel_key, context);
     }
 
-    /// The side model could not judge how much the last messages repeat each other.
+    /// The side model could not judge how much the last statements repeat each other.
     pub(super) fn record_judgement_error(&mut self, error: &str) {
         self.judgement_error = Some(error.into());
     }

@@ -12,11 +12,11 @@ use crate::actors::messages::writer::{MetaWriteError, WriteError};
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::writer::IndexRemoval;
 use crate::actors::writer::requests::{drained, redact_events, remove_from_index, write_meta};
-use crate::domain::conversation::JUDGED_MESSAGES;
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{PersonId, Seq};
-use crate::domain::message::Message;
+use crate::domain::message::{Message, Role};
 use crate::domain::moment::Moment;
+use crate::domain::repetition::MOST_STATEMENTS;
 use crate::domain::trigger::Trigger;
 use crate::domain::window::RECENT_TURNS;
 use crate::journal::channel_key::ChannelKey;
@@ -399,7 +399,7 @@ pub async fn traces_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTr
     let (mut redacted, mut asked_at, mut illegible) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
     let mut after = Seq(first.0.saturating_sub(1));
     let mut questions = BTreeSet::new();
-    let mut said = Vec::new();
+    let (mut said, mut statements) = (Vec::new(), Vec::new());
     // Whether the summary in prompts may contain something of them.
     let mut is_summarised = false;
     loop {
@@ -409,8 +409,11 @@ pub async fn traces_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTr
         illegible.extend(page.illegible);
         for recorded in page.events {
             let is_trace = match &recorded.event {
-                Event::Said { .. } => {
+                Event::Said { message, .. } => {
                     said.push(recorded.seq);
+                    if message.from.role == Role::Companion {
+                        statements.push(recorded.seq);
+                    }
                     gone.contains(&recorded.seq)
                 }
                 Event::Edited { message, .. } => gone.contains(message),
@@ -436,11 +439,14 @@ pub async fn traces_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTr
                     upto >= first
                 }
                 Event::RepetitionJudged { message, .. } => {
-                    let judged = said.partition_point(|seq| seq <= message);
-                    said[judged.saturating_sub(JUDGED_MESSAGES)..judged].iter().any(|seq| gone.contains(seq))
+                    let judged = statements.partition_point(|seq| seq <= message);
+                    statements[judged.saturating_sub(MOST_STATEMENTS)..judged].iter().any(|seq| gone.contains(seq))
                 }
-                Event::Deleted { .. }
-                | Event::Joined { .. }
+                Event::Deleted { messages } => {
+                    statements.retain(|seq| !messages.contains(seq));
+                    false
+                }
+                Event::Joined { .. }
                 | Event::Left { .. }
                 | Event::Paused { .. }
                 | Event::Cleared

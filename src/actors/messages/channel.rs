@@ -53,7 +53,7 @@ pub enum ChannelMessage {
         text: Arc<str>,
         reply: RpcReplyPort<Result<Seq, VoteError>>,
     },
-    /// A model judged how much the last messages repeat each other, or failed to.
+    /// A model judged how much the last statements repeat each other, or failed to.
     Judged { ticket: Ticket, asked: Arc<LazyRequest>, outcome: Box<Outcome> },
     /// The deadline for missing States has passed, in the round about this event.
     RoundDue(Seq),

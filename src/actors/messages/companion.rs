@@ -40,7 +40,7 @@ pub struct DecisionInput {
     pub message_count: u64,
     /// The name of the author of the message that triggered the question.
     pub speaker: Option<Arc<str>>,
-    /// Whether the last messages were judged repetitive.
+    /// Whether the last statements were judged repetitive.
     pub is_repetitive: bool,
     /// The rolling summary.
     pub summary: Option<Arc<str>>,
@@ -72,7 +72,7 @@ pub struct Statement {
     pub message_count: u64,
     /// The name of the author of the newest message that is answered.
     pub speaker: Option<Arc<str>>,
-    /// Whether the last messages were judged repetitive.
+    /// Whether the last statements were judged repetitive.
     pub is_repetitive: bool,
     /// The rolling summary.
     pub summary: Option<Arc<str>>,

@@ -26,7 +26,10 @@ impl Conversation {
                 let entry = Entry::new(seq, self.when_said(*said_at), Arc::new(message.clone()));
                 self.apply_said(entry, *reply, world, notes);
             }
-            Event::Edited { message, text } => self.window.edit(*message, text),
+            Event::Edited { message, text } => {
+                self.window.edit(*message, text);
+                self.edit_recent_statement(*message, text);
+            }
             Event::Deleted { messages } => self.apply_deleted(messages, notes),
             Event::Joined { companion, external } => {
                 self.gates.get_or_insert(companion, Gate::new(self.handled)).external = *external;
@@ -259,9 +262,6 @@ impl Conversation {
                 turn,
             });
             gate.end_back_off();
-        }
-        if let Some(round) = &mut self.round {
-            round.asks_for_turn |= evaluated.trigger == Trigger::Turn;
         }
     }
 

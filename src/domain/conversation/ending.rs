@@ -6,14 +6,11 @@ use super::apply::cancel_lull;
 use super::*;
 use crate::settings::repetition::Judge;
 
-/// The number of the channel's newest messages that are judged for repetition (docs/design/closing.md C-9).
-pub const JUDGED_MESSAGES: usize = 5;
-
 /// The progress of the repetition judgement of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Judgement {
-    /// In its round nobody was asked because another companion had spoken.
-    NotNeeded,
+    /// Older snapshots may say that none is needed.
+    #[serde(alias = "NotNeeded")]
     Due,
     /// The side model was asked.
     Asked(Ticket),
@@ -46,7 +43,7 @@ impl Conversation {
         }
     }
 
-    /// A statement was posted: checks the number of turns, and judges the last messages for repetition if the statement's round requires it.
+    /// A statement was posted: checks the number of turns, and judges the last statements for repetition.
     pub(super) fn assess_statement(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
         let Some(PostedStatement { opened, message, judgement, .. }) = self.spoken.clone() else { return };
         if matches!(judgement, Judgement::Asked(_) | Judgement::Given) {
@@ -57,13 +54,12 @@ impl Conversation {
                 self.change_stage(&companion, Stage::Terminal, Cause::MaxTurns, opened, world, out);
             }
         }
-        let texts = self.window.newest_texts(JUDGED_MESSAGES);
-        if judgement == Judgement::NotNeeded || !world.rules.repetition.enabled || texts.len() < JUDGED_MESSAGES {
+        if !world.rules.repetition.enabled || self.recent_texts().len() < repetition::LEAST_STATEMENTS {
             return;
         }
         // While no tokens may be used, only the lexical judge runs.
         let judge = world.exhausted_token_budget(self.clock).map_or(world.rules.repetition.judge, |_| Judge::Lexical);
-        let score = if judge == Judge::Model { 0.0 } else { repetition::lexical(&texts) };
+        let score = if judge == Judge::Model { 0.0 } else { repetition::lexical(&self.recent_texts()) };
         if judge == Judge::Model || judge == Judge::Both && score > repetition::THRESHOLD {
             self.record(Event::RepetitionAsked { ticket: Ticket(self.tickets.0 + 1), message }, world, out);
         } else {
@@ -103,14 +99,73 @@ impl Conversation {
         world: &mut World<'_>,
         out: &mut Vec<Output>,
     ) {
-        let detections = if score > repetition::THRESHOLD { self.tally.detections.saturating_add(1) } else { 0 };
+        // While the side model judged, the conversation may have reopened. Then the statements before do not count.
+        let is_detection = score > repetition::THRESHOLD && !self.recent_statements.is_empty();
+        let detections = if is_detection { self.tally.detections.saturating_add(1) } else { 0 };
+        let most = if self.did_person_interrupt(call.is_some()) { Stage::Closing } else { Stage::Terminal };
         self.record(Event::RepetitionJudged { message, score, detections, call }, world, out);
-        let forced = Stage::forced_by(detections);
+        let forced = Stage::forced_by(detections).min(most);
+        // A companion that is alone states no stage, so it could not leave a forced one by itself.
+        let is_released = detections == 0 && !self.holds_rounds();
         for companion in self.gates.keys().cloned().collect::<Vec<_>>() {
-            if self.gates[&companion].stage < forced {
+            let stage = self.gates[&companion].stage;
+            if stage < forced {
                 self.change_stage(&companion, forced, Cause::Repetition, opened, world, out);
+            } else if is_released && stage < Stage::Terminal {
+                self.change_stage(&companion, Stage::None, Cause::Repetition, opened, world, out);
             }
         }
+    }
+
+    /// Whether a person spoke between the statements that were judged. The side model judges all of them, the words a window of them.
+    fn did_person_interrupt(&self, is_by_model: bool) -> bool {
+        let texts = self.recent_texts();
+        let window = if is_by_model { texts.len() } else { repetition::newest(&texts).window };
+        self.recent_statements.iter().rev().take(window.saturating_sub(1)).any(|statement| statement.follows_person)
+    }
+
+    /// The texts of the newest statements, oldest first.
+    fn recent_texts(&self) -> Vec<&str> {
+        self.recent_statements.iter().map(|statement| &*statement.message.text).filter(|text| !text.is_empty()).collect()
+    }
+
+    /// Adds a statement to those that the next judgement considers.
+    pub(super) fn remember_statement(&mut self, seq: Seq, message: Arc<Message>) {
+        let follows_person = self.recent_statements.last().is_some_and(|last| last.seq < self.tally.newest_human);
+        if self.recent_statements.len() == repetition::MOST_STATEMENTS {
+            self.recent_statements.remove(0);
+        }
+        self.recent_statements.reserve_exact(1);
+        self.recent_statements.push(RecentStatement { seq, message, follows_person });
+    }
+
+    pub(super) fn edit_recent_statement(&mut self, seq: Seq, text: &Arc<str>) {
+        if let Some(statement) = self.recent_statements.iter_mut().find(|statement| statement.seq == seq) {
+            Arc::make_mut(&mut statement.message).text = text.clone();
+        }
+    }
+
+    pub(super) fn replace_recent_statement(&mut self, seq: Seq, message: &Message) {
+        if let Some(statement) = self.recent_statements.iter_mut().find(|statement| statement.seq == seq) {
+            statement.message = Arc::new(message.clone());
+        }
+    }
+
+    /// Drops deleted statements. If a person spoke before one of them, that person spoke before the next one.
+    pub(super) fn delete_recent_statements(&mut self, deleted: &[Seq]) {
+        let mut follows_person = false;
+        self.recent_statements.retain_mut(|statement| {
+            statement.follows_person |= follows_person;
+            let is_deleted = deleted.contains(&statement.seq);
+            follows_person = is_deleted && statement.follows_person;
+            !is_deleted
+        });
+    }
+
+    /// The conversation begins anew: earlier statements and detections do not count any more.
+    pub(super) fn forget_repetition(&mut self) {
+        self.recent_statements.clear();
+        self.tally.detections = 0;
     }
 
     /// Whether a message at `now` begins a new episode.
@@ -122,6 +177,8 @@ impl Conversation {
         let Some(gate) = self.gates.get_mut(companion) else { return };
         if gate.is_closed() && to != Stage::Terminal {
             self.tally.turns = 0;
+            self.tally.detections = 0;
+            self.recent_statements.clear();
         }
         gate.stage = to;
         gate.heard_closed = 0;

@@ -32,18 +32,17 @@ impl Conversation {
         }
         if begins_episode {
             self.tally.turns = 0;
-            self.tally.detections = 0;
+            self.forget_repetition();
         }
         let began_at = self.episode.filter(|_| !begins_episode).map_or(now, |episode| episode.began_at);
         self.episode = Some(Episode { began_at, last_at: now });
         if message.from.role == Role::Person {
             self.tally.streak = 0;
-            self.tally.detections = 0;
             self.tally.newest_human = seq;
         }
         let is_refused = self.refused.take() == Some(seq);
         let mut declined_by = Vec::new();
-        let answers = is_statement.then(|| Box::new(self.apply_statement(seq, message, reply)));
+        let answers = is_statement.then(|| Box::new(self.apply_statement(seq, message.clone(), reply)));
         for (companion, gate) in self.gates.iter_mut().filter(|(companion, _)| !message.is_by(companion)) {
             if gate.is_closed() && message.from.role == Role::Person {
                 gate.heard_closed += 1;
@@ -124,7 +123,7 @@ impl Conversation {
     }
 
     /// A statement was posted. Returns its audience, from the messages that it answers.
-    fn apply_statement(&mut self, seq: Seq, message: &Message, reply: Option<Ticket>) -> Audience {
+    fn apply_statement(&mut self, seq: Seq, message: Arc<Message>, reply: Option<Ticket>) -> Audience {
         let companion = CompanionId::from(&*message.from.id);
         let floor = self.floor.take_if(|floor| Some(floor.ticket) == reply);
         let snapshot = floor.iter().flat_map(|floor| &floor.messages).filter_map(|seq| self.window.get(*seq));
@@ -135,8 +134,8 @@ impl Conversation {
         }
         self.tally.turns += 1;
         self.spoke.insert(companion.clone(), seq);
-        let judgement = if selection.asked_for_turn { Judgement::Due } else { Judgement::NotNeeded };
-        let Selection { opened, turn, .. } = selection;
+        self.remember_statement(seq, message);
+        let (Selection { opened, turn, .. }, judgement) = (selection, Judgement::Due);
         self.spoken = Some(PostedStatement { companion, message: seq, opened, judgement, turn, is_spoilt: false });
         answers
     }
@@ -145,6 +144,7 @@ impl Conversation {
         // Messages that were deleted before have no further effect.
         let present: Vec<_> = deleted.iter().copied().filter(|seq| self.window.get(*seq).is_some()).collect();
         self.window.delete(deleted);
+        self.delete_recent_statements(deleted);
         self.cancel_replies_to_deleted(deleted, &present, notes);
         self.summary.delete(deleted);
         // Reasons given earlier are removed, too, and the answers of questions in flight will be.
@@ -245,6 +245,7 @@ impl Conversation {
                 notes.push(Output::Cancel { ticket });
             }
             self.round = None;
+            self.recent_statements.clear();
             self.tally = Tally { newest_human: self.tally.newest_human, ..Tally::default() };
         }
     }

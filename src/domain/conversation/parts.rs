@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::super::id::{CompanionId, Seq, Ticket, TurnId};
+use super::super::message::Message;
 use super::super::moment::Moment;
 use super::super::trigger::Trigger;
 use super::ending::Judgement;
@@ -16,8 +17,6 @@ pub struct Selection {
     pub opened: Seq,
     /// The newest inbound event when it was selected.
     pub selected_at: Seq,
-    /// Whether a companion was asked in its round because another companion had spoken.
-    pub asked_for_turn: bool,
     /// The other candidates, in their order of speaking. The first who still can takes over if the statement fails.
     pub others: Vec<Candidate>,
     /// The turn that selected it.
@@ -60,6 +59,16 @@ pub(super) struct PostedStatement {
     /// A message that is being judged was deleted. The score counts, but the words of the answer are not stored.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) is_spoilt: bool,
+}
+
+/// A statement that the next judgement of repetition considers. The window shares the message while it holds it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct RecentStatement {
+    pub(super) seq: Seq,
+    pub(super) message: Arc<Message>,
+    /// A person spoke between the statement before it and this one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) follows_person: bool,
 }
 
 /// The right to speak, with the reply that is owed.

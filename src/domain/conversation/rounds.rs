@@ -198,7 +198,7 @@ impl Conversation {
 
     pub(super) fn apply_round_closed(&mut self, closed: &RoundClosed) {
         let round = self.round.take();
-        let (turn, asked_for_turn) = round.map(|round| (round.turn, round.asks_for_turn)).unwrap_or_default();
+        let turn = round.and_then(|round| round.turn);
         let winner = closed.selected.as_ref().and_then(|companion| self.candidate(companion));
         let others = closed.others.iter().filter_map(|other| self.candidate(&other.companion)).collect();
         for other in &closed.others {
@@ -210,7 +210,7 @@ impl Conversation {
             if let Some(gate) = self.gates.get_mut(&candidate.companion) {
                 gate.wish = None;
             }
-            let selection = Selection { opened: closed.message, selected_at: self.handled, asked_for_turn, others, turn };
+            let selection = Selection { opened: closed.message, selected_at: self.handled, others, turn };
             self.turn = Some(Box::new(Turn { candidate, selection, speak_at: closed.speak_at }));
         }
     }
@@ -228,9 +228,9 @@ impl Conversation {
             // A candidate whose trigger has settled in the meantime has nothing left to say.
             gate.is_some_and(|gate| !gate.is_silent() && gate.waiting.is_some())
         };
-        let Selection { opened, asked_for_turn, others, turn, .. } = floor.selection;
+        let Selection { opened, others, turn, .. } = floor.selection;
         self.turn = others.into_iter().find(can_speak).map(|candidate| {
-            let selection = Selection { opened, selected_at: self.handled, asked_for_turn, others: Vec::new(), turn };
+            let selection = Selection { opened, selected_at: self.handled, others: Vec::new(), turn };
             Box::new(Turn { candidate, selection, speak_at: None })
         });
     }

@@ -4,6 +4,7 @@ mod alone;
 mod late;
 mod lost;
 mod over_budget;
+mod recent_statements;
 mod regressions;
 mod room;
 mod scene;

@@ -1,5 +1,6 @@
 //! Read access to the state of a conversation.
 
+use super::super::message::Message;
 use super::super::window::Entry;
 use super::*;
 
@@ -87,6 +88,12 @@ impl Conversation {
             Judgement::Asked(ticket) => Some((ticket, spoken.message)),
             _ => None,
         }
+    }
+
+    /// The statements that the repetition question in flight is about, oldest first. Deleted ones are left out.
+    pub fn judged_statements(&self) -> impl DoubleEndedIterator<Item = &Arc<Message>> {
+        let newest = self.open_judgement().map_or(Seq::NONE, |(_, newest)| newest);
+        self.recent_statements.iter().filter(move |statement| statement.seq <= newest).map(|statement| &statement.message)
     }
 
     /// The current episode; none before the first message.

@@ -37,7 +37,7 @@ async fn repetition_closes_the_conversation_step_by_step() {
     let forced = stages.iter().filter(|stage| stage["cause"] == "repetition" && stage["to"] == "terminal").count();
     assert_eq!(forced, 3, "all present");
     let statements = world.main.asked.lock().unwrap().len();
-    assert_eq!(statements, 6, "the first judgement follows five messages, and the third one ends the talk");
+    assert_eq!(statements, 5, "the first judgement follows the third statement, and the third one ends the talk");
     let warning = &world.context.settings.prompt.repetition;
     assert!(world.main.asked.lock().unwrap().last().unwrap().user().contains(warning));
     let spans = world.spans.named("decision.repetition");

@@ -193,12 +193,12 @@ pub(super) fn moved(recorded: &Recorded, who: &Subject) -> Option<StoryLine> {
     Some(line(recorded, "moved", text))
 }
 
-/// That the last messages were repetitive.
+/// That the last statements were repetitive.
 pub(super) fn repeated(recorded: &Recorded) -> Option<StoryLine> {
     let Event::RepetitionJudged { score, detections, .. } = &recorded.event else { return None };
     (*detections > 0).then(|| {
         let again = if *detections > 1 { format!(", {detections} times in a row") } else { String::new() };
-        line(recorded, "repetition", format!("The last messages repeated each other ({score:.2}{again})."))
+        line(recorded, "repetition", format!("The last statements repeated each other ({score:.2}{again})."))
     })
 }
 

@@ -263,7 +263,7 @@ function stage(view, { entry, all = [entry] }) {
 }
 
 function repetition(view, { entry }) {
-  return aside(el('strong', null, 'The last messages repeat each other'), ` (score ${entry.score.toFixed(2)}): ${words.repetitionEffect(entry.detections)}`);
+  return aside(el('strong', null, 'The last statements repeat each other'), ` (score ${entry.score.toFixed(2)}): ${words.repetitionEffect(entry.detections)}`);
 }
 
 // After a downtime: how many messages of the channel were read, and which are missing.

@@ -1,4 +1,4 @@
-// What keeps companions from talking for ever: their streak, and the repetition score of the last messages. Pure, like `state.js`.
+// What keeps companions from talking for ever: their streak, and the repetition score of the last statements. Pure, like `state.js`.
 
 // A score above it is repetition (docs/design/turn-taking.md T-13 and docs/design/closing.md C-10).
 export const REPETITION_LIMIT = 0.7;
@@ -12,7 +12,7 @@ export const newGuard = () => ({
   maxStreak: DEFAULT_MAX_STREAK,
   turns: 0,
   maxTurns: null,
-  score: null, // from 0 (all different) to 1; null while nothing has been measured since a person spoke
+  score: null, // from 0 (all different) to 1; null while nothing has been measured
   detections: 0,
   reopenAfter: DEFAULT_REOPEN_AFTER,
   counts: true, // whether the speaker that is awaited was selected after the newest message by a person
@@ -35,7 +35,7 @@ export function guardFrom(previous, state) {
 }
 
 export function personSpoke(guard) {
-  Object.assign(guard, { streak: 0, score: null, detections: 0, counts: false });
+  Object.assign(guard, { streak: 0, counts: false });
 }
 
 export function companionSpoke(guard) {

@@ -1,4 +1,4 @@
-// Two small meters that fill before a limit is reached: the companion streak, and the repetition score of the last messages.
+// Two small meters that fill before a limit is reached: the companion streak, and the repetition score of the last statements.
 
 import { el, say } from './dom.js';
 import { REPETITION_LIMIT } from './loop-guard.js';
@@ -34,8 +34,8 @@ function streakSentence({ streak, maxStreak, turns, maxTurns }) {
 const capitalised = text => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
 
 function repetitionSentence({ score, detections }) {
-  if (score === null) return 'How much the last five messages repeat each other. It is measured when companions talk to each other.';
-  const measured = `The repetition score of the last messages is ${score.toFixed(2)}`;
+  if (score === null) return 'How much the last statements of companions repeat each other. It is measured from the third statement on.';
+  const measured = `The repetition score of the last statements is ${score.toFixed(2)}`;
   if (score <= REPETITION_LIMIT) return `${measured}. Above ${REPETITION_LIMIT}, ${words.repetitionEffect(1)}.`;
   return `${measured}: the conversation is repeating itself${detections > 1 ? ` (detected ${words.times(detections)})` : ''}. ${capitalised(words.repetitionEffect(detections))}.`;
 }

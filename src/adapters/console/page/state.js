@@ -247,7 +247,7 @@ const RULES = {
   closing(room, e, now) {
     insert(room, stageEntry(e));
     if (now) Object.assign(companionIn(room, e.companion), { closing: e.to ?? 'none', opensIn: e.to === 'terminal' ? room.guard.reopenAfter : null });
-    if (now && e.cause !== 'state') room.guard.turns = e.to === 'none' ? 0 : room.guard.turns;
+    if (now && e.to === 'none' && e.cause !== 'state' && e.cause !== 'repetition') Object.assign(room.guard, { turns: 0, detections: 0 });
     return BOTH;
   },
   repetition(room, e, now) {

@@ -1,0 +1,119 @@
+//! Measures how alike two statements are: by their trigrams, and by their content words (docs/design/closing.md C-12).
+
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
+use super::acts::Acts;
+
+/// A share of common trigrams from which on two statements are the same.
+const SAME_TRIGRAMS: f64 = 0.7;
+/// A share of common content words from which on two statements are the same.
+const SAME_WORDS: f64 = 0.9;
+
+/// Words that carry no content, separated by spaces: English, German, Spanish, French.
+static STOP_WORDS: LazyLock<BTreeSet<&str>> =
+    LazyLock::new(|| LISTS_OF_STOP_WORDS.iter().flat_map(|list| list.split(' ')).collect());
+const LISTS_OF_STOP_WORDS: [&str; 4] = [
+    "a an the this that these those it its it's is are was were be been being am i'm you're we're they're i you he she we they me my mine your yours \
+     us our him her them their to of in on at for with from by as and or but so if not no n't do does did done don't doesn't didn't have has had \
+     i've you've we've i'll you'll we'll i'd you'd can could will would should may might must just really very too then than there here what which \
+     who how when where why all any some into up down out about again also still now oh well that's what's there's let's can't won't",
+    "der die das den dem ein eine und oder ich du er sie es wir ihr mich mir dich dir ist bin bist sind war nicht auch so zu in mit von auf für an im \
+     am ja nein noch doch dann",
+    "el la los las un una y o yo tú tu me te se lo le es son está que de en con por para no sí muy también mi",
+    "le les une et ou je il elle nous vous ce est suis es sont pas que de du des à en avec pour dans oui non très aussi mon ton",
+];
+
+/// Endings that a word loses, if three characters or more remain. The first one that fits counts.
+const ENDINGS: [&str; 9] = ["'s", "ingly", "ing", "edly", "ed", "ly", "es", "s", "e"];
+
+/// Three characters in a row, or a whole text that has fewer.
+type Trigram = [Option<char>; 3];
+
+/// What the judge knows of a statement.
+pub(super) struct Features {
+    trigrams: BTreeSet<Trigram>,
+    content: BTreeSet<String>,
+    pub(super) acts: Acts,
+}
+
+impl Features {
+    pub(super) fn of(text: &str) -> Self {
+        let words = words(text);
+        // A text without words, such as an emoji, is compared as it is.
+        let plain = if words.is_empty() { text.to_lowercase() } else { words.join(" ") };
+        let spoken = self::words(&without_directions(text));
+        let acts = Acts::of(if spoken.is_empty() { &words } else { &spoken }, text.contains('?'));
+        let content = words.iter().filter(|word| !STOP_WORDS.contains(&***word)).map(|word| stem(word).to_owned()).collect();
+        Self { trigrams: trigrams(&plain), content, acts }
+    }
+
+    /// The likeness of two statements, from 0 to 1.
+    pub(super) fn likeness(&self, other: &Self) -> f64 {
+        self.word_likeness(other, 2).max((jaccard(&self.trigrams, &other.trigrams) / SAME_TRIGRAMS).min(1.0))
+    }
+
+    /// The likeness of the content words of two statements, from 0 to 1. It is 0 if one of them has fewer than `least`.
+    pub(super) fn word_likeness(&self, other: &Self, least: usize) -> f64 {
+        if self.content.len().min(other.content.len()) < least {
+            return 0.0;
+        }
+        (dice(&self.content, &other.content) / SAME_WORDS).min(1.0)
+    }
+}
+
+/// The words of a text, in lower case: letters and digits, with apostrophes between them. Three or more equal characters in a row become one.
+fn words(text: &str) -> Vec<String> {
+    let lower = text.to_lowercase().replace('’', "'");
+    let raw = lower.split(|c: char| !c.is_alphanumeric() && c != '\'').map(|word| word.trim_matches('\''));
+    raw.filter(|word| !word.is_empty()).map(shorten).collect()
+}
+
+/// Replaces three or more equal characters in a row by one.
+fn shorten(word: &str) -> String {
+    let mut short = String::with_capacity(word.len());
+    let mut rest = word.chars().peekable();
+    while let Some(c) = rest.next() {
+        let mut count = 1;
+        while rest.next_if_eq(&c).is_some() {
+            count += 1;
+        }
+        short.extend(std::iter::repeat_n(c, if count > 2 { 1 } else { count }));
+    }
+    short
+}
+
+/// A text without what stands between two asterisks, such as `*smiles*`. An asterisk without a partner stays.
+fn without_directions(text: &str) -> String {
+    let mut spoken = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('*') {
+        let Some((_, after)) = after.split_once('*') else { break };
+        spoken.push_str(before);
+        spoken.push(' ');
+        rest = after;
+    }
+    spoken + rest
+}
+
+fn stem(word: &str) -> &str {
+    let stems = ENDINGS.iter().filter_map(|ending| word.strip_suffix(ending));
+    stems.into_iter().find(|stem| stem.chars().count() >= 3).unwrap_or(word)
+}
+
+fn trigrams(text: &str) -> BTreeSet<Trigram> {
+    let all: Vec<Option<char>> = text.chars().map(Some).collect();
+    let at = |place: usize| all.get(place).copied().flatten();
+    (0..all.len().saturating_sub(2).max(1)).map(|start| [at(start), at(start + 1), at(start + 2)]).collect()
+}
+
+/// The Jaccard similarity of two non-empty sets: the size of their intersection, divided by the size of their union.
+fn jaccard(one: &BTreeSet<Trigram>, other: &BTreeSet<Trigram>) -> f64 {
+    let shared = one.intersection(other).count();
+    shared as f64 / (one.len() + other.len() - shared) as f64
+}
+
+/// The Dice similarity of two non-empty sets: twice the size of their intersection, divided by the sum of their sizes.
+fn dice(one: &BTreeSet<String>, other: &BTreeSet<String>) -> f64 {
+    2.0 * one.intersection(other).count() as f64 / (one.len() + other.len()) as f64
+}
