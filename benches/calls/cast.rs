@@ -140,6 +140,7 @@ impl<'a> Rehearsed<'a> {
             reason: conversation.floor().and_then(|floor| floor.why.as_deref()),
             summary: None,
             recent: &recent,
+            left_out: 0,
             snapshot: &snapshot,
             notes: &notes,
         };

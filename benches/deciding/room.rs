@@ -105,7 +105,7 @@ impl Room {
             jitter: &mut || 0,
             turn: &mut || TurnId(0),
             ledger: &mut self.ledger,
-            summary_after: None,
+            summary: None,
             tokens_per_day: None,
             is_unpostable: false,
         };

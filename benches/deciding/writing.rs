@@ -53,6 +53,7 @@ fn wording_a_statement(bencher: Bencher<'_, '_>, messages: usize) {
             reason: Some("I know bread."),
             summary: None,
             recent: &recent,
+            left_out: 0,
             snapshot: &snapshot,
             notes: &[],
         };

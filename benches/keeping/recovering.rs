@@ -92,7 +92,7 @@ async fn read(store: &dyn Store, channel_key: &ChannelKey, messages: usize) -> a
         jitter: &mut || 0,
         turn: &mut || TurnId(0),
         ledger: &mut ledger,
-        summary_after: None,
+        summary: None,
         tokens_per_day: None,
         is_unpostable: false,
     };
