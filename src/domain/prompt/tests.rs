@@ -483,7 +483,15 @@ fn parts<'a>() -> DecisionParts<'a> {
 
 fn character<'a>() -> Character<'a> {
     static ARIA: std::sync::LazyLock<CompanionId> = std::sync::LazyLock::new(|| "aria".into());
-    Character { id: &ARIA, name: "Aria", persona: "A curious owl.", chattiness: "Curious, but polite", tier: "average" }
+    Character {
+        id: &ARIA,
+        name: "Aria",
+        persona: "A curious owl.",
+        brief: None,
+        chattiness: "Curious, but polite",
+        tier: "average",
+        tone: "Ask first.",
+    }
 }
 
 fn message(role: Role, id: &str, name: &str, text: &str) -> Message {

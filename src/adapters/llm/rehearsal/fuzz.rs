@@ -33,6 +33,7 @@ pub(crate) fn prompt(bytes: &[u8]) {
         Purpose::Vote { trigger },
         Purpose::Statement { trigger, closing },
         Purpose::Summary,
+        Purpose::Brief,
         Purpose::Judgement,
     ] {
         let request = Request {
@@ -54,7 +55,7 @@ pub(crate) fn prompt(bytes: &[u8]) {
             }
             Purpose::Vote { .. } => assert_ne!(vote::read(&answer, Words::ENGLISH).verdict, Verdict::Unreadable, "{answer:?}"),
             Purpose::Statement { .. } => assert!(clean_statement(&answer, "Aria").is_some(), "{answer:?}"),
-            Purpose::Summary | Purpose::Judgement => {}
+            Purpose::Summary | Purpose::Brief | Purpose::Judgement => {}
         }
     }
 }
