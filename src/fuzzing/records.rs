@@ -12,9 +12,9 @@ use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
 use crate::journal::membership::Membership;
 use crate::journal::record::{
-    BriefRecord, ChannelRecord, DeadLetterRecord, NEWEST_VERSION, OptOutRecord, OutboxRecord, PendingRecord, RecordError, RoomRecord,
-    SnapshotRecord, StartRecord, UsageRecord, decode, decode_bytes, decode_event, decode_number, encode, encode_bytes,
-    encode_event, encode_number,
+    BriefRecord, ChannelRecord, DeadLetterRecord, NEWEST_VERSION, OptOutRecord, OutboxRecord, PendingRecord, RecordError,
+    RoomRecord, SnapshotRecord, StartRecord, UsageRecord, decode, decode_bytes, decode_event, decode_number, encode,
+    encode_bytes, encode_event, encode_number,
 };
 use crate::journal::redaction::redact;
 use crate::ports::store::key::{ChannelNo, Key};

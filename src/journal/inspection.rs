@@ -6,8 +6,8 @@ use super::channel_key::ChannelKey;
 use super::key;
 use super::membership::Membership;
 use super::record::{
-    BriefRecord, ChannelRecord, DeadLetterRecord, OptOutRecord, OutboxRecord, PendingRecord, RecordError, RoomRecord, SnapshotRecord,
-    StartRecord, UsageRecord, decode, decode_bytes, decode_event,
+    BriefRecord, ChannelRecord, DeadLetterRecord, OptOutRecord, OutboxRecord, PendingRecord, RecordError, RoomRecord,
+    SnapshotRecord, StartRecord, UsageRecord, decode, decode_bytes, decode_event,
 };
 use crate::domain::id::{Seq, Ward};
 use crate::domain::moment::Moment;

@@ -17,8 +17,8 @@ use super::channel_key::ChannelKey;
 use super::key;
 use super::membership;
 use super::record::{
-    BriefRecord, ChannelRecord, DeadLetterRecord, OutboxRecord, PendingRecord, RecordError, RoomRecord, UsageRecord, decode, decode_event,
-    decode_number,
+    BriefRecord, ChannelRecord, DeadLetterRecord, OutboxRecord, PendingRecord, RecordError, RoomRecord, UsageRecord, decode,
+    decode_event, decode_number,
 };
 use super::speakers::{after_stretch, speaker, stretch};
 use crate::domain::event::Recorded;

@@ -16,8 +16,8 @@ use super::layer::{Completeness, Layer, located, read_layers};
 use super::load::{is_there, read_text};
 use super::mismatch::{Kind, Mismatch, Path};
 use super::models::Models;
-use super::prompt::Prompt;
 use super::problem::{Located, Problem};
+use super::prompt::Prompt;
 use crate::domain::id::{CompanionId, ModelName};
 use crate::domain::model_role::ModelRole;
 use crate::domain::prompt::{persona_room, tokens};
@@ -111,7 +111,8 @@ impl Roster {
                 problems.push(Located::at(name, format!("and the folder {other} are both the companion {stem}; remove one")));
                 continue;
             }
-            let card = if is_folder { folder::card(&path) } else { CardFiles { file: name, text: read_text(&path), persona: None } };
+            let card =
+                if is_folder { folder::card(&path) } else { CardFiles { file: name, text: read_text(&path), persona: None } };
             roster.take(stem, card, settings, problems);
         }
         roster

@@ -48,7 +48,9 @@ pub(super) fn write_if_missing(context: &Arc<ActorContext>, companion: &Arc<Sett
             tracing::warn!(%companion, "the side model made no brief of a long persona; decisions see its beginning, and it is asked again after a back-off");
             return;
         };
-        keep(&context, attempt, text).await;
+        if keep(&context, attempt, text).await {
+            tracing::info!(companion = %Plain(companion.id.as_str()), "the side model made the brief of a long persona");
+        }
     });
 }
 
@@ -106,10 +108,10 @@ async fn ask(context: &ActorContext, companion: &Settings, guild: GuildId, tell:
     text
 }
 
-/// Keeps a brief that was made, unless the persona has changed in the meantime.
-async fn keep(context: &ActorContext, attempt: Attempt, text: String) {
+/// Keeps a brief that was made, unless the persona has changed in the meantime. Whether it is kept.
+async fn keep(context: &ActorContext, attempt: Attempt, text: String) -> bool {
     if !needed(context).contains(&attempt.key) {
-        return;
+        return false;
     }
     let text: Arc<str> = text.into();
     let record = BriefRecord { text: text.clone(), at: context.clock.now() };
@@ -118,6 +120,7 @@ async fn keep(context: &ActorContext, attempt: Attempt, text: String) {
     if !write(context, vec![put]).await {
         tracing::warn!("the brief of a persona could not be stored; it is made again after the next start");
     }
+    true
 }
 
 async fn write(context: &ActorContext, writes: Vec<Write>) -> bool {

@@ -32,7 +32,10 @@ pub(super) fn card(folder: &Path) -> CardFiles {
     let text = if is_there(&keys) {
         read_text(&keys)
     } else {
-        Err(format!("does not exist, but its folder has persona files (*.md); create it, it may be empty, or rename the folder to .{}", name(folder)))
+        Err(format!(
+            "does not exist, but its folder has persona files (*.md); create it, it may be empty, or rename the folder to .{}",
+            name(folder)
+        ))
     };
     CardFiles { file: keys.display().to_string(), text, persona: persona(folder).transpose() }
 }
