@@ -7,6 +7,7 @@ mod card;
 mod data;
 mod frame;
 mod marks;
+pub mod room;
 mod transcript;
 
 #[cfg(test)]
@@ -19,10 +20,11 @@ use super::id::CompanionId;
 use super::message::Message;
 use super::trigger::Trigger;
 use crate::settings;
-pub use card::{PersonaRoom, brief, persona_room};
+pub use card::brief;
 use card::{for_decision, for_statement};
 use data::{unmarked_name, weight};
 use frame::{FRAME_WEIGHT, HOW_TO_READ, Shown, block, context, in_character, paragraphs, quoted, sizes};
+pub use room::tokens;
 use transcript::transcript;
 
 /// The number of settled messages that a decision is shown (docs/design/gate.md G-26).
@@ -229,9 +231,4 @@ pub fn judgement(messages: &[&Message], words: &settings::prompt::Prompt) -> Pro
         user: paragraphs(&[&block("messages", &lines), ending]),
         system,
     }
-}
-
-/// The estimated tokens of a text: one for four ASCII characters, or for two other characters.
-pub fn tokens(text: &str) -> usize {
-    weight(text).div_ceil(4)
 }

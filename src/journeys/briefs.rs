@@ -75,7 +75,7 @@ async fn a_brief_is_made_once_and_known_after_a_restart() {
     assert_eq!((asked_for_briefs(&world), stored(&world).await), (1, 1));
     let usage = world.backend.usage(UsageQuery::default()).await.unwrap();
     // Two decisions, two statements and the brief.
-    assert_eq!(serde_json::to_value(&usage).unwrap()["guilds"][0]["total"]["calls"], 5, "{usage:?}");
+    assert_eq!(usage.total.calls.calls, 5, "{usage:?}");
 
     let world = world.crash().await;
     answer(&world, Ok("never asked for"));

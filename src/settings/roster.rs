@@ -20,7 +20,7 @@ use super::problem::{Located, Problem};
 use super::prompt::Prompt;
 use crate::domain::id::{CompanionId, ModelName};
 use crate::domain::model_role::ModelRole;
-use crate::domain::prompt::{persona_room, tokens};
+use crate::domain::prompt::room::{persona_room, tokens};
 use crate::domain::text::{is_invisible, is_joining};
 
 /// The built-in companions, by the stems of their files.

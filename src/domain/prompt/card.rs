@@ -3,41 +3,10 @@
 use std::borrow::Cow;
 
 use super::data::{beginning, weight};
-use super::frame::{FRAME_WEIGHT, HOW_TO_READ, block, paragraphs, sizes};
-use super::{Character, Prompt, decision_form, statement_form, tokens, vote_form};
-use crate::domain::trigger::Trigger;
+use super::frame::{FRAME_WEIGHT, block, paragraphs, sizes};
+use super::room::{persona_room, tokens};
+use super::{Character, Prompt};
 use crate::settings::prompt::Prompt as Words;
-
-/// The weight of the longest name, twice that of its 64 characters.
-const NAME_WEIGHT: usize = 128;
-/// The most that the context of a trigger weighs (`frame::context`).
-const MAX_CONTEXT_WEIGHT: usize = 800;
-
-/// The longest persona that is shown in full, in tokens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PersonaRoom {
-    /// In decisions: half of what the rest of the prompt leaves. A longer persona is replaced by its brief.
-    pub decision: usize,
-    /// In statements: four fifths of what the rest of the prompt leaves.
-    pub statement: usize,
-}
-
-/// The room for personas. It depends on the settings alone, so a companion is shown in the same way in all its decisions.
-pub fn persona_room(words: &Words) -> PersonaRoom {
-    let longest = |texts: &[&str]| texts.iter().map(|text| weight(text)).max().unwrap_or_default();
-    let tones = ["very_quiet", "quiet", "average", "eager", "very_eager"].map(|tier| words.tone.of(tier));
-    let frame = weight("You are .") + 2 * NAME_WEIGHT + longest(&tones) + weight(HOW_TO_READ) + FRAME_WEIGHT;
-    let contexts = longest(&[&words.direct_address, &words.interjection, &words.turn]) + NAME_WEIGHT;
-    let frame = frame + contexts.min(MAX_CONTEXT_WEIGHT);
-    let questions = longest(&Trigger::ALL.map(|trigger| words.question_for(trigger)));
-    let decision = questions + longest(&[&decision_form("", words), &vote_form("", words)]);
-    let manners = longest(&Trigger::ALL.map(|trigger| words.manner_for(trigger)));
-    let statement = manners + weight(&statement_form(""));
-    PersonaRoom {
-        decision: (words.decision_tokens * 4).saturating_sub(frame + decision) / 8,
-        statement: (words.statement_tokens * 4).saturating_sub(frame + statement) / 5,
-    }
-}
 
 /// What a prompt shows of a companion.
 pub(super) struct Card<'a> {

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use super::super::message::{Address, Author, Modality, Role};
+use super::room::persona_room;
 use super::*;
 
 #[test]
