@@ -124,6 +124,7 @@ impl Roster {
         let note = |companion: &Companion| {
             let (id, persona) = (&companion.id, tokens(companion.persona.trim()));
             let has_side_model = settings.models.served(ModelRole::Side, &companion.model.side).endpoint.is_some();
+            let advice = "write a brief, shorten the persona, or raise prompt.decision_tokens";
             let shown = match &companion.brief {
                 Some(_) if persona <= room => {
                     return Some(format!(
@@ -134,14 +135,13 @@ impl Roster {
                 None if persona <= room => return None,
                 Some(brief) => format!("its brief of about {} tokens", tokens(brief.trim())),
                 None if has_side_model => {
-                    "a brief that the side model makes, and until then its beginning; check what the side model keeps, or write a brief"
-                        .to_owned()
+                    format!("a brief that the side model makes, and its beginning until then; to choose what they show, {advice}")
                 }
-                None => "its beginning, because no side model is configured that could make a brief; write a brief".to_owned(),
+                None => format!("its beginning, because no side model is configured that could make a brief; {advice}"),
             };
             Some(format!(
                 "companion {id}: its persona of about {persona} tokens does not fit into decisions ({room}, from prompt.decision_tokens \
-                 = {}); statements show all of it, decisions {shown}, shorten the persona, or raise prompt.decision_tokens",
+                 = {}): statements show all of it, decisions show {shown}",
                 settings.prompt.decision_tokens
             ))
         };
