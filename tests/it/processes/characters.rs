@@ -43,7 +43,7 @@ async fn a_file_and_a_folder_of_one_companion_do_not_start() {
     let checked = premises.run(&["check"]).await;
 
     assert_eq!(checked.code, Some(2), "{checked:?}");
-    let expected = "companions/aria.toml: and the folder ./config/companions/aria are both the companion aria; remove one\n";
+    let expected = "config/companions/aria.toml: and the folder config/companions/aria are both the companion aria; remove one\n";
     assert!(checked.stderr.ends_with(expected), "{checked:?}");
 }
 
