@@ -1,4 +1,4 @@
-//! Builds the prompts of all questions to models: decisions, votes, statements, summaries and judgements.
+//! Builds the prompts of all questions to models: decisions, votes, statements, summaries, briefs and judgements.
 //!
 //! Text by the operator (persona, chattiness, settings) is included unchanged. Text by people, other companions and models is data. It appears only
 //! inside JSON strings, each in one line between delimiters that it cannot contain, with the role of the speaker that the server sets.
