@@ -56,3 +56,24 @@ impl Telemetry {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_otlp_endpoint_is_a_url_without_secrets() {
+        let check = |endpoint: &str| {
+            let defaults = crate::settings::Settings::defaults().unwrap();
+            let defaults: Telemetry = defaults["telemetry"].clone().try_into().unwrap();
+            Telemetry { otlp_endpoint: Some(endpoint.to_owned()), ..defaults }.check().map_err(|problem| format!("{} {}", problem.key, problem.message))
+        };
+
+        assert_eq!(check("http://127.0.0.1:4318"), Ok(()));
+        assert_eq!(check("https://collector.example/otlp/"), Ok(()));
+        for refused in ["", "collector:4318", "grpc://collector:4317", "http://ana:key@collector", "http://collector?key=1"] {
+            let problem = check(refused).unwrap_err();
+            assert!(problem.starts_with("otlp_endpoint ") && problem.contains("http://127.0.0.1:4318"), "{problem}");
+        }
+    }
+}
