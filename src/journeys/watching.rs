@@ -47,7 +47,9 @@ async fn the_states_of_all_rooms_come_first_and_then_their_events() {
 #[tokio::test(start_paused = true)]
 async fn drafts_and_states_of_any_room_are_shown() {
     let world = World::with_salon(serde_json::json!({})).await;
+    world.side.answer_by(|_| Some(Ok(r#"{"reason": "Me.", "decision": "YES"}"#.to_owned())));
     let mut watching = world.watch_rooms("").await;
+    watching.seen().await;
 
     world.say("salon", "Aria, Bruno: hello?").await;
     world.pass(20.0).await;
@@ -98,8 +100,13 @@ async fn a_cursor_resumes_each_room_after_its_own_number() {
     assert_eq!(messages(&seen), [("console:den", "three"), ("console:lobby", "two"), ("console:lobby", "three")]);
     let others: Vec<_> =
         names_and_channels(&seen).into_iter().filter(|(name, _)| ["hello", "closed", "complete"].contains(name)).collect();
-    let expected =
-        [("hello", "console:den"), ("closed", "console:gone"), ("hello", "console:lobby"), ("hello", "console:attic"), ("complete", "")];
+    let expected = [
+        ("hello", "console:den"),
+        ("closed", "console:gone"),
+        ("hello", "console:lobby"),
+        ("hello", "console:attic"),
+        ("complete", ""),
+    ];
     assert_eq!(others, expected);
 }
 

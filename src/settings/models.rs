@@ -365,8 +365,7 @@ pub fn parsed_base_url(text: &str) -> Result<Url, Problem> {
 /// As [`parsed_base_url`].
 pub fn parsed_endpoint(key: &str, text: &str, example: &str) -> Result<Url, Problem> {
     let example = format!("for example \"{example}\"");
-    let url =
-        Url::parse(text).map_err(|error| problem(key, format!("is not a URL ({error}); give the whole URL, {example}")))?;
+    let url = Url::parse(text).map_err(|error| problem(key, format!("is not a URL ({error}); give the whole URL, {example}")))?;
     if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
         return Err(problem(key, format!("must begin with http:// or https:// and name a host, {example}")));
     }

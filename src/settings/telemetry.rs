@@ -66,7 +66,9 @@ mod tests {
         let check = |endpoint: &str| {
             let defaults = crate::settings::Settings::defaults().unwrap();
             let defaults: Telemetry = defaults["telemetry"].clone().try_into().unwrap();
-            Telemetry { otlp_endpoint: Some(endpoint.to_owned()), ..defaults }.check().map_err(|problem| format!("{} {}", problem.key, problem.message))
+            Telemetry { otlp_endpoint: Some(endpoint.to_owned()), ..defaults }
+                .check()
+                .map_err(|problem| format!("{} {}", problem.key, problem.message))
         };
 
         assert_eq!(check("http://127.0.0.1:4318"), Ok(()));

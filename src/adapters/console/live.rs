@@ -60,9 +60,8 @@ impl LiveParams {
             let cursor = self.after.map_or(Ok(Cursor::default()), |after| Cursor::parse(&after));
             return cursor.map(Wanted::All).map_err(|error| Problem::query("after", format!("after: {error}")));
         };
-        let number = |after: String| {
-            after.parse().map(Seq).map_err(|_| Problem::query("after", "after is not a whole number from 0 up"))
-        };
+        let number =
+            |after: String| after.parse().map(Seq).map_err(|_| Problem::query("after", "after is not a whole number from 0 up"));
         Ok(Wanted::Room(validation::room("room", &room)?, self.after.map(number).transpose()?))
     }
 }

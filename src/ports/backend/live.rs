@@ -160,7 +160,7 @@ mod tests {
 
         let cursor = Cursor::of(rooms);
 
-        assert!(cursor.0.len() > 500, "{}", cursor.0.len());
+        assert!(cursor.0.len() > 400, "{}", cursor.0.len());
         assert_eq!(Cursor::parse(&cursor.to_string()), Ok(cursor));
     }
 }

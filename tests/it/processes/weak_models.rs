@@ -9,7 +9,10 @@ use crate::harness::{Premises, Watch};
 
 /// How weak models answer a question for a vote, with `decision` and `reason` of the decision, and the number of calls that it takes.
 const READABLE: [(&str, &[&str]); 11] = [
-    ("prose around it", &["Sure! Here is my answer:\n{\"reason\": \"Ana asked me.\", \"decision\": \"YES\"}\nI hope this helps!"]),
+    (
+        "prose around it",
+        &["Sure! Here is my answer:\n{\"reason\": \"Ana asked me.\", \"decision\": \"YES\"}\nI hope this helps!"],
+    ),
     ("a code fence", &["```json\n{\"reason\": \"Ana asked me.\", \"decision\": \"YES\", \"importance\": 7}\n```"]),
     ("Markdown", &["**Answer**\n\n**YES**"]),
     ("no closing brace", &["{\"reason\": \"Ana asked me.\", \"decision\": \"YES\", \"importance\": 7"]),
@@ -67,7 +70,7 @@ async fn a_direct_address_is_answered_whatever_a_weak_model_writes() {
         }
         if reason == "unreadable" {
             let vote = &decision["vote"];
-            assert_eq!((&vote["state"], &vote["importance"]), (&json!("speak"), &json!(5)), "{name}: {decision}");
+            assert_eq!((&vote["state"], &vote["importance"]), (&json!("speak"), &json!(5.0)), "{name}: {decision}");
         }
         server.rest("salon").await;
     }
@@ -156,7 +159,8 @@ async fn talkative() -> Model {
     let said = std::sync::atomic::AtomicUsize::new(0);
     Model::start(move |_| {
         let number = said.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
-        let words = ["oak", "harbour", "violin", "glacier", "saffron", "lantern", "meadow", "engine", "pepper", "comet", "marble"];
+        let words =
+            ["oak", "harbour", "violin", "glacier", "saffron", "lantern", "meadow", "engine", "pepper", "comet", "marble"];
         let word = |step: usize| words[(number * step + step) % words.len()];
         Ok(format!("{} {number} {} {}", word(1), word(3), word(7)))
     })

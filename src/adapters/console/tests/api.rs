@@ -220,7 +220,7 @@ async fn an_invalid_query_is_refused_with_the_name_of_the_parameter() {
         ("/api/export?person=Ana", "guild"),
         ("/api/export?guild=home", "person"),
         ("/api/export?guild=home&person=Ana&room=lobby", "person"),
-        ("/api/live", "room"),
+        ("/api/live?after=12", "after"),
     ];
 
     for (path, field) in cases {
