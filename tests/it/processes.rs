@@ -24,6 +24,7 @@ mod telemetry;
 mod terminal_output;
 mod undecodable;
 mod usage;
+mod watching;
 mod weak_models;
 mod why;
 pub mod writers;

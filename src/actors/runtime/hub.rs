@@ -28,6 +28,8 @@ pub enum Live {
     Recorded(Arc<Recorded>),
     /// Something without a number, as JSON: a draft, or a typing indicator.
     Note(Arc<str>),
+    /// The channel's room was deleted. Items after this one are of a new room.
+    Closed,
 }
 
 /// How many items a slow watcher missed. Missed events can be read from the journal.

@@ -118,6 +118,7 @@ impl Subscription {
                     self.ready.extend(self.view.render(&Reader::new(&*context.store), &recorded).await.map_err(unreadable)?);
                 }
                 hub::Live::Recorded(_) => {}
+                hub::Live::Closed => return Ok(None),
             }
         }
     }

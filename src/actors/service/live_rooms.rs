@@ -77,9 +77,11 @@ enum Next {
 /// What a client has of a room.
 struct Place {
     room: RoomId,
-    /// When the room was created. A room that was deleted and created again is another room.
+    /// When the room was created.
     created_at: Moment,
-    /// The number of the last event that was sent.
+    /// What its `hello` began with: the number in the client's cursor, or that of the newest event.
+    begun_at: Seq,
+    /// The number of the last event that was sent after its `hello`, or of the client's cursor. Zero if there is none.
     sent: Seq,
     /// How many events of all rooms were sent up to that one.
     events: u64,
@@ -115,14 +117,16 @@ impl Subscription {
         }
     }
 
-    /// Begins the view of a room: with `after`, the events after this number follow.
+    /// Begins the view of a room. With `after`, the events after this number follow; without it, those that were published since the client
+    /// connected, also if the state in `hello` contains them.
     async fn begin(&mut self, room: RoomId, after: Option<Seq>) -> Result<(), Ended> {
         match self.backend.opened(&room).await {
             Ok(Opened { channel_key, created_at, last, hello }) => {
-                let sent = after.unwrap_or(last).min(last);
+                let begun_at = after.unwrap_or(last).min(last);
+                let sent = if after.is_some() { begun_at } else { Seq::NONE };
                 self.ready.push_back(hello);
-                self.missed = (sent < last).then(|| (channel_key.clone(), last));
-                self.rooms.insert(channel_key, Place { room, created_at, sent, events: 0 });
+                self.missed = (begun_at < last).then(|| (channel_key.clone(), last));
+                self.rooms.insert(channel_key, Place { room, created_at, begun_at, sent, events: 0 });
                 Ok(())
             }
             Err(Refused::NotFound(_)) => {
@@ -149,28 +153,27 @@ impl Subscription {
             self.backend.context.recorder.instruments().live_missed.add(items, NONE);
             Ended
         })?;
-        let membership = self.backend.context.memberships.get(&channel_key.channel);
-        let created_at = membership.map(|membership| membership.created_at);
-        if self.rooms.get(&channel_key).is_some_and(|place| Some(place.created_at) != created_at) {
-            self.rooms.remove(&channel_key);
-            self.push(json!({ "event": "closed", "at": self.now(), "channel": channel_key.channel }));
-        }
-        if created_at.is_none() {
+        if item == hub::Live::Closed {
+            if self.rooms.remove(&channel_key).is_some() {
+                self.push(json!({ "event": "closed", "at": self.now(), "channel": channel_key.channel }));
+            }
             return Ok(());
         }
-        match item {
-            hub::Live::Note(json) if self.rooms.contains_key(&channel_key) => self.ready.push_back(Live { seq: None, json }),
-            // The state in its `hello` says the same.
-            hub::Live::Note(_) => {}
-            hub::Live::Recorded(recorded) => match self.rooms.get(&channel_key) {
-                Some(place) if recorded.seq > place.sent => self.send(&channel_key, &[recorded]).await?,
-                Some(_) => {}
-                None => {
-                    let Some(room) = RoomId::of(&channel_key.channel) else { return Ok(()) };
-                    let after = self.resumed.remove(&room).unwrap_or(Seq(recorded.seq.0.saturating_sub(1)));
-                    self.begin(room, Some(after)).await?;
-                }
-            },
+        let membership = self.backend.context.memberships.get(&channel_key.channel);
+        let Some(created_at) = membership.map(|membership| membership.created_at) else { return Ok(()) };
+        if !self.rooms.contains_key(&channel_key) {
+            let Some(room) = RoomId::of(&channel_key.channel) else { return Ok(()) };
+            let after = self.resumed.remove(&room);
+            self.begin(room, after).await?;
+        }
+        // An item of a room that is being replaced comes before `Closed`.
+        match (item, self.rooms.get(&channel_key).filter(|place| place.created_at == created_at)) {
+            (hub::Live::Note(json), Some(_)) => self.ready.push_back(live(json)),
+            // While events are missed, this one is among them.
+            (hub::Live::Recorded(recorded), Some(place)) if recorded.seq > place.sent && self.missed.is_none() => {
+                self.send(&channel_key, &[recorded]).await?;
+            }
+            _ => {}
         }
         Ok(())
     }
@@ -225,7 +228,8 @@ impl Subscription {
             return Err(Ended);
         }
         let channel = &channel_key.channel;
-        Ok(live(json!({ "event": "unreadable", "at": self.now(), "channel": channel, "error": error.to_string() })))
+        let report = json!({ "event": "unreadable", "at": self.now(), "channel": channel, "error": error.to_string() });
+        Ok(live(report.to_string().into()))
     }
 
     fn sent(&mut self, channel_key: &ChannelKey, upto: Seq) {
@@ -240,7 +244,7 @@ impl Subscription {
         let mut places: Vec<&Place> = self.rooms.values().collect();
         places.sort_unstable_by_key(|place| Reverse(place.events));
         let waiting = self.resumed.iter().map(|(room, after)| (room.clone(), *after));
-        Cursor::of(waiting.chain(places.into_iter().map(|place| (place.room.clone(), place.sent))))
+        Cursor::of(waiting.chain(places.into_iter().map(|place| (place.room.clone(), place.sent.max(place.begun_at)))))
     }
 
     fn has_begun(&self, channel: &ChannelId) -> bool {
@@ -253,10 +257,11 @@ impl Subscription {
     }
 
     fn push(&mut self, object: Value) {
-        self.ready.push_back(live(object));
+        self.ready.push_back(live(object.to_string().into()));
     }
 }
 
-fn live(object: Value) -> Live {
-    Live { seq: None, json: object.to_string().into() }
+/// An object without a number to resume after: the cursor says where.
+fn live(json: Arc<str>) -> Live {
+    Live { seq: None, json }
 }
