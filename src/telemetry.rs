@@ -94,7 +94,7 @@ impl Plans {
             let set = variable(name).filter(|value| !value.trim().is_empty());
             set.or_else(|| options.otlp_endpoint.clone().filter(|_| name == export::ENDPOINT))
         };
-        Self { spans: ExportPlan::from_variables(&variable), metrics: MetricsPlan::from_variables(&variable) }
+        Self { spans: ExportPlan::from_variables(variable), metrics: MetricsPlan::from_variables(variable) }
     }
 }
 
