@@ -5,6 +5,7 @@
 //! temporary folder. The writer never finishes. A question that is not asked within two seconds is counted as late.
 
 #[path = "shared/system.rs"]
+#[expect(dead_code, reason = "this benchmark needs companions of its own")]
 mod system;
 
 use std::sync::Arc;
