@@ -29,5 +29,6 @@ pub mod statement;
 pub mod text;
 mod thoughts;
 pub mod trigger;
+pub mod voice;
 pub mod vote;
 pub mod window;
