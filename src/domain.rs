@@ -23,6 +23,7 @@ pub mod prompt;
 pub mod question_context;
 pub mod repetition;
 pub mod round;
+pub mod sentences;
 pub mod service;
 pub mod split;
 pub mod statement;

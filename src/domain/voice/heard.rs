@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use unicode_normalization::char::is_combining_mark;
 
 use super::super::names::is_unspaced;
 
@@ -87,11 +88,19 @@ impl Script {
         Some(stalled)
     }
 
+    /// No more audio comes: a sentence that has audio is whole, one without is dropped.
+    pub fn finish(&mut self) {
+        for sentence in self.sentences.iter_mut().filter(|sentence| sentence.progress == Progress::Open) {
+            sentence.progress = if sentence.sent.is_zero() { Progress::Dropped } else { Progress::Whole };
+        }
+    }
+
     /// Playback has reached this position. The position is at most what was sent, and never moves back. Returns the text that was heard since.
     pub fn played(&mut self, position: Duration) -> String {
         let before = self.heard().len();
         self.played = position.min(self.sent()).max(self.played);
-        self.heard().split_off(before)
+        // The sentences did not change, so what was heard before is how it begins.
+        self.heard().get(before..).unwrap_or_default().to_owned()
     }
 
     /// The audio that was sent.
@@ -121,7 +130,9 @@ impl Script {
 
     /// The text that was heard (docs/design/voice.md A-30): of each sentence the words that end at or before the position.
     pub fn heard(&self) -> String {
-        self.with_starts().map(|(start, sentence)| sentence.heard(self.played.saturating_sub(start).min(sentence.sent))).collect()
+        let is_begun = |(start, _): &(Duration, &Sentence)| *start <= self.played && !self.played.is_zero();
+        let heard = |(start, sentence): (Duration, &'_ Sentence)| sentence.heard((self.played - start).min(sentence.sent)).to_owned();
+        self.with_starts().take_while(is_begun).map(heard).collect()
     }
 
     /// The position from which playback resumes (docs/design/voice.md A-31): the beginning of the last word that begins at least 0.3 s before the position,
@@ -156,10 +167,11 @@ impl Script {
 impl Sentence {
     /// The text up to the last word that ends within the first `position` of the sentence.
     fn heard(&self, position: Duration) -> &str {
-        if self.progress == Progress::Whole && position >= self.sent && !self.sent.is_zero() {
+        if self.progress == Progress::Whole && position >= self.sent {
             return &self.text;
         }
-        let end = self.words().iter().filter(|word| word.end <= position).map(|word| word.text_end).max();
+        let is_heard = |word: &&WordTime| word.end <= position && !position.is_zero();
+        let end = self.words().iter().filter(is_heard).map(|word| word.text_end).max();
         &self.text[..end.unwrap_or(0)]
     }
 
@@ -198,22 +210,22 @@ struct WordRange {
     text_end: usize,
 }
 
-/// The words of a text: between white space, or each character in scripts without spaces. Punctuation belongs to the word before it.
+/// The words of a text: between white space, or each character in scripts without spaces. Marks and punctuation belong to the word before them.
 fn word_ranges(text: &str) -> Vec<WordRange> {
     let mut words: Vec<WordRange> = Vec::new();
-    let mut is_open = false;
+    let mut before: Option<char> = None;
     for (number, (at, c)) in (0_u64..).zip(text.char_indices()) {
         let (after, text_end) = (number + 1, at + c.len_utf8());
-        if c.is_whitespace() {
-            is_open = false;
-        } else if is_open && !is_unspaced(c) {
-            if let Some(word) = words.last_mut() {
-                (word.last, word.text_end) = (after, text_end);
-            }
-        } else {
-            words.push(WordRange { first: number, last: after, text_end });
-            is_open = true;
+        let begins = |before: char| {
+            let is_own = is_unspaced(c) || is_unspaced(before);
+            before.is_whitespace() || is_own && c.is_alphanumeric() && !is_combining_mark(c)
+        };
+        match words.last_mut() {
+            _ if c.is_whitespace() => {}
+            Some(word) if !before.is_none_or(begins) => (word.last, word.text_end) = (after, text_end),
+            _ => words.push(WordRange { first: number, last: after, text_end }),
         }
+        before = Some(c);
     }
     words
 }

@@ -1,7 +1,5 @@
 //! What a call waits for, and what happens when the time has come.
 
-use std::time::Duration;
-
 use serde::{Deserialize, Serialize};
 
 use super::super::super::id::{CompanionId, PersonId};
