@@ -54,7 +54,8 @@ impl Opening {
             }
             Self::Open { head, names, may_be_json } => (head, names, may_be_json),
         };
-        if head.is_empty() && c.is_whitespace() {
+        let is_before_words = head.is_empty() || *names < MOST_NAMES && after_quote(head).1.is_empty();
+        if is_before_words && c.is_whitespace() {
             return None;
         }
         head.push(c);

@@ -200,8 +200,8 @@ impl Utterances {
                 return None;
             }
             let cause = self.early_cause(user, policy)?;
-            let newest = || self.own(user).map(|segment| segment.ended).max();
-            let ended = person.and_then(Person::ended).or_else(newest)?;
+            let newest = self.own(user).map(|segment| segment.ended).max();
+            let ended = person.and_then(Person::ended).max(newest)?;
             let latest = ended + policy.address_timeout.max(EARLY_FINAL_TIMEOUT);
             let finals = match person.map(|person| person.finals) {
                 None | Some(Finals::In) => Moment::ZERO,
