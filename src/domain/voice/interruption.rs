@@ -442,7 +442,7 @@ impl Interruption {
     }
 
     fn on_played(&mut self, position: Duration) {
-        let now = self.now;
+        let (now, position) = (self.now, position.min(self.script.sent()));
         let Some(playing) = self.playing_mut() else { return };
         if playing.reported != position {
             (playing.reported, playing.progress_at) = (position, now);
