@@ -7,7 +7,8 @@ use super::thoughts::without_thoughts;
 pub(in crate::domain) const MAX_CHARS: usize = 20_000;
 
 /// Quotation marks that may surround a whole statement.
-pub(in crate::domain) const QUOTES: [(char, char); 7] = [('"', '"'), ('“', '”'), ('„', '“'), ('«', '»'), ('「', '」'), ('『', '』'), ('\'', '\'')];
+pub(in crate::domain) const QUOTES: [(char, char); 7] =
+    [('"', '"'), ('“', '”'), ('„', '“'), ('«', '»'), ('「', '」'), ('『', '』'), ('\'', '\'')];
 
 /// The text of a statement, without the model's thoughts, without its own name before it, and without quotation marks around it.
 ///

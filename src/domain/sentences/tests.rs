@@ -104,8 +104,30 @@ fn a_statement_is_bounded() {
 
 fn piece() -> impl Strategy<Value = String> {
     let fixed = prop::sample::select(vec![
-        "<think>", "</think>", "<", "thinking>", "Aria", ": ", "**", "_", "{", "}", "\"", "“", ".", "。", "」", "? ", " ", "\n\n", ", ", "é", "\u{301}",
-        "\u{200b}", "some words and more ", "{\"text\":\"Aria: One. Two.\"}",
+        "<think>",
+        "</think>",
+        "<",
+        "thinking>",
+        "Aria",
+        ": ",
+        "**",
+        "_",
+        "{",
+        "}",
+        "\"",
+        "“",
+        ".",
+        "。",
+        "」",
+        "? ",
+        " ",
+        "\n\n",
+        ", ",
+        "é",
+        "\u{301}",
+        "\u{200b}",
+        "some words and more ",
+        "{\"text\":\"Aria: One. Two.\"}",
     ]);
     prop_oneof![3 => fixed.prop_map(str::to_owned), 1 => "[a-z ]{0,60}", 1 => any::<String>()]
 }
@@ -113,8 +135,25 @@ fn piece() -> impl Strategy<Value = String> {
 /// Pieces of texts that hold neither quotation marks nor thoughts without a beginning, nor JSON.
 fn plain_piece() -> impl Strategy<Value = String> {
     let fixed = prop::sample::select(vec![
-        "<think>Hm. </think>", "<thinking>, </THINKING>", "< ", "Aria", ": ", "**", "_", "[", "].", ". ", "。", "? ", " ", "\n\n", ", ", "é", "、",
-        "some words and more of them ", "it's",
+        "<think>Hm. </think>",
+        "<thinking>, </THINKING>",
+        "< ",
+        "Aria",
+        ": ",
+        "**",
+        "_",
+        "[",
+        "].",
+        ". ",
+        "。",
+        "? ",
+        " ",
+        "\n\n",
+        ", ",
+        "é",
+        "、",
+        "some words and more of them ",
+        "it's",
     ]);
     prop_oneof![3 => fixed.prop_map(str::to_owned), 1 => "[a-z ,]{0,90}"]
 }

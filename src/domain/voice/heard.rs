@@ -81,7 +81,7 @@ impl Script {
         }
     }
 
-    /// Drops the rest of the sentence whose audio is awaited, because its synthesis stalls. Returns its number.
+    /// Drops the rest of the sentence whose audio is awaited, because its synthesis stalls (docs/design/voice.md A-35). Returns its number.
     pub fn drop_stalled(&mut self) -> Option<usize> {
         let stalled = self.sentences.iter().position(|sentence| sentence.progress == Progress::Open)?;
         self.sentences[stalled].progress = Progress::Dropped;
@@ -95,7 +95,8 @@ impl Script {
         }
     }
 
-    /// Playback has reached this position. The position is at most what was sent, and never moves back. Returns the text that was heard since.
+    /// Playback has reached this position. The position is at most what was sent, and never moves back
+    /// (docs/design/voice.md A-29). Returns the text that was heard since.
     pub fn played(&mut self, position: Duration) -> String {
         let before = self.heard().len();
         self.played = position.min(self.sent()).max(self.played);
@@ -131,7 +132,8 @@ impl Script {
     /// The text that was heard (docs/design/voice.md A-30): of each sentence the words that end at or before the position.
     pub fn heard(&self) -> String {
         let is_begun = |(start, _): &(Duration, &Sentence)| *start <= self.played && !self.played.is_zero();
-        let heard = |(start, sentence): (Duration, &'_ Sentence)| sentence.heard((self.played - start).min(sentence.sent)).to_owned();
+        let heard =
+            |(start, sentence): (Duration, &'_ Sentence)| sentence.heard((self.played - start).min(sentence.sent)).to_owned();
         self.with_starts().take_while(is_begun).map(heard).collect()
     }
 
@@ -232,7 +234,8 @@ fn word_ranges(text: &str) -> Vec<WordRange> {
 
 /// Whether word times are in order, and fit a text.
 fn fits(words: &[WordTime], text: &str) -> bool {
-    let is_ordered = words.is_sorted_by(|one, next| one.text_end < next.text_end && one.start <= next.start && one.end <= next.end);
+    let is_ordered =
+        words.is_sorted_by(|one, next| one.text_end < next.text_end && one.start <= next.start && one.end <= next.end);
     is_ordered && words.iter().all(|word| word.start <= word.end && word.text_end > 0 && text.is_char_boundary(word.text_end))
 }
 

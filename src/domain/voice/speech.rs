@@ -74,7 +74,7 @@ enum State {
 }
 
 impl Speech {
-    /// A person who is silent. With `longest`, stretches are cut at this length.
+    /// A person who is silent. With `longest`, stretches are cut at this length (docs/design/voice.md A-2).
     pub fn new(longest: Option<Duration>) -> Self {
         Self { longest, ..Self::default() }
     }

@@ -105,7 +105,10 @@ mod tests {
     use super::*;
 
     fn lists() -> WordLists {
-        WordLists::new(["stop", "wait", "hold on", "no no", "don't", "止まって"], ["mhm", "yeah", "right", "okay", "uh huh", "d’accord"])
+        WordLists::new(
+            ["stop", "wait", "hold on", "no no", "don't", "止まって"],
+            ["mhm", "yeah", "right", "okay", "uh huh", "d’accord"],
+        )
     }
 
     fn is_name(text: &str) -> bool {
@@ -138,7 +141,9 @@ mod tests {
 
     #[test]
     fn stop_words_alone_are_told_from_those_with_more_behind() {
-        for (text, expected) in [("stop", true), ("Stop, stop! Hold on.", true), ("stop it", false), ("Aria, stop", false), ("", false)] {
+        for (text, expected) in
+            [("stop", true), ("Stop, stop! Hold on.", true), ("stop it", false), ("Aria, stop", false), ("", false)]
+        {
             assert_eq!(lists().is_only_stop(text), expected, "{text}");
         }
     }

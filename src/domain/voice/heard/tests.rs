@@ -57,10 +57,8 @@ fn each_character_is_a_word_in_scripts_without_spaces() {
 #[test]
 fn times_of_words_win_over_proportions() {
     let mut script = Script::default();
-    let words = vec![
-        WordTime { text_end: 3, start: ms(500), end: ms(600) },
-        WordTime { text_end: 8, start: ms(600), end: ms(1_900) },
-    ];
+    let words =
+        vec![WordTime { text_end: 3, start: ms(500), end: ms(600) }, WordTime { text_end: 8, start: ms(600), end: ms(1_900) }];
     script.sentence("One two.", words);
     script.audio(0, ms(2_000));
 

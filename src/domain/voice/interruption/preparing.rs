@@ -1,4 +1,4 @@
-//! A reply of which nothing was played yet: people who talk hold it back, and their words extend it once (docs/design/voice.md ).
+//! A reply of which nothing was played yet: people who talk hold it back, and their words extend it once (docs/design/voice.md ).
 
 use serde::{Deserialize, Serialize};
 

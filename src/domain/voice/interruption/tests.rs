@@ -1,3 +1,5 @@
+use super::super::segment::Kind;
+use super::super::words::WordLists;
 use super::*;
 
 mod properties;
@@ -333,7 +335,10 @@ fn speaking_to_the_end_is_done() {
 #[test]
 fn a_stalled_sentence_is_dropped() {
     let mut reply = Reply::speaking();
-    reply.input(11.0, Input::Sentence { text: "Two.".into(), words: Vec::new() }).input(12.0, Input::Stall).input(12.0, Input::Stall);
+    reply
+        .input(11.0, Input::Sentence { text: "Two.".into(), words: Vec::new() })
+        .input(12.0, Input::Stall)
+        .input(12.0, Input::Stall);
 
     assert_eq!(reply.log(13.0), ["12 dropped 1"]);
 }
@@ -493,7 +498,12 @@ fn yielded_the_newest_partial_counts_without_a_final() {
 
     // A final takes its place.
     let mut reply = Reply::speaking();
-    reply.starts(12.0, "ana").voice(12.0, 12.3, "ana").partial(12.3, "ana", "wait").ends(12.3, "ana").final_(12.6, "ana", "weight");
+    reply
+        .starts(12.0, "ana")
+        .voice(12.0, 12.3, "ana")
+        .partial(12.3, "ana", "wait")
+        .ends(12.3, "ana")
+        .final_(12.6, "ana", "weight");
     assert_eq!(reply.log(13.1)[3], "13.1 FewWords by ana at 2300");
 }
 

@@ -1,4 +1,4 @@
-//! How an interruption comes out (docs/design/voice.md ).
+//! How an interruption comes out (docs/design/voice.md ).
 
 use std::time::Duration;
 
@@ -71,7 +71,7 @@ impl Interruption {
         out.push(Effect::Unduck);
     }
 
-    /// Everybody is silent, and the words are final or overdue.
+    /// Everybody is silent, and the words are final or overdue (docs/design/voice.md A-33).
     pub(super) fn judge(&mut self, out: &mut Vec<Effect>) {
         if let Some(who) = self.talkers.iter().find(|(_, talker)| talker.has_said_stop()).map(|(user, _)| user.clone()) {
             return self.cut(Some(who), Verdict::StopWord, out);
@@ -85,7 +85,7 @@ impl Interruption {
         }
     }
 
-    /// The longest pause is over, and no verdict was possible.
+    /// The longest pause is over, and no verdict was possible (docs/design/voice.md A-34).
     pub(super) fn end_pause(&mut self, out: &mut Vec<Effect>) {
         if self.said() == Said::Words {
             return self.cut(self.loudest(), Verdict::TookTooLong, out);
@@ -116,7 +116,7 @@ impl Interruption {
         self.end(Outcome::Cut { by }, out);
     }
 
-    /// The reply is not wanted any more.
+    /// The reply is not wanted any more (docs/design/voice.md A-36).
     pub(super) fn cancel(&mut self, is_shutdown: bool, out: &mut Vec<Effect>) {
         if !self.heard().is_empty() {
             return self.cut(None, Verdict::Cancelled, out);

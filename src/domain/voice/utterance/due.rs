@@ -69,7 +69,8 @@ impl Utterances {
         let deserted = self.is_handed_over_deserted_at().map(|at| (at, Why::Deserted));
         let early = self.early(policy).map(|(at, user, _)| (at, Why::Early { user }));
         let all = of_people.chain(lull).chain(deserted).chain(early);
-        all.map(|(at, why)| Deadline { at: at.max(self.now), why }).min_by(|one, other| (one.at, &one.why).cmp(&(other.at, &other.why)))
+        all.map(|(at, why)| Deadline { at: at.max(self.now), why })
+            .min_by(|one, other| (one.at, &one.why).cmp(&(other.at, &other.why)))
     }
 
     /// Does what is due now, at most once each.
@@ -115,7 +116,7 @@ impl Utterances {
         self.people.retain(|_, person| person.is_present() || person.finals != Finals::In);
     }
 
-    /// Counts as an offset, and until the next offset or word as noise (docs/design/voice.md A-5).
+    /// The talk counts as an offset, and until the next offset or word as noise (docs/design/voice.md A-5).
     fn count_as_noise(&mut self, user: PersonId, policy: &Policy, out: &mut Vec<Effect>) {
         let Some(Talk::Talking { ear, .. }) = self.people.get(&user).map(|person| person.talk) else { return };
         self.end_talk(&user, self.now, policy.hands_over_early(), out);
@@ -125,9 +126,10 @@ impl Utterances {
         out.push(Effect::CountsAsNoise { user });
     }
 
-    /// Ends the voice lull for the companions whose timeout has run (docs/design/voice.md A-7), or waits for outstanding finals.
+    /// Ends the voice lull for the companions whose timeout has run (docs/design/voice.md A-7), or waits for outstanding finals.
     fn end_lull(&mut self, policy: &Policy, out: &mut Vec<Effect>) {
         let awaited: Vec<_> = self.awaited().cloned().collect();
+        let is_empty = self.waits_without_people();
         let Lull::Running { since, over_for, awaits_finals } = &mut self.lull else { return };
         if !awaited.is_empty() {
             *awaits_finals = true;
@@ -139,9 +141,10 @@ impl Utterances {
         *awaits_finals = false;
         let elapsed = self.now.since(*since);
         let mut is_silent = self.buffer.is_empty();
-        // Words that are still here are new to all of them.
+        // Words that are still here are new to all of them. After a restart without people nobody waits longer.
         let is_new = |companion: &CompanionId| !is_silent || !over_for.contains(companion);
-        let has_run = policy.companions.iter().filter(|(companion, timeout)| **timeout <= elapsed && is_new(companion));
+        let has_run =
+            policy.companions.iter().filter(|(companion, timeout)| (**timeout <= elapsed || is_empty) && is_new(companion));
         let companions: Vec<_> = has_run.map(|(companion, _)| companion.clone()).collect();
         over_for.extend(companions.iter().cloned());
         if policy.companions.keys().all(|companion| over_for.contains(companion)) {
@@ -173,12 +176,21 @@ impl Utterances {
 
     fn lull_ends_at(&self, policy: &Policy) -> Option<Moment> {
         let Lull::Running { since, over_for, awaits_finals } = &self.lull else { return None };
-        let left = policy.companions.iter().filter(|(companion, _)| !over_for.contains(*companion)).map(|(_, timeout)| *timeout).min();
+        let left =
+            policy.companions.iter().filter(|(companion, _)| !over_for.contains(*companion)).map(|(_, timeout)| *timeout).min();
         // Who is left when all have ended leaves words behind only if companions came or went meanwhile.
         let is_stranded = policy.companions.is_empty() || !self.buffer.is_empty();
+        if self.waits_without_people() {
+            return Some(*since + policy.default_timeout);
+        }
         let timeout = left.or_else(|| is_stranded.then(|| policy.lull_timeout()))?;
         let finals = if *awaits_finals { self.finals_in_at() } else { None };
         Some((*since + timeout).max(finals.unwrap_or(Moment::ZERO)))
+    }
+
+    /// Whether words of before a restart wait in a call without people (docs/design/voice.md A-18).
+    fn waits_without_people(&self) -> bool {
+        !self.buffer.is_empty() && self.present().next().is_none()
     }
 
     /// When everybody has left: as soon as the finals are in (docs/design/voice.md A-16).
@@ -234,10 +246,10 @@ impl Utterances {
             return Some(Cause::OneToOne { by, companion: companion.clone() });
         }
         let Reply { companion, people, last_frame } = self.replied.as_ref()?;
-        let follows = |segment: &Segment| {
-            segment.started.since(*last_frame).max(last_frame.since(segment.started)) <= policy.follow_up
-        };
-        let is_follow_up = !policy.follow_up.is_zero() && people.contains(user) && is_here(companion) && self.own(user).any(follows);
+        let follows =
+            |segment: &Segment| segment.started.since(*last_frame).max(last_frame.since(segment.started)) <= policy.follow_up;
+        let is_follow_up =
+            !policy.follow_up.is_zero() && people.contains(user) && is_here(companion) && self.own(user).any(follows);
         is_follow_up.then(|| Cause::FollowUp { by, companion: companion.clone() })
     }
 }

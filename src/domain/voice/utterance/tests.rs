@@ -124,7 +124,8 @@ fn shown(effect: &Effect) -> String {
             };
             let messages = hand_over.messages.iter().map(|spoken| format!("{}: {}", spoken.from, spoken.text));
             let messages = messages.collect::<Vec<_>>().join(" | ");
-            let endpoint = hand_over.endpoint().map(|(spoken, companions)| format!(" -> {} for {}", spoken.text, list(companions)));
+            let endpoint =
+                hand_over.endpoint().map(|(spoken, companions)| format!(" -> {} for {}", spoken.text, list(companions)));
             let talks = if hand_over.somebody_talks { " (somebody talks)" } else { "" };
             format!("{cause} [{messages}]{}{talks}", endpoint.unwrap_or_default())
         }
@@ -475,9 +476,14 @@ fn a_restart_begins_with_the_segments_that_were_not_handed_over() {
     let segments = vec![segment(1, "one", Kind::Words), segment(2, "uh", Kind::Noise), segment(3, "two", Kind::Words)];
     let mut call = Call::new(lull_only(), &[]);
 
-    call.utterances = Utterances::restored(segments, [], at(100.0));
+    call.policy.companions.insert("mira".into(), secs(9.0));
+    call.utterances = Utterances::restored(segments.clone(), [], at(100.0));
+    assert_eq!(call.effects(), ["105 lull [ana: one two] -> one two for aria,mira"]);
 
-    assert_eq!(call.effects(), ["105 lull [ana: one two] -> one two for aria"]);
+    // With people in the call everybody waits as usual.
+    call.policy.companions.remove(&"aria".into());
+    call.utterances = Utterances::restored(segments, ["bob".into(), "cem".into()], at(200.0));
+    assert_eq!(call.effects(), ["205 lull [ana: one two] -> one two for mira"]);
 }
 
 #[test]

@@ -17,18 +17,22 @@ fn ago() -> impl Strategy<Value = Moment> {
 }
 
 fn talk() -> impl Strategy<Value = Input> {
-    (user(), ago(), 0_u64..600, 0_u8..6, prop::option::of(0.0_f64..1.0)).prop_map(|(user, ago, length, which, draw)| match which {
-        0 | 1 => Input::Started { user, started: ago, draw },
-        2 => Input::Ended { user, ended: ago },
-        _ => Input::Voiced { user, from: Moment::from_micros(ago.as_micros() + length * 1_000), to: ago },
-    })
+    (user(), ago(), 0_u64..600, 0_u8..6, prop::option::of(0.0_f64..1.0)).prop_map(
+        |(user, ago, length, which, draw)| match which {
+            0 | 1 => Input::Started { user, started: ago, draw },
+            2 => Input::Ended { user, ended: ago },
+            _ => Input::Voiced { user, from: Moment::from_micros(ago.as_micros() + length * 1_000), to: ago },
+        },
+    )
 }
 
 fn recognised() -> impl Strategy<Value = Input> {
     let texts = prop::sample::select(vec!["", "mhm", "nice weather", "stop", "aria", "wait aria"]);
-    (user(), texts, any::<bool>(), ago()).prop_map(|(user, text, is_final, ago)| match words(user.as_str(), text, 0.0, is_final) {
-        Input::Words { user, is_final, words, .. } => Input::Words { user, started: ago, is_final, words },
-        other => other,
+    (user(), texts, any::<bool>(), ago()).prop_map(|(user, text, is_final, ago)| {
+        match words(user.as_str(), text, 0.0, is_final) {
+            Input::Words { user, is_final, words, .. } => Input::Words { user, started: ago, is_final, words },
+            other => other,
+        }
     })
 }
 

@@ -57,7 +57,9 @@ fn input() -> impl Strategy<Value = Input> {
 fn timed(mut input: Input, now: Moment, seq: Seq) -> Input {
     let ago = |time: &mut Moment| *time = now - time.since(Moment::ZERO);
     match &mut input {
-        Input::Started { started: time, .. } | Input::Ended { ended: time, .. } | Input::Replied { last_frame: time, .. } => ago(time),
+        Input::Started { started: time, .. } | Input::Ended { ended: time, .. } | Input::Replied { last_frame: time, .. } => {
+            ago(time)
+        }
         Input::Final { segment: Some(segment), .. } => {
             ago(&mut segment.started);
             ago(&mut segment.ended);
@@ -90,7 +92,9 @@ impl Ledger {
             match effect {
                 Effect::HandOver(hand_over) => {
                     prop_assert!(!hand_over.messages.is_empty());
-                    for (seq, from) in hand_over.messages.iter().flat_map(|one| one.segments.iter().map(move |seq| (seq, &one.from))) {
+                    for (seq, from) in
+                        hand_over.messages.iter().flat_map(|one| one.segments.iter().map(move |seq| (seq, &one.from)))
+                    {
                         let noted = self.open.remove(seq);
                         prop_assert_eq!(noted.as_ref(), Some(from), "handed over twice, or by another person");
                     }
