@@ -107,12 +107,17 @@ struct Reply {
 }
 
 impl Utterances {
-    /// Continues after a restart with the segments that were not handed over, in the order of the journal, and the people in the call. Nobody is known
-    /// to talk, and the voice lull timer starts now (docs/design/voice.md A-18).
-    pub fn restored(segments: Vec<Segment>, people: impl IntoIterator<Item = PersonId>, now: Moment) -> Self {
+    /// Continues after a restart with the segments that were not handed over, in the order of the journal, the people in the call, and those who want
+    /// to be ignored. Nobody is known to talk, and the voice lull timer starts now (docs/design/voice.md A-18).
+    pub fn restored(
+        segments: Vec<Segment>,
+        people: impl IntoIterator<Item = PersonId>,
+        ignored: BTreeSet<PersonId>,
+        now: Moment,
+    ) -> Self {
         let buffer: Vec<_> = segments.into_iter().filter(|segment| segment.kind.is_message()).collect();
         let people = people.into_iter().map(|user| (user, Person::here())).collect();
-        Self { now, buffer, people, lull: Lull::running(now), ..Self::default() }
+        Self { now, buffer, people, ignored, lull: Lull::running(now), ..Self::default() }
     }
 
     /// Takes what happened at `at`. Deadlines that were due before are handled first, those at `at` itself afterwards, by [`Self::wake`].

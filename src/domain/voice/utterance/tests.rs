@@ -477,12 +477,12 @@ fn a_restart_begins_with_the_segments_that_were_not_handed_over() {
     let mut call = Call::new(lull_only(), &[]);
 
     call.policy.companions.insert("mira".into(), secs(9.0));
-    call.utterances = Utterances::restored(segments.clone(), [], at(100.0));
+    call.utterances = Utterances::restored(segments.clone(), [], BTreeSet::new(), at(100.0));
     assert_eq!(call.effects(), ["105 lull [ana: one two] -> one two for aria,mira"]);
 
     // With people in the call everybody waits as usual.
     call.policy.companions.remove(&"aria".into());
-    call.utterances = Utterances::restored(segments, ["bob".into(), "cem".into()], at(200.0));
+    call.utterances = Utterances::restored(segments, ["bob".into(), "cem".into()], BTreeSet::new(), at(200.0));
     assert_eq!(call.effects(), ["205 lull [ana: one two] -> one two for mira"]);
 }
 
