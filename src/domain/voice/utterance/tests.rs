@@ -483,7 +483,7 @@ fn a_restart_begins_with_the_segments_that_were_not_handed_over() {
     // With people in the call everybody waits as usual.
     call.policy.companions.remove(&"aria".into());
     call.utterances = Utterances::restored(segments, ["bob".into(), "cem".into()], BTreeSet::new(), at(200.0));
-    assert_eq!(call.effects(), ["205 lull [ana: one two] -> one two for mira"]);
+    assert_eq!(call.effects(), ["209 lull [ana: one two] -> one two for mira"]);
 }
 
 #[test]
