@@ -180,10 +180,11 @@ impl Utterances {
             policy.companions.iter().filter(|(companion, _)| !over_for.contains(*companion)).map(|(_, timeout)| *timeout).min();
         // Who is left when all have ended leaves words behind only if companions came or went meanwhile.
         let is_stranded = policy.companions.is_empty() || !self.buffer.is_empty();
-        if self.waits_without_people() {
-            return Some(*since + policy.default_timeout);
-        }
-        let timeout = left.or_else(|| is_stranded.then(|| policy.lull_timeout()))?;
+        let timeout = if self.waits_without_people() {
+            policy.default_timeout
+        } else {
+            left.or_else(|| is_stranded.then(|| policy.lull_timeout()))?
+        };
         let finals = if *awaits_finals { self.finals_in_at() } else { None };
         Some((*since + timeout).max(finals.unwrap_or(Moment::ZERO)))
     }

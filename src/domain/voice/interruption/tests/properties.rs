@@ -112,8 +112,6 @@ impl Player {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
-
     #[test]
     fn a_reply_always_waits_for_something_and_always_ends(steps in prop::collection::vec(step(), 0..80), talkers in 0_usize..3) {
         let (mut machine, mut player, mut now) = (machine(talkers), Player::default(), Moment::ZERO);

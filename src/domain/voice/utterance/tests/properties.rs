@@ -111,8 +111,6 @@ impl Ledger {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
-
     #[test]
     fn nothing_said_is_lost_and_no_state_waits_without_a_deadline(
         steps in prop::collection::vec(step(), 0..60),
