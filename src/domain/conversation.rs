@@ -8,10 +8,12 @@ mod advance;
 mod apply;
 mod asking;
 mod ending;
+mod events;
 mod gates;
 mod inbound;
 mod parts;
 mod rounds;
+mod silence;
 mod summary;
 mod turns;
 mod view;
@@ -24,6 +26,7 @@ use serde::{Deserialize, Serialize};
 
 pub use advance::DELETED;
 use ending::Judgement;
+use events::Acknowledgements;
 use gates::Gates;
 pub use parts::{Candidate, Episode, Floor, Selection, Tally, Turn};
 use parts::{PostedStatement, RecentStatement};
@@ -255,6 +258,8 @@ pub struct Conversation {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     opened_again: BTreeMap<CompanionId, (Stage, Cause)>,
     summary: Summary,
+    #[serde(default, skip_serializing_if = "Acknowledgements::is_default")]
+    acknowledgements: Acknowledgements,
     /// The number of the next message, if it is an address over the budget of its author.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     refused: Option<Seq>,
@@ -413,31 +418,39 @@ impl Conversation {
 
     /// The earliest deadline: when `Input::Woken` is due.
     pub fn wake_at(&self) -> Option<Moment> {
-        self.gates.values().filter_map(Gate::retry_at).chain(self.wake_at_except_retries()).min()
+        self.deadlines_of_work().chain(self.silence_at()).min()
     }
 
     /// The earliest deadline other than the end of a back-off.
     pub fn wake_at_except_retries(&self) -> Option<Moment> {
         let round = self.round.as_ref().map(|round| round.deadline);
-        self.lull_and_turn_deadlines().chain(round).min()
+        self.lull_and_turn_deadlines().chain(round).chain(self.silence_at()).min()
     }
 
     /// The earliest deadline other than that of the open round.
     pub fn wake_at_except_round(&self) -> Option<Moment> {
-        self.gates.values().filter_map(Gate::retry_at).chain(self.lull_and_turn_deadlines()).min()
+        let retries = self.gates.values().filter_map(Gate::retry_at);
+        retries.chain(self.lull_and_turn_deadlines()).chain(self.silence_at()).min()
+    }
+
+    /// The deadlines of work in progress: all but those of silences, which nothing but time leads to.
+    fn deadlines_of_work(&self) -> impl Iterator<Item = Moment> {
+        let round = self.round.as_ref().map(|round| round.deadline);
+        self.gates.values().filter_map(Gate::retry_at).chain(self.lull_and_turn_deadlines()).chain(round)
     }
 
     fn lull_and_turn_deadlines(&self) -> impl Iterator<Item = Moment> {
         let lulls = self.gates.values().filter_map(|gate| gate.lull_at);
         let turn = self.turn.as_ref().and_then(|turn| turn.speak_at);
         let floor = self.floor.as_ref().filter(|floor| !floor.is_posting).and_then(|floor| floor.due_at);
-        lulls.chain(turn).chain(floor)
+        lulls.chain(turn).chain(floor).chain(self.acknowledgements.deferred_until)
     }
 
-    /// Whether nothing is unsettled, armed, in flight or owed: the channel may sleep.
+    /// Whether nothing is unsettled, in flight or owed, and no timer is armed but those of silences: the channel may sleep until
+    /// [`silence_at`](Self::silence_at).
     pub fn is_at_rest(&self) -> bool {
         !self.is_busy()
-            && self.wake_at().is_none()
+            && self.deadlines_of_work().next().is_none()
             && self
                 .gates
                 .iter()

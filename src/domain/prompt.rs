@@ -65,6 +65,8 @@ pub struct DecisionParts<'a> {
     pub trigger: Trigger,
     /// The number of messages since the companion spoke last.
     pub message_count: u64,
+    /// The minutes since something was said, for a `silence`.
+    pub minutes: u64,
     /// The name of the companion that has just spoken, for a `turn`.
     pub speaker: Option<&'a str>,
     /// The rolling summary, if there is one.
@@ -86,6 +88,8 @@ pub struct StatementParts<'a> {
     pub trigger: Trigger,
     /// The number of messages since the companion spoke last.
     pub message_count: u64,
+    /// The minutes since something was said, for a `silence`.
+    pub minutes: u64,
     /// The name of the companion that has just spoken, for a `turn`.
     pub speaker: Option<&'a str>,
     /// The reason that the companion gave for its YES.
@@ -136,7 +140,7 @@ fn verdicts(words: &settings::prompt::Prompt) -> (String, String) {
 
 /// A question whether to speak, with the form of the answer.
 fn question(parts: &DecisionParts<'_>, form: &str, words: &settings::prompt::Prompt) -> Prompt {
-    let context = context(parts.trigger, parts.message_count, parts.speaker, words);
+    let context = context(parts.trigger, parts.message_count, parts.minutes, parts.speaker, words);
     let ending = paragraphs(&[&context, &words.question, form]);
     let recent = &parts.recent[parts.recent.len().saturating_sub(RECENT_TURNS)..];
     let shown = Shown { summary: parts.summary, reason: None, recent, left_out: 0, new: parts.buffer, notes: parts.notes };
@@ -157,7 +161,7 @@ pub fn closing_note(stage: Stage, words: &settings::prompt::Prompt) -> Option<&s
 /// The prompt for the text of a statement. `statement::clean_statement` cleans the answer.
 pub fn statement(parts: &StatementParts<'_>, words: &settings::prompt::Prompt) -> Prompt {
     let name = unmarked_name(parts.character.name);
-    let context = context(parts.trigger, parts.message_count, parts.speaker, words);
+    let context = context(parts.trigger, parts.message_count, parts.minutes, parts.speaker, words);
     let ending = paragraphs(&[
         &context,
         if parts.trigger.is_unsolicited() { &words.unsolicited } else { &words.solicited },

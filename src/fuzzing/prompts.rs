@@ -136,6 +136,7 @@ fn message(role: Role, name: &str, text: &str) -> Message {
         text: text.into(),
         modality: Modality::Text,
         lull_endpoint: false,
+        kind: None,
         address: Address::default(),
     }
 }

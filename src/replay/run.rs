@@ -255,6 +255,7 @@ impl<'a> Run<'a> {
             text: saying.text.as_str().into(),
             modality: saying.modality,
             lull_endpoint: saying.lull_endpoint,
+            kind: saying.kind.as_deref().map(Arc::from),
             from,
         };
         self.receive_message(channel, message, None);
@@ -264,7 +265,9 @@ impl<'a> Run<'a> {
         let Some(channel_state) = self.channels.get_mut(channel) else { return };
         channel_state.texts.push(message.text.clone());
         let seq = Seq(channel_state.texts.len() as u64);
-        self.print(channel, ReplayEventKind::Message { seq, from: message.from.id.to_string(), text: message.text.to_string() });
+        let kind = message.kind.as_deref().map(str::to_owned);
+        let (from, text) = (message.from.id.to_string(), message.text.to_string());
+        self.print(channel, ReplayEventKind::Message { seq, from, kind, text });
         self.apply_inbound(channel, seq, Event::Said { message, reply_to: None, reply, said_at: None });
     }
 
@@ -403,6 +406,8 @@ impl<'a> Run<'a> {
             | Event::CaughtUp { .. }
             | Event::JitterDrawn { .. }
             | Event::LullFired { .. }
+            | Event::SilenceFired { .. }
+            | Event::EventsDeferred { .. }
             | Event::BackOffEnded { .. }
             | Event::DeadlinesExtended { .. }
             | Event::AddressRefused { .. }
@@ -420,7 +425,7 @@ impl<'a> Run<'a> {
         let incoming =
             Incoming { speaker: &from, text: &text, mentions: &[], reply_to: None, to_all_of: &[], names_narrow: false };
         let address = address::resolve(&self.names, is_companion, &incoming);
-        let message = Message { id: None, from, text, modality: Default::default(), lull_endpoint: false, address };
+        let message = Message { id: None, from, text, modality: Default::default(), lull_endpoint: false, address, kind: None };
         self.receive_message(channel, message, Some(ticket));
     }
 

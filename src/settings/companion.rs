@@ -24,6 +24,9 @@ pub const MAX_TRAIT_BYTES: usize = 2 * 1024;
 pub const MAX_PICTURE_BYTES: usize = 2_048;
 /// The longest lull timeout, in seconds.
 const MAX_LULL_SECS: f64 = 86_400.0;
+/// The shortest and the longest silence after which a companion may start a conversation, in seconds.
+const LEAST_SILENCE_SECS: f64 = 60.0;
+const MOST_SILENCE_SECS: f64 = 604_800.0;
 
 /// A companion's complete configuration.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -42,6 +45,9 @@ pub struct Companion {
     pub text_lull_timeout: f64,
     /// Seconds of silence that make a lull in a voice channel (0 to 86,400; docs/design/gate.md G-4).
     pub voice_lull_timeout: f64,
+    /// Seconds of silence after which it may start a conversation (60 to 604,800; docs/design/gate.md G-36). `None`: it never does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub starts_after: Option<f64>,
     /// The description of the character for its prompts.
     pub persona: Arc<str>,
     /// How it speaks up, in one sentence for its prompts. `None`: the sentence of its interjection level.
@@ -118,6 +124,8 @@ pub struct CompanionFile {
     pub text_lull_timeout: Option<f64>,
     /// See [`Companion::voice_lull_timeout`].
     pub voice_lull_timeout: Option<f64>,
+    /// See [`Companion::starts_after`]. The default is never.
+    pub starts_after: Option<f64>,
     /// See [`Companion::persona`].
     pub persona: Option<Arc<str>>,
     /// See [`Companion::tone`].
@@ -160,6 +168,9 @@ pub struct Overrides {
     /// Instead of [`Companion::voice_lull_timeout`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub voice_lull_timeout: Option<f64>,
+    /// Instead of [`Companion::starts_after`]; 0 means never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub starts_after: Option<f64>,
     /// Whether it reads messages but stays silent (`paused`, docs/design/gate.md G-21).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused: Option<bool>,
@@ -181,6 +192,7 @@ impl Companion {
             interjection: file.interjection.unwrap_or(defaults.interjection),
             text_lull_timeout: file.text_lull_timeout.unwrap_or(defaults.text_lull_timeout),
             voice_lull_timeout: file.voice_lull_timeout.unwrap_or(defaults.voice_lull_timeout),
+            starts_after: file.starts_after.filter(|silence| *silence != 0.0),
             persona: file.persona.unwrap_or_else(|| defaults.persona.clone()),
             tone: file.tone,
             picture: file.picture,
@@ -211,6 +223,7 @@ impl Companion {
             starting_interval: self.interjection.starting_interval().into(),
             text_lull_timeout: self.text_lull(),
             voice_lull_timeout: self.voice_lull(),
+            starts_after: self.starts_after.map(duration),
         }
     }
 
@@ -220,6 +233,7 @@ impl Companion {
             check_trait("chattiness", &self.chattiness, MAX_TRAIT_BYTES),
             within("text_lull_timeout", self.text_lull_timeout, 0.0..=MAX_LULL_SECS),
             within("voice_lull_timeout", self.voice_lull_timeout, 0.0..=MAX_LULL_SECS),
+            self.starts_after.map_or(Ok(()), check_starts_after),
             check_trait("persona", &self.persona, MAX_PERSONA_BYTES),
             check_trait("tone", self.tone.as_deref().unwrap_or_default(), MAX_TRAIT_BYTES),
             self.picture.as_deref().map_or(Ok(()), check_picture),
@@ -284,6 +298,7 @@ impl Overrides {
             interjection: self.interjection.unwrap_or(companion.interjection),
             text_lull_timeout: self.text_lull_timeout.unwrap_or(companion.text_lull_timeout),
             voice_lull_timeout: self.voice_lull_timeout.unwrap_or(companion.voice_lull_timeout),
+            starts_after: self.starts_after.or(companion.starts_after).filter(|silence| *silence != 0.0),
             ..companion.clone()
         }
     }
@@ -292,8 +307,17 @@ impl Overrides {
     pub fn check(&self) -> Result<(), Problem> {
         check_trait("chattiness", self.chattiness.as_deref().unwrap_or_default(), MAX_TRAIT_BYTES)?;
         within("text_lull_timeout", self.text_lull_timeout.unwrap_or_default(), 0.0..=MAX_LULL_SECS)?;
-        within("voice_lull_timeout", self.voice_lull_timeout.unwrap_or_default(), 0.0..=MAX_LULL_SECS)
+        within("voice_lull_timeout", self.voice_lull_timeout.unwrap_or_default(), 0.0..=MAX_LULL_SECS)?;
+        self.starts_after.map_or(Ok(()), check_starts_after)
     }
+}
+
+/// Checks a `starts_after`: 0 (never), or a minute to a week.
+fn check_starts_after(seconds: f64) -> Result<(), Problem> {
+    if seconds == 0.0 {
+        return Ok(());
+    }
+    within("starts_after", seconds, LEAST_SILENCE_SECS..=MOST_SILENCE_SECS)
 }
 
 /// Checks that a companion can have this id: 1 to 32 of `A-Z a-z 0-9 _ -`.

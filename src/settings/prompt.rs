@@ -17,6 +17,10 @@ pub struct Prompt {
     pub interjection: String,
     /// For a decision after another companion has spoken. `{name}` is replaced by that companion's name.
     pub turn: String,
+    /// For a decision and a statement after a long silence. `{minutes}` is replaced by its minutes.
+    pub silence: String,
+    /// For a statement that acknowledges an event.
+    pub event: String,
     /// The question at the end of a decision's prompt. The format of the answer is added to it.
     pub question: String,
     /// For a statement that interjects.
@@ -90,6 +94,8 @@ impl Prompt {
         check_sentence("direct_address", &self.direct_address, "")?;
         check_sentence("interjection", &self.interjection, "{count}")?;
         check_sentence("turn", &self.turn, "{name}")?;
+        check_sentence("silence", &self.silence, "{minutes}")?;
+        check_sentence("event", &self.event, "")?;
         check_sentence("question", &self.question, "")?;
         check_sentence("unsolicited", &self.unsolicited, "")?;
         check_sentence("solicited", &self.solicited, "")?;

@@ -20,6 +20,12 @@ pub(super) fn lull_timeout(companion: &str) -> Option<Duration> {
     (companion != EXTERNAL).then(|| Duration::from_secs(4 + companion.len() as u64))
 }
 
+/// The silence after which a companion may start a conversation: soon, while its channel sleeps, or never.
+pub(super) fn starts_after(companion: &str) -> Option<Duration> {
+    let secs = [75, 400].get(CAST.iter().position(|(id, _)| *id == companion)?)?;
+    Some(Duration::from_secs(*secs))
+}
+
 /// How long a storm on the connections lasts, until they are back.
 const STORM_ON_CONNECTIONS: Duration = Duration::from_secs(600);
 

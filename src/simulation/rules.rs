@@ -115,6 +115,7 @@ pub(super) fn settings(dice: &mut Dice) -> (Value, Rules) {
             "evaluations_per_hour": evaluations_per_hour,
             "guild_evaluations_per_hour": guild_evaluations_per_hour,
             "addresses_per_minute": addresses_per_minute,
+            "acknowledgements_per_minute": 1 + u32::from(rules.streak > 1),
             "guild_statements_per_day": guild_statements_per_day,
         },
         "turn_taking": {

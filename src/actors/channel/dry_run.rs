@@ -59,6 +59,7 @@ impl State {
                 character,
                 trigger: Trigger::Lull,
                 message_count: 0,
+                minutes: 0,
                 speaker: Some(&entry.message.from.name),
                 summary: None,
                 recent: &[],

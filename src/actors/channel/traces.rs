@@ -94,7 +94,7 @@ impl Traces {
             Event::StageChanged { companion, from, to, cause } => {
                 let under = match cause {
                     Cause::MaxTurns | Cause::Repetition => self.posted.as_ref().map(|(posted, _)| posted.trace),
-                    Cause::State | Cause::DirectAddress | Cause::ReopenAfter | Cause::NewEpisode => {
+                    Cause::State | Cause::DirectAddress | Cause::Event | Cause::ReopenAfter | Cause::NewEpisode => {
                         turn.map(|turn| self.open(Some(turn), now, context).turn.trace)
                     }
                 };
@@ -141,6 +141,8 @@ impl Traces {
             // These events do not appear in traces.
             Event::JitterDrawn { .. }
             | Event::LullFired { .. }
+            | Event::SilenceFired { .. }
+            | Event::EventsDeferred { .. }
             | Event::BackOffEnded { .. }
             | Event::DeadlinesExtended { .. }
             | Event::AddressRefused { .. }
@@ -171,7 +173,8 @@ impl Traces {
     fn asked(&mut self, evaluated: &Evaluated, turn: Option<TurnId>, now: Moment, context: &ActorContext) -> Option<TraceRecord> {
         let posted = self.posted.as_ref().filter(|_| evaluated.trigger == Trigger::Turn).map(|(posted, _)| posted.trace);
         let unanswered = self.unanswered.remove(&evaluated.companion).map(|(trace, _)| trace);
-        let append = self.appends.take(evaluated.message);
+        // A long silence was not triggered by the message before it.
+        let append = self.appends.take(evaluated.message).filter(|_| evaluated.trigger != Trigger::Silence);
         let open = self.open(turn, now, context);
         open.start_call();
         if open.round.is_none() {
@@ -241,7 +244,11 @@ impl Traces {
         }
         let append = decided.messages.last().and_then(|newest| self.appends.take(*newest));
         let open = self.open(turn, now, context);
-        open.end_with("silence", None);
+        match decided.decision {
+            Decision::No => open.end_with("silence", None),
+            // An event must be acknowledged.
+            Decision::Yes => open.turn.wait_time.waited(now, decided.speak_at.unwrap_or(now)),
+        }
         let turn = &mut open.turn;
         turn.trigger = turn.trigger.max(decided.trigger);
         turn.follows = posted.or(turn.follows).or(unanswered);

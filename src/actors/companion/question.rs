@@ -177,6 +177,7 @@ fn decision_request(
         character: character(settings),
         trigger: input.trigger,
         message_count: input.message_count,
+        minutes: input.minutes,
         speaker: input.speaker.as_deref(),
         summary: input.summary.as_deref(),
         recent: &recent,

@@ -168,6 +168,7 @@ pub(super) fn statement_request(
             character: character(settings),
             trigger: statement.trigger,
             message_count: statement.message_count,
+            minutes: statement.minutes,
             speaker: statement.speaker.as_deref(),
             reason: statement.why.as_deref(),
             summary: statement.summary.as_deref(),

@@ -228,6 +228,7 @@ impl ActorBackend {
             chattiness: companion.chattiness.clone(),
             text_lull_timeout: companion.text_lull_timeout,
             voice_lull_timeout: companion.voice_lull_timeout,
+            starts_after: companion.starts_after,
         });
         Companions { companions: companions.collect() }
     }
@@ -331,6 +332,7 @@ impl ActorBackend {
             "chattiness": settings.chattiness,
             "text_lull_timeout": settings.text_lull_timeout,
             "voice_lull_timeout": settings.voice_lull_timeout,
+            "starts_after": settings.starts_after,
         });
         self.context.hub.publish(channel_key, Live::Note(note.to_string().into()));
     }
@@ -377,6 +379,7 @@ fn apply(patch: &CompanionPatch, overrides: &mut Overrides, id: &str) -> Result<
     change(&patch.chattiness, &mut overrides.chattiness);
     change(&patch.text_lull_timeout, &mut overrides.text_lull_timeout);
     change(&patch.voice_lull_timeout, &mut overrides.voice_lull_timeout);
+    change(&patch.starts_after, &mut overrides.starts_after);
     change(&patch.paused, &mut overrides.paused);
     Ok(())
 }

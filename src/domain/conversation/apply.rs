@@ -36,17 +36,20 @@ impl Conversation {
             }
             Event::Left { companion } => {
                 self.cancel_activity(Some(companion), notes);
+                let orphaned = self.gates.get(companion).filter(|gate| gate.owes_acknowledgement()).map(|gate| gate.cursor);
                 self.gates.remove(companion);
                 self.opened_again.remove(companion);
                 if let Some(round) = &mut self.round {
                     round.withdraw(companion);
                 }
+                self.fire_remaining_events(orphaned.as_slice(), notes);
             }
             Event::Paused { companion, paused } => self.apply_paused(companion.as_ref(), *paused, notes),
             Event::Cleared => {
                 self.cancel_activity(None, notes);
                 self.episode = None;
                 self.opened_again.clear();
+                self.acknowledgements.deferred_until = None;
                 // What was said before is not shown to a model any more.
                 self.window.drop_below(seq);
                 self.summary.clear(seq);
@@ -66,6 +69,8 @@ impl Conversation {
                 }
             }
             Event::LullFired { companions } => self.apply_lull_fired(companions),
+            Event::SilenceFired { companions } => self.apply_silence_fired(companions, world),
+            Event::EventsDeferred { until } => self.acknowledgements.deferred_until = Some(*until),
             Event::BackOffEnded { companions } => self.apply_back_off_ended(companions, world, notes),
             Event::DeadlinesExtended { round, floor: due } => {
                 if let (Some(open_round), Some(deadline)) = (&mut self.round, round) {
@@ -96,6 +101,9 @@ impl Conversation {
             Event::Unanswered { companion, ticket, back_off, .. } => self.apply_unanswered(companion, *ticket, *back_off),
             Event::ReplyOwed { companion, ticket, trigger, messages, upto, next_interjection_at, due_at, .. } => {
                 self.tickets = self.tickets.max(*ticket);
+                if *trigger == Trigger::Silence {
+                    self.apply_started();
+                }
                 let wish = self.gates.get_mut(companion).and_then(|gate| gate.wish.take());
                 let (why, selection) = match self.turn.take() {
                     Some(turn) => (turn.candidate.why, turn.selection),
@@ -269,6 +277,9 @@ impl Conversation {
         if let (Some(round), Some(state)) = (&mut self.round, &decided.vote) {
             round.submit(state.clone());
         }
+        if decided.reason == Reason::Event {
+            return self.apply_acknowledging(decided, turn);
+        }
         for companion in &decided.companions {
             let Some(gate) = self.gates.get_mut(companion) else { continue };
             let mut answered = None;
@@ -301,12 +312,12 @@ impl Conversation {
                     let stragglers = self
                         .window
                         .buffer(companion, gate.cursor)
-                        .filter(|entry| entry.message.from.role != Role::Companion)
+                        .filter(|entry| entry.message.from.role != Role::Companion && !entry.message.is_event())
                         .count();
                     gate.reset(stragglers as u64, next);
                     cancel_lull(companion, gate, notes);
                 }
-                Trigger::Lull | Trigger::Turn => {}
+                Trigger::Silence | Trigger::Lull | Trigger::Turn | Trigger::Event => {}
             }
         }
     }

@@ -76,7 +76,11 @@ impl Conversation {
             .buffer(companion, gate.cursor)
             .take_while(|entry| {
                 // A statement that names a companion is a turn for it, not an address.
-                let is_address = entry.message.from.role != Role::Companion && entry.message.address.includes(companion);
+                let is_address = if entry.message.is_event() {
+                    gate.owes_acknowledgement()
+                } else {
+                    entry.message.from.role != Role::Companion && entry.message.address.includes(companion)
+                };
                 let is_untried = entry.seq > gate.tried && is_address;
                 let may_be_answered = is_untried && patience.is_none_or(|patience| age(entry.at) < patience);
                 age(entry.at) > world.rules.gate.stale_after() && !may_be_answered
@@ -98,7 +102,7 @@ impl Conversation {
             if self.is_busy() || !self.is_ready(companion, gate, world) {
                 return None;
             }
-            let waiting = gate.waiting?;
+            let waiting = gate.waiting.filter(|waiting| waiting.trigger != Trigger::Event)?;
             let Some((reason, used_up)) = self.decide_without_call(companion, waiting, world) else { return Some(waiting) };
             let answered = AnswerRecord { used_up, ..AnswerRecord::default() };
             self.decline(companion, waiting.trigger, reason, self.handled, answered, world, out);
@@ -119,7 +123,7 @@ impl Conversation {
             _ if !world.rules.gate.skip_when_other_addressed => false,
             Trigger::Lull => self.buffer(companion).all(|entry| entry.message.address.is_elsewhere(companion)),
             Trigger::Turn => self.buffer(companion).all(|entry| !entry.audience().includes(companion)),
-            Trigger::DirectAddress | Trigger::Interjection => false,
+            Trigger::Silence | Trigger::Interjection | Trigger::DirectAddress | Trigger::Event => false,
         };
         if is_for_others {
             return Some((Reason::OtherAddressed, None));
@@ -129,7 +133,7 @@ impl Conversation {
         }
         let guild_budget = world.exhausted_statement_budget(self.clock);
         let used_up = match waiting.trigger {
-            Trigger::DirectAddress => guild_budget,
+            Trigger::DirectAddress | Trigger::Event => guild_budget,
             _ => world.ledger.take_evaluation(world.channel, companion, self.clock, world.rules.gate, guild_budget).err(),
         }?;
         Some((Reason::Budget, Some(used_up)))

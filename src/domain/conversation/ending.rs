@@ -35,9 +35,11 @@ impl Conversation {
             return;
         }
         let calls = |message: &Message| message.from.role == Role::Person && message.address.includes(companion);
-        if self.buffer(companion).any(|entry| entry.seq > opened && calls(&entry.message)) {
+        let is_called = self.buffer(companion).any(|entry| entry.seq > opened && calls(&entry.message));
+        if is_called || self.gates[companion].owes_acknowledgement() {
             let (from, to) = (Stage::Terminal, Stage::None);
-            self.record(Event::StageChanged { companion: companion.clone(), from, to, cause: Cause::DirectAddress }, world, out);
+            let cause = if is_called { Cause::DirectAddress } else { Cause::Event };
+            self.record(Event::StageChanged { companion: companion.clone(), from, to, cause }, world, out);
         } else if self.buffer(companion).next().is_some() {
             self.settle_all(vec![companion.clone()], Reason::Closed, world, out);
         }
@@ -183,6 +185,7 @@ impl Conversation {
         gate.stage = to;
         gate.heard_closed = 0;
         if to == Stage::Terminal {
+            gate.silence_at = None;
             cancel_lull(companion, gate, notes);
         }
     }

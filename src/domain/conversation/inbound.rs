@@ -16,6 +16,9 @@ impl Conversation {
 
     /// Applies a message. If it is a statement, it may fulfil a reply.
     pub(super) fn apply_said(&mut self, mut entry: Entry, reply: Option<Ticket>, world: &World<'_>, notes: &mut Vec<Output>) {
+        if entry.message.is_event() {
+            return self.apply_event(entry, world, notes);
+        }
         let (seq, said_at, message) = (entry.seq, entry.at, &entry.message);
         #[cfg(test)]
         poison::check_applied(message);
@@ -40,6 +43,7 @@ impl Conversation {
             self.tally.streak = 0;
             self.tally.newest_human = seq;
         }
+        self.restart_silence(message.from.role == Role::Person, world);
         let is_refused = self.refused.take() == Some(seq);
         let mut declined_by = Vec::new();
         let answers = is_statement.then(|| Box::new(self.apply_statement(seq, message.clone(), reply)));
@@ -82,7 +86,7 @@ impl Conversation {
 
     /// Adds a message to the window. Before the window grows beyond the size of a buffer, it drops declined messages, unless another companion must
     /// still settle them or a reply in progress answers them.
-    fn push(&mut self, entry: Entry, world: &World<'_>) {
+    pub(super) fn push(&mut self, entry: Entry, world: &World<'_>) {
         if self.window.len() >= world.rules.gate.max_buffer {
             let Self { window, gates, floor, .. } = self;
             let is_answered = |seq| floor.as_ref().is_some_and(|floor| floor.messages.contains(&seq));
@@ -109,6 +113,7 @@ impl Conversation {
             let asked_upto = gate.evaluation.map(|evaluation| evaluation.upto).max(gate.wish.as_ref().map(|wish| wish.upto));
             let is_address = |entry: &&Entry| {
                 entry.message.from.role != Role::Companion
+                    && !entry.message.is_event()
                     && entry.message.address.includes(companion)
                     && asked_upto.is_none_or(|upto| entry.seq > upto)
             };
@@ -151,7 +156,10 @@ impl Conversation {
         for companion in self.gates.keys().cloned().collect::<Vec<_>>() {
             self.forget_reason(&companion);
         }
+        let mut orphaned = Vec::new();
         for gate in self.gates.values_mut() {
+            let is_deleted = gate.waiting.is_some_and(|waiting| deleted.contains(&waiting.message));
+            orphaned.extend((is_deleted && gate.owes_acknowledgement()).then_some(gate.cursor));
             gate.waiting = gate.waiting.filter(|waiting| !deleted.contains(&waiting.message));
             if let Some(evaluation) = &mut gate.evaluation {
                 evaluation.is_spoilt |= deleted.iter().any(|seq| *seq <= evaluation.upto);
@@ -160,6 +168,7 @@ impl Conversation {
         if let Some(spoken) = &mut self.spoken {
             spoken.is_spoilt |= deleted.iter().any(|seq| *seq <= spoken.message);
         }
+        self.fire_remaining_events(&orphaned, notes);
     }
 
     /// Cancels wishes, turns and replies whose messages are all deleted. A question in flight continues with what it has read. If its YES leaves
@@ -217,7 +226,9 @@ impl Conversation {
                     notes.push(Output::Cancel { ticket: evaluation.ticket });
                 }
                 gate.wish = None;
-                gate.waiting = None;
+                gate.silence_at = None;
+                // Events that it had to acknowledge are declined visibly.
+                gate.waiting = gate.waiting.filter(|waiting| waiting.trigger == Trigger::Event);
                 gate.back_off = None;
             }
         }

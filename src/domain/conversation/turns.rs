@@ -36,10 +36,12 @@ impl Conversation {
             // These events may lead to a turn. If they do, `assign_first_turn` sets it later.
             Event::JitterDrawn { .. }
             | Event::LullFired { .. }
+            | Event::SilenceFired { .. }
+            | Event::EventsDeferred { .. }
             | Event::BackOffEnded { .. }
             | Event::DeadlinesExtended { .. }
             | Event::AddressRefused { .. }
-            | Event::StageChanged { cause: Cause::DirectAddress | Cause::ReopenAfter | Cause::NewEpisode, .. } => None,
+            | Event::StageChanged { cause: Cause::DirectAddress | Cause::Event | Cause::ReopenAfter | Cause::NewEpisode, .. } => None,
             Event::Summarised { .. } => None,
             Event::Said { .. }
             | Event::Edited { .. }
@@ -83,6 +85,7 @@ pub(super) fn assign_first_turn(turn: TurnId, out: &mut [Output]) {
         let leads_to_it = matches!(
             made.event,
             Event::LullFired { .. }
+                | Event::SilenceFired { .. }
                 | Event::BackOffEnded { .. }
                 | Event::AddressRefused { .. }
                 | Event::JitterDrawn { .. }

@@ -493,6 +493,7 @@ fn message(role: Role, id: &str, name: &str, text: &str) -> Message {
         text: text.into(),
         modality: Modality::Text,
         lull_endpoint: false,
+        kind: None,
         address: Address::default(),
     }
 }

@@ -18,7 +18,7 @@ use super::keeping::{
     ReadyPart, SuspendedChannel,
 };
 use super::live::{Lagged, Live, LiveStream};
-use super::messages::{Edit, History, HistoryMessage, HistoryQuery, NewMessage, Words};
+use super::messages::{Edit, History, HistoryMessage, HistoryQuery, NewEvent, NewMessage, Words};
 use super::room::{
     CompanionPatch, CompanionView, Companions, Invited, Override, Room, RoomCompanion, RoomId, RoomPatch, RoomPlan, Rooms,
 };
@@ -244,6 +244,7 @@ impl Backend for FakeBackend {
                 id: message.id,
                 from: message.from,
                 role: Role::Person,
+                kind: None,
                 text: message.text,
                 at: NOON.into(),
                 modality: message.modality,
@@ -253,6 +254,22 @@ impl Backend for FakeBackend {
             room.messages.push(stored);
             Ok(Seq(room.messages.len() as u64))
         })
+    }
+
+    async fn event(&self, id: &RoomId, event: NewEvent) -> Result<Seq, Refused> {
+        let NewEvent { id: event_id, kind, who, text } = event;
+        let message = NewMessage {
+            from: who,
+            text,
+            id: Some(event_id),
+            reply_to: None,
+            mentions: Vec::new(),
+            modality: Modality::Text,
+            lull_endpoint: false,
+        };
+        let seq = self.say(id, message).await?;
+        self.with_room(id, |room| room.message(seq).map(|stored| stored.kind = Some(kind)))?;
+        Ok(seq)
     }
 
     async fn usage(&self, query: UsageQuery) -> Result<Usage, Refused> {
@@ -311,6 +328,7 @@ impl Backend for FakeBackend {
                 id: None,
                 from: words.from.as_str().into(),
                 role: Role::Companion,
+                kind: None,
                 text: words.text,
                 at: NOON.into(),
                 modality: Modality::Text,
@@ -402,6 +420,7 @@ impl Backend for FakeBackend {
             chattiness: "curious".into(),
             text_lull_timeout: 10.0,
             voice_lull_timeout: 2.0,
+            starts_after: None,
         };
         Ok(Companions { companions: vec![aria] })
     }

@@ -209,6 +209,8 @@ pub struct CompanionPatch {
     pub text_lull_timeout: Override<f64>,
     /// The lull timeout after spoken messages, in seconds.
     pub voice_lull_timeout: Override<f64>,
+    /// The silence after which it may start a conversation, in seconds; 0: it never does.
+    pub starts_after: Override<f64>,
     /// Whether it is paused.
     pub paused: Override<bool>,
 }
@@ -283,6 +285,9 @@ pub struct CompanionView {
     pub text_lull_timeout: f64,
     /// The lull timeout after spoken messages, in seconds.
     pub voice_lull_timeout: f64,
+    /// The silence after which it may start a conversation, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub starts_after: Option<f64>,
 }
 
 #[cfg(test)]

@@ -48,6 +48,8 @@ struct Floor {
     selected_at: Seq,
     /// The messages that it answers, without deleted ones.
     messages: Vec<Seq>,
+    /// It acknowledges an event, so the loop guard does not apply.
+    acknowledges: bool,
     since: Duration,
 }
 
@@ -94,6 +96,8 @@ pub(super) struct Record<'a> {
     turns: BTreeMap<Ticket, TurnId>,
     spoke: BTreeMap<CompanionId, Seq>,
     newest_human: Seq,
+    /// The newest human message when the silence of a companion was last over.
+    silences: BTreeMap<CompanionId, Seq>,
     longest_streak: u32,
     /// The same with dead letters, which may have been handled or not.
     newest_human_maybe: Seq,
@@ -133,6 +137,7 @@ impl<'a> Record<'a> {
             turns: BTreeMap::new(),
             spoke: BTreeMap::new(),
             newest_human: Seq::NONE,
+            silences: BTreeMap::new(),
             longest_streak: 0,
             newest_human_maybe: Seq::NONE,
             streak: 0,
@@ -154,7 +159,10 @@ impl<'a> Record<'a> {
     fn enter(&mut self, recorded: &Recorded) {
         let now = self.when(recorded.seq);
         self.pass(now);
-        let is_timer = matches!(recorded.event, Event::LullFired { .. } | Event::BackOffEnded { .. });
+        let is_timer = matches!(
+            recorded.event,
+            Event::LullFired { .. } | Event::SilenceFired { .. } | Event::EventsDeferred { .. } | Event::BackOffEnded { .. }
+        );
         if !is_timer {
             // Timer events give nobody a reason to wait again.
             self.since = self.since.max(now);
@@ -168,6 +176,8 @@ impl<'a> Record<'a> {
             }
             Event::Edited { .. } | Event::CaughtUp { .. } | Event::JitterDrawn { .. } | Event::AddressRefused { .. } => {}
             Event::LullFired { companions } => self.lull_fired(recorded, companions),
+            Event::SilenceFired { companions } => self.silence_fired(recorded, companions),
+            Event::EventsDeferred { .. } => self.stage.reach("events deferred"),
             Event::BackOffEnded { companions } => self.back_off_ended(recorded, companions),
             Event::DeadlinesExtended { round, floor } => self.extended(recorded, *round, *floor),
             Event::Deleted { messages } => self.deleted(messages),
@@ -221,7 +231,7 @@ impl<'a> Record<'a> {
     /// A dead letter. If it is a statement, it was made nevertheless.
     fn skip(&mut self, seq: Seq, message: &Message, reply: Option<Ticket>) {
         self.lulls_may_be_armed();
-        if message.from.role == Role::Person {
+        if message.from.role == Role::Person && !message.is_event() {
             (self.newest_human_maybe, self.streak) = (seq, 0);
         }
         if let Some(ticket) = reply {
@@ -236,7 +246,7 @@ impl<'a> Record<'a> {
 
     fn said(&mut self, seq: Seq, message: &Message, reply: Option<Ticket>) {
         self.lulls_may_be_armed();
-        if message.from.role == Role::Person {
+        if message.from.role == Role::Person && !message.is_event() {
             (self.newest_human, self.longest_streak, self.newest_human_maybe, self.streak) = (seq, 0, seq, 0);
         }
         if let Some(ticket) = reply {
@@ -258,7 +268,7 @@ impl<'a> Record<'a> {
                 self.candidates.clear();
                 self.streak += u32::from(floor.selected_at >= self.newest_human_maybe);
                 self.longest_streak += u32::from(floor.selected_at >= self.newest_human);
-                if self.streak > self.stage.plan.rules.streak {
+                if self.streak > self.stage.plan.rules.streak && !floor.acknowledges {
                     self.violate(format_args!("{} statements in a row without a human: {seq} by {companion}", self.streak));
                 }
             }
@@ -369,6 +379,7 @@ impl<'a> Record<'a> {
             "direct_address" => "asked: direct address",
             "interjection" => "asked: interjection",
             "turn" => "asked: turn",
+            "silence" => "asked: silence",
             _ => "asked: lull",
         });
         self.new_ticket(evaluated.ticket);
@@ -404,6 +415,7 @@ impl<'a> Record<'a> {
             Cause::MaxTurns => "stage: max turns",
             Cause::Repetition => "stage: repetition",
             Cause::DirectAddress => "stage: opened by address",
+            Cause::Event => "stage: opened by event",
             Cause::ReopenAfter => "stage: opened by messages",
             Cause::NewEpisode => "stage: new episode",
         });

@@ -42,7 +42,7 @@ pub(super) const ERRORS: &[&str] = &[
     "other",
 ];
 pub(super) const OUTCOMES: &[&str] = &["posted", "silence", "failed", "cancelled"];
-pub(super) const MESSAGE_ROLES: &[&str] = &["user", "companion", "bot"];
+pub(super) const MESSAGE_ROLES: &[&str] = &["user", "companion", "bot", "event"];
 pub(super) const PLATFORMS: &[&str] = &["console", "discord", "other"];
 pub(super) const SENDS: &[&str] = &["posted", "failed", "unconfirmed"];
 /// The routes of requests to Discord; see `adapters/discord/rest/metrics.rs`.

@@ -199,6 +199,8 @@ impl Scene<'_> {
                         | Event::CaughtUp { .. }
                         | Event::JitterDrawn { .. }
                         | Event::LullFired { .. }
+                        | Event::SilenceFired { .. }
+                        | Event::EventsDeferred { .. }
                         | Event::BackOffEnded { .. }
                         | Event::DeadlinesExtended { .. }
                         | Event::AddressRefused { .. }

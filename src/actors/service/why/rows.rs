@@ -20,11 +20,16 @@ pub(super) fn question_sentence(who: &Subject, asked: &Recorded, evaluated: &Eva
     let name = &who.name;
     let message = find_message(before, evaluated.message);
     let row = match evaluated.trigger {
-        Trigger::DirectAddress => addressed(who, evaluated, before),
+        Trigger::DirectAddress | Trigger::Event => addressed(who, evaluated, before),
         Trigger::Interjection => counted(who, evaluated),
         Trigger::Turn => {
             let speaker = message.map_or_else(|| "A companion".to_owned(), |(message, _)| author(message));
             format!("{speaker} had just spoken")
+        }
+        Trigger::Silence => {
+            let newest = before.iter().rev().find(|recorded| recorded.seq == evaluated.message);
+            let silence = newest.map(|newest| format!(" for {}", secs(asked.at.since(newest.at)))).unwrap_or_default();
+            format!("Nobody had said anything{silence}, and {name} may start a conversation then (starts_after)")
         }
         Trigger::Lull => match message {
             Some((message, _)) if message.modality == Modality::Voice && message.lull_endpoint => {
@@ -146,6 +151,8 @@ fn repetition(who: &Subject, evaluated: &Evaluated, asked: Seq, before: &[Record
             | Event::CaughtUp { .. }
             | Event::JitterDrawn { .. }
             | Event::LullFired { .. }
+            | Event::SilenceFired { .. }
+            | Event::EventsDeferred { .. }
             | Event::BackOffEnded { .. }
             | Event::DeadlinesExtended { .. }
             | Event::AddressRefused { .. }

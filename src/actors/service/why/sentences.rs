@@ -32,7 +32,10 @@ impl Scene<'_> {
             format!("{} said something that was deleted since.", author(message))
         } else {
             let bot = if message.from.role == Role::Bot { " (not a person)" } else { "" };
-            format!("{}{bot} said{}: “{}”", author(message), self.addressees(message), cut(&message.text))
+            match &message.kind {
+                Some(kind) => format!("An event ({kind}, {}){}: “{}”", author(message), self.addressees(message), cut(&message.text)),
+                None => format!("{}{bot} said{}: “{}”", author(message), self.addressees(message), cut(&message.text)),
+            }
         };
         Some(line(recorded, "message", text))
     }
@@ -114,6 +117,7 @@ pub(super) fn decision_sentence(name: &str, decided: &Decided) -> String {
                 Reason::Overflow => "more messages waited than it can hold",
                 Reason::Stale => "the messages were too old to be answered",
                 Reason::External => "it voted itself",
+                Reason::Event => "an event must be acknowledged",
                 Reason::ModelYes | Reason::ModelNo | Reason::Unreadable => "the model said so",
             };
             let is_bookkeeping = matches!(reason, Reason::Closed | Reason::Paused | Reason::Overflow | Reason::Stale);
@@ -149,6 +153,7 @@ pub(super) fn stage_changed(recorded: &Recorded, who: &Subject) -> Option<StoryL
         Cause::MaxTurns => "companions have said as much as one conversation may hold (turn_taking.max_turns)",
         Cause::Repetition => "the conversation repeated itself",
         Cause::DirectAddress => "it was addressed",
+        Cause::Event => "it must acknowledge an event",
         Cause::ReopenAfter => "people continued talking (closing.reopen_after)",
         Cause::NewEpisode => "a new conversation began after a long quiet",
     };
@@ -175,6 +180,8 @@ pub(super) fn moved(recorded: &Recorded, who: &Subject) -> Option<StoryLine> {
         | Event::CaughtUp { .. }
         | Event::JitterDrawn { .. }
         | Event::LullFired { .. }
+        | Event::SilenceFired { .. }
+        | Event::EventsDeferred { .. }
         | Event::BackOffEnded { .. }
         | Event::DeadlinesExtended { .. }
         | Event::AddressRefused { .. }
@@ -230,6 +237,8 @@ fn trigger_in_words(trigger: Trigger) -> &'static str {
         Trigger::Turn => "a companion had spoken",
         Trigger::Interjection => "enough was said without it",
         Trigger::Lull => "it was quiet",
+        Trigger::Silence => "nobody had said anything for long",
+        Trigger::Event => "something happened",
     }
 }
 

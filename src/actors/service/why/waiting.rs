@@ -138,7 +138,10 @@ impl Scene<'_> {
                 "the server: the pause was long enough, and the companion is asked once the server runs".to_owned()
             }
             Some(left) => format!("{more}, {} of quiet, or its name", secs(left)),
-            None => format!("{more}, or its name"),
+            None => match gate.silence_at.map(|silence_at| silence_at.since(now)) {
+                Some(left) => format!("{more}, {} of silence, after which it may start a conversation, or its name", secs(left)),
+                None => format!("{more}, or its name"),
+            },
         };
         WaitingFor { text, messages: Some(missing), lull_at: gate.lull_at.map(Into::into), retry_at: None, unsettled }
     }

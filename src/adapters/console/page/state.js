@@ -143,7 +143,7 @@ const RULES = {
     return BOTH;
   },
   message(room, e, now) {
-    if (now && e.role === 'user' && !room.seen.has(`m${e.seq}`)) {
+    if (now && e.role === 'user' && !e.kind && !room.seen.has(`m${e.seq}`)) {
       personSpoke(room.guard);
       countForClosed(room);
     }

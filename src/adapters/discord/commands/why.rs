@@ -75,6 +75,8 @@ fn decision_line(room: &Room, decision: &DecisionRecord) -> String {
         Trigger::Turn => "another companion had spoken",
         Trigger::Interjection => "enough had been said without it",
         Trigger::Lull => "it had become quiet",
+        Trigger::Silence => "nobody had said anything for long",
+        Trigger::Event => "something had happened that it had to acknowledge",
     };
     let outcome = match (&*decision.decision, &*decision.reason) {
         ("YES", _) => match decision.more.get("floor").and_then(|floor| floor.as_str()) {

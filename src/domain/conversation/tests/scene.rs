@@ -23,6 +23,10 @@ pub(super) enum Act {
         late: Option<Duration>,
     },
     CatchUp,
+    /// An event that must be acknowledged.
+    Event {
+        to: Option<u8>,
+    },
     Wait(u64),
     /// Time passes without a wake-up.
     Stall(u64),
@@ -84,6 +88,7 @@ pub(super) fn acts() -> impl Strategy<Value = Vec<Act>> {
     let act = prop_oneof![
         10 => say.prop_map(|(to, elsewhere, voice, bot, late)| Act::Say { to, elsewhere, voice, bot, late }),
         1 => Just(Act::CatchUp),
+        2 => prop::option::weighted(0.4, any::<u8>()).prop_map(|to| Act::Event { to }),
         6 => (0_u64..30_000_000).prop_map(Act::Wait),
         1 => (0_u64..2_000_000_000).prop_map(Act::Wait),
         1 => (0_u64..60_000_000).prop_map(Act::Stall),
@@ -121,6 +126,10 @@ pub(super) struct Scene {
     human_messages: u64,
     selected_at: Option<u64>,
     statements_in_a_row: u32,
+    /// The statement that is owed acknowledges an event.
+    acknowledges: bool,
+    /// The number of human messages when each companion was last asked because of a silence.
+    silences: BTreeMap<CompanionId, u64>,
 }
 
 /// The messages that one companion received, and their outcome.
@@ -142,6 +151,7 @@ impl Scene {
             starting_interval: 6,
             text_lull_timeout: Duration::from_secs(if setup.equal_timeouts { 10 } else { 8 + 3 * index as u64 }),
             voice_lull_timeout: Duration::from_secs(5),
+            starts_after: (index != 1).then(|| Duration::from_secs(90 + 60 * (index as u64 / 2))),
         };
         let policies = cast.iter().enumerate().map(|(index, companion)| (companion.clone(), policy(index))).collect();
         let mut scene = Self {
@@ -157,6 +167,8 @@ impl Scene {
             human_messages: 0,
             selected_at: None,
             statements_in_a_row: 0,
+            acknowledges: false,
+            silences: BTreeMap::new(),
             external: None,
             cast,
         };
@@ -175,6 +187,10 @@ impl Scene {
                 let by = if to.is_some_and(|to| to > u8::MAX / 2) { "bob" } else { "ana" };
                 let to = to.map(|to| self.member(to)).into_iter().collect();
                 self.say_late(by, Address { companions: to, others: *elsewhere }, *voice, *bot, *late);
+            }
+            Act::Event { to } => {
+                let to = to.map(|to| self.member(to)).into_iter().collect();
+                self.happen(Address { companions: to, others: false });
             }
             Act::CatchUp => self.receive(Event::CaughtUp { read: 1, missed: None }),
             Act::Wait(micros) => self.wait(*micros),
@@ -250,6 +266,12 @@ impl Scene {
 
     pub(super) fn say(&mut self, address: Address, voice: bool, bot: bool) {
         self.say_late("ana", address, voice, bot, None);
+    }
+
+    /// An event arrives that must be acknowledged.
+    pub(super) fn happen(&mut self, address: Address) {
+        let message = Message { kind: Some("raid".into()), ..message("ana", Role::Person, false, address) };
+        self.receive(Event::Said { message, reply_to: None, reply: None, said_at: None });
     }
 
     /// Sends a message that arrives late by this duration.
@@ -449,7 +471,7 @@ impl Scene {
             "two of an open round, a selected companion and a floor exist at once"
         );
         assert!(
-            conversation.floor().is_none_or(|floor| !floor.messages.is_empty()),
+            conversation.floor().is_none_or(|floor| !floor.messages.is_empty() || floor.trigger == Trigger::Silence),
             "a companion owes a statement that answers nothing"
         );
         for (companion, ticket, text) in posts {
@@ -460,13 +482,13 @@ impl Scene {
     fn post(&mut self, companion: CompanionId, ticket: Ticket, text: Arc<str>) {
         let from = Author { id: companion.as_str().into(), name: companion.as_str().into(), role: Role::Companion };
         let message =
-            Message { id: None, from, text, modality: Modality::Text, lull_endpoint: false, address: Address::default() };
+            Message { id: None, from, text, modality: Modality::Text, lull_endpoint: false, address: Address::default(), kind: None };
         self.statements += 1;
         if self.selected_at.take() == Some(self.human_messages) {
             self.statements_in_a_row += 1;
         }
         assert!(
-            self.statements_in_a_row <= self.settings.turn_taking.max_companion_streak,
+            self.acknowledges || self.statements_in_a_row <= self.settings.turn_taking.max_companion_streak,
             "companions made too many statements without a human"
         );
         self.receive(Event::Said { message, reply_to: None, reply: Some(ticket), said_at: None });
@@ -475,12 +497,20 @@ impl Scene {
     fn observe(&mut self, event: &Event) {
         match event {
             Event::Evaluated(evaluated) => {
+                if evaluated.trigger == Trigger::Silence {
+                    assert!(self.human_messages > 0, "{} starts before the first human message", evaluated.companion);
+                    let last = self.silences.insert(evaluated.companion.clone(), self.human_messages);
+                    assert!(last < Some(self.human_messages), "{} starts twice in one silence", evaluated.companion);
+                }
                 let outcomes =
                     self.outcomes_by_companion.get_mut(&evaluated.companion).expect("the companion is one of the cast");
                 assert_eq!(outcomes.asked, None, "{} was asked twice at once", evaluated.companion);
                 outcomes.asked = Some(evaluated.ticket);
             }
             Event::Decided(decided) => {
+                if decided.reason == Reason::Event {
+                    self.selected_at = Some(self.human_messages);
+                }
                 for companion in &decided.companions {
                     let asked =
                         self.conversation.gate(companion).and_then(|gate| gate.evaluation).map(|evaluation| evaluation.ticket);
@@ -499,7 +529,8 @@ impl Scene {
                 self.outcomes(companion).asked.take_if(|asked| asked == ticket);
             }
             Event::RoundClosed(closed) => self.selected_at = closed.selected.as_ref().map(|_| self.human_messages),
-            Event::ReplyOwed { companion, messages, .. } => {
+            Event::ReplyOwed { companion, messages, trigger, .. } => {
+                self.acknowledges = *trigger == Trigger::Event;
                 let is_closed = self.conversation.gate(companion).is_some_and(Gate::is_closed);
                 assert!(!is_closed, "{companion} speaks after it has ended the conversation");
                 self.selected_at.get_or_insert(self.human_messages);
@@ -519,6 +550,7 @@ fn message(by: &str, role: Role, voice: bool, address: Address) -> Message {
         modality: if voice { Modality::Voice } else { Modality::Text },
         lull_endpoint: voice,
         address,
+        kind: None,
     }
 }
 
@@ -531,6 +563,7 @@ fn settings(setup: &Setup) -> Settings {
             "evaluations_per_hour": 40,
             "guild_evaluations_per_hour": 100,
             "addresses_per_minute": 3,
+            "acknowledgements_per_minute": 2,
             "guild_statements_per_day": 100,
         },
         "turn_taking": { "max_companion_streak": setup.streak },

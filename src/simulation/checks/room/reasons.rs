@@ -54,6 +54,10 @@ impl Record<'_> {
             if decided.ticket.is_some() || !decided.reason.leaves_counters_alone() {
                 seat.pause = None;
             }
+            if decided.reason == Reason::Event {
+                self.acknowledging(recorded, decided, companion);
+                continue;
+            }
             if decided.decision == Decision::Yes {
                 if self.round.is_none() {
                     (self.alone, self.due) = (Some(companion.clone()), vec![companion.clone()]);
@@ -75,6 +79,18 @@ impl Record<'_> {
         }
     }
 
+    /// A companion is selected without a question, to acknowledge events.
+    fn acknowledging(&mut self, recorded: &Recorded, decided: &Decided, companion: &CompanionId) {
+        if self.round.is_some() || self.floor.is_some() || !self.due.is_empty() {
+            self.violate(format_args!("an event is acknowledged while another companion speaks: {recorded:?}"));
+        }
+        self.calls.clear();
+        self.has_failed = false;
+        self.selected_at = recorded.handled;
+        (self.candidates, self.due) = (vec![companion.clone()], vec![companion.clone()]);
+        self.speak_at = decided.speak_at.map(|at| (at, self.when(recorded.seq)));
+    }
+
     /// What a decision for this reason says, and what it cannot say.
     fn check_form(&self, recorded: &Recorded, decided: &Decided) {
         let (is_yes, is_answer) = (decided.decision == Decision::Yes, decided.ticket.is_some());
@@ -84,6 +100,7 @@ impl Record<'_> {
             // Who is addressed answers all the same.
             Reason::Unreadable => is_yes == (decided.trigger == Trigger::DirectAddress) && is_answer,
             Reason::External => is_answer,
+            Reason::Event => is_yes && !is_answer && decided.trigger == Trigger::Event,
             // A companion that would speak may lack the budget, too.
             Reason::Budget => {
                 !is_yes && decided.used_up.is_some() && (decided.settles_by_cursor() || decided.messages.len() == 1)
@@ -140,6 +157,11 @@ impl Record<'_> {
                 };
                 rules.skips_calls && matches!(decided.trigger, Trigger::Lull | Trigger::Turn) && settles().all(is_elsewhere)
             }
+            // The statement is about an event.
+            Reason::Event => {
+                let is_event = |seq: &Seq| self.received.get(seq).is_none_or(|received| received.is_event);
+                decided.messages.iter().any(is_event) || left_out > 0
+            }
             Reason::Budget | Reason::Unpostable | Reason::LoopGuard => true,
         };
         if !is_right {
@@ -153,6 +175,7 @@ impl Record<'_> {
             Reason::ModelNo => "decided: NO",
             Reason::Unreadable => "decided: unreadable",
             Reason::External => "decided: external",
+            Reason::Event => "decided: event",
             Reason::OtherAddressed => "decided: other addressed",
             Reason::Budget => "decided: budget",
             Reason::Unpostable => "decided: unpostable",

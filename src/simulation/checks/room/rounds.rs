@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 
 use super::{Floor, Record, Round};
 use crate::domain::closing::Stage as Closing;
-use crate::domain::event::{Recorded, RoundClosed, RoundOpened};
+use crate::domain::event::{Event, Recorded, RoundClosed, RoundOpened};
 use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::moment::Moment;
 use crate::domain::round::message_id;
+use crate::domain::trigger::Trigger;
 use crate::domain::vote::{Stance, State};
 
 impl Record<'_> {
@@ -145,6 +146,7 @@ impl Record<'_> {
             }
         };
         let since = self.when(recorded.seq);
+        let acknowledges = matches!(recorded.event, Event::ReplyOwed { trigger: Trigger::Event, .. });
         let Some(seat) = self.seats.get_mut(companion) else {
             return self.violate(format_args!("{companion} is not present: {recorded:?}"));
         };
@@ -157,6 +159,6 @@ impl Record<'_> {
         if self.without_skipped(&unsettled) != self.without_skipped(messages) {
             self.violate(format_args!("{companion} answers other messages than {unsettled:?}: {recorded:?}"));
         }
-        self.floor = Some(Floor { companion: companion.clone(), ticket, selected_at, messages: messages.to_vec(), since });
+        self.floor = Some(Floor { companion: companion.clone(), ticket, selected_at, messages: messages.to_vec(), acknowledges, since });
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::super::super::plan::{EXTERNAL, lull_timeout};
+use super::super::super::plan::{EXTERNAL, lull_timeout, starts_after};
 use super::super::times::Lateness;
 use super::{Record, Seat};
 use crate::domain::event::{Evaluated, Recorded};
@@ -14,6 +14,8 @@ use crate::domain::trigger::Trigger;
 
 /// The longest wait of an address when nothing else is in progress: for the disk, and for reading the record. Less than any lull.
 const AT_ONCE: Duration = Duration::from_secs(5);
+/// The window of the budget of acknowledgements.
+const MINUTE: Duration = Duration::from_secs(60);
 const SHORTEST_BACK_OFF: Duration = Duration::from_secs(1);
 const LONGEST_BACK_OFF: Duration = Duration::from_secs(600);
 /// The time that the pool may take after its deadline.
@@ -32,6 +34,15 @@ pub(super) struct RoomMessage {
     pub(super) role: Role,
     /// It was sent well before it arrived.
     pub(super) is_late: bool,
+    /// It is an event that must be acknowledged.
+    pub(super) is_event: bool,
+}
+
+impl RoomMessage {
+    /// Whether it may cut a back-off of this companion short. An event may have to be acknowledged by anybody.
+    fn is_urgent_for(&self, companion: &CompanionId) -> bool {
+        self.is_event || self.role == Role::Person && self.address.includes(companion)
+    }
 }
 
 /// A back-off after a question without an answer.
@@ -80,7 +91,10 @@ impl Record<'_> {
         }
         for (companion, seat) in self.seats.iter().filter(|(_, seat)| !seat.is_silent() && !seat.unsettled.is_empty()) {
             let Some(quiet) = lull_timeout(companion.as_str()) else { continue };
-            let due = seat.pause.map_or(self.since, |pause| pause.due.max(self.since)) + quiet;
+            // Over their budget, events wait.
+            let is_event = |seq: &Seq| self.received.get(seq).is_some_and(|received| received.is_event);
+            let deferral = if seat.unsettled.iter().any(is_event) { MINUTE } else { Duration::ZERO };
+            let due = seat.pause.map_or(self.since, |pause| pause.due.max(self.since)) + quiet + deferral;
             if self.watch.lateness.is_late(self.channel_key, self.since, now, due - self.since) {
                 let waited = (now - self.since).as_secs_f64();
                 self.violate(format_args!("{companion} was not asked about {:?} for {waited:.1} s", seat.unsettled));
@@ -91,8 +105,15 @@ impl Record<'_> {
     /// A message arrives. If nothing is in progress, an addressed companion is asked at once.
     pub(super) fn note_received(&mut self, seq: Seq, message: &Message, said_at: Option<Moment>) {
         let at = said_at.unwrap_or(self.clock).min(self.clock);
-        let received = RoomMessage { at, address: message.address.clone(), role: message.from.role, is_late: said_at.is_some() };
+        let received = RoomMessage {
+            at,
+            address: message.address.clone(),
+            role: message.from.role,
+            is_late: said_at.is_some(),
+            is_event: message.is_event(),
+        };
         if received.role != Role::Companion
+            && !received.is_event
             && !received.is_late
             && self.is_free()
             && self.keeps_time()
@@ -121,12 +142,12 @@ impl Record<'_> {
                 self.violate(format_args!("{seq} addresses {companion}, which is asked after {waited:.1} s: {recorded:?}"));
             }
         }
-        if trigger == Trigger::DirectAddress || !self.is_undisturbed() {
+        if matches!(trigger, Trigger::DirectAddress | Trigger::Event) || !self.is_undisturbed() {
             return;
         }
         let Some(seat) = self.seats.get(companion).filter(|seat| !seat.is_unsure) else { return };
         let calls = |seq: &&Seq| {
-            let received = self.received.get(seq).filter(|received| received.role != Role::Companion && !received.is_late);
+            let received = self.received.get(seq).filter(|received| received.role != Role::Companion && !received.is_late && !received.is_event);
             **seq <= upto && received.is_some_and(|received| received.address.includes(companion))
         };
         if let Some(call) = seat.unsettled.iter().find(calls) {
@@ -149,7 +170,7 @@ impl Record<'_> {
         }
         // A person's address cuts the back-off short, even if it settled before a question was possible.
         let is_urgent = |(seq, received): (&Seq, &RoomMessage)| {
-            *seq > seat.tried && received.role == Role::Person && received.address.includes(companion)
+            *seq > seat.tried && received.is_urgent_for(companion)
         };
         if let Some(pause) = seat.pause.filter(|pause| recorded.at < pause.until)
             && !seat.is_unsure
@@ -181,6 +202,22 @@ impl Record<'_> {
         }
     }
 
+    /// A silence is over for a member once between two human messages, and not before it has lasted for long enough.
+    pub(super) fn silence_fired(&mut self, recorded: &Recorded, companions: &[CompanionId]) {
+        self.stage.reach("silence fired");
+        for companion in companions {
+            let newest = self.received.values().next_back();
+            let is_too_early = newest.zip(starts_after(companion.as_str())).is_some_and(|(newest, silence)| recorded.at < newest.at + silence);
+            if is_too_early && self.is_undisturbed() {
+                self.violate(format_args!("the silence has not lasted for long enough: {recorded:?}"));
+            }
+            let last = self.silences.insert(companion.clone(), self.newest_human);
+            if self.skipped.is_empty() && last.unwrap_or(Seq::NONE) >= self.newest_human {
+                self.violate(format_args!("{companion} may have started a conversation since the last human message: {recorded:?}"));
+            }
+        }
+    }
+
     /// A message arrives or is deleted: lull timers may be armed again.
     pub(super) fn lulls_may_be_armed(&mut self) {
         self.seats.values_mut().for_each(|seat| seat.has_fired = false);
@@ -195,7 +232,7 @@ impl Record<'_> {
             };
             let is_urgent = |seq: &Seq| {
                 let received = self.received.get(seq);
-                received.is_some_and(|received| received.role == Role::Person && received.address.includes(companion))
+                received.is_some_and(|received| received.is_urgent_for(companion))
             };
             match seat.pause {
                 Some(Pause { is_over: true, .. }) => {

@@ -15,7 +15,7 @@ use tertulia::ports::backend::keeping::{
     BackedUp, ExportQuery, Forget, Forgotten, Lines, Person, Quarantine, Readiness, ReadyPart,
 };
 use tertulia::ports::backend::live::LiveStream;
-use tertulia::ports::backend::messages::{Edit, History, HistoryQuery, NewMessage, Words};
+use tertulia::ports::backend::messages::{Edit, History, HistoryQuery, NewEvent, NewMessage, Words};
 use tertulia::ports::backend::room::{
     CompanionView, Companions, Override, Room, RoomCompanion, RoomId, RoomPatch, RoomPlan, Rooms,
 };
@@ -319,6 +319,7 @@ impl Backend for SmallBackend {
                 chattiness: "".into(),
                 text_lull_timeout: 10.0,
                 voice_lull_timeout: 5.0,
+                starts_after: None,
             }
         };
         Ok(Companions { companions: vec![view("aria", "ari"), view("ben", "benny")] })
@@ -350,6 +351,10 @@ impl Backend for SmallBackend {
     }
 
     async fn say(&self, _: &RoomId, _: NewMessage) -> Result<Seq, Refused> {
+        never()
+    }
+
+    async fn event(&self, _: &RoomId, _: NewEvent) -> Result<Seq, Refused> {
         never()
     }
 

@@ -150,6 +150,8 @@ impl Course {
             | Event::CaughtUp { .. }
             | Event::JitterDrawn { .. }
             | Event::LullFired { .. }
+            | Event::SilenceFired { .. }
+            | Event::EventsDeferred { .. }
             | Event::BackOffEnded { .. }
             | Event::DeadlinesExtended { .. }
             | Event::AddressRefused { .. }
@@ -364,6 +366,7 @@ mod tests {
             text: "words".into(),
             modality: Default::default(),
             lull_endpoint: false,
+            kind: None,
             address: Default::default(),
         };
         Event::Said { message, reply_to: None, reply, said_at: None }

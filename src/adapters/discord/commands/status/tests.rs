@@ -163,6 +163,7 @@ fn view(id: &str) -> CompanionView {
         chattiness: "".into(),
         text_lull_timeout: 10.0,
         voice_lull_timeout: 5.0,
+        starts_after: None,
     }
 }
 
