@@ -2,6 +2,7 @@
 
 mod abroad;
 mod channels;
+mod acknowledging;
 mod clock;
 mod company;
 mod connecting;

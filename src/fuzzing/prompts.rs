@@ -45,6 +45,7 @@ pub(super) fn prompt(bytes: &[u8]) {
         character,
         trigger: Trigger::Turn,
         message_count: u64::MAX,
+        minutes: 3,
         // The name of a companion, which the operator chose.
         speaker: Some("Mira"),
         summary: Some(first_text),
@@ -56,6 +57,7 @@ pub(super) fn prompt(bytes: &[u8]) {
         character,
         trigger: Trigger::Interjection,
         message_count: 3,
+        minutes: 3,
         speaker: None,
         reason: Some(first_text),
         summary: Some(first_text),

@@ -128,6 +128,8 @@ pub(super) struct Scene {
     statements_in_a_row: u32,
     /// The statement that is owed acknowledges an event.
     acknowledges: bool,
+    /// The number of statements that acknowledge events.
+    pub(super) acknowledgements: u64,
     /// The number of human messages when each companion was last asked because of a silence.
     silences: BTreeMap<CompanionId, u64>,
 }
@@ -151,7 +153,7 @@ impl Scene {
             starting_interval: 6,
             text_lull_timeout: Duration::from_secs(if setup.equal_timeouts { 10 } else { 8 + 3 * index as u64 }),
             voice_lull_timeout: Duration::from_secs(5),
-            starts_after: (index != 1).then(|| Duration::from_secs(90 + 60 * (index as u64 / 2))),
+            starts_after: (!setup.equal_timeouts && index != 1).then(|| Duration::from_secs(90 + 60 * (index as u64 / 2))),
         };
         let policies = cast.iter().enumerate().map(|(index, companion)| (companion.clone(), policy(index))).collect();
         let mut scene = Self {
@@ -168,6 +170,7 @@ impl Scene {
             selected_at: None,
             statements_in_a_row: 0,
             acknowledges: false,
+            acknowledgements: 0,
             silences: BTreeMap::new(),
             external: None,
             cast,
@@ -531,6 +534,7 @@ impl Scene {
             Event::RoundClosed(closed) => self.selected_at = closed.selected.as_ref().map(|_| self.human_messages),
             Event::ReplyOwed { companion, messages, trigger, .. } => {
                 self.acknowledges = *trigger == Trigger::Event;
+                self.acknowledgements += u64::from(self.acknowledges);
                 let is_closed = self.conversation.gate(companion).is_some_and(Gate::is_closed);
                 assert!(!is_closed, "{companion} speaks after it has ended the conversation");
                 self.selected_at.get_or_insert(self.human_messages);
