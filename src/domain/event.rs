@@ -130,6 +130,8 @@ pub enum Event {
         /// When the next statement may acknowledge them. It acknowledges all of them.
         until: Moment,
     },
+    /// Events that had to wait may be acknowledged.
+    EventsReleased,
     /// Back-offs ended: their time is over, or a person's address cut them short.
     BackOffEnded {
         /// The companions of the back-offs, by id.
@@ -424,6 +426,7 @@ impl Event {
             | Self::LullFired { .. }
             | Self::SilenceFired { .. }
             | Self::EventsDeferred { .. }
+            | Self::EventsReleased
             | Self::BackOffEnded { .. }
             | Self::DeadlinesExtended { .. }
             | Self::AddressRefused { .. }

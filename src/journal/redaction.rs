@@ -39,6 +39,7 @@ pub fn redact(recorded: &Recorded) -> Recorded {
         | Event::LullFired { .. }
         | Event::SilenceFired { .. }
         | Event::EventsDeferred { .. }
+        | Event::EventsReleased
         | Event::BackOffEnded { .. }
         | Event::DeadlinesExtended { .. }
         | Event::AddressRefused { .. }

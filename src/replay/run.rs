@@ -408,6 +408,7 @@ impl<'a> Run<'a> {
             | Event::LullFired { .. }
             | Event::SilenceFired { .. }
             | Event::EventsDeferred { .. }
+            | Event::EventsReleased
             | Event::BackOffEnded { .. }
             | Event::DeadlinesExtended { .. }
             | Event::AddressRefused { .. }

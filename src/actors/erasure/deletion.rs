@@ -363,6 +363,7 @@ pub async fn answers_to(
                 | Event::LullFired { .. }
                 | Event::SilenceFired { .. }
                 | Event::EventsDeferred { .. }
+                | Event::EventsReleased
                 | Event::BackOffEnded { .. }
                 | Event::DeadlinesExtended { .. }
                 | Event::AddressRefused { .. }
@@ -457,6 +458,7 @@ pub async fn traces_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTr
                 | Event::LullFired { .. }
                 | Event::SilenceFired { .. }
                 | Event::EventsDeferred { .. }
+                | Event::EventsReleased
                 | Event::BackOffEnded { .. }
                 | Event::DeadlinesExtended { .. }
                 | Event::AddressRefused { .. }

@@ -188,6 +188,7 @@ impl ActorBackend {
                 | Event::LullFired { .. }
                 | Event::SilenceFired { .. }
                 | Event::EventsDeferred { .. }
+                | Event::EventsReleased
                 | Event::BackOffEnded { .. }
                 | Event::DeadlinesExtended { .. }
                 | Event::AddressRefused { .. }

@@ -311,6 +311,7 @@ impl Elections {
                         | Event::LullFired { .. }
                         | Event::SilenceFired { .. }
                         | Event::EventsDeferred { .. }
+                        | Event::EventsReleased
                         | Event::BackOffEnded { .. }
                         | Event::DeadlinesExtended { .. }
                         | Event::AddressRefused { .. }

@@ -37,6 +37,7 @@ pub(super) fn committed(request: &Request, events: &[Arc<Recorded>], platforms: 
             | Event::LullFired { .. }
             | Event::SilenceFired { .. }
             | Event::EventsDeferred { .. }
+            | Event::EventsReleased
             | Event::BackOffEnded { .. }
             | Event::DeadlinesExtended { .. }
             | Event::AddressRefused { .. }

@@ -178,7 +178,7 @@ impl Conversation {
         ended_back_offs.dedup();
         ended_back_offs.retain(|companion| self.gates.contains_key(companion));
         self.end_back_offs(&ended_back_offs, world, out);
-        self.acknowledge_events(occasion, world, out);
+        self.acknowledge_events(world, out);
         self.ask_waiting(left_out, world, out);
         self.refresh_summary(world, out);
     }
@@ -216,6 +216,7 @@ impl Conversation {
         poison::check_unsettled(poison::WOKEN, self);
         self.fire_lulls(Due::Now, world, out);
         self.fire_silences(Due::Now, world, out);
+        self.release_events(Due::Now, world, out);
     }
 
     /// Advances the time: ends the back-offs that were due before `at`, and fires the lull timers that were due before it, however late that is
@@ -227,6 +228,7 @@ impl Conversation {
         self.end_back_offs(&ended_back_offs, world, out);
         self.fire_lulls(Due::Before, world, out);
         self.fire_silences(Due::Before, world, out);
+        self.release_events(Due::Before, world, out);
     }
 
     /// Fires the lull timers that are due.

@@ -49,7 +49,7 @@ impl Conversation {
                 self.cancel_activity(None, notes);
                 self.episode = None;
                 self.opened_again.clear();
-                self.acknowledgements.deferred_until = None;
+                self.acknowledgements.release();
                 // What was said before is not shown to a model any more.
                 self.window.drop_below(seq);
                 self.summary.clear(seq);
@@ -70,7 +70,8 @@ impl Conversation {
             }
             Event::LullFired { companions } => self.apply_lull_fired(companions),
             Event::SilenceFired { companions } => self.apply_silence_fired(companions, world),
-            Event::EventsDeferred { until } => self.acknowledgements.deferred_until = Some(*until),
+            Event::EventsDeferred { until } => self.acknowledgements.defer(*until),
+            Event::EventsReleased => self.acknowledgements.deferred_until = None,
             Event::BackOffEnded { companions } => self.apply_back_off_ended(companions, world, notes),
             Event::DeadlinesExtended { round, floor: due } => {
                 if let (Some(open_round), Some(deadline)) = (&mut self.round, round) {

@@ -5,7 +5,7 @@ use super::super::event::Decided;
 use super::super::gate::{Check, Waiting};
 use super::super::message::{Message, Role};
 use super::super::window::Entry;
-use super::advance::AnswerRecord;
+use super::advance::{AnswerRecord, Due};
 use super::apply::cancel_lull;
 use super::*;
 
@@ -18,11 +18,25 @@ pub(super) struct Acknowledgements {
     /// Until then, events wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) deferred_until: Option<Moment>,
+    /// Events have had to wait, so the next statement acknowledges all of them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    are_merged: bool,
 }
 
 impl Acknowledgements {
     pub(super) fn is_default(&self) -> bool {
-        self.selected.is_empty() && self.deferred_until.is_none()
+        *self == Self::default()
+    }
+
+    pub(super) fn defer(&mut self, until: Moment) {
+        self.deferred_until = Some(until);
+        self.are_merged = true;
+    }
+
+    /// Nothing waits any more. Returns whether events had to wait.
+    pub(super) fn release(&mut self) -> bool {
+        self.deferred_until = None;
+        std::mem::take(&mut self.are_merged)
     }
 
     /// When the next statement may acknowledge events, if as many as `most` have done so in the last minute.
@@ -75,7 +89,7 @@ impl Conversation {
 
     /// Selects without a question a companion that must acknowledge events, if the way is free. Over the budget, events wait, unless a person has
     /// addressed the companion as well.
-    pub(super) fn acknowledge_events(&mut self, occasion: Occasion, world: &mut World<'_>, out: &mut Vec<Output>) {
+    pub(super) fn acknowledge_events(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
         while let Some((companion, is_called)) = self.next_acknowledger(world) {
             let reason = if world.is_unpostable { Some((Reason::Unpostable, None)) } else { None };
             let used_up = || world.exhausted_statement_budget(self.clock).map(|used_up| (Reason::Budget, Some(used_up)));
@@ -84,7 +98,7 @@ impl Conversation {
                 self.decline(&companion, Trigger::Event, reason, self.handled, answered, world, out);
                 continue;
             }
-            if !is_called && self.are_events_deferred(occasion, world, out) {
+            if !is_called && self.are_events_deferred(world, out) {
                 return;
             }
             let mut yes =
@@ -115,9 +129,9 @@ impl Conversation {
     }
 
     /// Whether events must wait. If the budget has just been used up, journals until when.
-    fn are_events_deferred(&mut self, occasion: Occasion, world: &mut World<'_>, out: &mut Vec<Output>) -> bool {
-        if let Some(until) = self.acknowledgements.deferred_until {
-            return !self.is_due(until, occasion);
+    fn are_events_deferred(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) -> bool {
+        if self.acknowledgements.deferred_until.is_some() {
+            return true;
         }
         let free_at = self.acknowledgements.free_at(self.clock, world.rules.gate.acknowledgements_per_minute);
         if let Some(until) = free_at {
@@ -126,12 +140,21 @@ impl Conversation {
         free_at.is_some()
     }
 
+    /// Journals that events need not wait any more, if that is due.
+    pub(super) fn release_events(&mut self, due: Due, world: &mut World<'_>, out: &mut Vec<Output>) {
+        let now = self.clock;
+        let is_due = |until: Moment| until < now || until == now && due == Due::Now;
+        if self.acknowledgements.deferred_until.is_some_and(is_due) {
+            self.record(Event::EventsReleased, world, out);
+        }
+    }
+
     /// A companion was selected to acknowledge events. If events had to wait, its statement acknowledges those of the others, too.
     pub(super) fn apply_acknowledging(&mut self, decided: &Decided, turn: Option<TurnId>) {
         let now = self.clock;
         self.acknowledgements.selected.retain(|selected| *selected + MINUTE > now);
         self.acknowledgements.selected.push(now);
-        let covers_all = self.acknowledgements.deferred_until.take().is_some();
+        let covers_all = self.acknowledgements.release();
         for (companion, gate) in self.gates.iter_mut() {
             if covers_all || decided.companions.contains(companion) {
                 gate.waiting = gate.waiting.filter(|waiting| waiting.trigger != Trigger::Event);

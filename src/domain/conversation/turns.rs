@@ -38,6 +38,7 @@ impl Conversation {
             | Event::LullFired { .. }
             | Event::SilenceFired { .. }
             | Event::EventsDeferred { .. }
+            | Event::EventsReleased
             | Event::BackOffEnded { .. }
             | Event::DeadlinesExtended { .. }
             | Event::AddressRefused { .. }
@@ -86,6 +87,7 @@ pub(super) fn assign_first_turn(turn: TurnId, out: &mut [Output]) {
             made.event,
             Event::LullFired { .. }
                 | Event::SilenceFired { .. }
+                | Event::EventsReleased
                 | Event::BackOffEnded { .. }
                 | Event::AddressRefused { .. }
                 | Event::JitterDrawn { .. }

@@ -161,7 +161,11 @@ impl<'a> Record<'a> {
         self.pass(now);
         let is_timer = matches!(
             recorded.event,
-            Event::LullFired { .. } | Event::SilenceFired { .. } | Event::EventsDeferred { .. } | Event::BackOffEnded { .. }
+            Event::LullFired { .. }
+                | Event::SilenceFired { .. }
+                | Event::EventsDeferred { .. }
+                | Event::EventsReleased
+                | Event::BackOffEnded { .. }
         );
         if !is_timer {
             // Timer events give nobody a reason to wait again.
@@ -178,6 +182,7 @@ impl<'a> Record<'a> {
             Event::LullFired { companions } => self.lull_fired(recorded, companions),
             Event::SilenceFired { companions } => self.silence_fired(recorded, companions),
             Event::EventsDeferred { .. } => self.stage.reach("events deferred"),
+            Event::EventsReleased => {}
             Event::BackOffEnded { companions } => self.back_off_ended(recorded, companions),
             Event::DeadlinesExtended { round, floor } => self.extended(recorded, *round, *floor),
             Event::Deleted { messages } => self.deleted(messages),

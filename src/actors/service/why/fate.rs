@@ -201,6 +201,7 @@ impl Scene<'_> {
                         | Event::LullFired { .. }
                         | Event::SilenceFired { .. }
                         | Event::EventsDeferred { .. }
+                        | Event::EventsReleased
                         | Event::BackOffEnded { .. }
                         | Event::DeadlinesExtended { .. }
                         | Event::AddressRefused { .. }

@@ -153,6 +153,7 @@ fn repetition(who: &Subject, evaluated: &Evaluated, asked: Seq, before: &[Record
             | Event::LullFired { .. }
             | Event::SilenceFired { .. }
             | Event::EventsDeferred { .. }
+            | Event::EventsReleased
             | Event::BackOffEnded { .. }
             | Event::DeadlinesExtended { .. }
             | Event::AddressRefused { .. }

@@ -195,6 +195,7 @@ pub(super) fn in_a_row(before: &[Recorded]) -> String {
             | Event::LullFired { .. }
             | Event::SilenceFired { .. }
             | Event::EventsDeferred { .. }
+            | Event::EventsReleased
             | Event::BackOffEnded { .. }
             | Event::DeadlinesExtended { .. }
             | Event::AddressRefused { .. }

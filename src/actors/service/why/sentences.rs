@@ -182,6 +182,7 @@ pub(super) fn moved(recorded: &Recorded, who: &Subject) -> Option<StoryLine> {
         | Event::LullFired { .. }
         | Event::SilenceFired { .. }
         | Event::EventsDeferred { .. }
+        | Event::EventsReleased
         | Event::BackOffEnded { .. }
         | Event::DeadlinesExtended { .. }
         | Event::AddressRefused { .. }

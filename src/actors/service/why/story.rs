@@ -142,6 +142,7 @@ impl Scene<'_> {
                 | Event::LullFired { .. }
                 | Event::SilenceFired { .. }
                 | Event::EventsDeferred { .. }
+                | Event::EventsReleased
                 | Event::BackOffEnded { .. }
                 | Event::DeadlinesExtended { .. }
                 | Event::AddressRefused { .. }
@@ -316,6 +317,7 @@ fn is_dropped_by(event: &Event, who: &Subject) -> bool {
         | Event::LullFired { .. }
         | Event::SilenceFired { .. }
         | Event::EventsDeferred { .. }
+        | Event::EventsReleased
         | Event::BackOffEnded { .. }
         | Event::DeadlinesExtended { .. }
         | Event::AddressRefused { .. }
@@ -483,6 +485,7 @@ impl Course {
             | Event::LullFired { .. }
             | Event::SilenceFired { .. }
             | Event::EventsDeferred { .. }
+            | Event::EventsReleased
             | Event::BackOffEnded { .. }
             | Event::DeadlinesExtended { .. }
             | Event::AddressRefused { .. }
