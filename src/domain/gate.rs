@@ -300,7 +300,9 @@ impl Gate {
         if let Some(next) = next_interjection_at {
             self.next_interjection_at = Some(next);
         }
-        let Some(wish) = self.wish.take().filter(|wish| wish.message > self.cursor) else { return };
+        // A silence is considered once.
+        let keeps = |wish: &Wish| wish.message > self.cursor && wish.trigger != Trigger::Silence;
+        let Some(wish) = self.wish.take().filter(keeps) else { return };
         let (trigger, message) = (wish.trigger, wish.message);
         let outvoted = Waiting { trigger, message, check: Check::Unsettled, urgent: false };
         let newer = self.waiting.take();
@@ -323,7 +325,7 @@ impl Gate {
     /// Handles an unanswered question. It waits for a pause and is then asked again, together with triggers that fired in the meantime, unless its
     /// message has settled or was deleted.
     pub(super) fn retry(&mut self, unanswered: Evaluation, is_message_present: bool, pause: Duration, now: Moment) {
-        if is_message_present && unanswered.message > self.cursor {
+        if is_message_present && unanswered.message > self.cursor && unanswered.trigger != Trigger::Silence {
             let retry =
                 Waiting { trigger: unanswered.trigger, message: unanswered.message, check: Check::Unsettled, urgent: false };
             let newer = self.waiting.take();

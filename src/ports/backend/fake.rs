@@ -268,7 +268,7 @@ impl Backend for FakeBackend {
             lull_endpoint: false,
         };
         let seq = self.say(id, message).await?;
-        self.with_room(id, |room| room.message(seq).map(|stored| drop(stored.kind.get_or_insert(kind))))?;
+        self.with_room(id, |room| room.message(seq).map(|stored| stored.kind = stored.kind.take().or(Some(kind))))?;
         Ok(seq)
     }
 
