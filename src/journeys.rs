@@ -1,8 +1,8 @@
 //! Journeys: the real actors, in paused time and on one thread, on a store and models in memory.
 
 mod abroad;
-mod channels;
 mod acknowledging;
+mod channels;
 mod clock;
 mod company;
 mod connecting;

@@ -84,15 +84,8 @@ pub enum Cause {
 
 impl Cause {
     /// Every cause.
-    pub const ALL: [Self; 7] = [
-        Self::State,
-        Self::MaxTurns,
-        Self::Repetition,
-        Self::DirectAddress,
-        Self::Event,
-        Self::ReopenAfter,
-        Self::NewEpisode,
-    ];
+    pub const ALL: [Self; 7] =
+        [Self::State, Self::MaxTurns, Self::Repetition, Self::DirectAddress, Self::Event, Self::ReopenAfter, Self::NewEpisode];
 
     /// The name used in records, replay and spans.
     pub const fn as_str(self) -> &'static str {

@@ -265,12 +265,12 @@ impl Gate {
         let passes = |waiting: &Waiting| {
             waiting.trigger == Trigger::Silence
                 || newest.is_some()
-                && waiting.message > self.cursor
-                && match waiting.check {
-                    Check::Unsettled => true,
-                    Check::Counter => self.is_interjection_due(),
-                    Check::Quiet => newest.is_none_or(|newest| newest <= waiting.message),
-                }
+                    && waiting.message > self.cursor
+                    && match waiting.check {
+                        Check::Unsettled => true,
+                        Check::Counter => self.is_interjection_due(),
+                        Check::Quiet => newest.is_none_or(|newest| newest <= waiting.message),
+                    }
         };
         self.waiting = self.waiting.filter(passes);
     }

@@ -24,8 +24,7 @@ pub enum Trigger {
 
 impl Trigger {
     /// Every trigger, the strongest first.
-    pub const ALL: [Self; 6] =
-        [Self::Event, Self::DirectAddress, Self::Turn, Self::Interjection, Self::Lull, Self::Silence];
+    pub const ALL: [Self; 6] = [Self::Event, Self::DirectAddress, Self::Turn, Self::Interjection, Self::Lull, Self::Silence];
 
     /// The name used in records, replay, spans and logs.
     pub const fn as_str(self) -> &'static str {

@@ -296,9 +296,11 @@ impl ParsedEvent {
         let action = match (self.text, self.join, self.leave, self.clear) {
             (Some(text), None, None, false) => {
                 let from = self.from.ok_or_else(|| malformed(position, "a message needs `from`".into()))?;
-                let is_message = self.bot || self.direct || self.lull_endpoint || self.reply_to.is_some() || self.modality == Modality::Voice;
+                let is_message =
+                    self.bot || self.direct || self.lull_endpoint || self.reply_to.is_some() || self.modality == Modality::Voice;
                 if self.kind.is_some() && is_message {
-                    let detail = "has `kind`, so it is an event; leave out `reply_to`, `bot`, `direct`, `modality` and `lull_endpoint`";
+                    let detail =
+                        "has `kind`, so it is an event; leave out `reply_to`, `bot`, `direct`, `modality` and `lull_endpoint`";
                     return Err(malformed(position, detail.into()));
                 }
                 Action::Say(ScriptedMessage {

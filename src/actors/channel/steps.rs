@@ -16,8 +16,8 @@ use crate::actors::messages::channel::{ChannelMessage, Inspection};
 use crate::actors::messages::guild::GuildMessage;
 use crate::actors::messages::models::Outcome;
 use crate::actors::messages::reply::Reply;
-use crate::actors::messages::turn_taking_manager::VoteError;
 use crate::actors::messages::switchboard::SwitchboardMessage;
+use crate::actors::messages::turn_taking_manager::VoteError;
 use crate::actors::messages::writer::{Accepted, OutboxWrite, Post, Quiet, Record, WriterMessage};
 use crate::actors::runtime::actor_keys::{GuildKey, SwitchboardKey, WriterKey};
 use crate::actors::runtime::context::ActorContext;
@@ -396,7 +396,8 @@ impl State {
             Incoming { speaker: &from, text: &text, mentions: &[], reply_to: None, to_all_of: &[], names_narrow: false };
         let names = memberships.names(&self.channel_key.guild);
         let address = names.map(|names| address::resolve(&names, is_companion, &addressing)).unwrap_or_default();
-        let message = Message { id: ids.first().cloned(), address, modality: Modality::Text, lull_endpoint: false, text, from, kind: None };
+        let message =
+            Message { id: ids.first().cloned(), address, modality: Modality::Text, lull_endpoint: false, text, from, kind: None };
         let mut usage = vec![Used::Statement { companion: companion.clone() }];
         usage.extend(self.traces.take_usage(ticket));
         let channel = self.myself.clone();

@@ -45,7 +45,14 @@ impl Actor for Switchboard {
     async fn pre_start(&self, myself: ActorRef<SwitchboardMessage>, context: ActorContext) -> Result<State, ActorProcessingErr> {
         let registration = context.directory.register(&SwitchboardKey(), &myself);
         let counted = context.recorder.instruments().actors.one([Sort::Switchboard.as_str()]);
-        Ok(State { context, sleeping: Sleeping::default(), pause_until: Instant::now(), timer: None, _registration: registration, _counted: counted })
+        Ok(State {
+            context,
+            sleeping: Sleeping::default(),
+            pause_until: Instant::now(),
+            timer: None,
+            _registration: registration,
+            _counted: counted,
+        })
     }
 
     async fn handle(

@@ -21,9 +21,7 @@ pub(super) fn committed(request: &Request, events: &[Arc<Recorded>], platforms: 
     for recorded in events {
         match &recorded.event {
             Event::Said { message, .. } => {
-                instruments
-                    .messages
-                    .add(1, [platform_label(platforms.name(&channel_key.channel)), role_label(message)]);
+                instruments.messages.add(1, [platform_label(platforms.name(&channel_key.channel)), role_label(message)]);
             }
             Event::Evaluated(evaluated) => instruments.evaluations.add(1, [evaluated.trigger.as_str()]),
             Event::Edited { .. }

@@ -81,7 +81,10 @@ pub(super) fn kind(field: &str, text: &str) -> Result<(), Problem> {
         return Ok(());
     }
     let shown = truncated(text);
-    Err(Problem::invalid(field, format!("{shown:?} is not a kind: it must have 1 to {MAX_KIND_CHARS} of a-z, digits and _, such as raid")))
+    Err(Problem::invalid(
+        field,
+        format!("{shown:?} is not a kind: it must have 1 to {MAX_KIND_CHARS} of a-z, digits and _, such as raid"),
+    ))
 }
 
 /// Parses the id of a room.

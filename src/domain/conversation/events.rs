@@ -115,9 +115,8 @@ impl Conversation {
         if self.is_busy() {
             return None;
         }
-        let is_next = |(companion, gate): &(&CompanionId, &Gate)| {
-            gate.owes_acknowledgement() && self.is_ready(companion, gate, world)
-        };
+        let is_next =
+            |(companion, gate): &(&CompanionId, &Gate)| gate.owes_acknowledgement() && self.is_ready(companion, gate, world);
         let next = self.gates.iter().filter(is_next).map(|(companion, _)| (self.is_called_by_person(companion), companion));
         let next = next.min_by_key(|(is_called, companion)| (!is_called, self.spoke.get(*companion).copied()))?;
         Some((next.1.clone(), next.0))

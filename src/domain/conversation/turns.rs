@@ -42,7 +42,9 @@ impl Conversation {
             | Event::BackOffEnded { .. }
             | Event::DeadlinesExtended { .. }
             | Event::AddressRefused { .. }
-            | Event::StageChanged { cause: Cause::DirectAddress | Cause::Event | Cause::ReopenAfter | Cause::NewEpisode, .. } => None,
+            | Event::StageChanged {
+                cause: Cause::DirectAddress | Cause::Event | Cause::ReopenAfter | Cause::NewEpisode, ..
+            } => None,
             Event::Summarised { .. } => None,
             Event::Said { .. }
             | Event::Edited { .. }

@@ -33,7 +33,9 @@ impl Scene<'_> {
         } else {
             let bot = if message.from.role == Role::Bot { " (not a person)" } else { "" };
             match &message.kind {
-                Some(kind) => format!("An event ({kind}, {}){}: “{}”", author(message), self.addressees(message), cut(&message.text)),
+                Some(kind) => {
+                    format!("An event ({kind}, {}){}: “{}”", author(message), self.addressees(message), cut(&message.text))
+                }
                 None => format!("{}{bot} said{}: “{}”", author(message), self.addressees(message), cut(&message.text)),
             }
         };

@@ -100,7 +100,10 @@ fn a_silence_that_ended_while_no_process_ran_fires_once() {
     scene.wait(20_000_000);
     scene.answer(0, plain(Verdict::No));
     scene.answer(0, plain(Verdict::No));
-    assert!(scene.conversation.is_at_rest() && scene.conversation.silence_at().is_some(), "it may sleep until the silence is over");
+    assert!(
+        scene.conversation.is_at_rest() && scene.conversation.silence_at().is_some(),
+        "it may sleep until the silence is over"
+    );
 
     scene.restart(Duration::from_secs(5_000));
     scene.restart(Duration::from_secs(5_000));

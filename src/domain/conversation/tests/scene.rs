@@ -484,8 +484,15 @@ impl Scene {
 
     fn post(&mut self, companion: CompanionId, ticket: Ticket, text: Arc<str>) {
         let from = Author { id: companion.as_str().into(), name: companion.as_str().into(), role: Role::Companion };
-        let message =
-            Message { id: None, from, text, modality: Modality::Text, lull_endpoint: false, address: Address::default(), kind: None };
+        let message = Message {
+            id: None,
+            from,
+            text,
+            modality: Modality::Text,
+            lull_endpoint: false,
+            address: Address::default(),
+            kind: None,
+        };
         self.statements += 1;
         if self.selected_at.take() == Some(self.human_messages) {
             self.statements_in_a_row += 1;

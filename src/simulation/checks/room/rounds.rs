@@ -159,6 +159,7 @@ impl Record<'_> {
         if self.without_skipped(&unsettled) != self.without_skipped(messages) {
             self.violate(format_args!("{companion} answers other messages than {unsettled:?}: {recorded:?}"));
         }
-        self.floor = Some(Floor { companion: companion.clone(), ticket, selected_at, messages: messages.to_vec(), acknowledges, since });
+        self.floor =
+            Some(Floor { companion: companion.clone(), ticket, selected_at, messages: messages.to_vec(), acknowledges, since });
     }
 }

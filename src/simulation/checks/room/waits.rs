@@ -147,7 +147,10 @@ impl Record<'_> {
         }
         let Some(seat) = self.seats.get(companion).filter(|seat| !seat.is_unsure) else { return };
         let calls = |seq: &&Seq| {
-            let received = self.received.get(seq).filter(|received| received.role != Role::Companion && !received.is_late && !received.is_event);
+            let received = self
+                .received
+                .get(seq)
+                .filter(|received| received.role != Role::Companion && !received.is_late && !received.is_event);
             **seq <= upto && received.is_some_and(|received| received.address.includes(companion))
         };
         if let Some(call) = seat.unsettled.iter().find(calls) {
@@ -169,9 +172,7 @@ impl Record<'_> {
             self.violate(format_args!("{companion} is asked before it was quiet for {} s: {recorded:?}", quiet.as_secs()));
         }
         // A person's address cuts the back-off short, even if it settled before a question was possible.
-        let is_urgent = |(seq, received): (&Seq, &RoomMessage)| {
-            *seq > seat.tried && received.is_urgent_for(companion)
-        };
+        let is_urgent = |(seq, received): (&Seq, &RoomMessage)| *seq > seat.tried && received.is_urgent_for(companion);
         if let Some(pause) = seat.pause.filter(|pause| recorded.at < pause.until)
             && !seat.is_unsure
             && !self.received.iter().any(is_urgent)
@@ -207,13 +208,16 @@ impl Record<'_> {
         self.stage.reach("silence fired");
         for companion in companions {
             let newest = self.received.values().next_back();
-            let is_too_early = newest.zip(starts_after(companion.as_str())).is_some_and(|(newest, silence)| recorded.at < newest.at + silence);
+            let is_too_early =
+                newest.zip(starts_after(companion.as_str())).is_some_and(|(newest, silence)| recorded.at < newest.at + silence);
             if is_too_early && self.is_undisturbed() {
                 self.violate(format_args!("the silence has not lasted for long enough: {recorded:?}"));
             }
             let last = self.silences.insert(companion.clone(), self.newest_human);
             if self.skipped.is_empty() && last.unwrap_or(Seq::NONE) >= self.newest_human {
-                self.violate(format_args!("{companion} may have started a conversation since the last human message: {recorded:?}"));
+                self.violate(format_args!(
+                    "{companion} may have started a conversation since the last human message: {recorded:?}"
+                ));
             }
         }
     }
