@@ -154,15 +154,36 @@ impl Conversation {
         self.acknowledgements.selected.retain(|selected| *selected + MINUTE > now);
         self.acknowledgements.selected.push(now);
         let covers_all = self.acknowledgements.release();
-        for (companion, gate) in self.gates.iter_mut() {
-            if covers_all || decided.companions.contains(companion) {
-                gate.waiting = gate.waiting.filter(|waiting| waiting.trigger != Trigger::Event);
+        let mut covered = self.gates.companions_where(|gate| covers_all && gate.owes_acknowledgement());
+        covered.retain(|companion| !decided.companions.contains(companion));
+        for companion in &covered {
+            self.forget_event_of(companion);
+        }
+        for companion in &decided.companions {
+            if let Some(gate) = self.gates.get_mut(companion) {
+                gate.waiting = None;
             }
         }
         let Some(companion) = decided.companions.first().cloned() else { return };
         let candidate = Candidate { companion, trigger: Trigger::Event, why: None };
         let selection = Selection { opened: self.handled, selected_at: self.handled, turn, ..Selection::default() };
         self.turn = Some(Box::new(Turn { candidate, selection, speak_at: decided.speak_at }));
+    }
+
+    /// A companion need not acknowledge an event any more. If it was addressed as well, it is asked about that.
+    pub(super) fn forget_event_of(&mut self, companion: &CompanionId) {
+        let is_call = |message: &Message| message.from.role != Role::Companion && !message.is_event();
+        let call =
+            self.buffer(companion).rev().find(|entry| is_call(&entry.message) && entry.message.address.includes(companion));
+        let call = call.map(|entry| Waiting {
+            trigger: Trigger::DirectAddress,
+            message: entry.seq,
+            check: Check::Unsettled,
+            urgent: entry.message.from.role == Role::Person,
+        });
+        if let Some(gate) = self.gates.get_mut(companion) {
+            gate.waiting = call;
+        }
     }
 
     /// Events were deleted, or the companion left that had to acknowledge them: the newest one that is left and nobody has settled is

@@ -156,10 +156,13 @@ impl Conversation {
         for companion in self.gates.keys().cloned().collect::<Vec<_>>() {
             self.forget_reason(&companion);
         }
-        let mut orphaned = Vec::new();
+        let is_deleted = |gate: &Gate| gate.waiting.is_some_and(|waiting| deleted.contains(&waiting.message));
+        let bereft = self.gates.companions_where(|gate| gate.owes_acknowledgement() && is_deleted(gate));
+        let orphaned: Vec<_> = bereft.iter().map(|companion| self.gates[companion].cursor).collect();
+        for companion in &bereft {
+            self.forget_event_of(companion);
+        }
         for gate in self.gates.values_mut() {
-            let is_deleted = gate.waiting.is_some_and(|waiting| deleted.contains(&waiting.message));
-            orphaned.extend((is_deleted && gate.owes_acknowledgement()).then_some(gate.cursor));
             gate.waiting = gate.waiting.filter(|waiting| !deleted.contains(&waiting.message));
             if let Some(evaluation) = &mut gate.evaluation {
                 evaluation.is_spoilt |= deleted.iter().any(|seq| *seq <= evaluation.upto);

@@ -76,6 +76,29 @@ fn after_the_newest_event_was_deleted_the_one_before_it_is_acknowledged() {
 }
 
 #[test]
+fn an_address_outlives_an_event_that_another_companion_acknowledges() {
+    let mut scene = Scene::new(&TWO);
+    for companion in ["aria", "ben"] {
+        scene.happen(Address { companions: vec![companion.into()], others: false });
+        scene.wait(3_000_000);
+        scene.act(&Act::Write(2));
+        scene.answer(0, plain(Verdict::No));
+    }
+    for companion in ["aria", "ben"] {
+        scene.happen(Address { companions: vec![companion.into()], others: false });
+    }
+    let both = ["aria", "ben"].map(CompanionId::from).to_vec();
+    scene.say(Address { companions: both, others: false }, false, false);
+    scene.wait(3_000_000);
+    scene.act(&Act::Write(2));
+
+    assert_eq!(acknowledging(&scene), ["aria", "ben", "aria"]);
+    let (companion, asked) = scene.conversation.open_questions().next().expect("ben is asked");
+    assert_eq!((companion.as_str(), asked.trigger), ("ben", Trigger::DirectAddress));
+    assert_fold_matches(&scene);
+}
+
+#[test]
 fn events_that_wait_for_their_budget_are_acknowledged_after_a_restart() {
     let mut scene = Scene::new(&TWO);
     for _ in 0..3 {
