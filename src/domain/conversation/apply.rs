@@ -281,6 +281,8 @@ impl Conversation {
         if decided.reason == Reason::Event {
             return self.apply_acknowledging(decided, turn);
         }
+        // An event may settle before an address that came after it.
+        let mut bereft = Vec::new();
         for companion in &decided.companions {
             let Some(gate) = self.gates.get_mut(companion) else { continue };
             let mut answered = None;
@@ -300,7 +302,9 @@ impl Conversation {
                 gate.wish = Some(Wish { trigger: decided.trigger, message, upto, why: decided.why.clone(), turn });
                 continue;
             }
+            let owed = gate.owes_acknowledgement();
             gate.settle(decided.upto);
+            bereft.extend((owed && gate.waiting.is_none()).then(|| companion.clone()));
             let cursor = gate.cursor;
             if decided.reason == Reason::Stale && gate.evaluation.take_if(|evaluation| evaluation.upto <= cursor).is_some() {
                 self.submit_listening(companion);
@@ -320,6 +324,9 @@ impl Conversation {
                 }
                 Trigger::Silence | Trigger::Lull | Trigger::Turn | Trigger::Event => {}
             }
+        }
+        for companion in &bereft {
+            self.forget_event_of(companion);
         }
     }
 
