@@ -192,7 +192,7 @@ impl Conversation {
         let is_heard = |gate: &&Gate| !gate.is_silent();
         let settled = self.gates.values().filter(is_heard).map(|gate| gate.cursor).max().unwrap_or_default();
         for cursor in orphaned {
-            let remaining = self.window.after(settled.max(*cursor)).filter(|entry| entry.message.is_event()).last();
+            let remaining = self.window.after(settled.max(*cursor)).rfind(|entry| entry.message.is_event());
             if let Some(seq) = remaining.map(|entry| entry.seq) {
                 self.fire_event(seq, notes);
             }
