@@ -176,7 +176,7 @@ impl Conversation {
     pub(super) fn apply_stage(&mut self, companion: &CompanionId, to: Stage, notes: &mut Vec<Output>) {
         let Some(gate) = self.gates.get_mut(companion) else { return };
         if gate.is_closed() && to != Stage::Terminal {
-            self.tally.turns = 0;
+            (self.tally.turns, self.tally.opened) = (0, self.handled);
             self.tally.detections = 0;
             self.recent_statements.clear();
         }
