@@ -536,7 +536,6 @@ impl Course {
             | Event::Cancelled { .. }
             | Event::FloorExpired { .. }
             | Event::FloorTaken { .. }
-            | Event::HeldSelected { .. }
             | Event::RepetitionJudged { .. }
             | Event::ReplyOwed { .. }
             | Event::ReplyFailed { .. }

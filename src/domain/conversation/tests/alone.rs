@@ -53,7 +53,7 @@ proptest! {
 
         for _ in 0..40 {
             scene.answer(0, plain(Verdict::No));
-            scene.act(&Act::FailReply);
+            scene.act(&Act::FailReply(0));
             scene.wait(700_000_000);
         }
 
@@ -84,7 +84,7 @@ proptest! {
 fn an_unanswered_question_is_not_asked_again_about_a_deleted_message() {
     for more in [false, true] {
         let mut scene = Scene::new(&ALONE);
-        let say = |to| Act::Say { to, elsewhere: false, voice: false, bot: false, late: None };
+        let say = |to| Act::Say { to, elsewhere: false, voice: false, bot: false, late: None, stop: false };
         scene.act(&say(Some(0)));
         if more {
             scene.act(&say(None));

@@ -94,7 +94,8 @@ impl Record<'_> {
             | Reason::LoopGuard
             | Reason::Paused
             | Reason::Overflow
-            | Reason::Stale => !is_yes && !is_answer,
+            | Reason::Stale
+            | Reason::Cancelled => !is_yes && !is_answer,
         };
         let is_for_one = decided.companions.len() == 1 || matches!(decided.reason, Reason::Closed | Reason::Paused);
         let votes = |stance: Stance| if is_yes { stance == Stance::Speak } else { stance == Stance::Listen };
@@ -140,7 +141,7 @@ impl Record<'_> {
                 };
                 rules.skips_calls && matches!(decided.trigger, Trigger::Lull | Trigger::Turn) && settles().all(is_elsewhere)
             }
-            Reason::Budget | Reason::Unpostable | Reason::LoopGuard => true,
+            Reason::Budget | Reason::Unpostable | Reason::LoopGuard | Reason::Cancelled => true,
         };
         if !is_right {
             self.violate(format_args!("{companion} has no reason for {}: {recorded:?}", decided.reason));
@@ -161,6 +162,7 @@ impl Record<'_> {
             Reason::Paused => "decided: paused",
             Reason::Overflow => "decided: overflow",
             Reason::Stale => "decided: stale",
+            Reason::Cancelled => "decided: cancelled",
         });
     }
 }

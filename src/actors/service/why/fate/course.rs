@@ -380,6 +380,7 @@ mod tests {
 
     fn said(by: &str, role: Role, reply: Option<Ticket>) -> Event {
         let message = Message {
+            asks_to_stop: false,
             id: None,
             from: Author { id: by.into(), name: by.into(), role },
             text: "words".into(),
@@ -392,6 +393,7 @@ mod tests {
 
     fn owed(by: &str, seq: u64, ticket: u64) -> Recorded {
         let owed = Event::ReplyOwed {
+            expires_at: None,
             companion: by.into(),
             ticket: Ticket(ticket),
             trigger: Trigger::DirectAddress,
