@@ -184,6 +184,8 @@ impl Conversation {
         gate.heard_closed = 0;
         if to == Stage::Terminal {
             cancel_lull(companion, gate, notes);
+            // It had not begun to speak.
+            self.turn.take_if(|turn| turn.candidate.companion == *companion);
         }
     }
 

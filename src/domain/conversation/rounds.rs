@@ -145,7 +145,9 @@ impl Conversation {
         let Some(round) = self.round(message).filter(|round| round.missing().next().is_none()) else { return };
         let ranking = round.ranking(|companion| self.spoke.get(companion).copied()).into_iter();
         let mut ranking = ranking.filter(|companion| self.gates.contains_key(companion));
-        let (selected, held) = match self.is_floor_taken() {
+        // Held votes are selected when the floor is free, if the loop guard still allows it.
+        let is_guarded = self.streak() >= world.rules.turn_taking.max_companion_streak;
+        let (selected, held) = match self.is_floor_taken() || is_guarded {
             true => (None, ranking.by_ref().collect()),
             false => (ranking.next(), Vec::new()),
         };

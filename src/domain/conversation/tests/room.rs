@@ -85,7 +85,9 @@ proptest! {
         }
         scene.act(&Act::Pause { target: None, paused: false });
         scene.say(Address { companions: scene.cast.clone(), others: false }, false, false);
-        let (statements_before, owed_before) = (scene.statements, scene.conversation.owed_replies().count() as u64);
+        let conversation = &scene.conversation;
+        let selected_before = conversation.owed_replies().count() as u64 + u64::from(conversation.turn().is_some());
+        let (statements_before, owed_before) = (scene.statements, selected_before);
 
         // Every companion always wants to speak, and repeats itself.
         for round in 0..400 {
