@@ -125,7 +125,7 @@ async fn the_state_has_every_field_even_when_it_is_null() {
         "retry_at": null, "paused": false, "closing": "none", "heard_closed": 0, "reopen_after": 9, "external": false,
     });
     let expected = json!({
-        "companions": [companion], "floor": null, "round": null, "turn": null, "streak": 0, "max_companion_streak": 4, "turns": 0,
+        "companions": [companion], "floor": null, "rounds": [], "turn": null, "streak": 0, "max_companion_streak": 4, "turns": 0,
         "max_turns": null, "repetition": { "score": 0.0, "detections": 0, "judging": false }, "episode": null, "kept_away": null,
         "at": "2026-05-01T12:00:00.000Z",
     });

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use proptest::prelude::*;
 
-use super::super::super::event::order_of_handling;
+use super::super::super::event::{RoundClosed, order_of_handling};
 use super::super::super::message::{Address, Author, Message, Modality, Role};
 use super::super::*;
 
@@ -535,10 +535,9 @@ impl Scene {
             Event::Unanswered { companion, ticket, .. } => {
                 self.outcomes(companion).asked.take_if(|asked| asked == ticket);
             }
-            Event::RoundClosed(closed) if closed.held.is_empty() => {
-                self.next_selected_at = closed.selected.as_ref().map(|_| self.human_messages);
+            Event::RoundClosed(RoundClosed { selected: Some(_), .. }) | Event::HeldSelected { .. } => {
+                self.next_selected_at = Some(self.human_messages)
             }
-            Event::HeldSelected { .. } => self.next_selected_at = Some(self.human_messages),
             Event::Replanned { companion, ticket, next, messages, .. } => {
                 let selected_at = self.selected_at.remove(ticket).expect("the reply is owed");
                 self.selected_at.insert(*next, selected_at);
@@ -554,7 +553,13 @@ impl Scene {
                 self.selected_at.insert(*ticket, selected_at);
                 self.outcomes(companion).settled.extend(messages);
             }
-            Event::ReplyFailed { ticket, .. } => drop(self.selected_at.remove(ticket)),
+            Event::ReplyFailed { ticket, .. } => {
+                // A companion that takes over is selected at that moment.
+                if self.conversation.turn().is_some_and(|turn| turn.speak_at.is_none()) {
+                    self.next_selected_at = None;
+                }
+                self.selected_at.remove(ticket);
+            }
             _ => {}
         }
     }
