@@ -224,6 +224,14 @@ impl<'a> Run<'a> {
             Action::Join(companion) => self.join(channel, companion),
             Action::Leave(companion) => self.apply_inbound(channel, Seq::NONE, Event::Left { companion: companion.clone() }),
             Action::Clear => self.apply_inbound(channel, Seq::NONE, Event::Cleared),
+            Action::Edit { message, text } => {
+                self.set_text(channel, *message, text.as_str().into());
+                self.apply_inbound(channel, Seq::NONE, Event::Edited { message: *message, text: text.as_str().into() });
+            }
+            Action::Delete(message) => {
+                self.set_text(channel, *message, "".into());
+                self.apply_inbound(channel, Seq::NONE, Event::Deleted { messages: vec![*message] });
+            }
         }
     }
 
@@ -466,6 +474,13 @@ impl<'a> Run<'a> {
         self.question_count += 1;
         let key = (self.now + arrival.delay(), Kind::Answer, channel.to_owned(), companion.cloned(), self.question_count);
         self.arrivals.insert(key, arrival);
+    }
+
+    fn set_text(&mut self, channel: &str, message: Seq, text: Arc<str>) {
+        let texts = self.channels.get_mut(channel).map(|channel| &mut channel.texts);
+        if let Some(shown) = texts.and_then(|texts| texts.get_mut(message.0 as usize - 1)) {
+            *shown = text;
+        }
     }
 
     fn texts(&self, channel: &str, messages: &[Seq]) -> Vec<String> {
