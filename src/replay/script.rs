@@ -309,7 +309,9 @@ impl ParsedEvent {
             (Some(text), None, None, false) if self.edit.is_some() && self.delete.is_none() => {
                 Action::Edit { message: message.unwrap_or_default(), text }
             }
-            (None, None, None, false) if self.delete.is_some() && self.edit.is_none() => Action::Delete(message.unwrap_or_default()),
+            (None, None, None, false) if self.delete.is_some() && self.edit.is_none() => {
+                Action::Delete(message.unwrap_or_default())
+            }
             _ if message.is_some() => return Err(malformed(position, "needs `edit` and `text`, or `delete` alone".into())),
             (Some(text), None, None, false) => {
                 let from = self.from.ok_or_else(|| malformed(position, "a message needs `from`".into()))?;
