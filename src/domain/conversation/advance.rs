@@ -82,9 +82,15 @@ impl Conversation {
         }
     }
 
-    /// Whether a statement is expected: a companion has the floor, was selected, or will be.
-    pub(super) fn owes_statement(&self) -> bool {
-        self.is_floor_taken() || !self.late.is_empty() || !self.held.is_empty() || self.rounds.iter().any(Round::has_wishes)
+    /// The number of statements that are expected: of the companion that has the floor or was selected, of those that write late, and of one of those
+    /// that want to speak.
+    pub(super) fn expected_statements(&self) -> u32 {
+        u32::from(self.is_floor_taken()) + self.late.len() as u32 + u32::from(self.has_wishes())
+    }
+
+    /// Whether a companion wants to speak, and nothing is decided yet. One of them will.
+    pub(super) fn has_wishes(&self) -> bool {
+        !self.held.is_empty() || self.rounds.iter().any(Round::has_wishes)
     }
 
     /// Counts an address, once, however many companions it names. Returns the budget if it is used up: then the addressed companions decline this

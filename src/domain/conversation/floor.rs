@@ -111,6 +111,8 @@ impl Conversation {
 
     /// Selects among the companions whose votes are held. The loop guard and the budget may have changed since they voted.
     fn select_held(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
+        // The statement of one of them is expected already.
+        world.ledger.promise_statements(world.channel, self.expected_statements() - 1);
         let used_up = world.exhausted_statement_budget(self.clock);
         let refusal = if self.streak() >= world.rules.turn_taking.max_companion_streak {
             Some(Reason::LoopGuard)
