@@ -155,7 +155,7 @@ impl Traces {
                 }));
             }
             Event::Cancelled { companion, ticket, .. } => {
-                self.open(turn, now, context).end_with("failed", Some(CANCELLED.into()));
+                self.open(turn, now, context).end_with("cancelled", None);
                 let Some(ticket) = *ticket else { return };
                 self.usage.remove(&ticket);
                 let call = self.take_pending_call(ticket);
