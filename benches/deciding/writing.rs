@@ -27,6 +27,7 @@ fn wording_a_decision(bencher: Bencher<'_, '_>, messages: usize) {
         let parts = DecisionParts {
             character: character(&id, &settings),
             trigger: Trigger::Interjection,
+            stage: Stage::None,
             message_count: 9,
             speaker: None,
             summary: Some("They talk about bread."),
@@ -34,7 +35,7 @@ fn wording_a_decision(bencher: Bencher<'_, '_>, messages: usize) {
             buffer: &buffer,
             notes: &[],
         };
-        prompt::decision(&parts, &settings.prompt)
+        prompt::vote(&parts, &settings.prompt)
     });
 }
 

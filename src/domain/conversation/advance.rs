@@ -167,6 +167,8 @@ impl Conversation {
         self.begin_turn_at_once(world, out);
         if occasion.after_statement {
             self.assess_statement(world, out);
+            // Companions that became terminal withdrew their States.
+            self.close_round(occasion, world, out);
         }
         let speaker = self.spoken.as_ref().filter(|_| occasion.after_statement).map(|spoken| &spoken.companion);
         let left_out = speaker.filter(|speaker| self.gates.get(speaker).is_none_or(|gate| gate.waiting.is_none())).cloned();
@@ -252,7 +254,7 @@ impl Conversation {
         if let Some(call) = call.as_mut().filter(|_| evaluation.is_spoilt) {
             call.answer = Arc::from("");
         }
-        let mut answered = AnswerRecord { ticket: Some(ticket), why, call, ..AnswerRecord::default() };
+        let answered = AnswerRecord { ticket: Some(ticket), why, call, ..AnswerRecord::default() };
         let reason = match vote.verdict {
             Verdict::Yes => Reason::ModelYes,
             Verdict::No => Reason::ModelNo,
@@ -268,23 +270,7 @@ impl Conversation {
             self.conclude_vote(&companion, &vote, reason, answered, world, out);
             return;
         }
-        let upto = evaluation.upto;
-        if vote.verdict == Verdict::Yes {
-            answered.used_up = world.exhausted_statement_budget(self.clock);
-        }
-        match vote.verdict {
-            Verdict::Yes if answered.used_up.is_some() => {
-                self.decline(&companion, evaluation.trigger, Reason::Budget, upto, answered, world, out);
-            }
-            Verdict::Yes => {
-                let candidate = Candidate { companion, trigger: evaluation.trigger, why: answered.why.clone() };
-                self.agree(&candidate.companion, evaluation.trigger, reason, answered, world, out);
-                self.give_floor(&candidate, world, out);
-            }
-            Verdict::No | Verdict::Unreadable => {
-                self.decline(&companion, evaluation.trigger, reason, upto, answered, world, out);
-            }
-        }
+        self.conclude_alone(companion, &evaluation, &vote, reason, answered, world, out);
     }
 
     pub(super) fn on_unanswered(&mut self, ticket: Ticket, error: Arc<str>, world: &mut World<'_>, out: &mut Vec<Output>) {
@@ -430,12 +416,16 @@ impl Conversation {
             upto: self.handled,
             next_interjection_at: next_interjection_at.or(gate.next_interjection_at).unwrap_or_default(),
             due_at: is_external.then(|| self.clock + world.rules.turn_taking.external_statement_timeout()),
+            is_farewell: candidate.is_farewell,
+            is_unjudged: world.policies.get(companion).is_some_and(|policy| !policy.repetition),
             companion: companion.clone(),
         };
         self.record(owed, world, out);
         let has_no_messages = self.floor.as_deref().filter(|floor| floor.messages.is_empty()).map(|floor| floor.ticket);
         if let Some(ticket) = has_no_messages {
             self.fail_reply(ticket, DELETED.into(), world, out);
+        } else {
+            self.begin_statement(companion, world, out);
         }
     }
 

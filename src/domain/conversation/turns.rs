@@ -24,7 +24,14 @@ impl Conversation {
                 self.question(*ticket).and_then(|(_, evaluation)| evaluation.turn)
             }
             Event::RoundClosed(_) => self.round.as_ref().and_then(|round| round.turn),
-            Event::StageChanged { cause: Cause::State, .. } => self.round.as_ref().and_then(|round| round.turn),
+            // A State in a round, or of a companion that is alone; or the farewell that it announced was posted.
+            Event::StageChanged { cause: Cause::State, .. } => match &self.round {
+                Some(round) => round.turn,
+                None => self.answered_turn.or(self.spoken.as_ref().and_then(|spoken| spoken.turn)),
+            },
+            Event::StageChanged { cause: Cause::MaxTurns, to: Stage::Closing, .. } => {
+                self.floor.as_ref().and_then(|floor| floor.selection.turn)
+            }
             Event::StageChanged { cause: Cause::MaxTurns | Cause::Repetition, .. }
             | Event::RepetitionAsked { .. }
             | Event::RepetitionJudged { .. } => self.spoken.as_ref().and_then(|spoken| spoken.turn),

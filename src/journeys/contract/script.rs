@@ -253,7 +253,7 @@ fn equip(world: &mut World, models: &Arc<Mutex<Models>>) {
 impl Models {
     fn answers(&mut self, request: &Request) -> Result<String, NoAnswer> {
         match purpose(request) {
-            Purpose::Decision { .. } | Purpose::Vote { .. } => {
+            Purpose::Vote { .. } => {
                 let mind = self.minds.get(asking_companion(request)).copied().unwrap_or(NO);
                 mind.answers(purpose(request))
             }

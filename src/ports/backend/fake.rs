@@ -72,6 +72,9 @@ impl FakeRoom {
             aliases: self.externals.get(id).map(|invited| invited.aliases.clone()).unwrap_or_default(),
             external: self.externals.contains_key(id),
             interjection: interjection.clone().unwrap_or("average".into()),
+            max_turns: None,
+            repetition: true,
+            model: ModelChoice::default(),
             paused: *paused,
         };
         Room {
@@ -402,6 +405,9 @@ impl Backend for FakeBackend {
             chattiness: "curious".into(),
             text_lull_timeout: 10.0,
             voice_lull_timeout: 2.0,
+            max_turns: None,
+            repetition: true,
+            model: ModelChoice::default(),
         };
         Ok(Companions { companions: vec![aria] })
     }

@@ -39,7 +39,7 @@ fn companion(name: &str, text: &str) -> Line {
 }
 
 fn decision(trigger: Trigger, chattiness: &str, text: &str) -> Request {
-    request(Purpose::Decision { trigger }, chattiness, text)
+    request(Purpose::Vote { trigger }, chattiness, text)
 }
 
 fn statement(chattiness: &str, text: &str) -> Request {

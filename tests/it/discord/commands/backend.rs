@@ -111,6 +111,9 @@ fn member(id: &CompanionId) -> RoomCompanion {
         aliases: vec![],
         external: false,
         interjection: interjection.into(),
+        max_turns: None,
+        repetition: true,
+        model: ModelChoice::default(),
         paused: false,
     }
 }
@@ -319,6 +322,9 @@ impl Backend for SmallBackend {
                 chattiness: "".into(),
                 text_lull_timeout: 10.0,
                 voice_lull_timeout: 5.0,
+                max_turns: None,
+                repetition: true,
+                model: ModelChoice::default(),
             }
         };
         Ok(Companions { companions: vec![view("aria", "ari"), view("ben", "benny")] })

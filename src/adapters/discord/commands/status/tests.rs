@@ -151,7 +151,8 @@ fn here() -> ChannelContext {
 
 fn member_named(id: &str, name: &str, tier: &str, paused: bool) -> RoomCompanion {
     let aliases = Vec::new();
-    RoomCompanion { id: id.into(), name: name.into(), aliases, external: false, interjection: tier.into(), paused }
+    let (name, interjection, model) = (name.into(), tier.into(), ModelChoice::default());
+    RoomCompanion { id: id.into(), name, aliases, external: false, interjection, max_turns: None, repetition: true, model, paused }
 }
 
 fn view(id: &str) -> CompanionView {
@@ -163,6 +164,9 @@ fn view(id: &str) -> CompanionView {
         chattiness: "".into(),
         text_lull_timeout: 10.0,
         voice_lull_timeout: 5.0,
+        max_turns: None,
+        repetition: true,
+        model: ModelChoice::default(),
     }
 }
 

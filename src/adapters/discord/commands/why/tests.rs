@@ -96,6 +96,9 @@ fn room() -> Room {
         aliases: Vec::<Arc<str>>::new(),
         external: false,
         interjection: "average".into(),
+        max_turns: None,
+        repetition: true,
+        model: ModelChoice::default(),
         paused: false,
     };
     let id = RoomId::parse("discord:3").unwrap();
