@@ -2,6 +2,7 @@
 
 use divan::Bencher;
 use divan::counter::BytesCount;
+use tertulia::domain::closing::Stage;
 use tertulia::domain::event::{Event, Recorded};
 use tertulia::domain::id::{CompanionId, Seq, Ward};
 use tertulia::domain::message::Message;

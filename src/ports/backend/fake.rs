@@ -32,6 +32,7 @@ use crate::domain::moment::Moment;
 use crate::domain::price::Price;
 use crate::domain::trigger::Trigger;
 use crate::domain::vote::State;
+use crate::settings::companion::ModelChoice;
 
 /// Noon of 1 May 2026: the only time in this backend.
 const NOON: Moment = Moment::from_micros(1_777_636_800_000_000);

@@ -148,6 +148,8 @@ fn made_by_channel(kind: u8, number: usize, handled: Seq) -> Event {
             upto: handled,
             next_interjection_at: 9,
             due_at: None,
+            is_farewell: false,
+            is_unjudged: false,
         },
         3 => Event::ReplyFailed {
             companion,

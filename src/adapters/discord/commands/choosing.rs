@@ -133,6 +133,7 @@ pub(super) fn offered<T: Named>(all: &[T], typed: &str) -> Vec<Choice> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::companion::ModelChoice;
 
     #[test]
     fn names_that_begin_with_the_typed_text_are_first() {

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use tokio::runtime::{Builder, Runtime};
 
 use super::*;
-use crate::domain::answer::{self, Verdict, Words};
+use crate::domain::answer::{Verdict, Words};
 use crate::domain::closing::Stage;
 use crate::domain::message::{Author, Role};
 use crate::domain::question_context::Line;

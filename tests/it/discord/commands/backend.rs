@@ -26,6 +26,7 @@ use tertulia::ports::chat_platform::Serves;
 use tertulia::ports::inbound_events::{Acceptance, ChannelRef, InboundError, InboundEvents, InboundMessage, Missed, Reached};
 use tertulia::ports::membership::MembershipPort;
 use tertulia::ports::opt_out::OptOut;
+use tertulia::settings::companion::ModelChoice;
 use tokio::sync::watch;
 
 /// Noon of 1 May 2026.

@@ -1,6 +1,7 @@
 use super::*;
 use crate::adapters::discord::permissions::Permissions;
 use crate::ports::backend::room::RoomId;
+use crate::settings::companion::ModelChoice;
 
 #[test]
 fn a_healthy_channel_says_so() {
