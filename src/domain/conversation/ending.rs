@@ -34,7 +34,7 @@ impl Conversation {
     /// Changes the stage of companions where it differs: first all stages, then what follows from them. A companion that becomes terminal settles all
     /// its unsettled messages. If a human addressed it after the round opened, or it is asked about such an address, it is opened again at once
     /// instead.
-    fn change_stages(
+    pub(super) fn change_stages(
         &mut self,
         companions: Vec<CompanionId>,
         to: Stage,

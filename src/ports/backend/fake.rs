@@ -360,6 +360,10 @@ impl Backend for FakeBackend {
                 closing: Stage::None,
                 heard_closed: 0,
                 reopen_after: 9,
+                turns: 0,
+                max_turns: None,
+                repetition: true,
+                model: ModelChoice::default(),
                 external: room.externals.contains_key(id),
             };
             let companions = room.companions.keys().map(companion).collect();

@@ -121,6 +121,9 @@ pub(super) struct Scene {
     human_messages: u64,
     selected_at: Option<u64>,
     statements_in_a_row: u32,
+    /// The number of statements since the conversation began, or was opened again, and when something was said last.
+    turns: u32,
+    last_said: Moment,
 }
 
 /// The messages that one companion received, and their outcome.
@@ -142,8 +145,8 @@ impl Scene {
             starting_interval: 6,
             text_lull_timeout: Duration::from_secs(if setup.equal_timeouts { 10 } else { 8 + 3 * index as u64 }),
             voice_lull_timeout: Duration::from_secs(5),
-            max_turns: None,
-            repetition: true,
+            max_turns: (index == 3).then_some(2),
+            repetition: index != 4,
         };
         let policies = cast.iter().enumerate().map(|(index, companion)| (companion.clone(), policy(index))).collect();
         let mut scene = Self {
@@ -159,6 +162,8 @@ impl Scene {
             human_messages: 0,
             selected_at: None,
             statements_in_a_row: 0,
+            turns: 0,
+            last_said: Moment::ZERO,
             external: None,
             cast,
         };
@@ -236,6 +241,7 @@ impl Scene {
             Act::Clear => {
                 self.cast.clone().iter().for_each(|companion| self.forget_unsettled(companion));
                 self.statements_in_a_row = 0;
+                self.turns = 0;
                 self.receive(Event::Cleared);
             }
             Act::Leave(target) => {
@@ -344,11 +350,20 @@ impl Scene {
 
     /// The conversation as a fold of the journal restores it.
     pub(super) fn folded(&self) -> Conversation {
+        self.folded_under(&self.settings, &self.policies)
+    }
+
+    /// A fold of the journal while other settings are in force.
+    pub(super) fn folded_under(
+        &self,
+        settings: &Settings,
+        policies: &BTreeMap<CompanionId, InterjectionPolicy>,
+    ) -> Conversation {
         let mut journal = self.journal.clone();
         order_of_handling(&mut journal);
         let mut folded = Conversation::default();
         let mut ledger = Ledger::default();
-        with_world(&self.settings, &self.policies, &mut ledger, &mut 0, |world| {
+        with_world(settings, policies, &mut ledger, &mut 0, |world| {
             for recorded in &journal {
                 folded.fold(recorded, world);
             }
@@ -388,6 +403,8 @@ impl Scene {
     fn receive(&mut self, event: Event) {
         let seq = Seq(self.journal.len() as u64 + 1);
         if let Event::Said { message, .. } = &event {
+            self.begin_episode();
+            self.last_said = self.now;
             for (companion, outcomes) in &mut self.outcomes_by_companion {
                 if self.conversation.gate(companion).is_some() && !message.is_by(companion) {
                     outcomes.received.push(seq);
@@ -397,6 +414,13 @@ impl Scene {
         let recorded = Recorded { seq, at: self.now, handled: seq, turn: None, event };
         self.journal.push(recorded.clone());
         self.step(Input::Inbound(Box::new(recorded)));
+    }
+
+    /// The next message may begin a new episode.
+    fn begin_episode(&mut self) {
+        if self.now.since(self.last_said) >= self.settings.closing.episode_idle() {
+            self.turns = 0;
+        }
     }
 
     /// The process dies, and the next one continues from the journal after this duration.
@@ -454,6 +478,9 @@ impl Scene {
             conversation.floor().is_none_or(|floor| !floor.messages.is_empty()),
             "a companion owes a statement that answers nothing"
         );
+        for view in self.conversation.companions() {
+            assert!(view.gate.stage >= view.gate.minimum_stage, "{} is below its minimum stage", view.companion);
+        }
         for (companion, ticket, text) in posts {
             self.post(companion, ticket, text);
         }
@@ -464,6 +491,10 @@ impl Scene {
         let message =
             Message { id: None, from, text, modality: Modality::Text, lull_endpoint: false, address: Address::default() };
         self.statements += 1;
+        self.begin_episode();
+        self.turns += 1;
+        let most = self.settings.turn_taking.max_turns;
+        assert!(most.is_none_or(|most| self.turns <= most), "companions made more statements than max_turns allows");
         if self.selected_at.take() == Some(self.human_messages) {
             self.statements_in_a_row += 1;
         }
@@ -508,6 +539,7 @@ impl Scene {
                 self.outcomes(companion).settled.extend(messages);
             }
             Event::ReplyFailed { .. } => self.selected_at = None,
+            Event::StageChanged { from: Stage::Terminal, .. } => self.turns = 0,
             _ => {}
         }
     }

@@ -268,6 +268,10 @@ impl Backend for SmallBackend {
             closing: if one.id.as_str() == "ben" { Stage::Terminal } else { Stage::None },
             heard_closed: 0,
             reopen_after: 9,
+            turns: 0,
+            max_turns: None,
+            repetition: true,
+            model: ModelChoice::default(),
             external: false,
         };
         Ok(RoomState {

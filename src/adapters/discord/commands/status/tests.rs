@@ -190,6 +190,10 @@ fn state() -> CompanionState {
         closing: Stage::None,
         heard_closed: 0,
         reopen_after: 9,
+        turns: 0,
+        max_turns: None,
+        repetition: true,
+        model: ModelChoice::default(),
         external: false,
     }
 }
