@@ -182,12 +182,12 @@ fn with_world(fold: impl FnOnce(&mut conversation::World<'_>)) {
     let settings = Settings::overlay(serde_json::json!({})).unwrap();
     let timeout = Duration::from_secs(10);
     let policy = InterjectionPolicy {
-            starting_interval: 9,
-            text_lull_timeout: timeout,
-            voice_lull_timeout: timeout,
-            max_turns: None,
-            repetition: true,
-        };
+        starting_interval: 9,
+        text_lull_timeout: timeout,
+        voice_lull_timeout: timeout,
+        max_turns: None,
+        repetition: true,
+    };
     fold(&mut conversation::World {
         channel: &"lobby".into(),
         rules: conversation::Rules::from(&settings),

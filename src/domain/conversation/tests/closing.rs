@@ -60,7 +60,11 @@ fn a_question_about_a_persons_address_goes_on_and_opens_the_companion_again() {
         _ => None,
     });
     let changes: Vec<_> = changes.collect();
-    assert_eq!(changes, [("aria", Stage::Terminal), ("ben", Stage::Terminal), ("aria", Stage::None)], "first all become terminal");
+    assert_eq!(
+        changes,
+        [("aria", Stage::Terminal), ("ben", Stage::Terminal), ("aria", Stage::None)],
+        "first all become terminal"
+    );
 }
 
 #[test]
@@ -117,8 +121,7 @@ fn the_next_stage_is_forced_after_a_statement_under_the_last_one() {
 #[test]
 fn a_minimum_stage_ends_with_the_companions_own_statement_or_an_address_of_it() {
     let mut scene = Scene::new(&PAIR);
-    let minimum_stages =
-        |scene: &Scene| scene.conversation.companions().map(|view| view.gate.minimum_stage).collect::<Vec<_>>();
+    let minimum_stages = |scene: &Scene| scene.conversation.companions().map(|view| view.gate.minimum_stage).collect::<Vec<_>>();
     speak(&mut scene, "ana");
     scene.conversation.gates.values_mut().for_each(|gate| gate.stage = Stage::Closing);
     scene.conversation.apply_judged(0.9, 2, Stage::Closing, &[]);

@@ -354,11 +354,7 @@ impl Scene {
     }
 
     /// A fold of the journal while other settings are in force.
-    pub(super) fn folded_under(
-        &self,
-        settings: &Settings,
-        policies: &BTreeMap<CompanionId, InterjectionPolicy>,
-    ) -> Conversation {
+    pub(super) fn folded_under(&self, settings: &Settings, policies: &BTreeMap<CompanionId, InterjectionPolicy>) -> Conversation {
         let mut journal = self.journal.clone();
         order_of_handling(&mut journal);
         let mut folded = Conversation::default();

@@ -153,7 +153,17 @@ fn here() -> ChannelContext {
 fn member_named(id: &str, name: &str, tier: &str, paused: bool) -> RoomCompanion {
     let aliases = Vec::new();
     let (name, interjection, model) = (name.into(), tier.into(), ModelChoice::default());
-    RoomCompanion { id: id.into(), name, aliases, external: false, interjection, max_turns: None, repetition: true, model, paused }
+    RoomCompanion {
+        id: id.into(),
+        name,
+        aliases,
+        external: false,
+        interjection,
+        max_turns: None,
+        repetition: true,
+        model,
+        paused,
+    }
 }
 
 fn view(id: &str) -> CompanionView {
