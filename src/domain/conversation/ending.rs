@@ -1,5 +1,6 @@
 //! Decides when a conversation ends: closing stages, the number of turns, and repetition (docs/design/closing.md C-1 to C-20).
 
+use super::super::gate::{Check, Waiting};
 use super::super::message::{Message, Role};
 use super::super::{repetition, window};
 use super::apply::cancel_lull;
@@ -281,13 +282,18 @@ impl Conversation {
     /// A companion that became terminal is asked no more and takes no turn. A statement whose call has begun is still made, and so is a question
     /// about a human's address, because that opens the companion again.
     fn withdraw(&mut self, companion: &CompanionId, notes: &mut Vec<Output>) {
-        self.turn.take_if(|turn| turn.candidate.companion == *companion);
+        let lost_turn = self.turn.take_if(|turn| turn.candidate.companion == *companion);
         if let Some(spoken) = self.spoken.as_mut().filter(|spoken| spoken.companion == *companion) {
             spoken.is_farewell = false;
         }
         let is_asked_by_person = self.is_asked_by_person(companion);
+        let newest_call = self.buffer(companion).rfind(|entry| is_call(&entry.message, companion)).map(|entry| entry.seq);
         let Some(gate) = self.gates.get_mut(companion) else { return };
         cancel_lull(companion, gate, notes);
+        if let Some(message) = newest_call.filter(|_| lost_turn.is_some()) {
+            // If the companion is opened again, it is asked again.
+            gate.fire(Waiting { trigger: Trigger::DirectAddress, message, check: Check::Unsettled, urgent: true });
+        }
         if is_asked_by_person || !gate.is_engaged() {
             return;
         }

@@ -12,8 +12,12 @@ fn to(companions: &[&str]) -> Address {
 
 /// Forces `terminal` on all companions, as after the last statement of `max_turns`.
 fn end(scene: &mut Scene) -> Vec<Output> {
-    let (mut conversation, all) = (scene.conversation.clone(), scene.cast.clone());
-    let (mut out, opened) = (Vec::new(), conversation.handled);
+    end_since(scene, scene.conversation.handled)
+}
+
+/// The same, after a statement whose round opened at this event.
+fn end_since(scene: &mut Scene, opened: Seq) -> Vec<Output> {
+    let (mut conversation, all, mut out) = (scene.conversation.clone(), scene.cast.clone(), Vec::new());
     scene.with_world(|world| conversation.change_stages(all, Stage::Terminal, Cause::MaxTurns, opened, world, &mut out));
     scene.conversation = conversation;
     out
@@ -80,6 +84,22 @@ fn who_becomes_terminal_before_it_speaks_loses_the_floor() {
 
     assert_eq!(scene.conversation.turn(), None);
     assert!(scene.conversation.is_at_rest());
+}
+
+#[test]
+fn a_call_that_was_about_to_be_answered_is_asked_about_again() {
+    let mut scene = Scene::new(&PAIR);
+    scene.say(to(&["aria"]), false, false);
+    scene.answer(0, plain(Verdict::Yes));
+    assert!(scene.conversation.turn().is_some());
+
+    end_since(&mut scene, Seq::NONE);
+    scene.wait(1);
+
+    assert_eq!((scene.conversation.turn(), stages(&scene)), (None, vec![Stage::None, Stage::Terminal]));
+    let asked: Vec<_> = scene.conversation.open_questions().map(|(_, question)| question.trigger).collect();
+    let waiting = scene.conversation.companions().filter_map(|view| view.gate.waiting).map(|waiting| waiting.trigger);
+    assert_eq!(asked.into_iter().chain(waiting).collect::<Vec<_>>(), [Trigger::DirectAddress]);
 }
 
 #[test]
