@@ -157,6 +157,8 @@ fn a_minimum_stage_ends_with_the_companions_own_statement_or_an_address_of_it() 
 fn speak(scene: &mut Scene, person: &str) {
     scene.say_late(person, to(&["aria"]), false, false, None);
     scene.answer(0, plain(Verdict::Yes));
+    // Ben may be asked about an interjection.
+    scene.answer(0, plain(Verdict::No));
     scene.wait(2_000_000);
 }
 
