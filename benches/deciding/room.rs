@@ -48,6 +48,8 @@ impl Room {
             starting_interval,
             text_lull_timeout: Duration::from_secs(10),
             voice_lull_timeout: Duration::from_secs(5),
+            max_turns: None,
+            repetition: true,
         };
         let ids: Vec<CompanionId> = (0..companions).map(|number| format!("name{number}").into()).collect();
         let mut room = Self {

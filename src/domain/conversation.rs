@@ -5,6 +5,7 @@
 //! [`resume`](Conversation::resume) continues from there. What only a clock can tell is an event, too: timers that fire, back-offs that end.
 
 mod advance;
+mod alone;
 mod apply;
 mod asking;
 mod ending;
@@ -278,6 +279,9 @@ pub struct Conversation {
     /// The turn that began in this step and has no question yet.
     #[serde(skip)]
     turn_without_question: Option<TurnId>,
+    /// The turn of the question that a companion that is alone answered in this step.
+    #[serde(skip)]
+    answered_turn: Option<TurnId>,
     /// The first turn that began in this step.
     #[serde(skip)]
     oldest_started: Option<TurnId>,
@@ -422,6 +426,7 @@ impl Conversation {
 
     fn end_step(&mut self, world: &mut World<'_>, mut out: Vec<Output>) -> Vec<Output> {
         self.turn_without_question = None;
+        self.answered_turn = None;
         if let Some(turn) = self.oldest_started.take() {
             assign_first_turn(turn, &mut out);
         }

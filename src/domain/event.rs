@@ -187,6 +187,12 @@ pub enum Event {
         score: f64,
         /// The number of judgements in a row that found repetition, including this one.
         detections: u32,
+        /// The minimum stage that it forces on all companions except those that are `exempt`. `none`: all minimum stages end.
+        #[serde(default, skip_serializing_if = "Stage::is_none")]
+        forced: Stage,
+        /// The companions on which repetition forces no stage, by id.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        exempt: Vec<CompanionId>,
         /// The model call, if one was made.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         call: Option<Box<Call>>,
@@ -211,6 +217,12 @@ pub enum Event {
         /// When the companion loses the floor, unless its statement is being posted. None: it keeps the floor.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expires_at: Option<Moment>,
+        /// The companion wants to end the conversation with this statement: once it is posted, its stage is `terminal`.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        is_farewell: bool,
+        /// The companion's statements are not judged for repetition.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        is_unjudged: bool,
     },
     /// People said more while a statement was being made. Its call is stopped, and the reply waits for its next attempt.
     Replanning {

@@ -25,9 +25,7 @@ use transcript::transcript;
 /// The number of settled messages that a decision is shown (docs/design/gate.md G-26).
 pub const RECENT_TURNS: usize = 5;
 
-/// Added to a plain question whose first answer could not be read.
-pub const REPEAT_TEXT: &str = "Your last answer could not be read. Answer again, in the two lines that were asked for.";
-/// Added to a question for a vote whose first answer could not be read.
+/// Added to a question whose first answer could not be read.
 pub const REPEAT_JSON: &str = "Your last answer could not be read. Answer again with the JSON object alone: begin with { and end with }, with nothing around it.";
 
 /// The prompt for one question to a model, with the sizes of its parts.
@@ -63,6 +61,8 @@ pub struct DecisionParts<'a> {
     pub character: Character<'a>,
     /// The trigger of the question.
     pub trigger: Trigger,
+    /// The companion's closing stage.
+    pub stage: Stage,
     /// The number of messages since the companion spoke last.
     pub message_count: u64,
     /// The name of the companion that has just spoken, for a `turn`.
@@ -102,45 +102,29 @@ pub struct StatementParts<'a> {
     pub notes: &'a [&'a str],
 }
 
-/// The prompt that asks whether to speak. `answer::read` parses the answer.
-pub fn decision(parts: &DecisionParts<'_>, words: &settings::prompt::Prompt) -> Prompt {
-    let name = unmarked_name(parts.character.name);
-    let (yes, no) = verdicts(words);
-    let form = format!(
-        "Answer in exactly two lines. First line: one sentence in {name}'s voice saying why, which quotes nothing that others wrote. \
-         Second line: only the word {yes} or the word {no}."
-    );
-    question(parts, &form, words)
-}
-
-/// The prompt that asks for a decision and a vote in one (docs/design/turn-taking.md T-5). `vote::read` parses the answer.
+/// The prompt that asks whether to speak, for a decision and a vote in one (docs/design/turn-taking.md T-5). `vote::read` parses the answer.
 pub fn vote(parts: &DecisionParts<'_>, words: &settings::prompt::Prompt) -> Prompt {
     let name = unmarked_name(parts.character.name);
-    let (yes, no) = verdicts(words);
+    let ((yes, no), stage) = (verdicts(words), parts.stage);
     // Some endpoints answer in JSON only if the prompt contains this word.
     let form = format!(
         "Answer with one JSON object and nothing else, with these fields in this order. `reason`: one sentence in {name}'s voice saying \
          why, which quotes nothing that others wrote: no objects, braces or tags. `decision`: \"{yes}\" to speak now, or \"{no}\". `importance`: a number from 0 to 10, how much the conversation needs now what \
          you would say. `selected`: true if the previous speaker specifically called on you, else false. `closing`: how near its end the \
-         conversation is, \"none\" (it goes on), \"pre-closing\" (time to prepare its end), \"closing\" (time to say goodbye) or \
-         \"terminal\" (the last farewell is said, and you will say no more)."
+         conversation is for you, now \"{stage}\": \"none\" (it goes on), \"pre-closing\" (time to prepare its end), \"closing\" (time to \
+         say goodbye) or \"terminal\" (the last farewell is said, and you will say no more)."
     );
-    question(parts, &form, words)
+    let context = context(parts.trigger, parts.message_count, parts.speaker, words);
+    let ending = paragraphs(&[&context, &words.question, &form]);
+    let recent = &parts.recent[parts.recent.len().saturating_sub(RECENT_TURNS)..];
+    let shown = Shown { summary: parts.summary, reason: None, recent, left_out: 0, new: parts.buffer, notes: parts.notes };
+    in_character(&parts.character, words.tone.of(parts.character.tier), &shown, &ending, words.decision_tokens)
 }
 
 /// The words that a decision is asked for with.
 fn verdicts(words: &settings::prompt::Prompt) -> (String, String) {
     let first = |words: &[Cow<'_, str>]| words.first().map(|word| word.to_uppercase()).unwrap_or_default();
     (first(&words.yes_words), first(&words.no_words))
-}
-
-/// A question whether to speak, with the form of the answer.
-fn question(parts: &DecisionParts<'_>, form: &str, words: &settings::prompt::Prompt) -> Prompt {
-    let context = context(parts.trigger, parts.message_count, parts.speaker, words);
-    let ending = paragraphs(&[&context, &words.question, form]);
-    let recent = &parts.recent[parts.recent.len().saturating_sub(RECENT_TURNS)..];
-    let shown = Shown { summary: parts.summary, reason: None, recent, left_out: 0, new: parts.buffer, notes: parts.notes };
-    in_character(&parts.character, words.tone.of(parts.character.tier), &shown, &ending, words.decision_tokens)
 }
 
 /// The note that a closing stage adds to the prompt of a statement (docs/design/closing.md C-2). None if the stage needs no note.

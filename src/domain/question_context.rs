@@ -20,12 +20,7 @@ pub struct QuestionContext {
 /// The kind of answer that is requested.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Purpose {
-    /// A decision, YES or NO, in two lines.
-    Decision {
-        /// The trigger of the question.
-        trigger: Trigger,
-    },
-    /// A decision and a vote, as one JSON object.
+    /// A decision, YES or NO, and a vote, as one JSON object.
     Vote {
         /// The trigger of the question.
         trigger: Trigger,

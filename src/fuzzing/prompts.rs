@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::rules::{parts, text, texts};
+use crate::domain::closing::Stage;
 use crate::domain::id::CompanionId;
 use crate::domain::message::{Address, Author, Message, Modality, Role};
 use crate::domain::prompt::{self, Character, DecisionParts, Prompt, StatementParts};
@@ -44,6 +45,7 @@ pub(super) fn prompt(bytes: &[u8]) {
     let deciding = DecisionParts {
         character,
         trigger: Trigger::Turn,
+        stage: Stage::None,
         message_count: u64::MAX,
         // The name of a companion, which the operator chose.
         speaker: Some("Mira"),
@@ -65,7 +67,6 @@ pub(super) fn prompt(bytes: &[u8]) {
         notes: &[],
     };
     for prompt in [
-        prompt::decision(&deciding, &words),
         prompt::vote(&deciding, &words),
         prompt::statement(&speaking, &words),
         prompt::summary(Some(first_text), &shown, &words),

@@ -241,7 +241,13 @@ mod tests {
     fn unsettled_messages_of_version_1_are_asked_about_when_the_channel_continues() {
         let settings = Settings::overlay(serde_json::json!({})).unwrap();
         let timeout = Duration::from_secs(10);
-        let policy = InterjectionPolicy { starting_interval: 9, text_lull_timeout: timeout, voice_lull_timeout: timeout };
+        let policy = InterjectionPolicy {
+            starting_interval: 9,
+            text_lull_timeout: timeout,
+            voice_lull_timeout: timeout,
+            max_turns: None,
+            repetition: true,
+        };
         let mut world = World {
             channel: &"lobby".into(),
             rules: Rules::from(&settings),

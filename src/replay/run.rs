@@ -61,11 +61,10 @@ pub fn run_with(script: &Script, responder: &mut dyn Responder) -> Result<Vec<Re
 
 /// The answer to a question or a reply.
 enum Arrival {
-    /// A decision in two lines, or a vote in a round.
+    /// A decision and a vote.
     Side {
         evaluated: Box<Evaluated>,
         answer: Answer,
-        is_vote: bool,
         /// The answer before could not be read.
         is_repeat: bool,
     },
@@ -285,11 +284,11 @@ impl<'a> Run<'a> {
 
     fn arrived(&mut self, channel: &str, arrival: Arrival) {
         let input = match arrival {
-            Arrival::Side { evaluated, answer, is_vote, is_repeat } => match answer.outcome {
+            Arrival::Side { evaluated, answer, is_repeat } => match answer.outcome {
                 Ok(text) => {
                     let vote = vote::read(&text, self.script.settings.prompt.verdict_words());
                     if vote.verdict == Verdict::Unreadable && !is_repeat {
-                        self.put_question(channel, evaluated, is_vote, true);
+                        self.put_question(channel, evaluated, true);
                         return;
                     }
                     Input::Answered { ticket: evaluated.ticket, vote, call: None }
@@ -308,10 +307,10 @@ impl<'a> Run<'a> {
         self.step(channel, input);
     }
 
-    fn put_question(&mut self, channel: &str, evaluated: Box<Evaluated>, is_vote: bool, is_repeat: bool) {
-        let answer = self.ask(channel, Question::Decision { evaluated: &evaluated, is_vote });
+    fn put_question(&mut self, channel: &str, evaluated: Box<Evaluated>, is_repeat: bool) {
+        let answer = self.ask(channel, Question::Decision { evaluated: &evaluated });
         let companion = evaluated.companion.clone();
-        self.schedule(channel, Some(&companion), Arrival::Side { evaluated, answer, is_vote, is_repeat });
+        self.schedule(channel, Some(&companion), Arrival::Side { evaluated, answer, is_repeat });
     }
 
     fn step(&mut self, channel: &str, input: Input) {
@@ -360,9 +359,7 @@ impl<'a> Run<'a> {
     fn on_event(&mut self, channel: &str, event: Event) {
         match event {
             Event::Evaluated(evaluated) => {
-                let conversation = &self.channels[channel].conversation;
-                let is_vote = conversation.rounds().iter().any(|round| round.awaits(&evaluated.companion));
-                self.put_question(channel, Box::new(evaluated.clone()), is_vote, false);
+                self.put_question(channel, Box::new(evaluated.clone()), false);
                 let buffer = self.texts(channel, &evaluated.messages);
                 self.print(
                     channel,

@@ -22,6 +22,8 @@ pub const MAX_PERSONA_BYTES: usize = 16 * 1024;
 pub const MAX_TRAIT_BYTES: usize = 2 * 1024;
 /// The longest URL of a picture, in bytes: Discord's own limit.
 pub const MAX_PICTURE_BYTES: usize = 2_048;
+/// The highest `max_turns`.
+pub const MAX_TURNS: u32 = 1_000_000;
 /// The longest lull timeout, in seconds.
 const MAX_LULL_SECS: f64 = 86_400.0;
 
@@ -49,6 +51,11 @@ pub struct Companion {
     /// The https URL of its picture, for platforms that show one. It must be public.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub picture: Option<Arc<str>>,
+    /// The number of its own statements after which it ends a conversation (1 to 1,000,000). `None`: it has no limit of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_turns: Option<u32>,
+    /// Whether its statements are judged for repetition, and repetition forces closing stages on it.
+    pub repetition: bool,
     /// The models that it uses.
     #[serde(skip_serializing_if = "ModelChoice::is_default")]
     pub model: ModelChoice,
@@ -124,6 +131,10 @@ pub struct CompanionFile {
     pub tone: Option<Arc<str>>,
     /// See [`Companion::picture`]. The default is none.
     pub picture: Option<Arc<str>>,
+    /// See [`Companion::max_turns`]. The default is none.
+    pub max_turns: Option<u32>,
+    /// See [`Companion::repetition`].
+    pub repetition: Option<bool>,
     /// See [`Companion::model`].
     pub model: Option<ModelChoice>,
 }
@@ -140,6 +151,8 @@ pub struct CompanionDefaults {
     pub text_lull_timeout: f64,
     /// See [`Companion::voice_lull_timeout`].
     pub voice_lull_timeout: f64,
+    /// See [`Companion::repetition`].
+    pub repetition: bool,
     /// See [`Companion::persona`].
     pub persona: Arc<str>,
 }
@@ -160,9 +173,42 @@ pub struct Overrides {
     /// Instead of [`Companion::voice_lull_timeout`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub voice_lull_timeout: Option<f64>,
+    /// Instead of [`Companion::max_turns`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_turns: Option<u32>,
+    /// Instead of [`Companion::repetition`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repetition: Option<bool>,
+    /// Instead of [`Companion::model`].
+    #[serde(default, skip_serializing_if = "ModelOverrides::is_empty")]
+    pub model: ModelOverrides,
     /// Whether it reads messages but stays silent (`paused`, docs/design/gate.md G-21).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused: Option<bool>,
+}
+
+/// The models that a companion uses in one room instead of its own, by name. A model that no longer exists counts as the role's own.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModelOverrides {
+    /// Instead of [`ModelChoice::main`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub main: Option<ModelName>,
+    /// Instead of [`ModelChoice::side`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub side: Option<ModelName>,
+}
+
+impl ModelOverrides {
+    /// The model of each role that is overridden.
+    pub fn chosen(&self) -> impl Iterator<Item = (ModelRole, &ModelName)> {
+        let main = self.main.iter().map(|name| (ModelRole::Main, name));
+        main.chain(self.side.iter().map(|name| (ModelRole::Side, name)))
+    }
+
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 impl Companion {
@@ -184,6 +230,8 @@ impl Companion {
             persona: file.persona.unwrap_or_else(|| defaults.persona.clone()),
             tone: file.tone,
             picture: file.picture,
+            max_turns: file.max_turns,
+            repetition: file.repetition.unwrap_or(defaults.repetition),
             model: file.model.unwrap_or_default(),
         };
         problems.extend(companion.problems());
@@ -211,6 +259,8 @@ impl Companion {
             starting_interval: self.interjection.starting_interval().into(),
             text_lull_timeout: self.text_lull(),
             voice_lull_timeout: self.voice_lull(),
+            max_turns: self.max_turns,
+            repetition: self.repetition,
         }
     }
 
@@ -223,6 +273,7 @@ impl Companion {
             check_trait("persona", &self.persona, MAX_PERSONA_BYTES),
             check_trait("tone", self.tone.as_deref().unwrap_or_default(), MAX_TRAIT_BYTES),
             self.picture.as_deref().map_or(Ok(()), check_picture),
+            check_max_turns(self.max_turns),
         ];
         found.extend(self.aliases.iter().enumerate().map(|(index, alias)| check_name(&format!("aliases[{index}]"), alias)));
         if self.aliases.len() > MAX_ALIASES {
@@ -284,6 +335,12 @@ impl Overrides {
             interjection: self.interjection.unwrap_or(companion.interjection),
             text_lull_timeout: self.text_lull_timeout.unwrap_or(companion.text_lull_timeout),
             voice_lull_timeout: self.voice_lull_timeout.unwrap_or(companion.voice_lull_timeout),
+            max_turns: self.max_turns.or(companion.max_turns),
+            repetition: self.repetition.unwrap_or(companion.repetition),
+            model: ModelChoice {
+                main: self.model.main.clone().unwrap_or_else(|| companion.model.main.clone()),
+                side: self.model.side.clone().unwrap_or_else(|| companion.model.side.clone()),
+            },
             ..companion.clone()
         }
     }
@@ -292,7 +349,8 @@ impl Overrides {
     pub fn check(&self) -> Result<(), Problem> {
         check_trait("chattiness", self.chattiness.as_deref().unwrap_or_default(), MAX_TRAIT_BYTES)?;
         within("text_lull_timeout", self.text_lull_timeout.unwrap_or_default(), 0.0..=MAX_LULL_SECS)?;
-        within("voice_lull_timeout", self.voice_lull_timeout.unwrap_or_default(), 0.0..=MAX_LULL_SECS)
+        within("voice_lull_timeout", self.voice_lull_timeout.unwrap_or_default(), 0.0..=MAX_LULL_SECS)?;
+        check_max_turns(self.max_turns)
     }
 }
 
@@ -337,6 +395,10 @@ fn id_of(written: Option<CompanionId>, stem: Option<&str>, problems: &mut Vec<Pr
 fn capitalised(id: &str) -> String {
     let mut chars = id.chars();
     chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
+}
+
+fn check_max_turns(most: Option<u32>) -> Result<(), Problem> {
+    within("max_turns", most.unwrap_or(1), 1..=MAX_TURNS)
 }
 
 fn check_name(key: &str, name: &str) -> Result<(), Problem> {

@@ -13,6 +13,7 @@ use serde::Deserialize;
 
 pub use self::named::NamedModel;
 use super::Problem;
+use super::companion::shortened;
 use crate::domain::id::ModelName;
 use crate::domain::model_role::ModelRole;
 use crate::domain::price::Price;
@@ -189,6 +190,22 @@ impl Models {
     /// The names of models that a companion's file may use: `main`, `side` and those of further models.
     pub fn names(&self) -> impl Iterator<Item = ModelName> {
         [ModelRole::Main.into(), ModelRole::Side.into()].into_iter().chain(self.named.keys().cloned())
+    }
+
+    /// Why a companion cannot use the model of this name in a role: it does not exist, or its timeouts exceed the role's `timeout_secs`. The text
+    /// follows the name of a key.
+    pub fn problem_of(&self, role: ModelRole, name: &ModelName) -> Option<String> {
+        let own = self.own(role);
+        if !self.names().any(|known| known == *name) {
+            let names: Vec<_> = self.names().map(|name| name.to_string()).collect();
+            return Some(format!("= {:?} is not a model; the models are: {}", shortened(name.as_str()), names.join(", ")));
+        }
+        let (key, secs) = self.named.get(name)?.overlong(own).next()?;
+        let (role, most) = (role.as_str(), own.timeout_secs);
+        Some(format!(
+            "= \"{name}\" waits longer than its question may take: models.{name}.{key} = {secs}, models.{role}.timeout_secs = {most}; \
+             lower the first or raise the second"
+        ))
     }
 
     /// Resolves the model for a role by name: a further model, or the endpoint of `main` or `side`.

@@ -229,21 +229,9 @@ fn companion_in(
 /// The models in a companion's file that do not exist, or whose timeouts exceed the role's `timeout_secs`.
 fn invalid_models(file: &CompanionFile, models: &Models) -> Vec<Mismatch> {
     let Some(choice) = &file.model else { return Vec::new() };
-    let names: Vec<_> = models.names().collect();
     let chosen = [ModelRole::Main, ModelRole::Side].map(|role| (role, choice.of(role)));
     let problem = |(role, name): (ModelRole, &ModelName)| {
-        let own = models.own(role);
-        let message = if !names.contains(name) {
-            let names: Vec<_> = names.iter().map(ModelName::as_str).collect();
-            format!("= {:?} is not a model; the models are: {}", shortened(name.as_str()), names.join(", "))
-        } else {
-            let (key, secs) = models.named.get(name)?.overlong(own).next()?;
-            let (role, most) = (role.as_str(), own.timeout_secs);
-            format!(
-                "= \"{name}\" waits longer than its question may take: models.{name}.{key} = {secs}, models.{role}.timeout_secs = {most}; \
-                 lower the first or raise the second"
-            )
-        };
+        let message = models.problem_of(role, name)?;
         Some(Mismatch { path: Path::of(&format!("model.{}", role.as_str())), kind: Kind::Other(message) })
     };
     chosen.into_iter().filter_map(problem).collect()

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::companion::MAX_TURNS;
 use super::{Problem, duration, within};
 
 /// Section `turn_taking`.
@@ -55,7 +56,7 @@ impl TurnTaking {
         within("turn_delay_secs", self.turn_delay_secs, 0.0..=600.0)?;
         within("state_timeout_secs", self.state_timeout_secs, 0.001..=3_600.0)?;
         within("max_companion_streak", self.max_companion_streak, 1..=1_000)?;
-        within("max_turns", self.max_turns.unwrap_or(1), 1..=1_000_000)?;
+        within("max_turns", self.max_turns.unwrap_or(1), 1..=MAX_TURNS)?;
         within("floor_timeout_secs", self.floor_timeout_secs, 1.0..=3_600.0)?;
         within("external_statement_timeout_secs", self.external_statement_timeout_secs, 0.1..=3_600.0)
     }

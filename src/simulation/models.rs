@@ -100,7 +100,6 @@ impl SimModel {
         }
         let decision = if dice.chance(if is_calm { 0.15 } else { weather.wants_to_speak }) { "YES" } else { "NO" };
         match &context(request).purpose {
-            Purpose::Decision { .. } => format!("So says {word}.\n{decision}"),
             Purpose::Vote { .. } => {
                 let closing =
                     if dice.chance(weather.closes) { *dice.pick(&["pre-closing", "closing", "terminal"]) } else { "none" };

@@ -10,6 +10,7 @@
 use std::collections::BTreeSet;
 
 use super::State;
+use crate::domain::closing::Stage;
 use crate::domain::conversation::{Conversation, World};
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{CompanionId, Seq};
@@ -58,6 +59,7 @@ impl State {
             let parts = DecisionParts {
                 character,
                 trigger: Trigger::Lull,
+                stage: Stage::None,
                 message_count: 0,
                 speaker: Some(&entry.message.from.name),
                 summary: None,
@@ -65,7 +67,7 @@ impl State {
                 buffer: &messages[..=at],
                 notes: &[],
             };
-            drop(prompt::decision(&parts, &self.context.settings.prompt));
+            drop(prompt::vote(&parts, &self.context.settings.prompt));
         }
         self.in_flight.clear();
         self.in_flight.end_prompt_search();

@@ -126,7 +126,7 @@ impl State {
         let triggered_by = window.get(evaluation.message).map(|entry| &entry.message);
         let input = DecisionInput {
             trigger: evaluation.trigger,
-            is_vote: self.conversation.rounds().iter().any(|round| round.awaits(companion)),
+            stage: gate.stage,
             modality: triggered_by.map(|message| message.modality).unwrap_or_default(),
             message_count: evaluation.message_count,
             speaker: triggered_by.map(|message| message.from.name.clone()),

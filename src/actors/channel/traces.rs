@@ -95,11 +95,14 @@ impl Traces {
             }
             Event::RoundClosed(closed) => self.round_closed(closed, turn, now, context, records),
             Event::StageChanged { companion, from, to, cause } => {
-                let under = match cause {
-                    Cause::MaxTurns | Cause::Repetition => self.posted.as_ref().map(|(posted, _)| posted.trace),
-                    Cause::State | Cause::DirectAddress | Cause::ReopenAfter | Cause::NewEpisode => {
-                        turn.map(|turn| self.open(Some(turn), now, context).turn.trace)
-                    }
+                // What a posted statement causes belongs to the turn that it ended. Events of older stores do not name it.
+                let follows = |posted: &Turn| match turn {
+                    Some(turn) => turn == posted.id,
+                    None => matches!(cause, Cause::MaxTurns | Cause::Repetition),
+                };
+                let under = match self.posted.as_ref().filter(|(posted, _)| follows(posted)) {
+                    Some((posted, _)) => Some(posted.trace),
+                    None => turn.map(|turn| self.open(Some(turn), now, context).turn.trace),
                 };
                 records.push(TraceRecord::Closing {
                     companion: companion.clone(),

@@ -148,6 +148,10 @@ impl ActorBackend {
             closing: gate.map(|gate| gate.stage).unwrap_or_default(),
             heard_closed: gate.map_or(0, |gate| gate.heard_closed),
             reopen_after: self.context.settings.closing.reopen_after,
+            turns: gate.map_or(0, |gate| gate.turns),
+            max_turns: settings.max_turns,
+            repetition: settings.repetition,
+            model: settings.model.clone(),
             external: membership.is_external(id),
         }
     }

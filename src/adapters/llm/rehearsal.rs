@@ -80,7 +80,6 @@ impl LanguageModel for Rehearsal {
         let situation = Situation::of(request, context);
         let temper = Temper::of(context);
         let (text, secs) = match context.purpose {
-            Purpose::Decision { trigger } => (decide::decision(trigger, &situation, temper, &mut dice), DECISION_SECS),
             Purpose::Vote { trigger } => (ballot::vote(trigger, &situation, temper, &mut dice), DECISION_SECS),
             Purpose::Statement { closing, .. } => (phrases::statement(&situation, temper, closing, &mut dice), STATEMENT_SECS),
             Purpose::Summary => (summary(&request.user()), DECISION_SECS),

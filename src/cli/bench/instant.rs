@@ -35,8 +35,6 @@ impl Instant {
 impl LanguageModel for Instant {
     async fn ask(&self, request: &Request, _: Option<&mpsc::UnboundedSender<Draft>>) -> Result<Answer, NoAnswer> {
         let text = match request.extensions.get().map(|context: &QuestionContext| &context.purpose) {
-            Some(Purpose::Decision { trigger }) if self.wants_to_speak(*trigger) => "That is something for me.\nYES",
-            Some(Purpose::Decision { .. }) => "They talk to each other.\nNO",
             Some(Purpose::Vote { trigger }) if self.wants_to_speak(*trigger) => {
                 r#"{"reason": "That is something for me.", "decision": "YES", "importance": 6, "selected": false, "closing": "none"}"#
             }

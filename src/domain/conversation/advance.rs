@@ -186,7 +186,6 @@ impl Conversation {
         #[cfg(test)]
         poison::check_unsettled(poison::GONE_ON, self);
         self.settle_silenced(world, out);
-        self.drop_silenced_late(world, out);
         self.close_rounds(occasion, world, out);
         self.fail_late_words(occasion, world, out);
         self.replan_due(occasion, world, out);
@@ -194,6 +193,8 @@ impl Conversation {
         self.begin_turn_at_once(world, out);
         if occasion.after_statement {
             self.assess_statement(world, out);
+            // Companions that became terminal withdrew their States.
+            self.close_rounds(occasion, world, out);
         }
         self.use_free_floor(world, out);
         let speaker = self.spoken.as_ref().filter(|_| occasion.after_statement).map(|spoken| &spoken.companion);
@@ -280,7 +281,7 @@ impl Conversation {
         if let Some(call) = call.as_mut().filter(|_| evaluation.is_spoilt) {
             call.answer = Arc::from("");
         }
-        let mut answered = AnswerRecord { ticket: Some(ticket), why, call, ..AnswerRecord::default() };
+        let answered = AnswerRecord { ticket: Some(ticket), why, call, ..AnswerRecord::default() };
         let reason = match vote.verdict {
             Verdict::Yes => Reason::ModelYes,
             Verdict::No => Reason::ModelNo,
@@ -296,23 +297,7 @@ impl Conversation {
             self.conclude_vote(&companion, &vote, reason, answered, world, out);
             return;
         }
-        let upto = evaluation.upto;
-        if vote.verdict == Verdict::Yes {
-            answered.used_up = world.exhausted_statement_budget(self.clock);
-        }
-        match vote.verdict {
-            Verdict::Yes if answered.used_up.is_some() => {
-                self.decline(&companion, evaluation.trigger, Reason::Budget, upto, answered, world, out);
-            }
-            Verdict::Yes => {
-                let candidate = Candidate { companion, trigger: evaluation.trigger, why: answered.why.clone() };
-                self.agree(&candidate.companion, evaluation.trigger, reason, answered, world, out);
-                self.give_floor(&candidate, world, out);
-            }
-            Verdict::No | Verdict::Unreadable => {
-                self.decline(&companion, evaluation.trigger, reason, upto, answered, world, out);
-            }
-        }
+        self.conclude_alone(companion, &evaluation, &vote, reason, answered, world, out);
     }
 
     pub(super) fn on_unanswered(&mut self, ticket: Ticket, error: Arc<str>, world: &mut World<'_>, out: &mut Vec<Output>) {
@@ -454,12 +439,16 @@ impl Conversation {
             due_at: is_external.then(|| self.clock + world.rules.turn_taking.external_statement_timeout()),
             // Nobody else could use the floor of a companion that is alone.
             expires_at: (!is_external && self.holds_rounds()).then(|| self.clock + world.rules.turn_taking.floor_timeout()),
+            is_farewell: candidate.is_farewell,
+            is_unjudged: world.policies.get(companion).is_some_and(|policy| !policy.repetition),
             companion: companion.clone(),
         };
         self.record(owed, world, out);
         let has_no_messages = self.floor.as_deref().filter(|floor| floor.messages.is_empty()).map(|floor| floor.ticket);
         if let Some(ticket) = has_no_messages {
             self.fail_reply(ticket, DELETED.into(), world, out);
+        } else {
+            self.begin_statement(companion, world, out);
         }
     }
 

@@ -78,9 +78,9 @@ impl Conversation {
             Event::AddressRefused { message } => self.apply_late_refusal(*message),
             Event::RoundOpened(opened) => self.apply_round_opened(opened, turn),
             Event::RoundClosed(closed) => self.apply_round_closed(closed),
-            Event::StageChanged { companion, to, .. } => {
+            Event::StageChanged { companion, to, cause, .. } => {
                 self.opened_again.remove(companion);
-                self.apply_stage(companion, *to, notes);
+                self.apply_stage(companion, *to, *cause, notes);
             }
             Event::RepetitionAsked { ticket, .. } => {
                 self.tickets = self.tickets.max(*ticket);
@@ -88,11 +88,24 @@ impl Conversation {
                     spoken.judgement = Judgement::Asked(*ticket);
                 }
             }
-            Event::RepetitionJudged { score, detections, .. } => self.apply_judged(*score, *detections),
+            Event::RepetitionJudged { score, detections, forced, exempt, .. } => {
+                self.apply_judged(*score, *detections, *forced, exempt);
+            }
             Event::Evaluated(evaluated) => self.apply_evaluated(evaluated, turn),
             Event::Decided(decided) => self.apply_decided(decided, turn, notes),
             Event::Unanswered { companion, ticket, back_off, .. } => self.apply_unanswered(companion, *ticket, *back_off),
-            Event::ReplyOwed { companion, ticket, trigger, messages, upto, next_interjection_at, due_at, expires_at } => {
+            Event::ReplyOwed {
+                companion,
+                ticket,
+                trigger,
+                messages,
+                upto,
+                next_interjection_at,
+                due_at,
+                expires_at,
+                is_farewell,
+                is_unjudged,
+            } => {
                 self.tickets = self.tickets.max(*ticket);
                 let wish = self.gates.get_mut(companion).and_then(|gate| gate.wish.take());
                 let (why, selection) = match self.turn.take() {
@@ -118,6 +131,9 @@ impl Conversation {
                     expires_at: *expires_at,
                     replans: 0,
                     replan_at: None,
+                    is_farewell: *is_farewell,
+                    is_unjudged: *is_unjudged,
+                    forced: self.tally.forced,
                     is_posting: false,
                     text: None,
                 }));
@@ -293,6 +309,9 @@ impl Conversation {
             if decided.decision == Decision::Yes {
                 let (message, upto) = answered.map_or((Seq::NONE, Seq::NONE), |asked| (asked.message, asked.upto));
                 gate.wish = Some(Wish { trigger: decided.trigger, message, upto, why: decided.why.clone(), turn });
+                if decided.vote.is_none() && (self.floor.is_some() || self.turn.is_some()) {
+                    self.held.insert(companion.clone(), Held::without_state(companion, decided.trigger, upto));
+                }
                 continue;
             }
             gate.settle(decided.upto);

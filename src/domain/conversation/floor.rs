@@ -45,6 +45,12 @@ impl Conversation {
         self.tally.streak.saturating_add(late.count() as u32)
     }
 
+    /// The number of statements since the conversation was opened. Late ones count from their selection.
+    pub(super) fn turns_count(&self) -> u32 {
+        let late = self.late.iter().filter(|late| late.selection.selected_at >= self.tally.opened);
+        self.tally.turns.saturating_add(late.count() as u32)
+    }
+
     /// Notes that a restart interrupted the posting of this reply: it is not made again.
     pub fn note_interrupted_posting(&mut self, ticket: Ticket) {
         if let Some(floor) = self.floor.as_mut().filter(|floor| floor.ticket == ticket) {
@@ -84,7 +90,7 @@ impl Conversation {
     }
 
     /// Drops late replies of companions that were closed or paused, or have left.
-    pub(super) fn drop_silenced_late(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
+    fn drop_silenced_late(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
         let is_silenced = |late: &&Floor| self.gates.get(&late.companion).is_none_or(Gate::is_silent);
         for ticket in self.late.iter().filter(is_silenced).map(|late| late.ticket).collect::<Vec<_>>() {
             self.fail_reply(ticket, CLOSED.into(), world, out);
@@ -94,6 +100,7 @@ impl Conversation {
 
     /// Gives a free floor to a complete late text, else to one of the companions whose votes are held.
     pub(super) fn use_free_floor(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
+        self.drop_silenced_late(world, out);
         while !self.is_floor_taken() && !self.is_being_judged() {
             if let Some(late) = self.late.iter_mut().find(|late| late.text.is_some()) {
                 let (companion, ticket, text) = (late.companion.clone(), late.ticket, late.text.take());

@@ -26,14 +26,14 @@ impl Conversation {
             let gate = &self.gates[&companion];
             if let Some(cause) = reopening_cause(&companion, gate, message, begins_episode, world.rules) {
                 let from = gate.stage;
-                self.apply_stage(&companion, Stage::None, notes);
+                self.apply_stage(&companion, Stage::None, cause, notes);
                 self.opened_again.insert(companion, (from, cause));
             }
         }
         if begins_episode {
-            (self.tally.turns, self.tally.opened) = (0, seq);
-            self.forget_repetition();
+            self.begin_episode();
         }
+        self.lift_minimum_of_called(message);
         let began_at = self.episode.filter(|_| !begins_episode).map_or(now, |episode| episode.began_at);
         self.episode = Some(Episode { began_at, last_at: now });
         if message.from.role == Role::Person {
@@ -136,18 +136,30 @@ impl Conversation {
         let floor = self.floor.take_if(|floor| Some(floor.ticket) == reply);
         let snapshot = floor.iter().flat_map(|floor| &floor.messages).filter_map(|seq| self.window.get(*seq));
         let answers = Audience::of_answer(snapshot);
+        let (is_farewell, is_unjudged, forced) =
+            floor.as_ref().map_or_else(Default::default, |floor| (floor.is_farewell, floor.is_unjudged, floor.forced));
         let selection = floor.map(|floor| floor.selection).unwrap_or_default();
         if selection.selected_at >= self.tally.newest_human {
             self.tally.streak += 1;
         }
         // A statement that was selected before the conversation was opened again belongs to the one before.
-        if selection.selected_at >= self.tally.opened {
-            self.tally.turns += 1;
-        }
+        let is_of_before = selection.selected_at < self.tally.opened;
+        self.count_turn(&companion, forced, is_of_before);
         self.spoke.insert(companion.clone(), seq);
-        self.remember_statement(seq, message);
+        if !is_unjudged {
+            self.remember_statement(seq, message);
+        }
         let (Selection { opened, turn, .. }, judgement) = (selection, Judgement::Due);
-        self.spoken = Some(PostedStatement { companion, message: seq, opened, judgement, turn, is_spoilt: false });
+        self.spoken = Some(PostedStatement {
+            companion,
+            message: seq,
+            opened,
+            judgement,
+            turn,
+            is_farewell,
+            is_unjudged,
+            is_spoilt: false,
+        });
         answers
     }
 

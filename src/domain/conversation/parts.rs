@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::super::closing::Stage;
 use super::super::id::{CompanionId, Seq, Ticket, TurnId};
 use super::super::message::Message;
 use super::super::moment::Moment;
-use super::super::round::Round;
+use super::super::round::{Round, message_id};
 use super::super::trigger::Trigger;
-use super::super::vote::State;
+use super::super::vote::{Stance, State, USUAL_IMPORTANCE};
 use super::ending::Judgement;
 
 /// How a companion was selected to speak.
@@ -35,6 +36,9 @@ pub struct Candidate {
     pub trigger: Trigger,
     /// The reason that it gave.
     pub why: Option<Arc<str>>,
+    /// It is alone, and ends the conversation with this statement.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_farewell: bool,
 }
 
 /// A companion that was selected and has not begun to speak.
@@ -58,6 +62,12 @@ pub(super) struct PostedStatement {
     /// The turn that it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) turn: Option<TurnId>,
+    /// The companion becomes terminal after it, because its State said so.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) is_farewell: bool,
+    /// It is not judged for repetition.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) is_unjudged: bool,
     /// A message that is being judged was deleted. The score counts, but the words of the answer are not stored.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) is_spoilt: bool,
@@ -106,6 +116,15 @@ pub struct Floor {
     /// When the next attempt starts. While it waits, no call is made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replan_at: Option<Moment>,
+    /// The companion becomes terminal after the statement, because its State said so.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_farewell: bool,
+    /// The statement is not judged for repetition.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_unjudged: bool,
+    /// The stage that repetition forced when the call began.
+    #[serde(default, skip_serializing_if = "Stage::is_none")]
+    pub forced: Stage,
     /// The text is complete and is being posted. This is not on record: after a restart the reply is written again, unless it was posted.
     #[serde(skip)]
     pub is_posting: bool,
@@ -138,6 +157,21 @@ pub(super) struct Held {
     pub(super) state: State,
     /// The newest inbound event when its round opened.
     pub(super) opened: Seq,
+}
+
+impl Held {
+    /// The vote of a companion that was asked outside a round.
+    pub(super) fn without_state(companion: &CompanionId, trigger: Trigger, upto: Seq) -> Self {
+        let state = State {
+            from: companion.clone(),
+            message_id: message_id(upto),
+            state: Stance::Speak,
+            importance: USUAL_IMPORTANCE,
+            selected: trigger == Trigger::DirectAddress,
+            closing: Stage::None,
+        };
+        Self { state, opened: upto }
+    }
 }
 
 /// Reads a list, or what an older version wrote: one or none.
@@ -174,6 +208,12 @@ pub struct Tally {
     pub detections: u32,
     /// The score of the last repetition judgement, in thousandths.
     pub repetition: u32,
+    /// The stage that repetition forced last. `none` if the last judgement found none.
+    #[serde(default, skip_serializing_if = "Stage::is_none")]
+    pub forced: Stage,
+    /// A statement whose call began under `forced` was posted, so that the next stage may be forced.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) is_next_allowed: bool,
     pub(super) newest_human: Seq,
     /// The newest inbound event when the number of statements began at 0.
     #[serde(default)]

@@ -68,6 +68,7 @@ impl Conversation {
         let Some(round) = self.round_awaiting(companion) else { return };
         let Some(evaluation) = self.gates.get(companion).and_then(|gate| gate.evaluation) else { return };
         let opened = round.message;
+        let vote = &self.at_least_minimum(companion, vote);
         let wants = vote.verdict == Verdict::Yes;
         if wants && vote.closing != Stage::Terminal {
             // If another companion wants to speak, one of them will, and that statement is already promised.
@@ -263,7 +264,8 @@ impl Conversation {
 
     fn candidate(&self, companion: &CompanionId) -> Option<Candidate> {
         let wish = self.gates.get(companion)?.wish.as_ref()?;
-        Some(Candidate { companion: companion.clone(), trigger: wish.trigger, why: wish.why.clone() })
+        let (companion, why) = (companion.clone(), wish.why.clone());
+        Some(Candidate { companion, trigger: wish.trigger, why, is_farewell: false })
     }
 
     /// A statement failed: the next candidate takes the floor, without a delay.

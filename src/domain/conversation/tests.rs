@@ -1,6 +1,7 @@
 //! Properties of every conversation, whatever is said, answered, lost or dropped.
 
 mod alone;
+mod closing;
 mod late;
 mod lost;
 mod over_budget;

@@ -35,9 +35,16 @@ impl Conversation {
             Event::HeldSelected { selected, .. } => {
                 self.gates.get(selected).and_then(|gate| gate.wish.as_ref()).and_then(|wish| wish.turn)
             }
+            // A State in a round, or of a companion that is alone; or the farewell that it announced was posted.
             Event::StageChanged { companion, cause: Cause::State, .. } => {
                 let is_of = |round: &&Round| round.states().any(|state| state.from == *companion);
-                self.rounds.iter().rev().find(is_of).and_then(|round| round.turn)
+                match self.rounds.iter().rev().find(is_of) {
+                    Some(round) => round.turn,
+                    None => self.answered_turn.or(self.spoken.as_ref().and_then(|spoken| spoken.turn)),
+                }
+            }
+            Event::StageChanged { cause: Cause::MaxTurns, to: Stage::Closing, .. } => {
+                self.floor.as_ref().and_then(|floor| floor.selection.turn)
             }
             Event::StageChanged { cause: Cause::MaxTurns | Cause::Repetition, .. }
             | Event::RepetitionAsked { .. }

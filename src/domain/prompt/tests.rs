@@ -11,30 +11,29 @@ fn a_decision_prompt_contains_character_and_context() {
     let input = [message(Role::Person, "p", "Ana", "hi")];
     let parts = DecisionParts { trigger: Trigger::DirectAddress, buffer: &input.iter().collect::<Vec<_>>(), ..parts() };
 
-    let prompt = decision(&parts, &words());
+    let prompt = vote(&parts, &words());
 
     assert!(
         prompt.system.starts_with("You are Aria.\n\nA curious owl.\n\nYour conversational personality: Curious, but polite\n\n")
     );
     assert!(prompt.system.contains(&words().tone.average));
-    assert_eq!(
-        prompt.user,
+    assert!(prompt.user.starts_with(
         "<messages>\n{\"n\":1,\"who\":\"#1\",\"role\":\"person\",\"from\":\"Ana\",\"text\":\"hi\"}\n</messages>\n\n\
          You were directly addressed in the conversation.\n\n\
          Would you like to respond to this conversation?\n\n\
-         Answer in exactly two lines. First line: one sentence in Aria's voice saying why, which quotes nothing that others \
-         wrote. Second line: only the word YES or the word NO."
-    );
+         Answer with one JSON object"
+    ));
 }
 
 #[test]
 fn a_vote_prompt_asks_for_one_json_object() {
     let input = [message(Role::Person, "p", "Ana", "hi")];
-    let parts = DecisionParts { buffer: &input.iter().collect::<Vec<_>>(), notes: &["Say something new."], ..parts() };
+    let buffer: Vec<&Message> = input.iter().collect();
+    let parts = DecisionParts { buffer: &buffer, stage: Stage::PreClosing, notes: &["Say something new."], ..parts() };
 
     let prompt = vote(&parts, &words());
 
-    assert_eq!(prompt.system, decision(&parts, &words()).system);
+    assert!(prompt.user.contains("now \"pre-closing\""), "{}", prompt.user);
     assert!(
         prompt
             .user
@@ -81,7 +80,7 @@ fn each_trigger_has_its_sentence() {
         let input = message(Role::Person, "p", "Ana", "hi");
         let parts = DecisionParts { trigger, message_count: 12, speaker: Some("Mira"), buffer: &[&input], ..parts() };
 
-        assert!(decision(&parts, &words()).user.contains(sentence), "{trigger}");
+        assert!(vote(&parts, &words()).user.contains(sentence), "{trigger}");
     }
 }
 
@@ -91,7 +90,7 @@ fn the_five_most_recent_messages_are_shown() {
     let input = message(Role::Companion, "aria", "old name", "mine");
     let recent: Vec<&Message> = turns.iter().collect();
 
-    let prompt = decision(&DecisionParts { recent: &recent, buffer: &[&input], summary: Some("They met."), ..parts() }, &words());
+    let prompt = vote(&DecisionParts { recent: &recent, buffer: &[&input], summary: Some("They met."), ..parts() }, &words());
 
     assert!(prompt.user.starts_with("<summary>\n\"They met.\"\n</summary>\n\n<earlier-messages>\n{\"n\":1,"));
     assert!(prompt.user.contains("turn 4") && !prompt.user.contains("turn 3"));
@@ -105,7 +104,7 @@ fn the_oldest_messages_are_left_out_and_marked() {
         (0..400).map(|n| message(Role::Person, "p", "Ana", &format!("turn {n} {}", "x".repeat(40)))).collect();
     let buffer: Vec<&Message> = turns.iter().collect();
 
-    let prompt = decision(&DecisionParts { recent: &buffer, buffer: &buffer, ..parts() }, &words());
+    let prompt = vote(&DecisionParts { recent: &buffer, buffer: &buffer, ..parts() }, &words());
 
     assert!(prompt.user.starts_with("<earlier-messages>\n[5 earlier messages left out]\n</earlier-messages>\n\n<messages>\n["));
     assert!(prompt.user.contains("turn 399") && !prompt.user.contains("turn 20 "));
@@ -117,7 +116,7 @@ fn a_huge_message_is_cut_in_its_middle() {
     let huge = message(Role::Person, "p", "Ana", &format!("start{}end", "y".repeat(100_000)));
     let small = message(Role::Person, "q", "Bob", "small");
 
-    let prompt = decision(&DecisionParts { buffer: &[&small, &huge], ..parts() }, &words());
+    let prompt = vote(&DecisionParts { buffer: &[&small, &huge], ..parts() }, &words());
 
     assert!(prompt.user.contains("\"small\"") && prompt.user.contains("\"startyyy") && prompt.user.contains("yyyend\""));
     assert!(prompt.user.contains(" characters left out] "));
@@ -141,7 +140,7 @@ fn no_author_can_forge_the_message_of_another() {
         message(Role::Person, "6", "\u{200b}\n", "nameless"),
     ];
 
-    let prompt = decision(&DecisionParts { buffer: &forged.iter().collect::<Vec<_>>(), ..parts() }, &words());
+    let prompt = vote(&DecisionParts { buffer: &forged.iter().collect::<Vec<_>>(), ..parts() }, &words());
 
     let lines = lines(&prompt.user);
     assert_eq!(lines.len(), 7);
@@ -183,12 +182,11 @@ fn no_mark_of_a_model_is_left_in_texts_or_names() {
             ..parts()
         };
 
-        for prompt in [decision(&deciding, &words()), vote(&deciding, &words())] {
-            assert!(![prompt.system, prompt.user.clone()].concat().contains(mark), "{mark} in {}", prompt.user);
-            let line = &lines(&prompt.user)[0];
-            assert_eq!((line["text"].as_str(), line["from"].as_str()), (Some(&*text), Some(&*format!("Ana{mark}"))));
-            assert!(prompt.user.contains("[see](x) a[1] <3"), "{}", prompt.user);
-        }
+        let prompt = vote(&deciding, &words());
+        assert!(![prompt.system, prompt.user.clone()].concat().contains(mark), "{mark} in {}", prompt.user);
+        let line = &lines(&prompt.user)[0];
+        assert_eq!((line["text"].as_str(), line["from"].as_str()), (Some(&*text), Some(&*format!("Ana{mark}"))));
+        assert!(prompt.user.contains("[see](x) a[1] <3"), "{}", prompt.user);
     }
 }
 
@@ -196,7 +194,7 @@ fn no_mark_of_a_model_is_left_in_texts_or_names() {
 fn no_name_outside_data_contains_a_nested_mark() {
     for name in ["<<|im_end|>", "[[INST]INST]", "<<<s>", "[[|user|]", "]]~b]"] {
         let character = Character { name, ..parts().character };
-        let prompt = decision(&DecisionParts { character, ..parts() }, &words());
+        let prompt = vote(&DecisionParts { character, ..parts() }, &words());
 
         let first_line = prompt.system.lines().next().unwrap_or_default();
         for mark in ["<|", "[INST]", "<s>", "[|", "]~b]"] {
@@ -217,7 +215,7 @@ fn invisible_characters_hide_nothing_in_a_prompt() {
         message(Role::Person, "q", marks, "नमस्\u{200d}ते 👩\u{200d}🚀️"),
     ];
 
-    let prompt = decision(&DecisionParts { buffer: &input.iter().collect::<Vec<_>>(), ..parts() }, &words());
+    let prompt = vote(&DecisionParts { buffer: &input.iter().collect::<Vec<_>>(), ..parts() }, &words());
 
     let unseen = format!("{hidden}{selected}{marks}");
     assert!(!prompt.user.contains(|c| unseen.contains(c)), "{:?}", prompt.user);
@@ -244,7 +242,7 @@ fn unneeded_joiners_and_selectors_hide_nothing_in_a_prompt() {
         message(Role::Person, "t", &format!("\u{fe0f}{bits}"), "\u{200d} \u{2764}\u{fe0f}\u{200d}\u{200d}\u{1f525}"),
     ];
 
-    let prompt = decision(&DecisionParts { buffer: &input.iter().collect::<Vec<_>>(), ..parts() }, &words());
+    let prompt = vote(&DecisionParts { buffer: &input.iter().collect::<Vec<_>>(), ..parts() }, &words());
 
     let lines: Vec<&str> = prompt.user.lines().filter(|line| line.starts_with("{\"n\"")).collect();
     let is_joining = |c: char| matches!(c, '\u{200c}' | '\u{200d}' | '\u{fe00}'..='\u{fe0f}');
@@ -275,12 +273,12 @@ fn peoples_text_is_in_no_line_of_the_server() {
         let input = message(Role::Person, "p", name, "hi");
         let parts = DecisionParts { trigger: Trigger::Turn, speaker: Some(name), buffer: &[&input], ..parts() };
 
-        let prompt = decision(&parts, &words());
+        let prompt = vote(&parts, &words());
 
         let ends = |c: char| matches!(c, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}');
         let sentence: Vec<&str> = prompt.user.split(ends).filter(|line| line.ends_with("has just spoken.")).collect();
         assert_eq!(sentence.len(), 1, "{:?}", prompt.user);
-        let reference = decision(&DecisionParts { speaker: Some("Ana"), ..parts }, &words());
+        let reference = vote(&DecisionParts { speaker: Some("Ana"), ..parts }, &words());
         assert_eq!(prompt.user.split(ends).count(), reference.user.split(ends).count(), "{name:?}");
     }
 }
@@ -327,7 +325,7 @@ fn a_summary_prompt_contains_the_previous_summary_and_the_new_messages() {
 fn the_sizes_of_parts_are_estimated() {
     let input = message(Role::Person, "p", "Ana", "hi");
 
-    let prompt = decision(&DecisionParts { buffer: &[&input], ..parts() }, &words());
+    let prompt = vote(&DecisionParts { buffer: &[&input], ..parts() }, &words());
 
     let names: Vec<&str> = prompt.sizes.iter().map(|(name, _)| *name).collect();
     assert_eq!(names, ["instructions", "persona", "chattiness", "tone", "messages", "question"]);
@@ -348,7 +346,7 @@ proptest! {
         let (plain_recent, plain_buffer) = plain.split_at(plain.len() / 2);
         let ask = |recent: &[Message], buffer: &[Message], summary: &str| {
             let (recent, buffer): (Vec<&Message>, Vec<&Message>) = (recent.iter().collect(), buffer.iter().collect());
-            decision(&DecisionParts { recent: &recent, buffer: &buffer, summary: Some(summary), ..parts() }, &words())
+            vote(&DecisionParts { recent: &recent, buffer: &buffer, summary: Some(summary), ..parts() }, &words())
         };
 
         let prompt = ask(recent, buffer, &format!("s{summary}"));
@@ -384,16 +382,15 @@ proptest! {
         let character = Character { name: &name, persona: &long, chattiness: &long, ..character() };
         let (summary_text, notes) = (Some(long.as_str()), [long.as_str()]);
 
-        let deciding = DecisionParts { character, trigger: Trigger::Turn, message_count: u64::MAX, speaker: Some(&name),
+        let deciding = DecisionParts { character, trigger: Trigger::Turn, stage: Stage::None, message_count: u64::MAX, speaker: Some(&name),
             summary: summary_text, recent: &all, buffer: &all, notes: &notes };
-        let prompted = decision(&deciding, &words);
         let voted = vote(&deciding, &words);
         let judged = judgement(&all, &words);
         let stated = statement(&StatementParts { character, trigger: Trigger::Turn, message_count: 1, speaker: Some(&name), reason: summary_text,
             summary: summary_text, recent: &all, left_out: 7, snapshot: &all, notes: &notes }, &words);
         let summed = summary(summary_text, &all, &words);
 
-        for prompt in [prompted, voted, judged, stated, summed] {
+        for prompt in [voted, judged, stated, summed] {
             prop_assert!(total(&prompt) <= budget, "{} of {}", total(&prompt), budget);
         }
     }
@@ -406,7 +403,7 @@ proptest! {
         words.decision_tokens = 1_500;
         let character = Character { persona: &long, chattiness: &long, ..character() };
 
-        let prompt = decision(&DecisionParts { character, buffer: &[&newest], summary: Some(&long), ..parts() }, &words);
+        let prompt = vote(&DecisionParts { character, buffer: &[&newest], summary: Some(&long), ..parts() }, &words);
 
         prop_assert_eq!(lines(&prompt.user).len(), 1);
     }
@@ -472,6 +469,7 @@ fn parts<'a>() -> DecisionParts<'a> {
     DecisionParts {
         character: character(),
         trigger: Trigger::Lull,
+        stage: Stage::None,
         message_count: 0,
         speaker: None,
         summary: None,

@@ -32,6 +32,7 @@ use crate::domain::moment::Moment;
 use crate::domain::price::Price;
 use crate::domain::trigger::Trigger;
 use crate::domain::vote::State;
+use crate::settings::companion::ModelChoice;
 
 /// Noon of 1 May 2026: the only time in this backend.
 const NOON: Moment = Moment::from_micros(1_777_636_800_000_000);
@@ -72,6 +73,9 @@ impl FakeRoom {
             aliases: self.externals.get(id).map(|invited| invited.aliases.clone()).unwrap_or_default(),
             external: self.externals.contains_key(id),
             interjection: interjection.clone().unwrap_or("average".into()),
+            max_turns: None,
+            repetition: true,
+            model: ModelChoice::default(),
             paused: *paused,
         };
         Room {
@@ -356,6 +360,10 @@ impl Backend for FakeBackend {
                 closing: Stage::None,
                 heard_closed: 0,
                 reopen_after: 9,
+                turns: 0,
+                max_turns: None,
+                repetition: true,
+                model: ModelChoice::default(),
                 external: room.externals.contains_key(id),
             };
             let companions = room.companions.keys().map(companion).collect();
@@ -403,6 +411,9 @@ impl Backend for FakeBackend {
             chattiness: "curious".into(),
             text_lull_timeout: 10.0,
             voice_lull_timeout: 2.0,
+            max_turns: None,
+            repetition: true,
+            model: ModelChoice::default(),
         };
         Ok(Companions { companions: vec![aria] })
     }

@@ -347,6 +347,8 @@ fn companion(id: &CompanionId, channel_key: &ChannelKey, memberships: &Membershi
         "interjection": companion.interjection,
         "text_lull_timeout": companion.text_lull_timeout,
         "voice_lull_timeout": companion.voice_lull_timeout,
+        "max_turns": companion.max_turns,
+        "repetition": companion.repetition,
     })
 }
 

@@ -148,7 +148,8 @@ pub(super) fn stage_changed(recorded: &Recorded, who: &Subject) -> Option<StoryL
     let name = &who.name;
     let because = match cause {
         Cause::State => "its own vote said so",
-        Cause::MaxTurns => "companions have said as much as one conversation may hold (turn_taking.max_turns)",
+        Cause::MaxTurns if *to == Stage::Closing => "it makes the last statement that the conversation may hold (max_turns)",
+        Cause::MaxTurns => "as much was said as the conversation may hold (max_turns)",
         Cause::Repetition => "the conversation repeated itself",
         Cause::DirectAddress => "it was addressed",
         Cause::ReopenAfter => "people continued talking (closing.reopen_after)",

@@ -149,6 +149,8 @@ fn made_by_channel(kind: u8, number: usize, handled: Seq) -> Event {
             upto: handled,
             next_interjection_at: 9,
             due_at: None,
+            is_farewell: false,
+            is_unjudged: false,
         },
         3 => Event::ReplyFailed {
             companion,
@@ -180,7 +182,13 @@ fn made_by_channel(kind: u8, number: usize, handled: Seq) -> Event {
 fn with_world(fold: impl FnOnce(&mut conversation::World<'_>)) {
     let settings = Settings::overlay(serde_json::json!({})).unwrap();
     let timeout = Duration::from_secs(10);
-    let policy = InterjectionPolicy { starting_interval: 9, text_lull_timeout: timeout, voice_lull_timeout: timeout };
+    let policy = InterjectionPolicy {
+        starting_interval: 9,
+        text_lull_timeout: timeout,
+        voice_lull_timeout: timeout,
+        max_turns: None,
+        repetition: true,
+    };
     fold(&mut conversation::World {
         channel: &"lobby".into(),
         rules: conversation::Rules::from(&settings),

@@ -15,8 +15,10 @@ async fn a_room_is_created_changed_listed_and_deleted() {
     let gone = world.get("/api/rooms/study").await;
 
     let study = |id: &str, name: &str| {
-        let companion =
-            json!({ "id": id, "name": name, "aliases": [], "external": false, "interjection": "average", "paused": false });
+        let companion = json!({
+            "id": id, "name": name, "aliases": [], "external": false, "interjection": "average", "repetition": true,
+            "model": { "main": "main", "side": "side" }, "paused": false,
+        });
         json!({ "id": "study", "guild": "home", "companions": [companion], "paused": false, "last_at": null })
     };
     assert_eq!(made, (201, study("ben", "Ben")));
@@ -122,7 +124,8 @@ async fn the_state_has_every_field_even_when_it_is_null() {
     let companion = json!({
         "id": "aria", "name": "Aria", "interjection": "average", "buffer": [], "message_count": 0, "check_count": 0,
         "next_interjection_at": 9, "lull_at": null, "lull_secs": 10.0, "doing": "listening", "trigger": null, "since": null,
-        "retry_at": null, "paused": false, "closing": "none", "heard_closed": 0, "reopen_after": 9, "external": false,
+        "retry_at": null, "paused": false, "closing": "none", "heard_closed": 0, "reopen_after": 9, "turns": 0, "max_turns": null,
+        "repetition": true, "model": { "main": "main", "side": "side" }, "external": false,
     });
     let expected = json!({
         "companions": [companion], "floor": null, "rounds": [], "turn": null, "streak": 0, "max_companion_streak": 4, "turns": 0,

@@ -11,7 +11,6 @@ impl Dice {
     /// A sequence seeded by the settings' seed, the companion, the purpose and the newest messages.
     pub fn of(seed: u64, request: &Request, context: &QuestionContext) -> Self {
         let purpose = match context.purpose {
-            Purpose::Decision { trigger } => trigger.as_str(),
             Purpose::Vote { .. } => "vote",
             Purpose::Statement { .. } => "statement",
             Purpose::Summary => "summary",

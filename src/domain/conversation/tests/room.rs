@@ -57,6 +57,24 @@ proptest! {
     }
 
     #[test]
+    fn a_fold_does_not_depend_on_the_limits_in_force(setup in setups(), acts in acts()) {
+        let mut scene = Scene::new(&setup);
+        for act in &acts {
+            scene.act(act);
+        }
+        let mut settings = scene.settings.clone();
+        settings.turn_taking.max_turns = settings.turn_taking.max_turns.is_none().then_some(1);
+        settings.repetition.enabled = false;
+        let mut policies = scene.policies.clone();
+        for policy in policies.values_mut() {
+            policy.max_turns = policy.max_turns.is_none().then_some(1);
+            policy.repetition = !policy.repetition;
+        }
+
+        prop_assert_eq!(scene.folded_under(&settings, &policies), scene.folded());
+    }
+
+    #[test]
     fn a_snapshot_loses_nothing(setup in setups(), acts in acts()) {
         let mut scene = Scene::new(&setup);
 

@@ -121,10 +121,15 @@ pub(super) struct Scene {
     outcomes_by_companion: BTreeMap<CompanionId, Outcomes>,
     /// The number of human messages so far, and the number when the next speaker was selected.
     human_messages: u64,
-    next_selected_at: Option<u64>,
-    /// The number of human messages when the companion of each owed reply was selected.
-    selected_at: BTreeMap<Ticket, u64>,
+    next_selected_at: Option<(u64, u32)>,
+    /// The numbers of human messages and of openings when the companion of each owed reply was selected.
+    selected_at: BTreeMap<Ticket, (u64, u32)>,
     statements_in_a_row: u32,
+    /// The number of statements since the conversation began, or was opened again, and when something was said last.
+    turns: u32,
+    /// How often the conversation began or was opened again.
+    openings: u32,
+    last_said: Moment,
 }
 
 /// The messages that one companion received, and their outcome.
@@ -146,6 +151,8 @@ impl Scene {
             starting_interval: 6,
             text_lull_timeout: Duration::from_secs(if setup.equal_timeouts { 10 } else { 8 + 3 * index as u64 }),
             voice_lull_timeout: Duration::from_secs(5),
+            max_turns: (index == 3).then_some(2),
+            repetition: index != 4,
         };
         let policies = cast.iter().enumerate().map(|(index, companion)| (companion.clone(), policy(index))).collect();
         let mut scene = Self {
@@ -162,6 +169,9 @@ impl Scene {
             next_selected_at: None,
             selected_at: BTreeMap::new(),
             statements_in_a_row: 0,
+            turns: 0,
+            openings: 0,
+            last_said: Moment::ZERO,
             external: None,
             cast,
         };
@@ -244,6 +254,7 @@ impl Scene {
             Act::Clear => {
                 self.cast.clone().iter().for_each(|companion| self.forget_unsettled(companion));
                 self.statements_in_a_row = 0;
+                self.turns = 0;
                 self.receive(Event::Cleared);
             }
             Act::Leave(target) => {
@@ -360,11 +371,16 @@ impl Scene {
 
     /// The conversation as a fold of the journal restores it.
     pub(super) fn folded(&self) -> Conversation {
+        self.folded_under(&self.settings, &self.policies)
+    }
+
+    /// A fold of the journal while other settings are in force.
+    pub(super) fn folded_under(&self, settings: &Settings, policies: &BTreeMap<CompanionId, InterjectionPolicy>) -> Conversation {
         let mut journal = self.journal.clone();
         order_of_handling(&mut journal);
         let mut folded = Conversation::default();
         let mut ledger = Ledger::default();
-        with_world(&self.settings, &self.policies, &mut ledger, &mut 0, |world| {
+        with_world(settings, policies, &mut ledger, &mut 0, |world| {
             for recorded in &journal {
                 folded.fold(recorded, world);
             }
@@ -409,6 +425,8 @@ impl Scene {
     fn receive(&mut self, event: Event) {
         let seq = Seq(self.journal.len() as u64 + 1);
         if let Event::Said { message, .. } = &event {
+            self.begin_episode();
+            self.last_said = self.now;
             for (companion, outcomes) in &mut self.outcomes_by_companion {
                 if self.conversation.gate(companion).is_some() && !message.is_by(companion) {
                     outcomes.received.push(seq);
@@ -418,6 +436,18 @@ impl Scene {
         let recorded = Recorded { seq, at: self.now, handled: seq, turn: None, event };
         self.journal.push(recorded.clone());
         self.step(Input::Inbound(Box::new(recorded)));
+    }
+
+    /// The next message may begin a new episode.
+    fn begin_episode(&mut self) {
+        if self.now.since(self.last_said) >= self.settings.closing.episode_idle() {
+            self.open_again();
+        }
+    }
+
+    fn open_again(&mut self) {
+        self.turns = 0;
+        self.openings += 1;
     }
 
     /// The process dies, and the next one continues from the journal after this duration.
@@ -482,6 +512,9 @@ impl Scene {
         for (_, ticket, _) in &posts {
             assert_eq!(conversation.floor().map(|floor| floor.ticket), Some(*ticket), "a statement is posted without the floor");
         }
+        for view in self.conversation.companions() {
+            assert!(view.gate.stage >= view.gate.minimum_stage, "{} is below its minimum stage", view.companion);
+        }
         for (companion, ticket, text) in posts {
             self.post(companion, ticket, text);
         }
@@ -499,7 +532,12 @@ impl Scene {
             address: Address::default(),
         };
         self.statements += 1;
-        if self.selected_at.remove(&ticket) == Some(self.human_messages) {
+        self.begin_episode();
+        let selected_at = self.selected_at.remove(&ticket);
+        self.turns += u32::from(selected_at.is_none_or(|(_, openings)| openings == self.openings));
+        let most = self.settings.turn_taking.max_turns;
+        assert!(most.is_none_or(|most| self.turns <= most), "companions made more statements than max_turns allows");
+        if selected_at.is_some_and(|(humans, _)| humans == self.human_messages) {
             self.statements_in_a_row += 1;
         }
         assert!(
@@ -536,7 +574,7 @@ impl Scene {
                 self.outcomes(companion).asked.take_if(|asked| asked == ticket);
             }
             Event::RoundClosed(RoundClosed { selected: Some(_), .. }) | Event::HeldSelected { .. } => {
-                self.next_selected_at = Some(self.human_messages)
+                self.next_selected_at = Some((self.human_messages, self.openings))
             }
             Event::Replanned { companion, ticket, next, messages, .. } => {
                 let selected_at = self.selected_at.remove(ticket).expect("the reply is owed");
@@ -549,7 +587,7 @@ impl Scene {
             Event::ReplyOwed { companion, ticket, messages, .. } => {
                 let is_closed = self.conversation.gate(companion).is_some_and(Gate::is_closed);
                 assert!(!is_closed, "{companion} speaks after it has ended the conversation");
-                let selected_at = self.next_selected_at.take().unwrap_or(self.human_messages);
+                let selected_at = self.next_selected_at.take().unwrap_or((self.human_messages, self.openings));
                 self.selected_at.insert(*ticket, selected_at);
                 self.outcomes(companion).settled.extend(messages);
             }
@@ -560,6 +598,7 @@ impl Scene {
                 }
                 self.selected_at.remove(ticket);
             }
+            Event::StageChanged { from: Stage::Terminal, .. } => self.open_again(),
             _ => {}
         }
     }

@@ -26,6 +26,7 @@ use tertulia::ports::chat_platform::Serves;
 use tertulia::ports::inbound_events::{Acceptance, ChannelRef, InboundError, InboundEvents, InboundMessage, Missed, Reached};
 use tertulia::ports::membership::MembershipPort;
 use tertulia::ports::opt_out::OptOut;
+use tertulia::settings::companion::ModelChoice;
 use tokio::sync::watch;
 
 /// Noon of 1 May 2026.
@@ -111,6 +112,9 @@ fn member(id: &CompanionId) -> RoomCompanion {
         aliases: vec![],
         external: false,
         interjection: interjection.into(),
+        max_turns: None,
+        repetition: true,
+        model: ModelChoice::default(),
         paused: false,
     }
 }
@@ -264,6 +268,10 @@ impl Backend for SmallBackend {
             closing: if one.id.as_str() == "ben" { Stage::Terminal } else { Stage::None },
             heard_closed: 0,
             reopen_after: 9,
+            turns: 0,
+            max_turns: None,
+            repetition: true,
+            model: ModelChoice::default(),
             external: false,
         };
         Ok(RoomState {
@@ -320,6 +328,9 @@ impl Backend for SmallBackend {
                 chattiness: "".into(),
                 text_lull_timeout: 10.0,
                 voice_lull_timeout: 5.0,
+                max_turns: None,
+                repetition: true,
+                model: ModelChoice::default(),
             }
         };
         Ok(Companions { companions: vec![view("aria", "ari"), view("ben", "benny")] })

@@ -401,6 +401,8 @@ mod tests {
             upto: Seq(7),
             next_interjection_at: 9,
             due_at: None,
+            is_farewell: false,
+            is_unjudged: false,
         };
         recorded(seq, owed)
     }
