@@ -17,7 +17,7 @@ const OVEN: &str = "Bruno, is the oven off?!";
 
 /// Whoever is addressed wants to speak, and nobody else does.
 fn vote(request: &Request) -> String {
-    let (Purpose::Decision { trigger } | Purpose::Vote { trigger }) = purpose(request) else { return "0".into() };
+    let Purpose::Vote { trigger } = purpose(request) else { return "0".into() };
     let decision = if *trigger == Trigger::DirectAddress { "YES" } else { "NO" };
     json!({ "reason": "So.", "decision": decision, "importance": 5, "selected": false, "closing": "none" }).to_string()
 }
