@@ -197,6 +197,8 @@ fn character(companion: &Companion) -> Character<'_> {
         persona: &companion.persona,
         chattiness: &companion.chattiness,
         tier: companion.interjection.as_str(),
+        brief: companion.brief.as_deref(),
+        tone: companion.tone.as_deref().unwrap_or_default(),
     }
 }
 

@@ -119,5 +119,7 @@ fn character<'a>(id: &'a CompanionId, settings: &'a Settings) -> Character<'a> {
         persona: &settings.companion_defaults.persona,
         chattiness: &settings.companion_defaults.chattiness,
         tier: "average",
+        brief: None,
+        tone: "",
     }
 }

@@ -40,7 +40,15 @@ pub(super) fn prompt(bytes: &[u8]) {
     let budget = 1_500 + bytes.len() % 1_000;
     (words.decision_tokens, words.statement_tokens, words.summary_tokens) = (budget, budget, budget);
     let id = CompanionId::from("aria");
-    let character = Character { id: &id, name: "Aria", persona: first_text, chattiness: first_text, tier: "average" };
+    let character = Character {
+        id: &id,
+        name: "Aria",
+        persona: first_text,
+        brief: given.last().copied(),
+        chattiness: first_text,
+        tier: "average",
+        tone: first_text,
+    };
 
     let deciding = DecisionParts {
         character,
@@ -74,6 +82,8 @@ pub(super) fn prompt(bytes: &[u8]) {
     ] {
         check(&prompt, &messages, budget);
     }
+    let brief = prompt::brief(first_text, &words);
+    assert!(prompt::tokens(&brief.system) + prompt::tokens(&brief.user) <= budget, "a brief's prompt exceeds its budget");
 }
 
 fn check(prompt: &Prompt, messages: &[Message], budget: usize) {

@@ -157,7 +157,8 @@ fn is_versioned(key: &Key) -> bool {
             | Kind::Room
             | Kind::Session
             | Kind::Webhook
-            | Kind::OptOut,
+            | Kind::OptOut
+            | Kind::Brief,
         )
         | None => true,
     }

@@ -11,6 +11,7 @@ use ractor::{Actor, ActorRef};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
+use crate::actors::companion::brief_writing;
 use crate::actors::erasure::cleanup;
 use crate::actors::models::Models;
 use crate::actors::runtime::actor_keys::ChannelActorKey;
@@ -287,6 +288,7 @@ impl World {
         };
         let (root, _) = Root::spawn(None, Root, context.clone()).await.unwrap();
         rooms::load_rooms(&context, &[]).await.unwrap();
+        brief_writing::load(&context).await.unwrap();
         startup_log::note(&context).await;
         cleanup::clean_up(&context).await;
         root.cast(RootMessage::WakePending).unwrap();

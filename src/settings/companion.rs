@@ -18,6 +18,8 @@ pub const MAX_ALIASES: usize = 16;
 pub const MAX_NAME_CHARS: usize = 64;
 /// The longest persona, in bytes.
 pub const MAX_PERSONA_BYTES: usize = 16 * 1024;
+/// The longest brief, in bytes.
+pub const MAX_BRIEF_BYTES: usize = 4 * 1024;
 /// The longest chattiness or tone, in bytes.
 pub const MAX_TRAIT_BYTES: usize = 2 * 1024;
 /// The longest URL of a picture, in bytes: Discord's own limit.
@@ -30,7 +32,7 @@ const MAX_LULL_SECS: f64 = 86_400.0;
 /// A companion's complete configuration.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Companion {
-    /// The stem of its file's name: 1 to 32 of `A-Z a-z 0-9 _ -`.
+    /// The stem of its file's name, or the name of its folder: 1 to 32 of `A-Z a-z 0-9 _ -`.
     pub id: CompanionId,
     /// The name that people see.
     pub name: Arc<str>,
@@ -44,9 +46,12 @@ pub struct Companion {
     pub text_lull_timeout: f64,
     /// Seconds of silence that make a lull in a voice channel (0 to 86,400; docs/design/gate.md G-4).
     pub voice_lull_timeout: f64,
-    /// The description of the character for its prompts.
+    /// The description of the character for its prompts: the key of its file, or the persona files of its folder.
     pub persona: Arc<str>,
-    /// How it speaks up, in one sentence for its prompts. `None`: the sentence of its interjection level.
+    /// What decisions are given instead of a persona that is too long for them (docs/design/gate.md G-32). `None`: the side model makes it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub brief: Option<Arc<str>>,
+    /// How it speaks up, in one sentence for the prompts of its statements. The sentence of its interjection level is in them, too.
     pub tone: Option<Arc<str>>,
     /// The https URL of its picture, for platforms that show one. It must be public.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -111,7 +116,7 @@ pub enum Interjection {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a companion: its id, name and the like, by their keys")]
 pub struct CompanionFile {
-    /// The id. In a companion's file it must equal the stem of the file's name.
+    /// The id. In a companion's file it must equal the stem of the file's name, in a folder the folder's name.
     pub id: Option<CompanionId>,
     /// See [`Companion::name`]. The default is the capitalised id.
     pub name: Option<Arc<str>>,
@@ -127,6 +132,8 @@ pub struct CompanionFile {
     pub voice_lull_timeout: Option<f64>,
     /// See [`Companion::persona`].
     pub persona: Option<Arc<str>>,
+    /// See [`Companion::brief`]. The default is none.
+    pub brief: Option<Arc<str>>,
     /// See [`Companion::tone`].
     pub tone: Option<Arc<str>>,
     /// See [`Companion::picture`]. The default is none.
@@ -212,7 +219,7 @@ impl ModelOverrides {
 }
 
 impl Companion {
-    /// Builds a companion from its file and the defaults. `stem` is the name of its file without `.toml`, if it has a file.
+    /// Builds a companion from its file and the defaults. `stem` is the name of its file without `.toml`, or of its folder, if it has one.
     ///
     /// # Errors
     /// All values that are out of range or missing, each with its key.
@@ -228,6 +235,7 @@ impl Companion {
             text_lull_timeout: file.text_lull_timeout.unwrap_or(defaults.text_lull_timeout),
             voice_lull_timeout: file.voice_lull_timeout.unwrap_or(defaults.voice_lull_timeout),
             persona: file.persona.unwrap_or_else(|| defaults.persona.clone()),
+            brief: file.brief,
             tone: file.tone,
             picture: file.picture,
             max_turns: file.max_turns,
@@ -271,6 +279,7 @@ impl Companion {
             within("text_lull_timeout", self.text_lull_timeout, 0.0..=MAX_LULL_SECS),
             within("voice_lull_timeout", self.voice_lull_timeout, 0.0..=MAX_LULL_SECS),
             check_trait("persona", &self.persona, MAX_PERSONA_BYTES),
+            check_trait("brief", self.brief.as_deref().unwrap_or_default(), MAX_BRIEF_BYTES),
             check_trait("tone", self.tone.as_deref().unwrap_or_default(), MAX_TRAIT_BYTES),
             self.picture.as_deref().map_or(Ok(()), check_picture),
             check_max_turns(self.max_turns),
@@ -375,7 +384,7 @@ pub(super) fn shortened(text: &str) -> String {
 fn id_of(written: Option<CompanionId>, stem: Option<&str>, problems: &mut Vec<Problem>) -> CompanionId {
     let id = match (written, stem) {
         (Some(id), Some(stem)) if id.as_str() != stem => {
-            let message = format!("= {:?}, but the file is named {stem}; remove id", shortened(id.as_str()));
+            let message = format!("= {:?}, but the file or folder is named {stem}; remove id", shortened(id.as_str()));
             problems.push(Problem::new("id", message));
             stem.into()
         }

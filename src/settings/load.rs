@@ -124,7 +124,7 @@ pub fn load(sources: &Sources) -> Result<Loaded, Problems> {
     problems.extend(failed_cross_checks(&settings, &layers).iter().map(|mismatch| located(&layers, mismatch)));
 
     let mut notes = Vec::new();
-    let roster = Roster::read(&sources.folder.join("companions"), &settings.companion_defaults, &settings.models, &mut problems);
+    let roster = Roster::read(&sources.folder.join("companions"), &settings, &mut problems);
     if !layers[1..].iter().any(|layer| layer.value_path(&Path::of("console.rooms")).is_some()) {
         roster.fill(&mut settings.console, &mut notes);
     }
@@ -136,6 +136,7 @@ pub fn load(sources: &Sources) -> Result<Loaded, Problems> {
     }
     notes.extend(exposure::notes(&settings));
     notes.extend(settings.models.notes());
+    notes.extend(roster.persona_notes(&settings));
     let is_used = |name: &&ModelName| {
         let mut roles = roster.companions.values().flat_map(|companion| [&companion.model.main, &companion.model.side]);
         roles.any(|used| used == *name)

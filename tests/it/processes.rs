@@ -2,6 +2,7 @@
 
 mod backups;
 mod bench;
+mod characters;
 mod command_errors;
 mod compaction;
 mod confidentiality;

@@ -51,7 +51,7 @@ impl State {
     /// Builds prompts as a companion would, with one message of the window more each time.
     pub(super) fn dry_run_prompts(&mut self) {
         let no_companion = CompanionId::from("");
-        let character = Character { id: &no_companion, name: "", persona: "", chattiness: "", tier: "" };
+        let character = Character { id: &no_companion, name: "", persona: "", brief: None, chattiness: "", tier: "", tone: "" };
         let entries: Vec<&window::Entry> = self.conversation.window().entries().collect();
         let messages: Vec<&Message> = entries.iter().map(|entry| &*entry.message).collect();
         for (at, entry) in entries.iter().enumerate() {

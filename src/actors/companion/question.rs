@@ -6,7 +6,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::pending_calls::{CallEnd, PendingCalls};
-use super::{asker, character, repetition_note};
+use super::{asker, brief_writing, character, repetition_note};
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::companion::{DecisionInput, DecisionRequest, Tell};
 use crate::actors::messages::models::{CallId, Outcome};
@@ -122,8 +122,8 @@ fn repeated(asked: &Request) -> Request {
     repeated
 }
 
-/// One JSON object with the fields of a vote (docs/design/turn-taking.md T-5).
-fn vote_format() -> AnswerFormat {
+/// One JSON object with the fields of a vote (docs/design/turn-taking.md T-5), all of them required, in the order of the prompt.
+fn vote_format(words: &settings::prompt::Prompt) -> AnswerFormat {
     let schema = json!({
         "type": "object",
         "properties": {
@@ -133,7 +133,7 @@ fn vote_format() -> AnswerFormat {
             "selected": { "type": "boolean" },
             "closing": { "type": "string", "enum": Stage::ALL },
         },
-        "required": ["reason", "decision", "importance", "selected", "closing"],
+        "required": prompt::vote_fields(words),
         "additionalProperties": false,
     });
     AnswerFormat::JsonSchema { name: "vote".to_owned(), schema }
@@ -149,13 +149,14 @@ fn lazy_request(
     let base_request = Request {
         model: settings.model.side.clone(),
         companion: Some(asker(&settings)),
-        format: vote_format(),
+        format: vote_format(&context.settings.prompt),
         ..Request::new(ModelRole::Side, channel_key.guild.clone(), context.settings.prompt.max_side_answer_tokens)
     };
     LazyRequest::later(base_request, move |base_request| {
         let companion = &settings.id;
         let _at_work = at_work(Address::Companion(channel_key.guild.clone(), companion.clone())).about(&channel_key, companion);
-        decision_request(base_request, &input, &settings, &context.settings.prompt)
+        let brief = brief_writing::brief_of(&context, &settings);
+        decision_request(base_request, &input, &settings, brief.as_deref(), &context.settings.prompt)
     })
 }
 
@@ -163,12 +164,13 @@ fn decision_request(
     base_request: Request,
     input: &DecisionInput,
     settings: &Settings,
+    brief: Option<&str>,
     words: &settings::prompt::Prompt,
 ) -> Request {
     let recent: Vec<&Message> = input.recent.iter().map(|message| &**message).collect();
     let buffer: Vec<&Message> = input.buffer.iter().map(|message| &**message).collect();
     let parts = DecisionParts {
-        character: character(settings),
+        character: character(settings, brief),
         trigger: input.trigger,
         stage: input.stage,
         message_count: input.message_count,

@@ -166,7 +166,7 @@ pub(super) fn statement_request(
     let notes = [prompt::closing_note(statement.closing, templates), repetition_note(is_repetitive, templates)];
     let prompt = prompt::statement(
         &StatementParts {
-            character: character(settings),
+            character: character(settings, None),
             trigger: statement.trigger,
             message_count: statement.message_count,
             speaker: statement.speaker.as_deref(),

@@ -82,7 +82,7 @@ impl LanguageModel for Rehearsal {
         let (text, secs) = match context.purpose {
             Purpose::Vote { trigger } => (ballot::vote(trigger, &situation, temper, &mut dice), DECISION_SECS),
             Purpose::Statement { closing, .. } => (phrases::statement(&situation, temper, closing, &mut dice), STATEMENT_SECS),
-            Purpose::Summary => (summary(&request.user()), DECISION_SECS),
+            Purpose::Summary | Purpose::Brief => (summary(&request.user()), DECISION_SECS),
             Purpose::Judgement => (judgement(context), DECISION_SECS),
         };
         self.say(&text, dice.between(secs), drafts).await;

@@ -44,7 +44,7 @@ impl LanguageModel for Instant {
             Some(Purpose::Statement { .. }) => {
                 "I would have a look at it in the morning, when there is light and nobody is in a hurry."
             }
-            Some(Purpose::Summary) => "They talked about buses, bread and bicycles.",
+            Some(Purpose::Summary | Purpose::Brief) => "They talked about buses, bread and bicycles.",
             Some(Purpose::Judgement) | None => "They say different things.\n0.1",
         };
         let text = text.to_owned();

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use super::super::message::{Address, Author, Modality, Role};
+use super::room::persona_room;
 use super::*;
 
 #[test]
@@ -20,7 +21,7 @@ fn a_decision_prompt_contains_character_and_context() {
     assert!(prompt.user.starts_with(
         "<messages>\n{\"n\":1,\"who\":\"#1\",\"role\":\"person\",\"from\":\"Ana\",\"text\":\"hi\"}\n</messages>\n\n\
          You were directly addressed in the conversation.\n\n\
-         Would you like to respond to this conversation?\n\n\
+         Would you like to respond?\n\n\
          Answer with one JSON object"
     ));
 }
@@ -70,12 +71,12 @@ fn a_closing_stage_has_its_note() {
 }
 
 #[test]
-fn each_trigger_has_its_sentence() {
+fn each_trigger_has_its_sentence_and_its_question() {
     for (trigger, sentence) in [
-        (Trigger::DirectAddress, "\n\nYou were directly addressed in the conversation.\n\n"),
-        (Trigger::Interjection, "\n\n12 messages have been said without you speaking.\n\n"),
-        (Trigger::Turn, "\n\nMira has just spoken.\n\n"),
-        (Trigger::Lull, "</messages>\n\nWould you like"),
+        (Trigger::DirectAddress, "\n\nYou were directly addressed in the conversation.\n\nWould you like to respond?\n\n"),
+        (Trigger::Interjection, "\n\n12 messages have been said without you speaking.\n\nWould you like to interject?\n\n"),
+        (Trigger::Turn, "\n\nMira has just spoken.\n\nWould you like to respond to this conversation?\n\n"),
+        (Trigger::Lull, "</messages>\n\nWould you like to respond to this conversation?\n\n"),
     ] {
         let input = message(Role::Person, "p", "Ana", "hi");
         let parts = DecisionParts { trigger, message_count: 12, speaker: Some("Mira"), buffer: &[&input], ..parts() };
@@ -309,6 +310,104 @@ fn a_statement_prompt_says_whether_the_statement_is_solicited() {
             .contains("<your-reason-to-speak>\n\"I know\\nthis.\"\n</your-reason-to-speak>\n\nSay goodbye.\n\n9 messages")
     );
     assert!(prompted.user.contains(&words().solicited) && !prompted.user.contains(&words().unsolicited));
+    let after_lull = statement(&parts(Trigger::Lull), &words());
+    assert!(!after_lull.user.contains(&words().solicited) && !after_lull.user.contains(&words().unsolicited));
+    let tones = format!("polite\n\n{}\n\nAsk first.\n\n", words().tone.average);
+    assert!(unasked.system.contains(&tones) && after_lull.system.contains(&tones), "{}", unasked.system);
+}
+
+#[test]
+fn a_verdict_is_asked_for_before_the_reason_if_the_settings_say_so() {
+    let verdict_first = settings::prompt::Prompt { reason_first: false, ..words() };
+    let end = |prompt: Prompt| prompt.user.lines().last().unwrap_or_default().to_owned();
+
+    let decided = end(decision(&parts(), &verdict_first));
+    let [reasoned, voted] = [words(), verdict_first.clone()].map(|words| end(vote(&parts(), &words)));
+
+    assert!(
+        decided
+            .starts_with("Answer in exactly two lines. First line: only the word YES or the word NO. Second line: one sentence")
+    );
+    assert!(reasoned.find("`reason`") < reasoned.find("`decision`"), "{reasoned}");
+    assert!(voted.find("`decision`") < voted.find("`reason`"), "{voted}");
+    for (text, words) in [(reasoned, words()), (voted, verdict_first)] {
+        let places = vote_fields(&words).map(|field| text.find(&format!("`{field}`:")).expect(field));
+        assert!(places.is_sorted(), "{text}");
+    }
+}
+
+/// A persona of this number of sentences.
+fn long_persona(sentences: usize) -> String {
+    (0..sentences).map(|n| format!("You remember thing number {n}, and you say so. ")).collect()
+}
+
+#[test]
+fn decisions_show_the_brief_of_a_long_persona_and_statements_all_of_it() {
+    let persona = long_persona(200);
+    let character = Character { persona: &persona, brief: Some("You remember things.\n"), ..character() };
+    let deciding = DecisionParts { character, ..parts() };
+
+    let (decided, voted) = (decision(&deciding, &words()), vote(&deciding, &words()));
+    let stated = statement(&speaking(character), &words());
+
+    for prompt in [decided, voted] {
+        assert!(prompt.system.starts_with("You are Aria.\n\nYou remember things.\n\nYour conversational"), "{}", prompt.system);
+        assert!(prompt.sizes.iter().any(|(part, _)| *part == "brief"), "{:?}", prompt.sizes);
+    }
+    assert!(stated.system.contains(persona.trim()));
+    assert_eq!(stated.sizes[1], ("persona", tokens(persona.trim())));
+}
+
+#[test]
+fn a_persona_that_fits_is_shown_in_decisions_even_if_it_has_a_brief() {
+    let persona = long_persona(50);
+    let character = Character { persona: &persona, brief: Some("You remember things."), ..character() };
+
+    let prompt = decision(&DecisionParts { character, ..parts() }, &words());
+
+    assert!(prompt.system.contains(persona.trim()) && !prompt.system.contains("You remember things."));
+}
+
+#[test]
+fn a_long_persona_without_a_brief_begins_at_its_beginning_and_ends_with_a_sentence() {
+    let persona = long_persona(200);
+    let character = Character { persona: &persona, ..character() };
+
+    let prompt = decision(&DecisionParts { character, ..parts() }, &words());
+
+    let (shown, rest) = prompt.system.split_once("\n[").expect("a mark says what is missing");
+    let shown = shown.strip_prefix("You are Aria.\n\n").expect("the persona comes first");
+    let (missing, _) = rest.split_once(" characters left out]\n\n").expect("the mark has its number");
+    assert!(persona.starts_with(shown) && shown.ends_with("say so."), "{shown}");
+    assert_eq!(missing.parse(), Ok(persona.trim().chars().count() - shown.chars().count()));
+    let room = persona_room(&words()).decision;
+    assert!(tokens(shown) <= room && tokens(shown) > room * 9 / 10, "{} of {room}", tokens(shown));
+}
+
+#[test]
+fn a_brief_is_asked_for_with_the_whole_persona() {
+    let persona = long_persona(200);
+
+    let prompt = brief(&format!(" {persona}\n"), &words());
+
+    assert!(
+        prompt.user.starts_with(&format!("<description>\n{}\n</description>\n\nWrite this description again", persona.trim()))
+    );
+}
+
+fn speaking(character: Character<'_>) -> StatementParts<'_> {
+    StatementParts {
+        character,
+        trigger: Trigger::Lull,
+        message_count: 1,
+        speaker: None,
+        reason: None,
+        summary: None,
+        recent: &[],
+        left_out: 0,
+        snapshot: &[],
+        notes: &[],
+    }
 }
 
 #[test]
@@ -380,6 +479,7 @@ proptest! {
         words.tone.average = "é".repeat(300);
         words.solicited = "é".repeat(300);
         let character = Character { name: &name, persona: &long, chattiness: &long, ..character() };
+        let character = Character { tone: &long, brief: Some(&long), ..character };
         let (summary_text, notes) = (Some(long.as_str()), [long.as_str()]);
 
         let deciding = DecisionParts { character, trigger: Trigger::Turn, stage: Stage::None, message_count: u64::MAX, speaker: Some(&name),
@@ -390,8 +490,40 @@ proptest! {
             summary: summary_text, recent: &all, left_out: 7, snapshot: &all, notes: &notes }, &words);
         let summed = summary(summary_text, &all, &words);
 
-        for prompt in [voted, judged, stated, summed] {
+        let shortened = brief(&long, &words);
+        for prompt in [voted, judged, stated, summed, shortened] {
             prop_assert!(total(&prompt) <= budget, "{} of {}", total(&prompt), budget);
+        }
+    }
+
+    #[test]
+    fn a_persona_within_its_room_is_never_cut(
+        persona in hostile(), grown in 1_usize..600, budget in 1_500_usize..8_000, name in hostile(), trigger in 0_usize..4,
+        long in hostile(), sentence in "[ -z]{0,300}", reason_first in any::<bool>(),
+    ) {
+        let mut words = words();
+        (words.decision_tokens, words.statement_tokens, words.reason_first) = (budget, budget, reason_first);
+        words.interjection_question = sentence.clone();
+        words.turn = format!("{{name}}{sentence}");
+        words.tone.quiet = sentence;
+        let room = persona_room(&words);
+        let cut = |room: usize| super::data::beginning(persona.repeat(grown).trim(), room * 4).trim().to_owned();
+        let trait_text = long.repeat(grown);
+        let ask = |persona: &str| {
+            let trigger = Trigger::ALL[trigger];
+            let character = Character { name: &name, persona, chattiness: &trait_text, tone: &trait_text, ..character() };
+            let deciding = DecisionParts { character, trigger, message_count: u64::MAX, speaker: Some(&name), notes: &[&trait_text], ..parts() };
+            let speaking = StatementParts { trigger, speaker: Some(&name), notes: &[&trait_text], ..speaking(character) };
+            [decision(&deciding, &words), vote(&deciding, &words), statement(&speaking, &words)]
+        };
+
+        let (deciding, speaking) = (cut(room.decision), cut(room.statement));
+
+        let [decided, voted, _] = ask(&deciding);
+        let [_, _, stated] = ask(&speaking);
+        for (prompt, persona) in [(decided, &deciding), (voted, &deciding), (stated, &speaking)] {
+            prop_assert!(prompt.system.contains(&**persona), "{:?}", prompt.sizes);
+            prop_assert!(total(&prompt) <= budget, "{} of {budget}", total(&prompt));
         }
     }
 
@@ -481,7 +613,15 @@ fn parts<'a>() -> DecisionParts<'a> {
 
 fn character<'a>() -> Character<'a> {
     static ARIA: std::sync::LazyLock<CompanionId> = std::sync::LazyLock::new(|| "aria".into());
-    Character { id: &ARIA, name: "Aria", persona: "A curious owl.", chattiness: "Curious, but polite", tier: "average" }
+    Character {
+        id: &ARIA,
+        name: "Aria",
+        persona: "A curious owl.",
+        brief: None,
+        chattiness: "Curious, but polite",
+        tier: "average",
+        tone: "Ask first.",
+    }
 }
 
 fn message(role: Role, id: &str, name: &str, text: &str) -> Message {

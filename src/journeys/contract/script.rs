@@ -255,7 +255,7 @@ impl Models {
                 mind.answers()
             }
             Purpose::Judgement => Ok(self.judgement.to_owned()),
-            Purpose::Summary => Ok(SUMMARY.to_owned()),
+            Purpose::Summary | Purpose::Brief => Ok(SUMMARY.to_owned()),
             Purpose::Statement { .. } => match &self.writing {
                 Some(writing) => writing.clone().map(str::to_owned),
                 None => {

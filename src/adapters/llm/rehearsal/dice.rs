@@ -14,6 +14,7 @@ impl Dice {
             Purpose::Vote { .. } => "vote",
             Purpose::Statement { .. } => "statement",
             Purpose::Summary => "summary",
+            Purpose::Brief => "brief",
             Purpose::Judgement => "judgement",
         };
         let companion = request.companion.as_ref().map_or("", |companion| companion.id.as_str());
