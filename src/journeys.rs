@@ -30,4 +30,5 @@ mod talking;
 mod tenancy;
 mod tracing;
 mod usage;
+mod watching;
 mod world;

@@ -189,7 +189,8 @@ fn statement_form(name: &str) -> String {
 pub fn summary(previous: Option<&str>, messages: &[&Message], words: &settings::prompt::Prompt) -> Prompt {
     let system = paragraphs(&["You keep the running summary of a group chat.", HOW_TO_READ]);
     let ending = "Write the new summary: the one before, if any, brought up to date with the new messages, in at most 200 words of plain \
-                  sentences. Say who said, asked, promised or decided what, and what is still open. Write only the summary.";
+                  sentences. Say who said, asked, promised or decided what, and what is still open. Where a person goes by the name of a companion, say \
+                  which of the two it was. Write only the summary.";
     let room = (words.summary_tokens * 4).saturating_sub(weight(&system) + weight(ending) + FRAME_WEIGHT);
     let previous = quoted(previous, room / 4);
     let [lines] = transcript([messages], 0, None, room - weight(&previous));

@@ -59,6 +59,20 @@ async fn invalid_rooms_are_refused() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_names_of_a_guilds_companions_are_known_in_all_its_rooms() {
+    let world = World::with_lobby().await;
+    world.open("den", &["bruno"]).await;
+    let namesake = async |name: &str| world.backend.namesake(&room("lobby"), name).await.unwrap();
+
+    assert_eq!(namesake("ARIA").await, Some("aria".into()));
+    assert_eq!(namesake("Ari").await, Some("aria".into()));
+    assert_eq!(namesake("bruno").await, Some("bruno".into()));
+    assert_eq!(namesake("Cleo").await, None, "she is in no room of the guild");
+    assert_eq!(namesake("Ana").await, None);
+    assert!(matches!(world.backend.namesake(&room("cellar"), "Ana").await, Err(Refused::NotFound(_))));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_deleted_room_is_gone_with_its_history() {
     let world = World::with_lobby().await;
     world.say("lobby", "one").await;

@@ -373,15 +373,22 @@ pub fn seconds(secs: f64) -> Duration {
 /// # Errors
 /// It is not an absolute http or https URL, or contains a user, a password, a query or a fragment.
 pub fn parsed_base_url(text: &str) -> Result<Url, Problem> {
-    let example = "for example \"http://127.0.0.1:11434/v1\"";
-    let url = Url::parse(text)
-        .map_err(|error| problem("base_url", format!("is not a URL ({error}); give the whole URL, {example}")))?;
+    parsed_endpoint("base_url", text, "http://127.0.0.1:11434/v1")
+}
+
+/// Parses the URL of another server, the value of this key.
+///
+/// # Errors
+/// As [`parsed_base_url`].
+pub fn parsed_endpoint(key: &str, text: &str, example: &str) -> Result<Url, Problem> {
+    let example = format!("for example \"{example}\"");
+    let url = Url::parse(text).map_err(|error| problem(key, format!("is not a URL ({error}); give the whole URL, {example}")))?;
     if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
-        return Err(problem("base_url", format!("must begin with http:// or https:// and name a host, {example}")));
+        return Err(problem(key, format!("must begin with http:// or https:// and name a host, {example}")));
     }
     if !url.username().is_empty() || url.password().is_some() || url.query().is_some() || url.fragment().is_some() {
         return Err(problem(
-            "base_url",
+            key,
             format!("must not contain a user, a key, a ? or a #, {example}; set the key in the environment"),
         ));
     }

@@ -1,7 +1,8 @@
 //! Decides how long a persona may be to be shown in full. The settings are checked by it, so it imports no file that imports them as a whole.
 
 use super::data::weight;
-use super::{FRAME_WEIGHT, HOW_TO_READ, decision_form, statement_form, vote_form};
+use super::{FRAME_WEIGHT, HOW_TO_READ, statement_form, vote_form};
+use crate::domain::closing::Stage;
 use crate::domain::trigger::Trigger;
 use crate::settings::prompt::Prompt as Words;
 
@@ -28,7 +29,7 @@ pub fn persona_room(words: &Words) -> PersonaRoom {
     let contexts = [&words.direct_address, &words.interjection, &words.turn].map(context);
     let frame = frame + contexts.into_iter().max().unwrap_or_default();
     let questions = longest(&Trigger::ALL.map(|trigger| words.question_for(trigger)));
-    let decision = questions + longest(&[&decision_form("", words), &vote_form("", words)]);
+    let decision = questions + weight(&vote_form("", Stage::PreClosing, words));
     let manners = longest(&Trigger::ALL.map(|trigger| words.manner_for(trigger)));
     let statement = manners + weight(&statement_form(""));
     PersonaRoom {

@@ -411,6 +411,28 @@ fn speaking(character: Character<'_>) -> StatementParts<'_> {
 }
 
 #[test]
+fn a_person_called_like_a_companion_is_told_apart_by_role_and_speaker() {
+    let input = [
+        message(Role::Companion, "aria", "Aria", "mine"),
+        message(Role::Person, "aria", "Aria", "not mine"),
+        message(Role::Companion, "bruno", "Bruno", "his"),
+        message(Role::Person, "77", "Bruno", "not his"),
+    ];
+    let input = input.iter().collect::<Vec<_>>();
+
+    let asked = decision(&DecisionParts { buffer: &input, ..parts() }, &words());
+    let summed = summary(None, &input, &words());
+
+    for (prompt, own) in [(&asked, "you"), (&summed, "companion")] {
+        let lines = lines(&prompt.user);
+        let roles: Vec<_> = lines.iter().map(|line| line["role"].as_str().unwrap()).collect();
+        assert_eq!(roles, [own, "person", "companion", "person"]);
+        let speakers: std::collections::BTreeSet<_> = lines.iter().map(|line| line["who"].as_str().unwrap()).collect();
+        assert_eq!(speakers.len(), 4);
+    }
+}
+
+#[test]
 fn a_summary_prompt_contains_the_previous_summary_and_the_new_messages() {
     let input = [message(Role::Person, "p", "Ana", "hi"), message(Role::Companion, "aria", "Aria", "hello")];
 

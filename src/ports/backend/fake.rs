@@ -17,7 +17,7 @@ use super::keeping::{
     BackedUp, DeadLetter, ExportForm, ExportQuery, Forget, Forgotten, Lines, Person, Quarantine, QuarantinedGuild, Readiness,
     ReadyPart, SuspendedChannel,
 };
-use super::live::{Lagged, Live, LiveStream};
+use super::live::{Cursor, Lagged, Live, LiveStream};
 use super::messages::{Edit, History, HistoryMessage, HistoryQuery, NewMessage, Words};
 use super::room::{
     CompanionPatch, CompanionView, Companions, Invited, Override, Room, RoomCompanion, RoomId, RoomPatch, RoomPlan, Rooms,
@@ -257,6 +257,10 @@ impl Backend for FakeBackend {
             room.messages.push(stored);
             Ok(Seq(room.messages.len() as u64))
         })
+    }
+
+    async fn namesake(&self, id: &RoomId, name: &str) -> Result<Option<CompanionId>, Refused> {
+        self.with_room(id, |room| Ok(room.companions.keys().find(|id| *room.name(id) == *name).cloned()))
     }
 
     async fn usage(&self, query: UsageQuery) -> Result<Usage, Refused> {
@@ -501,11 +505,17 @@ impl Backend for FakeBackend {
                 let mut receiver = receiver?;
                 match receiver.recv().await {
                     Ok(live) => Some((Ok(live), Some(receiver))),
-                    Err(broadcast::error::RecvError::Lagged(_)) => Some((Err(Lagged), None)),
+                    Err(broadcast::error::RecvError::Lagged(_)) => Some((Err(Lagged { cursor: None }), None)),
                     Err(broadcast::error::RecvError::Closed) => None,
                 }
             });
             Ok(stream::iter(missed).chain(upcoming).boxed())
         })
+    }
+
+    async fn live_rooms(&self, after: Cursor) -> Result<LiveStream, Refused> {
+        let hello = json!({ "event": "hello", "last": 3 });
+        let live = Live { seq: None, json: hello.to_string().into() };
+        Ok(stream::iter([Ok(live), Err(Lagged { cursor: Some(after) })]).boxed())
     }
 }

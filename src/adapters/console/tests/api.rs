@@ -57,6 +57,19 @@ async fn a_room_of_another_guild_and_too_many_companions_are_refused() {
 }
 
 #[tokio::test]
+async fn a_person_called_like_a_companion_is_accepted_with_a_warning() {
+    let world = World::new().await;
+    let say = async |from: &str| world.post("/api/rooms/lobby/messages", json!({ "from": from, "text": "hi" })).await;
+
+    let (ana, aria) = (say("Ana").await, say("Aria").await);
+
+    assert_eq!(ana, (202, json!({ "seq": 1 })));
+    assert_eq!((aria.0, &aria.1["seq"]), (202, &json!(2)));
+    let warning = "from: \"Aria\" is a name of the companion aria; send another name, so that people can tell the two apart";
+    assert_eq!(aria.1["warnings"], json!([warning]));
+}
+
+#[tokio::test]
 async fn an_override_is_set_and_removed() {
     let world = World::new().await;
     let patch = async |companion: Value| {
@@ -210,7 +223,7 @@ async fn an_invalid_query_is_refused_with_the_name_of_the_parameter() {
         ("/api/export?person=Ana", "guild"),
         ("/api/export?guild=home", "person"),
         ("/api/export?guild=home&person=Ana&room=lobby", "person"),
-        ("/api/live", "room"),
+        ("/api/live?after=12", "after"),
     ];
 
     for (path, field) in cases {

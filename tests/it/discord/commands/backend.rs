@@ -14,7 +14,7 @@ use tertulia::ports::backend::decisions::{DecisionQuery, DecisionRecord, Decisio
 use tertulia::ports::backend::keeping::{
     BackedUp, ExportQuery, Forget, Forgotten, Lines, Person, Quarantine, Readiness, ReadyPart,
 };
-use tertulia::ports::backend::live::LiveStream;
+use tertulia::ports::backend::live::{Cursor, LiveStream};
 use tertulia::ports::backend::messages::{Edit, History, HistoryQuery, NewMessage, Words};
 use tertulia::ports::backend::room::{
     CompanionView, Companions, Override, Room, RoomCompanion, RoomId, RoomPatch, RoomPlan, Rooms,
@@ -365,6 +365,10 @@ impl Backend for SmallBackend {
         never()
     }
 
+    async fn namesake(&self, _: &RoomId, _: &str) -> Result<Option<CompanionId>, Refused> {
+        never()
+    }
+
     async fn edit(&self, _: &RoomId, _: Seq, _: Edit) -> Result<Seq, Refused> {
         never()
     }
@@ -426,6 +430,10 @@ impl Backend for SmallBackend {
     }
 
     async fn live(&self, _: &RoomId, _: Option<Seq>) -> Result<LiveStream, Refused> {
+        never()
+    }
+
+    async fn live_rooms(&self, _: Cursor) -> Result<LiveStream, Refused> {
         never()
     }
 }
