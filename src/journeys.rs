@@ -2,6 +2,7 @@
 
 mod abroad;
 mod acknowledging;
+mod briefs;
 mod channels;
 mod clock;
 mod company;
@@ -16,6 +17,7 @@ mod failing;
 mod forgetting;
 mod illegible;
 mod inbound_events;
+mod interrupting;
 mod keeping;
 mod measuring;
 mod noting;
@@ -29,4 +31,5 @@ mod talking;
 mod tenancy;
 mod tracing;
 mod usage;
+mod watching;
 mod world;

@@ -231,6 +231,7 @@ async fn serve(
         .map_err(|error| Ended::Failed(anyhow::anyhow!("the actors cannot be started: {error}")))?;
     // The memberships are loaded before any channel starts.
     load_rooms(&context, &rooms).await.map_err(|error| cannot_load_rooms(error, "the rooms cannot be set up"))?;
+    reload::load_briefs(&context).await;
     let asleep = context.memberships.all().iter().filter(|(channel, _)| context.platforms.is_disabled(channel)).count();
     if asleep > 0 {
         tracing::warn!(

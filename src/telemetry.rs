@@ -88,9 +88,13 @@ pub struct Plans {
 }
 
 impl Plans {
-    /// Reads the standard OTEL variables.
-    pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
-        Self { spans: ExportPlan::from_variables(&variable), metrics: MetricsPlan::from_variables(&variable) }
+    /// Reads the standard OTEL variables. `telemetry.otlp_endpoint` takes the place of an endpoint that they do not set.
+    pub fn new(options: &Settings, variable: impl Fn(&str) -> Option<String>) -> Self {
+        let variable = |name: &str| {
+            let set = variable(name).filter(|value| !value.trim().is_empty());
+            set.or_else(|| options.otlp_endpoint.clone().filter(|_| name == export::ENDPOINT))
+        };
+        Self { spans: ExportPlan::from_variables(variable), metrics: MetricsPlan::from_variables(variable) }
     }
 }
 
@@ -100,12 +104,12 @@ impl From<Option<ExportPlan>> for Plans {
     }
 }
 
-/// Installs the process's subscriber. Log lines go to stderr, and spans to the OTLP endpoint in the environment, if there is one.
+/// Installs the process's subscriber. Log lines go to stderr, and spans to the OTLP endpoint, if one is set.
 ///
 /// # Errors
 /// The directives or the endpoint are invalid, or a subscriber is installed already.
 pub fn init(options: &Settings) -> Result<Telemetry, TelemetryError> {
-    let plans = Plans::from_variables(|name| std::env::var(name).ok());
+    let plans = Plans::new(options, |name| std::env::var(name).ok());
     let colours = std::io::stderr().is_terminal();
     let plan = plans.spans.clone();
     let (subscriber, telemetry) = build(options, plans, std::io::stderr, colours)?;
@@ -208,7 +212,7 @@ fn share(options: &Settings, plan: Option<&ExportPlan>) -> f64 {
 /// Logs where spans are exported to.
 fn announce(options: &Settings, plan: Option<&ExportPlan>) {
     let Some(export) = plan else {
-        tracing::debug!("spans are not exported; set OTEL_EXPORTER_OTLP_ENDPOINT to export them to a collector");
+        tracing::debug!("spans are not exported; set telemetry.otlp_endpoint to export them to a collector");
         return;
     };
     if let Some(sampler) = &export.unknown_sampler {

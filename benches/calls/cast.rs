@@ -96,13 +96,14 @@ impl<'a> Rehearsed<'a> {
         Ok(answer.text().into_owned())
     }
 
-    fn decision(&self, evaluated: &Evaluated, is_vote: bool, conversation: &Conversation) -> Option<Request> {
+    fn decision(&self, evaluated: &Evaluated, conversation: &Conversation) -> Option<Request> {
         let companion = self.cast.get(&evaluated.companion)?;
         let recent = said_until(conversation, conversation.gate(&companion.id)?.cursor);
         let buffer = said(conversation, &evaluated.messages);
         let parts = DecisionParts {
             character: character(companion),
             trigger: evaluated.trigger,
+            stage: conversation.gate(&companion.id)?.stage,
             message_count: evaluated.message_count,
             speaker: buffer.last().map(|message| &*message.from.name),
             summary: None,
@@ -110,11 +111,7 @@ impl<'a> Rehearsed<'a> {
             buffer: &buffer,
             notes: &self.warning(conversation),
         };
-        let (worded, purpose) = if is_vote {
-            (prompt::vote(&parts, &self.settings.prompt), Purpose::Vote { trigger: evaluated.trigger })
-        } else {
-            (prompt::decision(&parts, &self.settings.prompt), Purpose::Decision { trigger: evaluated.trigger })
-        };
+        let (worded, purpose) = (prompt::vote(&parts, &self.settings.prompt), Purpose::Vote { trigger: evaluated.trigger });
         Some(request(ModelRole::Side, purpose, Some(companion), worded, recent.iter().chain(&buffer).copied()))
     }
 
@@ -165,7 +162,7 @@ impl<'a> Rehearsed<'a> {
 impl Responder for Rehearsed<'_> {
     fn answer(&mut self, question: Question<'_>, conversation: &Conversation) -> Answer {
         let asked = match question {
-            Question::Decision { evaluated, is_vote } => self.decision(evaluated, is_vote, conversation),
+            Question::Decision { evaluated } => self.decision(evaluated, conversation),
             Question::Statement { companion, trigger, messages } => self.statement(companion, trigger, messages, conversation),
             Question::Judgement => Some(self.judgement(conversation)),
         };
@@ -200,6 +197,8 @@ fn character(companion: &Companion) -> Character<'_> {
         persona: &companion.persona,
         chattiness: &companion.chattiness,
         tier: companion.interjection.as_str(),
+        brief: companion.brief.as_deref(),
+        tone: companion.tone.as_deref().unwrap_or_default(),
     }
 }
 

@@ -49,6 +49,8 @@ impl Room {
             text_lull_timeout: Duration::from_secs(10),
             voice_lull_timeout: Duration::from_secs(5),
             starts_after: None,
+            max_turns: None,
+            repetition: true,
         };
         let ids: Vec<CompanionId> = (0..companions).map(|number| format!("name{number}").into()).collect();
         let mut room = Self {
@@ -131,6 +133,7 @@ impl Room {
 pub fn message(text: &str) -> Message {
     let ana: Arc<str> = "Ana".into();
     Message {
+        asks_to_stop: false,
         id: None,
         from: Author { id: ana.clone(), name: ana, role: Role::Person },
         text: text.into(),

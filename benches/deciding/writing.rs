@@ -2,6 +2,7 @@
 
 use divan::Bencher;
 use divan::counter::BytesCount;
+use tertulia::domain::closing::Stage;
 use tertulia::domain::event::{Event, Recorded};
 use tertulia::domain::id::{CompanionId, Seq, Ward};
 use tertulia::domain::message::Message;
@@ -27,6 +28,7 @@ fn wording_a_decision(bencher: Bencher<'_, '_>, messages: usize) {
         let parts = DecisionParts {
             character: character(&id, &settings),
             trigger: Trigger::Interjection,
+            stage: Stage::None,
             message_count: 9,
             speaker: None,
             summary: Some("They talk about bread."),
@@ -34,7 +36,7 @@ fn wording_a_decision(bencher: Bencher<'_, '_>, messages: usize) {
             buffer: &buffer,
             notes: &[],
         };
-        prompt::decision(&parts, &settings.prompt)
+        prompt::vote(&parts, &settings.prompt)
     });
 }
 
@@ -117,5 +119,7 @@ fn character<'a>(id: &'a CompanionId, settings: &'a Settings) -> Character<'a> {
         persona: &settings.companion_defaults.persona,
         chattiness: &settings.companion_defaults.chattiness,
         tier: "average",
+        brief: None,
+        tone: "",
     }
 }

@@ -83,6 +83,8 @@ async fn read(store: &dyn Store, channel_key: &ChannelKey, messages: usize) -> a
         text_lull_timeout: Duration::from_secs(10),
         voice_lull_timeout: Duration::from_secs(5),
         starts_after: None,
+        max_turns: None,
+        repetition: true,
     };
     let policies = BTreeMap::from([(CompanionId::from("name0"), policy)]);
     let mut ledger = Ledger::default();

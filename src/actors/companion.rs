@@ -7,6 +7,8 @@
 //! A question that panics when it is asked must not kill the companion again and again, and with it the guild. So it fails alone. A question
 //! whose prompt cannot be built fails alone too, in the pool.
 
+pub mod brief_writing;
+pub mod briefs;
 pub mod history;
 mod pending_calls;
 mod question;
@@ -105,6 +107,7 @@ impl State {
             asking.arrival.send(Ok(()));
             return;
         };
+        brief_writing::write_if_missing(&self.context, &settings, &asking);
         Question::new(asking, input, settings, self.context.clone()).ask(&mut self.pending_calls);
     }
 
@@ -124,14 +127,16 @@ pub(super) fn repetition_note(is_repetitive: bool, templates: &settings::prompt:
     Some(templates.repetition.as_str()).filter(|warning| is_repetitive && !warning.is_empty())
 }
 
-/// The companion as its prompts show it.
-pub(super) fn character(settings: &Settings) -> Character<'_> {
+/// The companion as its prompts show it, with this brief of its persona.
+pub(super) fn character<'a>(settings: &'a Settings, brief: Option<&'a str>) -> Character<'a> {
     Character {
         id: &settings.id,
         name: &settings.name,
         persona: &settings.persona,
+        brief,
         chattiness: &settings.chattiness,
         tier: settings.interjection.as_str(),
+        tone: settings.tone.as_deref().unwrap_or_default(),
     }
 }
 

@@ -8,6 +8,7 @@
 //! * `reading`: history and decisions, from the record.
 //! * `event_view`: an event of the record as the objects of the live view.
 //! * `live`: a room's events as they happen.
+//! * `live_rooms`: the events of all rooms as they happen.
 //! * `state`: the current state of a room.
 //! * `why`: the story of a decision.
 //! * `usage`: the usage of guilds, and its cost.
@@ -25,6 +26,7 @@ mod external;
 mod forget;
 mod inbound_events;
 mod live;
+mod live_rooms;
 mod membership;
 mod messages;
 pub mod notes;
@@ -45,13 +47,13 @@ use tokio::sync::Mutex;
 use crate::actors::inbound::Inbound;
 use crate::actors::runtime::actor_keys::WriterKey;
 use crate::actors::runtime::context::ActorContext;
-use crate::domain::id::Seq;
+use crate::domain::id::{CompanionId, Seq};
 use crate::domain::vote::State;
 use crate::ports::backend::decisions::{DecisionQuery, Decisions, Why, WhyQuery};
 use crate::ports::backend::keeping::{
     BackedUp, ExportQuery, Forget, Forgotten, Lines, Person, Quarantine, Readiness, ReadyModel, ReadyModels, ReadyPart,
 };
-use crate::ports::backend::live::LiveStream;
+use crate::ports::backend::live::{Cursor, LiveStream};
 use crate::ports::backend::messages::{Edit, History, HistoryQuery, NewEvent, NewMessage, Words};
 use crate::ports::backend::room::{Companions, Room, RoomId, RoomPatch, RoomPlan, Rooms};
 use crate::ports::backend::state::RoomState;
@@ -105,6 +107,10 @@ impl Backend for ActorBackend {
 
     async fn event(&self, room: &RoomId, event: NewEvent) -> Result<Seq, Refused> {
         self.accept_event(room, event).await
+    }
+
+    async fn namesake(&self, room: &RoomId, name: &str) -> Result<Option<CompanionId>, Refused> {
+        self.companion_named(room, name)
     }
 
     async fn edit(&self, room: &RoomId, seq: Seq, edit: Edit) -> Result<Seq, Refused> {
@@ -235,6 +241,10 @@ impl Backend for ActorBackend {
 
     async fn live(&self, room: &RoomId, after: Option<Seq>) -> Result<LiveStream, Refused> {
         self.watch(room, after).await
+    }
+
+    async fn live_rooms(&self, after: Cursor) -> Result<LiveStream, Refused> {
+        Ok(self.watch_rooms(after))
     }
 }
 

@@ -190,7 +190,7 @@ impl Bench {
 
 fn in_this_process(loaded: Loaded, options: &Bench) -> Result<(), Failure> {
     let folder = Folder::new(options.data.as_deref())?;
-    let plans = Plans::from_variables(|name| std::env::var(name).ok());
+    let plans = Plans::new(&loaded.settings.telemetry, |name| std::env::var(name).ok());
     // Log lines are formatted as in a server, so that their cost counts, and are then dropped.
     let (subscriber, telemetry) = telemetry::build(&loaded.settings.telemetry, plans, io::sink, false)
         .map_err(|error| Failure::Usage(error.to_string()))?;

@@ -12,6 +12,7 @@ use super::visible::{self, line};
 use crate::domain::gate::MOST_JITTER;
 use crate::domain::id::ModelName;
 use crate::domain::model_role::ModelRole;
+use crate::settings::companion::Companion;
 use crate::settings::repetition::Judge;
 use crate::settings::{Loaded, Origin, Problems, Sources, load};
 
@@ -88,6 +89,10 @@ fn write_text(out: &mut String, loaded: &Loaded) -> fmt::Result {
             line(&companion.name),
         )?;
         writeln!(out, "  {:<12} {}", "", line(&companion.chattiness))?;
+        let limits = own_settings(companion);
+        if !limits.is_empty() {
+            writeln!(out, "  {:<12} {}", "", line(&limits.join("; ")))?;
+        }
     }
     writeln!(out, "\nrooms:")?;
     for room in &loaded.settings.console.rooms {
@@ -117,6 +122,17 @@ fn origin(loaded: &Loaded) -> String {
         Origin::BuiltIn => "built in".to_owned(),
         Origin::Folder(folder) => folder.display().to_string(),
     }
+}
+
+/// What a companion's own settings change.
+fn own_settings(companion: &Companion) -> Vec<String> {
+    let most = companion.max_turns.map(|most| format!("at most {most} statements of its own in a conversation"));
+    let unjudged = (!companion.repetition).then(|| "not judged for repetition".to_owned());
+    let models = [ModelRole::Main, ModelRole::Side].into_iter().filter_map(|role| {
+        let name = companion.model.of(role);
+        (*name != ModelName::from(role)).then(|| format!("{} model {name}", role.as_str()))
+    });
+    most.into_iter().chain(unjudged).chain(models).collect()
 }
 
 fn turn_taking(loaded: &Loaded) -> String {

@@ -17,11 +17,13 @@ pub struct Words<'a> {
     pub yes: &'a [Cow<'static, str>],
     /// Those of a NO; the first one is asked for.
     pub no: &'a [Cow<'static, str>],
+    /// Whether the verdict is asked for before the reason.
+    pub verdict_first: bool,
 }
 
 impl Words<'_> {
     /// `yes` and `no`, the defaults of the settings.
-    pub const ENGLISH: Words<'static> = Words { yes: &[Cow::Borrowed("yes")], no: &[Cow::Borrowed("no")] };
+    pub const ENGLISH: Words<'static> = Words { yes: &[Cow::Borrowed("yes")], no: &[Cow::Borrowed("no")], verdict_first: false };
 }
 
 /// What an answer says.
@@ -54,7 +56,8 @@ pub enum Verdict {
 /// Lines without letters or digits do not count. Verdict words are `prompt.yes_words` and `prompt.no_words`, in any case, without the
 /// punctuation, Markdown and signs around them. A line *begins* with one only if the end of the line, punctuation, a spaced dash,
 /// "because" or "please" follows: "No problem, I'll answer" does not. An answer whose last line begins with one verdict and ends with
-/// the other is unreadable, unless "because" or a dash follows the first.
+/// the other is unreadable, unless "because" or a dash follows the first. If the verdict is asked for before the reason
+/// ([`Words::verdict_first`]), rule 4 comes first.
 ///
 /// What a model thought aloud does not count. A thought that ends and never began may be an answer that quotes the tag: if the text
 /// before it decides the opposite, the answer is unreadable.
@@ -91,6 +94,11 @@ fn read_visible(answer: &str, words: Words<'_>) -> Reading {
     let Some(last) = lines.next() else {
         return Reading { decision: Verdict::Unreadable, why: None };
     };
+    let begun_first = || head(answer).split(LINE_ENDS).find(has_words).and_then(|first| leading(first, words));
+    if let Some(begun) = begun_first().filter(|_| words.verdict_first) {
+        let why = Some(begun.rest).filter(has_words).or_else(|| head(answer).split(LINE_ENDS).filter(has_words).nth(1));
+        return Reading { decision: begun.verdict, why: why.and_then(sentence) };
+    }
     let begins_before_the_cut = tail.len() < answer.len() && std::ptr::eq(last.as_ptr(), tail.as_ptr());
 
     let begun = leading(last, words).filter(|_| !begins_before_the_cut);
@@ -107,7 +115,7 @@ fn read_visible(answer: &str, words: Words<'_>) -> Reading {
             Reading { decision: verdict, why: lines.next().and_then(sentence) }
         }
         (None, Some((verdict, before))) => Reading { decision: verdict, why: sentence(before) },
-        (None, None) => match head(answer).split(LINE_ENDS).find(has_words).and_then(|first| leading(first, words)) {
+        (None, None) => match begun_first() {
             Some(begun) => {
                 let beside = Some(begun.rest).filter(has_words).unwrap_or(last);
                 Reading { decision: begun.verdict, why: sentence(beside) }
@@ -314,6 +322,24 @@ mod tests {
     }
 
     #[test]
+    fn a_verdict_that_is_asked_for_first_is_read_first() {
+        let words = Words { verdict_first: true, ..Words::ENGLISH };
+
+        for (text, expected, why) in [
+            ("NO\nBen already said yes.", Verdict::No, Some("Ben already said yes.")),
+            ("YES\nNo, nobody else knows it.", Verdict::Yes, Some("No, nobody else knows it.")),
+            ("**YES** - because they asked me", Verdict::Yes, Some("because they asked me")),
+            ("They asked me.\nYES", Verdict::Yes, Some("They asked me.")),
+            ("<think>NO</think>YES\nMe.", Verdict::Yes, Some("Me.")),
+            ("Who knows?", Verdict::Unreadable, Some("Who knows?")),
+        ] {
+            let reading = super::read(text, words);
+
+            assert_eq!((reading.decision, reading.why.as_deref()), (expected, why), "{text:?}");
+        }
+    }
+
+    #[test]
     fn words_of_other_languages_are_read_in_any_case() {
         let yes = ["oui", "はい", "да"].map(Cow::Borrowed);
         let no = ["non", "いいえ", "нет"].map(Cow::Borrowed);
@@ -329,7 +355,7 @@ mod tests {
             ("YES", Verdict::Unreadable),
             ("Nonsense", Verdict::Unreadable),
         ] {
-            assert_eq!(super::read(text, Words { yes: &yes, no: &no }).decision, expected, "{text:?}");
+            assert_eq!(super::read(text, Words { yes: &yes, no: &no, verdict_first: false }).decision, expected, "{text:?}");
         }
     }
 

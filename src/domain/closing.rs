@@ -45,6 +45,11 @@ impl Stage {
         }
     }
 
+    /// Whether the conversation continues.
+    pub const fn is_none(&self) -> bool {
+        matches!(self, Self::None)
+    }
+
     /// The earliest stage allowed after this many detections of repetition in a row (docs/design/closing.md C-14).
     pub const fn forced_by(detections: u32) -> Self {
         match detections {
@@ -68,9 +73,9 @@ impl fmt::Display for Stage {
 pub enum Cause {
     /// The companion's own State names the stage.
     State,
-    /// Companions have made as many statements as `turn_taking.max_turns` allows.
+    /// The last statement begins, or was made, that `turn_taking.max_turns` or the companion's own `max_turns` allows.
     MaxTurns,
-    /// The last statements repeat each other, or a companion that is alone repeats itself no more.
+    /// The last statements repeat each other.
     Repetition,
     /// A human addressed the companion.
     DirectAddress,

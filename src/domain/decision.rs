@@ -60,6 +60,8 @@ pub enum Reason {
     Overflow,
     /// The messages were too old to be answered.
     Stale,
+    /// A person asked the companion to stop before it had answered.
+    Cancelled,
 }
 
 impl Reason {
@@ -78,6 +80,7 @@ impl Reason {
         Self::Paused,
         Self::Overflow,
         Self::Stale,
+        Self::Cancelled,
     ];
 
     /// The name used in records, replay, spans and logs.
@@ -96,12 +99,13 @@ impl Reason {
             Self::Paused => "paused",
             Self::Overflow => "overflow",
             Self::Stale => "stale",
+            Self::Cancelled => "cancelled",
         }
     }
 
     /// Whether a decision for this reason leaves all counters of the gate unchanged.
     pub const fn leaves_counters_alone(self) -> bool {
-        matches!(self, Self::Closed | Self::Paused | Self::Overflow | Self::Stale)
+        matches!(self, Self::Closed | Self::Paused | Self::Overflow | Self::Stale | Self::Cancelled)
     }
 }
 

@@ -22,7 +22,7 @@ pub const MOST_JITTER: i8 = 2;
 const SHORTEST_BACK_OFF: Duration = Duration::from_secs(1);
 const LONGEST_BACK_OFF: Duration = Duration::from_secs(600);
 
-/// When a companion considers interjecting in one channel, from its settings.
+/// When a companion considers interjecting in one channel, and what ends its conversation there, from its settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InterjectionPolicy {
     /// The number of messages until the first interjection check (3 to 15, docs/design/gate.md G-7).
@@ -33,6 +33,10 @@ pub struct InterjectionPolicy {
     pub voice_lull_timeout: Duration,
     /// The silence after which it may start a conversation. None: it never does.
     pub starts_after: Option<Duration>,
+    /// The number of its statements that end its conversation. None: it has no limit of its own (docs/design/closing.md C-19).
+    pub max_turns: Option<u32>,
+    /// Whether its statements are judged for repetition, and repetition forces stages on it (docs/design/closing.md C-20).
+    pub repetition: bool,
 }
 
 impl InterjectionPolicy {
@@ -171,6 +175,12 @@ pub struct Gate {
     /// The closing stage.
     #[serde(default)]
     pub stage: Stage,
+    /// The minimum stage: a State cannot go below it (docs/design/closing.md C-16). `none` if no stage is forced.
+    #[serde(default, skip_serializing_if = "Stage::is_none")]
+    pub minimum_stage: Stage,
+    /// The number of its statements since its conversation began, or was opened again.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub turns: u32,
     /// The number of human messages since it closed.
     #[serde(default)]
     pub heard_closed: u32,
@@ -197,6 +207,8 @@ impl Gate {
             tried: Seq::NONE,
             paused: false,
             stage: Stage::None,
+            minimum_stage: Stage::None,
+            turns: 0,
             heard_closed: 0,
             external: false,
         }
@@ -334,6 +346,11 @@ impl Gate {
         self.tried = self.tried.max(unanswered.upto);
         self.back_off = Some(BackOff { pause, until: Some(now + pause) });
     }
+}
+
+/// Whether a number is left out of a snapshot.
+const fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 #[cfg(test)]

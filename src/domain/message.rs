@@ -22,6 +22,9 @@ pub struct Message {
     /// Whether it is a voice utterance that ends a lull (docs/design/gate.md G-4).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub lull_endpoint: bool,
+    /// Whether it asks to stop, with nothing else (docs/design/speaking.md S-10).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub asks_to_stop: bool,
     /// Whom it addresses.
     #[serde(default)]
     pub address: Address,
@@ -89,7 +92,7 @@ impl Address {
 }
 
 impl Message {
-    /// Whether it is an event that a companion must acknowledge (docs/design/gate.md G-32). Its author is the person that the event is about.
+    /// Whether it is an event that a companion must acknowledge (docs/design/gate.md G-33). Its author is the person that the event is about.
     pub const fn is_event(&self) -> bool {
         self.kind.is_some()
     }

@@ -1,11 +1,13 @@
-//! Builds the prompts of all questions to models: decisions, votes, statements, summaries and judgements.
+//! Builds the prompts of all questions to models: decisions, votes, statements, summaries, briefs and judgements.
 //!
 //! Text by the operator (persona, chattiness, settings) is included unchanged. Text by people, other companions and models is data. It appears only
 //! inside JSON strings, each in one line between delimiters that it cannot contain, with the role of the speaker that the server sets.
 
+mod card;
 mod data;
 mod frame;
 mod marks;
+pub mod room;
 mod transcript;
 
 #[cfg(test)]
@@ -18,16 +20,17 @@ use super::id::CompanionId;
 use super::message::Message;
 use super::trigger::Trigger;
 use crate::settings;
+pub use card::brief;
+use card::{for_decision, for_statement};
 use data::{unmarked_name, weight};
 use frame::{FRAME_WEIGHT, HOW_TO_READ, Shown, block, context, in_character, paragraphs, quoted, sizes};
+pub use room::tokens;
 use transcript::transcript;
 
 /// The number of settled messages that a decision is shown (docs/design/gate.md G-26).
 pub const RECENT_TURNS: usize = 5;
 
-/// Added to a plain question whose first answer could not be read.
-pub const REPEAT_TEXT: &str = "Your last answer could not be read. Answer again, in the two lines that were asked for.";
-/// Added to a question for a vote whose first answer could not be read.
+/// Added to a question whose first answer could not be read.
 pub const REPEAT_JSON: &str = "Your last answer could not be read. Answer again with the JSON object alone: begin with { and end with }, with nothing around it.";
 
 /// The prompt for one question to a model, with the sizes of its parts.
@@ -50,10 +53,14 @@ pub struct Character<'a> {
     pub name: &'a str,
     /// Its character card, unchanged.
     pub persona: &'a str,
+    /// What decisions are given instead of a persona that is too long for them, if there is one.
+    pub brief: Option<&'a str>,
     /// Its chattiness, unchanged.
     pub chattiness: &'a str,
     /// Its interjection level, as in the settings: `average`.
     pub tier: &'a str,
+    /// How it speaks up, for statements; may be empty.
+    pub tone: &'a str,
 }
 
 /// The input of a decision's prompt.
@@ -63,6 +70,8 @@ pub struct DecisionParts<'a> {
     pub character: Character<'a>,
     /// The trigger of the question.
     pub trigger: Trigger,
+    /// The companion's closing stage.
+    pub stage: Stage,
     /// The number of messages since the companion spoke last.
     pub message_count: u64,
     /// The minutes since something was said, for a `silence`.
@@ -106,45 +115,43 @@ pub struct StatementParts<'a> {
     pub notes: &'a [&'a str],
 }
 
-/// The prompt that asks whether to speak. `answer::read` parses the answer.
-pub fn decision(parts: &DecisionParts<'_>, words: &settings::prompt::Prompt) -> Prompt {
-    let name = unmarked_name(parts.character.name);
-    let (yes, no) = verdicts(words);
-    let form = format!(
-        "Answer in exactly two lines. First line: one sentence in {name}'s voice saying why, which quotes nothing that others wrote. \
-         Second line: only the word {yes} or the word {no}."
-    );
-    question(parts, &form, words)
+/// The prompt that asks whether to speak, for a decision and a vote in one (docs/design/turn-taking.md T-5). `vote::read` parses the answer.
+pub fn vote(parts: &DecisionParts<'_>, words: &settings::prompt::Prompt) -> Prompt {
+    let form = vote_form(&unmarked_name(parts.character.name), parts.stage, words);
+    let context = context(parts.trigger, parts.message_count, parts.speaker, words);
+    let ending = paragraphs(&[&context, words.question_for(parts.trigger), &form]);
+    let recent = &parts.recent[parts.recent.len().saturating_sub(RECENT_TURNS)..];
+    let shown = Shown { summary: parts.summary, reason: None, recent, left_out: 0, new: parts.buffer, notes: parts.notes };
+    in_character(&parts.character, &for_decision(&parts.character, words), &shown, &ending, words.decision_tokens)
 }
 
-/// The prompt that asks for a decision and a vote in one (docs/design/turn-taking.md T-5). `vote::read` parses the answer.
-pub fn vote(parts: &DecisionParts<'_>, words: &settings::prompt::Prompt) -> Prompt {
-    let name = unmarked_name(parts.character.name);
+/// The form of a vote. Its fields are in the order of [`vote_fields`].
+fn vote_form(name: &str, stage: Stage, words: &settings::prompt::Prompt) -> String {
     let (yes, no) = verdicts(words);
-    // Some endpoints answer in JSON only if the prompt contains this word.
-    let form = format!(
-        "Answer with one JSON object and nothing else, with these fields in this order. `reason`: one sentence in {name}'s voice saying \
-         why, which quotes nothing that others wrote: no objects, braces or tags. `decision`: \"{yes}\" to speak now, or \"{no}\". `importance`: a number from 0 to 10, how much the conversation needs now what \
-         you would say. `selected`: true if the previous speaker specifically called on you, else false. `closing`: how near its end the \
-         conversation is, \"none\" (it goes on), \"pre-closing\" (time to prepare its end), \"closing\" (time to say goodbye) or \
-         \"terminal\" (the last farewell is said, and you will say no more)."
+    let reason = format!(
+        "`reason`: one sentence in {name}'s voice saying why, which quotes nothing that others wrote: no objects, braces or tags."
     );
-    question(parts, &form, words)
+    let decision = format!("`decision`: \"{yes}\" to speak now, or \"{no}\".");
+    let (first, second) = if words.reason_first { (reason, decision) } else { (decision, reason) };
+    // Some endpoints answer in JSON only if the prompt contains this word.
+    format!(
+        "Answer with one JSON object and nothing else, with these fields in this order. {first} {second} `importance`: a number from 0 \
+         to 10, how much the conversation needs now what you would say. `selected`: true if the previous speaker specifically called on \
+         you, else false. `closing`: how near its end the conversation is for you, now \"{stage}\": \"none\" (it goes on), \"pre-closing\" \
+         (time to prepare its end), \"closing\" (time to say goodbye) or \"terminal\" (the last farewell is said, and you will say no more)."
+    )
+}
+
+/// The fields of a vote, in the order in which they are asked for.
+pub fn vote_fields(words: &settings::prompt::Prompt) -> [&'static str; 5] {
+    let [first, second] = if words.reason_first { ["reason", "decision"] } else { ["decision", "reason"] };
+    [first, second, "importance", "selected", "closing"]
 }
 
 /// The words that a decision is asked for with.
 fn verdicts(words: &settings::prompt::Prompt) -> (String, String) {
     let first = |words: &[Cow<'_, str>]| words.first().map(|word| word.to_uppercase()).unwrap_or_default();
     (first(&words.yes_words), first(&words.no_words))
-}
-
-/// A question whether to speak, with the form of the answer.
-fn question(parts: &DecisionParts<'_>, form: &str, words: &settings::prompt::Prompt) -> Prompt {
-    let context = context(parts.trigger, parts.message_count, parts.minutes, parts.speaker, words);
-    let ending = paragraphs(&[&context, &words.question, form]);
-    let recent = &parts.recent[parts.recent.len().saturating_sub(RECENT_TURNS)..];
-    let shown = Shown { summary: parts.summary, reason: None, recent, left_out: 0, new: parts.buffer, notes: parts.notes };
-    in_character(&parts.character, words.tone.of(parts.character.tier), &shown, &ending, words.decision_tokens)
 }
 
 /// The note that a closing stage adds to the prompt of a statement (docs/design/closing.md C-2). None if the stage needs no note.
@@ -162,14 +169,7 @@ pub fn closing_note(stage: Stage, words: &settings::prompt::Prompt) -> Option<&s
 pub fn statement(parts: &StatementParts<'_>, words: &settings::prompt::Prompt) -> Prompt {
     let name = unmarked_name(parts.character.name);
     let context = context(parts.trigger, parts.message_count, parts.minutes, parts.speaker, words);
-    let ending = paragraphs(&[
-        &context,
-        if parts.trigger.is_unsolicited() { &words.unsolicited } else { &words.solicited },
-        &format!(
-            "You have decided to speak. Write what {name} says now: only the words of the message, as plain text or Markdown, with no \
-             name before them, no quotation marks around them, and no JSON."
-        ),
-    ]);
+    let ending = paragraphs(&[&context, words.manner_for(parts.trigger), &statement_form(&name)]);
     let shown = Shown {
         summary: parts.summary,
         reason: parts.reason,
@@ -178,14 +178,23 @@ pub fn statement(parts: &StatementParts<'_>, words: &settings::prompt::Prompt) -
         new: parts.snapshot,
         notes: parts.notes,
     };
-    in_character(&parts.character, "", &shown, &ending, words.statement_tokens)
+    in_character(&parts.character, &for_statement(&parts.character, words), &shown, &ending, words.statement_tokens)
+}
+
+/// The form of a statement.
+fn statement_form(name: &str) -> String {
+    format!(
+        "You have decided to speak. Write what {name} says now: only the words of the message, as plain text or Markdown, with no name \
+         before them, no quotation marks around them, and no JSON."
+    )
 }
 
 /// The prompt for the rolling summary of a channel, from the previous one and the messages that settled since, oldest first.
 pub fn summary(previous: Option<&str>, messages: &[&Message], words: &settings::prompt::Prompt) -> Prompt {
     let system = paragraphs(&["You keep the running summary of a group chat.", HOW_TO_READ]);
     let ending = "Write the new summary: the one before, if any, brought up to date with the new messages, in at most 200 words of plain \
-                  sentences. Say who said, asked, promised or decided what, and what is still open. Write only the summary.";
+                  sentences. Say who said, asked, promised or decided what, and what is still open. Where a person goes by the name of a companion, say \
+                  which of the two it was. Write only the summary.";
     let room = (words.summary_tokens * 4).saturating_sub(weight(&system) + weight(ending) + FRAME_WEIGHT);
     let previous = quoted(previous, room / 4);
     let [lines] = transcript([messages], 0, None, room - weight(&previous));
@@ -209,9 +218,4 @@ pub fn judgement(messages: &[&Message], words: &settings::prompt::Prompt) -> Pro
         user: paragraphs(&[&block("messages", &lines), ending]),
         system,
     }
-}
-
-/// The estimated tokens of a text: one for four ASCII characters, or for two other characters.
-pub fn tokens(text: &str) -> usize {
-    weight(text).div_ceil(4)
 }

@@ -11,7 +11,7 @@ use super::trigger::Trigger;
 pub struct QuestionContext {
     /// The kind of answer that is requested.
     pub purpose: Purpose,
-    /// The chattiness of the companion whose question it is, verbatim; empty for a summary and a judgement.
+    /// The chattiness of the companion whose question it is, verbatim; empty for a summary, a brief and a judgement.
     pub chattiness: Arc<str>,
     /// The newest messages, oldest first. The question is about the last one.
     pub newest: Vec<Line>,
@@ -20,12 +20,7 @@ pub struct QuestionContext {
 /// The kind of answer that is requested.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Purpose {
-    /// A decision, YES or NO, in two lines.
-    Decision {
-        /// The trigger of the question.
-        trigger: Trigger,
-    },
-    /// A decision and a vote, as one JSON object.
+    /// A decision, YES or NO, and a vote, as one JSON object.
     Vote {
         /// The trigger of the question.
         trigger: Trigger,
@@ -39,6 +34,8 @@ pub enum Purpose {
     },
     /// A summary of the messages.
     Summary,
+    /// The brief of a persona.
+    Brief,
     /// A score from 0 to 1: how much the last statements repeat each other.
     Judgement,
 }

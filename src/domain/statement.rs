@@ -27,6 +27,22 @@ pub fn clean_statement(text: &str, companion_name: &str) -> Option<String> {
     (!is_blank(visible)).then(|| visible.to_owned())
 }
 
+/// The brief of a persona, without the model's thoughts, with at most this number of bytes. `None`: nothing visible is left.
+pub fn clean_brief(text: &str, max_bytes: usize) -> Option<String> {
+    let without_thought = without_thoughts(text);
+    let visible = without_thought.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t'));
+    let mut bytes = 0;
+    let kept: String = visible
+        .skip_while(|c| c.is_whitespace())
+        .take_while(|c| {
+            bytes += c.len_utf8();
+            bytes <= max_bytes
+        })
+        .collect();
+    let kept = kept.trim_end();
+    (!is_blank(kept)).then(|| kept.to_owned())
+}
+
 /// The `text` of a message in the JSON of a transcript.
 fn from_json(text: &str) -> Option<String> {
     if !text.starts_with('{') {

@@ -18,7 +18,7 @@ pub enum Trigger {
     Turn,
     /// The companion was mentioned, answered or named, or the message is a direct message to it.
     DirectAddress,
-    /// An event must be acknowledged (docs/design/gate.md G-32). It is as strong as a direct address; where both wait, no question is needed.
+    /// An event must be acknowledged (docs/design/gate.md G-33). It is as strong as a direct address; where both wait, no question is needed.
     Event,
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::rules::{parts, text, texts};
+use crate::domain::closing::Stage;
 use crate::domain::id::CompanionId;
 use crate::domain::message::{Address, Author, Message, Modality, Role};
 use crate::domain::prompt::{self, Character, DecisionParts, Prompt, StatementParts};
@@ -39,11 +40,20 @@ pub(super) fn prompt(bytes: &[u8]) {
     let budget = 1_500 + bytes.len() % 1_000;
     (words.decision_tokens, words.statement_tokens, words.summary_tokens) = (budget, budget, budget);
     let id = CompanionId::from("aria");
-    let character = Character { id: &id, name: "Aria", persona: first_text, chattiness: first_text, tier: "average" };
+    let character = Character {
+        id: &id,
+        name: "Aria",
+        persona: first_text,
+        brief: given.last().copied(),
+        chattiness: first_text,
+        tier: "average",
+        tone: first_text,
+    };
 
     let deciding = DecisionParts {
         character,
         trigger: Trigger::Turn,
+        stage: Stage::None,
         message_count: u64::MAX,
         minutes: 3,
         // The name of a companion, which the operator chose.
@@ -67,7 +77,6 @@ pub(super) fn prompt(bytes: &[u8]) {
         notes: &[],
     };
     for prompt in [
-        prompt::decision(&deciding, &words),
         prompt::vote(&deciding, &words),
         prompt::statement(&speaking, &words),
         prompt::summary(Some(first_text), &shown, &words),
@@ -75,6 +84,8 @@ pub(super) fn prompt(bytes: &[u8]) {
     ] {
         check(&prompt, &messages, budget);
     }
+    let brief = prompt::brief(first_text, &words);
+    assert!(prompt::tokens(&brief.system) + prompt::tokens(&brief.user) <= budget, "a brief's prompt exceeds its budget");
 }
 
 fn check(prompt: &Prompt, messages: &[Message], budget: usize) {
@@ -133,6 +144,7 @@ fn total(all: usize, prompt: &Prompt) -> usize {
 
 fn message(role: Role, name: &str, text: &str) -> Message {
     Message {
+        asks_to_stop: false,
         id: None,
         from: Author { id: name.into(), name: name.into(), role },
         text: text.into(),

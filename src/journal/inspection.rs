@@ -6,8 +6,8 @@ use super::channel_key::ChannelKey;
 use super::key;
 use super::membership::Membership;
 use super::record::{
-    ChannelRecord, DeadLetterRecord, OptOutRecord, OutboxRecord, PendingRecord, RecordError, RoomRecord, SnapshotRecord,
-    StartRecord, UsageRecord, decode, decode_bytes, decode_event,
+    BriefRecord, ChannelRecord, DeadLetterRecord, OptOutRecord, OutboxRecord, PendingRecord, RecordError, RoomRecord,
+    SnapshotRecord, StartRecord, UsageRecord, decode, decode_bytes, decode_event,
 };
 use crate::domain::id::{Seq, Ward};
 use crate::domain::moment::Moment;
@@ -49,6 +49,7 @@ pub(super) fn read(key: &Key, value: &[u8]) -> Result<(), RecordError> {
         Some(Kind::DeadLetter) => as_record::<DeadLetterRecord>(key, value),
         Some(Kind::Room) => as_record::<RoomRecord>(key, value),
         Some(Kind::OptOut) => as_record::<OptOutRecord>(key, value),
+        Some(Kind::Brief) => as_record::<BriefRecord>(key, value),
         Some(Kind::Session) => decode_bytes(key, value).map(drop),
         Some(Kind::Meta) => metadata(key, value),
         Some(Kind::Head | Kind::Tombstone | Kind::Summary | Kind::Webhook) | None => Ok(()),
@@ -110,6 +111,7 @@ pub(super) fn named(key: &Key) -> (String, Option<ChannelNo>) {
             let guild = key::guild_of_usage(key).map_or_else(|| "a guild".to_owned(), |guild| format!("guild {guild}"));
             without_channel(format!("something that {guild} used"))
         }
+        Some(Kind::Brief) => without_channel("the brief of a persona".to_owned()),
         Some(Kind::Meta) => match (key::sweep_in(key), key::next_channel_in(key)) {
             (Some(channel), _) => ("the marker of a deletion in progress".to_owned(), Some(channel)),
             (None, Some(ward)) => without_channel(format!("the number that the next channel of ward {} gets", ward.0)),

@@ -199,6 +199,19 @@ pub fn opt_out_in(key: &Key) -> Option<(GuildId, PersonId)> {
     Some((guild.into(), person.into()))
 }
 
+/// The key of a persona's brief: a hash (128-bit FNV-1a) of the persona. Ward 0, because personas belong to no guild.
+pub fn brief(persona: &str) -> Key {
+    let hash = persona.bytes().fold(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128, |hash, byte| {
+        (hash ^ u128::from(byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b)
+    });
+    briefs().number((hash >> 64) as u64).number(hash as u64)
+}
+
+/// The prefix of the keys of [`brief`].
+pub fn briefs() -> Key {
+    Key::new(Ward(0), Kind::Brief)
+}
+
 /// The key of a platform's note: of a guild, or of no guild where none is given. Zero bytes in a name are left out.
 pub fn note(guild: Option<&GuildId>, name: &str) -> Key {
     notes(guild).text(name)

@@ -17,8 +17,8 @@ use super::channel_key::ChannelKey;
 use super::key;
 use super::membership;
 use super::record::{
-    ChannelRecord, DeadLetterRecord, OutboxRecord, PendingRecord, RecordError, RoomRecord, UsageRecord, decode, decode_event,
-    decode_number,
+    BriefRecord, ChannelRecord, DeadLetterRecord, OutboxRecord, PendingRecord, RecordError, RoomRecord, UsageRecord, decode,
+    decode_event, decode_number,
 };
 use super::speakers::{after_stretch, speaker, stretch};
 use crate::domain::event::Recorded;
@@ -404,6 +404,12 @@ impl<'a> Reader<'a> {
         let stored = self.all(Key::new(ward, Kind::OptOut)).await?;
         let people = stored.iter().map(|(key, _)| key::opt_out_in(key).ok_or_else(|| nameless(key, "guild and person")));
         Ok(people.collect::<Result<_, _>>()?)
+    }
+
+    /// The briefs of personas, by key. Those that cannot be decoded are left out: they are made again.
+    pub async fn briefs(&self) -> Result<BTreeMap<Key, Option<BriefRecord>>, ReadError> {
+        let stored = self.all(key::briefs()).await?;
+        Ok(stored.into_iter().map(|(key, value)| (key.clone(), decode(&key, &value).ok())).collect())
     }
 
     /// The dead letters of a channel.

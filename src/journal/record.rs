@@ -361,6 +361,15 @@ pub struct OptOutRecord {
     pub since: Moment,
 }
 
+/// The brief of a persona, as the side model made it. The persona's hash is in the key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BriefRecord {
+    /// The brief.
+    pub text: Arc<str>,
+    /// When it was made.
+    pub at: Moment,
+}
+
 /// A dead letter: a message that killed its handler too often.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeadLetterRecord {

@@ -73,7 +73,7 @@ fn owner(key: &Key) -> Option<ChannelNo> {
         | Kind::Tombstone => key::channel_in(key),
         Kind::Person | Kind::Usage => key::channel_before_number(key),
         Kind::Meta => key::sweep_in(key).or_else(|| key::index_removal_in(key)),
-        Kind::ChannelName | Kind::Setting | Kind::Room | Kind::Session | Kind::Webhook | Kind::OptOut => None,
+        Kind::ChannelName | Kind::Setting | Kind::Room | Kind::Session | Kind::Webhook | Kind::OptOut | Kind::Brief => None,
     }
 }
 
@@ -102,7 +102,8 @@ fn greatest_seq(key: &Key, value: &[u8]) -> Option<Seq> {
         | Kind::Room
         | Kind::Session
         | Kind::Webhook
-        | Kind::OptOut => None,
+        | Kind::OptOut
+        | Kind::Brief => None,
     }
 }
 
@@ -163,7 +164,8 @@ impl Reconstruct for Salvaged {
                 | Kind::Session
                 | Kind::Webhook
                 | Kind::Meta
-                | Kind::OptOut,
+                | Kind::OptOut
+                | Kind::Brief,
                 _,
             ) => {}
         }

@@ -157,7 +157,8 @@ fn is_versioned(key: &Key) -> bool {
             | Kind::Room
             | Kind::Session
             | Kind::Webhook
-            | Kind::OptOut,
+            | Kind::OptOut
+            | Kind::Brief,
         )
         | None => true,
     }
@@ -246,6 +247,8 @@ mod tests {
             text_lull_timeout: timeout,
             voice_lull_timeout: timeout,
             starts_after: None,
+            max_turns: None,
+            repetition: true,
         };
         let mut world = World {
             channel: &"lobby".into(),

@@ -95,18 +95,18 @@ async fn an_open_round_is_shown_in_the_state_of_the_room() {
     world.rest().await;
     let open = world.backend.state(&room("lobby")).await.unwrap();
     world.pass(1.0).await;
-    let half = world.backend.state(&room("lobby")).await.unwrap().round.unwrap();
+    let half = world.backend.state(&room("lobby")).await.unwrap().rounds.remove(0);
     let ballot = json!({ "from": "zed", "messageId": asked.to_string(), "state": "listen", "importance": 0, "selected": false });
     vote(&world, ballot).await.unwrap();
     world.pass(0.5).await;
     let selected = serde_json::to_value(world.backend.state(&room("lobby")).await.unwrap()).unwrap();
 
-    let round = open.round.unwrap();
+    let round = open.rounds[0].clone();
     assert_eq!((round.message_id, &round.asked), (asked, &vec!["aria".into(), "zed".into()]));
     assert_eq!(round.missing, round.asked);
     assert_eq!((half.asked, half.missing), (round.asked, vec!["zed".into()]));
     assert_eq!(round.states.iter().map(|state| state.from.as_str()).collect::<Vec<_>>(), ["bruno"]);
-    assert_eq!(selected["round"], Value::Null);
+    assert_eq!(selected["rounds"], json!([]));
     assert_eq!(selected["turn"]["companion"], "aria");
     assert_eq!(selected["turn"]["trigger"], "direct_address");
     assert_eq!(selected["companions"][0]["doing"], "waiting_its_turn");
@@ -243,8 +243,8 @@ async fn an_external_companion_that_was_not_asked_is_told_so_even_after_a_crash(
     let third = vote(&world, ballot("zed")).await;
 
     first.unwrap();
-    assert!(restored.snapshot.is_some_and(|snapshot| snapshot.conversation.round().is_some()), "no snapshot within the round");
-    assert_eq!(restored.asked, ["aria".into(), "zed".into()]);
+    let open = restored.snapshot.map(|snapshot| snapshot.conversation.rounds().to_vec()).unwrap_or_default();
+    assert_eq!(open.iter().map(|round| round.asked.clone()).collect::<Vec<_>>(), [["aria".into(), "zed".into()]]);
     for refused in [not_asked, still_not_asked] {
         assert!(conflict(refused).contains("vera is not asked in this round"));
     }
@@ -286,7 +286,7 @@ async fn an_external_companion_survives_a_crash_and_leaves_when_it_is_left_out()
     let lobby = world.backend.room(&room("lobby")).await.unwrap();
     world.say("lobby", "hello, Zed the Bot").await;
     world.rest().await;
-    let asked = world.backend.state(&room("lobby")).await.unwrap().round.unwrap().asked;
+    let asked = world.backend.state(&room("lobby")).await.unwrap().rounds.remove(0).asked;
     put(&world, json!(["aria"])).await;
 
     assert_eq!((lobby.companions[1].external, &*lobby.companions[1].name), (true, "Zed the Bot"));

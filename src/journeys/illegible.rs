@@ -313,6 +313,33 @@ async fn reads_of_a_room_with_unreadable_records_say_so_and_what_to_do() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_unreadable_room_is_reported_to_those_who_watch_all_rooms_and_the_others_go_on() {
+    let world = World::with_lobby().await;
+    world.open("den", &["bruno"]).await;
+    let sent = sent_by_ana(&world, 3).await;
+    let (lobby, last) = (ChannelKey::new(&"home".into(), &room("lobby").channel()), last_of(&world).await);
+    let no = Reader::new(&*world.store).channel_no(&lobby).await.unwrap().unwrap();
+    world.store.damage(Key::event(lobby.ward(), no, last));
+
+    let mut resumed = world.watch_rooms(&format!("lobby.{}", sent[0])).await;
+    let seen = resumed.seen().await;
+    let world = world.crash().await;
+    let mut watching = world.watch_rooms("").await;
+    let after_crash = watching.seen().await;
+    world.say("den", "Bruno?").await;
+
+    let is_reported = |event: &serde_json::Value| {
+        let named = "what is on record of channel console:lobby of guild home cannot be read";
+        event["event"] == "unreadable"
+            && event["channel"] == "console:lobby"
+            && event["error"].as_str().is_some_and(|error| error.contains(named))
+    };
+    assert!(seen.iter().any(is_reported), "{seen:?}");
+    assert!(after_crash.iter().any(is_reported), "{after_crash:?}");
+    assert!(watching.seen().await.iter().any(|event| event["event"] == "message" && event["channel"] == "console:den"));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_person_who_deletes_what_follows_an_unreadable_part_stays_listed() {
     let world = World::with_lobby().await;
     let sent = sent_by_ana(&world, 3).await;

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::world::{World, lines, room};
 use crate::ports::backend::room::RoomPlan;
 use crate::ports::backend::{Backend, Refused};
 use crate::ports::language_model::NoAnswer;
+use crate::settings::companion::ModelChoice;
 
 fn plan(json: serde_json::Value) -> RoomPlan {
     serde_json::from_value(json).unwrap()
@@ -55,6 +56,20 @@ async fn invalid_rooms_are_refused() {
         assert!(matches!(namesake, Err(Refused::Conflict(detail)) if detail.contains("aria") && detail.contains("zed")));
     }
     assert!(matches!(too_many_aliases, Err(Refused::Invalid { field, .. }) if field == "companions[0].aliases"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_names_of_a_guilds_companions_are_known_in_all_its_rooms() {
+    let world = World::with_lobby().await;
+    world.open("den", &["bruno"]).await;
+    let namesake = async |name: &str| world.backend.namesake(&room("lobby"), name).await.unwrap();
+
+    assert_eq!(namesake("ARIA").await, Some("aria".into()));
+    assert_eq!(namesake("Ari").await, Some("aria".into()));
+    assert_eq!(namesake("bruno").await, Some("bruno".into()));
+    assert_eq!(namesake("Cleo").await, None, "she is in no room of the guild");
+    assert_eq!(namesake("Ana").await, None);
+    assert!(matches!(world.backend.namesake(&room("cellar"), "Ana").await, Err(Refused::NotFound(_))));
 }
 
 #[tokio::test(start_paused = true)]
@@ -117,6 +132,42 @@ async fn another_interjection_policy_is_shown_and_holds_from_then_on() {
     assert_eq!(world.decisions("lobby").await[0]["trigger"], "interjection");
     assert!(matches!(chatty, Err(Refused::Invalid { field, .. }) if field == "companions.aria.interjection"));
     assert_eq!(&*back.companions[0].interjection, "average");
+}
+
+#[tokio::test(start_paused = true)]
+async fn limits_and_models_of_one_room_are_checked_shown_and_used() {
+    let small = json!({ "models": { "small": { "base_url": "http://127.0.0.1:1/v1", "model": "s" } } });
+    let world = World::with_lobby_settings(small).await;
+    let mut watching = world.watch("lobby", None).await;
+    let patch = |aria: Value| {
+        let patch = serde_json::from_value(json!({ "companions": { "aria": aria } })).unwrap();
+        async { world.backend.patch_room(&room("lobby"), patch).await }
+    };
+
+    let wrong = [json!({ "model": { "main": "smal" } }), json!({ "max_turns": 0 })];
+    let [unknown, never] = wrong.map(&patch);
+    let (unknown, never) = (unknown.await, never.await);
+    let changed = patch(json!({ "max_turns": 1, "repetition": false, "model": { "side": "small" } })).await.unwrap();
+    world.side.answers([Ok("They mean me.\nYES")]);
+    world.say("lobby", "Ari?").await;
+    world.pass(60.0).await;
+    let state = serde_json::to_value(world.backend.state(&room("lobby")).await.unwrap()).unwrap();
+    let back = patch(json!({ "max_turns": null, "repetition": null, "model": null })).await.unwrap();
+
+    let Err(Refused::Invalid { field, detail }) = unknown else { panic!("{unknown:?}") };
+    assert_eq!(field, "companions.aria.model.main");
+    assert_eq!(detail, "\"smal\" is not a model; the models are: main, side, small");
+    assert!(matches!(never, Err(Refused::Invalid { field, .. }) if field == "companions.aria.max_turns"));
+    let aria = serde_json::to_value(&changed.companions[0]).unwrap();
+    assert_eq!(
+        (&aria["max_turns"], &aria["repetition"], &aria["model"]),
+        (&json!(1), &json!(false), &json!({ "main": "main", "side": "small" }))
+    );
+    assert!(watching.seen().await.iter().any(|event| event["event"] == "tempered" && event["model"]["side"] == "small"));
+    assert_eq!(world.side.asked.lock().unwrap().last().map(|request| request.model.to_string()).as_deref(), Some("small"));
+    let aria = &state["companions"][0];
+    assert_eq!((&aria["closing"], &aria["turns"], &aria["max_turns"]), (&json!("terminal"), &json!(1), &json!(1)));
+    assert_eq!(back.companions[0].model, ModelChoice::default());
 }
 
 #[tokio::test(start_paused = true)]

@@ -298,7 +298,7 @@ async fn the_rolling_summary_is_refreshed_in_the_background_and_shown_in_later_p
     assert_eq!(summaries.len(), 1, "once for forty settled messages");
     assert!(summaries[0].user().contains("remark 0"));
     let last = asked.last().unwrap();
-    assert!(matches!(purpose(last), Purpose::Decision { .. }));
+    assert!(matches!(purpose(last), Purpose::Vote { .. }));
     assert!(last.user().contains("They talked of nets and tar."), "{}", last.user());
 }
 

@@ -65,7 +65,6 @@ async fn inhabited() -> World {
     let repeat = |request: &Request| {
         let seen = words(&format!("{request:?}")).into_iter().collect::<Vec<_>>().join(" ");
         let sent = match purpose(request) {
-            Purpose::Decision { .. } => format!("because of {seen}\nYES"),
             Purpose::Vote { .. } => {
                 json!({ "reason": format!("because of {seen}"), "decision": "YES", "importance": 5 }).to_string()
             }

@@ -11,6 +11,7 @@ use ractor::{Actor, ActorRef};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
+use crate::actors::companion::brief_writing;
 use crate::actors::erasure::cleanup;
 use crate::actors::models::Models;
 use crate::actors::runtime::actor_keys::ChannelActorKey;
@@ -25,7 +26,7 @@ use crate::domain::id::{CompanionId, Seq};
 use crate::domain::moment::Moment;
 use crate::domain::question_context::{Purpose, QuestionContext};
 use crate::ports::backend::Backend;
-use crate::ports::backend::live::LiveStream;
+use crate::ports::backend::live::{Cursor, LiveStream};
 use crate::ports::backend::messages::{HistoryQuery, NewMessage};
 use crate::ports::backend::room::is_of_console;
 use crate::ports::backend::room::{Room, RoomId, RoomPlan};
@@ -287,6 +288,7 @@ impl World {
         };
         let (root, _) = Root::spawn(None, Root, context.clone()).await.unwrap();
         rooms::load_rooms(&context, &[]).await.unwrap();
+        brief_writing::load(&context).await.unwrap();
         startup_log::note(&context).await;
         cleanup::clean_up(&context).await;
         root.cast(RootMessage::WakePending).unwrap();
@@ -414,6 +416,12 @@ impl World {
         Watching { stream: self.backend.live(&room(id), after.map(Seq)).await.unwrap(), is_over: false }
     }
 
+    /// Watches all rooms.
+    pub(super) async fn watch_rooms(&self, after: &str) -> Watching {
+        let cursor = if after.is_empty() { Cursor::default() } else { Cursor::parse(after).unwrap() };
+        Watching { stream: self.backend.live_rooms(cursor).await.unwrap(), is_over: false }
+    }
+
     /// Kills the replies in the making: a channel's only children while no round is open.
     pub(super) async fn kill_replies(&mut self, id: &str) {
         let channel = self.context.directory.find(&ChannelActorKey(room(id).channel())).expect("the actor is running");
@@ -443,7 +451,7 @@ impl Drop for World {
 }
 
 pub(super) struct Watching {
-    stream: LiveStream,
+    pub(super) stream: LiveStream,
     is_over: bool,
 }
 

@@ -20,11 +20,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use crate::domain::id::Seq;
+use crate::domain::id::{CompanionId, Seq};
 use crate::domain::vote::State;
 use decisions::{DecisionQuery, Decisions, Why, WhyQuery};
 use keeping::{BackedUp, ExportQuery, Forget, Forgotten, Lines, Person, Quarantine, Readiness};
-use live::LiveStream;
+use live::{Cursor, LiveStream};
 use messages::{Edit, History, HistoryQuery, NewEvent, NewMessage, Words};
 use room::{Companions, Room, RoomId, RoomPatch, RoomPlan, Rooms};
 use state::RoomState;
@@ -56,6 +56,9 @@ pub trait Backend: Send + Sync + 'static {
     /// Accepts an event that a companion must acknowledge. It is committed when this returns. The same `id` again returns the first number,
     /// whatever the rest.
     async fn event(&self, room: &RoomId, event: NewEvent) -> Result<Seq, Refused>;
+
+    /// The companion in the room's guild that has this name, if there is one. People by that name are accepted, and hard to tell from it.
+    async fn namesake(&self, room: &RoomId, name: &str) -> Result<Option<CompanionId>, Refused>;
 
     /// Replaces a message's text; returns the number of the message.
     async fn edit(&self, room: &RoomId, seq: Seq, edit: Edit) -> Result<Seq, Refused>;
@@ -123,6 +126,10 @@ pub trait Backend: Send + Sync + 'static {
 
     /// The room's events from now on, preceded by those after `after`. There is no gap between the stored events and the live ones.
     async fn live(&self, room: &RoomId, after: Option<Seq>) -> Result<LiveStream, Refused>;
+
+    /// The events of all rooms from now on, those of rooms that are created later included. The events of each room are preceded by its state,
+    /// and for a room in the cursor by those after its number. A room in the cursor that does not exist is reported as deleted.
+    async fn live_rooms(&self, after: Cursor) -> Result<LiveStream, Refused>;
 }
 
 /// The problem type (RFC 9457) for damaged stored data, for programs that check it.

@@ -16,8 +16,6 @@ pub enum Question<'a> {
     Decision {
         /// The companion that is asked, and the messages.
         evaluated: &'a Evaluated,
-        /// Whether it is asked in a round, for a decision and a vote in one.
-        is_vote: bool,
     },
     /// The text of a statement.
     Statement {

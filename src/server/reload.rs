@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
 
+use crate::actors::companion::brief_writing;
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::service::rooms::reload_companions;
 use crate::domain::id::CompanionId;
@@ -23,7 +24,10 @@ pub(super) async fn at_each(hang_up: &mut watch::Receiver<()>, context: &ActorCo
     while hang_up.changed().await.is_ok() {
         let sources = sources.clone();
         match reader.read(move || settings::load(&sources)).await {
-            Ok(Ok(loaded)) => apply(context, loaded.companions),
+            Ok(Ok(loaded)) => {
+                apply(context, loaded.companions);
+                load_briefs(context).await;
+            }
             Ok(Err(problems)) => {
                 // One quoted line for each problem: files may hold text from other people.
                 for problem in &problems.0 {
@@ -50,6 +54,13 @@ fn apply(context: &ActorContext, companions: BTreeMap<CompanionId, Companion>) {
     match reload_companions(context, companions) {
         Ok(()) => tracing::info!(companions = context.memberships.companions().len(), "companions were reloaded"),
         Err(error) => tracing::error!(%error, "these companions cannot be used; nothing was changed"),
+    }
+}
+
+/// Reads the stored briefs of the configured companions. Without them the side model makes them again.
+pub(super) async fn load_briefs(context: &ActorContext) {
+    if let Err(error) = brief_writing::load(context).await {
+        tracing::warn!(%error, "the briefs of long personas cannot be read");
     }
 }
 

@@ -18,10 +18,14 @@ pub const MAX_ALIASES: usize = 16;
 pub const MAX_NAME_CHARS: usize = 64;
 /// The longest persona, in bytes.
 pub const MAX_PERSONA_BYTES: usize = 16 * 1024;
+/// The longest brief, in bytes.
+pub const MAX_BRIEF_BYTES: usize = 4 * 1024;
 /// The longest chattiness or tone, in bytes.
 pub const MAX_TRAIT_BYTES: usize = 2 * 1024;
 /// The longest URL of a picture, in bytes: Discord's own limit.
 pub const MAX_PICTURE_BYTES: usize = 2_048;
+/// The highest `max_turns`.
+pub const MAX_TURNS: u32 = 1_000_000;
 /// The longest lull timeout, in seconds.
 const MAX_LULL_SECS: f64 = 86_400.0;
 /// The shortest and the longest silence after which a companion may start a conversation, in seconds.
@@ -31,7 +35,7 @@ const MOST_SILENCE_SECS: f64 = 604_800.0;
 /// A companion's complete configuration.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Companion {
-    /// The stem of its file's name: 1 to 32 of `A-Z a-z 0-9 _ -`.
+    /// The stem of its file's name, or the name of its folder: 1 to 32 of `A-Z a-z 0-9 _ -`.
     pub id: CompanionId,
     /// The name that people see.
     pub name: Arc<str>,
@@ -45,16 +49,24 @@ pub struct Companion {
     pub text_lull_timeout: f64,
     /// Seconds of silence that make a lull in a voice channel (0 to 86,400; docs/design/gate.md G-4).
     pub voice_lull_timeout: f64,
-    /// Seconds of silence after which it may start a conversation (60 to 604,800; docs/design/gate.md G-36). `None`: it never does.
+    /// Seconds of silence after which it may start a conversation (60 to 604,800; docs/design/gate.md G-37). `None`: it never does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub starts_after: Option<f64>,
-    /// The description of the character for its prompts.
+    /// The description of the character for its prompts: the key of its file, or the persona files of its folder.
     pub persona: Arc<str>,
-    /// How it speaks up, in one sentence for its prompts. `None`: the sentence of its interjection level.
+    /// What decisions are given instead of a persona that is too long for them (docs/design/gate.md G-32). `None`: the side model makes it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub brief: Option<Arc<str>>,
+    /// How it speaks up, in one sentence for the prompts of its statements. The sentence of its interjection level is in them, too.
     pub tone: Option<Arc<str>>,
     /// The https URL of its picture, for platforms that show one. It must be public.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub picture: Option<Arc<str>>,
+    /// The number of its own statements after which it ends a conversation (1 to 1,000,000). `None`: it has no limit of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_turns: Option<u32>,
+    /// Whether its statements are judged for repetition, and repetition forces closing stages on it.
+    pub repetition: bool,
     /// The models that it uses.
     #[serde(skip_serializing_if = "ModelChoice::is_default")]
     pub model: ModelChoice,
@@ -110,7 +122,7 @@ pub enum Interjection {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a companion: its id, name and the like, by their keys")]
 pub struct CompanionFile {
-    /// The id. In a companion's file it must equal the stem of the file's name.
+    /// The id. In a companion's file it must equal the stem of the file's name, in a folder the folder's name.
     pub id: Option<CompanionId>,
     /// See [`Companion::name`]. The default is the capitalised id.
     pub name: Option<Arc<str>>,
@@ -128,10 +140,16 @@ pub struct CompanionFile {
     pub starts_after: Option<f64>,
     /// See [`Companion::persona`].
     pub persona: Option<Arc<str>>,
+    /// See [`Companion::brief`]. The default is none.
+    pub brief: Option<Arc<str>>,
     /// See [`Companion::tone`].
     pub tone: Option<Arc<str>>,
     /// See [`Companion::picture`]. The default is none.
     pub picture: Option<Arc<str>>,
+    /// See [`Companion::max_turns`]. The default is none.
+    pub max_turns: Option<u32>,
+    /// See [`Companion::repetition`].
+    pub repetition: Option<bool>,
     /// See [`Companion::model`].
     pub model: Option<ModelChoice>,
 }
@@ -148,6 +166,8 @@ pub struct CompanionDefaults {
     pub text_lull_timeout: f64,
     /// See [`Companion::voice_lull_timeout`].
     pub voice_lull_timeout: f64,
+    /// See [`Companion::repetition`].
+    pub repetition: bool,
     /// See [`Companion::persona`].
     pub persona: Arc<str>,
 }
@@ -171,13 +191,46 @@ pub struct Overrides {
     /// Instead of [`Companion::starts_after`]; 0 means never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub starts_after: Option<f64>,
+    /// Instead of [`Companion::max_turns`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_turns: Option<u32>,
+    /// Instead of [`Companion::repetition`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repetition: Option<bool>,
+    /// Instead of [`Companion::model`].
+    #[serde(default, skip_serializing_if = "ModelOverrides::is_empty")]
+    pub model: ModelOverrides,
     /// Whether it reads messages but stays silent (`paused`, docs/design/gate.md G-21).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused: Option<bool>,
 }
 
+/// The models that a companion uses in one room instead of its own, by name. A model that no longer exists counts as the role's own.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModelOverrides {
+    /// Instead of [`ModelChoice::main`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub main: Option<ModelName>,
+    /// Instead of [`ModelChoice::side`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub side: Option<ModelName>,
+}
+
+impl ModelOverrides {
+    /// The model of each role that is overridden.
+    pub fn chosen(&self) -> impl Iterator<Item = (ModelRole, &ModelName)> {
+        let main = self.main.iter().map(|name| (ModelRole::Main, name));
+        main.chain(self.side.iter().map(|name| (ModelRole::Side, name)))
+    }
+
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 impl Companion {
-    /// Builds a companion from its file and the defaults. `stem` is the name of its file without `.toml`, if it has a file.
+    /// Builds a companion from its file and the defaults. `stem` is the name of its file without `.toml`, or of its folder, if it has one.
     ///
     /// # Errors
     /// All values that are out of range or missing, each with its key.
@@ -194,8 +247,11 @@ impl Companion {
             voice_lull_timeout: file.voice_lull_timeout.unwrap_or(defaults.voice_lull_timeout),
             starts_after: file.starts_after.filter(|silence| *silence != 0.0),
             persona: file.persona.unwrap_or_else(|| defaults.persona.clone()),
+            brief: file.brief,
             tone: file.tone,
             picture: file.picture,
+            max_turns: file.max_turns,
+            repetition: file.repetition.unwrap_or(defaults.repetition),
             model: file.model.unwrap_or_default(),
         };
         problems.extend(companion.problems());
@@ -224,6 +280,8 @@ impl Companion {
             text_lull_timeout: self.text_lull(),
             voice_lull_timeout: self.voice_lull(),
             starts_after: self.starts_after.map(duration),
+            max_turns: self.max_turns,
+            repetition: self.repetition,
         }
     }
 
@@ -235,8 +293,10 @@ impl Companion {
             within("voice_lull_timeout", self.voice_lull_timeout, 0.0..=MAX_LULL_SECS),
             self.starts_after.map_or(Ok(()), check_starts_after),
             check_trait("persona", &self.persona, MAX_PERSONA_BYTES),
+            check_trait("brief", self.brief.as_deref().unwrap_or_default(), MAX_BRIEF_BYTES),
             check_trait("tone", self.tone.as_deref().unwrap_or_default(), MAX_TRAIT_BYTES),
             self.picture.as_deref().map_or(Ok(()), check_picture),
+            check_max_turns(self.max_turns),
         ];
         found.extend(self.aliases.iter().enumerate().map(|(index, alias)| check_name(&format!("aliases[{index}]"), alias)));
         if self.aliases.len() > MAX_ALIASES {
@@ -299,6 +359,12 @@ impl Overrides {
             text_lull_timeout: self.text_lull_timeout.unwrap_or(companion.text_lull_timeout),
             voice_lull_timeout: self.voice_lull_timeout.unwrap_or(companion.voice_lull_timeout),
             starts_after: self.starts_after.or(companion.starts_after).filter(|silence| *silence != 0.0),
+            max_turns: self.max_turns.or(companion.max_turns),
+            repetition: self.repetition.unwrap_or(companion.repetition),
+            model: ModelChoice {
+                main: self.model.main.clone().unwrap_or_else(|| companion.model.main.clone()),
+                side: self.model.side.clone().unwrap_or_else(|| companion.model.side.clone()),
+            },
             ..companion.clone()
         }
     }
@@ -308,7 +374,8 @@ impl Overrides {
         check_trait("chattiness", self.chattiness.as_deref().unwrap_or_default(), MAX_TRAIT_BYTES)?;
         within("text_lull_timeout", self.text_lull_timeout.unwrap_or_default(), 0.0..=MAX_LULL_SECS)?;
         within("voice_lull_timeout", self.voice_lull_timeout.unwrap_or_default(), 0.0..=MAX_LULL_SECS)?;
-        self.starts_after.map_or(Ok(()), check_starts_after)
+        self.starts_after.map_or(Ok(()), check_starts_after)?;
+        check_max_turns(self.max_turns)
     }
 }
 
@@ -341,7 +408,7 @@ pub(super) fn shortened(text: &str) -> String {
 fn id_of(written: Option<CompanionId>, stem: Option<&str>, problems: &mut Vec<Problem>) -> CompanionId {
     let id = match (written, stem) {
         (Some(id), Some(stem)) if id.as_str() != stem => {
-            let message = format!("= {:?}, but the file is named {stem}; remove id", shortened(id.as_str()));
+            let message = format!("= {:?}, but the file or folder is named {stem}; remove id", shortened(id.as_str()));
             problems.push(Problem::new("id", message));
             stem.into()
         }
@@ -361,6 +428,10 @@ fn id_of(written: Option<CompanionId>, stem: Option<&str>, problems: &mut Vec<Pr
 fn capitalised(id: &str) -> String {
     let mut chars = id.chars();
     chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
+}
+
+fn check_max_turns(most: Option<u32>) -> Result<(), Problem> {
+    within("max_turns", most.unwrap_or(1), 1..=MAX_TURNS)
 }
 
 fn check_name(key: &str, name: &str) -> Result<(), Problem> {

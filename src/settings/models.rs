@@ -13,6 +13,7 @@ use serde::Deserialize;
 
 pub use self::named::NamedModel;
 use super::Problem;
+use super::companion::shortened;
 use crate::domain::id::ModelName;
 use crate::domain::model_role::ModelRole;
 use crate::domain::price::Price;
@@ -191,6 +192,22 @@ impl Models {
         [ModelRole::Main.into(), ModelRole::Side.into()].into_iter().chain(self.named.keys().cloned())
     }
 
+    /// Why a companion cannot use the model of this name in a role: it does not exist, or its timeouts exceed the role's `timeout_secs`. The text
+    /// follows the name of a key.
+    pub fn problem_of(&self, role: ModelRole, name: &ModelName) -> Option<String> {
+        let own = self.own(role);
+        if !self.names().any(|known| known == *name) {
+            let names: Vec<_> = self.names().map(|name| name.to_string()).collect();
+            return Some(format!("= {:?} is not a model; the models are: {}", shortened(name.as_str()), names.join(", ")));
+        }
+        let (key, secs) = self.named.get(name)?.overlong(own).next()?;
+        let (role, most) = (role.as_str(), own.timeout_secs);
+        Some(format!(
+            "= \"{name}\" waits longer than its question may take: models.{name}.{key} = {secs}, models.{role}.timeout_secs = {most}; \
+             lower the first or raise the second"
+        ))
+    }
+
     /// Resolves the model for a role by name: a further model, or the endpoint of `main` or `side`.
     pub fn served(&self, role: ModelRole, name: &ModelName) -> Served<'_> {
         let own = self.own(role);
@@ -356,15 +373,22 @@ pub fn seconds(secs: f64) -> Duration {
 /// # Errors
 /// It is not an absolute http or https URL, or contains a user, a password, a query or a fragment.
 pub fn parsed_base_url(text: &str) -> Result<Url, Problem> {
-    let example = "for example \"http://127.0.0.1:11434/v1\"";
-    let url = Url::parse(text)
-        .map_err(|error| problem("base_url", format!("is not a URL ({error}); give the whole URL, {example}")))?;
+    parsed_endpoint("base_url", text, "http://127.0.0.1:11434/v1")
+}
+
+/// Parses the URL of another server, the value of this key.
+///
+/// # Errors
+/// As [`parsed_base_url`].
+pub fn parsed_endpoint(key: &str, text: &str, example: &str) -> Result<Url, Problem> {
+    let example = format!("for example \"{example}\"");
+    let url = Url::parse(text).map_err(|error| problem(key, format!("is not a URL ({error}); give the whole URL, {example}")))?;
     if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
-        return Err(problem("base_url", format!("must begin with http:// or https:// and name a host, {example}")));
+        return Err(problem(key, format!("must begin with http:// or https:// and name a host, {example}")));
     }
     if !url.username().is_empty() || url.password().is_some() || url.query().is_some() || url.fragment().is_some() {
         return Err(problem(
-            "base_url",
+            key,
             format!("must not contain a user, a key, a ? or a #, {example}; set the key in the environment"),
         ));
     }

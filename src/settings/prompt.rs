@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use super::Problem;
 use crate::domain::answer::Words;
+use crate::domain::trigger::Trigger;
 
 /// Section `prompt`. Each text is one line of at most 300 characters.
 #[derive(Clone, Debug, Deserialize)]
@@ -21,11 +22,17 @@ pub struct Prompt {
     pub silence: String,
     /// For a statement that acknowledges an event.
     pub event: String,
-    /// The question at the end of a decision's prompt. The format of the answer is added to it.
+    /// The question at the end of a decision's prompt after a lull or another companion's statement. The format of the answer is added to it.
     pub question: String,
+    /// The same for a companion that was addressed.
+    pub direct_address_question: String,
+    /// The same for an interjection.
+    pub interjection_question: String,
+    /// Whether an answer gives its reason before YES or NO.
+    pub reason_first: bool,
     /// For a statement that interjects.
     pub unsolicited: String,
-    /// For a statement after a direct address, a lull or another companion's statement.
+    /// For a statement after a direct address or another companion's statement.
     pub solicited: String,
     /// For a statement that should prepare the end of the conversation (docs/design/closing.md C-2).
     pub pre_closing: String,
@@ -86,7 +93,25 @@ impl Tone {
 impl Prompt {
     /// The words that say YES and NO in answers.
     pub fn verdict_words(&self) -> Words<'_> {
-        Words { yes: &self.yes_words, no: &self.no_words }
+        Words { yes: &self.yes_words, no: &self.no_words, verdict_first: !self.reason_first }
+    }
+
+    /// The question at the end of a decision's prompt (docs/design/gate.md G-27).
+    pub fn question_for(&self, trigger: Trigger) -> &str {
+        match trigger {
+            Trigger::DirectAddress => &self.direct_address_question,
+            Trigger::Interjection => &self.interjection_question,
+            Trigger::Turn | Trigger::Lull => &self.question,
+        }
+    }
+
+    /// The sentence that tells a statement whether it was asked for. Empty after a lull (docs/design/speaking.md S-3).
+    pub fn manner_for(&self, trigger: Trigger) -> &str {
+        match trigger {
+            Trigger::Interjection => &self.unsolicited,
+            Trigger::DirectAddress | Trigger::Turn => &self.solicited,
+            Trigger::Lull => "",
+        }
     }
 
     /// Checks lengths, placeholders and ranges, and returns the first problem.
@@ -96,7 +121,16 @@ impl Prompt {
         check_sentence("turn", &self.turn, "{name}")?;
         check_sentence("silence", &self.silence, "{minutes}")?;
         check_sentence("event", &self.event, "")?;
-        check_sentence("question", &self.question, "")?;
+        for (key, question) in [
+            ("question", &self.question),
+            ("direct_address_question", &self.direct_address_question),
+            ("interjection_question", &self.interjection_question),
+        ] {
+            check_sentence(key, question, "")?;
+            if question.trim().is_empty() {
+                return Err(Problem { key: key.into(), message: "is empty, must ask whether to speak".into() });
+            }
+        }
         check_sentence("unsolicited", &self.unsolicited, "")?;
         check_sentence("solicited", &self.solicited, "")?;
         check_sentence("pre_closing", &self.pre_closing, "")?;
@@ -107,9 +141,6 @@ impl Prompt {
         check_sentence("tone.average", &self.tone.average, "")?;
         check_sentence("tone.eager", &self.tone.eager, "")?;
         check_sentence("tone.very_eager", &self.tone.very_eager, "")?;
-        if self.question.trim().is_empty() {
-            return Err(Problem { key: "question".into(), message: "is empty, must ask whether to speak".into() });
-        }
         check_words("yes_words", &self.yes_words, &self.no_words)?;
         check_words("no_words", &self.no_words, &[])?;
         check_range("decision_tokens", self.decision_tokens as u64, 1_500, 1_000_000)?;
@@ -186,7 +217,7 @@ mod tests {
         let mut small = defaults();
         small.decision_tokens = 10;
         let mut silent = defaults();
-        silent.question = " ".into();
+        silent.interjection_question = " ".into();
 
         for (settings, key) in [
             (long, "turn"),
@@ -194,7 +225,7 @@ mod tests {
             (broken, "tone.quiet"),
             (goodbye, "closing"),
             (small, "decision_tokens"),
-            (silent, "question"),
+            (silent, "interjection_question"),
         ] {
             assert_eq!(settings.check().unwrap_err().key, key);
         }

@@ -1,4 +1,6 @@
-//! The configured companions: one file each, or the built-in ones.
+//! The configured companions: one file or folder each, or the built-in ones.
+
+mod folder;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,7 +8,8 @@ use std::path::{Path as FilePath, PathBuf};
 
 use unicode_normalization::UnicodeNormalization;
 
-use super::companion::{Companion, CompanionDefaults, CompanionFile, check_id, shortened};
+use super::Settings;
+use super::companion::{Companion, CompanionFile, check_id, shortened};
 use super::console::Console;
 use super::discord::Discord;
 use super::layer::{Completeness, Layer, located, read_layers};
@@ -14,8 +17,10 @@ use super::load::{is_there, read_text};
 use super::mismatch::{Kind, Mismatch, Path};
 use super::models::Models;
 use super::problem::{Located, Problem};
+use super::prompt::Prompt;
 use crate::domain::id::{CompanionId, ModelName};
 use crate::domain::model_role::ModelRole;
+use crate::domain::prompt::room::{persona_room, tokens};
 use crate::domain::text::{is_invisible, is_joining};
 
 /// The built-in companions, by the stems of their files.
@@ -80,26 +85,67 @@ pub fn shared_names<'a>(companions: impl IntoIterator<Item = &'a Companion>) -> 
 
 impl Roster {
     /// Reads the folder, or the built-in companions if it does not exist.
-    pub(super) fn read(folder: &FilePath, defaults: &CompanionDefaults, models: &Models, problems: &mut Vec<Located>) -> Self {
+    pub(super) fn read(folder: &FilePath, settings: &Settings, problems: &mut Vec<Located>) -> Self {
         if !is_there(folder) {
             let mut roster = Self { companions: BTreeMap::new(), origin: Origin::BuiltIn, invalid: Vec::new() };
             for (stem, text) in BUILT_IN {
-                roster.take(stem, &format!("built-in companion {stem}"), Ok(text.to_owned()), (defaults, models), problems);
+                let card = CardFiles { file: format!("built-in companion {stem}"), text: Ok(text.to_owned()), persona: None };
+                roster.take(stem, card, settings, problems);
             }
             return roster;
         }
         let mut roster = Self { companions: BTreeMap::new(), origin: Origin::Folder(folder.to_owned()), invalid: Vec::new() };
-        for path in files_in(folder, problems) {
+        for path in entries_in(folder, problems) {
             let name = path.display().to_string();
-            match path.file_stem().and_then(|stem| stem.to_str()) {
-                Some(stem) if check_id(stem).is_ok() => roster.take(stem, &name, read_text(&path), (defaults, models), problems),
-                _ => problems.push(Located::at(
-                    name.escape_debug().to_string(),
-                    "is not named after an id; name it with 1 to 32 letters, digits, _ or -, then .toml",
-                )),
+            let is_folder = path.is_dir();
+            let stem = if is_folder { path.file_name() } else { path.file_stem() };
+            let Some(stem) = stem.and_then(|stem| stem.to_str()).filter(|stem| check_id(stem).is_ok()) else {
+                let ending = if is_folder { "" } else { ", then .toml" };
+                let message = format!("is not named after an id; name it with 1 to 32 letters, digits, _ or -{ending}");
+                problems.push(Located::at(name.escape_debug().to_string(), message));
+                continue;
+            };
+            // The folder comes before the file.
+            if roster.knows(&stem.into()) {
+                let other = folder.join(stem).display().to_string();
+                problems.push(Located::at(name, format!("and the folder {other} are both the companion {stem}; remove one")));
+                continue;
             }
+            let card =
+                if is_folder { folder::card(&path) } else { CardFiles { file: name, text: read_text(&path), persona: None } };
+            roster.take(stem, card, settings, problems);
         }
         roster
+    }
+
+    /// What `tertulia check` says about personas that decisions do not show in full, and about briefs that nothing needs.
+    pub(super) fn persona_notes(&self, settings: &Settings) -> Vec<String> {
+        let room = persona_room(&settings.prompt).decision;
+        let note = |companion: &Companion| {
+            let (id, persona) = (&companion.id, tokens(companion.persona.trim()));
+            let has_side_model = settings.models.served(ModelRole::Side, &companion.model.side).endpoint.is_some();
+            let advice = "write a brief, shorten the persona, or raise prompt.decision_tokens";
+            let shown = match &companion.brief {
+                Some(_) if persona <= room => {
+                    return Some(format!(
+                        "companion {id}: its brief is not used, because its persona of about {persona} tokens fits into decisions \
+                         ({room}); remove the brief"
+                    ));
+                }
+                None if persona <= room => return None,
+                Some(brief) => format!("its brief of about {} tokens", tokens(brief.trim())),
+                None if has_side_model => {
+                    format!("a brief that the side model makes, and its beginning until then; to choose what they show, {advice}")
+                }
+                None => format!("its beginning, because no side model is configured that could make a brief; {advice}"),
+            };
+            Some(format!(
+                "companion {id}: its persona of about {persona} tokens does not fit into decisions ({room}, from prompt.decision_tokens \
+                 = {}): statements show all of it, decisions show {shown}",
+                settings.prompt.decision_tokens
+            ))
+        };
+        self.companions.values().filter_map(note).collect()
     }
 
     /// Fills the default rooms with existing companions, if a default room names companions that do not exist.
@@ -166,22 +212,17 @@ impl Roster {
         format!("= {:?} is not a companion; the companions are: {}", shortened(id.as_str()), self.listed())
     }
 
-    fn take(
-        &mut self,
-        stem: &str,
-        name: &str,
-        text: Result<String, String>,
-        settings: (&CompanionDefaults, &Models),
-        problems: &mut Vec<Located>,
-    ) {
+    fn take(&mut self, stem: &str, card: CardFiles, settings: &Settings, problems: &mut Vec<Located>) {
         let id = CompanionId::from(stem);
         let problems_before = problems.len();
+        let CardFiles { file, text, persona } = card;
+        let persona = persona.transpose().map_err(|found| problems.extend(found)).ok().flatten();
         let companion = text
-            .map_err(|message| Located::at(name, message))
-            .and_then(|text| Layer::file(name, &text))
+            .map_err(|message| Located::at(&file, message))
+            .and_then(|text| Layer::file(&file, &text))
             .map_err(|problem| problems.push(problem))
             .ok()
-            .and_then(|layer| companion_in(layer, stem, settings, problems));
+            .and_then(|layer| companion_in(layer, stem, persona, settings, problems));
         match companion {
             Some(companion) if problems.len() == problems_before => drop(self.companions.insert(id, companion)),
             _ => self.invalid.push(id),
@@ -209,15 +250,38 @@ impl Roster {
     }
 }
 
+/// The files of a companion.
+struct CardFiles {
+    /// The file with the companion's keys.
+    file: String,
+    /// The text of that file, or why it cannot be read.
+    text: Result<String, String>,
+    /// The persona of its folder. `None`: the persona is a key of the file.
+    persona: Option<Result<String, Vec<Located>>>,
+}
+
 fn companion_in(
     layer: Layer,
     stem: &str,
-    (defaults, models): (&CompanionDefaults, &Models),
+    persona: Option<String>,
+    Settings { companion_defaults, models, prompt, .. }: &Settings,
     problems: &mut Vec<Located>,
 ) -> Option<Companion> {
     let mut layers = [layer];
-    let file: CompanionFile = read_layers(&mut layers, Completeness::Complete, |file| invalid_models(file, models), problems)?;
-    Companion::from_file(file, Some(stem), defaults)
+    let mut file: CompanionFile =
+        read_layers(&mut layers, Completeness::Complete, |file| invalid_models(file, models), problems)?;
+    if let Some(persona) = persona {
+        if file.persona.is_some() {
+            let message = "is set, but the folder has persona files (*.md), too; remove one of the two".to_owned();
+            problems.push(located(&layers, &Mismatch { path: Path::of("persona"), kind: Kind::Other(message) }));
+        }
+        file.persona = Some(persona.into());
+    }
+    Companion::from_file(file, Some(stem), companion_defaults)
+        .and_then(|companion| {
+            let found = oversized(&companion, prompt);
+            if found.is_empty() { Ok(companion) } else { Err(found) }
+        })
         .map_err(|found| {
             problems.extend(found.into_iter().map(|Problem { key, message }| {
                 located(&layers, &Mismatch { path: Path::of(&key), kind: Kind::Other(message) })
@@ -226,34 +290,40 @@ fn companion_in(
         .ok()
 }
 
+/// A persona that does not fit into a statement, and a brief that does not fit into a decision.
+fn oversized(companion: &Companion, prompt: &Prompt) -> Vec<Problem> {
+    let room = persona_room(prompt);
+    let texts = [
+        ("persona", &*companion.persona, room.statement, ("statement", prompt.statement_tokens)),
+        ("brief", companion.brief.as_deref().unwrap_or_default(), room.decision, ("decision", prompt.decision_tokens)),
+    ];
+    let oversized = texts.into_iter().filter(|(_, text, room, _)| tokens(text.trim()) > *room);
+    let problem = oversized.map(|(key, text, room, (what, all))| {
+        let tokens = tokens(text.trim());
+        let message = format!(
+            "has about {tokens} tokens, at most {room} fit into a {what}; shorten it, or raise prompt.{what}_tokens, which is {all}"
+        );
+        Problem::new(key, message)
+    });
+    problem.collect()
+}
+
 /// The models in a companion's file that do not exist, or whose timeouts exceed the role's `timeout_secs`.
 fn invalid_models(file: &CompanionFile, models: &Models) -> Vec<Mismatch> {
     let Some(choice) = &file.model else { return Vec::new() };
-    let names: Vec<_> = models.names().collect();
     let chosen = [ModelRole::Main, ModelRole::Side].map(|role| (role, choice.of(role)));
     let problem = |(role, name): (ModelRole, &ModelName)| {
-        let own = models.own(role);
-        let message = if !names.contains(name) {
-            let names: Vec<_> = names.iter().map(ModelName::as_str).collect();
-            format!("= {:?} is not a model; the models are: {}", shortened(name.as_str()), names.join(", "))
-        } else {
-            let (key, secs) = models.named.get(name)?.overlong(own).next()?;
-            let (role, most) = (role.as_str(), own.timeout_secs);
-            format!(
-                "= \"{name}\" waits longer than its question may take: models.{name}.{key} = {secs}, models.{role}.timeout_secs = {most}; \
-                 lower the first or raise the second"
-            )
-        };
+        let message = models.problem_of(role, name)?;
         Some(Mismatch { path: Path::of(&format!("model.{}", role.as_str())), kind: Kind::Other(message) })
     };
     chosen.into_iter().filter_map(problem).collect()
 }
 
-/// The TOML files of a folder, sorted by name. Hidden files are ignored.
-fn files_in(folder: &FilePath, problems: &mut Vec<Located>) -> Vec<PathBuf> {
+/// The TOML files and the companions' folders in a folder, sorted by name. Hidden ones and other folders are ignored.
+fn entries_in(folder: &FilePath, problems: &mut Vec<Located>) -> Vec<PathBuf> {
     let is_companion = |path: &PathBuf| {
-        let is_hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
-        !is_hidden && path.extension().is_some_and(|extension| extension == "toml")
+        let is_file = path.extension().is_some_and(|extension| extension == "toml");
+        !folder::is_hidden(path) && (is_file || folder::is_companion(path))
     };
     let entries = fs::read_dir(folder).and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>, _>>());
     let mut files: Vec<_> = match entries {

@@ -2,6 +2,7 @@
 
 use tracing_subscriber::EnvFilter;
 
+use super::models::parsed_endpoint;
 use super::{Problem, within};
 
 /// Section `telemetry`.
@@ -12,6 +13,9 @@ pub struct Telemetry {
     pub log: String,
     /// The format of log lines.
     pub log_format: LogFormat,
+    /// The OTLP collector (HTTP) that spans and metrics are sent to: an http or https URL without `/v1/traces`. None: they are not exported,
+    /// unless `OTEL_EXPORTER_OTLP_ENDPOINT` is set, which wins.
+    pub otlp_endpoint: Option<String>,
     /// The maximum number of spans that wait for export (1 to 1,000,000). Further ones are dropped and counted. Each takes about half a kilobyte.
     pub span_queue: usize,
     /// The share of traces that is exported, from 0 to 1. Failed turns and actions of supervisors are always exported.
@@ -41,11 +45,37 @@ impl Telemetry {
                 format!("is not a level or a list of directives such as info,tertulia=debug: {error}"),
             ));
         }
+        if let Some(endpoint) = &self.otlp_endpoint {
+            parsed_endpoint("otlp_endpoint", endpoint, "http://127.0.0.1:4318")?;
+        }
         within("span_queue", self.span_queue, 1..=1_000_000)?;
         within("sample_ratio", self.sample_ratio, 0.0..=1.0)?;
         if self.service_name.trim().is_empty() {
             return Err(Problem::new("service_name", "is empty, must name the service, for example tertulia"));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_otlp_endpoint_is_a_url_without_secrets() {
+        let check = |endpoint: &str| {
+            let defaults = crate::settings::Settings::defaults().unwrap();
+            let defaults: Telemetry = defaults["telemetry"].clone().try_into().unwrap();
+            Telemetry { otlp_endpoint: Some(endpoint.to_owned()), ..defaults }
+                .check()
+                .map_err(|problem| format!("{} {}", problem.key, problem.message))
+        };
+
+        assert_eq!(check("http://127.0.0.1:4318"), Ok(()));
+        assert_eq!(check("https://collector.example/otlp/"), Ok(()));
+        for refused in ["", "collector:4318", "grpc://collector:4317", "http://ana:key@collector", "http://collector?key=1"] {
+            let problem = check(refused).unwrap_err();
+            assert!(problem.starts_with("otlp_endpoint ") && problem.contains("http://127.0.0.1:4318"), "{problem}");
+        }
     }
 }

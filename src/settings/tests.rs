@@ -9,6 +9,7 @@ use super::*;
 
 mod companions;
 mod models;
+mod personas;
 mod talking;
 
 #[test]

@@ -146,7 +146,9 @@ impl Life {
             }
             Act::InterjectionPolicy { room, companion, tier } => {
                 stage.reach("settings changed in a room");
-                self.patch(room, json!({ "companions": { companion: { "interjection": tier } } })).await;
+                let (max_turns, repetition) = ((tier == "very_eager").then_some(3), (tier == "quiet").then_some(false));
+                let patch = json!({ "interjection": tier, "max_turns": max_turns, "repetition": repetition });
+                self.patch(room, json!({ "companions": { companion: patch } })).await;
             }
             Act::SetCompanions(ids) => {
                 stage.reach("companions reloaded");

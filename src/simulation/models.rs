@@ -100,7 +100,6 @@ impl SimModel {
         }
         let decision = if dice.chance(if is_calm { 0.15 } else { weather.wants_to_speak }) { "YES" } else { "NO" };
         match &context(request).purpose {
-            Purpose::Decision { .. } => format!("So says {word}.\n{decision}"),
             Purpose::Vote { .. } => {
                 let closing =
                     if dice.chance(weather.closes) { *dice.pick(&["pre-closing", "closing", "terminal"]) } else { "none" };
@@ -116,7 +115,7 @@ impl SimModel {
                 }
             }
             Purpose::Statement { .. } => self.statement(word, dice),
-            Purpose::Summary => format!("They talked of {word}."),
+            Purpose::Summary | Purpose::Brief => format!("They talked of {word}."),
             Purpose::Judgement => dice.pick(&["0.1", "It is.\n0.9", "1", "who knows", ""]).to_string(),
         }
     }

@@ -107,7 +107,7 @@ async fn storm(stage: &Arc<Stage>, kill: impl Fn()) {
         let Ok(quarantine) = present.backend.quarantine().await else { continue };
         if !quarantine.guilds.is_empty() {
             stage.reach("guild in quarantine");
-            for guild in quarantine.guilds.iter().filter(|_| stage.plan.seed.is_multiple_of(2)) {
+            for guild in quarantine.guilds.iter().filter(|_| !stage.plan.seed.is_multiple_of(2)) {
                 stage.reach("guild released by an operator");
                 stage.disturb();
                 if present.backend.release(guild.id.as_str()).await.is_ok() {

@@ -20,6 +20,9 @@ use super::recorder::RecordedIds;
 #[cfg(test)]
 mod tests;
 
+/// The standard variable with the address of a collector.
+pub(super) const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
+
 /// The losses count as over once no span was lost for this duration.
 const CALM: Duration = Duration::from_secs(30);
 
@@ -47,7 +50,9 @@ impl fmt::Debug for ExportPlan {
 
 /// Why spans cannot be exported.
 #[derive(Debug, thiserror::Error)]
-#[error("spans cannot be exported to {endpoint} (OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT): {error}")]
+#[error(
+    "spans cannot be exported to {endpoint} (OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, or telemetry.otlp_endpoint): {error}"
+)]
 pub struct ExportError {
     endpoint: String,
     error: String,
@@ -81,7 +86,7 @@ impl ExportPlan {
             return None;
         }
         let endpoint = set("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
-            .or_else(|| set("OTEL_EXPORTER_OTLP_ENDPOINT").map(|base| format!("{}/v1/traces", base.trim_end_matches('/'))))?;
+            .or_else(|| set(ENDPOINT).map(|base| format!("{}/v1/traces", base.trim_end_matches('/'))))?;
         let plan = Self { service_name: set("OTEL_SERVICE_NAME"), ..Self::to(endpoint) };
         let Some(sampler) = set("OTEL_TRACES_SAMPLER") else { return Some(plan) };
         // Our traces have no parent in another service. So `parentbased_` has no effect, and the rest of the name decides.

@@ -15,7 +15,7 @@ use opentelemetry_sdk::metrics::{Instrument, MeterProviderBuilder, PeriodicReade
 use prometheus::{Registry, TextEncoder};
 use tokio::time::Instant;
 
-use super::export::{Ledger, shown};
+use super::export::{ENDPOINT, Ledger, shown};
 use super::instruments::{DISK_FREE, Instruments, STORE_SIZE, TELEMETRY_QUEUE, TELEMETRY_SPANS, kinds, series_at_most};
 use monitored::Monitored;
 
@@ -48,7 +48,7 @@ impl fmt::Debug for MetricsPlan {
 pub enum MetricsError {
     /// The exporter cannot be created.
     #[error(
-        "metrics cannot be exported to {endpoint} (OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_EXPORTER_OTLP_METRICS_ENDPOINT): {error}"
+        "metrics cannot be exported to {endpoint} (OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_EXPORTER_OTLP_METRICS_ENDPOINT, or telemetry.otlp_endpoint): {error}"
     )]
     Export {
         /// The URL without parts that may be secret.
@@ -69,7 +69,7 @@ impl MetricsPlan {
         if is("OTEL_SDK_DISABLED", "true") || is("OTEL_METRICS_EXPORTER", "none") {
             return None;
         }
-        let base = || set("OTEL_EXPORTER_OTLP_ENDPOINT").map(|base| format!("{}/v1/metrics", base.trim_end_matches('/')));
+        let base = || set(ENDPOINT).map(|base| format!("{}/v1/metrics", base.trim_end_matches('/')));
         let endpoint = set("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT").or_else(base)?;
         Some(Self { endpoint, service_name: set("OTEL_SERVICE_NAME") })
     }

@@ -230,6 +230,23 @@ fn invalid_directives_are_reported_with_examples() {
     assert!(error.to_string().starts_with(expected), "{error}");
 }
 
+#[test]
+fn the_setting_is_the_endpoint_unless_a_variable_sets_one() {
+    let options = Settings { otlp_endpoint: Some("http://set:4318/".to_owned()), ..options("info", LogFormat::Text) };
+    let endpoints = |variables: &[(&str, &str)]| {
+        let variable = |name: &str| variables.iter().find(|(each, _)| *each == name).map(|(_, value)| (*value).to_owned());
+        let plans = Plans::new(&options, variable);
+        [plans.spans.map(|plan| plan.endpoint), plans.metrics.map(|plan| plan.endpoint)].map(Option::unwrap_or_default)
+    };
+
+    assert_eq!(endpoints(&[]), ["http://set:4318/v1/traces", "http://set:4318/v1/metrics"]);
+    assert_eq!(endpoints(&[("OTEL_EXPORTER_OTLP_ENDPOINT", " ")]), ["http://set:4318/v1/traces", "http://set:4318/v1/metrics"]);
+    assert_eq!(endpoints(&[("OTEL_EXPORTER_OTLP_ENDPOINT", "http://b")]), ["http://b/v1/traces", "http://b/v1/metrics"]);
+    let traces = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://t/here");
+    assert_eq!(endpoints(&[traces]), ["http://t/here", "http://set:4318/v1/metrics"]);
+    assert_eq!(endpoints(&[("OTEL_SDK_DISABLED", "true")]), ["", ""]);
+}
+
 const TRACE: TurnTrace = TurnTrace::new(0x0011_2233_4455_6677_8899_aabb_ccdd_eeff);
 
 fn options(log: &str, log_format: LogFormat) -> Settings {

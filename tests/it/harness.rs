@@ -5,6 +5,7 @@
 
 pub mod hostile;
 mod lines;
+pub mod model;
 mod premises;
 mod server;
 mod watch;

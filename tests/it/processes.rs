@@ -2,6 +2,7 @@
 
 mod backups;
 mod bench;
+mod characters;
 mod command_errors;
 mod compaction;
 mod confidentiality;
@@ -16,6 +17,7 @@ mod metrics;
 mod no_space;
 mod overload;
 mod refused_starts;
+mod remembering;
 pub mod round_kills;
 mod several_companions;
 mod signals;
@@ -23,5 +25,7 @@ mod telemetry;
 mod terminal_output;
 mod undecodable;
 mod usage;
+mod watching;
+mod weak_models;
 mod why;
 pub mod writers;

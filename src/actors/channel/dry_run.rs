@@ -10,6 +10,7 @@
 use std::collections::BTreeSet;
 
 use super::State;
+use crate::domain::closing::Stage;
 use crate::domain::conversation::{Conversation, World};
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{CompanionId, Seq};
@@ -50,7 +51,7 @@ impl State {
     /// Builds prompts as a companion would, with one message of the window more each time.
     pub(super) fn dry_run_prompts(&mut self) {
         let no_companion = CompanionId::from("");
-        let character = Character { id: &no_companion, name: "", persona: "", chattiness: "", tier: "" };
+        let character = Character { id: &no_companion, name: "", persona: "", brief: None, chattiness: "", tier: "", tone: "" };
         let entries: Vec<&window::Entry> = self.conversation.window().entries().collect();
         let messages: Vec<&Message> = entries.iter().map(|entry| &*entry.message).collect();
         for (at, entry) in entries.iter().enumerate() {
@@ -58,6 +59,7 @@ impl State {
             let parts = DecisionParts {
                 character,
                 trigger: Trigger::Lull,
+                stage: Stage::None,
                 message_count: 0,
                 minutes: 0,
                 speaker: Some(&entry.message.from.name),
@@ -66,7 +68,7 @@ impl State {
                 buffer: &messages[..=at],
                 notes: &[],
             };
-            drop(prompt::decision(&parts, &self.context.settings.prompt));
+            drop(prompt::vote(&parts, &self.context.settings.prompt));
         }
         self.in_flight.clear();
         self.in_flight.end_prompt_search();

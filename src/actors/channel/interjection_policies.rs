@@ -40,7 +40,14 @@ mod tests {
             let (text_lull_timeout, voice_lull_timeout) = (Duration::from_secs(10), Duration::from_secs(5));
             InterjectionPolicies::from([(
                 "aria".into(),
-                InterjectionPolicy { starting_interval, text_lull_timeout, voice_lull_timeout, starts_after: None },
+                InterjectionPolicy {
+                    starting_interval,
+                    text_lull_timeout,
+                    voice_lull_timeout,
+                    starts_after: None,
+                    max_turns: None,
+                    repetition: true,
+                },
             )])
         };
 

@@ -61,12 +61,12 @@ impl State {
         }
         let is_cleared = matches!(recorded.event, Event::Cleared);
         let is_said = matches!(recorded.event, Event::Said { .. });
-        let owed = self.conversation.floor().map(|floor| floor.ticket).filter(|_| !is_said);
+        let owed: Vec<_> = self.conversation.owed_replies().map(|floor| floor.ticket).filter(|_| !is_said).collect();
         self.step(Input::Inbound(recorded));
-        self.remove_dropped_reply(owed);
+        self.remove_dropped_replies(owed);
         self.in_flight.clear();
-        // A round that was dropped by clearing the channel has no closing event that would stop its manager.
-        if self.conversation.round().is_none() && is_cleared {
+        // Rounds that were dropped by clearing the channel have no closing event that would stop their manager.
+        if self.conversation.rounds().is_empty() && is_cleared {
             self.stop_manager();
         }
         true
@@ -105,7 +105,7 @@ impl State {
     pub(super) fn reply_ended(&mut self, ticket: Ticket, text: Result<Arc<str>, Arc<str>>, asked: &Request, outcome: Outcome) {
         self.replies.retain(|_, (reply, _)| *reply != ticket);
         self.attempts.remove(&ticket);
-        let Some(floor) = self.conversation.floor().filter(|floor| floor.ticket == ticket) else {
+        let Some(floor) = self.conversation.owed_reply(ticket) else {
             self.record_unclaimed_usage(asked, &outcome);
             return;
         };
@@ -212,11 +212,7 @@ impl State {
             // The channel is not restored. A caller without an answer reads the record itself.
             return;
         }
-        let look = Inspection {
-            conversation: self.conversation.clone(),
-            asked: self.asked_in_round.clone(),
-            since: self.traces.since(),
-        };
+        let look = Inspection { conversation: self.conversation.clone(), since: self.traces.since() };
         // The caller may have stopped waiting.
         let _ = reply.send(Box::new(look));
     }
@@ -355,7 +351,7 @@ impl State {
             self.since_snapshot = 0;
         }
         self.is_pending &= !is_quiet;
-        let outbox = made.iter().filter_map(|made| outbox_write(&made.event)).collect();
+        let outbox = made.iter().flat_map(|made| outbox_writes(&made.event)).collect();
         let mut usage: Vec<_> = made.iter().flat_map(|made| self.usage(&made.event)).collect();
         usage.extend(std::mem::take(&mut self.unrecorded_usage));
         let batch = self.batches;
@@ -396,8 +392,8 @@ impl State {
             Incoming { speaker: &from, text: &text, mentions: &[], reply_to: None, to_all_of: &[], names_narrow: false };
         let names = memberships.names(&self.channel_key.guild);
         let address = names.map(|names| address::resolve(&names, is_companion, &addressing)).unwrap_or_default();
-        let message =
-            Message { id: ids.first().cloned(), address, modality: Modality::Text, lull_endpoint: false, text, from, kind: None };
+        let id = ids.first().cloned();
+        let message = Message { id, address, modality: Modality::Text, lull_endpoint: false, asks_to_stop: false, kind: None, text, from };
         let mut usage = vec![Used::Statement { companion: companion.clone() }];
         usage.extend(self.traces.take_usage(ticket));
         let channel = self.myself.clone();
@@ -473,21 +469,24 @@ impl State {
     }
 }
 
-fn outbox_write(event: &Event) -> Option<OutboxWrite> {
+fn outbox_writes(event: &Event) -> Vec<OutboxWrite> {
+    let owed = |companion: &CompanionId, trigger, messages: &[Seq], upto| OutboxRecord {
+        companion: companion.clone(),
+        trigger,
+        messages: messages.to_vec(),
+        upto,
+        text: None,
+        parts: Vec::new(),
+        name: None,
+    };
     match event {
         Event::ReplyOwed { companion, ticket, trigger, messages, upto, .. } => {
-            let record = OutboxRecord {
-                companion: companion.clone(),
-                trigger: *trigger,
-                messages: messages.clone(),
-                upto: *upto,
-                text: None,
-                parts: Vec::new(),
-                name: None,
-            };
-            Some(OutboxWrite::Put(*ticket, record))
+            vec![OutboxWrite::Put(*ticket, owed(companion, *trigger, messages, *upto))]
         }
-        Event::ReplyFailed { ticket, .. } => Some(OutboxWrite::Remove(*ticket)),
-        _ => None,
+        Event::Replanned { companion, ticket, next, trigger, messages, upto } => {
+            vec![OutboxWrite::Remove(*ticket), OutboxWrite::Put(*next, owed(companion, *trigger, messages, *upto))]
+        }
+        Event::ReplyFailed { ticket, .. } | Event::Cancelled { ticket: Some(ticket), .. } => vec![OutboxWrite::Remove(*ticket)],
+        _ => Vec::new(),
     }
 }

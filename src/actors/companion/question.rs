@@ -6,7 +6,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::pending_calls::{CallEnd, PendingCalls};
-use super::{asker, character, repetition_note};
+use super::{asker, brief_writing, character, repetition_note};
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::companion::{DecisionInput, DecisionRequest, Tell};
 use crate::actors::messages::models::{CallId, Outcome};
@@ -39,7 +39,6 @@ pub(super) struct Question {
 #[derive(Clone)]
 struct Call {
     ticket: Ticket,
-    is_vote: bool,
     priority: Priority,
     deadline: Instant,
     channel_key: ChannelKey,
@@ -59,7 +58,6 @@ impl Question {
     ) -> Self {
         let call = Call {
             ticket: asking.ticket,
-            is_vote: input.is_vote,
             priority: Priority::of(input.trigger, input.modality),
             deadline: context.pool.deadline(ModelRole::Side),
             channel_key: asking.channel_key.clone(),
@@ -102,7 +100,7 @@ impl Call {
             return;
         }
         let manager = TurnTakingManagerKey(self.channel_key.channel.clone());
-        match self.context.directory.find(&manager).filter(|_| self.is_vote) {
+        match self.context.directory.find(&manager) {
             // If the manager dies with the answer, it is replaced, and the channel asks again.
             Some(manager) => drop(manager.cast(ManagerMessage::Answered { ticket, asked, outcome })),
             None => (self.tell)(ChannelMessage::Answered { ticket, asked, outcome, vote: None }),
@@ -118,18 +116,14 @@ impl Call {
 
 /// The same request, with a stricter demand for the format of the answer at its end (docs/design/gate.md G-29).
 fn repeated(asked: &Request) -> Request {
-    let demand = match asked.format {
-        AnswerFormat::Text => prompt::REPEAT_TEXT,
-        AnswerFormat::JsonObject | AnswerFormat::JsonSchema { .. } => prompt::REPEAT_JSON,
-    };
     let mut repeated = asked.clone();
-    repeated.messages.push(language_model::Message::text(Role::User, demand.to_owned()));
-    repeated.sizes.push(("repeat", prompt::tokens(demand)));
+    repeated.messages.push(language_model::Message::text(Role::User, prompt::REPEAT_JSON.to_owned()));
+    repeated.sizes.push(("repeat", prompt::tokens(prompt::REPEAT_JSON)));
     repeated
 }
 
-/// One JSON object with the fields of a vote (docs/design/turn-taking.md T-5).
-fn vote_format() -> AnswerFormat {
+/// One JSON object with the fields of a vote (docs/design/turn-taking.md T-5), all of them required, in the order of the prompt.
+fn vote_format(words: &settings::prompt::Prompt) -> AnswerFormat {
     let schema = json!({
         "type": "object",
         "properties": {
@@ -139,7 +133,7 @@ fn vote_format() -> AnswerFormat {
             "selected": { "type": "boolean" },
             "closing": { "type": "string", "enum": Stage::ALL },
         },
-        "required": ["reason", "decision", "importance", "selected", "closing"],
+        "required": prompt::vote_fields(words),
         "additionalProperties": false,
     });
     AnswerFormat::JsonSchema { name: "vote".to_owned(), schema }
@@ -155,13 +149,14 @@ fn lazy_request(
     let base_request = Request {
         model: settings.model.side.clone(),
         companion: Some(asker(&settings)),
-        format: if input.is_vote { vote_format() } else { AnswerFormat::Text },
+        format: vote_format(&context.settings.prompt),
         ..Request::new(ModelRole::Side, channel_key.guild.clone(), context.settings.prompt.max_side_answer_tokens)
     };
     LazyRequest::later(base_request, move |base_request| {
         let companion = &settings.id;
         let _at_work = at_work(Address::Companion(channel_key.guild.clone(), companion.clone())).about(&channel_key, companion);
-        decision_request(base_request, &input, &settings, &context.settings.prompt)
+        let brief = brief_writing::brief_of(&context, &settings);
+        decision_request(base_request, &input, &settings, brief.as_deref(), &context.settings.prompt)
     })
 }
 
@@ -169,26 +164,26 @@ fn decision_request(
     base_request: Request,
     input: &DecisionInput,
     settings: &Settings,
+    brief: Option<&str>,
     words: &settings::prompt::Prompt,
 ) -> Request {
     let recent: Vec<&Message> = input.recent.iter().map(|message| &**message).collect();
     let buffer: Vec<&Message> = input.buffer.iter().map(|message| &**message).collect();
     let parts = DecisionParts {
-        character: character(settings),
+        character: character(settings, brief),
         trigger: input.trigger,
+        stage: input.stage,
         message_count: input.message_count,
         minutes: input.minutes,
         speaker: input.speaker.as_deref(),
         summary: input.summary.as_deref(),
         recent: &recent,
         buffer: &buffer,
-        notes: &repetition_note(input.is_repetitive, words).into_iter().collect::<Vec<_>>(),
+        notes: &repetition_note(input.is_repetitive && settings.repetition, words).into_iter().collect::<Vec<_>>(),
     };
-    let Prompt { system, user, sizes } =
-        if input.is_vote { prompt::vote(&parts, words) } else { prompt::decision(&parts, words) };
-    let trigger = input.trigger;
+    let Prompt { system, user, sizes } = prompt::vote(&parts, words);
     let context = QuestionContext {
-        purpose: if input.is_vote { Purpose::Vote { trigger } } else { Purpose::Decision { trigger } },
+        purpose: Purpose::Vote { trigger: input.trigger },
         chattiness: settings.chattiness.clone(),
         newest: Line::newest_of(recent.iter().chain(&buffer).copied()),
     };

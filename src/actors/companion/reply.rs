@@ -162,10 +162,11 @@ pub(super) fn statement_request(
 ) -> Request {
     let recent: Vec<&Message> = statement.recent.iter().map(|message| &**message).collect();
     let snapshot: Vec<&Message> = statement.snapshot.iter().map(|message| &**message).collect();
-    let notes = [prompt::closing_note(statement.closing, templates), repetition_note(statement.is_repetitive, templates)];
+    let is_repetitive = statement.is_repetitive && settings.repetition;
+    let notes = [prompt::closing_note(statement.closing, templates), repetition_note(is_repetitive, templates)];
     let prompt = prompt::statement(
         &StatementParts {
-            character: character(settings),
+            character: character(settings, None),
             trigger: statement.trigger,
             message_count: statement.message_count,
             minutes: statement.minutes,

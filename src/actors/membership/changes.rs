@@ -4,8 +4,6 @@
 //! A thread or a forum post inherits the membership of its parent channel until somebody changes the thread itself. A change of the parent applies
 //! to the thread at once. It is journaled in the thread when the thread is running or is woken, or before the next message there.
 
-use serde_json::json;
-
 use crate::actors::inbound::Inbound;
 use crate::actors::membership::memberships::MembershipLock;
 use crate::actors::messages::guild::GuildMessage;
@@ -99,8 +97,7 @@ async fn delete(context: &ActorContext, channel: &ChannelId) -> Result<(), Membe
         drop(context.memberships.put(channel, membership));
         return Err(error.into());
     }
-    // Watchers check whether the room still exists.
-    context.hub.publish(&channel_key, Live::Note(json!({ "event": "closed", "channel": channel }).to_string().into()));
+    context.hub.publish(&channel_key, Live::Closed);
     update_threads(context, channel).await;
     Ok(())
 }

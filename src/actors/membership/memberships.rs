@@ -3,6 +3,7 @@
 mod name_sets;
 
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -145,6 +146,12 @@ impl Memberships {
     pub fn all(&self) -> Vec<(ChannelId, Membership)> {
         let register = self.read();
         register.channels.iter().map(|(channel, membership)| (channel.clone(), register.resolved(membership))).collect()
+    }
+
+    /// The first channel by id; with `after`, the first one after it.
+    pub fn next_channel(&self, after: Option<&ChannelId>) -> Option<ChannelId> {
+        let begin = after.map_or(Bound::Unbounded, Bound::Excluded);
+        self.read().channels.range((begin, Bound::Unbounded)).next().map(|(channel, _)| channel.clone())
     }
 
     /// A thread's membership as it was last journaled, and as it is now, if they differ.

@@ -33,8 +33,8 @@ pub struct Evaluate {
 /// The input of a decision.
 pub struct DecisionInput {
     pub trigger: Trigger,
-    /// Whether the answer is a vote in a round.
-    pub is_vote: bool,
+    /// The companion's closing stage.
+    pub stage: Stage,
     pub modality: Modality,
     /// Messages since the companion last spoke.
     pub message_count: u64,

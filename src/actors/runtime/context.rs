@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use crate::actors::companion::briefs::Briefs;
 use crate::actors::erasure::rewrite_locks::RewriteLocks;
 use crate::actors::membership::memberships::{CompanionSet, Memberships};
 use crate::actors::membership::opt_outs::OptOuts;
@@ -38,6 +39,8 @@ pub struct ActorContext {
     pub memberships: Memberships,
     /// The people who opted out.
     pub opt_outs: OptOuts,
+    /// The briefs of long personas.
+    pub briefs: Briefs,
     /// One lock per channel for rewriting stored events.
     pub rewrite_locks: RewriteLocks,
     /// Channels that hung before this start, and have to search for the message that they hung on.
@@ -79,6 +82,7 @@ impl ActorContext {
             recorder,
             settings,
             opt_outs: OptOuts::default(),
+            briefs: Briefs::default(),
             rewrite_locks: RewriteLocks::default(),
             hung: RecentHangs::default(),
             compaction_failed: Arc::default(),

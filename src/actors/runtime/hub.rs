@@ -3,6 +3,7 @@
 mod last_message_times;
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -17,6 +18,9 @@ use crate::journal::channel_key::ChannelKey;
 /// How many items of one channel a watcher may fall behind before it misses items.
 pub const BACKLOG: usize = 256;
 
+/// The same for a watcher of all channels.
+pub const TOTAL_BACKLOG: usize = 16 * BACKLOG;
+
 /// Something that happens in a channel.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Live {
@@ -24,6 +28,8 @@ pub enum Live {
     Recorded(Arc<Recorded>),
     /// Something without a number, as JSON: a draft, or a typing indicator.
     Note(Arc<str>),
+    /// The channel's room was deleted. Items after this one are of a new room.
+    Closed,
 }
 
 /// How many items a slow watcher missed. Missed events can be read from the journal.
@@ -32,18 +38,22 @@ pub enum Live {
 pub struct Missed(pub u64);
 
 /// Connects channels to their watchers. Cheap to clone; all clones share their state.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Hub {
     live: Arc<Topic<Live>>,
+    /// What happens in any channel.
+    total: Arc<Topic<(ChannelKey, Live), ()>>,
     states: Arc<Topic<State>>,
     last_message_times: Arc<LastMessageTimes>,
 }
 
 #[derive(Debug)]
-struct Topic<T> {
-    watched: Mutex<HashMap<ChannelKey, Watched<T>>>,
-    /// How many watchers there have been.
-    joined: AtomicU64,
+struct Topic<T, K: Eq + Hash = ChannelKey> {
+    watched: Mutex<HashMap<K, Watched<T>>>,
+    /// How many items a watcher may fall behind.
+    backlog: usize,
+    /// How many watchers there have been, of all topics with this counter.
+    joined: Arc<AtomicU64>,
     // Read without the lock, so that publishing costs one load while nobody watches anything.
     count: AtomicUsize,
 }
@@ -57,10 +67,26 @@ struct Watched<T> {
 
 /// Watches one channel: everything that happens there, or the States of its rounds.
 #[derive(Debug)]
-pub struct Watcher<T = Live> {
-    channel_key: ChannelKey,
+pub struct Watcher<T = Live, K: Eq + Hash = ChannelKey> {
+    key: K,
     items: broadcast::Receiver<T>,
-    topic: Arc<Topic<T>>,
+    topic: Arc<Topic<T, K>>,
+}
+
+/// Watches all channels, those that come later included. Each item comes with its channel.
+pub type TotalWatcher = Watcher<(ChannelKey, Live), ()>;
+
+impl Default for Hub {
+    fn default() -> Self {
+        // One counter for both kinds of watchers of drafts.
+        let joined = Arc::new(AtomicU64::new(0));
+        Self {
+            live: Arc::new(Topic::new(BACKLOG, joined.clone())),
+            total: Arc::new(Topic::new(TOTAL_BACKLOG, joined)),
+            states: Arc::new(Topic::new(BACKLOG, Arc::default())),
+            last_message_times: Arc::default(),
+        }
+    }
 }
 
 impl Hub {
@@ -74,6 +100,11 @@ impl Hub {
         Topic::watch(&self.live, channel_key)
     }
 
+    /// Watches all channels.
+    pub fn watch_total(&self) -> TotalWatcher {
+        Topic::watch(&self.total, &())
+    }
+
     /// Watches the `states` topic of a channel: receives every State of its rounds from now on. A State may be published twice if its
     /// turn-taking manager was replaced.
     pub fn watch_states(&self, channel_key: &ChannelKey) -> Watcher<State> {
@@ -83,6 +114,9 @@ impl Hub {
     /// Publishes to the watchers of this channel.
     pub fn publish(&self, channel_key: &ChannelKey, item: Live) {
         self.last_message_times.invalidate(channel_key);
+        if self.total.is_watched(&()) {
+            self.total.publish(&(), (channel_key.clone(), item.clone()));
+        }
         self.live.publish(channel_key, item);
     }
 
@@ -98,15 +132,12 @@ impl Hub {
 
     /// Whether somebody watches this channel. If not, no note needs to be built.
     pub fn is_watched(&self, channel_key: &ChannelKey) -> bool {
-        self.live.count.load(Ordering::Acquire) > 0 && self.live.lock().contains_key(channel_key)
+        self.total.is_watched(&()) || self.live.is_watched(channel_key)
     }
 
     /// A number that grows with every new watcher of this channel. None if nobody watches it.
     pub fn newest_watcher(&self, channel_key: &ChannelKey) -> Option<u64> {
-        if self.live.count.load(Ordering::Acquire) == 0 {
-            return None;
-        }
-        self.live.lock().get(channel_key).map(|watched| watched.newest)
+        self.live.newest(channel_key).max(self.total.newest(&()))
     }
 
     /// The number of watched channels.
@@ -115,11 +146,11 @@ impl Hub {
     }
 }
 
-impl<T: Clone> Watcher<T> {
+impl<T: Clone, K: Eq + Hash> Watcher<T, K> {
     /// The next item, once there is one.
     ///
     /// # Errors
-    /// [`Missed`] when this watcher fell more than [`BACKLOG`] items behind. The next call continues with the oldest stored item.
+    /// [`Missed`] when this watcher fell more than [`BACKLOG`] or [`TOTAL_BACKLOG`] items behind. The next call continues with the oldest stored item.
     pub async fn next(&mut self) -> Result<T, Missed> {
         match self.items.recv().await {
             Ok(item) => Ok(item),
@@ -130,50 +161,60 @@ impl<T: Clone> Watcher<T> {
     }
 }
 
-impl<T> Drop for Watcher<T> {
+impl<T, K: Eq + Hash> Drop for Watcher<T, K> {
     fn drop(&mut self) {
         let mut watched = self.topic.lock();
         // This watcher's own receiver still counts.
-        if watched.get(&self.channel_key).is_some_and(|watched| watched.items.receiver_count() <= 1) {
-            watched.remove(&self.channel_key);
+        if watched.get(&self.key).is_some_and(|watched| watched.items.receiver_count() <= 1) {
+            watched.remove(&self.key);
         }
         self.topic.count.store(watched.len(), Ordering::Release);
     }
 }
 
-impl<T> Topic<T> {
-    fn lock(&self) -> MutexGuard<'_, HashMap<ChannelKey, Watched<T>>> {
+impl<T, K: Eq + Hash> Topic<T, K> {
+    fn new(backlog: usize, joined: Arc<AtomicU64>) -> Self {
+        Self { watched: Mutex::default(), backlog, joined, count: AtomicUsize::new(0) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<K, Watched<T>>> {
         // No code that holds the lock can panic halfway through a change.
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    fn is_watched(&self, key: &K) -> bool {
+        self.count.load(Ordering::Acquire) > 0 && self.lock().contains_key(key)
+    }
+
+    /// The number of the watcher of this key that joined last.
+    fn newest(&self, key: &K) -> Option<u64> {
+        if self.count.load(Ordering::Acquire) == 0 {
+            return None;
+        }
+        self.lock().get(key).map(|watched| watched.newest)
+    }
 }
 
-impl<T: Clone> Topic<T> {
-    fn watch(topic: &Arc<Self>, channel_key: &ChannelKey) -> Watcher<T> {
+impl<T: Clone, K: Eq + Hash + Clone> Topic<T, K> {
+    fn watch(topic: &Arc<Self>, key: &K) -> Watcher<T, K> {
         let mut watched = topic.lock();
         let newest = topic.joined.fetch_add(1, Ordering::Relaxed);
-        let channel = || Watched { items: broadcast::channel(BACKLOG).0, newest };
-        let entry = watched.entry(channel_key.clone()).or_insert_with(channel);
+        let channel = || Watched { items: broadcast::channel(topic.backlog).0, newest };
+        let entry = watched.entry(key.clone()).or_insert_with(channel);
         entry.newest = newest;
         let items = entry.items.subscribe();
         topic.count.store(watched.len(), Ordering::Release);
-        Watcher { channel_key: channel_key.clone(), items, topic: topic.clone() }
+        Watcher { key: key.clone(), items, topic: topic.clone() }
     }
 
-    fn publish(&self, channel_key: &ChannelKey, item: T) {
+    fn publish(&self, key: &K, item: T) {
         if self.count.load(Ordering::Acquire) == 0 {
             return;
         }
-        if let Some(watched) = self.lock().get(channel_key) {
+        if let Some(watched) = self.lock().get(key) {
             // An error only means that no watcher is left.
             let _ = watched.items.send(item);
         }
-    }
-}
-
-impl<T> Default for Topic<T> {
-    fn default() -> Self {
-        Self { watched: Mutex::default(), joined: AtomicU64::new(0), count: AtomicUsize::new(0) }
     }
 }
 

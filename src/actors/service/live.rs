@@ -12,6 +12,7 @@ use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::hub::{self, Missed, Watcher};
 use crate::domain::id::Seq;
 use crate::domain::moment::Moment;
+use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{Range, Reader};
 use crate::ports::backend::Refused;
 use crate::ports::backend::live::{Lagged, Live, LiveStream};
@@ -20,31 +21,33 @@ use crate::ports::backend::stamp::rfc3339;
 use crate::telemetry::instruments::NONE;
 
 /// Missed events that are read at once.
-const PAGE: usize = 128;
+pub(super) const PAGE: usize = 128;
+
+/// A room whose view begins.
+pub(super) struct Opened {
+    pub(super) channel_key: ChannelKey,
+    /// When the room was created. A room that was deleted and created again is another room.
+    pub(super) created_at: Moment,
+    /// The number of its newest event.
+    pub(super) last: Seq,
+    /// The first object of its view.
+    pub(super) hello: Live,
+}
 
 impl ActorBackend {
     pub(super) async fn watch(&self, room: &RoomId, after: Option<Seq>) -> Result<LiveStream, Refused> {
-        let (channel_key, membership) = self.room_of(room)?;
+        let (channel_key, _) = self.room_of(room)?;
         // Watch before reading the record, so that no event is missed between the two.
         let watcher = self.context.hub.watch(&channel_key);
-        let last = self.fence(&channel_key).await?;
-        // The state is read after the fence, so it contains everything up to `last`.
-        let state = self.room_state(room).await?;
-        let hello = json!({
-            "event": "hello",
-            "at": rfc3339(self.context.clock.now()),
-            "channel": channel_key.channel,
-            "last": last,
-            "state": state,
-        });
+        let Opened { channel_key, created_at, last, hello } = self.opened(room).await?;
         let subscription = Subscription {
             context: self.context.clone(),
             watcher,
             view: EventView::new(channel_key, room.clone()),
-            created_at: membership.created_at,
+            created_at,
             sent: after.unwrap_or(last).min(last),
             last,
-            ready: VecDeque::from([Live { seq: None, json: Arc::from(hello.to_string()) }]),
+            ready: VecDeque::from([hello]),
         };
         let items = stream::unfold(Some(subscription), |subscription| async move {
             let mut subscription = subscription?;
@@ -55,6 +58,23 @@ impl ActorBackend {
             }
         });
         Ok(items.boxed())
+    }
+
+    /// Begins the view of a room that is watched already.
+    pub(super) async fn opened(&self, room: &RoomId) -> Result<Opened, Refused> {
+        let (channel_key, membership) = self.room_of(room)?;
+        let last = self.fence(&channel_key).await?;
+        // The state is read after the fence, so it contains everything up to `last`.
+        let state = self.room_state(room).await?;
+        let hello = json!({
+            "event": "hello",
+            "at": rfc3339(self.context.clock.now()),
+            "channel": channel_key.channel,
+            "last": last,
+            "state": state,
+        });
+        let hello = Live { seq: None, json: Arc::from(hello.to_string()) };
+        Ok(Opened { channel_key, created_at: membership.created_at, last, hello })
     }
 }
 
@@ -84,7 +104,7 @@ impl Subscription {
             }
             let item = self.watcher.next().await.map_err(|Missed(items)| {
                 self.context.recorder.instruments().live_missed.add(items, NONE);
-                Lagged
+                Lagged { cursor: None }
             })?;
             let membership = self.context.memberships.get(&self.view.channel_key.channel);
             if membership.is_none_or(|membership| membership.created_at != self.created_at) {
@@ -98,6 +118,7 @@ impl Subscription {
                     self.ready.extend(self.view.render(&Reader::new(&*context.store), &recorded).await.map_err(unreadable)?);
                 }
                 hub::Live::Recorded(_) => {}
+                hub::Live::Closed => return Ok(None),
             }
         }
     }
@@ -118,5 +139,5 @@ impl Subscription {
 /// Ends the stream. The watcher reconnects, and gets the error then.
 fn unreadable(error: crate::journal::reader::ReadError) -> Lagged {
     tracing::error!(%error, "events of a room cannot be read");
-    Lagged
+    Lagged { cursor: None }
 }

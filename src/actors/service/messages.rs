@@ -10,7 +10,7 @@ use crate::actors::inbound::{Replied, Speech};
 use crate::actors::writer::requests::fence;
 use crate::domain::address::at_names;
 use crate::domain::event::Event;
-use crate::domain::id::Seq;
+use crate::domain::id::{CompanionId, Seq};
 use crate::domain::message::{Author, Modality, Role};
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::redaction::is_redacted;
@@ -72,6 +72,11 @@ impl ActorBackend {
         };
         let accepted = self.inbound.say(&channel_key, speech).await.map_err(refused)?;
         accepted.map(|accepted| accepted.seq).ok_or_else(|| broken("an event was not admitted"))
+    }
+
+    pub(super) fn companion_named(&self, room: &RoomId, name: &str) -> Result<Option<CompanionId>, Refused> {
+        let (channel_key, _) = self.room_of(room)?;
+        Ok(self.context.memberships.names(&channel_key.guild).and_then(|names| names.owner(name).cloned()))
     }
 
     pub(super) async fn edit_message(&self, room: &RoomId, seq: Seq, text: Arc<str>) -> Result<Seq, Refused> {

@@ -321,6 +321,12 @@ impl Elections {
                         | Event::Unanswered { .. }
                         | Event::StageChanged { .. }
                         | Event::RepetitionAsked { .. }
+                        | Event::Replanning { .. }
+                        | Event::Replanned { .. }
+                        | Event::Cancelled { .. }
+                        | Event::FloorExpired { .. }
+                        | Event::FloorTaken { .. }
+                        | Event::HeldSelected { .. }
                         | Event::RepetitionJudged { .. }
                         | Event::ReplyOwed { .. }
                         | Event::ReplyFailed { .. }

@@ -28,7 +28,7 @@ use crate::ports::backend::room::{
     RoomPlan, Rooms,
 };
 use crate::ports::backend::stamp::rfc3339;
-use crate::settings::companion::{Companion, Interjection, Overrides};
+use crate::settings::companion::{Companion, Interjection, ModelOverrides, Overrides};
 use crate::settings::console;
 use crate::telemetry::plain::Plain;
 
@@ -192,6 +192,7 @@ impl ActorBackend {
             let before = Overrides { paused: None, ..overrides.clone() };
             apply(patch, &mut overrides, id)?;
             overrides.check().map_err(|problem| invalid(format!("companions.{id}.{}", problem.key), problem.message))?;
+            self.check_models(&overrides, id)?;
             if (Overrides { paused: None, ..overrides.clone() }) != before {
                 changed.push(companion.clone());
             }
@@ -229,6 +230,9 @@ impl ActorBackend {
             text_lull_timeout: companion.text_lull_timeout,
             voice_lull_timeout: companion.voice_lull_timeout,
             starts_after: companion.starts_after,
+            max_turns: companion.max_turns,
+            repetition: companion.repetition,
+            model: companion.model.clone(),
         });
         Companions { companions: companions.collect() }
     }
@@ -286,6 +290,17 @@ impl ActorBackend {
         Ok(())
     }
 
+    fn check_models(&self, overrides: &Overrides, id: &str) -> Result<(), Refused> {
+        let models = &self.context.settings.models;
+        match overrides.model.chosen().find_map(|(role, name)| Some((role, models.problem_of(role, name)?))) {
+            None => Ok(()),
+            Some((role, problem)) => {
+                let message = problem.strip_prefix("= ").unwrap_or(&problem).to_owned();
+                Err(invalid(format!("companions.{id}.model.{}", role.as_str()), message))
+            }
+        }
+    }
+
     fn check_external(&self, field: &str, invited: &Invited) -> Result<(), Refused> {
         let Some((id, external)) = as_external(invited.clone()) else { return Ok(()) };
         let problems = match external_companion(&id, &external, &self.context.settings.companion_defaults) {
@@ -317,7 +332,7 @@ impl ActorBackend {
         Ok(())
     }
 
-    /// Shows watchers a companion's new interjection policy.
+    /// Shows watchers a companion's new settings.
     fn publish_policy(&self, channel_key: &ChannelKey, companion: &CompanionId) {
         if !self.context.hub.is_watched(channel_key) {
             return;
@@ -333,6 +348,9 @@ impl ActorBackend {
             "text_lull_timeout": settings.text_lull_timeout,
             "voice_lull_timeout": settings.voice_lull_timeout,
             "starts_after": settings.starts_after,
+            "max_turns": settings.max_turns,
+            "repetition": settings.repetition,
+            "model": settings.model,
         });
         self.context.hub.publish(channel_key, Live::Note(note.to_string().into()));
     }
@@ -347,6 +365,9 @@ impl ActorBackend {
                 aliases: settings.aliases.clone(),
                 external: membership.is_external(companion),
                 interjection: settings.interjection.as_str().into(),
+                max_turns: settings.max_turns,
+                repetition: settings.repetition,
+                model: settings.model.clone(),
                 paused: membership.is_paused(companion),
             })
         };
@@ -380,6 +401,16 @@ fn apply(patch: &CompanionPatch, overrides: &mut Overrides, id: &str) -> Result<
     change(&patch.text_lull_timeout, &mut overrides.text_lull_timeout);
     change(&patch.voice_lull_timeout, &mut overrides.voice_lull_timeout);
     change(&patch.starts_after, &mut overrides.starts_after);
+    change(&patch.max_turns, &mut overrides.max_turns);
+    change(&patch.repetition, &mut overrides.repetition);
+    match &patch.model {
+        Override::Keep => {}
+        Override::Reset => overrides.model = ModelOverrides::default(),
+        Override::Set(models) => {
+            change(&models.main, &mut overrides.model.main);
+            change(&models.side, &mut overrides.model.side);
+        }
+    }
     change(&patch.paused, &mut overrides.paused);
     Ok(())
 }

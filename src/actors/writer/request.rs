@@ -126,6 +126,7 @@ const fn is_written_to_erase(kind: Kind) -> bool {
         | Kind::Session
         | Kind::Webhook
         | Kind::Meta
-        | Kind::OptOut => false,
+        | Kind::OptOut
+        | Kind::Brief => false,
     }
 }

@@ -31,5 +31,5 @@ pub(super) async fn speak(
 ) -> Result<(StatusCode, Answer<Accepted>), Problem> {
     validation::companion_id("from", statement.from.as_str())?;
     statement.text = validation::text("text", &statement.text, console.settings.max_text_chars)?;
-    Ok((StatusCode::ACCEPTED, Answer(Accepted { seq: console.backend.speak(&room, statement).await? })))
+    Ok((StatusCode::ACCEPTED, Answer(console.backend.speak(&room, statement).await?.into())))
 }

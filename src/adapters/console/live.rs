@@ -1,7 +1,7 @@
-//! Sends a room's events over a WebSocket as they happen, and the events that the client missed.
+//! Sends the events of a room, or of all rooms, over a WebSocket as they happen, and the events that the client missed.
 //!
 //! Each event is one text message, a JSON object. A client that falls behind gets `{"event": "resume", "after": N}` and is closed with code 1013;
-//! it should connect again with `after=N`. Messages from the client are ignored, but it must answer pings to stay connected.
+//! it should connect again with `after=N`. In a view of all rooms, N is a [`Cursor`]. Messages from the client are ignored, but it must answer pings to stay connected.
 
 use axum::Extension;
 use axum::extract::State;
@@ -24,7 +24,8 @@ use super::limits::{NoSlot, Slot};
 use super::problem::Problem;
 use super::validation;
 use crate::domain::id::Seq;
-use crate::ports::backend::live::LiveStream;
+use crate::ports::backend::live::{Cursor, Lagged, LiveStream};
+use crate::ports::backend::room::RoomId;
 use crate::telemetry::instruments::NONE;
 use crate::telemetry::instruments::kinds::Counted;
 
@@ -42,7 +43,27 @@ const MAX_UNANSWERED_PINGS: u32 = 3;
 #[serde(deny_unknown_fields)]
 pub(super) struct LiveParams {
     room: Option<String>,
-    after: Option<u64>,
+    after: Option<String>,
+}
+
+/// What to watch.
+enum Wanted {
+    /// A room, from the event after this number.
+    Room(RoomId, Option<Seq>),
+    /// All rooms, each in the cursor from the event after its number.
+    All(Cursor),
+}
+
+impl LiveParams {
+    fn wanted(self) -> Result<Wanted, Problem> {
+        let Some(room) = self.room else {
+            let cursor = self.after.map_or(Ok(Cursor::default()), |after| Cursor::parse(&after));
+            return cursor.map(Wanted::All).map_err(|error| Problem::query("after", format!("after: {error}")));
+        };
+        let number =
+            |after: String| after.parse().map(Seq).map_err(|_| Problem::query("after", "after is not a whole number from 0 up"));
+        Ok(Wanted::Room(validation::room("room", &room)?, self.after.map(number).transpose()?))
+    }
 }
 
 /// `GET /api/live?room=&after=` as a WebSocket. An invalid request is refused before the upgrade.
@@ -52,14 +73,15 @@ pub(super) async fn live(
     QueryParams(params): QueryParams<LiveParams>,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Problem> {
-    let room = params.room.ok_or_else(|| Problem::query("room", "room is missing; give the room to watch"))?;
-    let room = validation::room("room", &room)?;
+    let wanted = params.wanted()?;
     let upgrade = upgrade.map_err(|_| {
         Problem::new(StatusCode::UPGRADE_REQUIRED, "this is a WebSocket endpoint; connect to it with ws:// or wss://")
     })?;
     let slot = console.slots.take(caller.address).map_err(|full| no_slot(full, console.settings.live_ping()))?;
-    let after = params.after.map(Seq);
-    let events = console.backend.live(&room, after).await?;
+    let (events, after) = match wanted {
+        Wanted::Room(room, after) => (console.backend.live(&room, after).await?, after),
+        Wanted::All(cursor) => (console.backend.live_rooms(cursor).await?, None),
+    };
     let counted = console.instruments.live_sockets.one(NONE);
     let watcher = Watcher { after, caller, closing: console.closing.subscribe(), console, _slot: (slot, counted) };
     let upgrade = upgrade.max_message_size(MAX_RECEIVED_BYTES).max_frame_size(MAX_RECEIVED_BYTES);
@@ -77,7 +99,7 @@ fn no_slot(full: NoSlot, wait: Duration) -> Problem {
 }
 
 struct Watcher {
-    /// The seq of the last event that was sent, or that the client asked to resume after.
+    /// In a view of one room, the seq of the last event that was sent, or that the client asked to resume after.
     after: Option<Seq>,
     caller: Caller,
     closing: watch::Receiver<bool>,
@@ -135,8 +157,9 @@ impl Watcher {
                         self.after = event.seq.or(self.after);
                         Message::text(&*event.json)
                     }
-                    Some(Err(_)) => {
-                        let resume = json!({ "event": "resume", "after": self.after });
+                    Some(Err(Lagged { cursor })) => {
+                        let after = cursor.map_or(json!(self.after), |cursor| cursor.to_string().into());
+                        let resume = json!({ "event": "resume", "after": after });
                         let sent = sink.send(Message::text(resume.to_string())).await;
                         return sent.map_or(Ending::Gone, |()| Ending::Close(close_code::AGAIN, "too slow, connect again with after="));
                     }

@@ -15,10 +15,18 @@ use crate::ports::backend::messages::{Edit, History, HistoryQuery, NewEvent, New
 const MAX_MENTIONS: usize = 64;
 pub(super) const MAX_ID_CHARS: usize = 128;
 
-/// The number of an accepted message.
+/// The number of an accepted message, and what the sender should know about it.
 #[derive(Serialize)]
 pub(super) struct Accepted {
     pub(super) seq: Seq,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
+}
+
+impl From<Seq> for Accepted {
+    fn from(seq: Seq) -> Self {
+        Self { seq, warnings: Vec::new() }
+    }
 }
 
 type Reply = Result<(StatusCode, Answer<Accepted>), Problem>;
@@ -39,7 +47,12 @@ pub(super) async fn say(State(console): State<Shared>, RoomPath(room): RoomPath,
     for (index, mention) in message.mentions.iter_mut().enumerate() {
         *mention = validation::name(&format!("mentions[{index}]"), mention)?;
     }
-    accepted(console.backend.say(&room, message).await?)
+    let warning = console.backend.namesake(&room, &message.from).await?.map(|companion| {
+        let from = &message.from;
+        format!("from: {from:?} is a name of the companion {companion}; send another name, so that people can tell the two apart")
+    });
+    let seq = console.backend.say(&room, message).await?;
+    Ok((StatusCode::ACCEPTED, Answer(Accepted { seq, warnings: warning.into_iter().collect() })))
 }
 
 /// `POST /api/rooms/{room}/events`
@@ -94,5 +107,5 @@ pub(super) fn limit(requested: Option<usize>) -> Result<usize, Problem> {
 }
 
 fn accepted(seq: Seq) -> Reply {
-    Ok((StatusCode::ACCEPTED, Answer(Accepted { seq })))
+    Ok((StatusCode::ACCEPTED, Answer(seq.into())))
 }

@@ -6,6 +6,7 @@ mod answer;
 mod dialect;
 mod failure;
 mod http;
+mod schema;
 mod sse;
 mod wire;
 

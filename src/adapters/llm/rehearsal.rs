@@ -80,10 +80,9 @@ impl LanguageModel for Rehearsal {
         let situation = Situation::of(request, context);
         let temper = Temper::of(context);
         let (text, secs) = match context.purpose {
-            Purpose::Decision { trigger } => (decide::decision(trigger, &situation, temper, &mut dice), DECISION_SECS),
             Purpose::Vote { trigger } => (ballot::vote(trigger, &situation, temper, &mut dice), DECISION_SECS),
             Purpose::Statement { closing, .. } => (phrases::statement(&situation, temper, closing, &mut dice), STATEMENT_SECS),
-            Purpose::Summary => (summary(&request.user()), DECISION_SECS),
+            Purpose::Summary | Purpose::Brief => (summary(&request.user()), DECISION_SECS),
             Purpose::Judgement => (judgement(context), DECISION_SECS),
         };
         self.say(&text, dice.between(secs), drafts).await;

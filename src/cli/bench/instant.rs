@@ -35,8 +35,6 @@ impl Instant {
 impl LanguageModel for Instant {
     async fn ask(&self, request: &Request, _: Option<&mpsc::UnboundedSender<Draft>>) -> Result<Answer, NoAnswer> {
         let text = match request.extensions.get().map(|context: &QuestionContext| &context.purpose) {
-            Some(Purpose::Decision { trigger }) if self.wants_to_speak(*trigger) => "That is something for me.\nYES",
-            Some(Purpose::Decision { .. }) => "They talk to each other.\nNO",
             Some(Purpose::Vote { trigger }) if self.wants_to_speak(*trigger) => {
                 r#"{"reason": "That is something for me.", "decision": "YES", "importance": 6, "selected": false, "closing": "none"}"#
             }
@@ -46,7 +44,7 @@ impl LanguageModel for Instant {
             Some(Purpose::Statement { .. }) => {
                 "I would have a look at it in the morning, when there is light and nobody is in a hurry."
             }
-            Some(Purpose::Summary) => "They talked about buses, bread and bicycles.",
+            Some(Purpose::Summary | Purpose::Brief) => "They talked about buses, bread and bicycles.",
             Some(Purpose::Judgement) | None => "They say different things.\n0.1",
         };
         let text = text.to_owned();

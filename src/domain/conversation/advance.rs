@@ -8,6 +8,7 @@ use super::super::vote::USUAL_IMPORTANCE;
 use super::asking::Attendance;
 use super::ending::reopening_cause;
 use super::inbound::is_too_late;
+use super::replanning::Stops;
 use super::*;
 
 /// The error code of a reply that was not made because all messages that it would have answered were deleted.
@@ -33,11 +34,24 @@ impl Conversation {
         }
         let first = out.len();
         let (mut refused, mut is_late) = (None, false);
-        if let Event::Said { message, said_at, .. } = &recorded.event {
-            refused = self.refuse_address(recorded.seq, message, *said_at, world, out);
-            self.settle_full_buffers(message, refused.is_some(), world, out);
-            is_late = said_at.is_some();
-        }
+        let (mut said, mut stops) = (None, Stops::default());
+        let changed = match &recorded.event {
+            Event::Said { message, said_at, .. } => {
+                stops = self.stop_replies(recorded.seq, message, world, out);
+                if !stops.any() {
+                    refused = self.refuse_address(recorded.seq, message, *said_at, world, out);
+                }
+                self.settle_full_buffers(message, refused.is_some(), world, out);
+                is_late = said_at.is_some();
+                let may_concern_reply = self.floor.is_some() || stops.any();
+                said = may_concern_reply.then(|| (message.clone(), self.when_said(*said_at)));
+                Vec::new()
+            }
+            Event::Edited { message, .. } => vec![*message],
+            Event::Deleted { messages } => messages.clone(),
+            _ => Vec::new(),
+        };
+        let answered = if changed.is_empty() { Vec::new() } else { self.answered_now() };
         count_statement(&recorded, world);
         let seq = recorded.seq;
         self.apply_inbound(recorded, world, out);
@@ -51,7 +65,11 @@ impl Conversation {
         }
         if let Some(used_up) = refused {
             self.decline_address(seq, used_up, world, out);
+        } else if let Some((message, said_at)) = said {
+            self.replan_for_message(seq, &message, said_at, world, out);
+            self.settle_stopped(stops, seq, &message, world, out);
         }
+        self.replan_for_change(seq, &changed, &answered, world, out);
         if is_late {
             self.settle_late(world, out);
         }
@@ -64,9 +82,15 @@ impl Conversation {
         }
     }
 
-    /// Whether a statement is expected: a companion has the floor, was selected, or will be.
-    pub(super) fn owes_statement(&self) -> bool {
-        self.floor.is_some() || self.turn.is_some() || self.round.as_ref().is_some_and(Round::has_wishes)
+    /// The number of statements that are expected: of the companion that has the floor or was selected, of those that write late, and of one of those
+    /// that want to speak.
+    pub(super) fn expected_statements(&self) -> u32 {
+        u32::from(self.is_floor_taken()) + self.late.len() as u32 + u32::from(self.has_wishes())
+    }
+
+    /// Whether a companion wants to speak, and nothing is decided yet. One of them will.
+    pub(super) fn has_wishes(&self) -> bool {
+        !self.held.is_empty() || self.rounds.iter().any(Round::has_wishes)
     }
 
     /// Counts an address, once, however many companions it names. Returns the budget if it is used up: then the addressed companions decline this
@@ -162,12 +186,17 @@ impl Conversation {
         #[cfg(test)]
         poison::check_unsettled(poison::GONE_ON, self);
         self.settle_silenced(world, out);
-        self.close_round(occasion, world, out);
+        self.close_rounds(occasion, world, out);
         self.fail_late_words(occasion, world, out);
+        self.replan_due(occasion, world, out);
+        self.expire_floor(occasion, world, out);
         self.begin_turn_at_once(world, out);
         if occasion.after_statement {
             self.assess_statement(world, out);
+            // Companions that became terminal withdrew their States.
+            self.close_rounds(occasion, world, out);
         }
+        self.use_free_floor(world, out);
         let speaker = self.spoken.as_ref().filter(|_| occasion.after_statement).map(|spoken| &spoken.companion);
         let left_out = speaker.filter(|speaker| self.gates.get(speaker).is_none_or(|gate| gate.waiting.is_none())).cloned();
         for companion in &self.gates.companions_where(Gate::lacks_interval) {
@@ -257,7 +286,7 @@ impl Conversation {
         if let Some(call) = call.as_mut().filter(|_| evaluation.is_spoilt) {
             call.answer = Arc::from("");
         }
-        let mut answered = AnswerRecord { ticket: Some(ticket), why, call, ..AnswerRecord::default() };
+        let answered = AnswerRecord { ticket: Some(ticket), why, call, ..AnswerRecord::default() };
         let reason = match vote.verdict {
             Verdict::Yes => Reason::ModelYes,
             Verdict::No => Reason::ModelNo,
@@ -269,27 +298,11 @@ impl Conversation {
         } else {
             vote
         };
-        if self.is_awaited(&companion) {
+        if self.round_awaiting(&companion).is_some() {
             self.conclude_vote(&companion, &vote, reason, answered, world, out);
             return;
         }
-        let upto = evaluation.upto;
-        if vote.verdict == Verdict::Yes {
-            answered.used_up = world.exhausted_statement_budget(self.clock);
-        }
-        match vote.verdict {
-            Verdict::Yes if answered.used_up.is_some() => {
-                self.decline(&companion, evaluation.trigger, Reason::Budget, upto, answered, world, out);
-            }
-            Verdict::Yes => {
-                let candidate = Candidate { companion, trigger: evaluation.trigger, why: answered.why.clone() };
-                self.agree(&candidate.companion, evaluation.trigger, reason, answered, world, out);
-                self.give_floor(&candidate, world, out);
-            }
-            Verdict::No | Verdict::Unreadable => {
-                self.decline(&companion, evaluation.trigger, reason, upto, answered, world, out);
-            }
-        }
+        self.conclude_alone(companion, &evaluation, &vote, reason, answered, world, out);
     }
 
     pub(super) fn on_unanswered(&mut self, ticket: Ticket, error: Arc<str>, world: &mut World<'_>, out: &mut Vec<Output>) {
@@ -300,15 +313,9 @@ impl Conversation {
         self.record(Event::Unanswered { companion, ticket, trigger: evaluation.trigger, error, back_off }, world, out);
     }
 
-    pub(super) fn post(&mut self, ticket: Ticket, text: Arc<str>, out: &mut Vec<Output>) {
-        if let Some(floor) = self.floor.as_mut().filter(|floor| floor.ticket == ticket && !floor.is_posting) {
-            floor.is_posting = true;
-            out.push(Output::Post(Box::new(Posting { companion: floor.companion.clone(), ticket, text })));
-        }
-    }
-
+    /// A reply failed. The failure of an attempt that is being stopped does not count.
     pub(super) fn fail_reply(&mut self, ticket: Ticket, error: Arc<str>, world: &mut World<'_>, out: &mut Vec<Output>) {
-        if let Some(floor) = self.floor.as_ref().filter(|floor| floor.ticket == ticket) {
+        if let Some(floor) = self.owed_reply(ticket).filter(|floor| floor.replan_at.is_none()) {
             let (companion, trigger) = (floor.companion.clone(), floor.trigger);
             self.record(Event::ReplyFailed { companion, ticket, trigger, error }, world, out);
         }
@@ -435,6 +442,10 @@ impl Conversation {
             upto: self.handled,
             next_interjection_at: next_interjection_at.or(gate.next_interjection_at).unwrap_or_default(),
             due_at: is_external.then(|| self.clock + world.rules.turn_taking.external_statement_timeout()),
+            // Nobody else could use the floor of a companion that is alone.
+            expires_at: (!is_external && self.holds_rounds()).then(|| self.clock + world.rules.turn_taking.floor_timeout()),
+            is_farewell: candidate.is_farewell,
+            is_unjudged: world.policies.get(companion).is_some_and(|policy| !policy.repetition),
             companion: companion.clone(),
         };
         self.record(owed, world, out);
@@ -443,6 +454,8 @@ impl Conversation {
         let has_no_messages = self.floor.as_deref().filter(is_empty).map(|floor| floor.ticket);
         if let Some(ticket) = has_no_messages {
             self.fail_reply(ticket, DELETED.into(), world, out);
+        } else {
+            self.begin_statement(companion, world, out);
         }
     }
 

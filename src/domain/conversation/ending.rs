@@ -1,7 +1,8 @@
-//! Decides when a conversation ends: closing stages, the number of turns, and repetition (docs/design/closing.md C-1 to C-15).
+//! Decides when a conversation ends: closing stages, the number of turns, and repetition (docs/design/closing.md C-1 to C-20).
 
+use super::super::gate::{Check, Waiting};
 use super::super::message::{Message, Role};
-use super::super::repetition;
+use super::super::{repetition, window};
 use super::apply::cancel_lull;
 use super::*;
 use crate::settings::repetition::Judge;
@@ -18,8 +19,7 @@ pub(super) enum Judgement {
 }
 
 impl Conversation {
-    /// Changes the stage of a companion, if it differs. A companion that becomes terminal settles all its unsettled messages. If a human addressed it
-    /// after the round opened, it is opened again at once instead.
+    /// Changes the stage of a companion, if it differs. See [`change_stages`](Self::change_stages).
     pub(super) fn change_stage(
         &mut self,
         companion: &CompanionId,
@@ -29,34 +29,89 @@ impl Conversation {
         world: &mut World<'_>,
         out: &mut Vec<Output>,
     ) {
-        let Some(from) = self.gates.get(companion).map(|gate| gate.stage).filter(|from| *from != to) else { return };
-        self.record(Event::StageChanged { companion: companion.clone(), from, to, cause }, world, out);
-        if to != Stage::Terminal {
-            return;
+        self.change_stages(vec![companion.clone()], to, cause, opened, world, out);
+    }
+
+    /// Changes the stage of companions where it differs: first all stages, then what follows from them. A companion that becomes terminal settles all
+    /// its unsettled messages. If a human addressed it after the round opened, or it is asked about such an address, it is opened again at once
+    /// instead.
+    pub(super) fn change_stages(
+        &mut self,
+        companions: Vec<CompanionId>,
+        to: Stage,
+        cause: Cause,
+        opened: Seq,
+        world: &mut World<'_>,
+        out: &mut Vec<Output>,
+    ) {
+        let mut changed = Vec::new();
+        for companion in companions {
+            if let Some(from) = self.gates.get(&companion).map(|gate| gate.stage).filter(|from| *from != to) {
+                self.record(Event::StageChanged { companion: companion.clone(), from, to, cause }, world, out);
+                changed.push(companion);
+            }
         }
-        let calls = |message: &Message| message.from.role == Role::Person && message.address.includes(companion);
-        let is_called = self.buffer(companion).any(|entry| entry.seq > opened && calls(&entry.message));
-        if is_called || self.gates[companion].owes_acknowledgement() {
-            let (from, to) = (Stage::Terminal, Stage::None);
-            let cause = if is_called { Cause::DirectAddress } else { Cause::Event };
-            self.record(Event::StageChanged { companion: companion.clone(), from, to, cause }, world, out);
-        } else if self.buffer(companion).next().is_some() {
-            self.settle_all(vec![companion.clone()], Reason::Closed, world, out);
+        for companion in changed.into_iter().filter(|_| to == Stage::Terminal) {
+            let calls = |entry: &window::Entry| entry.seq > opened && is_call(&entry.message, &companion);
+            let is_called = self.is_asked_by_person(&companion) || self.buffer(&companion).any(calls);
+            if is_called || self.gates.get(&companion).is_some_and(Gate::owes_acknowledgement) {
+                let (from, to) = (Stage::Terminal, Stage::None);
+                let cause = if is_called { Cause::DirectAddress } else { Cause::Event };
+                self.record(Event::StageChanged { companion, from, to, cause }, world, out);
+            } else if self.buffer(&companion).next().is_some() {
+                self.settle_all(vec![companion], Reason::Closed, world, out);
+            }
         }
     }
 
-    /// A statement was posted: checks the number of turns, and judges the last statements for repetition.
+    /// Whether a question of this companion, in flight or answered with YES, is about a human's address.
+    fn is_asked_by_person(&self, companion: &CompanionId) -> bool {
+        let Some(gate) = self.gates.get(companion) else { return false };
+        let asked = gate.evaluation.map(|evaluation| evaluation.message);
+        let about = asked.or(gate.wish.as_ref().map(|wish| wish.message));
+        about.and_then(|about| self.window.get(about)).is_some_and(|entry| is_call(&entry.message, companion))
+    }
+
+    /// A vote whose stage is not below the companion's minimum.
+    pub(super) fn at_least_minimum(&self, companion: &CompanionId, vote: &Vote) -> Vote {
+        let minimum = self.gates.get(companion).map_or(Stage::None, |gate| gate.minimum_stage);
+        Vote { closing: vote.closing.max(minimum), ..vote.clone() }
+    }
+
+    /// The call for a statement begins. If it is the last statement that `max_turns` allows, its speaker says goodbye.
+    pub(super) fn begin_statement(&mut self, companion: &CompanionId, world: &mut World<'_>, out: &mut Vec<Output>) {
+        let Some(gate) = self.gates.get(companion).filter(|gate| gate.stage < Stage::Closing) else { return };
+        if has_reached(world.rules.turn_taking.max_turns, self.turns_count() + 1)
+            || has_reached(own_max_turns(companion, world), gate.turns + 1)
+        {
+            self.change_stage(companion, Stage::Closing, Cause::MaxTurns, self.handled, world, out);
+        }
+    }
+
+    /// The companions that become terminal after a statement by `speaker`, and the cause.
+    fn ended_by(&self, speaker: &CompanionId, is_farewell: bool, world: &World<'_>) -> (Vec<CompanionId>, Cause) {
+        if has_reached(world.rules.turn_taking.max_turns, self.turns_count()) {
+            return (self.gates.keys().cloned().collect(), Cause::MaxTurns);
+        }
+        let turns = self.gates.get(speaker).map_or(0, |gate| gate.turns);
+        if has_reached(own_max_turns(speaker, world), turns) {
+            return (vec![speaker.clone()], Cause::MaxTurns);
+        }
+        (Vec::from_iter(is_farewell.then(|| speaker.clone())), Cause::State)
+    }
+
+    /// A statement was posted: ends the conversation of those for whom it was the last one, and judges the last statements for repetition.
     pub(super) fn assess_statement(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
-        let Some(PostedStatement { opened, message, judgement, .. }) = self.spoken.clone() else { return };
+        let Some(PostedStatement { companion, opened, message, judgement, is_farewell, is_unjudged, .. }) = self.spoken.clone()
+        else {
+            return;
+        };
         if matches!(judgement, Judgement::Asked(_) | Judgement::Given) {
             return;
         }
-        if world.rules.turn_taking.max_turns.is_some_and(|most| self.tally.turns >= most) {
-            for companion in self.gates.keys().cloned().collect::<Vec<_>>() {
-                self.change_stage(&companion, Stage::Terminal, Cause::MaxTurns, opened, world, out);
-            }
-        }
-        if !world.rules.repetition.enabled || self.recent_texts().len() < repetition::LEAST_STATEMENTS {
+        let (ended, cause) = self.ended_by(&companion, is_farewell, world);
+        self.change_stages(ended, Stage::Terminal, cause, opened, world, out);
+        if is_unjudged || !world.rules.repetition.enabled || self.recent_texts().len() < repetition::LEAST_STATEMENTS {
             return;
         }
         // While no tokens may be used, only the lexical judge runs.
@@ -105,18 +160,17 @@ impl Conversation {
         let is_detection = score > repetition::THRESHOLD && !self.recent_statements.is_empty();
         let detections = if is_detection { self.tally.detections.saturating_add(1) } else { 0 };
         let most = if self.did_person_interrupt(call.is_some()) { Stage::Closing } else { Stage::Terminal };
-        self.record(Event::RepetitionJudged { message, score, detections, call }, world, out);
-        let forced = Stage::forced_by(detections).min(most);
-        // A companion that is alone states no stage, so it could not leave a forced one by itself.
-        let is_released = detections == 0 && !self.holds_rounds();
-        for companion in self.gates.keys().cloned().collect::<Vec<_>>() {
-            let stage = self.gates[&companion].stage;
-            if stage < forced {
-                self.change_stage(&companion, forced, Cause::Repetition, opened, world, out);
-            } else if is_released && stage < Stage::Terminal {
-                self.change_stage(&companion, Stage::None, Cause::Repetition, opened, world, out);
-            }
-        }
+        let last = self.tally.forced;
+        // A statement under the last forced stage comes first, so that a goodbye is said.
+        let is_next_allowed = last.is_none() || self.tally.is_next_allowed || detections == 0;
+        let forced = if is_next_allowed { Stage::forced_by(detections).min(most) } else { last };
+        let is_exempt = |companion: &&CompanionId| world.policies.get(*companion).is_some_and(|policy| !policy.repetition);
+        let (exempt, judged): (Vec<_>, Vec<_>) = self.gates.keys().partition(is_exempt);
+        let exempt: Vec<_> = exempt.into_iter().filter(|_| !forced.is_none()).cloned().collect();
+        let is_behind = |companion: &&CompanionId| self.gates[companion].stage < forced;
+        let behind = judged.into_iter().filter(is_behind).cloned().collect();
+        self.record(Event::RepetitionJudged { message, score, detections, forced, exempt, call }, world, out);
+        self.change_stages(behind, forced, Cause::Repetition, opened, world, out);
     }
 
     /// Whether a person spoke between the statements that were judged. The side model judges all of them, the words a window of them.
@@ -164,10 +218,45 @@ impl Conversation {
         });
     }
 
-    /// The conversation begins anew: earlier statements and detections do not count any more.
-    pub(super) fn forget_repetition(&mut self) {
-        self.recent_statements.clear();
+    /// A new episode begins: earlier statements, detections and forced stages do not count any more.
+    pub(super) fn begin_episode(&mut self) {
+        for gate in self.gates.values_mut() {
+            gate.turns = 0;
+        }
+        self.begin_anew();
+    }
+
+    /// The conversation begins, or is opened again.
+    fn begin_anew(&mut self) {
+        (self.tally.turns, self.tally.opened) = (0, self.handled);
         self.tally.detections = 0;
+        self.recent_statements.clear();
+        self.lift_minimum_stages();
+    }
+
+    fn lift_minimum_stages(&mut self) {
+        self.tally.forced = Stage::None;
+        self.tally.is_next_allowed = false;
+        for gate in self.gates.values_mut() {
+            gate.minimum_stage = Stage::None;
+        }
+    }
+
+    /// A human addresses companions: their minimum stages end.
+    pub(super) fn lift_minimum_of_called(&mut self, message: &Message) {
+        for (_, gate) in self.gates.iter_mut().filter(|(companion, _)| is_call(message, companion)) {
+            gate.minimum_stage = Stage::None;
+        }
+    }
+
+    /// Counts a posted statement whose call began when repetition had forced the stage `forced`. The speaker's minimum stage ends.
+    pub(super) fn count_turn(&mut self, speaker: &CompanionId, forced: Stage, is_of_before: bool) {
+        self.tally.turns += u32::from(!is_of_before);
+        self.tally.is_next_allowed |= forced == self.tally.forced;
+        if let Some(gate) = self.gates.get_mut(speaker) {
+            gate.turns += 1;
+            gate.minimum_stage = Stage::None;
+        }
     }
 
     /// Whether a message at `now` begins a new episode.
@@ -175,28 +264,84 @@ impl Conversation {
         self.episode.is_none_or(|episode| now.since(episode.last_at) >= rules.closing.episode_idle())
     }
 
-    pub(super) fn apply_stage(&mut self, companion: &CompanionId, to: Stage, notes: &mut Vec<Output>) {
+    pub(super) fn apply_stage(&mut self, companion: &CompanionId, to: Stage, cause: Cause, notes: &mut Vec<Output>) {
         let Some(gate) = self.gates.get_mut(companion) else { return };
-        if gate.is_closed() && to != Stage::Terminal {
-            self.tally.turns = 0;
-            self.tally.detections = 0;
-            self.recent_statements.clear();
-        }
+        let is_opened = gate.is_closed() && to != Stage::Terminal;
         gate.stage = to;
         gate.heard_closed = 0;
+        if cause == Cause::MaxTurns {
+            gate.minimum_stage = to;
+        }
+        if is_opened {
+            gate.turns = 0;
+            self.begin_anew();
+        }
         if to == Stage::Terminal {
             gate.silence_at = None;
-            cancel_lull(companion, gate, notes);
+            self.withdraw(companion, notes);
         }
     }
 
-    pub(super) fn apply_judged(&mut self, score: f64, detections: u32) {
+    /// A companion that became terminal is asked no more and takes no turn. A statement whose call has begun is still made, and so is a question
+    /// about a human's address, because that opens the companion again.
+    fn withdraw(&mut self, companion: &CompanionId, notes: &mut Vec<Output>) {
+        let lost_turn = self.turn.take_if(|turn| turn.candidate.companion == *companion);
+        if let Some(spoken) = self.spoken.as_mut().filter(|spoken| spoken.companion == *companion) {
+            spoken.is_farewell = false;
+        }
+        let is_asked_by_person = self.is_asked_by_person(companion);
+        let newest_call = self.buffer(companion).rfind(|entry| is_call(&entry.message, companion)).map(|entry| entry.seq);
+        if lost_turn.as_ref().is_some_and(|turn| turn.candidate.trigger == Trigger::Event) {
+            self.restore_event(companion);
+        }
+        let Some(gate) = self.gates.get_mut(companion) else { return };
+        cancel_lull(companion, gate, notes);
+        if let Some(message) = newest_call.filter(|_| lost_turn.is_some()) {
+            // If the companion is opened again, it is asked again.
+            gate.fire(Waiting { trigger: Trigger::DirectAddress, message, check: Check::Unsettled, urgent: true });
+        }
+        if is_asked_by_person || !gate.is_engaged() {
+            return;
+        }
+        gate.wish = None;
+        if let Some(evaluation) = gate.evaluation.take() {
+            notes.push(Output::Cancel { ticket: evaluation.ticket });
+        }
+        self.submit_listening_for(std::iter::once(companion));
+    }
+
+    pub(super) fn apply_judged(&mut self, score: f64, detections: u32, forced: Stage, exempt: &[CompanionId]) {
         self.tally.detections = detections;
         self.tally.repetition = (score * 1000.0).round() as u32;
         if let Some(spoken) = &mut self.spoken {
             spoken.judgement = Judgement::Given;
         }
+        if forced.is_none() {
+            self.lift_minimum_stages();
+            return;
+        }
+        if forced != self.tally.forced {
+            self.tally.is_next_allowed = false;
+        }
+        self.tally.forced = forced;
+        for (_, gate) in self.gates.iter_mut().filter(|(companion, _)| !exempt.contains(companion)) {
+            gate.minimum_stage = gate.minimum_stage.max(forced);
+        }
     }
+}
+
+/// Whether a human addresses a companion with this message.
+fn is_call(message: &Message, companion: &CompanionId) -> bool {
+    message.from.role == Role::Person && !message.is_event() && message.address.includes(companion)
+}
+
+/// Whether this number of statements reaches a limit.
+fn has_reached(most: Option<u32>, turns: u32) -> bool {
+    most.is_some_and(|most| turns >= most)
+}
+
+fn own_max_turns(companion: &CompanionId, world: &World<'_>) -> Option<u32> {
+    world.policies.get(companion).and_then(|policy| policy.max_turns)
 }
 
 /// Why a message sets the stage of a companion back to none, if it does.

@@ -1,4 +1,4 @@
-//! Events that must be acknowledged: who acknowledges them, and when (docs/design/gate.md G-32 to G-35).
+//! Events that must be acknowledged: who acknowledges them, and when (docs/design/gate.md G-33 to G-36).
 
 use super::super::budget::MINUTE;
 use super::super::event::Decided;
@@ -78,19 +78,33 @@ impl Conversation {
         let names_any = self.gates.keys().any(|companion| event.address.includes(companion));
         let may_be_chosen = |companion: &CompanionId| !names_any || event.address.includes(companion);
         let order = |(companion, gate): &(&CompanionId, &Gate)| {
-            let turn = self.turn.as_ref().filter(|turn| turn.candidate.trigger == Trigger::Event);
-            let is_about_to = gate.owes_acknowledgement() || turn.is_some_and(|turn| turn.candidate.companion == **companion);
-            let is_speaking = self.floor.as_ref().is_some_and(|floor| floor.companion == **companion);
+            let is_about_to = gate.owes_acknowledgement() || self.is_about_to_acknowledge(companion);
+            let is_speaking = self.owed_replies().any(|floor| floor.companion == **companion);
             (gate.paused, !is_about_to, is_speaking, self.spoke.get(*companion).copied())
         };
         let candidates = self.gates.iter().filter(|(companion, _)| may_be_chosen(companion));
         candidates.min_by_key(order).map(|(companion, _)| companion.clone())
     }
 
+    /// Whether a companion was selected to acknowledge events and has not begun to speak.
+    pub(super) fn is_about_to_acknowledge(&self, companion: &CompanionId) -> bool {
+        let candidate = self.turn.as_ref().map(|turn| &turn.candidate);
+        candidate.is_some_and(|candidate| candidate.trigger == Trigger::Event && candidate.companion == *companion)
+    }
+
+    /// A companion lost its turn before it acknowledged the events that it was selected for: they wait again.
+    pub(super) fn restore_event(&mut self, companion: &CompanionId) {
+        let newest = self.buffer(companion).rfind(|entry| entry.message.is_event()).map(|entry| entry.seq);
+        if let (Some(message), Some(gate)) = (newest, self.gates.get_mut(companion)) {
+            gate.fire(Waiting { trigger: Trigger::Event, message, check: Check::Unsettled, urgent: true });
+        }
+    }
+
     /// Selects without a question a companion that must acknowledge events, if the way is free. Over the budget, events wait, unless a person has
     /// addressed the companion as well.
     pub(super) fn acknowledge_events(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
         while let Some((companion, is_called)) = self.next_acknowledger(world) {
+            world.ledger.promise_statements(world.channel, self.expected_statements());
             let reason = if world.is_unpostable { Some((Reason::Unpostable, None)) } else { None };
             let used_up = || world.exhausted_statement_budget(self.clock).map(|used_up| (Reason::Budget, Some(used_up)));
             if let Some((reason, used_up)) = reason.or_else(used_up) {
@@ -112,11 +126,13 @@ impl Conversation {
 
     /// The companion that acknowledges events next, and whether a person has addressed it as well.
     fn next_acknowledger(&self, world: &World<'_>) -> Option<(CompanionId, bool)> {
-        if self.is_busy() {
+        if self.is_floor_taken() || self.is_being_judged() {
             return None;
         }
-        let is_next =
-            |(companion, gate): &(&CompanionId, &Gate)| gate.owes_acknowledgement() && self.is_ready(companion, gate, world);
+        // A companion that is asked answers first. Its statement may acknowledge the event.
+        let is_next = |(companion, gate): &(&CompanionId, &Gate)| {
+            gate.owes_acknowledgement() && !gate.is_engaged() && self.is_ready(companion, gate, world)
+        };
         let next = self.gates.iter().filter(is_next).map(|(companion, _)| (self.is_called_by_person(companion), companion));
         let next = next.min_by_key(|(is_called, companion)| (!is_called, self.spoke.get(*companion).copied()))?;
         Some((next.1.clone(), next.0))
@@ -165,7 +181,7 @@ impl Conversation {
             }
         }
         let Some(companion) = decided.companions.first().cloned() else { return };
-        let candidate = Candidate { companion, trigger: Trigger::Event, why: None };
+        let candidate = Candidate { companion, trigger: Trigger::Event, why: None, is_farewell: false };
         let selection = Selection { opened: self.handled, selected_at: self.handled, turn, ..Selection::default() };
         self.turn = Some(Box::new(Turn { candidate, selection, speak_at: decided.speak_at }));
     }

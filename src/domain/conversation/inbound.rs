@@ -29,14 +29,14 @@ impl Conversation {
             let gate = &self.gates[&companion];
             if let Some(cause) = reopening_cause(&companion, gate, message, begins_episode, world.rules) {
                 let from = gate.stage;
-                self.apply_stage(&companion, Stage::None, notes);
+                self.apply_stage(&companion, Stage::None, cause, notes);
                 self.opened_again.insert(companion, (from, cause));
             }
         }
         if begins_episode {
-            self.tally.turns = 0;
-            self.forget_repetition();
+            self.begin_episode();
         }
+        self.lift_minimum_of_called(message);
         let began_at = self.episode.filter(|_| !begins_episode).map_or(now, |episode| episode.began_at);
         self.episode = Some(Episode { began_at, last_at: now });
         if message.from.role == Role::Person {
@@ -45,6 +45,7 @@ impl Conversation {
         }
         self.restart_silence(message.from.role == Role::Person, world);
         let is_refused = self.refused.take() == Some(seq);
+        let stopped = self.stopped.take().filter(|(message, _)| *message == seq).map(|(_, companions)| companions);
         let mut declined_by = Vec::new();
         let answers = is_statement.then(|| Box::new(self.apply_statement(seq, message.clone(), reply)));
         for (companion, gate) in self.gates.iter_mut().filter(|(companion, _)| !message.is_by(companion)) {
@@ -56,6 +57,13 @@ impl Conversation {
             }
             if is_refused && message.address.includes(companion) {
                 declined_by.push(companion.clone());
+                continue;
+            }
+            if let Some(stopped) = &stopped
+                && (stopped.contains(companion) || !message.address.includes(companion))
+            {
+                // It counts, and nobody is asked about it.
+                gate.message_counter += 1;
                 continue;
             }
             cancel_lull(companion, gate, notes);
@@ -88,8 +96,8 @@ impl Conversation {
     /// still settle them or a reply in progress answers them.
     pub(super) fn push(&mut self, entry: Entry, world: &World<'_>) {
         if self.window.len() >= world.rules.gate.max_buffer {
-            let Self { window, gates, floor, .. } = self;
-            let is_answered = |seq| floor.as_ref().is_some_and(|floor| floor.messages.contains(&seq));
+            let Self { window, gates, floor, late, .. } = self;
+            let is_answered = |seq| floor.as_deref().into_iter().chain(&*late).any(|floor| floor.messages.contains(&seq));
             let is_unsettled = |entry: &Entry| {
                 gates.iter().any(|(companion, gate)| entry.seq > gate.cursor && entry.concerns_gate_of(companion))
             };
@@ -133,15 +141,30 @@ impl Conversation {
         let floor = self.floor.take_if(|floor| Some(floor.ticket) == reply);
         let snapshot = floor.iter().flat_map(|floor| &floor.messages).filter_map(|seq| self.window.get(*seq));
         let answers = Audience::of_answer(snapshot);
+        let (is_farewell, is_unjudged, forced) =
+            floor.as_ref().map_or_else(Default::default, |floor| (floor.is_farewell, floor.is_unjudged, floor.forced));
         let selection = floor.map(|floor| floor.selection).unwrap_or_default();
         if selection.selected_at >= self.tally.newest_human {
             self.tally.streak += 1;
         }
-        self.tally.turns += 1;
+        // A statement that was selected before the conversation was opened again belongs to the one before.
+        let is_of_before = selection.selected_at < self.tally.opened;
+        self.count_turn(&companion, forced, is_of_before);
         self.spoke.insert(companion.clone(), seq);
-        self.remember_statement(seq, message);
+        if !is_unjudged {
+            self.remember_statement(seq, message);
+        }
         let (Selection { opened, turn, .. }, judgement) = (selection, Judgement::Due);
-        self.spoken = Some(PostedStatement { companion, message: seq, opened, judgement, turn, is_spoilt: false });
+        self.spoken = Some(PostedStatement {
+            companion,
+            message: seq,
+            opened,
+            judgement,
+            turn,
+            is_farewell,
+            is_unjudged,
+            is_spoilt: false,
+        });
         answers
     }
 
@@ -178,7 +201,7 @@ impl Conversation {
     /// nothing to answer, no statement follows (docs/design/gate.md G-24), and its turn continues to its end, even if more messages are deleted.
     /// `present` are the deleted messages that were in the window. A reply may answer messages that have left the window.
     fn cancel_replies_to_deleted(&mut self, deleted: &[Seq], present: &[Seq], notes: &mut Vec<Output>) {
-        let Self { window, gates, turn, .. } = self;
+        let Self { window, gates, turn, floor, late, .. } = self;
         let has_only_deleted = |companion: &CompanionId, cursor: Seq, upto: Seq| {
             present.iter().any(|seq| *seq > cursor && *seq <= upto)
                 && window.buffer(companion, cursor).next().is_none_or(|first| first.seq > upto)
@@ -194,26 +217,22 @@ impl Conversation {
                 dropped.push((companion.clone(), None));
             }
         }
-        self.submit_listening_for(dropped.iter().map(|(companion, _)| companion));
-        let floor = self.floor.take_if(|floor| {
+        let mut has_nothing_left = |floor: &mut Floor| {
             let before = floor.messages.len();
             floor.messages.retain(|seq| !deleted.contains(seq));
-            floor.messages.is_empty() && before > 0
-        });
-        dropped.extend(floor.map(|floor| (floor.companion, Some(floor.ticket))));
+            let is_empty = floor.messages.is_empty() && before > 0;
+            if is_empty {
+                dropped.push((floor.companion.clone(), Some(floor.ticket)));
+            }
+            is_empty
+        };
+        floor.take_if(|floor| has_nothing_left(floor));
+        late.retain_mut(|late| !has_nothing_left(late));
+        let without_reply = dropped.iter().filter(|(_, ticket)| ticket.is_none());
+        self.submit_listening_for(without_reply.map(|(companion, _)| companion));
         for (companion, ticket) in dropped {
             notes.push(Output::Dropped { companion, ticket });
             notes.extend(ticket.map(|ticket| Output::Cancel { ticket }));
-        }
-    }
-
-    /// Submits listening States for companions that neither vote nor wish to speak any more.
-    fn submit_listening_for<'a>(&mut self, companions: impl Iterator<Item = &'a CompanionId>) {
-        for companion in companions {
-            let state = self.listening_state(companion);
-            if let (Some(round), Some(state)) = (&mut self.round, state) {
-                round.overrule(state);
-            }
         }
     }
 
@@ -238,7 +257,10 @@ impl Conversation {
         // A paused companion neither votes nor takes its turn.
         let silenced: Vec<_> = self.gates.iter().filter(|(_, gate)| gate.paused).map(|(id, _)| id.clone()).collect();
         self.submit_listening_for(silenced.iter());
-        self.turn.take_if(|turn| silenced.contains(&turn.candidate.companion));
+        let lost_turn = self.turn.take_if(|turn| silenced.contains(&turn.candidate.companion));
+        if let Some(turn) = lost_turn.filter(|turn| turn.candidate.trigger == Trigger::Event) {
+            self.restore_event(&turn.candidate.companion);
+        }
     }
 
     /// Cancels the timers, questions and replies of one companion, or of all, when it leaves or the channel is cleared.
@@ -255,12 +277,14 @@ impl Conversation {
         }
         self.turn.take_if(|turn| is_target(&turn.candidate.companion));
         if target.is_none() {
+            notes.extend(self.late.drain(..).map(|late| Output::Cancel { ticket: late.ticket }));
             if let Some(PostedStatement { judgement: Judgement::Asked(ticket), .. }) = self.spoken.take() {
                 notes.push(Output::Cancel { ticket });
             }
-            self.round = None;
+            self.rounds.clear();
+            self.held.clear();
             self.recent_statements.clear();
-            self.tally = Tally { newest_human: self.tally.newest_human, ..Tally::default() };
+            self.tally = Tally { newest_human: self.tally.newest_human, opened: self.handled, ..Tally::default() };
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Silence-initiated starts: a companion may begin a conversation when nobody has said anything for long (docs/design/gate.md G-36 to G-38).
+//! Silence-initiated starts: a companion may begin a conversation when nobody has said anything for long (docs/design/gate.md G-37 to G-39).
 
 use super::super::gate::{Check, Waiting};
 use super::advance::Due;

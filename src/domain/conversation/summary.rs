@@ -216,7 +216,7 @@ mod tests {
         Entry::new(
             Seq(seq),
             Moment::ZERO,
-            Message { id: None, from, text, modality, lull_endpoint: false, address, kind: None }.into(),
+            Message { asks_to_stop: false, kind: None, id: None, from, text, modality, lull_endpoint: false, address }.into(),
         )
     }
 }

@@ -2,6 +2,7 @@
 
 mod acknowledging;
 mod alone;
+mod closing;
 mod late;
 mod lost;
 mod over_budget;

@@ -8,6 +8,8 @@ const fn policy(starting_interval: u64) -> InterjectionPolicy {
         text_lull_timeout: Duration::from_secs(10),
         voice_lull_timeout: Duration::from_secs(5),
         starts_after: None,
+        max_turns: None,
+        repetition: true,
     }
 }
 

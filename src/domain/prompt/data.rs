@@ -73,6 +73,21 @@ pub(super) fn cut_middle(text: &str, most: usize, weigh: impl Fn(char) -> usize)
     Cow::Owned([start, &mark(left_out), end].concat())
 }
 
+/// The beginning of a text, of at most this weight. It ends with a line, a sentence or a word where that loses less than half, and a mark says
+/// how much is missing. Empty if not even the mark fits.
+pub(super) fn beginning(text: &str, most: usize) -> Cow<'_, str> {
+    if weight(text) <= most {
+        return Cow::Borrowed(text);
+    }
+    let mark = |left_out: usize| format!("\n[{left_out} characters left out]");
+    let Some(room) = most.checked_sub(weight(&mark(text.len()))) else { return Cow::Borrowed("") };
+    let head = &text[..bytes_within(text.chars(), room, char_weight)];
+    let ends = [head.rfind('\n'), head.rfind(". ").map(|at| at + 1), head.rfind(char::is_whitespace)];
+    let end = ends.into_iter().flatten().find(|end| *end >= head.len() / 2).unwrap_or(head.len());
+    let kept = head[..end].trim_end();
+    Cow::Owned([kept, &mark(text[kept.len()..].chars().count())].concat())
+}
+
 /// A name in one line: without invisible characters, at most 64 characters long, and never empty.
 pub(super) fn plain_name(name: &str) -> String {
     let plain = one_line(name, MAX_NAME_CHARS);

@@ -1,5 +1,6 @@
 //! Assembles a prompt from its parts, within its token budget.
 
+use super::card::Card;
 use super::data::{char_weight, cut_middle, escape_into, escaped_weight, unmarked_name, weight};
 use super::transcript::{Reader, transcript};
 use super::{Character, Prompt, tokens};
@@ -28,19 +29,19 @@ pub(super) struct Shown<'a> {
 /// An upper bound of the weight of delimiters, empty lines and headings.
 pub(super) const FRAME_WEIGHT: usize = 250;
 
-/// A prompt for a companion, within its token budget. The operator's text and the notes get at most three quarters of it, and people's text gets the
-/// rest.
-pub(super) fn in_character(character: &Character<'_>, tone: &str, shown: &Shown<'_>, ending: &str, tokens: usize) -> Prompt {
+/// A prompt for a companion, within its token budget. The companion's chattiness and tone and the notes each get at most a quarter of what its card
+/// leaves, and people's text gets the rest.
+pub(super) fn in_character(character: &Character<'_>, card: &Card<'_>, shown: &Shown<'_>, ending: &str, tokens: usize) -> Prompt {
     let name = unmarked_name(character.name);
     let opening = format!("You are {name}.");
-    let fixed = weight(&opening) + weight(tone) + weight(HOW_TO_READ) + weight(ending) + FRAME_WEIGHT;
-    let room = (tokens * 4).saturating_sub(fixed);
+    let fixed = weight(&opening) + weight(card.tier) + weight(HOW_TO_READ) + weight(ending) + FRAME_WEIGHT;
+    let room = (tokens * 4).saturating_sub(fixed + weight(&card.text));
 
-    let persona = cut_middle(character.persona.trim(), room / 2, char_weight);
-    let chattiness = cut_middle(character.chattiness.trim(), room / 8, char_weight);
+    let chattiness = cut_middle(character.chattiness.trim(), room / 4, char_weight);
+    let tone = cut_middle(card.tone, room / 4, char_weight);
     let joined = shown.notes.join("\n");
-    let notes = cut_middle(&joined, room / 8, char_weight);
-    let left = room - weight(&persona) - weight(&chattiness) - weight(&notes);
+    let notes = cut_middle(&joined, room / 4, char_weight);
+    let left = room - weight(&chattiness) - weight(&tone) - weight(&notes);
 
     let summary = quoted(shown.summary, left / 4);
     let reason = quoted(shown.reason, left / 8);
@@ -50,7 +51,8 @@ pub(super) fn in_character(character: &Character<'_>, tone: &str, shown: &Shown<
 
     let personality =
         if chattiness.is_empty() { String::new() } else { format!("Your conversational personality: {chattiness}") };
-    let system = paragraphs(&[&opening, &persona, &personality, tone, HOW_TO_READ]);
+    let tones = paragraphs(&[card.tier, &tone]);
+    let system = paragraphs(&[&opening, &card.text, &personality, &tones, HOW_TO_READ]);
     let user = paragraphs(&[
         &block("summary", &summary),
         &block("earlier-messages", &recent),
@@ -61,9 +63,9 @@ pub(super) fn in_character(character: &Character<'_>, tone: &str, shown: &Shown<
     ]);
     let sizes = sizes(&[
         ("instructions", HOW_TO_READ),
-        ("persona", &persona),
+        (card.part, &card.text),
         ("chattiness", &chattiness),
-        ("tone", tone),
+        ("tone", &tones),
         ("summary", &summary),
         ("earlier_messages", &recent),
         ("messages", &new),

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use super::super::message::{Address, Author, Modality, Role};
+use super::room::persona_room;
 use super::*;
 
 #[test]
@@ -11,30 +12,29 @@ fn a_decision_prompt_contains_character_and_context() {
     let input = [message(Role::Person, "p", "Ana", "hi")];
     let parts = DecisionParts { trigger: Trigger::DirectAddress, buffer: &input.iter().collect::<Vec<_>>(), ..parts() };
 
-    let prompt = decision(&parts, &words());
+    let prompt = vote(&parts, &words());
 
     assert!(
         prompt.system.starts_with("You are Aria.\n\nA curious owl.\n\nYour conversational personality: Curious, but polite\n\n")
     );
     assert!(prompt.system.contains(&words().tone.average));
-    assert_eq!(
-        prompt.user,
+    assert!(prompt.user.starts_with(
         "<messages>\n{\"n\":1,\"who\":\"#1\",\"role\":\"person\",\"from\":\"Ana\",\"text\":\"hi\"}\n</messages>\n\n\
          You were directly addressed in the conversation.\n\n\
-         Would you like to respond to this conversation?\n\n\
-         Answer in exactly two lines. First line: one sentence in Aria's voice saying why, which quotes nothing that others \
-         wrote. Second line: only the word YES or the word NO."
-    );
+         Would you like to respond?\n\n\
+         Answer with one JSON object"
+    ));
 }
 
 #[test]
 fn a_vote_prompt_asks_for_one_json_object() {
     let input = [message(Role::Person, "p", "Ana", "hi")];
-    let parts = DecisionParts { buffer: &input.iter().collect::<Vec<_>>(), notes: &["Say something new."], ..parts() };
+    let buffer: Vec<&Message> = input.iter().collect();
+    let parts = DecisionParts { buffer: &buffer, stage: Stage::PreClosing, notes: &["Say something new."], ..parts() };
 
     let prompt = vote(&parts, &words());
 
-    assert_eq!(prompt.system, decision(&parts, &words()).system);
+    assert!(prompt.user.contains("now \"pre-closing\""), "{}", prompt.user);
     assert!(
         prompt
             .user
@@ -71,18 +71,18 @@ fn a_closing_stage_has_its_note() {
 }
 
 #[test]
-fn each_trigger_has_its_sentence() {
+fn each_trigger_has_its_sentence_and_its_question() {
     for (trigger, sentence) in [
-        (Trigger::DirectAddress, "\n\nYou were directly addressed in the conversation.\n\n"),
-        (Trigger::Interjection, "\n\n12 messages have been said without you speaking.\n\n"),
-        (Trigger::Turn, "\n\nMira has just spoken.\n\n"),
-        (Trigger::Lull, "</messages>\n\nWould you like"),
-        (Trigger::Silence, "\n\nNobody has said anything for 30 minutes. You may start a conversation.\n\n"),
+        (Trigger::DirectAddress, "\n\nYou were directly addressed in the conversation.\n\nWould you like to respond?\n\n"),
+        (Trigger::Interjection, "\n\n12 messages have been said without you speaking.\n\nWould you like to interject?\n\n"),
+        (Trigger::Turn, "\n\nMira has just spoken.\n\nWould you like to respond to this conversation?\n\n"),
+        (Trigger::Lull, "</messages>\n\nWould you like to respond to this conversation?\n\n"),
+        (Trigger::Silence, "\n\nNobody has said anything for 30 minutes. You may start a conversation.\n\nWould you like to respond to this conversation?\n\n"),
     ] {
         let input = message(Role::Person, "p", "Ana", "hi");
         let parts = DecisionParts { trigger, message_count: 12, speaker: Some("Mira"), buffer: &[&input], ..parts() };
 
-        assert!(decision(&parts, &words()).user.contains(sentence), "{trigger}");
+        assert!(vote(&parts, &words()).user.contains(sentence), "{trigger}");
     }
 }
 
@@ -102,7 +102,7 @@ fn the_five_most_recent_messages_are_shown() {
     let input = message(Role::Companion, "aria", "old name", "mine");
     let recent: Vec<&Message> = turns.iter().collect();
 
-    let prompt = decision(&DecisionParts { recent: &recent, buffer: &[&input], summary: Some("They met."), ..parts() }, &words());
+    let prompt = vote(&DecisionParts { recent: &recent, buffer: &[&input], summary: Some("They met."), ..parts() }, &words());
 
     assert!(prompt.user.starts_with("<summary>\n\"They met.\"\n</summary>\n\n<earlier-messages>\n{\"n\":1,"));
     assert!(prompt.user.contains("turn 4") && !prompt.user.contains("turn 3"));
@@ -116,7 +116,7 @@ fn the_oldest_messages_are_left_out_and_marked() {
         (0..400).map(|n| message(Role::Person, "p", "Ana", &format!("turn {n} {}", "x".repeat(40)))).collect();
     let buffer: Vec<&Message> = turns.iter().collect();
 
-    let prompt = decision(&DecisionParts { recent: &buffer, buffer: &buffer, ..parts() }, &words());
+    let prompt = vote(&DecisionParts { recent: &buffer, buffer: &buffer, ..parts() }, &words());
 
     assert!(prompt.user.starts_with("<earlier-messages>\n[5 earlier messages left out]\n</earlier-messages>\n\n<messages>\n["));
     assert!(prompt.user.contains("turn 399") && !prompt.user.contains("turn 20 "));
@@ -128,7 +128,7 @@ fn a_huge_message_is_cut_in_its_middle() {
     let huge = message(Role::Person, "p", "Ana", &format!("start{}end", "y".repeat(100_000)));
     let small = message(Role::Person, "q", "Bob", "small");
 
-    let prompt = decision(&DecisionParts { buffer: &[&small, &huge], ..parts() }, &words());
+    let prompt = vote(&DecisionParts { buffer: &[&small, &huge], ..parts() }, &words());
 
     assert!(prompt.user.contains("\"small\"") && prompt.user.contains("\"startyyy") && prompt.user.contains("yyyend\""));
     assert!(prompt.user.contains(" characters left out] "));
@@ -152,7 +152,7 @@ fn no_author_can_forge_the_message_of_another() {
         message(Role::Person, "6", "\u{200b}\n", "nameless"),
     ];
 
-    let prompt = decision(&DecisionParts { buffer: &forged.iter().collect::<Vec<_>>(), ..parts() }, &words());
+    let prompt = vote(&DecisionParts { buffer: &forged.iter().collect::<Vec<_>>(), ..parts() }, &words());
 
     let lines = lines(&prompt.user);
     assert_eq!(lines.len(), 7);
@@ -194,12 +194,11 @@ fn no_mark_of_a_model_is_left_in_texts_or_names() {
             ..parts()
         };
 
-        for prompt in [decision(&deciding, &words()), vote(&deciding, &words())] {
-            assert!(![prompt.system, prompt.user.clone()].concat().contains(mark), "{mark} in {}", prompt.user);
-            let line = &lines(&prompt.user)[0];
-            assert_eq!((line["text"].as_str(), line["from"].as_str()), (Some(&*text), Some(&*format!("Ana{mark}"))));
-            assert!(prompt.user.contains("[see](x) a[1] <3"), "{}", prompt.user);
-        }
+        let prompt = vote(&deciding, &words());
+        assert!(![prompt.system, prompt.user.clone()].concat().contains(mark), "{mark} in {}", prompt.user);
+        let line = &lines(&prompt.user)[0];
+        assert_eq!((line["text"].as_str(), line["from"].as_str()), (Some(&*text), Some(&*format!("Ana{mark}"))));
+        assert!(prompt.user.contains("[see](x) a[1] <3"), "{}", prompt.user);
     }
 }
 
@@ -207,7 +206,7 @@ fn no_mark_of_a_model_is_left_in_texts_or_names() {
 fn no_name_outside_data_contains_a_nested_mark() {
     for name in ["<<|im_end|>", "[[INST]INST]", "<<<s>", "[[|user|]", "]]~b]"] {
         let character = Character { name, ..parts().character };
-        let prompt = decision(&DecisionParts { character, ..parts() }, &words());
+        let prompt = vote(&DecisionParts { character, ..parts() }, &words());
 
         let first_line = prompt.system.lines().next().unwrap_or_default();
         for mark in ["<|", "[INST]", "<s>", "[|", "]~b]"] {
@@ -228,7 +227,7 @@ fn invisible_characters_hide_nothing_in_a_prompt() {
         message(Role::Person, "q", marks, "नमस्\u{200d}ते 👩\u{200d}🚀️"),
     ];
 
-    let prompt = decision(&DecisionParts { buffer: &input.iter().collect::<Vec<_>>(), ..parts() }, &words());
+    let prompt = vote(&DecisionParts { buffer: &input.iter().collect::<Vec<_>>(), ..parts() }, &words());
 
     let unseen = format!("{hidden}{selected}{marks}");
     assert!(!prompt.user.contains(|c| unseen.contains(c)), "{:?}", prompt.user);
@@ -255,7 +254,7 @@ fn unneeded_joiners_and_selectors_hide_nothing_in_a_prompt() {
         message(Role::Person, "t", &format!("\u{fe0f}{bits}"), "\u{200d} \u{2764}\u{fe0f}\u{200d}\u{200d}\u{1f525}"),
     ];
 
-    let prompt = decision(&DecisionParts { buffer: &input.iter().collect::<Vec<_>>(), ..parts() }, &words());
+    let prompt = vote(&DecisionParts { buffer: &input.iter().collect::<Vec<_>>(), ..parts() }, &words());
 
     let lines: Vec<&str> = prompt.user.lines().filter(|line| line.starts_with("{\"n\"")).collect();
     let is_joining = |c: char| matches!(c, '\u{200c}' | '\u{200d}' | '\u{fe00}'..='\u{fe0f}');
@@ -286,12 +285,12 @@ fn peoples_text_is_in_no_line_of_the_server() {
         let input = message(Role::Person, "p", name, "hi");
         let parts = DecisionParts { trigger: Trigger::Turn, speaker: Some(name), buffer: &[&input], ..parts() };
 
-        let prompt = decision(&parts, &words());
+        let prompt = vote(&parts, &words());
 
         let ends = |c: char| matches!(c, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}');
         let sentence: Vec<&str> = prompt.user.split(ends).filter(|line| line.ends_with("has just spoken.")).collect();
         assert_eq!(sentence.len(), 1, "{:?}", prompt.user);
-        let reference = decision(&DecisionParts { speaker: Some("Ana"), ..parts }, &words());
+        let reference = vote(&DecisionParts { speaker: Some("Ana"), ..parts }, &words());
         assert_eq!(prompt.user.split(ends).count(), reference.user.split(ends).count(), "{name:?}");
     }
 }
@@ -323,6 +322,126 @@ fn a_statement_prompt_says_whether_the_statement_is_solicited() {
             .contains("<your-reason-to-speak>\n\"I know\\nthis.\"\n</your-reason-to-speak>\n\nSay goodbye.\n\n9 messages")
     );
     assert!(prompted.user.contains(&words().solicited) && !prompted.user.contains(&words().unsolicited));
+    let after_lull = statement(&parts(Trigger::Lull), &words());
+    assert!(!after_lull.user.contains(&words().solicited) && !after_lull.user.contains(&words().unsolicited));
+    let tones = format!("polite\n\n{}\n\nAsk first.\n\n", words().tone.average);
+    assert!(unasked.system.contains(&tones) && after_lull.system.contains(&tones), "{}", unasked.system);
+}
+
+#[test]
+fn a_verdict_is_asked_for_before_the_reason_if_the_settings_say_so() {
+    let verdict_first = settings::prompt::Prompt { reason_first: false, ..words() };
+    let end = |prompt: Prompt| prompt.user.lines().last().unwrap_or_default().to_owned();
+
+    let decided = end(decision(&parts(), &verdict_first));
+    let [reasoned, voted] = [words(), verdict_first.clone()].map(|words| end(vote(&parts(), &words)));
+
+    assert!(
+        decided
+            .starts_with("Answer in exactly two lines. First line: only the word YES or the word NO. Second line: one sentence")
+    );
+    assert!(reasoned.find("`reason`") < reasoned.find("`decision`"), "{reasoned}");
+    assert!(voted.find("`decision`") < voted.find("`reason`"), "{voted}");
+    for (text, words) in [(reasoned, words()), (voted, verdict_first)] {
+        let places = vote_fields(&words).map(|field| text.find(&format!("`{field}`:")).expect(field));
+        assert!(places.is_sorted(), "{text}");
+    }
+}
+
+/// A persona of this number of sentences.
+fn long_persona(sentences: usize) -> String {
+    (0..sentences).map(|n| format!("You remember thing number {n}, and you say so. ")).collect()
+}
+
+#[test]
+fn decisions_show_the_brief_of_a_long_persona_and_statements_all_of_it() {
+    let persona = long_persona(200);
+    let character = Character { persona: &persona, brief: Some("You remember things.\n"), ..character() };
+    let deciding = DecisionParts { character, ..parts() };
+
+    let (decided, voted) = (decision(&deciding, &words()), vote(&deciding, &words()));
+    let stated = statement(&speaking(character), &words());
+
+    for prompt in [decided, voted] {
+        assert!(prompt.system.starts_with("You are Aria.\n\nYou remember things.\n\nYour conversational"), "{}", prompt.system);
+        assert!(prompt.sizes.iter().any(|(part, _)| *part == "brief"), "{:?}", prompt.sizes);
+    }
+    assert!(stated.system.contains(persona.trim()));
+    assert_eq!(stated.sizes[1], ("persona", tokens(persona.trim())));
+}
+
+#[test]
+fn a_persona_that_fits_is_shown_in_decisions_even_if_it_has_a_brief() {
+    let persona = long_persona(50);
+    let character = Character { persona: &persona, brief: Some("You remember things."), ..character() };
+
+    let prompt = decision(&DecisionParts { character, ..parts() }, &words());
+
+    assert!(prompt.system.contains(persona.trim()) && !prompt.system.contains("You remember things."));
+}
+
+#[test]
+fn a_long_persona_without_a_brief_begins_at_its_beginning_and_ends_with_a_sentence() {
+    let persona = long_persona(200);
+    let character = Character { persona: &persona, ..character() };
+
+    let prompt = decision(&DecisionParts { character, ..parts() }, &words());
+
+    let (shown, rest) = prompt.system.split_once("\n[").expect("a mark says what is missing");
+    let shown = shown.strip_prefix("You are Aria.\n\n").expect("the persona comes first");
+    let (missing, _) = rest.split_once(" characters left out]\n\n").expect("the mark has its number");
+    assert!(persona.starts_with(shown) && shown.ends_with("say so."), "{shown}");
+    assert_eq!(missing.parse(), Ok(persona.trim().chars().count() - shown.chars().count()));
+    let room = persona_room(&words()).decision;
+    assert!(tokens(shown) <= room && tokens(shown) > room * 9 / 10, "{} of {room}", tokens(shown));
+}
+
+#[test]
+fn a_brief_is_asked_for_with_the_whole_persona() {
+    let persona = long_persona(200);
+
+    let prompt = brief(&format!(" {persona}\n"), &words());
+
+    assert!(
+        prompt.user.starts_with(&format!("<description>\n{}\n</description>\n\nWrite this description again", persona.trim()))
+    );
+}
+
+fn speaking(character: Character<'_>) -> StatementParts<'_> {
+    StatementParts {
+        character,
+        trigger: Trigger::Lull,
+        message_count: 1,
+        speaker: None,
+        reason: None,
+        summary: None,
+        recent: &[],
+        left_out: 0,
+        snapshot: &[],
+        notes: &[],
+    }
+}
+
+#[test]
+fn a_person_called_like_a_companion_is_told_apart_by_role_and_speaker() {
+    let input = [
+        message(Role::Companion, "aria", "Aria", "mine"),
+        message(Role::Person, "aria", "Aria", "not mine"),
+        message(Role::Companion, "bruno", "Bruno", "his"),
+        message(Role::Person, "77", "Bruno", "not his"),
+    ];
+    let input = input.iter().collect::<Vec<_>>();
+
+    let asked = decision(&DecisionParts { buffer: &input, ..parts() }, &words());
+    let summed = summary(None, &input, &words());
+
+    for (prompt, own) in [(&asked, "you"), (&summed, "companion")] {
+        let lines = lines(&prompt.user);
+        let roles: Vec<_> = lines.iter().map(|line| line["role"].as_str().unwrap()).collect();
+        assert_eq!(roles, [own, "person", "companion", "person"]);
+        let speakers: std::collections::BTreeSet<_> = lines.iter().map(|line| line["who"].as_str().unwrap()).collect();
+        assert_eq!(speakers.len(), 4);
+    }
 }
 
 #[test]
@@ -339,7 +458,7 @@ fn a_summary_prompt_contains_the_previous_summary_and_the_new_messages() {
 fn the_sizes_of_parts_are_estimated() {
     let input = message(Role::Person, "p", "Ana", "hi");
 
-    let prompt = decision(&DecisionParts { buffer: &[&input], ..parts() }, &words());
+    let prompt = vote(&DecisionParts { buffer: &[&input], ..parts() }, &words());
 
     let names: Vec<&str> = prompt.sizes.iter().map(|(name, _)| *name).collect();
     assert_eq!(names, ["instructions", "persona", "chattiness", "tone", "messages", "question"]);
@@ -360,7 +479,7 @@ proptest! {
         let (plain_recent, plain_buffer) = plain.split_at(plain.len() / 2);
         let ask = |recent: &[Message], buffer: &[Message], summary: &str| {
             let (recent, buffer): (Vec<&Message>, Vec<&Message>) = (recent.iter().collect(), buffer.iter().collect());
-            decision(&DecisionParts { recent: &recent, buffer: &buffer, summary: Some(summary), ..parts() }, &words())
+            vote(&DecisionParts { recent: &recent, buffer: &buffer, summary: Some(summary), ..parts() }, &words())
         };
 
         let prompt = ask(recent, buffer, &format!("s{summary}"));
@@ -394,19 +513,51 @@ proptest! {
         words.tone.average = "é".repeat(300);
         words.solicited = "é".repeat(300);
         let character = Character { name: &name, persona: &long, chattiness: &long, ..character() };
+        let character = Character { tone: &long, brief: Some(&long), ..character };
         let (summary_text, notes) = (Some(long.as_str()), [long.as_str()]);
 
-        let deciding = DecisionParts { character, trigger: Trigger::Turn, message_count: u64::MAX, minutes: u64::MAX, speaker: Some(&name),
+        let deciding = DecisionParts { character, trigger: Trigger::Turn, stage: Stage::None, message_count: u64::MAX, minutes: u64::MAX, speaker: Some(&name),
             summary: summary_text, recent: &all, buffer: &all, notes: &notes };
-        let prompted = decision(&deciding, &words);
         let voted = vote(&deciding, &words);
         let judged = judgement(&all, &words);
         let stated = statement(&StatementParts { character, trigger: Trigger::Turn, message_count: 1, minutes: 1, speaker: Some(&name), reason: summary_text,
             summary: summary_text, recent: &all, left_out: 7, snapshot: &all, notes: &notes }, &words);
         let summed = summary(summary_text, &all, &words);
 
-        for prompt in [prompted, voted, judged, stated, summed] {
+        let shortened = brief(&long, &words);
+        for prompt in [voted, judged, stated, summed, shortened] {
             prop_assert!(total(&prompt) <= budget, "{} of {}", total(&prompt), budget);
+        }
+    }
+
+    #[test]
+    fn a_persona_within_its_room_is_never_cut(
+        persona in hostile(), grown in 1_usize..600, budget in 1_500_usize..8_000, name in hostile(), trigger in 0_usize..4,
+        long in hostile(), sentence in "[ -z]{0,300}", reason_first in any::<bool>(),
+    ) {
+        let mut words = words();
+        (words.decision_tokens, words.statement_tokens, words.reason_first) = (budget, budget, reason_first);
+        words.interjection_question = sentence.clone();
+        words.turn = format!("{{name}}{sentence}");
+        words.tone.quiet = sentence;
+        let room = persona_room(&words);
+        let cut = |room: usize| super::data::beginning(persona.repeat(grown).trim(), room * 4).trim().to_owned();
+        let trait_text = long.repeat(grown);
+        let ask = |persona: &str| {
+            let trigger = Trigger::ALL[trigger];
+            let character = Character { name: &name, persona, chattiness: &trait_text, tone: &trait_text, ..character() };
+            let deciding = DecisionParts { character, trigger, message_count: u64::MAX, speaker: Some(&name), notes: &[&trait_text], ..parts() };
+            let speaking = StatementParts { trigger, speaker: Some(&name), notes: &[&trait_text], ..speaking(character) };
+            [decision(&deciding, &words), vote(&deciding, &words), statement(&speaking, &words)]
+        };
+
+        let (deciding, speaking) = (cut(room.decision), cut(room.statement));
+
+        let [decided, voted, _] = ask(&deciding);
+        let [_, _, stated] = ask(&speaking);
+        for (prompt, persona) in [(decided, &deciding), (voted, &deciding), (stated, &speaking)] {
+            prop_assert!(prompt.system.contains(&**persona), "{:?}", prompt.sizes);
+            prop_assert!(total(&prompt) <= budget, "{} of {budget}", total(&prompt));
         }
     }
 
@@ -418,7 +569,7 @@ proptest! {
         words.decision_tokens = 1_500;
         let character = Character { persona: &long, chattiness: &long, ..character() };
 
-        let prompt = decision(&DecisionParts { character, buffer: &[&newest], summary: Some(&long), ..parts() }, &words);
+        let prompt = vote(&DecisionParts { character, buffer: &[&newest], summary: Some(&long), ..parts() }, &words);
 
         prop_assert_eq!(lines(&prompt.user).len(), 1);
     }
@@ -484,6 +635,7 @@ fn parts<'a>() -> DecisionParts<'a> {
     DecisionParts {
         character: character(),
         trigger: Trigger::Lull,
+        stage: Stage::None,
         message_count: 0,
         minutes: 30,
         speaker: None,
@@ -496,11 +648,20 @@ fn parts<'a>() -> DecisionParts<'a> {
 
 fn character<'a>() -> Character<'a> {
     static ARIA: std::sync::LazyLock<CompanionId> = std::sync::LazyLock::new(|| "aria".into());
-    Character { id: &ARIA, name: "Aria", persona: "A curious owl.", chattiness: "Curious, but polite", tier: "average" }
+    Character {
+        id: &ARIA,
+        name: "Aria",
+        persona: "A curious owl.",
+        brief: None,
+        chattiness: "Curious, but polite",
+        tier: "average",
+        tone: "Ask first.",
+    }
 }
 
 fn message(role: Role, id: &str, name: &str, text: &str) -> Message {
     Message {
+        asks_to_stop: false,
         id: None,
         from: Author { id: Arc::from(id), name: name.into(), role },
         text: text.into(),

@@ -105,6 +105,7 @@ fn repair_without_deletion(key: &Key) -> Option<&'static str> {
         | Kind::Room
         | Kind::Session
         | Kind::Webhook
-        | Kind::OptOut => None,
+        | Kind::OptOut
+        | Kind::Brief => None,
     }
 }

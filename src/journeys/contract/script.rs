@@ -94,7 +94,7 @@ impl Mind {
         Self { closing, ..self }
     }
 
-    fn answers(self, purpose: &Purpose) -> Result<String, NoAnswer> {
+    fn answers(self) -> Result<String, NoAnswer> {
         let decision = match self.answer {
             Kind::Yes => "YES",
             Kind::No => "NO",
@@ -102,13 +102,10 @@ impl Mind {
             Kind::Refusal => return Err(refusal()),
             Kind::Outage => return Err(NoAnswer::Unreachable { endpoint: "scripted".into(), detail: SECRET.into() }),
         };
-        Ok(if matches!(purpose, Purpose::Vote { .. }) { self.ballot(decision) } else { format!("{THOUGHT}\n{decision}") })
-    }
-
-    fn ballot(self, decision: &str) -> String {
         let Self { importance, closing, .. } = self;
-        json!({ "reason": THOUGHT, "decision": decision, "importance": importance, "selected": false, "closing": closing })
-            .to_string()
+        let ballot =
+            json!({ "reason": THOUGHT, "decision": decision, "importance": importance, "selected": false, "closing": closing });
+        Ok(ballot.to_string())
     }
 }
 
@@ -253,12 +250,12 @@ fn equip(world: &mut World, models: &Arc<Mutex<Models>>) {
 impl Models {
     fn answers(&mut self, request: &Request) -> Result<String, NoAnswer> {
         match purpose(request) {
-            Purpose::Decision { .. } | Purpose::Vote { .. } => {
+            Purpose::Vote { .. } => {
                 let mind = self.minds.get(asking_companion(request)).copied().unwrap_or(NO);
-                mind.answers(purpose(request))
+                mind.answers()
             }
             Purpose::Judgement => Ok(self.judgement.to_owned()),
-            Purpose::Summary => Ok(SUMMARY.to_owned()),
+            Purpose::Summary | Purpose::Brief => Ok(SUMMARY.to_owned()),
             Purpose::Statement { .. } => match &self.writing {
                 Some(writing) => writing.clone().map(str::to_owned),
                 None => {

@@ -17,7 +17,7 @@ use super::keeping::{
     BackedUp, DeadLetter, ExportForm, ExportQuery, Forget, Forgotten, Lines, Person, Quarantine, QuarantinedGuild, Readiness,
     ReadyPart, SuspendedChannel,
 };
-use super::live::{Lagged, Live, LiveStream};
+use super::live::{Cursor, Lagged, Live, LiveStream};
 use super::messages::{Edit, History, HistoryMessage, HistoryQuery, NewEvent, NewMessage, Words};
 use super::room::{
     CompanionPatch, CompanionView, Companions, Invited, Override, Room, RoomCompanion, RoomId, RoomPatch, RoomPlan, Rooms,
@@ -32,6 +32,7 @@ use crate::domain::moment::Moment;
 use crate::domain::price::Price;
 use crate::domain::trigger::Trigger;
 use crate::domain::vote::State;
+use crate::settings::companion::ModelChoice;
 
 /// Noon of 1 May 2026: the only time in this backend.
 const NOON: Moment = Moment::from_micros(1_777_636_800_000_000);
@@ -72,6 +73,9 @@ impl FakeRoom {
             aliases: self.externals.get(id).map(|invited| invited.aliases.clone()).unwrap_or_default(),
             external: self.externals.contains_key(id),
             interjection: interjection.clone().unwrap_or("average".into()),
+            max_turns: None,
+            repetition: true,
+            model: ModelChoice::default(),
             paused: *paused,
         };
         Room {
@@ -272,6 +276,10 @@ impl Backend for FakeBackend {
         Ok(seq)
     }
 
+    async fn namesake(&self, id: &RoomId, name: &str) -> Result<Option<CompanionId>, Refused> {
+        self.with_room(id, |room| Ok(room.companions.keys().find(|id| *room.name(id) == *name).cloned()))
+    }
+
     async fn usage(&self, query: UsageQuery) -> Result<Usage, Refused> {
         let to = query.to.unwrap_or(NOON);
         let from = query.from.unwrap_or(to - Duration::from_secs(86_400));
@@ -374,13 +382,18 @@ impl Backend for FakeBackend {
                 closing: Stage::None,
                 heard_closed: 0,
                 reopen_after: 9,
+                turns: 0,
+                max_turns: None,
+                repetition: true,
+                model: ModelChoice::default(),
                 external: room.externals.contains_key(id),
             };
             let companions = room.companions.keys().map(companion).collect();
             Ok(RoomState {
                 companions,
                 floor: None,
-                round: None,
+                late: Vec::new(),
+                rounds: Vec::new(),
                 turn: None,
                 streak: 0,
                 max_companion_streak: 4,
@@ -421,6 +434,9 @@ impl Backend for FakeBackend {
             text_lull_timeout: 10.0,
             voice_lull_timeout: 2.0,
             starts_after: None,
+            max_turns: None,
+            repetition: true,
+            model: ModelChoice::default(),
         };
         Ok(Companions { companions: vec![aria] })
     }
@@ -508,11 +524,17 @@ impl Backend for FakeBackend {
                 let mut receiver = receiver?;
                 match receiver.recv().await {
                     Ok(live) => Some((Ok(live), Some(receiver))),
-                    Err(broadcast::error::RecvError::Lagged(_)) => Some((Err(Lagged), None)),
+                    Err(broadcast::error::RecvError::Lagged(_)) => Some((Err(Lagged { cursor: None }), None)),
                     Err(broadcast::error::RecvError::Closed) => None,
                 }
             });
             Ok(stream::iter(missed).chain(upcoming).boxed())
         })
+    }
+
+    async fn live_rooms(&self, after: Cursor) -> Result<LiveStream, Refused> {
+        let hello = json!({ "event": "hello", "last": 3 });
+        let live = Live { seq: None, json: hello.to_string().into() };
+        Ok(stream::iter([Ok(live), Err(Lagged { cursor: Some(after) })]).boxed())
     }
 }

@@ -35,7 +35,7 @@ pub struct NewMessage {
     pub lull_endpoint: bool,
 }
 
-/// An event that a companion must acknowledge, such as a raid or a new subscription (docs/design/gate.md G-32).
+/// An event that a companion must acknowledge, such as a raid or a new subscription (docs/design/gate.md G-33).
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NewEvent {

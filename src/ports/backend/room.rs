@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::stamp::Stamp;
-use crate::domain::id::{ChannelId, CompanionId, GuildId};
+use crate::domain::id::{ChannelId, CompanionId, GuildId, ModelName};
+use crate::settings::companion::ModelChoice;
 pub use crate::settings::console::MOST_IN_A_ROOM;
 
 /// The id of a room in the API. The console's rooms have 1 to 64 of `A-Z a-z 0-9 _ -`; a channel of another platform has its whole id, such
@@ -121,6 +123,13 @@ pub struct RoomCompanion {
     pub external: bool,
     /// Its interjection level: `very_quiet`, `quiet`, `average`, `eager`, `very_eager`.
     pub interjection: Arc<str>,
+    /// The number of its own statements after which it ends a conversation; absent: it has no limit of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_turns: Option<u32>,
+    /// Whether its statements are judged for repetition.
+    pub repetition: bool,
+    /// The models that it uses.
+    pub model: ModelChoice,
     /// Whether an operator paused it here.
     pub paused: bool,
 }
@@ -211,35 +220,71 @@ pub struct CompanionPatch {
     pub voice_lull_timeout: Override<f64>,
     /// The silence after which it may start a conversation, in seconds; 0: it never does.
     pub starts_after: Override<f64>,
+    /// The number of its own statements after which it ends a conversation.
+    pub max_turns: Override<u32>,
+    /// Whether its statements are judged for repetition.
+    pub repetition: Override<bool>,
+    /// The models that it uses.
+    #[serde(deserialize_with = "model_patch")]
+    pub model: Override<ModelPatch>,
     /// Whether it is paused.
     pub paused: Override<bool>,
 }
 
+/// A change of the models that a companion uses in one room, by name.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ModelPatch {
+    /// The model that writes its statements.
+    pub main: Override<ModelName>,
+    /// The model that decides whether it speaks.
+    pub side: Override<ModelName>,
+}
+
+/// A patch that must be an object.
+trait Patch {
+    /// What to write instead of something else.
+    const EXPECTED: &'static str;
+}
+
+impl Patch for CompanionPatch {
+    const EXPECTED: &'static str = "an object of what is to change, such as {\"interjection\": \"quiet\"}";
+}
+
+impl Patch for ModelPatch {
+    const EXPECTED: &'static str = "an object with the names of models, such as {\"side\": \"main\"}";
+}
+
 fn by_companion<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<Arc<str>, CompanionPatch>, D::Error> {
-    let patches = BTreeMap::<Arc<str>, PatchObject>::deserialize(deserializer)?;
+    let patches = BTreeMap::<Arc<str>, PatchObject<CompanionPatch>>::deserialize(deserializer)?;
     Ok(patches.into_iter().map(|(id, PatchObject(patch))| (id, patch)).collect())
 }
 
-/// A patch that must be an object. A derived struct also accepts a list, which would make the order of fields part of the API.
-struct PatchObject(CompanionPatch);
+fn model_patch<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Override<ModelPatch>, D::Error> {
+    let patch = Option::<PatchObject<ModelPatch>>::deserialize(deserializer)?;
+    Ok(patch.map_or(Override::Reset, |PatchObject(patch)| Override::Set(patch)))
+}
 
-impl<'de> Deserialize<'de> for PatchObject {
+/// Reads a patch from an object. A derived struct also accepts a list, which would make the order of fields part of the API.
+struct PatchObject<T>(T);
+
+impl<'de, T: Patch + Deserialize<'de>> Deserialize<'de> for PatchObject<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(PatchVisitor).map(Self)
+        deserializer.deserialize_any(PatchVisitor(PhantomData)).map(Self)
     }
 }
 
-struct PatchVisitor;
+struct PatchVisitor<T>(PhantomData<T>);
 
-impl<'de> Visitor<'de> for PatchVisitor {
-    type Value = CompanionPatch;
+impl<'de, T: Patch + Deserialize<'de>> Visitor<'de> for PatchVisitor<T> {
+    type Value = T;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object of what is to change, such as {\"interjection\": \"quiet\"}")
+        f.write_str(T::EXPECTED)
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<CompanionPatch, A::Error> {
-        CompanionPatch::deserialize(de::value::MapAccessDeserializer::new(map))
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
+        T::deserialize(de::value::MapAccessDeserializer::new(map))
     }
 }
 
@@ -288,6 +333,13 @@ pub struct CompanionView {
     /// The silence after which it may start a conversation, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub starts_after: Option<f64>,
+    /// The number of its own statements after which it ends a conversation; absent: it has no limit of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_turns: Option<u32>,
+    /// Whether its statements are judged for repetition.
+    pub repetition: bool,
+    /// The models that it uses.
+    pub model: ModelChoice,
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ pub use crate::domain::conversation::Doing;
 use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::trigger::Trigger;
 use crate::domain::vote::State;
+use crate::settings::companion::ModelChoice;
 
 /// The state of a room at one moment.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -18,8 +19,11 @@ pub struct RoomState {
     pub companions: Vec<CompanionState>,
     /// Who has the right to speak, if anybody.
     pub floor: Option<Floor>,
-    /// The round that is open, if one is.
-    pub round: Option<RoundState>,
+    /// The replies that are written without the floor, oldest first: their companions wrote for longer than `turn_taking.floor_timeout_secs`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub late: Vec<Floor>,
+    /// The open rounds, oldest first.
+    pub rounds: Vec<RoundState>,
     /// The companion that was selected and has not begun to speak.
     pub turn: Option<TurnState>,
     /// Statements by companions that were selected after the newest human message.
@@ -89,6 +93,14 @@ pub struct CompanionState {
     pub heard_closed: u32,
     /// The number of such messages after which it is open again (`closing.reopen_after`).
     pub reopen_after: u32,
+    /// The number of its statements in this conversation.
+    pub turns: u32,
+    /// The number of its statements after which it ends the conversation; absent: it has no limit of its own.
+    pub max_turns: Option<u32>,
+    /// Whether its statements are judged for repetition.
+    pub repetition: bool,
+    /// The models that it uses.
+    pub model: ModelChoice,
     /// Whether a program outside plays it.
     pub external: bool,
 }

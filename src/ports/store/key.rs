@@ -69,6 +69,8 @@ kinds! {
     Meta = 18,
     /// People who have opted out: guild, person.
     OptOut = 19,
+    /// Briefs of personas: hash of the persona. Ward 0.
+    Brief = 20,
 }
 
 /// A key: one byte for the ward, one for the kind, and the rest by kind.

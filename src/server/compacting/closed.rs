@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use crate::domain::id::Seq;
+use crate::domain::id::{CompanionId, Seq};
 use crate::domain::vote::State;
 use crate::ports::backend::decisions::{DecisionQuery, Decisions, Why, WhyQuery};
 use crate::ports::backend::keeping::{BackedUp, ExportQuery, Forget, Forgotten, Lines, Person, Quarantine, Readiness, ReadyPart};
-use crate::ports::backend::live::LiveStream;
+use crate::ports::backend::live::{Cursor, LiveStream};
 use crate::ports::backend::messages::{Edit, History, HistoryQuery, NewEvent, NewMessage, Words};
 use crate::ports::backend::room::{Companions, Room, RoomId, RoomPatch, RoomPlan, Rooms};
 use crate::ports::backend::state::RoomState;
@@ -68,6 +68,9 @@ impl Backend for Closed {
     }
 
     async fn event(&self, _: &RoomId, _: NewEvent) -> Result<Seq, Refused> {
+    }
+
+    async fn namesake(&self, _: &RoomId, _: &str) -> Result<Option<CompanionId>, Refused> {
         self.refuse()
     }
 
@@ -152,6 +155,10 @@ impl Backend for Closed {
     }
 
     async fn live(&self, _: &RoomId, _: Option<Seq>) -> Result<LiveStream, Refused> {
+        self.refuse()
+    }
+
+    async fn live_rooms(&self, _: Cursor) -> Result<LiveStream, Refused> {
         self.refuse()
     }
 }

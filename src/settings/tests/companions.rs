@@ -3,7 +3,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::Folder;
-use crate::settings::companion::{Companion, CompanionFile, Interjection, Overrides};
+use crate::settings::companion::{Companion, CompanionFile, Interjection, ModelChoice, Overrides};
 use crate::settings::{Origin, Problem, shared_names};
 
 #[test]
@@ -269,12 +269,16 @@ fn a_companion_in_a_script_needs_an_id() {
 #[test]
 fn overrides_change_only_the_values_that_they_set() {
     let aria = Folder::empty().load().expect("nothing is wrong").companions.remove(&"aria".into()).expect("she is built in");
-    let overrides: Overrides =
-        serde_json::from_value(json!({ "interjection": "quiet", "text_lull_timeout": 3 })).expect("valid JSON of this type");
+    let overrides = json!({
+        "interjection": "quiet", "text_lull_timeout": 3, "max_turns": 5, "repetition": false, "model": { "side": "small" },
+    });
+    let overrides: Overrides = serde_json::from_value(overrides).expect("valid JSON of this type");
 
     let changed = overrides.applied_to(&aria);
 
-    assert_eq!(changed, Companion { interjection: Interjection::Quiet, text_lull_timeout: 3.0, ..aria });
+    let model = ModelChoice { side: "small".into(), ..ModelChoice::default() };
+    let (interjection, text_lull_timeout, max_turns) = (Interjection::Quiet, 3.0, Some(5));
+    assert_eq!(changed, Companion { interjection, text_lull_timeout, max_turns, repetition: false, model, ..aria });
     assert_eq!(overrides.check(), Ok(()));
 }
 

@@ -207,6 +207,8 @@ impl<'a> Record<'a> {
             Event::ReplyOwed { companion, ticket, messages, due_at, .. } => {
                 self.owed(recorded, companion, *ticket, messages, *due_at);
             }
+            Event::Replanning { .. } | Event::Replanned { .. } | Event::Cancelled { .. } => {}
+            Event::FloorExpired { .. } | Event::FloorTaken { .. } | Event::HeldSelected { .. } => {}
             Event::ReplyFailed { companion, ticket, .. } => self.failed(recorded, companion, *ticket),
             Event::Summarised { .. } => self.stage.reach("summary"),
         }

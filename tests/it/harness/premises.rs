@@ -83,6 +83,13 @@ impl Premises {
         std::fs::write(folder.join(format!("{id}.toml")), text).expect("a companion's file");
     }
 
+    /// Writes or overwrites a file in a companion's folder.
+    pub fn write_companion_file(&self, id: &str, name: &str, content: impl AsRef<[u8]>) {
+        let folder = self.path().join("config/companions").join(id);
+        std::fs::create_dir_all(&folder).expect("a folder for a companion");
+        std::fs::write(folder.join(name), content).expect("a companion's file");
+    }
+
     pub fn path(&self) -> &Path {
         self.folder.path()
     }

@@ -172,6 +172,11 @@ impl Server {
         Watch::of(&url).await
     }
 
+    /// Watches all rooms, from this cursor if it is not empty.
+    pub async fn watch_rooms(&self, after: &str) -> Watch {
+        Watch::of(&format!("{}/api/live?after={after}", self.url.replacen("http", "ws", 1))).await
+    }
+
     /// Sends a signal: `TERM`, `HUP`.
     pub async fn signal(&self, name: &str) {
         let sent = Command::new("kill").args([format!("-{name}"), self.id().to_string()]).status().await;

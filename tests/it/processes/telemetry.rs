@@ -74,6 +74,16 @@ async fn headers_for_the_collector_are_sent_but_not_logged() {
 }
 
 #[tokio::test]
+async fn the_collector_can_be_set_in_the_settings() {
+    let outside = Outside::start().await;
+    let premises = premises(&outside).with_variable("OTEL_EXPORTER_OTLP_ENDPOINT", "");
+
+    let log = hold_a_talk(&premises.with("telemetry.otlp_endpoint", &outside.url)).await;
+
+    assert!(outside.spans().contains("name: \"conversation.turn\""), "{log}");
+}
+
+#[tokio::test]
 async fn every_log_line_of_a_decision_names_the_recorded_trace() {
     let premises = Premises::shipped().with("telemetry.log_format", "json").with("turn_taking.turn_delay_secs", "0");
     let server = premises.start().await;

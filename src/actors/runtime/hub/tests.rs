@@ -51,6 +51,37 @@ async fn a_slow_watcher_is_told_how_much_it_missed() {
     assert_eq!(watcher.next().await, Ok(note("again")));
 }
 
+#[tokio::test]
+async fn a_watcher_of_all_channels_receives_the_items_of_each_in_order() {
+    let hub = Hub::new();
+    let mut total = hub.watch_total();
+
+    hub.publish(&channel_key("lobby"), note("one"));
+    hub.publish(&channel_key("attic"), note("two"));
+
+    assert_eq!(total.next().await, Ok((channel_key("lobby"), note("one"))));
+    assert_eq!(total.next().await, Ok((channel_key("attic"), note("two"))));
+    assert!(hub.is_watched(&channel_key("cellar")));
+    drop(total);
+    assert!(!hub.is_watched(&channel_key("lobby")));
+}
+
+#[test]
+fn each_new_watcher_of_a_channel_or_of_all_counts_as_the_newest() {
+    let hub = Hub::new();
+    let lobby = channel_key("lobby");
+    let mut newest = vec![hub.newest_watcher(&lobby)];
+
+    let _one = hub.watch(&lobby);
+    newest.push(hub.newest_watcher(&lobby));
+    let _total = hub.watch_total();
+    newest.push(hub.newest_watcher(&lobby));
+    let _two = hub.watch(&lobby);
+    newest.push(hub.newest_watcher(&lobby));
+
+    assert!(newest.is_sorted_by(|before, after| before < after), "{newest:?}");
+}
+
 fn channel_key(channel: &str) -> ChannelKey {
     ChannelKey::new(&"home".into(), &channel.into())
 }

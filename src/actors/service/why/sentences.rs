@@ -118,11 +118,13 @@ pub(super) fn decision_sentence(name: &str, decided: &Decided) -> String {
                 Reason::Paused => "an operator paused it",
                 Reason::Overflow => "more messages waited than it can hold",
                 Reason::Stale => "the messages were too old to be answered",
+                Reason::Cancelled => "a person asked to stop before it was answered",
                 Reason::External => "it voted itself",
                 Reason::Event => "an event must be acknowledged",
                 Reason::ModelYes | Reason::ModelNo | Reason::Unreadable => "the model said so",
             };
-            let is_bookkeeping = matches!(reason, Reason::Closed | Reason::Paused | Reason::Overflow | Reason::Stale);
+            let is_bookkeeping =
+                matches!(reason, Reason::Closed | Reason::Paused | Reason::Overflow | Reason::Stale | Reason::Cancelled);
             // Nothing triggered these decisions. The recorded trigger has no meaning.
             let trigger = if is_bookkeeping { String::new() } else { format!(" ({})", trigger_in_words(decided.trigger)) };
             format!("{name} was not asked: {because}. That is a {answer}{trigger}.")
@@ -152,7 +154,8 @@ pub(super) fn stage_changed(recorded: &Recorded, who: &Subject) -> Option<StoryL
     let name = &who.name;
     let because = match cause {
         Cause::State => "its own vote said so",
-        Cause::MaxTurns => "companions have said as much as one conversation may hold (turn_taking.max_turns)",
+        Cause::MaxTurns if *to == Stage::Closing => "it makes the last statement that the conversation may hold (max_turns)",
+        Cause::MaxTurns => "as much was said as the conversation may hold (max_turns)",
         Cause::Repetition => "the conversation repeated itself",
         Cause::DirectAddress => "it was addressed",
         Cause::Event => "it must acknowledge an event",
@@ -195,6 +198,12 @@ pub(super) fn moved(recorded: &Recorded, who: &Subject) -> Option<StoryLine> {
         | Event::StageChanged { .. }
         | Event::RoundClosed(_)
         | Event::RepetitionAsked { .. }
+        | Event::Replanning { .. }
+        | Event::Replanned { .. }
+        | Event::Cancelled { .. }
+        | Event::FloorExpired { .. }
+        | Event::FloorTaken { .. }
+        | Event::HeldSelected { .. }
         | Event::RepetitionJudged { .. }
         | Event::ReplyOwed { .. }
         | Event::ReplyFailed { .. }

@@ -141,6 +141,7 @@ fn made_by_channel(kind: u8, number: usize, handled: Seq) -> Event {
         0 => Event::JitterDrawn { companion, next_interjection_at: number as u64 },
         1 => Event::Summarised { upto: handled, text: "so far".into(), messages: 1 },
         2 => Event::ReplyOwed {
+            expires_at: None,
             companion,
             ticket,
             trigger: Trigger::Lull,
@@ -148,6 +149,8 @@ fn made_by_channel(kind: u8, number: usize, handled: Seq) -> Event {
             upto: handled,
             next_interjection_at: 9,
             due_at: None,
+            is_farewell: false,
+            is_unjudged: false,
         },
         3 => Event::ReplyFailed {
             companion,
@@ -179,8 +182,14 @@ fn made_by_channel(kind: u8, number: usize, handled: Seq) -> Event {
 fn with_world(fold: impl FnOnce(&mut conversation::World<'_>)) {
     let settings = Settings::overlay(serde_json::json!({})).unwrap();
     let timeout = Duration::from_secs(10);
-    let policy =
-        InterjectionPolicy { starting_interval: 9, text_lull_timeout: timeout, voice_lull_timeout: timeout, starts_after: None };
+    let policy = InterjectionPolicy {
+        starting_interval: 9,
+        text_lull_timeout: timeout,
+        voice_lull_timeout: timeout,
+        starts_after: None,
+        max_turns: None,
+        repetition: true,
+    };
     fold(&mut conversation::World {
         channel: &"lobby".into(),
         rules: conversation::Rules::from(&settings),

@@ -27,10 +27,14 @@ export function companionFrom(c) {
     speakAt: c.speak_at ?? null,
     paused: Boolean(c.paused),
     closing: stage && closing === 'none' ? stage : closing,
+    ...ownSettings(c),
     // How many messages by people bring it back, if it has ended the conversation.
     opensIn: Number.isFinite(c.reopen_after) ? Math.max(0, c.reopen_after - (c.heard_closed ?? 0)) : null,
   };
 }
+
+// The settings of its own: its number of statements, whether it may repeat itself, and its models.
+export const ownSettings = c => ({ maxTurns: number(c.max_turns), mayRepeat: c.repetition === false, models: { main: c.model?.main ?? 'main', side: c.model?.side ?? 'side' } });
 
 export function setDoing(companion, doing, e) {
   companion.doing = companion.paused ? 'paused' : doing;

@@ -70,6 +70,7 @@ function card(id, act) {
   const bar = el('span', { class: 'lull-bar', 'aria-hidden': 'true' }, el('span', { class: 'lull-left' }));
   const left = el('span', { class: 'lull-words' });
   const next = el('p', { class: 'next' });
+  const settings = el('p', { class: 'muted', hidden: true });
   const decisions = el('ul', { class: 'last-decisions' });
   const explanation = el('div', { class: 'explanation', hidden: true });
   const level = el(
@@ -115,9 +116,9 @@ function card(id, act) {
     { class: 'card' },
     head,
     el('div', { class: 'card-now' }, el('div', { class: 'doings' }, doing, stage.node, external), el('div', { class: 'lull' }, bar, left)),
-    el('div', { class: 'card-more' }, next, decisions, el('div', { class: 'controls' }, el('label', null, el('span', { class: 'visually-hidden' }, 'Interjection level'), level), address, pause, why), explanation),
+    el('div', { class: 'card-more' }, next, settings, decisions, el('div', { class: 'controls' }, el('label', null, el('span', { class: 'visually-hidden' }, 'Interjection level'), level), address, pause, why), explanation),
   );
-  return { node, head, circle, title, doing, bar, left, next, decisions, level, pause, stage, address, external, stateChanged, shown: '' };
+  return { node, head, circle, title, doing, bar, left, next, settings, decisions, level, pause, stage, address, external, stateChanged, shown: '' };
 }
 
 const moreMessages = n => words.count(n, 'more message', 'more messages');
@@ -224,6 +225,9 @@ export function companionCards(root, { tone, act }) {
         parts.stage.set(companion.closing);
         parts.address.hidden = !isClosed(companion) || Boolean(room.platform);
         parts.external.hidden = !companion.isExternal;
+        const ownSettings = words.ownSettings(companion);
+        parts.settings.hidden = !ownSettings;
+        say(parts.settings, ownSettings);
         say(parts.title, companion.name);
         parts.circle.set(companion.messageCount, companion.threshold);
         parts.head.setAttribute('aria-label', `${companion.name}: ${companion.threshold === null ? words.count(companion.messageCount, 'message') : `${companion.messageCount} of ${words.count(companion.threshold, 'message')}`}, ${[isClosed(companion) ? '' : words.doing(companion.doing), words.stage(companion.closing), companion.isExternal ? 'played by an external program' : ''].filter(Boolean).join(', ')}`);

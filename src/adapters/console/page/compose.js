@@ -5,9 +5,9 @@ import { byId, el, name } from './dom.js';
 import { load, store } from './storage.js';
 import { mention } from './mention.js';
 
-// `me()` is the speaker and `tone(id)` the accent of a companion. `room()` and `outbox()` belong to the room shown. `showProblem(problem)` shows a
+// `me()` is the speaker, `mayWrite()` whether that person can write here, and `tone(id)` the accent of a companion. `room()` and `outbox()` belong to the room shown. `showProblem(problem)` shows a
 // refusal, and `sent()` is called after a message was sent.
-export function compose({ me, room, outbox, showProblem, sent, tone }) {
+export function compose({ me, mayWrite, room, outbox, showProblem, sent, tone }) {
   const form = byId('compose');
   const field = byId('message');
   const about = byId('compose-about');
@@ -81,7 +81,7 @@ export function compose({ me, room, outbox, showProblem, sent, tone }) {
       });
       return;
     }
-    if (!text) return;
+    if (!text || !mayWrite()) return;
     const replyTo = replying?.entry.seq ?? null;
     set('');
     replying = null;

@@ -12,7 +12,7 @@ import { find } from './find.js';
 import { meters } from './meters.js';
 import { notices } from './notices.js';
 import { outbox } from './outbox.js';
-import { people } from './people.js';
+import { nameProblem, people } from './people.js';
 import { platformName, titleOf } from './platforms.js';
 import { rooms } from './rooms.js';
 import { LINGER_MS, tickRounds } from './rounds.js';
@@ -89,8 +89,8 @@ const view = {
 };
 let tone = tonesOf(view.room);
 
-const speaker = people(() => composer.draw());
-const composer = compose({ me: speaker.me, room: () => current?.room ?? null, outbox: () => unsent, showProblem, sent: () => talkView.end(), tone: id => tone(id) });
+const speaker = people({ changed: () => composer.draw(), problemWith: person => nameProblem(person, allRooms, current?.room.id), showProblem });
+const composer = compose({ me: speaker.me, mayWrite: speaker.mayWrite, room: () => current?.room ?? null, outbox: () => unsent, showProblem, sent: () => talkView.end(), tone: id => tone(id) });
 const talkView = talk(byId('log'), byId('to-end'), {
   view,
   now: serverNow,
@@ -98,7 +98,7 @@ const talkView = talk(byId('log'), byId('to-end'), {
   empty: room => {
     const roomOutbox = unsent;
     if (!room.id) return noRoom();
-    return welcome(room, { tone: id => tone(id), me: speaker.me, send: (from, text) => roomOutbox.send(from, text) });
+    return welcome(room, { tone: id => tone(id), me: speaker.me, send: (from, text) => speaker.mayWrite() && roomOutbox.send(from, text) });
   },
 });
 

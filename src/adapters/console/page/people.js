@@ -7,7 +7,18 @@ const FIRST_NAME = 'Ana';
 const MOST_NAMES = 6;
 const LONGEST_NAME = 64;
 
-export function people(changed) {
+const folded = text => text.normalize('NFC').toLowerCase().trim().replace(/\s+/gu, ' ');
+
+// Why a person cannot have this name: a companion in the guild of this room has it. Otherwise null. `rooms` is the list of all rooms.
+export function nameProblem(person, rooms, roomId) {
+  const guild = rooms.find(room => room.id === roomId)?.guild;
+  const companions = rooms.filter(room => room.guild === guild).flatMap(room => room.companions ?? []);
+  const namesake = companions.find(({ id, name: display, aliases = [] }) => [id, display, ...aliases].some(taken => folded(taken) === folded(person)));
+  return namesake ? `${namesake.name} is a companion here. Choose another name for yourself, so that people can tell you apart.` : null;
+}
+
+// `problemWith(name)` returns why a name is refused, or null.
+export function people({ changed, problemWith, showProblem }) {
   const root = byId('people');
   let me = load('me') ?? loadForAll('people', [])[0] ?? FIRST_NAME;
   // Another window can change the shared list of names; this window keeps its own name.
@@ -16,6 +27,11 @@ export function people(changed) {
   function speakAs(wanted) {
     const person = wanted.trim().slice(0, LONGEST_NAME);
     if (!person) return draw();
+    const problem = problemWith(person);
+    if (problem) {
+      showProblem(new Error(problem));
+      return draw();
+    }
     me = person;
     store('me', me);
     storeForAll('people', [me, ...loadForAll('people', []).filter(other => other !== me)].slice(0, MOST_NAMES));
@@ -41,5 +57,16 @@ export function people(changed) {
   }
 
   draw();
-  return { me: () => me };
+  return {
+    me: () => me,
+    // Whether this person can write in the room. If not, says why.
+    mayWrite() {
+      const problem = problemWith(me);
+      if (problem) {
+        showProblem(new Error(problem));
+        byId('me').focus();
+      }
+      return !problem;
+    },
+  };
 }

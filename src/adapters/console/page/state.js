@@ -1,7 +1,7 @@
 // The state of one room: messages and decisions in order, and what each companion is doing.
 // Pure: `fold` takes an event and returns what changed. No clock, no network, no document.
 
-import { companionFrom, isClosed, setDoing } from './companion.js';
+import { companionFrom, isClosed, ownSettings, setDoing } from './companion.js';
 import { closeRound, endRound, openRound, recordAnswer, recordState, roundFromResult, roundsFromVotes, startSpeaking, withdraw } from './election.js';
 import { caughtUpEntry, decisionEntry, errorEntry, failedEntry, messageEntry, noteEntry, repetitionEntry, stageEntry } from './entries.js';
 import { companionSpoke, guardFrom, newGuard, personSpoke, REPETITION_LIMIT, repetitionMeasured } from './loop-guard.js';
@@ -331,7 +331,7 @@ const RULES = {
   },
   tempered(room, e, now) {
     insert(room, { ...noteEntry(e, 'tempered'), interjection: e.interjection ?? null });
-    if (now && e.interjection) companionIn(room, e.companion).interjection = e.interjection;
+    if (now && e.interjection) Object.assign(companionIn(room, e.companion), { interjection: e.interjection, ...ownSettings(e) });
     return BOTH;
   },
   lull_armed(room, e) {

@@ -62,7 +62,7 @@ const STEPS = {
   terminal: 'has ended the conversation',
 };
 const CAUSES = {
-  max_turns: 'the limit of statements in a conversation was reached',
+  max_turns: 'the limit of statements in a conversation is reached',
   repetition: 'the conversation is repeating itself',
   direct_address: 'addressed directly',
   event: 'an event must be acknowledged',
@@ -136,6 +136,17 @@ export function step(to, cause, isPlural) {
 // Small numbers as words, as people write them in a sentence.
 const inWords = n => NUMBERS[n] ?? n.toLocaleString();
 export const times = n => (n === 1 ? 'once' : n === 2 ? 'twice' : `${inWords(n)} times`);
+// What a companion's own settings change, as one sentence; empty if nothing.
+export function ownSettings({ maxTurns, mayRepeat, models }) {
+  const parts = [
+    maxTurns === null ? '' : `ends a conversation after ${count(maxTurns, 'statement')} of its own`,
+    mayRepeat ? 'may repeat itself' : '',
+    models.main === 'main' ? '' : `writes with the model “${models.main}”`,
+    models.side === 'side' ? '' : `decides with the model “${models.side}”`,
+  ].filter(Boolean);
+  return parts.length ? `It ${parts.join(', ')}.` : '';
+}
+
 export const interjectionLevel = code => spaced(code) || 'average';
 
 const clock = new Intl.DateTimeFormat([], { hour: '2-digit', minute: '2-digit' });

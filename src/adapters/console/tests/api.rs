@@ -15,8 +15,10 @@ async fn a_room_is_created_changed_listed_and_deleted() {
     let gone = world.get("/api/rooms/study").await;
 
     let study = |id: &str, name: &str| {
-        let companion =
-            json!({ "id": id, "name": name, "aliases": [], "external": false, "interjection": "average", "paused": false });
+        let companion = json!({
+            "id": id, "name": name, "aliases": [], "external": false, "interjection": "average", "repetition": true,
+            "model": { "main": "main", "side": "side" }, "paused": false,
+        });
         json!({ "id": "study", "guild": "home", "companions": [companion], "paused": false, "last_at": null })
     };
     assert_eq!(made, (201, study("ben", "Ben")));
@@ -52,6 +54,19 @@ async fn a_room_of_another_guild_and_too_many_companions_are_refused() {
     assert_eq!((many.0, &*many.1, &*many.2), (422, "companions", "names 33 companions, at most 32 can be in a room"));
     assert_eq!((twice.0, &*twice.1), (422, "companions[1]"));
     assert_eq!((guild.0, &*guild.1), (422, "guild"));
+}
+
+#[tokio::test]
+async fn a_person_called_like_a_companion_is_accepted_with_a_warning() {
+    let world = World::new().await;
+    let say = async |from: &str| world.post("/api/rooms/lobby/messages", json!({ "from": from, "text": "hi" })).await;
+
+    let (ana, aria) = (say("Ana").await, say("Aria").await);
+
+    assert_eq!(ana, (202, json!({ "seq": 1 })));
+    assert_eq!((aria.0, &aria.1["seq"]), (202, &json!(2)));
+    let warning = "from: \"Aria\" is a name of the companion aria; send another name, so that people can tell the two apart";
+    assert_eq!(aria.1["warnings"], json!([warning]));
 }
 
 #[tokio::test]
@@ -162,10 +177,11 @@ async fn the_state_has_every_field_even_when_it_is_null() {
     let companion = json!({
         "id": "aria", "name": "Aria", "interjection": "average", "buffer": [], "message_count": 0, "check_count": 0,
         "next_interjection_at": 9, "lull_at": null, "lull_secs": 10.0, "doing": "listening", "trigger": null, "since": null,
-        "retry_at": null, "paused": false, "closing": "none", "heard_closed": 0, "reopen_after": 9, "external": false,
+        "retry_at": null, "paused": false, "closing": "none", "heard_closed": 0, "reopen_after": 9, "turns": 0, "max_turns": null,
+        "repetition": true, "model": { "main": "main", "side": "side" }, "external": false,
     });
     let expected = json!({
-        "companions": [companion], "floor": null, "round": null, "turn": null, "streak": 0, "max_companion_streak": 4, "turns": 0,
+        "companions": [companion], "floor": null, "rounds": [], "turn": null, "streak": 0, "max_companion_streak": 4, "turns": 0,
         "max_turns": null, "repetition": { "score": 0.0, "detections": 0, "judging": false }, "episode": null, "kept_away": null,
         "at": "2026-05-01T12:00:00.000Z",
     });
@@ -247,7 +263,7 @@ async fn an_invalid_query_is_refused_with_the_name_of_the_parameter() {
         ("/api/export?person=Ana", "guild"),
         ("/api/export?guild=home", "person"),
         ("/api/export?guild=home&person=Ana&room=lobby", "person"),
-        ("/api/live", "room"),
+        ("/api/live?after=12", "after"),
     ];
 
     for (path, field) in cases {

@@ -144,11 +144,42 @@ async fn the_server_stops_reading_from_a_watcher_that_pings_and_reads_nothing() 
 async fn an_invalid_live_request_is_refused_before_the_upgrade() {
     let world = World::new().await;
 
-    assert_eq!(world.refuse("", &[]).await, 400);
     assert_eq!(world.refuse("room=a%20b", &[]).await, 422);
     assert_eq!(world.refuse("room=lobby&after=x", &[]).await, 400);
     assert_eq!(world.refuse("room=nowhere", &[]).await, 404);
     assert_eq!(world.get("/api/live?room=lobby").await.0, 426);
+}
+
+#[tokio::test]
+async fn without_a_room_all_rooms_are_watched_and_a_slow_watcher_gets_a_cursor() {
+    let world = World::new().await;
+
+    let mut first = world.watch("").await;
+    let mut resumed = world.watch("after=den.3,discord:12.4").await;
+
+    assert_eq!(next_event(&mut first).await["event"], "hello");
+    assert_eq!(next_event(&mut resumed).await["event"], "hello");
+    assert_eq!(next_event(&mut resumed).await, json!({ "event": "resume", "after": "den.3,discord:12.4" }));
+    assert_eq!(close_code(&mut resumed).await, 1013);
+}
+
+#[tokio::test]
+async fn an_invalid_cursor_is_refused_with_its_room_and_what_to_write() {
+    let world = World::new().await;
+
+    for (cursor, words) in [
+        ("12", "\"12\" is not a room and its number; write each room as ROOM.NUMBER"),
+        ("lobby.1,den.x", "the number of room den is \"x\", must be a whole number"),
+        ("lobby.1,lobby.2", "room lobby is named twice; name it once"),
+    ] {
+        let request = world.request(Method::GET, &format!("/api/live?after={cursor}"));
+        let response = request.send().await.unwrap();
+        let status = response.status().as_u16();
+        let problem: Value = response.json().await.unwrap();
+
+        assert_eq!((status, &problem["field"]), (400, &json!("after")), "{problem}");
+        assert!(problem["detail"].as_str().unwrap().contains(words), "{problem}");
+    }
 }
 
 #[tokio::test]

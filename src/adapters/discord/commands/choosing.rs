@@ -82,8 +82,8 @@ impl CommandHandler {
 
 /// A companion as a member without overrides.
 pub(super) fn as_member(companion: CompanionView) -> RoomCompanion {
-    let CompanionView { id, name, aliases, interjection, .. } = companion;
-    RoomCompanion { id, name, aliases, external: false, interjection, paused: false }
+    let CompanionView { id, name, aliases, interjection, max_turns, repetition, model, .. } = companion;
+    RoomCompanion { id, name, aliases, external: false, interjection, max_turns, repetition, model, paused: false }
 }
 
 /// The companion of a room with this name.
@@ -133,6 +133,7 @@ pub(super) fn offered<T: Named>(all: &[T], typed: &str) -> Vec<Choice> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::companion::ModelChoice;
 
     #[test]
     fn names_that_begin_with_the_typed_text_are_first() {
@@ -175,6 +176,9 @@ mod tests {
             aliases: aliases.iter().map(|alias| (*alias).into()).collect(),
             external: false,
             interjection: "average".into(),
+            max_turns: None,
+            repetition: true,
+            model: ModelChoice::default(),
             paused: false,
         }
     }

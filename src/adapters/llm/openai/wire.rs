@@ -16,6 +16,7 @@ use serde_json::value::RawValue;
 
 use super::dialect::{Form, Parameters};
 use super::failure::{Broken, message_of, status_of};
+use super::schema::Ordered;
 use crate::ports::language_model::{AnswerFormat, Media, Message, Part, Request, Role, Tool, ToolCall, Usage};
 
 /// The most tool calls that are read from one answer.
@@ -115,7 +116,7 @@ enum ResponseFormat<'a> {
 #[derive(Serialize)]
 struct Schema<'a> {
     name: &'a str,
-    schema: &'a Value,
+    schema: Ordered<'a>,
 }
 
 #[derive(Serialize)]
@@ -140,7 +141,7 @@ impl<'a> Body<'a> {
             response_format: match (parameters.form, &request.format) {
                 (Form::Text, _) | (_, AnswerFormat::Text) => None,
                 (Form::Schema, AnswerFormat::JsonSchema { name, schema }) => {
-                    Some(ResponseFormat::JsonSchema { json_schema: Schema { name, schema } })
+                    Some(ResponseFormat::JsonSchema { json_schema: Schema { name, schema: Ordered(schema) } })
                 }
                 (Form::Object | Form::Schema, _) => Some(ResponseFormat::JsonObject),
             },

@@ -1,19 +1,9 @@
 //! Decides by a few readable rules whether a companion wants to speak.
 
-use super::dice::Dice;
 use super::kind::Kind;
-use super::phrases::fill;
 use super::situation::Situation;
 use super::temper::Temper;
 use crate::domain::trigger::Trigger;
-
-/// A sentence with the reason, and YES or NO on its own line.
-pub(super) fn decision(trigger: Trigger, situation: &Situation, temper: Temper, dice: &mut Dice) -> String {
-    let speaks = dice.fraction() < probability(trigger, situation, temper);
-    let reasons = reasons(trigger, situation, temper, speaks);
-    let reason = fill(dice.pick(reasons), situation);
-    format!("{reason}\n{}", if speaks { "YES" } else { "NO" })
-}
 
 /// The probability that the companion speaks, roughly 0 to 1.
 pub(super) fn probability(trigger: Trigger, situation: &Situation, temper: Temper) -> f64 {

@@ -11,10 +11,10 @@ impl Dice {
     /// A sequence seeded by the settings' seed, the companion, the purpose and the newest messages.
     pub fn of(seed: u64, request: &Request, context: &QuestionContext) -> Self {
         let purpose = match context.purpose {
-            Purpose::Decision { trigger } => trigger.as_str(),
             Purpose::Vote { .. } => "vote",
             Purpose::Statement { .. } => "statement",
             Purpose::Summary => "summary",
+            Purpose::Brief => "brief",
             Purpose::Judgement => "judgement",
         };
         let companion = request.companion.as_ref().map_or("", |companion| companion.id.as_str());

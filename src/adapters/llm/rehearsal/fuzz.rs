@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use tokio::runtime::{Builder, Runtime};
 
 use super::*;
-use crate::domain::answer::{self, Verdict, Words};
+use crate::domain::answer::{Verdict, Words};
 use crate::domain::closing::Stage;
 use crate::domain::message::{Author, Role};
 use crate::domain::question_context::Line;
@@ -29,10 +29,10 @@ pub(crate) fn prompt(bytes: &[u8]) {
     let trigger = Trigger::ALL[bytes.len() % Trigger::ALL.len()];
     let closing = Stage::ALL[bytes.len() % Stage::ALL.len()];
     for purpose in [
-        Purpose::Decision { trigger },
         Purpose::Vote { trigger },
         Purpose::Statement { trigger, closing },
         Purpose::Summary,
+        Purpose::Brief,
         Purpose::Judgement,
     ] {
         let request = Request {
@@ -49,12 +49,9 @@ pub(crate) fn prompt(bytes: &[u8]) {
 
         assert!(is_bounded(&answer, 4_000), "{} bytes of answer", answer.len());
         match purpose {
-            Purpose::Decision { .. } => {
-                assert_ne!(answer::read(&answer, Words::ENGLISH).decision, Verdict::Unreadable, "{answer:?}")
-            }
             Purpose::Vote { .. } => assert_ne!(vote::read(&answer, Words::ENGLISH).verdict, Verdict::Unreadable, "{answer:?}"),
             Purpose::Statement { .. } => assert!(clean_statement(&answer, "Aria").is_some(), "{answer:?}"),
-            Purpose::Summary | Purpose::Judgement => {}
+            Purpose::Summary | Purpose::Brief | Purpose::Judgement => {}
         }
     }
 }

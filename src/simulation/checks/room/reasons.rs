@@ -111,7 +111,8 @@ impl Record<'_> {
             | Reason::LoopGuard
             | Reason::Paused
             | Reason::Overflow
-            | Reason::Stale => !is_yes && !is_answer,
+            | Reason::Stale
+            | Reason::Cancelled => !is_yes && !is_answer,
         };
         let is_for_one = decided.companions.len() == 1 || matches!(decided.reason, Reason::Closed | Reason::Paused);
         let votes = |stance: Stance| if is_yes { stance == Stance::Speak } else { stance == Stance::Listen };
@@ -137,6 +138,8 @@ impl Record<'_> {
             Reason::ModelYes | Reason::ModelNo | Reason::Unreadable => !seat.is_external,
             Reason::Closed => match &decided.vote {
                 Some(vote) => vote.closing == Closing::Terminal,
+                // A companion that is alone states its stage with its answer; the change of the stage follows.
+                None if decided.ticket.is_some() => self.round.is_none(),
                 None => seat.stage == Closing::Terminal,
             },
             // An overflow makes room for at most one more message.
@@ -162,7 +165,7 @@ impl Record<'_> {
                 let is_event = |seq: &Seq| self.received.get(seq).is_none_or(|received| received.is_event);
                 decided.messages.iter().any(is_event) || left_out > 0
             }
-            Reason::Budget | Reason::Unpostable | Reason::LoopGuard => true,
+            Reason::Budget | Reason::Unpostable | Reason::LoopGuard | Reason::Cancelled => true,
         };
         if !is_right {
             self.violate(format_args!("{companion} has no reason for {}: {recorded:?}", decided.reason));
@@ -184,6 +187,7 @@ impl Record<'_> {
             Reason::Paused => "decided: paused",
             Reason::Overflow => "decided: overflow",
             Reason::Stale => "decided: stale",
+            Reason::Cancelled => "decided: cancelled",
         });
     }
 }

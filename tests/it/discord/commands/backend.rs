@@ -14,7 +14,7 @@ use tertulia::ports::backend::decisions::{DecisionQuery, DecisionRecord, Decisio
 use tertulia::ports::backend::keeping::{
     BackedUp, ExportQuery, Forget, Forgotten, Lines, Person, Quarantine, Readiness, ReadyPart,
 };
-use tertulia::ports::backend::live::LiveStream;
+use tertulia::ports::backend::live::{Cursor, LiveStream};
 use tertulia::ports::backend::messages::{Edit, History, HistoryQuery, NewEvent, NewMessage, Words};
 use tertulia::ports::backend::room::{
     CompanionView, Companions, Override, Room, RoomCompanion, RoomId, RoomPatch, RoomPlan, Rooms,
@@ -26,6 +26,7 @@ use tertulia::ports::chat_platform::Serves;
 use tertulia::ports::inbound_events::{Acceptance, ChannelRef, InboundError, InboundEvents, InboundMessage, Missed, Reached};
 use tertulia::ports::membership::MembershipPort;
 use tertulia::ports::opt_out::OptOut;
+use tertulia::settings::companion::ModelChoice;
 use tokio::sync::watch;
 
 /// Noon of 1 May 2026.
@@ -111,6 +112,9 @@ fn member(id: &CompanionId) -> RoomCompanion {
         aliases: vec![],
         external: false,
         interjection: interjection.into(),
+        max_turns: None,
+        repetition: true,
+        model: ModelChoice::default(),
         paused: false,
     }
 }
@@ -264,12 +268,17 @@ impl Backend for SmallBackend {
             closing: if one.id.as_str() == "ben" { Stage::Terminal } else { Stage::None },
             heard_closed: 0,
             reopen_after: 9,
+            turns: 0,
+            max_turns: None,
+            repetition: true,
+            model: ModelChoice::default(),
             external: false,
         };
         Ok(RoomState {
             companions: companions.iter().map(state).collect(),
             floor: None,
-            round: None,
+            late: Vec::new(),
+            rounds: Vec::new(),
             turn: None,
             streak: 0,
             max_companion_streak: 4,
@@ -320,6 +329,9 @@ impl Backend for SmallBackend {
                 text_lull_timeout: 10.0,
                 voice_lull_timeout: 5.0,
                 starts_after: None,
+                max_turns: None,
+                repetition: true,
+                model: ModelChoice::default(),
             }
         };
         Ok(Companions { companions: vec![view("aria", "ari"), view("ben", "benny")] })
@@ -355,6 +367,9 @@ impl Backend for SmallBackend {
     }
 
     async fn event(&self, _: &RoomId, _: NewEvent) -> Result<Seq, Refused> {
+    }
+
+    async fn namesake(&self, _: &RoomId, _: &str) -> Result<Option<CompanionId>, Refused> {
         never()
     }
 
@@ -419,6 +434,10 @@ impl Backend for SmallBackend {
     }
 
     async fn live(&self, _: &RoomId, _: Option<Seq>) -> Result<LiveStream, Refused> {
+        never()
+    }
+
+    async fn live_rooms(&self, _: Cursor) -> Result<LiveStream, Refused> {
         never()
     }
 }

@@ -1,6 +1,7 @@
 use super::*;
 use crate::adapters::discord::permissions::Permissions;
 use crate::ports::backend::room::RoomId;
+use crate::settings::companion::ModelChoice;
 
 #[test]
 fn a_healthy_channel_says_so() {
@@ -151,7 +152,18 @@ fn here() -> ChannelContext {
 
 fn member_named(id: &str, name: &str, tier: &str, paused: bool) -> RoomCompanion {
     let aliases = Vec::new();
-    RoomCompanion { id: id.into(), name: name.into(), aliases, external: false, interjection: tier.into(), paused }
+    let (name, interjection, model) = (name.into(), tier.into(), ModelChoice::default());
+    RoomCompanion {
+        id: id.into(),
+        name,
+        aliases,
+        external: false,
+        interjection,
+        max_turns: None,
+        repetition: true,
+        model,
+        paused,
+    }
 }
 
 fn view(id: &str) -> CompanionView {
@@ -164,6 +176,9 @@ fn view(id: &str) -> CompanionView {
         text_lull_timeout: 10.0,
         voice_lull_timeout: 5.0,
         starts_after: None,
+        max_turns: None,
+        repetition: true,
+        model: ModelChoice::default(),
     }
 }
 
@@ -186,6 +201,10 @@ fn state() -> CompanionState {
         closing: Stage::None,
         heard_closed: 0,
         reopen_after: 9,
+        turns: 0,
+        max_turns: None,
+        repetition: true,
+        model: ModelChoice::default(),
         external: false,
     }
 }

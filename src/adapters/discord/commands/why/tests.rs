@@ -8,6 +8,7 @@ use crate::domain::decision::Reason;
 use crate::domain::id::Seq;
 use crate::domain::moment::Moment;
 use crate::ports::backend::room::RoomId;
+use crate::settings::companion::ModelChoice;
 
 #[test]
 fn every_reason_is_described_without_jargon() {
@@ -96,6 +97,9 @@ fn room() -> Room {
         aliases: Vec::<Arc<str>>::new(),
         external: false,
         interjection: "average".into(),
+        max_turns: None,
+        repetition: true,
+        model: ModelChoice::default(),
         paused: false,
     };
     let id = RoomId::parse("discord:3").unwrap();

@@ -1,0 +1,132 @@
+//! Has the side model write the briefs of long personas, and keeps them in the store (docs/design/gate.md G-32).
+//!
+//! A brief is asked for with the first decision that needs it, in a task of its own, so no decision waits for it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::asker;
+use super::briefs::Attempt;
+use crate::actors::messages::channel::ChannelMessage;
+use crate::actors::messages::companion::{DecisionRequest, Tell};
+use crate::actors::messages::reply::Reply;
+use crate::actors::messages::writer::{WriteMeta, WriterMessage};
+use crate::actors::runtime::actor_keys::WriterKey;
+use crate::actors::runtime::context::ActorContext;
+use crate::domain::id::{GuildId, Ward};
+use crate::domain::priority::Priority;
+use crate::domain::prompt;
+use crate::domain::prompt::room::{persona_room, tokens};
+use crate::domain::question_context::{Purpose, QuestionContext};
+use crate::domain::statement::clean_brief;
+use crate::journal::key;
+use crate::journal::reader::{ReadError, Reader};
+use crate::journal::record::{BriefRecord, encode};
+use crate::ports::language_model::{self, LazyRequest, ModelRole, Request};
+use crate::ports::store::Write;
+use crate::ports::store::key::Key;
+use crate::settings::Settings as AllSettings;
+use crate::settings::companion::{Companion as Settings, MAX_BRIEF_BYTES};
+use crate::telemetry::plain::Plain;
+
+/// The brief of a companion that needs one, as far as there is one: its own, or the one that the side model made.
+pub(super) fn brief_of(context: &ActorContext, companion: &Settings) -> Option<Arc<str>> {
+    let made = || needs_brief(companion, &context.settings).then(|| context.briefs.of(companion.persona.trim())).flatten();
+    companion.brief.clone().or_else(made)
+}
+
+/// Asks for the brief of a companion, if it needs one that is neither made nor being made.
+pub(super) fn write_if_missing(context: &Arc<ActorContext>, companion: &Arc<Settings>, asking: &DecisionRequest) {
+    if !needs_brief(companion, &context.settings) {
+        return;
+    }
+    let Some(attempt) = context.briefs.begin(companion.persona.trim()) else { return };
+    let (context, companion) = (context.clone(), companion.clone());
+    let (guild, tell) = (asking.channel_key.guild.clone(), asking.tell.clone());
+    tokio::spawn(async move {
+        let Some(text) = ask(&context, &companion, guild, &tell).await else {
+            let companion = Plain(companion.id.as_str());
+            tracing::warn!(%companion, "the side model made no brief of a long persona; decisions see its beginning, and it is asked again after a back-off");
+            return;
+        };
+        if keep(&context, attempt, text).await {
+            tracing::info!(companion = %Plain(companion.id.as_str()), "the side model made the brief of a long persona");
+        }
+    });
+}
+
+/// Reads the stored briefs, and removes those that no companion needs any more. Needs the writer.
+///
+/// # Errors
+/// They cannot be read.
+pub async fn load(context: &ActorContext) -> Result<(), ReadError> {
+    let stored = Reader::new(&*context.store).briefs().await?;
+    let needed = needed(context);
+    let unneeded: Vec<Key> = stored.keys().filter(|key| !needed.contains(key)).cloned().collect();
+    for (key, record) in stored {
+        if let Some(record) = record.filter(|_| needed.contains(&key)) {
+            context.briefs.put(key, record.text);
+        }
+    }
+    context.briefs.retain(|key| needed.contains(key));
+    if !unneeded.is_empty() && !write(context, unneeded.into_iter().map(Write::Remove).collect()).await {
+        tracing::warn!("briefs of former personas could not be removed; it is tried again at the next start or reload");
+    }
+    Ok(())
+}
+
+/// Whether decisions cannot show the whole persona, and a side model can make a brief. `rehearsal` cannot.
+fn needs_brief(companion: &Settings, settings: &AllSettings) -> bool {
+    companion.brief.is_none()
+        && tokens(companion.persona.trim()) > persona_room(&settings.prompt).decision
+        && settings.models.served(ModelRole::Side, &companion.model.side).endpoint.is_some()
+}
+
+/// The keys of the briefs that the configured companions need.
+fn needed(context: &ActorContext) -> BTreeSet<Key> {
+    let companions = context.memberships.companions();
+    let needing = companions.values().filter(|companion| needs_brief(companion, &context.settings));
+    needing.map(|companion| key::brief(companion.persona.trim())).collect()
+}
+
+/// Asks the companion's side model. The channel whose question needs the brief counts the usage.
+async fn ask(context: &ActorContext, companion: &Settings, guild: GuildId, tell: &Tell) -> Option<String> {
+    let _permit = context.pool.summary_permit(&guild, context.recorder.instruments()).await?;
+    let templates = &context.settings.prompt;
+    let prompt = prompt::brief(&companion.persona, templates);
+    let request = Request {
+        model: companion.model.side.clone(),
+        companion: Some(asker(companion)),
+        messages: language_model::Message::prompt(prompt.system, prompt.user),
+        sizes: prompt.sizes,
+        ..Request::new(ModelRole::Side, guild, templates.max_side_answer_tokens)
+    };
+    let context_of_question = QuestionContext { purpose: Purpose::Brief, chattiness: "".into(), newest: Vec::new() };
+    let asked = Arc::new(LazyRequest::from(request.with(context_of_question)));
+    let outcome = context.pool.answer(asked.clone(), Priority::Summary, context.pool.deadline(ModelRole::Side), None).await;
+    let text = outcome.result.as_ref().ok().and_then(|answer| clean_brief(&answer.text(), MAX_BRIEF_BYTES));
+    tell(ChannelMessage::Unclaimed { asked, outcome: Box::new(outcome) });
+    text
+}
+
+/// Keeps a brief that was made, unless the persona has changed in the meantime. Whether it is kept.
+async fn keep(context: &ActorContext, attempt: Attempt, text: String) -> bool {
+    if !needed(context).contains(&attempt.key) {
+        return false;
+    }
+    let text: Arc<str> = text.into();
+    let record = BriefRecord { text: text.clone(), at: context.clock.now() };
+    let put = Write::Put(attempt.key.clone(), encode(&record));
+    attempt.finish(text);
+    if !write(context, vec![put]).await {
+        tracing::warn!("the brief of a persona could not be stored; it is made again after the next start");
+    }
+    true
+}
+
+async fn write(context: &ActorContext, writes: Vec<Write>) -> bool {
+    let (reply, done) = Reply::awaited();
+    let write_meta = WriterMessage::WriteMeta(WriteMeta { ward: Ward(0), writes, fresh: Vec::new(), reply });
+    let is_sent = context.directory.find(&WriterKey()).is_some_and(|writer| writer.cast(write_meta).is_ok());
+    is_sent && matches!(done.await, Ok(Ok(())))
+}

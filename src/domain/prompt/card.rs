@@ -1,0 +1,53 @@
+//! Decides how much of a companion's persona its prompts show: statements all of it, decisions all of it or its brief.
+
+use std::borrow::Cow;
+
+use super::data::{beginning, weight};
+use super::frame::{FRAME_WEIGHT, block, paragraphs, sizes};
+use super::room::{persona_room, tokens};
+use super::{Character, Prompt};
+use crate::settings::prompt::Prompt as Words;
+
+/// What a prompt shows of a companion.
+pub(super) struct Card<'a> {
+    /// The name of the part in [`Prompt::sizes`].
+    pub(super) part: &'static str,
+    /// The persona, its brief or its beginning.
+    pub(super) text: Cow<'a, str>,
+    /// The sentence of the interjection level.
+    pub(super) tier: &'a str,
+    /// How the companion speaks up; empty for decisions.
+    pub(super) tone: &'a str,
+}
+
+/// For a decision: the whole persona if it fits, else its brief, else its beginning.
+pub(super) fn for_decision<'a>(character: &Character<'a>, words: &'a Words) -> Card<'a> {
+    let room = persona_room(words).decision;
+    let persona = character.persona.trim();
+    let (part, text) = match character.brief.map(str::trim) {
+        Some(brief) if tokens(persona) > room => ("brief", brief),
+        _ => ("persona", persona),
+    };
+    Card { part, text: beginning(text, room * 4), tier: words.tone.of(character.tier), tone: "" }
+}
+
+/// For a statement: the whole persona. The settings are refused if it does not fit.
+pub(super) fn for_statement<'a>(character: &Character<'a>, words: &'a Words) -> Card<'a> {
+    let text = beginning(character.persona.trim(), persona_room(words).statement * 4);
+    Card { part: "persona", text, tier: words.tone.of(character.tier), tone: character.tone.trim() }
+}
+
+/// The prompt that asks for the brief of a persona. [`clean_brief`](crate::domain::statement::clean_brief) cleans the answer.
+pub fn brief(persona: &str, words: &Words) -> Prompt {
+    let system = "You shorten descriptions of characters.".to_owned();
+    let ending = "Write this description again in at most 200 words, addressed to the character as it is now. Keep who the character \
+                  is, what it cares about and what it leaves alone, how it speaks, and its limits: what decides whether it would join a \
+                  conversation. Add nothing. Write only the new description.";
+    let room = (words.summary_tokens * 4).saturating_sub(weight(&system) + weight(ending) + FRAME_WEIGHT);
+    let persona = format!("{}\n", beginning(persona.trim(), room));
+    Prompt {
+        sizes: sizes(&[("instructions", &system), ("persona", &persona), ("question", ending)]),
+        user: paragraphs(&[&block("description", &persona), ending]),
+        system,
+    }
+}
