@@ -105,6 +105,7 @@ impl<'a> Rehearsed<'a> {
             trigger: evaluated.trigger,
             stage: conversation.gate(&companion.id)?.stage,
             message_count: evaluated.message_count,
+            minutes: conversation.minutes_of_silence(),
             speaker: buffer.last().map(|message| &*message.from.name),
             summary: None,
             recent: &recent,

@@ -66,7 +66,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::ModelYes,
         Self::ModelNo,
         Self::Unreadable,

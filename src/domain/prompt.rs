@@ -118,7 +118,7 @@ pub struct StatementParts<'a> {
 /// The prompt that asks whether to speak, for a decision and a vote in one (docs/design/turn-taking.md T-5). `vote::read` parses the answer.
 pub fn vote(parts: &DecisionParts<'_>, words: &settings::prompt::Prompt) -> Prompt {
     let form = vote_form(&unmarked_name(parts.character.name), parts.stage, words);
-    let context = context(parts.trigger, parts.message_count, parts.speaker, words);
+    let context = context(parts.trigger, parts.message_count, parts.minutes, parts.speaker, words);
     let ending = paragraphs(&[&context, words.question_for(parts.trigger), &form]);
     let recent = &parts.recent[parts.recent.len().saturating_sub(RECENT_TURNS)..];
     let shown = Shown { summary: parts.summary, reason: None, recent, left_out: 0, new: parts.buffer, notes: parts.notes };

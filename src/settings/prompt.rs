@@ -101,16 +101,16 @@ impl Prompt {
         match trigger {
             Trigger::DirectAddress => &self.direct_address_question,
             Trigger::Interjection => &self.interjection_question,
-            Trigger::Turn | Trigger::Lull => &self.question,
+            Trigger::Turn | Trigger::Lull | Trigger::Silence | Trigger::Event => &self.question,
         }
     }
 
-    /// The sentence that tells a statement whether it was asked for. Empty after a lull (docs/design/speaking.md S-3).
+    /// The sentence that tells a statement whether it was asked for. Empty after a lull or a long silence (docs/design/speaking.md S-3).
     pub fn manner_for(&self, trigger: Trigger) -> &str {
         match trigger {
             Trigger::Interjection => &self.unsolicited,
-            Trigger::DirectAddress | Trigger::Turn => &self.solicited,
-            Trigger::Lull => "",
+            Trigger::DirectAddress | Trigger::Turn | Trigger::Event => &self.solicited,
+            Trigger::Lull | Trigger::Silence => "",
         }
     }
 

@@ -277,7 +277,6 @@ impl Conversation {
             self.begin_anew();
         }
         if to == Stage::Terminal {
-            gate.silence_at = None;
             self.withdraw(companion, notes);
         }
     }
@@ -295,6 +294,7 @@ impl Conversation {
             self.restore_event(companion);
         }
         let Some(gate) = self.gates.get_mut(companion) else { return };
+        gate.silence_at = None;
         cancel_lull(companion, gate, notes);
         if let Some(message) = newest_call.filter(|_| lost_turn.is_some()) {
             // If the companion is opened again, it is asked again.

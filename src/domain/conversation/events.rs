@@ -67,7 +67,7 @@ impl Conversation {
         // A paused companion declines it as soon as the event is handled.
         gate.fire(Waiting { trigger: Trigger::Event, message: seq, check: Check::Unsettled, urgent: true });
         if gate.is_closed() && !gate.paused {
-            self.apply_stage(&companion, Stage::None, notes);
+            self.apply_stage(&companion, Stage::None, Cause::Event, notes);
             self.opened_again.insert(companion, (from, Cause::Event));
         }
     }

@@ -68,6 +68,7 @@ impl Backend for Closed {
     }
 
     async fn event(&self, _: &RoomId, _: NewEvent) -> Result<Seq, Refused> {
+        self.refuse()
     }
 
     async fn namesake(&self, _: &RoomId, _: &str) -> Result<Option<CompanionId>, Refused> {
