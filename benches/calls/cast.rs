@@ -134,6 +134,7 @@ impl<'a> Rehearsed<'a> {
             character: character(companion),
             trigger,
             message_count: snapshot.len() as u64,
+            minutes: conversation.minutes_of_silence(),
             speaker: snapshot.last().map(|message| &*message.from.name),
             reason: conversation.floor().and_then(|floor| floor.why.as_deref()),
             summary: None,

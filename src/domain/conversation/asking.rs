@@ -157,7 +157,8 @@ impl Conversation {
         world: &World<'_>,
     ) {
         for (companion, gate) in self.gates.iter() {
-            let takes_part = left_out != Some(companion) && !gate.owes_acknowledgement() && asked.iter().all(|(other, _)| other != companion);
+            let takes_part =
+                left_out != Some(companion) && !gate.owes_acknowledgement() && asked.iter().all(|(other, _)| other != companion);
             let newest = self.window.newest(companion, gate.cursor).map(|entry| entry.seq);
             if let Some(message) = newest.filter(|_| takes_part && self.is_ready(companion, gate, world)) {
                 let waiting = Waiting { trigger: Trigger::Lull, message, check: Check::Unsettled, urgent: false };

@@ -67,8 +67,10 @@ impl Conversation {
     /// Whether a question of this companion, in flight or answered with YES, is about a human's address.
     fn is_asked_by_person(&self, companion: &CompanionId) -> bool {
         let Some(gate) = self.gates.get(companion) else { return false };
-        let asked = gate.evaluation.map(|evaluation| evaluation.message);
-        let about = asked.or(gate.wish.as_ref().map(|wish| wish.message));
+        // A long silence is about no message, whatever was said before it.
+        let asked = gate.evaluation.map(|evaluation| (evaluation.trigger, evaluation.message));
+        let about = asked.or(gate.wish.as_ref().map(|wish| (wish.trigger, wish.message)));
+        let about = about.filter(|(trigger, _)| *trigger != Trigger::Silence).map(|(_, message)| message);
         about.and_then(|about| self.window.get(about)).is_some_and(|entry| is_call(&entry.message, companion))
     }
 

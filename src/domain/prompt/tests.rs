@@ -77,7 +77,10 @@ fn each_trigger_has_its_sentence_and_its_question() {
         (Trigger::Interjection, "\n\n12 messages have been said without you speaking.\n\nWould you like to interject?\n\n"),
         (Trigger::Turn, "\n\nMira has just spoken.\n\nWould you like to respond to this conversation?\n\n"),
         (Trigger::Lull, "</messages>\n\nWould you like to respond to this conversation?\n\n"),
-        (Trigger::Silence, "\n\nNobody has said anything for 30 minutes. You may start a conversation.\n\nWould you like to respond to this conversation?\n\n"),
+        (
+            Trigger::Silence,
+            "\n\nNobody has said anything for 30 minutes. You may start a conversation.\n\nWould you like to respond to this conversation?\n\n",
+        ),
     ] {
         let input = message(Role::Person, "p", "Ana", "hi");
         let parts = DecisionParts { trigger, message_count: 12, speaker: Some("Mira"), buffer: &[&input], ..parts() };

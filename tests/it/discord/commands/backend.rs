@@ -367,6 +367,7 @@ impl Backend for SmallBackend {
     }
 
     async fn event(&self, _: &RoomId, _: NewEvent) -> Result<Seq, Refused> {
+        never()
     }
 
     async fn namesake(&self, _: &RoomId, _: &str) -> Result<Option<CompanionId>, Refused> {
