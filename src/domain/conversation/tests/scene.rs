@@ -448,8 +448,10 @@ impl Scene {
     fn receive(&mut self, event: Event) {
         let seq = Seq(self.journal.len() as u64 + 1);
         if let Event::Said { message, .. } = &event {
-            self.begin_episode();
-            self.last_said = self.now;
+            if !message.is_event() {
+                self.begin_episode();
+                self.last_said = self.now;
+            }
             for (companion, outcomes) in &mut self.outcomes_by_companion {
                 if self.conversation.gate(companion).is_some() && !message.is_by(companion) {
                     outcomes.received.push(seq);
