@@ -272,6 +272,8 @@ impl Scene {
                 self.cast.clone().iter().for_each(|companion| self.forget_unsettled(companion));
                 self.statements_in_a_row = 0;
                 self.turns = 0;
+                // The next message or statement begins an episode.
+                self.last_said = Moment::ZERO;
                 self.receive(Event::Cleared);
             }
             Act::Leave(target) => {
