@@ -326,7 +326,8 @@ impl Conversation {
             if decided.decision == Decision::Yes {
                 let (message, upto) = answered.map_or((Seq::NONE, Seq::NONE), |asked| (asked.message, asked.upto));
                 gate.wish = Some(Wish { trigger: decided.trigger, message, upto, why: decided.why.clone(), turn });
-                if decided.vote.is_none() && (self.floor.is_some() || self.turn.is_some()) {
+                // Another companion may have joined, and speak or write late in the meantime. Then the loop guard is looked at again.
+                if decided.vote.is_none() && (self.floor.is_some() || self.turn.is_some() || !self.late.is_empty()) {
                     self.held.insert(companion.clone(), Held::without_state(companion, decided.trigger, upto));
                 }
                 continue;
