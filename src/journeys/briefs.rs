@@ -47,7 +47,7 @@ fn asked_for_briefs(world: &World) -> usize {
 /// The instructions of the newest decision.
 fn newest_decision(world: &World) -> String {
     let asked = world.side.asked.lock().unwrap();
-    let newest = asked.iter().rev().find(|request| matches!(purpose(request), Purpose::Decision { .. }));
+    let newest = asked.iter().rev().find(|request| matches!(purpose(request), Purpose::Vote { .. }));
     newest.expect("a decision was asked for").system().into_owned()
 }
 

@@ -321,13 +321,8 @@ fn a_verdict_is_asked_for_before_the_reason_if_the_settings_say_so() {
     let verdict_first = settings::prompt::Prompt { reason_first: false, ..words() };
     let end = |prompt: Prompt| prompt.user.lines().last().unwrap_or_default().to_owned();
 
-    let decided = end(decision(&parts(), &verdict_first));
     let [reasoned, voted] = [words(), verdict_first.clone()].map(|words| end(vote(&parts(), &words)));
 
-    assert!(
-        decided
-            .starts_with("Answer in exactly two lines. First line: only the word YES or the word NO. Second line: one sentence")
-    );
     assert!(reasoned.find("`reason`") < reasoned.find("`decision`"), "{reasoned}");
     assert!(voted.find("`decision`") < voted.find("`reason`"), "{voted}");
     for (text, words) in [(reasoned, words()), (voted, verdict_first)] {
@@ -347,13 +342,11 @@ fn decisions_show_the_brief_of_a_long_persona_and_statements_all_of_it() {
     let character = Character { persona: &persona, brief: Some("You remember things.\n"), ..character() };
     let deciding = DecisionParts { character, ..parts() };
 
-    let (decided, voted) = (decision(&deciding, &words()), vote(&deciding, &words()));
+    let prompt = vote(&deciding, &words());
     let stated = statement(&speaking(character), &words());
 
-    for prompt in [decided, voted] {
-        assert!(prompt.system.starts_with("You are Aria.\n\nYou remember things.\n\nYour conversational"), "{}", prompt.system);
-        assert!(prompt.sizes.iter().any(|(part, _)| *part == "brief"), "{:?}", prompt.sizes);
-    }
+    assert!(prompt.system.starts_with("You are Aria.\n\nYou remember things.\n\nYour conversational"), "{}", prompt.system);
+    assert!(prompt.sizes.iter().any(|(part, _)| *part == "brief"), "{:?}", prompt.sizes);
     assert!(stated.system.contains(persona.trim()));
     assert_eq!(stated.sizes[1], ("persona", tokens(persona.trim())));
 }
@@ -363,7 +356,7 @@ fn a_persona_that_fits_is_shown_in_decisions_even_if_it_has_a_brief() {
     let persona = long_persona(50);
     let character = Character { persona: &persona, brief: Some("You remember things."), ..character() };
 
-    let prompt = decision(&DecisionParts { character, ..parts() }, &words());
+    let prompt = vote(&DecisionParts { character, ..parts() }, &words());
 
     assert!(prompt.system.contains(persona.trim()) && !prompt.system.contains("You remember things."));
 }
@@ -373,7 +366,7 @@ fn a_long_persona_without_a_brief_begins_at_its_beginning_and_ends_with_a_senten
     let persona = long_persona(200);
     let character = Character { persona: &persona, ..character() };
 
-    let prompt = decision(&DecisionParts { character, ..parts() }, &words());
+    let prompt = vote(&DecisionParts { character, ..parts() }, &words());
 
     let (shown, rest) = prompt.system.split_once("\n[").expect("a mark says what is missing");
     let shown = shown.strip_prefix("You are Aria.\n\n").expect("the persona comes first");
@@ -420,7 +413,7 @@ fn a_person_called_like_a_companion_is_told_apart_by_role_and_speaker() {
     ];
     let input = input.iter().collect::<Vec<_>>();
 
-    let asked = decision(&DecisionParts { buffer: &input, ..parts() }, &words());
+    let asked = vote(&DecisionParts { buffer: &input, ..parts() }, &words());
     let summed = summary(None, &input, &words());
 
     for (prompt, own) in [(&asked, "you"), (&summed, "companion")] {
@@ -536,14 +529,14 @@ proptest! {
             let character = Character { name: &name, persona, chattiness: &trait_text, tone: &trait_text, ..character() };
             let deciding = DecisionParts { character, trigger, message_count: u64::MAX, speaker: Some(&name), notes: &[&trait_text], ..parts() };
             let speaking = StatementParts { trigger, speaker: Some(&name), notes: &[&trait_text], ..speaking(character) };
-            [decision(&deciding, &words), vote(&deciding, &words), statement(&speaking, &words)]
+            [vote(&deciding, &words), statement(&speaking, &words)]
         };
 
         let (deciding, speaking) = (cut(room.decision), cut(room.statement));
 
-        let [decided, voted, _] = ask(&deciding);
-        let [_, _, stated] = ask(&speaking);
-        for (prompt, persona) in [(decided, &deciding), (voted, &deciding), (stated, &speaking)] {
+        let [voted, _] = ask(&deciding);
+        let [_, stated] = ask(&speaking);
+        for (prompt, persona) in [(voted, &deciding), (stated, &speaking)] {
             prop_assert!(prompt.system.contains(&**persona), "{:?}", prompt.sizes);
             prop_assert!(total(&prompt) <= budget, "{} of {budget}", total(&prompt));
         }
