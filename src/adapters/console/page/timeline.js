@@ -3,7 +3,7 @@
 
 import { el, say, svg } from './dom.js';
 import { label, outcomeSentence } from './rounds.js';
-import { nameOf } from './state.js';
+import { CANCELLED, nameOf, stoppedBy } from './state.js';
 import * as words from './words.js';
 
 const SPANS = [
@@ -57,6 +57,7 @@ export function timeline(root, { tone, go }) {
     const who = nameOf(room, entry.companion);
     if (entry.kind === 'round') return `${at} ${label(entry)}: ${entry.phase === 'open' ? 'Who speaks next?' : outcomeSentence(room, entry)}`;
     if (entry.kind === 'decision') return `${at} ${who}: ${[entry.yes ? 'yes' : 'no', words.occasion(entry)].filter(Boolean).join(', ')}. ${short(entry.why || words.reason(entry.reason))}`;
+    if (entry.error === CANCELLED && entry.kind === 'failed') return `${at} ${who}: stopped, ${stoppedBy(room, entry)} asked to stop`;
     return `${at} ${who}: ${entry.kind === 'failed' ? 'the reply failed' : 'no answer'}, ${words.failure(entry.error, entry.text, room.companions.get(entry.companion)?.isExternal)}`;
   }
 
