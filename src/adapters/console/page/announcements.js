@@ -2,7 +2,7 @@
 
 import { roundOf } from './election.js';
 import { outcomeSentence } from './rounds.js';
-import { CANCELLED, nameOf, stoppedBy } from './state.js';
+import { isStopped, nameOf, stoppedBy } from './state.js';
 import * as words from './words.js';
 
 const outcomeOf = (room, round) => (round ? outcomeSentence(room, round) : '');
@@ -14,8 +14,8 @@ export function announcement(room, e, me) {
     case 'message':
       return e.role === 'user' && e.from === me ? '' : `${e.role === 'companion' ? nameOf(room, e.from) : e.from}: ${e.text}`;
     case 'decision':
-      // Decisions of a round are announced when the round ends.
-      if (e.decision !== 'NO' || room.rounds.some(round => round.ballots.get(e.companion)?.entry?.seq === e.seq)) return '';
+      // Decisions of a round are announced when the round ends, and stopped replies by themselves.
+      if (e.decision !== 'NO' || e.reason === 'cancelled' || room.rounds.some(round => round.ballots.get(e.companion)?.entry?.seq === e.seq)) return '';
       if (e.reason === 'loop_guard') return 'Loop guard: companion streak limit reached. The companions are waiting for a person.';
       return words.wasAsked(e) || room.companions.size < 2 ? `${who()} stays silent: ${e.why || words.reason(e.reason)}` : '';
     case 'round':
@@ -23,7 +23,7 @@ export function announcement(room, e, me) {
     case 'held_selected':
       return outcomeOf(room, roundOf(room.rounds, e.selected));
     case 'replanned':
-      return `${who()} begins again, because people said more.`;
+      return `${who()} begins again, because more was said.`;
     case 'floor_expired':
       return `${who()} writes on; others may speak.`;
     case 'closing':
@@ -31,7 +31,7 @@ export function announcement(room, e, me) {
     case 'error':
       return `${who()}: ${words.error(e.error, room.companions.get(e.companion)?.isExternal)}`;
     case 'failed':
-      return e.error === CANCELLED ? `${who()} stopped: ${stoppedBy(room, { record: e })} asked to stop.` : `${who()}’s reply failed.`;
+      return isStopped(e) ? `${who()} stopped: ${stoppedBy(room, e.message)} asked to stop.` : `${who()}’s reply failed.`;
     default:
       return '';
   }

@@ -2,7 +2,7 @@
 
 import { isClosed, STAGES } from './companion.js';
 import { el, glyph, name, say, svg } from './dom.js';
-import { CANCELLED, isHeld, floorHolder, lastDecisions, lostTo, nameOf, stoppedBy } from './state.js';
+import { floorHolder, isHeld, isStopped, lastDecisions, lostTo, nameOf, stoppedBy } from './state.js';
 import { sentences } from './story.js';
 import * as words from './words.js';
 
@@ -133,7 +133,7 @@ function nextWords(room, companion, lullLeft) {
     const holder = floorHolder(room);
     return !isHeld(room, companion.id) ? 'Waiting for the other votes.' : holder ? `Waits until ${nameOf(room, holder)} has spoken.` : 'Waits until the floor is free.';
   }
-  if (companion.doing === 'speaking' && draft?.isStopped) return 'Begins again in a moment, because people said more.';
+  if (companion.doing === 'speaking' && draft?.isStopped) return 'Begins again in a moment, because more was said.';
   if (companion.doing === 'speaking' && draft?.isLate) return 'Writes on; others may speak.';
   if (companion.doing !== 'listening') return companion.trigger ? `Because ${words.trigger(companion.trigger)}.` : '';
   const missing = companion.threshold === null ? null : companion.threshold - companion.messageCount;
@@ -183,13 +183,13 @@ export function companionCards(root, { tone, act }) {
         ...found.map(entry => {
           const isDecision = entry.kind === 'decision';
           const kind = !isDecision ? 'error' : entry.yes ? 'yes' : 'no';
-          const isStopped = entry.kind === 'failed' && entry.error === CANCELLED;
-          const answer = isStopped ? 'stopped' : ({ error: 'no answer', failed: 'the reply failed' }[entry.kind] ?? kind);
-          const quote = isStopped ? `${stoppedBy(room, entry)} asked to stop` : entry.why || (isDecision ? words.reason(entry.reason) : words.failure(entry.error, entry.text, companion.isExternal));
+          const wasStopped = isStopped(entry);
+          const answer = wasStopped ? 'stopped' : ({ error: 'no answer', failed: 'the reply failed' }[entry.kind] ?? kind);
+          const quote = wasStopped ? `${stoppedBy(room, entry.stopMessage)} asked to stop` : entry.why || (isDecision ? words.reason(entry.reason) : words.failure(entry.error, entry.text, companion.isExternal));
           return el(
             'li',
             null,
-            el('button', { class: `last-decision ${kind}`, title: quote, onclick: () => act.open(entry) }, glyph(kind), el('span', { class: 'last-decision-words' }, el('strong', null, answer), ` · ${isDecision ? (words.wasAsked(entry) ? words.occasion(entry) : words.reason(entry.reason)) : words.trigger(entry.trigger)}`), el('time', { class: 'ago', 'data-at': entry.at })),
+            el('button', { class: `last-decision ${kind}`, title: quote, onclick: () => act.open(entry) }, glyph(wasStopped ? 'no' : kind), el('span', { class: 'last-decision-words' }, el('strong', null, answer), ` · ${isDecision ? (words.wasAsked(entry) ? words.occasion(entry) : words.reason(entry.reason)) : words.trigger(entry.trigger)}`), el('time', { class: 'ago', 'data-at': entry.at })),
           );
         }),
       );

@@ -3,7 +3,7 @@
 import { el, glyph, name } from './dom.js';
 import { postedAt } from './platforms.js';
 import { drawRound, isLive } from './rounds.js';
-import { CANCELLED, messageOf, nameOf, stoppedBy } from './state.js';
+import { isStopped, messageOf, nameOf, stoppedBy } from './state.js';
 import { drawOutcomes, drawStory } from './story.js';
 import { initial } from './tones.js';
 import * as words from './words.js';
@@ -233,7 +233,7 @@ function failure(view, { entry }) {
 
 function failedReply(view, { entry }) {
   const who = name(nameOf(view.room, entry.companion), { class: 'who' });
-  if (entry.error === CANCELLED) return line(view, entry, 'no', [who, ' ', el('strong', null, 'stopped'), ': ', name(stoppedBy(view.room, entry)), ' asked to stop']);
+  if (isStopped(entry)) return line(view, entry, 'no', [who, ' ', el('strong', null, 'stopped'), ': ', name(stoppedBy(view.room, entry.stopMessage)), ' asked to stop']);
   const shown = line(view, entry, 'error', [who, ' tried to speak: ', el('strong', null, 'the reply failed'), DOT, words.failure(entry.error, entry.text, view.room.companions.get(entry.companion)?.isExternal)]);
   if (entry.text) shown.append(el('p', { class: 'unposted', dir: 'auto' }, entry.text));
   return shown;
@@ -273,9 +273,9 @@ function repetition(view, { entry }) {
 function replan(view, { entry }) {
   const { room } = view;
   const said = entry.messages.map(seq => messageOf(room, seq)).filter(Boolean);
-  const begins = [name(nameOf(room, entry.companion), { class: 'who' }), entry.hasBegun ? ' begins again' : ' stops writing'];
-  const why = said.length ? [entry.hasBegun ? ' to answer ' : ', because people said more: ', words.listed(said.map(one => el('q', { dir: 'auto' }, short(one.text))))] : entry.messages.length ? ', because what it answers was changed' : '';
-  return el('p', { class: 'remark', 'data-tone': view.tone(entry.companion) }, glyph('note'), el('span', null, begins, why));
+  const authors = words.listed([...new Set(said.map(one => one.from))].map(from => name(from)));
+  const why = said.length ? [', because ', authors, ' said more: ', words.listed(said.map(one => el('q', { dir: 'auto' }, short(one.text))))] : entry.messages.length ? ', because what it answers was changed' : null;
+  return el('p', { class: 'remark', 'data-tone': view.tone(entry.companion) }, glyph('note'), el('span', null, name(nameOf(room, entry.companion), { class: 'who' }), entry.hasBegun ? ' begins again' : ' stops writing', why));
 }
 
 const short = text => (text.length > QUOTED_CHARS ? `${text.slice(0, QUOTED_CHARS - 1)}…` : text);

@@ -37,14 +37,14 @@ const number = value => (Number.isFinite(value) ? value : null);
 const text = value => (typeof value === 'string' ? value : '');
 const list = value => (Array.isArray(value) ? value : []);
 
-// The error of a reply that a person stopped.
-export const CANCELLED = 'cancelled';
+// Whether a person asked a companion to stop before it spoke. `failed` is the event, or an entry.
+export const isStopped = failed => failed.error === 'cancelled' && failed.kind !== 'error';
 
 // A loaded message, unless it was deleted.
 export const messageOf = (room, seq) => (room.deleted.has(seq) ? null : (room.seen.get(`m${seq}`) ?? null));
 
 // The name of the person whose message stopped a reply.
-export const stoppedBy = (room, entry) => messageOf(room, entry.record.message)?.from ?? 'a person';
+export const stoppedBy = (room, seq) => messageOf(room, seq)?.from ?? 'a person';
 
 export function nameOf(room, id) {
   return room.companions.get(id)?.name ?? id ?? 'a companion';
@@ -102,11 +102,13 @@ function companionIn(room, id) {
   return room.companions.get(id);
 }
 
-function endReply(room, companion, at, failed) {
-  const reply = room.replies.findLast(r => r.companion === companion && !r.ended);
-  if (reply) Object.assign(reply, { ended: at, failed });
-  const draft = room.drafts.get(companion);
-  room.drafts.delete(companion);
+// Ends a reply. Its draft is removed and returned; that of a later reply stays.
+function endReply(room, e, failed) {
+  const reply = room.replies.findLast(r => r.companion === e.companion && !r.ended);
+  if (reply) Object.assign(reply, { ended: e.at, failed });
+  const draft = room.drafts.get(e.companion);
+  if (!draft || (Number.isFinite(e.ticket) && draft.ticket !== e.ticket)) return null;
+  room.drafts.delete(e.companion);
   return draft;
 }
 
@@ -151,8 +153,12 @@ export const isHeld = (room, companion) => !isVotingIn(room, companion) && room.
 
 // The companion that was selected instead of this one, and has not spoken yet; or null.
 export function lostTo(room, companion) {
-  const lost = round => isUnderWay(round) && round.speaker !== companion && candidates(round).some(({ id }) => id === companion);
-  return room.rounds.findLast(lost)?.speaker ?? null;
+  const hasLost = round => candidates(round).some(({ id }) => id === companion && id !== round.speaker);
+  for (const round of room.rounds.filter(hasLost)) {
+    const speaker = isUnderWay(round) ? round.speaker : round.instead;
+    if (speaker && speaker === floorHolder(room)) return speaker;
+  }
+  return null;
 }
 
 // The seq of a companion's newest loaded statement before an event, or null.
@@ -236,7 +242,7 @@ const RULES = {
     if (now) {
       room.companions.delete(e.companion);
       room.asked.delete(e.companion);
-      endReply(room, e.companion, e.at, true);
+      endReply(room, e, true);
     }
     return BOTH;
   },
@@ -252,7 +258,7 @@ const RULES = {
     room.asked.clear();
     room.guard = { ...newGuard(), maxStreak: room.guard.maxStreak, maxTurns: room.guard.maxTurns, reopenAfter: room.guard.reopenAfter };
     for (const m of room.companions.values()) {
-      endReply(room, m.id, e.at, true);
+      endReply(room, { companion: m.id, at: e.at }, true);
       Object.assign(m, { messageCount: 0, checkCount: 0, threshold: null, lullAt: null, closing: 'none', opensIn: null });
       setDoing(m, 'listening');
     }
@@ -384,7 +390,7 @@ const RULES = {
   },
   floor_taken: (room, e) => setFloor(room, e, false),
   statement(room, e, now) {
-    endReply(room, e.companion, e.at, false);
+    endReply(room, e, false);
     endRoundOf(room, e.companion, 'posted', e.at);
     if (now) {
       if (!room.seen.has(`m${e.seq}`)) companionSpoke(room.guard, e.companion);
@@ -393,10 +399,9 @@ const RULES = {
     return BOTH;
   },
   failed(room, e, now) {
-    const draft = endReply(room, e.companion, e.at, true);
-    const isCancelled = e.error === CANCELLED;
-    endRoundOf(room, e.companion, isCancelled ? 'cancelled' : 'failed', e.at);
-    insert(room, failedEntry(e, isCancelled ? '' : draft?.text));
+    const draft = endReply(room, e, true);
+    endRoundOf(room, e.companion, isStopped(e) ? 'cancelled' : 'failed', e.at);
+    insert(room, failedEntry(e, isStopped(e) ? '' : draft?.text));
     if (now) setDoing(companionIn(room, e.companion), 'listening');
     return BOTH;
   },
@@ -406,7 +411,7 @@ const RULES = {
     const draft = room.drafts.get(e.companion);
     const isSpeaking = draft && (draft.ticket === null || draft.ticket === e.ticket);
     if (!isSpeaking && m.doing !== 'wants_to_speak' && m.doing !== 'waiting_its_turn') return NOTHING;
-    if (isSpeaking) endReply(room, e.companion, e.at, true);
+    if (isSpeaking) endReply(room, e, true);
     endRoundOf(room, e.companion, 'dropped', e.at);
     for (const round of room.rounds) release(round, e.companion);
     setDoing(m, 'listening', e);
