@@ -23,7 +23,7 @@ export function announcement(room, e, me) {
     case 'held_selected':
       return outcomeOf(room, roundOf(room.rounds, e.selected));
     case 'replanned':
-      return `${who()} begins again, because more was said.`;
+      return `${who()} begins again.`;
     case 'floor_expired':
       return `${who()} writes on; others may speak.`;
     case 'closing':

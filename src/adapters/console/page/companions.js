@@ -133,7 +133,7 @@ function nextWords(room, companion, lullLeft) {
     const holder = floorHolder(room);
     return !isHeld(room, companion.id) ? 'Waiting for the other votes.' : holder ? `Waits until ${nameOf(room, holder)} has spoken.` : 'Waits until the floor is free.';
   }
-  if (companion.doing === 'speaking' && draft?.isStopped) return 'Begins again in a moment, because more was said.';
+  if (companion.doing === 'speaking' && draft?.isStopped) return 'Begins again in a moment.';
   if (companion.doing === 'speaking' && draft?.isLate) return 'Writes on; others may speak.';
   if (companion.doing !== 'listening') return companion.trigger ? `Because ${words.trigger(companion.trigger)}.` : '';
   const missing = companion.threshold === null ? null : companion.threshold - companion.messageCount;

@@ -178,6 +178,11 @@ function replanOf(room, e, ticket) {
   return room.seen.get(entry.key) ?? entry;
 }
 
+// Other entries quote these messages, or name their authors.
+function redrawQuotes(room, seqs) {
+  for (const entry of room.entries) if (seqs.has(entry.stopMessage) || entry.messages?.some(seq => seqs.has(seq))) entry.version += 1;
+}
+
 function setFloor(room, e, isLate) {
   const round = roundOf(room.rounds, e.companion);
   if (round) setLate(round, isLate);
@@ -223,11 +228,13 @@ const RULES = {
     const entry = room.entries.find(other => other.key === `m${e.message}`);
     if (!entry) return NOTHING;
     Object.assign(entry, { text: text(e.text), edited: true, version: entry.version + 1 });
+    redrawQuotes(room, new Set([e.message]));
     return TALK;
   },
   deleted(room, e) {
     const deleted = new Set(list(e.messages));
     for (const seq of deleted) room.deleted.add(seq);
+    redrawQuotes(room, deleted);
     room.entries = room.entries.filter(entry => entry.kind !== 'message' || !deleted.has(entry.seq));
     return TALK;
   },
