@@ -1,8 +1,9 @@
 // What a screen reader announces: messages and decisions, not every number.
 
 import { roundOf } from './election.js';
+import { isStopped, stoppedBy } from './floor.js';
 import { outcomeSentence } from './rounds.js';
-import { isStopped, nameOf, stoppedBy } from './state.js';
+import { nameOf } from './state.js';
 import * as words from './words.js';
 
 const outcomeOf = (room, round) => (round ? outcomeSentence(room, round) : '');

@@ -2,7 +2,8 @@
 
 import { isClosed, STAGES } from './companion.js';
 import { el, glyph, name, say, svg } from './dom.js';
-import { floorHolder, isHeld, isStopped, lastDecisions, lostTo, nameOf, stoppedBy } from './state.js';
+import { floorHolder, isHeld, isStopped, lostTo, stoppedBy } from './floor.js';
+import { lastDecisions, nameOf } from './state.js';
 import { sentences } from './story.js';
 import * as words from './words.js';
 

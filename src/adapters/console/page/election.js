@@ -181,12 +181,13 @@ export function withdraw(round, companion) {
 // Rounds of older pages, which have only votes. They do not show which companions listened without being asked, or never answered.
 export function roundsFromVotes(entries, spokeBefore) {
   const rounds = [];
-  let round = null;
   for (const entry of entries) {
     const vote = entry.kind === 'decision' && !entry.round ? stateFrom(entry.record.vote) : null;
     if (!vote) continue;
     const message = Number(entry.record.vote.messageId);
-    if (round?.message !== message || round.ballots.has(vote.from)) {
+    // Votes of several rounds may be mixed.
+    let round = rounds.findLast(one => one.message === message);
+    if (!round || round.ballots.has(vote.from)) {
       round = Object.assign(openRound({ seq: entry.seq, at: entry.at, message_id: message }), { phase: 'over', outcome: 'posted' });
       rounds.push(round);
     }

@@ -1,9 +1,10 @@
 // Draws the items of the conversation: days, messages, quiet lines for decisions, drafts.
 
 import { el, glyph, name } from './dom.js';
+import { isStopped, messageOf, stoppedBy } from './floor.js';
 import { postedAt } from './platforms.js';
 import { drawRound, isLive } from './rounds.js';
-import { isStopped, messageOf, nameOf, stoppedBy } from './state.js';
+import { nameOf } from './state.js';
 import { drawOutcomes, drawStory } from './story.js';
 import { initial } from './tones.js';
 import * as words from './words.js';

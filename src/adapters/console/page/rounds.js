@@ -2,7 +2,8 @@
 
 import { el, glyph, name, say, svg } from './dom.js';
 import { candidates, isAwaited, isMissing, MOST_IMPORTANCE, wantsToSpeak } from './election.js';
-import { floorHolder, nameOf } from './state.js';
+import { floorHolder } from './floor.js';
+import { nameOf } from './state.js';
 import { drawStory } from './story.js';
 import * as words from './words.js';
 

@@ -4,6 +4,7 @@
 import { companionFrom, isClosed, setDoing } from './companion.js';
 import { candidates, closeRound, endRound, isUnderWay, openRound, recordAnswer, recordState, release, roundFromResult, roundOf, roundsFromVotes, selectHeld, setLate, startSpeaking, withdraw } from './election.js';
 import { caughtUpEntry, decisionEntry, errorEntry, failedEntry, messageEntry, noteEntry, repetitionEntry, replanEntry, stageEntry } from './entries.js';
+import { isStopped, isVotingIn, stopWanting } from './floor.js';
 import { companionSpoke, guardFrom, newGuard, personSpoke, REPETITION_LIMIT, repetitionMeasured } from './loop-guard.js';
 import { platformName } from './platforms.js';
 
@@ -36,15 +37,6 @@ export function newRoom(id) {
 const number = value => (Number.isFinite(value) ? value : null);
 const text = value => (typeof value === 'string' ? value : '');
 const list = value => (Array.isArray(value) ? value : []);
-
-// Whether a person asked a companion to stop before it spoke. `failed` is the event, or an entry.
-export const isStopped = failed => failed.error === 'cancelled' && failed.kind !== 'error';
-
-// A loaded message, unless it was deleted.
-export const messageOf = (room, seq) => (room.deleted.has(seq) ? null : (room.seen.get(`m${seq}`) ?? null));
-
-// The name of the person whose message stopped a reply.
-export const stoppedBy = (room, seq) => messageOf(room, seq)?.from ?? 'a person';
 
 export function nameOf(room, id) {
   return room.companions.get(id)?.name ?? id ?? 'a companion';
@@ -125,9 +117,10 @@ function endRoundOf(room, companion, outcome, at) {
   if (round) endRound(round, outcome, at);
 }
 
-// A round selected a companion. Only one has the floor or is about to: another round that still waits for its speaker was dropped.
+// A companion was selected, in this round if it is known. Only one has the floor or is about to: another round that still waits for its speaker was
+// dropped.
 function selectSpeaker(room, selecting, e, now) {
-  for (const round of room.rounds) if (round !== selecting && isUnderWay(round)) endRound(round, 'dropped', e.at);
+  for (const round of room.rounds) if (selecting && round !== selecting && isUnderWay(round)) endRound(round, 'dropped', e.at);
   if (!now) return;
   room.guard.uncounted.delete(e.selected);
   setDoing(companionIn(room, e.selected), 'waiting_its_turn', e);
@@ -138,27 +131,6 @@ function addRound(room, round) {
   if (!insert(room, round)) return false;
   room.rounds = [...room.rounds.filter(({ phase }) => phase !== 'over'), round];
   return true;
-}
-
-const isVotingIn = (room, companion) => room.rounds.some(round => round.phase === 'open' && round.ballots.get(companion)?.entry?.yes);
-
-// The companion that has the floor or is about to get it, or null.
-export function floorHolder(room) {
-  for (const m of room.companions.values()) if (m.doing === 'waiting_its_turn' || (m.doing === 'speaking' && !room.drafts.get(m.id)?.isLate)) return m.id;
-  return null;
-}
-
-// Whether a companion's vote is held until the floor is free.
-export const isHeld = (room, companion) => !isVotingIn(room, companion) && room.rounds.some(round => round.held.has(companion));
-
-// The companion that was selected instead of this one, and has not spoken yet; or null.
-export function lostTo(room, companion) {
-  const hasLost = round => candidates(round).some(({ id }) => id === companion && id !== round.speaker);
-  for (const round of room.rounds.filter(hasLost)) {
-    const speaker = isUnderWay(round) ? round.speaker : round.instead;
-    if (speaker && speaker === floorHolder(room)) return speaker;
-  }
-  return null;
 }
 
 // The seq of a companion's newest loaded statement before an event, or null.
@@ -309,16 +281,14 @@ const RULES = {
       addRound(room, round);
     }
     closeRound(round, e, spokeBefore(room, e.seq));
-    for (const { id } of now ? candidates(round) : []) {
-      const m = room.companions.get(id);
-      if (m?.doing === 'wants_to_speak' && !round.held.has(id)) setDoing(m, 'listening');
-    }
+    for (const { id } of now ? candidates(round) : []) if (!round.held.has(id)) stopWanting(room, id);
     if (round.selected) selectSpeaker(room, round, e, now);
     return BOTH;
   },
   held_selected(room, e, now) {
+    if (typeof e.selected !== 'string') return NOTHING;
     const round = selectHeld(room.rounds, e, spokeBefore(room, e.seq));
-    for (const id of now ? list(e.others) : []) if (room.companions.get(id)?.doing === 'wants_to_speak') setDoing(room.companions.get(id), 'listening');
+    for (const id of now ? list(e.others) : []) stopWanting(room, id);
     selectSpeaker(room, round, e, now);
     return BOTH;
   },

@@ -2,8 +2,9 @@
 // Hovering or the arrow keys show a description; a click or Enter goes to the entry.
 
 import { el, say, svg } from './dom.js';
+import { isStopped, stoppedBy } from './floor.js';
 import { label, outcomeSentence } from './rounds.js';
-import { isStopped, nameOf, stoppedBy } from './state.js';
+import { nameOf } from './state.js';
 import * as words from './words.js';
 
 const SPANS = [
