@@ -130,6 +130,7 @@ mod doing;
 mod ends;
 mod faults;
 mod gateway;
+mod interruptions;
 mod life;
 mod manners;
 mod models;
