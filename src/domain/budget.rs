@@ -2,7 +2,7 @@
 
 mod sliding;
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -88,8 +88,8 @@ pub struct Ledger {
     statements: OfDay,
     /// The time of the newest counted statement of each channel. All statements up to it are counted.
     spoke: HashMap<ChannelId, Moment>,
-    /// Channels in which a companion wants to speak in an open round, was selected, or has the floor. Each counts as one statement.
-    promised: HashSet<ChannelId>,
+    /// The number of statements that are expected in each channel where any is.
+    promised: HashMap<ChannelId, u64>,
     tokens: OfDay,
 }
 
@@ -162,7 +162,7 @@ impl Ledger {
 
     /// The budget that refuses one more statement; none if it is allowed. Promised statements count as made now.
     pub fn refuses_statement(&mut self, now: Moment, policy: &Policy) -> Option<UsedUp> {
-        let free_at = self.statements.full(now, policy.guild_statements_per_day.into(), self.promised.len() as u64)?;
+        let free_at = self.statements.full(now, policy.guild_statements_per_day.into(), self.promised.values().sum())?;
         Some(UsedUp { budget: Budget::GuildStatements, free_at })
     }
 
@@ -204,13 +204,13 @@ impl Ledger {
         }
     }
 
-    /// Sets whether a statement is expected in a channel. It counts as one until it is posted or given up.
-    pub fn promise_statement(&mut self, channel: &ChannelId, is_promised: bool) {
-        if is_promised == self.promised.contains(channel) {
+    /// Sets how many statements are expected in a channel. Each counts until it is posted or given up.
+    pub fn promise_statements(&mut self, channel: &ChannelId, promised: u64) {
+        if promised == self.promised.get(channel).copied().unwrap_or_default() {
             return;
         }
-        if is_promised {
-            self.promised.insert(channel.clone());
+        if promised > 0 {
+            self.promised.insert(channel.clone(), promised);
         } else {
             self.promised.remove(channel);
         }
@@ -296,10 +296,10 @@ mod tests {
 
         let full = refused(&mut ledger, 30);
         let free = refused(&mut ledger, 86_415);
-        ledger.promise_statement(&den, true);
-        ledger.promise_statement(&den, true);
+        ledger.promise_statements(&den, 1);
+        ledger.promise_statements(&den, 1);
         let promised = refused(&mut ledger, 86_415);
-        ledger.promise_statement(&den, false);
+        ledger.promise_statements(&den, 0);
 
         assert_eq!((full, free, promised), (Some(Some(at(86_410))), None, Some(Some(at(86_420)))));
         assert_eq!(refused(&mut ledger, 86_415), None);

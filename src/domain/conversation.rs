@@ -425,7 +425,7 @@ impl Conversation {
         if let Some(turn) = self.oldest_started.take() {
             assign_first_turn(turn, &mut out);
         }
-        world.ledger.promise_statement(world.channel, self.owes_statement());
+        world.ledger.promise_statements(world.channel, self.promised_statements());
         out
     }
 

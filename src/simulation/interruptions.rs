@@ -53,14 +53,7 @@ fn number_of((_, act): &(Duration, Act)) -> Option<usize> {
     }
 }
 
-fn interruption(
-    say: &Say,
-    number: usize,
-    guilds: &[Guild],
-    rooms: &[Room],
-    phrases: &mut Vec<String>,
-    dice: &mut Dice,
-) -> Act {
+fn interruption(say: &Say, number: usize, guilds: &[Guild], rooms: &[Room], phrases: &mut Vec<String>, dice: &mut Dice) -> Act {
     let home = &rooms[say.room];
     let mark = format!("{} m{number}m", guilds[home.guild].word);
     let alias = |companion: &str| CAST.iter().find(|(id, _)| *id == companion).map_or("ari", |(_, alias)| *alias);

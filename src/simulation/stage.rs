@@ -225,7 +225,11 @@ impl Stage {
             *count += 1;
             *count
         };
-        let Some(room) = self.plan.rooms.iter().position(|room| RoomId::parse(&room.id).is_some_and(|room| room.channel() == *channel)) else { return };
+        let Some(room) =
+            self.plan.rooms.iter().position(|room| RoomId::parse(&room.id).is_some_and(|room| room.channel() == *channel))
+        else {
+            return;
+        };
         if self.is_calm() || self.is_dead() {
             return;
         }

@@ -98,7 +98,7 @@ async fn load_usage(
         .await?;
     // Replies that are owed count from now on, before their channels have read their records.
     for channel in reader.owing(&channel_key.guild).await? {
-        used.promise_statement(&channel, true);
+        used.promise_statements(&channel, 1);
     }
     // All channels of the guild wait for this before they count usage of their own.
     *budgets.ledger() = used;

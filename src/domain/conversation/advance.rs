@@ -82,9 +82,11 @@ impl Conversation {
         }
     }
 
-    /// Whether a statement is expected: a companion has the floor, was selected, or will be.
-    pub(super) fn owes_statement(&self) -> bool {
-        self.is_floor_taken() || !self.late.is_empty() || !self.held.is_empty() || self.rounds.iter().any(Round::has_wishes)
+    /// The number of statements that are expected: of the companion with the floor or the selected one, of late ones, of the one that will be
+    /// selected among held votes, and of the one that each open round with a wish will select.
+    pub(super) fn promised_statements(&self) -> u64 {
+        let of_rounds = self.rounds.iter().filter(|round| round.has_wishes()).count();
+        (of_rounds + self.late.len()) as u64 + u64::from(self.is_floor_taken()) + u64::from(!self.held.is_empty())
     }
 
     /// Counts an address, once, however many companions it names. Returns the budget if it is used up: then the addressed companions decline this
@@ -301,7 +303,9 @@ impl Conversation {
             Verdict::Yes => {
                 let candidate = Candidate { companion, trigger: evaluation.trigger, why: answered.why.clone() };
                 self.agree(&candidate.companion, evaluation.trigger, reason, answered, world, out);
-                self.give_floor(&candidate, world, out);
+                if !self.held.contains_key(&candidate.companion) {
+                    self.give_floor(&candidate, world, out);
+                }
             }
             Verdict::No | Verdict::Unreadable => {
                 self.decline(&companion, evaluation.trigger, reason, upto, answered, world, out);

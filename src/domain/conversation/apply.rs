@@ -4,6 +4,7 @@ use super::super::event::{Decided, Evaluated};
 use super::super::gate::{Check, Evaluation, Waiting, Wish};
 use super::super::message::Role;
 use super::super::window::Entry;
+use super::parts::Held;
 use super::*;
 
 impl Conversation {
@@ -293,6 +294,11 @@ impl Conversation {
             if decided.decision == Decision::Yes {
                 let (message, upto) = answered.map_or((Seq::NONE, Seq::NONE), |asked| (asked.message, asked.upto));
                 gate.wish = Some(Wish { trigger: decided.trigger, message, upto, why: decided.why.clone(), turn });
+                if decided.vote.is_none() && (self.floor.is_some() || self.turn.is_some()) {
+                    // It was asked alone. A companion that joined since was addressed, and speaks first.
+                    let held = Held::without_vote(companion, decided.trigger, upto);
+                    self.held.insert(companion.clone(), held);
+                }
                 continue;
             }
             gate.settle(decided.upto);

@@ -111,6 +111,8 @@ impl Conversation {
 
     /// Selects among the companions whose votes are held. The loop guard and the budget may have changed since they voted.
     fn select_held(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
+        // The statement of the one that is selected is promised.
+        world.ledger.promise_statements(world.channel, self.promised_statements().saturating_sub(1));
         let used_up = world.exhausted_statement_budget(self.clock);
         let refusal = if self.streak() >= world.rules.turn_taking.max_companion_streak {
             Some(Reason::LoopGuard)
@@ -163,7 +165,10 @@ impl Conversation {
 
     pub(super) fn apply_floor_taken(&mut self, ticket: Ticket) {
         if let Some(index) = self.late.iter().position(|late| late.ticket == ticket) {
-            self.floor = Some(Box::new(self.late.remove(index)));
+            let mut floor = self.late.remove(index);
+            // If it cannot be posted, nobody takes its place.
+            floor.selection.others.clear();
+            self.floor = Some(Box::new(floor));
         }
     }
 

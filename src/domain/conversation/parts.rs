@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::super::closing::Stage;
 use super::super::id::{CompanionId, Seq, Ticket, TurnId};
 use super::super::message::Message;
 use super::super::moment::Moment;
-use super::super::round::Round;
+use super::super::round::{Round, message_id};
 use super::super::trigger::Trigger;
-use super::super::vote::State;
+use super::super::vote::{Stance, State, USUAL_IMPORTANCE};
 use super::ending::Judgement;
 
 /// How a companion was selected to speak.
@@ -138,6 +139,21 @@ pub(super) struct Held {
     pub(super) state: State,
     /// The newest inbound event when its round opened.
     pub(super) opened: Seq,
+}
+
+impl Held {
+    /// The vote of a companion that was asked in no round, about the messages up to `upto`.
+    pub(super) fn without_vote(companion: &CompanionId, trigger: Trigger, upto: Seq) -> Self {
+        let state = State {
+            from: companion.clone(),
+            message_id: message_id(upto),
+            state: Stance::Speak,
+            importance: USUAL_IMPORTANCE,
+            selected: trigger == Trigger::DirectAddress,
+            closing: Stage::None,
+        };
+        Self { state, opened: upto }
+    }
 }
 
 /// Reads a list, or what an older version wrote: one or none.

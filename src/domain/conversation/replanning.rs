@@ -113,7 +113,7 @@ impl Conversation {
 
     /// Cancels the replies that a stop phrase is about, before the message is applied. Returns what settles with it.
     pub(super) fn stop_replies(&mut self, seq: Seq, message: &Message, world: &mut World<'_>, out: &mut Vec<Output>) -> Stops {
-        let stopped = self.stopped_by(message);
+        let stopped = self.stopped_by(seq, message);
         let settled = self.settled_by_stop(&stopped, seq, message);
         for one in &stopped {
             let Stopped { companion, ticket, trigger, .. } = one;
@@ -145,8 +145,8 @@ impl Conversation {
         self.turn_without_question = None;
     }
 
-    /// The companion with the floor, a selected one and late ones, as far as a stop phrase is about them.
-    fn stopped_by(&self, message: &Message) -> Vec<Stopped> {
+    /// The companion with the floor, a selected one and late ones, as far as a stop phrase is about them. What they answer came before it.
+    fn stopped_by(&self, seq: Seq, message: &Message) -> Vec<Stopped> {
         if !message.asks_to_stop || message.from.role != Role::Person {
             return Vec::new();
         }
@@ -154,7 +154,7 @@ impl Conversation {
             let by_answered = || self.answers_author(answered, message) && !message.address.is_elsewhere(companion);
             message.address.includes(companion) || by_answered()
         };
-        let owed = self.owed_replies().filter(|floor| !floor.is_posting).map(|floor| Stopped {
+        let owed = self.owed_replies().filter(|floor| !floor.is_posting && floor.upto < seq).map(|floor| Stopped {
             companion: floor.companion.clone(),
             ticket: Some(floor.ticket),
             trigger: floor.trigger,
@@ -162,7 +162,7 @@ impl Conversation {
             others: floor.selection.others.clone(),
             turn: floor.selection.turn,
         });
-        let selected = self.turn.as_deref().map(|turn| Stopped {
+        let selected = self.turn.as_deref().filter(|turn| turn.selection.selected_at < seq).map(|turn| Stopped {
             companion: turn.candidate.companion.clone(),
             ticket: None,
             trigger: turn.candidate.trigger,

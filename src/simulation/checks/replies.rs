@@ -32,7 +32,8 @@ struct Failure<'a> {
 /// The span in which each reply was owed, by the process's clock. Companions that write late owe theirs besides the one with the floor. A reply
 /// without an end on record is owed until the next one of its channel.
 fn owed_times(committed: &[Committed]) -> Vec<(Duration, Duration)> {
-    let (mut times, mut open) = (Vec::<(Duration, Duration)>::new(), BTreeMap::<&ChannelKey, BTreeMap<Ticket, (usize, bool)>>::new());
+    let (mut times, mut open) =
+        (Vec::<(Duration, Duration)>::new(), BTreeMap::<&ChannelKey, BTreeMap<Ticket, (usize, bool)>>::new());
     for Committed { at, channel_key, recorded, .. } in committed {
         let open = open.entry(channel_key).or_default();
         match &recorded.event {

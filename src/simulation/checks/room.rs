@@ -180,6 +180,7 @@ impl<'a> Record<'a> {
             self.since = self.since.max(now);
         }
         self.clock = self.clock.max(recorded.at);
+        let was_taken = self.is_floor_taken() || self.is_being_judged;
         self.check_turn(recorded);
         match &recorded.event {
             Event::Said { message, reply, said_at, .. } => {
@@ -233,8 +234,8 @@ impl<'a> Record<'a> {
             Event::Summarised { .. } => self.stage.reach("summary"),
         }
         self.drop_settled_held();
-        if self.is_floor_taken() || self.is_being_judged {
-            self.free_since = self.since.max(now);
+        if was_taken || self.is_floor_taken() || self.is_being_judged {
+            self.free_since = self.free_since.max(now);
         }
     }
 

@@ -28,7 +28,15 @@ pub(super) fn expect(props: &Props, witness: &Witness, expected: &mut Expected) 
     for (channel_key, entries) in rooms {
         let mut handled: Vec<_> = entries.values().map(|entry| entry.recorded.clone()).collect();
         order_of_handling(&mut handled);
-        let mut room = Room { channel_key, witness, expected, rounds: BTreeMap::new(), held: BTreeMap::new(), asked_of_model: None, owed: BTreeMap::new() };
+        let mut room = Room {
+            channel_key,
+            witness,
+            expected,
+            rounds: BTreeMap::new(),
+            held: BTreeMap::new(),
+            asked_of_model: None,
+            owed: BTreeMap::new(),
+        };
         handled.iter().for_each(|recorded| room.read(entries[&recorded.seq]));
         if let (Some(last), held) = (handled.last(), std::mem::take(&mut room.held)) {
             held.into_values().for_each(|wish| room.count_dropped_wish(entries[&last.seq], wish));

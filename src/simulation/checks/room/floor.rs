@@ -11,13 +11,24 @@ use crate::domain::event::{Outvoted, Recorded};
 use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::message::Message;
 use crate::domain::moment::Moment;
-use crate::domain::vote::State;
+use crate::domain::trigger::Trigger;
+use crate::domain::vote::{Stance, State};
 
 /// A vote to speak that arrived while the floor was taken.
 pub(super) struct HeldVote {
     pub(super) state: State,
     /// The message that the companion was asked for.
     pub(super) message: Seq,
+}
+
+impl HeldVote {
+    /// The vote of a companion that was asked alone, before others joined.
+    pub(super) fn without_vote(companion: &CompanionId, trigger: Trigger, message: Seq) -> Self {
+        let (from, selected) = (companion.clone(), trigger == Trigger::DirectAddress);
+        let state =
+            State { from, message_id: String::new(), state: Stance::Speak, importance: 5.0, selected, closing: Closing::None };
+        Self { state, message }
+    }
 }
 
 /// An owed reply, with the floor or late.
@@ -27,6 +38,8 @@ pub(super) struct Floor {
     pub(super) selected_at: Seq,
     /// The messages that it answers, without deleted ones.
     pub(super) messages: Vec<Seq>,
+    /// The newest event that settled with it.
+    pub(super) upto: Seq,
     /// The other candidates of its selection.
     pub(super) others: Vec<CompanionId>,
     /// When the first attempt began, by the channel's clock and by the time of the run. The companion loses the floor later.
@@ -120,7 +133,8 @@ impl Record<'_> {
             return;
         };
         let longest = floor.expires_at.map(|expires_at| expires_at.since(floor.began_at));
-        if let Some(longest) = longest.filter(|longest| self.watch.lateness.is_late(self.channel_key, floor.began, now, *longest)) {
+        if let Some(longest) = longest.filter(|longest| self.watch.lateness.is_late(self.channel_key, floor.began, now, *longest))
+        {
             let held = (now - floor.began).as_secs_f64();
             self.violate(format_args!("{} has the floor for {held:.1} s, not {longest:?}", floor.companion));
         }
@@ -319,6 +333,7 @@ impl Record<'_> {
             ticket,
             selected_at,
             messages: messages.to_vec(),
+            upto: recorded.handled,
             others: self.candidates.clone(),
             began_at: recorded.at,
             began: since,

@@ -1,5 +1,6 @@
 //! Checks decisions: each settles once, for a reason that the record shows.
 
+use super::floor::HeldVote;
 use super::{Closing, Record};
 use crate::domain::decision::{Decision, Reason};
 use crate::domain::event::{Decided, Recorded};
@@ -59,9 +60,13 @@ impl Record<'_> {
                 seat.pause = None;
             }
             if decided.decision == Decision::Yes {
-                match decided.vote {
-                    Some(_) => seat.has_wish = true,
-                    None => (self.alone, self.due) = (Some(companion.clone()), vec![companion.clone()]),
+                seat.has_wish = decided.vote.is_some() || self.floor.is_some() || !self.due.is_empty();
+                if !seat.has_wish {
+                    (self.alone, self.due) = (Some(companion.clone()), vec![companion.clone()]);
+                } else if decided.vote.is_none() {
+                    self.stage.reach("vote held: asked alone");
+                    let held = HeldVote::without_vote(companion, decided.trigger, seat.message);
+                    self.held.insert(companion.clone(), held);
                 }
                 continue;
             }

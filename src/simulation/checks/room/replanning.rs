@@ -134,7 +134,8 @@ impl Record<'_> {
         }
         floor.replans += 1;
         self.stage.reach(if floor.replans > 1 { "begun again twice" } else { "begun again" });
-        (floor.ticket, floor.messages, floor.since, floor.to_take_in) = (next, messages.to_vec(), now, None);
+        (floor.ticket, floor.messages, floor.upto) = (next, messages.to_vec(), recorded.handled);
+        (floor.since, floor.to_take_in) = (now, None);
         self.calls.retain(|(who, ..)| who != companion);
         self.floor = Some(floor);
     }
@@ -145,7 +146,7 @@ impl Record<'_> {
 
     /// Somebody asks to stop: no statement follows, and nobody takes the place. The phrase itself may be handled after that.
     pub(super) fn cancelled(&mut self, recorded: &Recorded, companion: &CompanionId, ticket: Option<Ticket>, message: Seq) {
-        let (mut answered, mut others) = (Vec::new(), Vec::new());
+        let (mut answered, mut others, mut upto) = (Vec::new(), Vec::new(), Seq::NONE);
         match ticket {
             Some(ticket) => {
                 let is_late = self.late.iter().position(|late| late.ticket == ticket && late.companion == *companion);
@@ -157,6 +158,7 @@ impl Record<'_> {
                 match floor {
                     Some(floor) => {
                         self.check_unsent(recorded, floor.since);
+                        upto = floor.upto;
                         (answered, others) = (floor.messages, floor.others);
                     }
                     None => self.violate(format_args!("{companion} owes no such reply: {recorded:?}")),
@@ -168,9 +170,12 @@ impl Record<'_> {
                     self.violate(format_args!("{companion} was not selected: {recorded:?}"));
                 }
                 answered.extend(self.seats.get(companion).into_iter().flat_map(|seat| &seat.unsettled));
-                (self.due, self.speak_at) = (Vec::new(), None);
+                (self.due, self.speak_at, upto) = (Vec::new(), None, self.selected_at);
                 others.extend(std::mem::take(&mut self.candidates).into_iter().filter(|candidate| candidate != companion));
             }
+        }
+        if message <= upto {
+            self.violate(format_args!("{message} came before what it cancels: {recorded:?}"));
         }
         // The triggers that lost this floor do not follow.
         for other in &others {
@@ -231,8 +236,9 @@ impl Record<'_> {
     /// The companions for which the phrase settles: they have nothing else in progress, and nothing else unsettled.
     fn settled_by_stop(&self, seq: Seq) -> BTreeSet<CompanionId> {
         let cancels = || self.cancels.get(&seq).into_iter().flatten();
-        let is_cancelled =
-            |other: &Seq| *other == seq || cancels().any(|cancel| cancel.answered.contains(other)) || self.skipped.contains(other);
+        let is_cancelled = |other: &Seq| {
+            *other == seq || cancels().any(|cancel| cancel.answered.contains(other)) || self.skipped.contains(other)
+        };
         let is_late = self.received.get(&seq).is_some_and(|message| message.is_late);
         let settles = self.seats.iter().filter(|(companion, seat)| {
             let is_idle = seat.asked.is_none() && !seat.has_wish && !seat.is_silent() && !seat.is_unsure;

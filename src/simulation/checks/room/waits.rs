@@ -129,8 +129,7 @@ impl Record<'_> {
             let called = |(companion, seat): &(&CompanionId, &Seat)| {
                 is_free(seat) && self.may_be_asked(companion, seat) && received.address.includes(companion)
             };
-            let called: Vec<_> =
-                self.seats.iter().filter(called).map(|(companion, _)| (companion.clone(), seq, now)).collect();
+            let called: Vec<_> = self.seats.iter().filter(called).map(|(companion, _)| (companion.clone(), seq, now)).collect();
             self.calls.extend(called);
         }
         self.received.insert(seq, received);
@@ -155,7 +154,9 @@ impl Record<'_> {
         let Some(seat) = self.seats.get(companion).filter(|seat| !seat.is_unsure) else { return };
         let calls = |seq: &&Seq| {
             let received = self.received.get(seq).filter(|received| received.role != Role::Companion && !received.is_late);
-            **seq <= upto && !seat.cancelled.contains(seq) && received.is_some_and(|received| received.address.includes(companion))
+            **seq <= upto
+                && !seat.cancelled.contains(seq)
+                && received.is_some_and(|received| received.address.includes(companion))
         };
         if let Some(call) = seat.unsettled.iter().find(calls) {
             self.violate(format_args!("{companion} was addressed by {call}, but that is not the trigger: {recorded:?}"));
