@@ -28,9 +28,14 @@ impl Conversation {
         out: &mut Vec<Output>,
     ) {
         let is_person = message.from.role == Role::Person && !message.asks_to_stop;
+        // A message that is too old is not answered.
+        let is_too_late = |floor: &Floor| {
+            let is_address = message.address.includes(&floor.companion);
+            super::inbound::is_too_late(self.clock, said_at, is_address, &world.rules)
+        };
         let concerns = |floor: &&Floor| {
             let by_answered = || self.answers_author(&floor.messages, message) && !message.address.is_elsewhere(&floor.companion);
-            message.address.includes(&floor.companion) || by_answered()
+            (message.address.includes(&floor.companion) || by_answered()) && !is_too_late(floor)
         };
         if is_person && self.floor.as_deref().filter(concerns).is_some() {
             self.stop_attempt(seq, said_at, world, out);
@@ -215,8 +220,8 @@ impl Conversation {
         }
         .unwrap_or_default();
         // The triggers that lost this floor do not follow.
-        for other in &others {
-            if let Some(gate) = self.gates.get_mut(&other.companion) {
+        for other in others.iter().map(|other| &other.companion).chain([companion]) {
+            if let Some(gate) = self.gates.get_mut(other) {
                 gate.waiting.take_if(|waiting| answered.contains(&waiting.message));
             }
         }

@@ -15,6 +15,7 @@ use crate::domain::event::{Decided, Evaluated, Event, Recorded};
 use crate::domain::id::{CompanionId, Seq, Ticket, TurnId};
 use crate::domain::message::{Message, Role};
 use crate::domain::moment::Moment;
+use crate::domain::trigger::Trigger;
 use crate::journal::channel_key::ChannelKey;
 use floor::{Floor, HeldVote};
 use replanning::Cancel;
@@ -88,6 +89,10 @@ pub(super) struct Record<'a> {
     speak_at: Option<(Moment, Duration)>,
     /// One of these must owe a reply next.
     due: Vec<CompanionId>,
+    /// All messages of the selected companion may have been deleted, and its turn dropped.
+    is_due_unsure: bool,
+    /// The round that selected it.
+    opened: Seq,
     is_being_judged: bool,
     /// One of the candidates failed.
     has_failed: bool,
@@ -140,6 +145,8 @@ impl<'a> Record<'a> {
             selected_at: Seq::NONE,
             speak_at: None,
             due: Vec::new(),
+            is_due_unsure: false,
+            opened: Seq::NONE,
             is_being_judged: false,
             has_failed: false,
             alone: None,
@@ -371,6 +378,10 @@ impl<'a> Record<'a> {
         self.new_ticket(evaluated.ticket);
         self.check_time_to_ask(recorded, evaluated);
         self.check_addresses(recorded, &evaluated.companion, evaluated.upto, evaluated.trigger);
+        if self.is_due_unsure && evaluated.trigger != Trigger::DirectAddress {
+            self.set_due(Vec::new());
+            self.speak_at = None;
+        }
         self.check_who_is_asked(recorded, evaluated);
         let round = self.rounds.iter().rev().find(|round| round.asked.contains(&evaluated.companion)).map(|round| round.message);
         let Some(seat) = self.seats.get_mut(&evaluated.companion) else {
@@ -434,7 +445,7 @@ impl<'a> Record<'a> {
         if let Some((companion, held)) = self.held.first_key_value().filter(|_| self.skipped.is_empty()) {
             self.violate(format_args!("the vote of {companion} about {} is held for ever", held.message));
         }
-        if !self.due.is_empty() && self.skipped.is_empty() {
+        if !self.due.is_empty() && self.is_certain() {
             self.violate(format_args!("{:?} was to speak and never did", self.due));
         }
         for (companion, seat) in &self.seats {

@@ -64,6 +64,21 @@ impl Record<'_> {
         self.floor.is_some() || !self.due.is_empty()
     }
 
+    /// The same, if that is certain.
+    fn is_surely_taken(&self) -> bool {
+        self.floor.is_some() || !self.due.is_empty() && !self.is_due_unsure
+    }
+
+    /// Whether the record shows who is selected.
+    pub(super) fn is_certain(&self) -> bool {
+        self.skipped.is_empty() && !self.is_due_unsure
+    }
+
+    /// One of these speaks next.
+    pub(super) fn set_due(&mut self, due: Vec<CompanionId>) {
+        (self.due, self.is_due_unsure) = (due, false);
+    }
+
     /// The statements in a row, also those that are written late.
     pub(super) fn streak(&self) -> u32 {
         self.streak + self.late_since(self.newest_human_maybe)
@@ -85,7 +100,7 @@ impl Record<'_> {
     /// Nothing is changed once a part of the statement is on the platform.
     pub(super) fn check_unsent(&self, recorded: &Recorded, since: Duration) {
         let now = self.when(recorded.seq);
-        if self.dropped.is_empty() && self.watch.sent.iter().any(|at| (since..now).contains(at)) {
+        if self.dropped.is_empty() && self.watch.sent.iter().any(|at| since < *at && *at < now) {
             self.violate(format_args!("a part of the statement is posted already: {recorded:?}"));
         }
     }
@@ -161,9 +176,10 @@ impl Record<'_> {
     /// A late text is there. It waits for nothing but the floor.
     pub(super) fn floor_taken(&mut self, recorded: &Recorded, companion: &CompanionId, ticket: Ticket) {
         self.stage.reach("floor taken by a late text");
-        if self.is_floor_taken() || self.is_being_judged {
+        if self.is_surely_taken() || self.is_being_judged {
             self.violate(format_args!("the floor is not free: {recorded:?}"));
         }
+        self.set_due(Vec::new());
         if self.seats.get(companion).is_none_or(Seat::is_silent) {
             self.violate(format_args!("{companion} is silent: {recorded:?}"));
         }
@@ -180,7 +196,7 @@ impl Record<'_> {
     /// The floor is free. The companions whose votes are held are ranked as in a round.
     pub(super) fn held_selected(&mut self, recorded: &Recorded, selected: &CompanionId, others: &[Outvoted]) {
         self.stage.reach("held vote selected");
-        if self.is_floor_taken() || self.is_being_judged {
+        if self.is_surely_taken() || self.is_being_judged {
             self.violate(format_args!("the floor is not free: {recorded:?}"));
         }
         if self.streak() >= self.stage.plan.rules.streak {
@@ -200,7 +216,8 @@ impl Record<'_> {
         for companion in &candidates {
             self.seats.entry(companion.clone()).and_modify(|seat| seat.has_wish = false);
         }
-        (self.due, self.speak_at) = (vec![selected.clone()], None);
+        self.set_due(vec![selected.clone()]);
+        self.speak_at = None;
         (self.candidates, self.has_failed) = (candidates, false);
         self.selected_at = recorded.handled;
     }
@@ -265,7 +282,8 @@ impl Record<'_> {
                     && !seat.cancelled.contains(&seat.message)
             })
         };
-        self.due = if self.candidates.iter().any(is_able) { self.candidates.clone() } else { Vec::new() };
+        let due = if self.candidates.iter().any(is_able) { self.candidates.clone() } else { Vec::new() };
+        self.set_due(due);
         self.selected_at = recorded.handled;
     }
 
@@ -297,10 +315,10 @@ impl Record<'_> {
         if self.floor.is_some() || self.is_late(companion) {
             self.violate(format_args!("the floor is not free, or {companion} writes late: {recorded:?}"));
         }
-        if !self.due.is_empty() && !self.due.contains(companion) {
+        if !self.due.is_empty() && !self.due.contains(companion) && !self.is_due_unsure {
             self.violate(format_args!("{:?} is to speak: {recorded:?}", self.due));
         }
-        self.due.clear();
+        self.set_due(Vec::new());
         self.check_time_to_speak(recorded);
         let selected_at = match self.alone.take() {
             Some(alone) if alone == *companion => recorded.handled,
@@ -374,30 +392,28 @@ impl Record<'_> {
             let (before, may_be_about_nothing) = (seat.unsettled.len(), seat.about.iter().all(|seq| self.skipped.contains(seq)));
             seat.unsettled.retain(|seq| !gone.contains(seq));
             seat.is_unsure = !seat.unsettled.is_empty() && (seat.is_unsure || seat.unsettled.len() < before);
-            let is_selected = self.floor.is_none() && !seat.has_wish && self.candidates.first() == Some(companion);
-            if !lose_last(&mut seat.about) || may_be_about_nothing {
-                // After a crash, the deletion is applied again, and then a turn about nothing is dropped. A turn about dead
-                // letters leads to no statement, sooner or later.
-                if seat.about.is_empty() && is_selected {
-                    (self.due, self.speak_at) = (Vec::new(), None);
+            let lost_last = lose_last(&mut seat.about);
+            let is_certain = lost_last && !may_be_about_nothing;
+            if self.floor.is_none() && !seat.has_wish && self.due.first() == Some(companion) {
+                let is_of_turn = |seq: &Seq| seat.cursor < *seq && *seq <= self.opened;
+                if is_certain && seat.asked.is_none() {
+                    self.stage.reach("turn dropped: all messages deleted");
+                    self.candidates.clear();
+                    (self.due, self.speak_at, self.is_due_unsure) = (Vec::new(), None, false);
+                    self.rounds.iter_mut().for_each(|round| round.listeners.extend([companion.clone()]));
+                } else if gone.iter().any(is_of_turn) && !seat.unsettled.iter().any(is_of_turn) {
+                    // After a crash the deletion is applied again. Then a turn about nothing is dropped, and so is one about dead letters, sooner
+                    // or later.
+                    self.is_due_unsure = true;
                 }
+            } else if !is_certain {
                 continue;
-            }
-            if seat.asked.is_some() {
+            } else if seat.asked.is_some() {
                 self.stage.reach("question about deleted messages");
-                continue;
-            }
-            if std::mem::take(&mut seat.has_wish) {
+            } else if std::mem::take(&mut seat.has_wish) {
                 self.held.remove(companion);
-            } else if is_selected {
-                self.stage.reach("turn dropped: all messages deleted");
-                self.candidates.clear();
-                self.due.clear();
-                self.speak_at = None;
-            } else {
-                continue;
+                self.rounds.iter_mut().for_each(|round| round.listeners.extend([companion.clone()]));
             }
-            self.rounds.iter_mut().for_each(|round| round.listeners.extend([companion.clone()]));
         }
         if let Some(floor) = self.floor.take_if(|floor| lose_last(&mut floor.messages)) {
             self.stage.reach("reply dropped: all messages deleted");

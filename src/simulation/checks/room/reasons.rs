@@ -62,7 +62,7 @@ impl Record<'_> {
             if decided.decision == Decision::Yes {
                 seat.has_wish = decided.vote.is_some() || self.floor.is_some() || !self.due.is_empty();
                 if !seat.has_wish {
-                    (self.alone, self.due) = (Some(companion.clone()), vec![companion.clone()]);
+                    (self.alone, self.due, self.is_due_unsure) = (Some(companion.clone()), vec![companion.clone()], false);
                 } else if decided.vote.is_none() {
                     self.stage.reach("vote held: asked alone");
                     let held = HeldVote::without_vote(companion, decided.trigger, seat.message);

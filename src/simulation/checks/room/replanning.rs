@@ -85,7 +85,7 @@ impl Record<'_> {
         let said_at = self.received.get(&message).map_or(recorded.at, |message| message.at);
         let is_concerned = match self.received.get(&message) {
             Some(said) => !said.asks_to_stop && self.concerns(message, companion, &floor.messages),
-            None => floor.changes.contains(&message),
+            None => floor.changes.contains(&message) || self.skipped.contains(&message),
         };
         let is_in_time = said_at.since(floor.began_at).as_secs_f64() <= rules.replan_withins.most;
         let is_longer = floor.replanning.is_none_or(|(before, _)| before < until);
@@ -170,7 +170,9 @@ impl Record<'_> {
                     self.violate(format_args!("{companion} was not selected: {recorded:?}"));
                 }
                 answered.extend(self.seats.get(companion).into_iter().flat_map(|seat| &seat.unsettled));
-                (self.due, self.speak_at, upto) = (Vec::new(), None, self.selected_at);
+                self.seats.entry(companion.clone()).and_modify(|seat| seat.cancelled.extend(&answered));
+                self.set_due(Vec::new());
+                (self.speak_at, upto) = (None, self.selected_at);
                 others.extend(std::mem::take(&mut self.candidates).into_iter().filter(|candidate| candidate != companion));
             }
         }

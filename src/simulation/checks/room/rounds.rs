@@ -30,10 +30,10 @@ impl Record<'_> {
         }
         let asked: BTreeSet<_> = opened.asked.iter().cloned().collect();
         let voters = opened.listening.iter().map(|state| state.from.clone()).chain(asked.clone()).collect();
-        let is_besides = !self.is_free();
+        let is_besides = !self.is_free() && !self.is_due_unsure;
         if is_besides {
             self.stage.reach("asked while another is busy");
-        } else {
+        } else if !self.is_due_unsure {
             self.candidates.clear();
             self.alone = None;
         }
@@ -49,11 +49,16 @@ impl Record<'_> {
         let companion = &evaluated.companion;
         let has_wish = self.seats.get(companion).is_some_and(|seat| seat.has_wish);
         let is_writing = self.floor.iter().chain(&self.late).any(|floor| floor.companion == *companion);
-        if has_wish || is_writing || !self.due.is_empty() && self.candidates.first() == Some(companion) {
+        let is_selected = !self.due.is_empty() && !self.is_due_unsure && self.candidates.first() == Some(companion);
+        if has_wish || is_writing || is_selected {
             self.violate(format_args!("{companion} writes, or waits for the floor: {recorded:?}"));
         }
-        if !self.due.is_empty() && self.speak_at.is_none() {
+        if !self.due.is_empty() && self.speak_at.is_none() && !self.is_due_unsure {
             self.violate(format_args!("{:?} must speak first: {recorded:?}", self.due));
+        }
+        let is_cancelled = self.seats.get(companion).is_some_and(|seat| seat.cancelled.contains(&evaluated.message));
+        if evaluated.trigger == Trigger::DirectAddress && is_cancelled {
+            self.violate(format_args!("what {companion} is asked about was cancelled: {recorded:?}"));
         }
         let Some(round) = self.rounds.iter().rev().find(|round| round.asked.contains(companion)) else {
             if self.holds_rounds() || !self.is_free() {
@@ -108,7 +113,7 @@ impl Record<'_> {
         let may_be_guarded = self.longest_streak() >= self.stage.plan.rules.least_streak;
         let must_be_held = self.is_floor_taken() || self.streak() >= self.stage.plan.rules.streak;
         if closed.held.is_empty() {
-            if must_be_held && !candidates.is_empty() && (self.skipped.is_empty() || self.floor.is_some()) {
+            if must_be_held && !candidates.is_empty() && (self.is_certain() || self.floor.is_some()) {
                 self.violate(format_args!("the floor is not free: {recorded:?}"));
             }
         } else {
@@ -116,7 +121,7 @@ impl Record<'_> {
             if !closed.others.is_empty() || closed.selected.is_some() {
                 self.violate(format_args!("votes are held although one is selected: {recorded:?}"));
             }
-            if !self.is_floor_taken() && !may_be_guarded && self.skipped.is_empty() {
+            if !self.is_floor_taken() && !may_be_guarded && self.is_certain() {
                 self.violate(format_args!("votes are held although the floor is free: {recorded:?}"));
             }
         }
@@ -133,7 +138,8 @@ impl Record<'_> {
         if closed.selected.is_some() {
             (self.candidates, self.has_failed) = (candidates, false);
             self.selected_at = recorded.handled;
-            self.due = closed.selected.iter().cloned().collect();
+            self.opened = closed.message;
+            self.set_due(closed.selected.iter().cloned().collect());
             self.speak_at = closed.speak_at.map(|at| (at, self.when(recorded.seq)));
         }
     }
