@@ -182,7 +182,6 @@ impl Conversation {
         #[cfg(test)]
         poison::check_unsettled(poison::GONE_ON, self);
         self.settle_silenced(world, out);
-        self.drop_silenced_late(world, out);
         self.close_rounds(occasion, world, out);
         self.fail_late_words(occasion, world, out);
         self.replan_due(occasion, world, out);
@@ -191,6 +190,8 @@ impl Conversation {
         if occasion.after_statement {
             self.assess_statement(world, out);
         }
+        // A statement may have closed companions, and a paused one may have lost the floor.
+        self.drop_silenced_late(world, out);
         self.use_free_floor(world, out);
         let speaker = self.spoken.as_ref().filter(|_| occasion.after_statement).map(|spoken| &spoken.companion);
         let left_out = speaker.filter(|speaker| self.gates.get(speaker).is_none_or(|gate| gate.waiting.is_none())).cloned();
