@@ -60,7 +60,7 @@ fn interruption(say: &Say, number: usize, guilds: &[Guild], rooms: &[Room], phra
     let named = CAST.iter().find(|(_, alias)| say.text.contains(alias)).map_or("ari", |(_, alias)| *alias);
     let other = alias(dice.pick::<&str>(&home.companions));
     let mut from = say.from;
-    let text = match dice.below(16) {
+    let text = match dice.below(18) {
         0..3 => format!("{mark} I mean the other one"),
         3..5 => format!("{mark} {named}, and that?"),
         5..8 => format!("{mark} {other}, and you?"),
@@ -68,16 +68,16 @@ fn interruption(say: &Say, number: usize, guilds: &[Guild], rooms: &[Room], phra
             from = dice.pick::<&str>(&PEOPLE);
             format!("{mark} {other}, what is new?")
         }
-        10..12 => {
+        10..14 => {
             phrases.push(format!("{mark} {STOP}"));
             format!("{mark} {STOP}!")
         }
-        12 => {
+        14 => {
             phrases.push(format!("{mark} {STOP}"));
             format!("{mark} {named}, {STOP}")
         }
-        13 => format!("{mark} {named}, {STOP}! I mean the film"),
-        14 => return Act::Edit(say.number),
+        15 => format!("{mark} {named}, {STOP}! I mean the film"),
+        16 => return Act::Edit(say.number),
         _ => return Act::DeleteMessage(say.number),
     };
     let has_id = home.is_on_platform || dice.chance(0.8);
