@@ -286,7 +286,7 @@ impl Conversation {
                     gate.back_off = None;
                 }
                 None if decided.settles_by_cursor() && !decided.reason.leaves_counters_alone() => {
-                    gate.waiting = None;
+                    gate.waiting = gate.waiting.filter(|waiting| waiting.message > decided.upto);
                     gate.end_back_off();
                 }
                 None => {}

@@ -123,8 +123,10 @@ impl Conversation {
         if let Some(reason) = refusal {
             for companion in ranking {
                 let Some(wish) = self.gates.get(&companion).and_then(|gate| gate.wish.as_ref()) else { continue };
+                let (trigger, upto) = (wish.trigger, wish.upto);
                 let answered = AnswerRecord { used_up: used_up.filter(|_| reason == Reason::Budget), ..AnswerRecord::default() };
-                self.decline(&companion, wish.trigger, reason, self.handled, answered, world, out);
+                // What was said since its question waits for the next one.
+                self.decline(&companion, trigger, reason, upto, answered, world, out);
             }
             return;
         }
