@@ -14,6 +14,7 @@ pub(super) use handling::watch;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use super::book::CountedKind;
 use super::life::{Life, Props};
 use super::people::{Fate, Sent};
 use super::stage::lock;
@@ -62,8 +63,8 @@ pub(super) fn of_record(props: &Props) {
         let mut handled = events.clone();
         order_of_handling(&mut handled);
         let skipped = dead_letters.get(channel_key).cloned().unwrap_or_default();
-        let when = when(props, channel_key);
-        room::Record::read(channel_key, &handled, &skipped, stage, &room::Watch { when, lateness: &lateness });
+        let (when, sent) = (when(props, channel_key), sent(props, channel_key));
+        room::Record::read(channel_key, &handled, &skipped, stage, &room::Watch { when, sent, lateness: &lateness });
     }
     accepted(props, &journals, &deleted);
     connections::in_order(props, &deleted);
@@ -80,6 +81,13 @@ pub(super) fn of_record(props: &Props) {
 fn when(props: &Props, channel_key: &ChannelKey) -> BTreeMap<Seq, Duration> {
     let committed = lock(&props.store.committed);
     committed.iter().filter(|entry| entry.channel_key == *channel_key).map(|entry| (entry.recorded.seq, entry.at)).collect()
+}
+
+/// When parts of a room's statements were posted on another platform.
+fn sent(props: &Props, channel_key: &ChannelKey) -> Vec<Duration> {
+    let counted = lock(&props.store.book.counted);
+    let sent = counted.iter().filter(|write| write.channel_key == *channel_key && write.kind == CountedKind::Sent);
+    sent.map(|write| write.at).collect()
 }
 
 /// The rooms that were deleted once.

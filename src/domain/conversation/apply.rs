@@ -4,6 +4,7 @@ use super::super::event::{Decided, Evaluated};
 use super::super::gate::{Check, Evaluation, Waiting, Wish};
 use super::super::message::Role;
 use super::super::window::Entry;
+use super::parts::Held;
 use super::*;
 
 impl Conversation {
@@ -301,7 +302,7 @@ impl Conversation {
                     gate.back_off = None;
                 }
                 None if decided.settles_by_cursor() && !decided.reason.leaves_counters_alone() => {
-                    gate.waiting = None;
+                    gate.waiting = gate.waiting.filter(|waiting| waiting.message > decided.upto);
                     gate.end_back_off();
                 }
                 None => {}
@@ -310,6 +311,7 @@ impl Conversation {
                 let (message, upto) = answered.map_or((Seq::NONE, Seq::NONE), |asked| (asked.message, asked.upto));
                 gate.wish = Some(Wish { trigger: decided.trigger, message, upto, why: decided.why.clone(), turn });
                 if decided.vote.is_none() && (self.floor.is_some() || self.turn.is_some()) {
+                    // It was asked alone. A companion that joined since was addressed, and speaks first.
                     self.held.insert(companion.clone(), Held::without_state(companion, decided.trigger, upto));
                 }
                 continue;
