@@ -142,7 +142,7 @@ impl Record<'_> {
             Reason::Closed => match &decided.vote {
                 Some(vote) => vote.closing == Closing::Terminal,
                 // A companion that is alone states its stage with its answer; the change of the stage follows.
-                None if decided.ticket.is_some() => self.round.is_none(),
+                None if decided.ticket.is_some() => self.rounds.iter().all(|round| !round.voters.contains(companion)),
                 None => seat.stage == Closing::Terminal,
             },
             // An overflow makes room for at most one more message.
