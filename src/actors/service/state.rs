@@ -52,7 +52,7 @@ impl ActorBackend {
         Ok(RoomState {
             companions,
             floor,
-            late: late.map(|late| floor_state(late)).collect(),
+            late: late.map(floor_state).collect(),
             rounds: conversation.rounds().iter().map(round_state).collect(),
             turn: conversation.turn().map(turn_state),
             streak: tally.streak,
