@@ -31,7 +31,8 @@ impl Record<'_> {
         let Some(message) = self.received.get(&seq).filter(|message| message.role == Role::Person) else { return false };
         let is_author = |answered: &Seq| {
             let other = self.received.get(answered);
-            other.is_some_and(|other| other.role == Role::Person && other.author == message.author)
+            self.skipped.contains(answered)
+                || other.is_some_and(|other| other.role == Role::Person && other.author == message.author)
         };
         message.address.includes(companion) || !message.address.is_elsewhere(companion) && answered.iter().any(is_author)
     }

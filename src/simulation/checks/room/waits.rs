@@ -25,6 +25,8 @@ pub(in super::super) struct Watch<'a> {
     pub(in super::super) when: BTreeMap<Seq, Duration>,
     /// When parts of statements were posted on another platform.
     pub(in super::super) sent: Vec<Duration>,
+    /// Who sent each message, also if it was deleted later.
+    pub(in super::super) authors: BTreeMap<Seq, Arc<str>>,
     pub(in super::super) lateness: &'a Lateness,
 }
 
@@ -118,7 +120,8 @@ impl Record<'_> {
     /// A message arrives. An addressed companion that has nothing in progress itself is asked at once. A bot's address waits for others.
     pub(super) fn note_received(&mut self, seq: Seq, message: &Message, said_at: Option<Moment>) {
         let at = said_at.unwrap_or(self.clock).min(self.clock);
-        let (address, author) = (message.address.clone(), message.from.id.clone());
+        let author = self.watch.authors.get(&seq).unwrap_or(&message.from.id).clone();
+        let address = message.address.clone();
         let (role, asks_to_stop, is_late) = (message.from.role, message.asks_to_stop, said_at.is_some());
         let received = RoomMessage { at, address, role, author, asks_to_stop, is_late };
         let is_free = self.is_free() || role == Role::Person && self.holds_rounds();
