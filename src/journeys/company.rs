@@ -1,9 +1,11 @@
 //! Several companions in one room, and external companions.
 
+use std::time::Duration;
+
 use futures_util::TryStreamExt;
 use serde_json::{Value, json};
 
-use super::world::{World, lines, room};
+use super::world::{World, asking_companion, lines, room};
 use crate::domain::id::Seq;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::Reader;
@@ -111,6 +113,41 @@ async fn an_open_round_is_shown_in_the_state_of_the_room() {
     assert_eq!(selected["turn"]["trigger"], "direct_address");
     assert_eq!(selected["companions"][0]["doing"], "waiting_its_turn");
     assert_eq!((&selected["streak"], &selected["max_companion_streak"]), (&json!(0), &json!(4)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_vote_that_is_held_has_its_floor_once_another_has_spoken() {
+    let world = World::new().await;
+    world.open("lobby", &["aria", "bruno", "cleo"]).await;
+    world.main.set_delay(Duration::from_secs(10));
+    world.side.set_delay_for("cleo", Duration::from_secs(5));
+    world.side.answer_by(|request| {
+        let decision = if asking_companion(request) == "cleo" { "NO" } else { "YES" };
+        Some(Ok(json!({ "decision": decision, "importance": 7 }).to_string()))
+    });
+    let mut watching = world.watch("lobby", None).await;
+    let floors = async || {
+        let decisions = world.decisions("lobby").await;
+        decisions.iter().filter(|vote| vote["decision"] == "YES").map(|vote| vote["floor"].clone()).take(2).collect::<Vec<_>>()
+    };
+
+    // Aria's round closes before Bruno's, and she speaks.
+    world.say("lobby", "Bruno? Cleo?").await;
+    world.pass(1.0).await;
+    world.say("lobby", "Ari?").await;
+    world.pass(3.0).await;
+    let while_open = floors().await;
+    world.pass(3.0).await;
+    let while_held = floors().await;
+    world.pass(10.0).await;
+    let afterwards = floors().await;
+
+    assert_eq!((while_open, while_held), (vec![Value::Null, json!("won")], vec![Value::Null, json!("won")]));
+    assert_eq!(afterwards, ["won", "won"]);
+    let seen = watching.seen().await;
+    let held: Vec<_> = seen.iter().filter_map(|event| event.get("held")).collect();
+    assert_eq!(held, [&json!(["bruno"])]);
+    assert_eq!(newest(&seen, "held_selected")["selected"], "bruno");
 }
 
 #[tokio::test(start_paused = true)]

@@ -105,6 +105,23 @@ fn every_rule_named_in_the_code_is_in_the_specification() {
     assert_eq!(missing, [""; 0]);
 }
 
+#[test]
+fn no_rule_of_the_specification_shares_its_id_with_another() {
+    let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for page in pages().into_iter().filter(|page| page.starts_with("docs/design/")) {
+        for line in read(&page).lines() {
+            let Some((rule, _)) = line.strip_prefix("**").and_then(|rest| rest.split_once("**")) else { continue };
+            if rule.split_once('-').is_some_and(|(letter, number)| letter.len() == 1 && number.parse::<u32>().is_ok()) {
+                places.entry(rule.to_owned()).or_default().push(page.clone());
+            }
+        }
+    }
+
+    assert!(places.len() > 200, "{} rules", places.len());
+    places.retain(|_, pages| pages.len() > 1);
+    assert_eq!(places, BTreeMap::new());
+}
+
 /// The paths of the repository's documents, from its root.
 fn pages() -> Vec<String> {
     let named = ["README.md", "CHANGELOG.md", "src/README.md", "src/adapters/discord/README.md", "dashboards/README.md"];

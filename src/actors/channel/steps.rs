@@ -289,7 +289,7 @@ impl State {
 
     /// Carries out the outputs of a step: sends the events to the writer and does the rest now.
     pub(super) fn carry_out(&mut self, outputs: Vec<Output>) {
-        let (mut made, mut cancelled) = (Vec::new(), Vec::new());
+        let (mut made, mut cancelled, mut postings) = (Vec::new(), Vec::new(), Vec::new());
         for output in outputs {
             self.show_note(&output);
             match output {
@@ -299,15 +299,8 @@ impl State {
                 }
                 Output::Cancel { ticket } => cancelled.push(ticket),
                 Output::Post(posting) => {
-                    let Posting { companion, ticket, text } = *posting;
-                    self.traces.written(ticket, self.context.clock.now());
-                    match self.context.platforms.of(&self.channel_key.channel).cloned() {
-                        Some(platform) => self.deliver(ticket, text, platform),
-                        None => {
-                            let waiter = self.take_waiter(ticket);
-                            self.post(&companion, ticket, text, Vec::new(), waiter);
-                        }
-                    }
+                    self.traces.written(posting.ticket, self.context.clock.now());
+                    postings.push(*posting);
                 }
                 Output::Summarise { after, upto } => self.summarise(after, upto),
                 Output::Dropped { companion, ticket } => self.show_dropped(companion, ticket),
@@ -322,6 +315,16 @@ impl State {
             self.record(made, records, is_quiet, false);
         } else {
             records.into_iter().for_each(|record| record.emit(&self.channel_key, &self.context));
+        }
+        // A late text is posted after the event by which it took the floor.
+        for Posting { companion, ticket, text } in postings {
+            match self.context.platforms.of(&self.channel_key.channel).cloned() {
+                Some(platform) => self.deliver(ticket, text, platform),
+                None => {
+                    let waiter = self.take_waiter(ticket);
+                    self.post(&companion, ticket, text, Vec::new(), waiter);
+                }
+            }
         }
         self.record_remaining_usage();
         // The trace records about these tickets are taken by now.

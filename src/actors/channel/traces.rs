@@ -15,7 +15,7 @@ use crate::actors::runtime::context::ActorContext;
 use crate::domain::closing::Cause;
 use crate::domain::conversation::Conversation;
 use crate::domain::decision::{Decision, Reason};
-use crate::domain::event::{Call, Decided, Evaluated, Event, Made, Recorded, RoundClosed};
+use crate::domain::event::{Call, Decided, Evaluated, Event, Made, Outvoted, Recorded, RoundClosed};
 use crate::domain::id::{CompanionId, Seq, Ticket, TurnId};
 use crate::domain::moment::Moment;
 use crate::domain::trigger::Trigger;
@@ -165,7 +165,7 @@ impl Traces {
                 let (companion, error) = (companion.clone(), CANCELLED.into());
                 records.extend(call.map(|call| TraceRecord::StatementFailed { companion, ticket, error, call, at: now }));
             }
-            Event::HeldSelected { selected, .. } => self.held_selected(selected, now, records),
+            Event::HeldSelected { selected, others } => self.held_selected(selected, others, now, records),
             // These events do not appear in traces.
             Event::Replanning { .. } | Event::FloorExpired { .. } | Event::FloorTaken { .. } => {}
             Event::JitterDrawn { .. }
@@ -338,15 +338,22 @@ impl Traces {
         records.push(TraceRecord::Selection { turn, closed: Box::new(closed.clone()), missing, since, at: now });
     }
 
-    /// The floor is free, and held votes get it or lose it.
-    fn held_selected(&mut self, selected: &CompanionId, now: Moment, records: &mut Vec<TraceRecord>) {
+    /// The floor is free, and held votes get it or lose it. The others were dropped before.
+    fn held_selected(&mut self, selected: &CompanionId, others: &[Outvoted], now: Moment, records: &mut Vec<TraceRecord>) {
         for open in self.turns.values_mut() {
             for (decided, call, at) in std::mem::take(&mut open.held_votes) {
                 let has_won = decided.companions.contains(selected);
                 if has_won {
                     open.turn.wait_time.waited(at, now);
                 }
-                let floor = Some(if has_won { "won" } else { "lost" });
+                let has_lost = others.iter().any(|other| decided.companions.contains(&other.companion));
+                let floor = Some(if has_won {
+                    "won"
+                } else if has_lost {
+                    "lost"
+                } else {
+                    "none"
+                });
                 records.push(TraceRecord::Decided { decided: Box::new(decided), call, floor, at });
             }
         }

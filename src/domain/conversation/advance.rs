@@ -82,15 +82,11 @@ impl Conversation {
         }
     }
 
-    /// The number of statements that are expected: of the companion that has the floor or was selected, of those that write late, and of one of those
-    /// that want to speak.
+    /// The number of statements that are expected: of the companion with the floor or the selected one, of late ones, of the one that will be
+    /// selected among held votes, and of the one that each open round with a wish will select.
     pub(super) fn expected_statements(&self) -> u32 {
-        u32::from(self.is_floor_taken()) + self.late.len() as u32 + u32::from(self.has_wishes())
-    }
-
-    /// Whether a companion wants to speak, and nothing is decided yet. One of them will.
-    pub(super) fn has_wishes(&self) -> bool {
-        !self.held.is_empty() || self.rounds.iter().any(Round::has_wishes)
+        let of_rounds = self.rounds.iter().filter(|round| round.has_wishes()).count();
+        (of_rounds + self.late.len()) as u32 + u32::from(self.is_floor_taken()) + u32::from(!self.held.is_empty())
     }
 
     /// Counts an address, once, however many companions it names. Returns the budget if it is used up: then the addressed companions decline this

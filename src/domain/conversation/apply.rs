@@ -4,6 +4,7 @@ use super::super::event::{Decided, Evaluated};
 use super::super::gate::{Check, Evaluation, Waiting, Wish};
 use super::super::message::Role;
 use super::super::window::Entry;
+use super::parts::Held;
 use super::*;
 
 impl Conversation {
@@ -317,8 +318,7 @@ impl Conversation {
                     gate.back_off = None;
                 }
                 None if decided.settles_by_cursor() && !decided.reason.leaves_counters_alone() => {
-                    let is_later_event = |waiting: &Waiting| waiting.trigger == Trigger::Event && waiting.message > decided.upto;
-                    gate.waiting = gate.waiting.filter(is_later_event);
+                    gate.waiting = gate.waiting.filter(|waiting| waiting.message > decided.upto);
                     gate.end_back_off();
                 }
                 None => {}
@@ -326,7 +326,7 @@ impl Conversation {
             if decided.decision == Decision::Yes {
                 let (message, upto) = answered.map_or((Seq::NONE, Seq::NONE), |asked| (asked.message, asked.upto));
                 gate.wish = Some(Wish { trigger: decided.trigger, message, upto, why: decided.why.clone(), turn });
-                // Another companion may have joined, and speak or write late in the meantime. Then the loop guard is looked at again.
+                // It was asked alone. Another companion that joined since may speak or write late. Then the loop guard is looked at again.
                 if decided.vote.is_none() && (self.floor.is_some() || self.turn.is_some() || !self.late.is_empty()) {
                     self.held.insert(companion.clone(), Held::without_state(companion, decided.trigger, upto));
                 }

@@ -225,11 +225,11 @@ impl Conversation {
         for gate in self.gates.values_mut() {
             gate.turns = 0;
         }
-        self.begin_anew();
+        self.restart_counts();
     }
 
     /// The conversation begins, or is opened again.
-    fn begin_anew(&mut self) {
+    fn restart_counts(&mut self) {
         (self.tally.turns, self.tally.opened) = (0, self.handled);
         self.tally.detections = 0;
         self.recent_statements.clear();
@@ -276,7 +276,7 @@ impl Conversation {
         }
         if is_opened {
             gate.turns = 0;
-            self.begin_anew();
+            self.restart_counts();
         }
         if to == Stage::Terminal {
             self.withdraw(companion, notes);

@@ -100,6 +100,7 @@ impl Conversation {
 
     /// Gives a free floor to a complete late text, else to one of the companions whose votes are held.
     pub(super) fn use_free_floor(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
+        // A statement may have closed companions, and a paused one may have lost the floor.
         self.drop_silenced_late(world, out);
         while !self.is_floor_taken() && !self.is_being_judged() {
             if let Some(late) = self.late.iter_mut().find(|late| late.text.is_some()) {
@@ -129,12 +130,11 @@ impl Conversation {
         let mut ranking = ranked(self.held.values().map(|held| &held.state), |companion| self.spoke.get(companion).copied());
         if let Some(reason) = refusal {
             for companion in ranking {
-                let Some(gate) = self.gates.get(&companion) else { continue };
-                let Some(wish) = &gate.wish else { continue };
-                // An event that came after its vote must be acknowledged all the same.
-                let upto = if gate.owes_acknowledgement() { wish.upto } else { self.handled };
+                let Some(wish) = self.gates.get(&companion).and_then(|gate| gate.wish.as_ref()) else { continue };
+                let (trigger, upto) = (wish.trigger, wish.upto);
                 let answered = AnswerRecord { used_up: used_up.filter(|_| reason == Reason::Budget), ..AnswerRecord::default() };
-                self.decline(&companion, wish.trigger, reason, upto, answered, world, out);
+                // What was said since its question waits for the next one.
+                self.decline(&companion, trigger, reason, upto, answered, world, out);
             }
             return;
         }
@@ -175,7 +175,10 @@ impl Conversation {
 
     pub(super) fn apply_floor_taken(&mut self, ticket: Ticket) {
         if let Some(index) = self.late.iter().position(|late| late.ticket == ticket) {
-            self.floor = Some(Box::new(self.late.remove(index)));
+            let mut floor = self.late.remove(index);
+            // If it cannot be posted, nobody takes its place.
+            floor.selection.others.clear();
+            self.floor = Some(Box::new(floor));
         }
     }
 

@@ -62,7 +62,8 @@ impl Conversation {
             if let Some(stopped) = &stopped
                 && (stopped.contains(companion) || !message.address.includes(companion))
             {
-                // It counts, and nobody is asked about it.
+                // It counts and ends the quiet, and nobody is asked about it.
+                cancel_lull(companion, gate, notes);
                 gate.message_counter += 1;
                 continue;
             }

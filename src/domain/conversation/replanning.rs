@@ -28,9 +28,14 @@ impl Conversation {
         out: &mut Vec<Output>,
     ) {
         let is_person = message.from.role == Role::Person && !message.asks_to_stop && !message.is_event();
+        // A message that is too old is not answered.
+        let is_too_late = |floor: &Floor| {
+            let is_address = message.address.includes(&floor.companion);
+            super::inbound::is_too_late(self.clock, said_at, is_address, &world.rules)
+        };
         let concerns = |floor: &&Floor| {
             let by_answered = || self.answers_author(&floor.messages, message) && !message.address.is_elsewhere(&floor.companion);
-            message.address.includes(&floor.companion) || by_answered()
+            (message.address.includes(&floor.companion) || by_answered()) && !is_too_late(floor)
         };
         if is_person && self.floor.as_deref().filter(concerns).is_some() {
             self.stop_attempt(seq, said_at, world, out);
@@ -113,7 +118,7 @@ impl Conversation {
 
     /// Cancels the replies that a stop phrase is about, before the message is applied. Returns what settles with it.
     pub(super) fn stop_replies(&mut self, seq: Seq, message: &Message, world: &mut World<'_>, out: &mut Vec<Output>) -> Stops {
-        let stopped = self.stopped_by(message);
+        let stopped = self.stopped_by(seq, message);
         let settled = self.settled_by_stop(&stopped, seq, message);
         for one in &stopped {
             let Stopped { companion, ticket, trigger, .. } = one;
@@ -145,8 +150,8 @@ impl Conversation {
         self.turn_without_question = None;
     }
 
-    /// The companion with the floor, a selected one and late ones, as far as a stop phrase is about them.
-    fn stopped_by(&self, message: &Message) -> Vec<Stopped> {
+    /// The companion with the floor, a selected one and late ones, as far as a stop phrase is about them. What they answer came before it.
+    fn stopped_by(&self, seq: Seq, message: &Message) -> Vec<Stopped> {
         if !message.asks_to_stop || message.from.role != Role::Person {
             return Vec::new();
         }
@@ -154,7 +159,7 @@ impl Conversation {
             let by_answered = || self.answers_author(answered, message) && !message.address.is_elsewhere(companion);
             message.address.includes(companion) || by_answered()
         };
-        let owed = self.owed_replies().filter(|floor| !floor.is_posting).map(|floor| Stopped {
+        let owed = self.owed_replies().filter(|floor| !floor.is_posting && floor.upto < seq).map(|floor| Stopped {
             companion: floor.companion.clone(),
             ticket: Some(floor.ticket),
             trigger: floor.trigger,
@@ -162,7 +167,7 @@ impl Conversation {
             others: floor.selection.others.clone(),
             turn: floor.selection.turn,
         });
-        let selected = self.turn.as_deref().map(|turn| Stopped {
+        let selected = self.turn.as_deref().filter(|turn| turn.selection.selected_at < seq).map(|turn| Stopped {
             companion: turn.candidate.companion.clone(),
             ticket: None,
             trigger: turn.candidate.trigger,
@@ -216,8 +221,8 @@ impl Conversation {
         }
         .unwrap_or_default();
         // The triggers that lost this floor do not follow.
-        for other in &others {
-            if let Some(gate) = self.gates.get_mut(&other.companion) {
+        for other in others.iter().map(|other| &other.companion).chain([companion]) {
+            if let Some(gate) = self.gates.get_mut(other) {
                 gate.waiting.take_if(|waiting| answered.contains(&waiting.message));
             }
         }

@@ -71,8 +71,8 @@ impl Conversation {
         let vote = &self.at_least_minimum(companion, vote);
         let wants = vote.verdict == Verdict::Yes;
         if wants && vote.closing != Stage::Terminal {
-            // If another companion wants to speak, one of them will, and that statement is already promised.
-            answered.used_up = if self.has_wishes() {
+            // If another companion of the round wants to speak, one of them will, and that statement is already promised.
+            answered.used_up = if round.has_wishes() {
                 world.exhausted_token_budget(self.clock)
             } else {
                 world.exhausted_statement_budget(self.clock)

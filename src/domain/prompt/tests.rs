@@ -357,11 +357,11 @@ fn decisions_show_the_brief_of_a_long_persona_and_statements_all_of_it() {
     let character = Character { persona: &persona, brief: Some("You remember things.\n"), ..character() };
     let deciding = DecisionParts { character, ..parts() };
 
-    let decided = vote(&deciding, &words());
+    let prompt = vote(&deciding, &words());
     let stated = statement(&speaking(character), &words());
 
-    assert!(decided.system.starts_with("You are Aria.\n\nYou remember things.\n\nYour conversational"), "{}", decided.system);
-    assert!(decided.sizes.iter().any(|(part, _)| *part == "brief"), "{:?}", decided.sizes);
+    assert!(prompt.system.starts_with("You are Aria.\n\nYou remember things.\n\nYour conversational"), "{}", prompt.system);
+    assert!(prompt.sizes.iter().any(|(part, _)| *part == "brief"), "{:?}", prompt.sizes);
     assert!(stated.system.contains(persona.trim()));
     assert_eq!(stated.sizes[1], ("persona", tokens(persona.trim())));
 }
@@ -550,9 +550,9 @@ proptest! {
 
         let (deciding, speaking) = (cut(room.decision), cut(room.statement));
 
-        let [decided, _] = ask(&deciding);
+        let [voted, _] = ask(&deciding);
         let [_, stated] = ask(&speaking);
-        for (prompt, persona) in [(decided, &deciding), (stated, &speaking)] {
+        for (prompt, persona) in [(voted, &deciding), (stated, &speaking)] {
             prop_assert!(prompt.system.contains(&**persona), "{:?}", prompt.sizes);
             prop_assert!(total(&prompt) <= budget, "{} of {budget}", total(&prompt));
         }

@@ -62,6 +62,7 @@ impl<'a> Ballot<'a> {
         let votes: Vec<_> = closed.states.iter().map(|state| self.vote(state)).collect();
         let votes = votes.join(", ");
         match &closed.selected {
+            None if !closed.held.is_empty() => format!("{votes}: nobody speaks yet."),
             None => format!("{votes}: nobody speaks."),
             Some(selected) => {
                 format!("{votes}. {} was selected, because {}.", (self.name)(selected), self.because(selected, &closed.states))

@@ -196,6 +196,29 @@ fn a_back_off_that_an_address_cut_short_stays_ended_after_the_address_is_deleted
     assert_fold_matches(&scene);
 }
 
+#[test]
+fn a_late_text_of_a_companion_that_a_statement_closes_is_not_posted() {
+    let mut scene = Scene::new(&Setup { companions: 2, max_turns: Some(1), ..THREE });
+    say(&mut scene, Some("aria"));
+    scene.answer(0, plain(Verdict::Yes));
+    scene.wait(25_000_000);
+    say(&mut scene, Some("ben"));
+    scene.answer(0, plain(Verdict::Yes));
+    scene.wait(3_000_000);
+
+    // The words of aria, who is late, are complete. Those of ben, who has the floor, are posted and end the conversation.
+    scene.act(&Act::Write(3));
+    scene.act(&Act::Write(1));
+
+    let outcomes = scene.journal.iter().filter_map(|recorded| match &recorded.event {
+        Event::Said { message, reply: Some(_), .. } => Some((&*message.from.id, "posted")),
+        Event::ReplyFailed { companion, error, .. } => Some((companion.as_str(), &**error)),
+        _ => None,
+    });
+    assert_eq!(outcomes.collect::<Vec<_>>(), [("ben", "posted"), ("aria", CLOSED)]);
+    assert_fold_matches(&scene);
+}
+
 fn say(scene: &mut Scene, to: Option<&str>) {
     let companions = to.map(CompanionId::from).into_iter().collect();
     scene.say(Address { companions, others: false }, false, false);
