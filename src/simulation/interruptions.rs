@@ -46,7 +46,7 @@ pub(super) fn add(acts: &mut Vec<(Duration, Act)>, guilds: &[Guild], rooms: &[Ro
     phrases
 }
 
-fn number_of((_, act): &(Duration, Act)) -> Option<usize> {
+pub(super) fn number_of((_, act): &(Duration, Act)) -> Option<usize> {
     match act {
         Act::Say(say) => Some(say.number),
         _ => None,

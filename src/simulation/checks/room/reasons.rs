@@ -19,6 +19,12 @@ impl Record<'_> {
         self.check_form(recorded, decided);
         for companion in &decided.companions {
             self.check_reason(recorded, decided, companion);
+            if decided.decision == Decision::No {
+                self.check_declined_events(recorded, decided, companion);
+            }
+            if decided.trigger == Trigger::Silence && decided.ticket.is_none() {
+                self.check_silence(recorded, companion, &decided.messages);
+            }
             let Some(seat) = self.seats.get_mut(companion) else {
                 self.violate(format_args!("{companion} is not present: {recorded:?}"));
                 continue;
@@ -91,19 +97,6 @@ impl Record<'_> {
                 self.violate(format_args!("for {companion} {settles:?} must settle: {recorded:?}"));
             }
         }
-    }
-
-    /// A companion is selected without a question, to acknowledge events.
-    fn acknowledging(&mut self, recorded: &Recorded, decided: &Decided, companion: &CompanionId) {
-        if self.is_surely_taken() || self.is_being_judged {
-            self.violate(format_args!("an event is acknowledged while another companion speaks: {recorded:?}"));
-        }
-        self.calls.clear();
-        self.has_failed = false;
-        self.selected_at = recorded.handled;
-        self.candidates = vec![companion.clone()];
-        self.set_due(vec![companion.clone()]);
-        self.speak_at = decided.speak_at.map(|at| (at, self.when(recorded.seq)));
     }
 
     /// What a decision for this reason says, and what it cannot say.

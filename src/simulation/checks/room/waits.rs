@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::super::super::plan::{EXTERNAL, lull_timeout, starts_after};
+use super::super::super::plan::{EXTERNAL, lull_timeout};
 use super::super::times::Lateness;
 use super::{Record, Seat};
 use crate::domain::event::{Evaluated, Recorded};
@@ -112,6 +112,8 @@ impl Record<'_> {
         self.check_expiry(now);
         self.check_held(now);
         self.check_settled_by_stop(now);
+        self.check_acknowledged(now);
+        self.check_silences(now);
         if !self.keeps_time() || !self.is_free() {
             return;
         }
@@ -121,8 +123,7 @@ impl Record<'_> {
         for (companion, seat) in self.seats.iter().filter(waits) {
             let Some(quiet) = lull_timeout(companion.as_str()) else { continue };
             // Over their budget, events wait.
-            let is_event = |seq: &Seq| self.received.get(seq).is_some_and(|received| received.is_event);
-            let deferral = if seat.unsettled.iter().any(is_event) { MINUTE } else { Duration::ZERO };
+            let deferral = if seat.unsettled.iter().any(|seq| self.is_event(*seq)) { MINUTE } else { Duration::ZERO };
             let due = seat.pause.map_or(self.since, |pause| pause.due.max(self.since)) + quiet + deferral;
             if self.watch.lateness.is_late(self.channel_key, self.since, now, due - self.since) {
                 let waited = (now - self.since).as_secs_f64();
@@ -224,25 +225,6 @@ impl Record<'_> {
                 self.violate(format_args!("nothing happened since the last lull of {companion}: {recorded:?}"));
             }
             self.seats.entry(companion.clone()).and_modify(|seat| seat.has_fired = true);
-        }
-    }
-
-    /// A silence is over for a member once between two human messages, and not before it has lasted for long enough.
-    pub(super) fn silence_fired(&mut self, recorded: &Recorded, companions: &[CompanionId]) {
-        self.stage.reach("silence fired");
-        for companion in companions {
-            let newest = self.received.values().next_back();
-            let is_too_early =
-                newest.zip(starts_after(companion.as_str())).is_some_and(|(newest, silence)| recorded.at < newest.at + silence);
-            if is_too_early && self.is_undisturbed() {
-                self.violate(format_args!("the silence has not lasted for long enough: {recorded:?}"));
-            }
-            let last = self.silences.insert(companion.clone(), self.newest_human);
-            if self.skipped.is_empty() && last.unwrap_or(Seq::NONE) >= self.newest_human {
-                self.violate(format_args!(
-                    "{companion} may have started a conversation since the last human message: {recorded:?}"
-                ));
-            }
         }
     }
 
