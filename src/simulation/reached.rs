@@ -168,6 +168,7 @@ pub(super) const SECTIONS: [(&str, &[&str]); 6] = [
             "judged by words",
             "judged by a model",
             "question about deleted messages",
+            "question withdrawn: closed",
             "reply dropped: all messages deleted",
             "summary",
             "stage: by vote",

@@ -197,6 +197,8 @@ impl Conversation {
             gate.lull_at = None;
             if let Some(newest) = self.window.newest(companion, gate.cursor) {
                 let message = newest.seq;
+                // A trigger that does not count any more does not take the place of the lull.
+                gate.recheck(Some(message));
                 gate.fire(Waiting { trigger: Trigger::Lull, message, check: Check::Quiet, urgent: false });
             }
         }

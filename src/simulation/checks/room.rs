@@ -383,7 +383,7 @@ impl<'a> Record<'a> {
         for seat in self.seats.values_mut() {
             *seat = Seat { paused: seat.paused, is_external: seat.is_external, started_after, ..Seat::default() };
         }
-        self.acknowledgements = Acknowledgements::default();
+        self.acknowledgements.clear();
         self.drop_turns_of(|_| true);
         self.is_being_judged = false;
         self.rounds.clear();
@@ -474,12 +474,31 @@ impl<'a> Record<'a> {
                 self.violate(format_args!("{companion} was {current:?}: {recorded:?}"));
             }
         }
+        if to == Closing::Terminal {
+            self.withdraw(companion);
+        }
         if to == Closing::Terminal && self.speak_at.is_some() && self.due.contains(companion) {
             // It had not begun to speak.
             self.stage.reach("turn dropped: closed");
             (self.due, self.speak_at) = (Vec::new(), None);
             self.candidates.clear();
         }
+    }
+
+    /// A companion that became terminal is asked no more, and what it voted does not count, unless a person addressed it with that.
+    fn withdraw(&mut self, companion: &CompanionId) {
+        let is_call = |seq: &Seq| {
+            let received = self.received.get(seq).filter(|received| received.role == Role::Person && !received.is_event);
+            received.is_some_and(|received| received.address.includes(companion))
+        };
+        let Some(seat) = self.seats.get_mut(companion) else { return };
+        if (seat.asked.is_none() && !seat.has_wish) || seat.about.iter().any(is_call) {
+            return;
+        }
+        self.stage.reach("question withdrawn: closed");
+        (seat.asked, seat.has_wish) = (None, false);
+        self.held.remove(companion);
+        self.rounds.iter_mut().for_each(|round| round.listeners.extend([companion.clone()]));
     }
 
     fn without_skipped(&self, messages: &[Seq]) -> Vec<Seq> {

@@ -29,6 +29,13 @@ pub(super) struct Acknowledgements {
     are_unsure: bool,
 }
 
+impl Acknowledgements {
+    /// Nothing waits any more. What was used of the budget stays used.
+    pub(super) fn clear(&mut self) {
+        *self = Self { selected: std::mem::take(&mut self.selected), ..Self::default() };
+    }
+}
+
 impl Seat {
     /// Whether it must acknowledge an event that is unsettled.
     fn owes_acknowledgement(&self) -> bool {
@@ -103,10 +110,13 @@ impl Record<'_> {
             for (_, other) in self.seats.iter_mut().filter(|(other, _)| *other != companion) {
                 if other.owes_acknowledgement() {
                     self.stage.reach("event of another acknowledged");
+                    // It hears of it after a lull.
+                    other.has_fired = false;
                 }
                 other.events.clear();
             }
         }
+        self.late.iter_mut().for_each(|late| late.overtaken_by.push(recorded.handled));
         self.calls.retain(|(who, ..)| who != companion);
         self.has_failed = false;
         (self.selected_at, self.opened) = (recorded.handled, recorded.handled);

@@ -42,6 +42,8 @@ pub(super) struct Floor {
     pub(super) upto: Seq,
     /// It acknowledges an event, so the loop guard does not apply.
     pub(super) acknowledges: bool,
+    /// When companions were selected for events while it was written late: their statements come first, whatever the loop guard says.
+    pub(super) overtaken_by: Vec<Seq>,
     /// The other candidates of its selection.
     pub(super) others: Vec<CompanionId>,
     /// When the first attempt began, by the channel's clock and by the time of the run. The companion loses the floor later.
@@ -123,7 +125,8 @@ impl Record<'_> {
                 self.candidates.clear();
                 self.streak += u32::from(floor.selected_at >= self.newest_human_maybe);
                 self.longest_streak += u32::from(floor.selected_at >= self.newest_human);
-                if self.streak() > self.stage.plan.rules.streak && !floor.acknowledges {
+                let overtaken = floor.overtaken_by.iter().filter(|selected_at| **selected_at >= self.newest_human_maybe).count();
+                if self.streak() > self.stage.plan.rules.streak + overtaken as u32 && !floor.acknowledges {
                     self.violate(format_args!("{} statements in a row without a human: {seq} by {companion}", self.streak()));
                 }
             }
@@ -355,6 +358,7 @@ impl Record<'_> {
             messages: messages.to_vec(),
             upto: recorded.handled,
             acknowledges: matches!(recorded.event, Event::ReplyOwed { trigger: Trigger::Event, .. }),
+            overtaken_by: Vec::new(),
             others: self.candidates.clone(),
             began_at: recorded.at,
             began: since,
