@@ -68,7 +68,12 @@ impl Conversation {
         // The address may have settled, because the buffer was full.
         let is_addressed = || self.buffer(companion).any(|entry| is_call(&entry.message, companion));
         // A round is known by its message.
-        waiting.urgent && is_addressed() && !gate.is_engaged() && !has_floor && self.holds_rounds() && self.round(self.handled).is_none()
+        waiting.urgent
+            && is_addressed()
+            && !gate.is_engaged()
+            && !has_floor
+            && self.holds_rounds()
+            && self.round(self.handled).is_none()
     }
 
     /// Settles messages older than `gate.stale_after_secs`, up to the first address that no question was about yet. With `patience`, an address older
