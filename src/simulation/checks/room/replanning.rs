@@ -214,7 +214,7 @@ impl Record<'_> {
         let stopped: Vec<_> = cancels.map(|cancel| (cancel.companion.clone(), cancel.answered.clone())).collect();
         let asks_to_stop = self.received.get(&seq).is_some_and(|message| message.asks_to_stop);
         for (companion, answered) in stopped {
-            if !self.skipped.contains(&seq) && !(asks_to_stop && self.concerns(seq, &companion, &answered)) {
+            if !(self.skipped.contains(&seq) || asks_to_stop && self.concerns(seq, &companion, &answered)) {
                 self.violate(format_args!("{seq} does not ask {companion} to stop"));
             }
             self.calls.retain(|(who, call, _)| *who != companion || *call != seq);
