@@ -37,7 +37,7 @@ pub use roster::{Origin, Roster, SharedName, shared_names};
 /// Declares every section once: the field of [`Settings`] and its check.
 macro_rules! sections {
     ($($(#[$doc:meta])* $name:ident: $section:ty,)+) => {
-        /// All settings. Values from [`load`] are checked.
+        /// All settings. Values from [`fn@load`] are checked.
         #[derive(Clone, Debug, serde::Deserialize)]
         #[serde(deny_unknown_fields)]
         pub struct Settings {

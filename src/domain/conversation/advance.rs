@@ -192,6 +192,7 @@ impl Conversation {
             // Companions that became terminal withdrew their States.
             self.close_rounds(occasion, world, out);
         }
+        self.close_newcomers(world, out);
         self.use_free_floor(world, out);
         let speaker = self.spoken.as_ref().filter(|_| occasion.after_statement).map(|spoken| &spoken.companion);
         let left_out = speaker.filter(|speaker| self.gates.get(speaker).is_none_or(|gate| gate.waiting.is_none())).cloned();

@@ -6,6 +6,7 @@ use super::super::event::Evaluated;
 use super::super::gate::{Check, Waiting};
 use super::super::message::Role;
 use super::advance::{AnswerRecord, Due};
+use super::ending::is_call;
 use super::*;
 
 /// Further facts about the companions in a round.
@@ -64,8 +65,15 @@ impl Conversation {
     fn is_asked_at_once(&self, companion: &CompanionId, gate: &Gate, waiting: Waiting) -> bool {
         let has_floor = self.floor.as_ref().is_some_and(|floor| floor.companion == *companion)
             || self.turn.as_ref().is_some_and(|turn| turn.candidate.companion == *companion);
+        // The address may have settled, because the buffer was full.
+        let is_addressed = || self.buffer(companion).any(|entry| is_call(&entry.message, companion));
         // A round is known by its message.
-        waiting.urgent && !gate.is_engaged() && !has_floor && self.holds_rounds() && self.round(self.handled).is_none()
+        waiting.urgent
+            && is_addressed()
+            && !gate.is_engaged()
+            && !has_floor
+            && self.holds_rounds()
+            && self.round(self.handled).is_none()
     }
 
     /// Settles messages older than `gate.stale_after_secs`, up to the first address that no question was about yet. With `patience`, an address older

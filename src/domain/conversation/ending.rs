@@ -126,6 +126,15 @@ impl Conversation {
         }
     }
 
+    /// Companions that join after the last statement that `max_turns` allows are terminal like the others.
+    pub(super) fn close_newcomers(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
+        let has_ended = has_reached(world.rules.turn_taking.max_turns, self.tally.turns);
+        if has_ended && self.gates.values().any(Gate::is_closed) {
+            let newcomers = self.gates.companions_where(|gate| !gate.is_closed());
+            self.change_stages(newcomers, Stage::Terminal, Cause::MaxTurns, self.handled, world, out);
+        }
+    }
+
     /// The side model has judged. Returns whether the judgement was awaited.
     pub(super) fn judge(
         &mut self,
@@ -333,7 +342,7 @@ impl Conversation {
 }
 
 /// Whether a human addresses a companion with this message.
-fn is_call(message: &Message, companion: &CompanionId) -> bool {
+pub(super) fn is_call(message: &Message, companion: &CompanionId) -> bool {
     message.from.role == Role::Person && !message.is_event() && message.address.includes(companion)
 }
 

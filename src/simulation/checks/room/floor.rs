@@ -283,6 +283,9 @@ impl Record<'_> {
             seat.is_some_and(|seat| {
                 !seat.is_silent()
                     && !seat.is_unsure
+                    // It was asked again meanwhile: it is not selected for the question before.
+                    && seat.asked.is_none()
+                    && !seat.has_wish
                     && seat.unsettled.contains(&seat.message)
                     && !seat.cancelled.contains(&seat.message)
             })

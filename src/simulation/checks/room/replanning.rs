@@ -158,7 +158,9 @@ impl Record<'_> {
                 self.stage.reach(if is_late.is_some() { "cancelled: late" } else { "cancelled: being made" });
                 match floor {
                     Some(floor) => {
-                        self.check_unsent(recorded, floor.since);
+                        if is_late.is_none() {
+                            self.check_unsent(recorded, floor.since);
+                        }
                         upto = floor.upto;
                         (answered, others) = (floor.messages, floor.others);
                     }
@@ -182,7 +184,9 @@ impl Record<'_> {
         }
         // The triggers that lost this floor do not follow.
         for other in &others {
-            self.seats.entry(other.clone()).and_modify(|seat| seat.cancelled.extend(&answered));
+            // Who was asked again meanwhile has another trigger.
+            let seat = self.seats.get_mut(other).filter(|seat| seat.asked.is_none() && !seat.has_wish);
+            seat.into_iter().for_each(|seat| seat.cancelled.extend(&answered));
         }
         let (to_settle, since) = (BTreeSet::new(), self.when(recorded.seq));
         let cancel = Cancel { companion: companion.clone(), answered, others, to_settle, since };
@@ -210,7 +214,7 @@ impl Record<'_> {
         let stopped: Vec<_> = cancels.map(|cancel| (cancel.companion.clone(), cancel.answered.clone())).collect();
         let asks_to_stop = self.received.get(&seq).is_some_and(|message| message.asks_to_stop);
         for (companion, answered) in stopped {
-            if !self.skipped.contains(&seq) && !(asks_to_stop && self.concerns(seq, &companion, &answered)) {
+            if !(self.skipped.contains(&seq) || asks_to_stop && self.concerns(seq, &companion, &answered)) {
                 self.violate(format_args!("{seq} does not ask {companion} to stop"));
             }
             self.calls.retain(|(who, call, _)| *who != companion || *call != seq);
