@@ -8,6 +8,7 @@ use super::world::{World, lines, room};
 use crate::actors::writer::requests::look;
 use crate::domain::id::Seq;
 use crate::ports::backend::Backend;
+use crate::ports::backend::decisions::WhyQuery;
 use crate::ports::backend::keeping::Forget;
 
 /// The silence after which Aria may start a conversation, in seconds.
@@ -45,6 +46,21 @@ async fn an_event_is_acknowledged_after_a_crash_between_its_record_and_the_state
 
         assert_eq!(world.history("salon").await, lines(&[("Tomé", "Tomé raids"), ("aria", "Hello!")]), "after {delay} s");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_over_the_budget_waits_and_why_says_how_long() {
+    let world = World::with_salon(json!({ "gate": { "acknowledgements_per_minute": 1 } })).await;
+    for id in ["raid1", "raid2"] {
+        let event = json!({ "id": id, "kind": "raid", "who": "Tomé", "text": "Tomé raids" });
+        world.backend.event(&room("salon"), serde_json::from_value(event).unwrap()).await.unwrap();
+        world.pass(20.0).await;
+    }
+
+    let query = WhyQuery { room: room("salon"), companion: Some("aria".into()), at: None };
+    let waiting = world.backend.why(query).await.unwrap().waiting_for.unwrap();
+
+    assert_eq!(waiting.text, "its name, or 20 s until it acknowledges an event (gate.acknowledgements_per_minute)");
 }
 
 #[tokio::test(start_paused = true)]

@@ -365,6 +365,7 @@ impl ActorBackend {
                 aliases: settings.aliases.clone(),
                 external: membership.is_external(companion),
                 interjection: settings.interjection.as_str().into(),
+                starts_after: settings.starts_after,
                 max_turns: settings.max_turns,
                 repetition: settings.repetition,
                 model: settings.model.clone(),

@@ -7,6 +7,7 @@ use super::super::message::{Message, Role};
 use super::super::window::Entry;
 use super::advance::{AnswerRecord, Due};
 use super::apply::cancel_lull;
+use super::ending::is_call;
 use super::*;
 
 /// The statements that events led to, and the end of the wait for the next one.
@@ -139,8 +140,12 @@ impl Conversation {
     }
 
     fn is_called_by_person(&self, companion: &CompanionId) -> bool {
-        let is_call = |message: &Message| message.from.role == Role::Person && !message.is_event();
-        self.buffer(companion).any(|entry| is_call(&entry.message) && entry.message.address.includes(companion))
+        self.buffer(companion).any(|entry| is_call(&entry.message, companion))
+    }
+
+    /// Until when events wait, because `gate.acknowledgements_per_minute` is used up.
+    pub fn events_deferred_until(&self) -> Option<Moment> {
+        self.acknowledgements.deferred_until
     }
 
     /// Whether events must wait. If the budget has just been used up, journals until when.

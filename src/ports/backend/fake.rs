@@ -73,6 +73,7 @@ impl FakeRoom {
             aliases: self.externals.get(id).map(|invited| invited.aliases.clone()).unwrap_or_default(),
             external: self.externals.contains_key(id),
             interjection: interjection.clone().unwrap_or("average".into()),
+            starts_after: None,
             max_turns: None,
             repetition: true,
             model: ModelChoice::default(),

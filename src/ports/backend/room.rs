@@ -123,6 +123,9 @@ pub struct RoomCompanion {
     pub external: bool,
     /// Its interjection level: `very_quiet`, `quiet`, `average`, `eager`, `very_eager`.
     pub interjection: Arc<str>,
+    /// The silence after which it may start a conversation, in seconds; absent: it never does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub starts_after: Option<f64>,
     /// The number of its own statements after which it ends a conversation; absent: it has no limit of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_turns: Option<u32>,

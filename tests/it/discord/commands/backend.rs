@@ -112,6 +112,7 @@ fn member(id: &CompanionId) -> RoomCompanion {
         aliases: vec![],
         external: false,
         interjection: interjection.into(),
+        starts_after: None,
         max_turns: None,
         repetition: true,
         model: ModelChoice::default(),

@@ -159,6 +159,7 @@ fn member_named(id: &str, name: &str, tier: &str, paused: bool) -> RoomCompanion
         aliases,
         external: false,
         interjection,
+        starts_after: None,
         max_turns: None,
         repetition: true,
         model,
