@@ -15,7 +15,7 @@ use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::timeout;
 
 use self::model::Model;
-use self::record::Record;
+use self::record::{Counts, Record};
 use super::writers::{Accepted, Sign, write};
 use crate::harness::{Premises, Server, parameter};
 
@@ -63,14 +63,7 @@ async fn a_hundred_kills_leave_rooms_with_several_companions_consistent() {
 pub struct Figures {
     pub kills: u32,
     pub accepted: usize,
-    pub rounds: usize,
-    pub turn_rounds: usize,
-    pub owed: usize,
-    pub statements: usize,
-    pub failed: usize,
-    pub stages: usize,
-    pub guarded: usize,
-    pub unanswered: usize,
+    pub counts: Counts,
     pub lost: Vec<String>,
     pub duplicated: Vec<String>,
     pub broken: Vec<String>,
@@ -81,22 +74,14 @@ impl Figures {
     fn assert_faultless(&self) {
         let faults = self.lost.len() + self.duplicated.len() + self.broken.len() + self.restless.len();
         assert_eq!(faults, 0, "{self:#?}");
-        assert!(self.accepted > 0 && self.turn_rounds > 0 && self.statements > 0, "{self}");
+        assert!(self.accepted > 0 && self.counts.turn_rounds > 0 && self.counts.statements > 0, "{self}");
     }
 }
 
 impl fmt::Display for Figures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "kills {}: messages accepted {}, rounds {} ", self.kills, self.accepted, self.rounds)?;
-        write!(f, "(opened by a statement {}), statements {} (failed {}), ", self.turn_rounds, self.statements, self.failed)?;
-        write!(f, "questions without an answer {}, changes of a stage {}, ", self.unanswered, self.stages)?;
-        write!(
-            f,
-            "decided by the loop guard {}; lost {}, duplicated {}, ",
-            self.guarded,
-            self.lost.len(),
-            self.duplicated.len()
-        )?;
+        write!(f, "kills {}: messages accepted {}, {}, ", self.kills, self.accepted, self.counts)?;
+        write!(f, "lost {}, duplicated {}, ", self.lost.len(), self.duplicated.len())?;
         write!(f, "broken rules {}, rooms not at rest {}", self.broken.len(), self.restless.len())
     }
 }
@@ -192,10 +177,14 @@ pub fn premises() -> Premises {
         .with("models.side.max_concurrent", "64")
 }
 
-/// A message: some address one companion, some address several, most address nobody.
+/// A message: some address one companion, some address several, some ask to stop, most address nobody. So people follow up, and interrupt.
 pub fn line(writer: usize, number: usize) -> String {
-    let address = ["", "cleo, ", "", "aria and bruno, ", "", "", "bruno, ", "aria, bruno, cleo, "][(writer + number) % 8];
-    format!("{address}what of w{writer}n{number}?")
+    let kind = ["", "cleo, ", "", "aria and bruno, ", "", "never mind", "bruno, ", "", "aria, bruno, cleo, ", "cleo, stop"];
+    match kind[(writer + number) % kind.len()] {
+        // The mention makes it different from all others.
+        phrase if phrase.ends_with(char::is_alphabetic) => format!("{phrase} <w{writer}n{number}>"),
+        address => format!("{address}what of w{writer}n{number}?"),
+    }
 }
 
 /// Waits until a room is at rest, and checks its record against the rules.
@@ -217,14 +206,7 @@ pub async fn look_into(server: &Server, room: &str, companions: &[&str], accepte
     figures.lost.extend(record.lost.iter().map(in_room));
     figures.duplicated.extend(record.duplicated.iter().map(in_room));
     figures.broken.extend(record.broken.iter().map(in_room));
-    figures.rounds += record.rounds;
-    figures.turn_rounds += record.turn_rounds;
-    figures.owed += record.owed;
-    figures.statements += record.statements;
-    figures.failed += record.failed;
-    figures.stages += record.stages_changed;
-    figures.guarded += record.guarded;
-    figures.unanswered += record.unanswered;
+    figures.counts.add(&record.counts);
 }
 
 /// The events of an export, without the line that says where it ends.
