@@ -20,7 +20,7 @@ use self::ledger::Ledger;
 use crate::harness::{PATIENCE, Premises, Server, parameter};
 use crate::processes::round_kills::model::Model;
 use crate::processes::round_kills::record::Counts;
-use crate::processes::round_kills::{DELAYS, Figures, REST, ROOMS, line, look_into};
+use crate::processes::round_kills::{DELAYS, Figures, PACES, REST, ROOMS, line, look_into};
 use crate::processes::{round_kills, writers};
 
 const WRITERS_IN_A_ROOM: usize = 2;
@@ -99,8 +99,8 @@ impl Outcome {
     }
 
     fn assert_every_reply_made(&self) {
-        let Counts { owed, statements, failed, cancelled, .. } = self.figures.counts;
-        assert_eq!((failed, statements + cancelled), (0, owed), "{self}");
+        let Counts { owed, statements, failed, cancelled, closed, .. } = self.figures.counts;
+        assert_eq!((failed, statements + cancelled + closed), (0, owed), "{self}");
     }
 
     fn assert_faultless(&self) {
@@ -181,6 +181,7 @@ async fn run_trial(first: &[KillPoint], kills: u64, seed: u64, answers: Answers)
     while let Some(accepted) = receiver.recv().await {
         outcome.ledger.add(accepted);
     }
+    premises.set("models.rehearsal.pace", PACES[0]);
     finish(server, &premises, &model, &mut outcome).await;
     outcome.duration = start.elapsed();
     outcome
@@ -228,7 +229,7 @@ fn change_settings(premises: &mut Premises, model: &Model, answers: Answers, cha
     let (url, name) = if is_other { (&*model.url, "any") } else { ("", "") };
     premises.set("models.side.base_url", url);
     premises.set("models.side.model", name);
-    premises.set("models.rehearsal.pace", if chance.random_bool(0.5) { "0" } else { "0.02" });
+    premises.set("models.rehearsal.pace", PACES[chance.random_range(0..PACES.len())]);
 }
 
 /// Waits for a random time up to `longest_ms`.

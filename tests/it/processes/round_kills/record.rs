@@ -56,6 +56,8 @@ pub struct Counts {
     pub owed: usize,
     pub statements: usize,
     pub failed: usize,
+    /// Late replies that were dropped because their companion had ended the conversation.
+    pub closed: usize,
     pub begun_again: usize,
     /// Cancelled replies, and cancelled companions that had not begun.
     pub cancelled: usize,
@@ -75,6 +77,7 @@ impl Counts {
         self.owed += other.owed;
         self.statements += other.statements;
         self.failed += other.failed;
+        self.closed += other.closed;
         self.begun_again += other.begun_again;
         self.cancelled += other.cancelled;
         self.cancelled_turns += other.cancelled_turns;
@@ -91,7 +94,7 @@ impl fmt::Display for Counts {
         let Self { rounds, turn_rounds, rounds_beside, owed, statements, failed, begun_again, cancelled, cancelled_turns, .. } = self;
         write!(f, "rounds {rounds} (opened by a statement {turn_rounds}, beside others {rounds_beside}), votes held {}, ", self.held)?;
         write!(f, "replies owed {owed} (made {statements}, failed {failed}, cancelled {cancelled}, begun again {begun_again}, ")?;
-        write!(f, "late {}), cancelled before they began {cancelled_turns}, ", self.late)?;
+        write!(f, "late {}, dropped late {}), cancelled before they began {cancelled_turns}, ", self.late, self.closed)?;
         write!(f, "questions without an answer {}, changes of a stage {}, ", self.unanswered, self.stages_changed)?;
         write!(f, "decided by the loop guard {}", self.guarded)
     }

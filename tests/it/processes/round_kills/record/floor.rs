@@ -158,9 +158,18 @@ impl Record<'_> {
     }
 
     pub(super) fn reply_failed(&mut self, event: &Value) {
-        self.counts.failed += 1;
-        if self.take_late(event).is_some() {
+        let is_closed = event["error"] == "closed";
+        self.counts.failed += usize::from(!is_closed);
+        self.counts.closed += usize::from(is_closed);
+        if let Some(late) = self.take_late(event) {
+            let has_ended = self.seats.get(&late.companion).is_some_and(|seat| seat.stage == "terminal");
+            if has_ended != is_closed {
+                self.break_rule("a late reply is dropped if its companion has ended the conversation, and only then", event);
+            }
             return;
+        }
+        if is_closed {
+            self.break_rule("only a late reply is dropped", event);
         }
         match self.speaking(event) {
             Some(reply) if reply.again_at.is_some() => self.break_rule("a stopped attempt fails", event),
