@@ -208,7 +208,6 @@ pub async fn look_into(server: &Server, room: &str, companions: &[&str], accepte
     record.compare_accepted(&accepted);
     record.compare_state(&state);
     record.compare_decisions(&decisions(server, room).await);
-    if !record.broken.is_empty() || !record.duplicated.is_empty() || !record.lost.is_empty() { std::fs::write(format!("/tmp/ord_dump_{room}.json"), export.as_str().unwrap()).unwrap(); } // XXX
     let in_room = |fault: &String| format!("{room}: {fault}");
     figures.lost.extend(record.lost.iter().map(in_room));
     figures.duplicated.extend(record.duplicated.iter().map(in_room));

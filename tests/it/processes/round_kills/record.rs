@@ -91,8 +91,14 @@ impl Counts {
 
 impl fmt::Display for Counts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { rounds, turn_rounds, rounds_beside, owed, statements, failed, begun_again, cancelled, cancelled_turns, .. } = self;
-        write!(f, "rounds {rounds} (opened by a statement {turn_rounds}, beside others {rounds_beside}), votes held {}, ", self.held)?;
+        let Self {
+            rounds, turn_rounds, rounds_beside, owed, statements, failed, begun_again, cancelled, cancelled_turns, ..
+        } = self;
+        write!(
+            f,
+            "rounds {rounds} (opened by a statement {turn_rounds}, beside others {rounds_beside}), votes held {}, ",
+            self.held
+        )?;
         write!(f, "replies owed {owed} (made {statements}, failed {failed}, cancelled {cancelled}, begun again {begun_again}, ")?;
         write!(f, "late {}, dropped late {}), cancelled before they began {cancelled_turns}, ", self.late, self.closed)?;
         write!(f, "questions without an answer {}, changes of a stage {}, ", self.unanswered, self.stages_changed)?;

@@ -31,7 +31,11 @@ pub(super) struct Reply {
 pub(super) enum Turn {
     Nobody,
     /// This companion was selected. If it fails, the others may take over.
-    Of { companion: String, others: Vec<String>, selected_at: u64 },
+    Of {
+        companion: String,
+        others: Vec<String>,
+        selected_at: u64,
+    },
     /// A reply failed. One of these takes over now, or nobody.
     OneOf(Vec<String>),
 }

@@ -20,7 +20,7 @@ pub(super) struct Round {
 pub(super) struct Question {
     ticket: u64,
     /// The message that it was asked for, and the one of its round.
-    message: u64,
+    pub(super) message: u64,
     round: u64,
 }
 

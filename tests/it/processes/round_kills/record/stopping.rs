@@ -47,9 +47,11 @@ impl Record<'_> {
         if phrase <= upto || !asks_to_stop || !self.concerns(phrase, &companion, &answered) {
             self.break_rule("nobody asks it to stop", event);
         }
-        // No trigger that lost this floor follows.
+        // No trigger that lost this floor follows. What a companion was asked about since, in another round, did not lose it.
         for other in others.iter().chain([&companion]) {
-            self.seats.entry(other.clone()).and_modify(|seat| seat.cancelled.extend(&answered));
+            let Some(seat) = self.seats.get_mut(other) else { continue };
+            let asked_since = seat.asked.or(seat.wish).map(|question| question.message);
+            seat.cancelled.extend(answered.iter().filter(|seq| Some(**seq) != asked_since));
         }
         self.seats.entry(companion.clone()).and_modify(|seat| seat.cancelled.extend([phrase]));
         self.cancels.entry(phrase).or_default().push(Cancel { companion, answered, others });
