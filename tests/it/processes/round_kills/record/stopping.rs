@@ -28,12 +28,12 @@ impl Record<'_> {
     /// A reply or a selected companion is cancelled: nothing is said, and nobody takes over.
     pub(super) fn cancelled(&mut self, event: &Value) {
         let (companion, phrase) = (text(event, "companion").to_owned(), number(event, "message"));
-        let (answered, others, upto) = if event["ticket"].is_null() {
+        let (answered, others, upto, selected_at) = if event["ticket"].is_null() {
             self.counts.cancelled_turns += 1;
             let Turn::Of { others, selected_at, .. } = self.take_turn(&companion) else {
                 return self.break_rule("it was not selected", event);
             };
-            (self.seats.get(&companion).map(|seat| seat.unsettled.clone()).unwrap_or_default(), others, selected_at)
+            (self.seats.get(&companion).map(|seat| seat.unsettled.clone()).unwrap_or_default(), others, selected_at, selected_at)
         } else {
             self.counts.cancelled += 1;
             let ticket = number(event, "ticket");
@@ -41,19 +41,19 @@ impl Record<'_> {
             let Some(reply) = floor.or_else(|| self.take_late(event)) else {
                 return self.break_rule("it owes no such reply", event);
             };
-            (reply.messages, reply.others, reply.upto)
+            (reply.messages, reply.others, reply.upto, reply.selected_at)
         };
         let asks_to_stop = self.messages.get(&phrase).is_some_and(|message| message.asks_to_stop);
         if phrase <= upto || !asks_to_stop || !self.concerns(phrase, &companion, &answered) {
             self.break_rule("nobody asks it to stop", event);
         }
-        // No trigger that lost this floor follows. What a companion was asked about since, in another round, did not lose it.
-        for other in others.iter().chain([&companion]) {
+        // No trigger that lost this floor follows. What came later, or what a companion was asked about since in another round, did not lose it.
+        for other in &others {
             let Some(seat) = self.seats.get_mut(other) else { continue };
             let asked_since = seat.asked.or(seat.wish).map(|question| question.message);
-            seat.cancelled.extend(answered.iter().filter(|seq| Some(**seq) != asked_since));
+            seat.cancelled.extend(answered.range(..=selected_at).filter(|seq| Some(**seq) != asked_since));
         }
-        self.seats.entry(companion.clone()).and_modify(|seat| seat.cancelled.extend([phrase]));
+        self.seats.entry(companion.clone()).and_modify(|seat| seat.cancelled.extend(answered.iter().chain([&phrase])));
         self.cancels.entry(phrase).or_default().push(Cancel { companion, answered, others });
     }
 
