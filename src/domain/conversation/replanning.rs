@@ -1,5 +1,6 @@
 //! What people say while a statement is being made: it is begun again (docs/design/speaking.md S-14), or cancelled (S-15).
 
+use super::super::gate::Waiting;
 use super::super::message::{Message, Role};
 use super::advance::AnswerRecord;
 use super::*;
@@ -212,18 +213,23 @@ impl Conversation {
     }
 
     pub(super) fn apply_cancelled(&mut self, companion: &CompanionId, ticket: Option<Ticket>, message: Seq) {
-        let (others, answered) = match ticket {
-            Some(ticket) => self.take_owed(ticket).map(|floor| (floor.selection.others, floor.messages)),
+        let stopped = match ticket {
+            Some(ticket) => self.take_owed(ticket).map(|floor| (floor.selection, floor.messages)),
             None => self.turn.take_if(|turn| turn.candidate.companion == *companion).map(|turn| {
                 let answered = self.buffer(companion).map(|entry| entry.seq).collect();
-                (turn.selection.others, answered)
+                (turn.selection, answered)
             }),
-        }
-        .unwrap_or_default();
-        // The triggers that lost this floor do not follow.
-        for other in others.iter().map(|other| &other.companion).chain([companion]) {
-            if let Some(gate) = self.gates.get_mut(other) {
-                gate.waiting.take_if(|waiting| answered.contains(&waiting.message));
+        };
+        if let Some((Selection { others, selected_at, .. }, answered)) = stopped {
+            let is_answered = |waiting: &mut Waiting| answered.contains(&waiting.message);
+            if let Some(gate) = self.gates.get_mut(companion) {
+                gate.waiting.take_if(is_answered);
+            }
+            // The triggers that lost this floor do not follow. Later ones did not lose it.
+            for other in others {
+                if let Some(gate) = self.gates.get_mut(&other.companion) {
+                    gate.waiting.take_if(|waiting| waiting.message <= selected_at && is_answered(waiting));
+                }
             }
         }
         if message > self.handled {

@@ -147,7 +147,7 @@ impl Record<'_> {
 
     /// Somebody asks to stop: no statement follows, and nobody takes the place. The phrase itself may be handled after that.
     pub(super) fn cancelled(&mut self, recorded: &Recorded, companion: &CompanionId, ticket: Option<Ticket>, message: Seq) {
-        let (mut answered, mut others, mut upto) = (Vec::new(), Vec::new(), Seq::NONE);
+        let (mut answered, mut others, mut upto, mut selected_at) = (Vec::new(), Vec::new(), Seq::NONE, self.selected_at);
         match ticket {
             Some(ticket) => {
                 let is_late = self.late.iter().position(|late| late.ticket == ticket && late.companion == *companion);
@@ -161,7 +161,7 @@ impl Record<'_> {
                         if is_late.is_none() {
                             self.check_unsent(recorded, floor.since);
                         }
-                        upto = floor.upto;
+                        (upto, selected_at) = (floor.upto, floor.selected_at);
                         (answered, others) = (floor.messages, floor.others);
                     }
                     None => self.violate(format_args!("{companion} owes no such reply: {recorded:?}")),
@@ -186,7 +186,8 @@ impl Record<'_> {
         for other in &others {
             // Who was asked again meanwhile has another trigger.
             let seat = self.seats.get_mut(other).filter(|seat| seat.asked.is_none() && !seat.has_wish);
-            seat.into_iter().for_each(|seat| seat.cancelled.extend(&answered));
+            let lost = answered.iter().filter(|answered| **answered <= selected_at);
+            seat.into_iter().for_each(|seat| seat.cancelled.extend(lost.clone()));
         }
         let (to_settle, since) = (BTreeSet::new(), self.when(recorded.seq));
         let cancel = Cancel { companion: companion.clone(), answered, others, to_settle, since };
