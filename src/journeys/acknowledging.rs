@@ -57,7 +57,7 @@ async fn an_event_over_the_budget_waits_and_why_says_how_long() {
         world.pass(20.0).await;
     }
 
-    let query = WhyQuery { room: room("salon"), companion: Some("aria".into()), at: None };
+    let query = WhyQuery { room: room("salon"), companion: Some("bruno".into()), at: None };
     let waiting = world.backend.why(query).await.unwrap().waiting_for.unwrap();
 
     assert_eq!(waiting.text, "its name, or 20 s until it acknowledges an event (gate.acknowledgements_per_minute)");
