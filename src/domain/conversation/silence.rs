@@ -27,7 +27,8 @@ impl Conversation {
         }
     }
 
-    /// The silences of these companions are over. One that may not start conversations any more considers nothing.
+    /// The silences of these companions are over. One that may not start conversations any more considers nothing, and neither does one that still
+    /// has to be asked about what was said.
     pub(super) fn apply_silence_fired(&mut self, companions: &[CompanionId], world: &World<'_>) {
         let message = self.window.entries().next_back().map_or(self.handled, |newest| newest.seq);
         for companion in companions {
@@ -35,7 +36,8 @@ impl Conversation {
             gate.silence_at = None;
             gate.may_start = false;
             let is_wanted = world.policies.get(companion).is_some_and(|policy| policy.starts_after.is_some());
-            if is_wanted && !gate.is_silent() {
+            let is_quiet = self.window.newest(companion, gate.cursor).is_none();
+            if is_wanted && is_quiet && !gate.is_silent() {
                 gate.fire(Waiting { trigger: Trigger::Silence, message, check: Check::Quiet, urgent: false });
             }
         }

@@ -492,7 +492,8 @@ impl<'a> Record<'a> {
             received.is_some_and(|received| received.address.includes(companion))
         };
         let Some(seat) = self.seats.get_mut(companion) else { return };
-        if (seat.asked.is_none() && !seat.has_wish) || seat.about.iter().any(is_call) {
+        // An address that has settled in the meantime may not be known any more.
+        if (seat.asked.is_none() && !seat.has_wish) || is_call(&seat.message) {
             return;
         }
         self.stage.reach("question withdrawn: closed");

@@ -27,6 +27,8 @@ pub(super) struct Acknowledgements {
     are_merged: bool,
     /// An event was deleted, or a companion left or was paused that may have had to acknowledge one: others may have to do that now.
     are_unsure: bool,
+    /// The companion that was selected, and the newest event that was handled then.
+    newest: Option<(CompanionId, Seq)>,
 }
 
 impl Acknowledgements {
@@ -63,13 +65,21 @@ impl Record<'_> {
         let order = |(companion, seat): &(&CompanionId, &Seat)| {
             let is_writing = self.floor.iter().chain(&self.late).any(|floor| floor.companion == **companion);
             let spoke = self.spoke.get(*companion).copied().unwrap_or(Seq::NONE);
-            (seat.paused, !seat.owes_acknowledgement(), is_writing, spoke, (*companion).clone())
+            let is_about_to = seat.owes_acknowledgement() || self.is_about_to_acknowledge(companion);
+            (seat.paused, !is_about_to, is_writing, spoke, (*companion).clone())
         };
         let candidates = self.seats.iter().filter(|(companion, _)| may_be_chosen(companion));
         let chosen = candidates.min_by_key(order).map(|(companion, _)| companion.clone());
         if let Some(seat) = chosen.and_then(|companion| self.seats.get_mut(&companion)) {
             seat.events.insert(seq);
         }
+    }
+
+    /// Whether it was selected to acknowledge events and does not speak yet.
+    fn is_about_to_acknowledge(&self, companion: &CompanionId) -> bool {
+        let newest = self.acknowledgements.newest.as_ref();
+        let is_newest = newest.is_some_and(|(newest, at)| newest == companion && *at == self.selected_at);
+        is_newest && self.due.first() == Some(companion)
     }
 
     /// Somebody else may have to acknowledge what is left of the events.
@@ -120,6 +130,7 @@ impl Record<'_> {
         self.calls.retain(|(who, ..)| who != companion);
         self.has_failed = false;
         (self.selected_at, self.opened) = (recorded.handled, recorded.handled);
+        self.acknowledgements.newest = Some((companion.clone(), recorded.handled));
         self.candidates = vec![companion.clone()];
         self.set_due(vec![companion.clone()]);
         self.speak_at = decided.speak_at.map(|at| (at, self.when(recorded.seq)));

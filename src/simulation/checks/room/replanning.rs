@@ -227,7 +227,9 @@ impl Record<'_> {
     /// addressed.
     pub(super) fn is_settled_by_stop(&self, decided: &Decided, companion: &CompanionId) -> bool {
         let Some(cancels) = self.cancels.get(&decided.upto) else { return false };
-        let is_cancelled = |seq: &Seq| *seq == decided.upto || cancels.iter().any(|cancel| cancel.answered.contains(seq));
+        let is_cancelled = |seq: &Seq| {
+            *seq == decided.upto || self.skipped.contains(seq) || cancels.iter().any(|cancel| cancel.answered.contains(seq))
+        };
         let includes = |seq: &Seq| self.received.get(seq).is_some_and(|message| message.address.includes(companion));
         let trigger = if includes(&decided.upto) { Trigger::DirectAddress } else { Trigger::Lull };
         decided.messages.iter().all(is_cancelled) && decided.trigger == trigger && self.loses_by_stop(decided.upto, companion)
