@@ -41,7 +41,11 @@ pub(super) fn question_sentence(who: &Subject, asked: &Recorded, evaluated: &Eva
             },
         },
     };
-    let about = messages_in_words(evaluated.messages.len());
+    // A silence is about no message.
+    let about = match evaluated.trigger {
+        Trigger::Silence => String::new(),
+        _ => format!(", about {}", messages_in_words(evaluated.messages.len())),
+    };
     let addressee = if who.is_external { format!("the program that plays {name}") } else { name.to_string() };
     let at_once = if evaluated.trigger == Trigger::DirectAddress && !repetition(who, evaluated, asked.seq, before).is_repeated() {
         match before.iter().find(|message| message.seq == evaluated.message).map(|message| asked.at.since(message.at)) {
@@ -52,7 +56,7 @@ pub(super) fn question_sentence(who: &Subject, asked: &Recorded, evaluated: &Eva
         String::new()
     };
     let repeated = repetition(who, evaluated, asked.seq, before).sentence(name);
-    format!("{row}, so {addressee} was asked{at_once}, about {about}.{repeated}")
+    format!("{row}, so {addressee} was asked{at_once}{about}.{repeated}")
 }
 
 /// The message of this number, and the number of the message that it answers.
