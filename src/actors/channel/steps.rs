@@ -302,6 +302,7 @@ impl State {
         }
         let is_quiet = self.is_pending && self.conversation.is_at_rest();
         let records = self.traces.follow(&made, &self.conversation, &self.context);
+        self.unrecorded_usage.extend(self.traces.take_unposted_usage());
         if !made.is_empty() || is_quiet {
             self.record(made, records, is_quiet, false);
         } else {
