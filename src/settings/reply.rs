@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::{Problem, duration, within};
+use crate::domain::stop_phrase::is_stop_phrase;
 
 /// How long nobody may say more before a statement is begun again.
 pub const REPLAN_PAUSE: Duration = Duration::from_secs(1);
@@ -47,11 +48,9 @@ impl Reply {
             let key = format!("stop_phrases.{language}");
             within(&key, phrases.len(), 0..=MOST_PHRASES)?;
             for phrase in phrases {
-                if !phrase.chars().any(char::is_alphanumeric) || phrase.chars().count() > MOST_CHARS {
-                    return Err(Problem::new(
-                        key,
-                        format!("{phrase:?} must have 1 to {MOST_CHARS} characters, with a letter or digit among them"),
-                    ));
+                if phrase.chars().count() > MOST_CHARS || !is_stop_phrase(phrase, None, [&**phrase]) {
+                    let what = format!("{phrase:?} must be 1 to 8 words without mentions, with at most {MOST_CHARS} characters");
+                    return Err(Problem::new(key, what));
                 }
             }
         }

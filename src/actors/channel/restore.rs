@@ -97,8 +97,8 @@ async fn load_usage(
         })
         .await?;
     // Replies that are owed count from now on, before their channels have read their records.
-    for channel in reader.owing(&channel_key.guild).await? {
-        used.promise_statements(&channel, 1);
+    for (channel, statements) in reader.owing(&channel_key.guild).await? {
+        used.promise_statements(&channel, statements);
     }
     // All channels of the guild wait for this before they count usage of their own.
     *budgets.ledger() = used;

@@ -311,6 +311,7 @@ impl State {
         self.is_pending |= !made.is_empty();
         let is_quiet = self.is_pending && self.conversation.is_at_rest();
         let records = self.traces.follow(&made, &self.conversation, &self.context);
+        self.unrecorded_usage.extend(self.traces.take_unposted_usage());
         if !made.is_empty() || is_quiet {
             self.record(made, records, is_quiet, false);
         } else {

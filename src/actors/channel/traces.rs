@@ -48,6 +48,8 @@ pub(super) struct Traces {
     unanswered: BTreeMap<CompanionId, (TurnTrace, Seq)>,
     appends: Appends,
     usage: HashMap<Ticket, Vec<Used>>,
+    /// The usage of statements that are not posted.
+    unposted_usage: Vec<Used>,
 }
 
 impl Traces {
@@ -138,7 +140,6 @@ impl Traces {
                 self.pending_calls.insert(*ticket, Box::new(call));
             }
             Event::ReplyFailed { companion, ticket, error, .. } => {
-                self.usage.remove(ticket);
                 let Some(call) = self.take_pending_call(*ticket) else { return };
                 self.open(Some(call.turn.id), now, context).end_with("failed", Some(error.clone()));
                 let (companion, ticket, error) = (companion.clone(), *ticket, error.clone());
@@ -160,7 +161,6 @@ impl Traces {
             Event::Cancelled { companion, ticket, .. } => {
                 self.open(turn, now, context).end_with("cancelled", None);
                 let Some(ticket) = *ticket else { return };
-                self.usage.remove(&ticket);
                 let call = self.take_pending_call(ticket);
                 let (companion, error) = (companion.clone(), CANCELLED.into());
                 records.extend(call.map(|call| TraceRecord::StatementFailed { companion, ticket, error, call, at: now }));
@@ -381,7 +381,8 @@ impl Traces {
         if self.pending_calls.is_empty() {
             self.pending_calls.shrink_to_fit();
         }
-        self.usage.retain(|ticket, _| self.pending_calls.contains_key(ticket));
+        let unposted = self.usage.extract_if(|ticket, _| !self.pending_calls.contains_key(ticket));
+        self.unposted_usage.extend(unposted.flat_map(|(_, used)| used));
         // A companion that will not be asked again, because the channel was cleared or it left, needs no link to its last question.
         self.unanswered.retain(|companion, _| conversation.gate(companion).is_some_and(|gate| gate.back_off.is_some()));
         // A message outside the conversation's window can no longer trigger a turn.
@@ -409,6 +410,10 @@ impl Traces {
 
     pub(super) fn add_usage(&mut self, ticket: Ticket, used: Used) {
         self.usage.entry(ticket).or_default().push(used);
+    }
+
+    pub(super) fn take_unposted_usage(&mut self) -> Vec<Used> {
+        std::mem::take(&mut self.unposted_usage)
     }
 
     pub(super) fn take_usage(&mut self, ticket: Ticket) -> Vec<Used> {

@@ -34,17 +34,16 @@ impl Conversation {
         }
         let first = out.len();
         let (mut refused, mut is_late) = (None, false);
-        let (mut said, mut stops) = (None, Stops::default());
+        let (mut when_said, mut stops) = (None, Stops::default());
         let changed = match &recorded.event {
             Event::Said { message, said_at, .. } => {
                 stops = self.stop_replies(recorded.seq, message, world, out);
-                if !stops.any() {
+                if !stops.are_all(message) {
                     refused = self.refuse_address(recorded.seq, message, *said_at, world, out);
                 }
                 self.settle_full_buffers(message, refused.is_some(), world, out);
                 is_late = said_at.is_some();
-                let may_concern_reply = self.floor.is_some() || stops.any();
-                said = may_concern_reply.then(|| (message.clone(), self.when_said(*said_at)));
+                when_said = Some(self.when_said(*said_at));
                 Vec::new()
             }
             Event::Edited { message, .. } => vec![*message],
@@ -65,8 +64,12 @@ impl Conversation {
         }
         if let Some(used_up) = refused {
             self.decline_address(seq, used_up, world, out);
-        } else if let Some((message, said_at)) = said {
-            self.replan_for_message(seq, &message, said_at, world, out);
+        }
+        let said = self.window.get(seq).map(|entry| entry.message.clone());
+        if let Some((message, said_at)) = said.zip(when_said) {
+            if refused.is_none() {
+                self.replan_for_message(seq, &message, said_at, world, out);
+            }
             self.settle_stopped(stops, seq, &message, world, out);
         }
         self.replan_for_change(seq, &changed, &answered, world, out);

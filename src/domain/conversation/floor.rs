@@ -109,16 +109,15 @@ impl Conversation {
                 if let Some(text) = text {
                     self.post(text, out);
                 }
-            } else if self.held.is_empty() {
+            } else if self.held.is_empty() || !self.select_held(world, out) {
                 return;
-            } else {
-                self.select_held(world, out);
             }
         }
     }
 
-    /// Selects among the companions whose votes are held. The loop guard and the budget may have changed since they voted.
-    fn select_held(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
+    /// Selects among the companions whose votes are held. The loop guard and the budget may have changed since they voted. Returns whether one was
+    /// selected.
+    fn select_held(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) -> bool {
         // The statement of one of them is expected already.
         world.ledger.promise_statements(world.channel, self.expected_statements() - 1);
         let used_up = world.exhausted_statement_budget(self.clock);
@@ -127,7 +126,7 @@ impl Conversation {
         } else {
             used_up.map(|_| Reason::Budget)
         };
-        let mut ranking = ranked(self.held.values().map(|held| &held.state), |companion| self.spoke.get(companion).copied());
+        let ranking = ranked(self.held.values().map(|held| &held.state), |companion| self.spoke.get(companion).copied());
         if let Some(reason) = refusal {
             for companion in ranking {
                 let Some(wish) = self.gates.get(&companion).and_then(|gate| gate.wish.as_ref()) else { continue };
@@ -136,16 +135,14 @@ impl Conversation {
                 // What was said since its question waits for the next one.
                 self.decline(&companion, trigger, reason, upto, answered, world, out);
             }
-            return;
+            return false;
         }
-        if ranking.is_empty() {
-            self.held.clear();
-            return;
-        }
-        let selected = ranking.remove(0);
+        let mut ranking = ranking.into_iter();
+        let Some(selected) = ranking.next() else { return false };
         let others = self.outvoted(ranking, world);
         self.record(Event::HeldSelected { selected, others }, world, out);
         self.begin_turn_at_once(world, out);
+        true
     }
 
     /// What the candidates of a selection that did not get the floor lose.

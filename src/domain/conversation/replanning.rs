@@ -2,6 +2,7 @@
 
 use super::super::gate::Waiting;
 use super::super::message::{Message, Role};
+use super::super::window::Entry;
 use super::advance::AnswerRecord;
 use super::*;
 use crate::settings::reply::REPLAN_PAUSE;
@@ -34,10 +35,7 @@ impl Conversation {
             let is_address = message.address.includes(&floor.companion);
             super::inbound::is_too_late(self.clock, said_at, is_address, &world.rules)
         };
-        let concerns = |floor: &&Floor| {
-            let by_answered = || self.answers_author(&floor.messages, message) && !message.address.is_elsewhere(&floor.companion);
-            (message.address.includes(&floor.companion) || by_answered()) && !is_too_late(floor)
-        };
+        let concerns = |floor: &&Floor| self.concerns(message, &floor.companion, &floor.messages) && !is_too_late(floor);
         if is_person && self.floor.as_deref().filter(concerns).is_some() {
             self.stop_attempt(seq, said_at, world, out);
         }
@@ -126,7 +124,8 @@ impl Conversation {
             let cancelled = Event::Cancelled { companion: companion.clone(), ticket: *ticket, trigger: *trigger, message: seq };
             self.record(cancelled, world, out);
         }
-        Stops { turn: stopped.first().and_then(|one| one.turn), settled, is_any: !stopped.is_empty() }
+        let turn = stopped.first().and_then(|one| one.turn);
+        Stops { companions: stopped.into_iter().map(|one| one.companion).collect(), turn, settled }
     }
 
     /// Journals that the phrase, and what the cancelled replies would have answered, settle without a question.
@@ -144,7 +143,8 @@ impl Conversation {
         self.turn_without_question = stops.turn;
         for companion in stops.settled {
             let trigger = if message.address.includes(&companion) { Trigger::DirectAddress } else { Trigger::Lull };
-            if self.gates.get(&companion).is_some_and(|gate| !gate.is_silent()) {
+            let is_left = |gate: &Gate| !gate.is_silent() && !self.unsettled(&companion, gate, seq).is_empty();
+            if self.gates.get(&companion).is_some_and(is_left) {
                 self.decline(&companion, trigger, Reason::Cancelled, seq, AnswerRecord::default(), world, out);
             }
         }
@@ -156,10 +156,6 @@ impl Conversation {
         if !message.asks_to_stop || message.from.role != Role::Person {
             return Vec::new();
         }
-        let is_about = |companion: &CompanionId, answered: &[Seq]| {
-            let by_answered = || self.answers_author(answered, message) && !message.address.is_elsewhere(companion);
-            message.address.includes(companion) || by_answered()
-        };
         let owed = self.owed_replies().filter(|floor| !floor.is_posting && floor.upto < seq).map(|floor| Stopped {
             companion: floor.companion.clone(),
             ticket: Some(floor.ticket),
@@ -172,11 +168,11 @@ impl Conversation {
             companion: turn.candidate.companion.clone(),
             ticket: None,
             trigger: turn.candidate.trigger,
-            answered: self.buffer(&turn.candidate.companion).map(|entry| entry.seq).collect(),
+            answered: self.answered_by_selected(turn, seq),
             others: turn.selection.others.clone(),
             turn: turn.selection.turn,
         });
-        owed.chain(selected).filter(|stopped| is_about(&stopped.companion, &stopped.answered)).collect()
+        owed.chain(selected).filter(|stopped| self.concerns(message, &stopped.companion, &stopped.answered)).collect()
     }
 
     /// The companions for which a stop phrase settles with everything before it: those that would have answered, the other candidates, and those
@@ -190,10 +186,8 @@ impl Conversation {
             let would_have_spoken = stopped
                 .iter()
                 .any(|one| one.companion == *companion || one.others.iter().any(|other| other.companion == *companion));
-            let is_addressed = || {
-                let answered = answered.iter().filter_map(|seq| self.window.get(*seq)).map(|entry| &*entry.message);
-                answered.chain([message]).any(|message| message.address.includes(companion))
-            };
+            // An earlier message that has settled for it asks it nothing.
+            let is_addressed = || message.address.includes(companion) || self.is_called(companion);
             let is_idle = self.gates.get(companion).is_some_and(|gate| !gate.is_engaged() && !gate.is_silent());
             let owes_another = || {
                 let is_stopped = |floor: &Floor| stopped.iter().any(|one| one.ticket == Some(floor.ticket));
@@ -203,6 +197,27 @@ impl Conversation {
             is_idle && (would_have_spoken || !is_addressed()) && !owes_another() && has_nothing_else()
         };
         self.gates.keys().filter(|companion| settles(companion)).cloned().collect()
+    }
+
+    /// Whether a message addresses a companion that answers these messages, or is by somebody who wrote one of them and speaks to nobody else.
+    fn concerns(&self, message: &Message, companion: &CompanionId, answered: &[Seq]) -> bool {
+        let by_answered = || !message.address.is_elsewhere(companion) && self.answers_author(answered, message);
+        message.address.includes(companion) || by_answered()
+    }
+
+    /// The messages that a selected companion would answer, of those before this one: what was said until it was selected, and what the same people
+    /// said since then.
+    fn answered_by_selected(&self, turn: &Turn, before: Seq) -> Vec<Seq> {
+        let (companion, selected_at) = (&turn.candidate.companion, turn.selection.selected_at);
+        let unsettled = self.buffer(companion).filter(|entry| entry.seq < before);
+        let (mut answered, later): (Vec<_>, Vec<_>) = unsettled.partition(|entry| entry.seq <= selected_at);
+        let asked: Vec<_> = answered.iter().map(|entry| entry.seq).collect();
+        let is_more = |entry: &&Entry| {
+            let is_words = !entry.message.is_event() && !entry.message.address.is_elsewhere(companion);
+            is_words && self.answers_author(&asked, &entry.message)
+        };
+        answered.extend(later.into_iter().filter(is_more));
+        answered.into_iter().map(|entry| entry.seq).collect()
     }
 
     /// Whether the author of a message also wrote one of these. Nobody has written an event.
@@ -216,7 +231,7 @@ impl Conversation {
         let stopped = match ticket {
             Some(ticket) => self.take_owed(ticket).map(|floor| (floor.selection, floor.messages)),
             None => self.turn.take_if(|turn| turn.candidate.companion == *companion).map(|turn| {
-                let answered = self.buffer(companion).map(|entry| entry.seq).collect();
+                let answered = self.answered_by_selected(&turn, message);
                 (turn.selection, answered)
             }),
         };
@@ -233,8 +248,11 @@ impl Conversation {
             }
         }
         if message > self.handled {
-            let (_, companions) = self.stopped.get_or_insert_with(|| (message, BTreeSet::new()));
+            // Those of another phrase, which was never handled, do not count.
+            let stopped = self.stopped.take().filter(|(phrase, _)| *phrase == message);
+            let mut companions = stopped.map(|(_, companions)| companions).unwrap_or_default();
             companions.insert(companion.clone());
+            self.stopped = Some((message, companions));
         } else {
             // It was applied before a restart.
             for (other, gate) in self.gates.iter_mut() {
@@ -253,7 +271,9 @@ impl Conversation {
         else {
             return;
         };
-        let later: Vec<_> = self.window.after(oldest).map(|entry| (entry.seq, entry.at, entry.message.clone())).collect();
+        // A refused address concerns nobody.
+        let later = self.window.after(oldest).filter(|entry| entry.declined_by.is_empty());
+        let later: Vec<_> = later.map(|entry| (entry.seq, entry.at, entry.message.clone())).collect();
         for (seq, said_at, message) in later {
             if message.asks_to_stop {
                 let is_newest = self.window.after(seq).next().is_none();
@@ -271,16 +291,16 @@ impl Conversation {
 /// What follows from a stop phrase once its message is applied.
 #[derive(Default)]
 pub(super) struct Stops {
+    companions: Vec<CompanionId>,
     /// The turn of the cancelled reply.
     turn: Option<TurnId>,
     /// The companions for which the message settles.
     settled: Vec<CompanionId>,
-    is_any: bool,
 }
 
 impl Stops {
-    /// Whether a reply was cancelled.
-    pub(super) fn any(&self) -> bool {
-        self.is_any
+    /// Whether a reply was cancelled, and the message addresses nobody else.
+    pub(super) fn are_all(&self, message: &Message) -> bool {
+        !self.companions.is_empty() && message.address.companions.iter().all(|companion| self.companions.contains(companion))
     }
 }

@@ -123,7 +123,7 @@ impl Conversation {
     }
 
     /// Closes a round once all States have arrived, or its deadline is due. Questions without a State are then unanswered. While the floor is taken,
-    /// the companions that want to speak keep their votes.
+    /// or a model judges a statement, the companions that want to speak keep their votes.
     fn close_round(&mut self, message: Seq, occasion: Occasion, world: &mut World<'_>, out: &mut Vec<Output>) {
         let Some(round) = self.round(message) else { return };
         if self.is_due(round.deadline, occasion) {
@@ -148,9 +148,10 @@ impl Conversation {
         let mut ranking = ranking.filter(|companion| self.gates.contains_key(companion));
         // Held votes are selected when the floor is free, if the loop guard still allows it.
         let is_guarded = self.streak() >= world.rules.turn_taking.max_companion_streak;
-        let (selected, held) = match self.is_floor_taken() || is_guarded {
-            true => (None, ranking.by_ref().collect()),
-            false => (ranking.next(), Vec::new()),
+        let (selected, held) = if self.is_floor_taken() || self.is_being_judged() || is_guarded {
+            (None, ranking.by_ref().collect())
+        } else {
+            (ranking.next(), Vec::new())
         };
         let closed = RoundClosed {
             message: round.message,
@@ -278,8 +279,8 @@ impl Conversation {
         let Some(floor) = self.floor.take() else { return };
         let can_speak = |candidate: &Candidate| {
             let gate = self.gates.get(&candidate.companion);
-            // A candidate whose trigger has settled in the meantime has nothing left to say.
-            gate.is_some_and(|gate| !gate.is_silent() && gate.waiting.is_some())
+            // A candidate whose trigger has settled in the meantime has nothing left to say. One that is asked again waits for that.
+            gate.is_some_and(|gate| !gate.is_silent() && !gate.is_engaged() && gate.waiting.is_some())
         };
         let Selection { opened, others, turn, .. } = floor.selection;
         self.turn = others.into_iter().find(can_speak).map(|candidate| {

@@ -172,7 +172,7 @@ impl Record<'_> {
                 if self.due.first() != Some(companion) || self.speak_at.is_none() {
                     self.violate(format_args!("{companion} was not selected: {recorded:?}"));
                 }
-                answered.extend(self.seats.get(companion).into_iter().flat_map(|seat| &seat.unsettled));
+                answered = self.answered_by_selected(companion, message);
                 self.seats.entry(companion.clone()).and_modify(|seat| seat.cancelled.extend(&answered));
                 self.set_due(Vec::new());
                 (self.speak_at, upto) = (None, self.selected_at);
@@ -196,6 +196,20 @@ impl Record<'_> {
             self.stage.reach("cancelled after a restart");
             self.check_stop(message);
         }
+    }
+
+    /// What a selected companion would answer before a message: everything that was said until it was selected, and what the same people said since.
+    fn answered_by_selected(&self, companion: &CompanionId, before: Seq) -> Vec<Seq> {
+        let unsettled = self.seats.get(companion).map(|seat| seat.unsettled.clone()).unwrap_or_default();
+        let (asked, later): (Vec<_>, Vec<_>) =
+            unsettled.into_iter().filter(|seq| *seq < before).partition(|seq| *seq <= self.selected_at);
+        let author =
+            |seq: &Seq| self.received.get(seq).filter(|message| message.role == Role::Person).map(|message| &message.author);
+        let is_elsewhere = |seq: &Seq| self.received.get(seq).is_some_and(|message| message.address.is_elsewhere(companion));
+        let authors: BTreeSet<_> = asked.iter().filter_map(author).collect();
+        let is_more = |seq: &Seq| !is_elsewhere(seq) && author(seq).is_some_and(|author| authors.contains(author));
+        let more: Vec<_> = later.into_iter().filter(is_more).collect();
+        asked.into_iter().chain(more).collect()
     }
 
     /// A message arrived. If it cancelled replies, it asks to stop and concerns them.
@@ -240,7 +254,7 @@ impl Record<'_> {
         let cancels = || self.cancels.get(&seq).into_iter().flatten();
         let includes = |seq: &Seq| self.received.get(seq).is_some_and(|message| message.address.includes(companion));
         cancels().any(|cancel| cancel.companion == *companion || cancel.others.contains(companion))
-            || !includes(&seq) && !cancels().flat_map(|cancel| &cancel.answered).any(includes)
+            || !includes(&seq) && !self.seats.get(companion).is_some_and(|seat| seat.unsettled.iter().any(includes))
     }
 
     /// The companions for which the phrase settles: they have nothing else in progress, and nothing else unsettled.

@@ -111,9 +111,9 @@ impl Record<'_> {
             self.violate(format_args!("the order is {candidates:?}, not {ranking:?}: {recorded:?}"));
         }
         let may_be_guarded = self.longest_streak() >= self.stage.plan.rules.least_streak;
-        let must_be_held = self.is_floor_taken() || self.streak() >= self.stage.plan.rules.streak;
+        let must_be_held = self.is_floor_taken() || self.is_being_judged || self.streak() >= self.stage.plan.rules.streak;
         if closed.held.is_empty() {
-            if must_be_held && !candidates.is_empty() && (self.is_certain() || self.floor.is_some()) {
+            if must_be_held && !candidates.is_empty() && (self.is_certain() || self.floor.is_some() || self.is_being_judged) {
                 self.violate(format_args!("the floor is not free: {recorded:?}"));
             }
         } else {
@@ -121,7 +121,7 @@ impl Record<'_> {
             if !closed.others.is_empty() || closed.selected.is_some() {
                 self.violate(format_args!("votes are held although one is selected: {recorded:?}"));
             }
-            if !self.is_floor_taken() && !may_be_guarded && self.is_certain() {
+            if !self.is_floor_taken() && !self.is_being_judged && !may_be_guarded && self.is_certain() {
                 self.violate(format_args!("votes are held although the floor is free: {recorded:?}"));
             }
         }

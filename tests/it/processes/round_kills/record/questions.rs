@@ -173,7 +173,7 @@ impl Record<'_> {
         if event["selected"].is_null() && !candidates.is_empty() {
             broken.push("nobody is selected, and some lose");
         }
-        if !candidates.is_empty() && (!held.is_empty() || self.is_floor_taken()) {
+        if !candidates.is_empty() && (!held.is_empty() || self.is_floor_taken() || self.is_being_judged) {
             broken.push("a speaker is selected although the floor is taken");
         }
         let is_guarded = self.streak() >= self.streak_limit;
@@ -181,7 +181,7 @@ impl Record<'_> {
             broken.push("a speaker is selected although the companions have spoken often enough");
         }
         // After a failure, somebody else may be about to take over.
-        let may_be_taken = self.is_floor_taken() || matches!(self.turn, Turn::OneOf(_));
+        let may_be_taken = self.is_floor_taken() || self.is_being_judged || matches!(self.turn, Turn::OneOf(_));
         if !held.is_empty() && !may_be_taken && !is_guarded {
             broken.push("votes are held although the floor is free");
         }

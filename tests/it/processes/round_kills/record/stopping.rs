@@ -33,7 +33,7 @@ impl Record<'_> {
             let Turn::Of { others, selected_at, .. } = self.take_turn(&companion) else {
                 return self.break_rule("it was not selected", event);
             };
-            (self.seats.get(&companion).map(|seat| seat.unsettled.clone()).unwrap_or_default(), others, selected_at, selected_at)
+            (self.answered_by_selected(&companion, selected_at, phrase), others, selected_at, selected_at)
         } else {
             self.counts.cancelled += 1;
             let ticket = number(event, "ticket");
@@ -57,6 +57,22 @@ impl Record<'_> {
         self.cancels.entry(phrase).or_default().push(Cancel { companion, answered, others });
     }
 
+    /// What a selected companion would answer before a message: everything until it was selected, and what the same people said since.
+    fn answered_by_selected(&self, companion: &str, selected_at: u64, before: u64) -> BTreeSet<u64> {
+        let Some(seat) = self.seats.get(companion) else { return BTreeSet::new() };
+        let (asked, later): (BTreeSet<_>, BTreeSet<_>) = seat.unsettled.range(..before).partition(|seq| **seq <= selected_at);
+        let is_elsewhere = |seq: &u64| {
+            self.messages
+                .get(seq)
+                .is_none_or(|message| (message.others || !message.addressed.is_empty()) && !message.addressed.contains(companion))
+        };
+        let author = |seq: &u64| self.messages.get(seq).filter(|message| !message.is_statement).map(|message| &message.from);
+        let authors: BTreeSet<_> = asked.iter().filter_map(author).collect();
+        let is_more = |seq: &u64| !is_elsewhere(seq) && author(seq).is_some_and(|author| authors.contains(author));
+        let more: Vec<_> = later.into_iter().filter(is_more).collect();
+        asked.into_iter().chain(more).collect()
+    }
+
     fn take_turn(&mut self, companion: &str) -> Turn {
         if self.turn.is_of(companion) { std::mem::replace(&mut self.turn, Turn::Nobody) } else { Turn::Nobody }
     }
@@ -69,7 +85,7 @@ impl Record<'_> {
         let calls = |seq: &u64| self.messages.get(seq).is_some_and(|message| message.addressed.contains(companion));
         let would_have_spoken =
             cancels.iter().any(|cancel| cancel.companion == companion || cancel.others.iter().any(|other| other == companion));
-        let is_addressed = calls(&phrase) || cancels.iter().flat_map(|cancel| &cancel.answered).any(calls);
+        let is_addressed = calls(&phrase) || numbers(event, "messages").iter().any(calls);
         let trigger = if calls(&phrase) { "direct_address" } else { "lull" };
         let is_its = !cancels.is_empty() && (would_have_spoken || !is_addressed);
         if !is_its || !numbers(event, "messages").iter().all(is_cancelled) || event["trigger"] != trigger {
