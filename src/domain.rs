@@ -26,6 +26,7 @@ pub mod round;
 pub mod service;
 pub mod split;
 pub mod statement;
+pub mod stop_phrase;
 pub mod text;
 mod thoughts;
 pub mod trigger;

@@ -16,6 +16,7 @@ mod failing;
 mod forgetting;
 mod illegible;
 mod inbound_events;
+mod interrupting;
 mod keeping;
 mod measuring;
 mod noting;

@@ -58,11 +58,13 @@ pub enum Reason {
     Overflow,
     /// The messages were too old to be answered.
     Stale,
+    /// A person asked the companion to stop before it had answered.
+    Cancelled,
 }
 
 impl Reason {
     /// Every reason.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::ModelYes,
         Self::ModelNo,
         Self::Unreadable,
@@ -75,6 +77,7 @@ impl Reason {
         Self::Paused,
         Self::Overflow,
         Self::Stale,
+        Self::Cancelled,
     ];
 
     /// The name used in records, replay, spans and logs.
@@ -92,12 +95,13 @@ impl Reason {
             Self::Paused => "paused",
             Self::Overflow => "overflow",
             Self::Stale => "stale",
+            Self::Cancelled => "cancelled",
         }
     }
 
     /// Whether a decision for this reason leaves all counters of the gate unchanged.
     pub const fn leaves_counters_alone(self) -> bool {
-        matches!(self, Self::Closed | Self::Paused | Self::Overflow | Self::Stale)
+        matches!(self, Self::Closed | Self::Paused | Self::Overflow | Self::Stale | Self::Cancelled)
     }
 }
 

@@ -22,6 +22,9 @@ pub struct Message {
     /// Whether it is a voice utterance that ends a lull (docs/design/gate.md G-4).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub lull_endpoint: bool,
+    /// Whether it asks to stop, with nothing else (docs/design/speaking.md S-15).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub asks_to_stop: bool,
     /// Whom it addresses.
     #[serde(default)]
     pub address: Address,

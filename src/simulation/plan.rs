@@ -7,8 +7,10 @@ use serde_json::Value;
 
 use super::acts::{self, Act};
 use super::dice::Dice;
+use super::interruptions;
 use super::manners;
 use super::rules::{Rules, settings};
+use crate::domain::event::Event;
 
 /// The companions that a guild may have, and the alias of each.
 pub(super) const CAST: [(&str, &str); 5] =
@@ -87,6 +89,8 @@ pub(super) struct Weather {
     pub(super) model_panics: f64,
     pub(super) malformed: f64,
     pub(super) model_millis: u64,
+    /// The probability of a statement that takes 5 to 90 seconds.
+    pub(super) long_statements: f64,
     pub(super) repeats: f64,
     pub(super) names_others: f64,
     pub(super) closes: f64,
@@ -120,6 +124,51 @@ pub(super) enum Beat {
 pub(super) enum When {
     At(Duration),
     Beat(Beat, u64),
+    /// An event about the floor is committed. A channel, a guild or a reply that is killed is that of the event.
+    Floor(FloorEvent, u64),
+}
+
+/// What may happen to the floor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum FloorEvent {
+    Replanning,
+    Replanned,
+    Cancelled,
+    Expired,
+    Held,
+    HeldSelected,
+    Taken,
+}
+
+impl FloorEvent {
+    pub(super) const ALL: [Self; 7] =
+        [Self::Replanning, Self::Replanned, Self::Cancelled, Self::Expired, Self::Held, Self::HeldSelected, Self::Taken];
+
+    pub(super) fn of(event: &Event) -> Option<Self> {
+        match event {
+            Event::Replanning { .. } => Some(Self::Replanning),
+            Event::Replanned { .. } => Some(Self::Replanned),
+            Event::Cancelled { .. } => Some(Self::Cancelled),
+            Event::FloorExpired { .. } => Some(Self::Expired),
+            Event::RoundClosed(closed) if !closed.held.is_empty() => Some(Self::Held),
+            Event::HeldSelected { .. } => Some(Self::HeldSelected),
+            Event::FloorTaken { .. } => Some(Self::Taken),
+            _ => None,
+        }
+    }
+
+    /// What is reached when something is killed then.
+    pub(super) const fn path(self) -> &'static str {
+        match self {
+            Self::Replanning => "killed after an attempt was stopped",
+            Self::Replanned => "killed after a statement began again",
+            Self::Cancelled => "killed after a reply was cancelled",
+            Self::Expired => "killed after a floor expired",
+            Self::Held => "killed after a vote was held",
+            Self::HeldSelected => "killed after a held vote was selected",
+            Self::Taken => "killed after a late text took the floor",
+        }
+    }
 }
 
 /// An actor is killed this number of scheduler steps after an event.
@@ -134,7 +183,7 @@ impl Strike {
     pub(super) const fn at(&self) -> Option<Duration> {
         match self.when {
             When::At(at) => Some(at),
-            When::Beat(..) => None,
+            When::Beat(..) | When::Floor(..) => None,
         }
     }
 }
@@ -180,8 +229,10 @@ pub(super) enum StoreFault {
 impl Plan {
     pub(super) fn of(seed: u64) -> Self {
         let mut dice = Dice::new(seed, "plan");
-        let weather = weather(&mut dice);
-        let (first, mut rules) = settings(&mut dice);
+        let mut weather = weather(&mut dice);
+        let patience = &mut Dice::new(seed, "long statements");
+        weather.long_statements = if patience.chance(0.5) { 0.1 + patience.fraction() * 0.6 } else { 0.0 };
+        let (mut first, mut rules) = settings(&mut dice);
         let mut later = None;
         if weather.is_deadly && dice.chance(0.2) {
             let (other, others) = settings(&mut dice);
@@ -213,9 +264,14 @@ impl Plan {
         let mut acts = acts::planned(&guilds, &rooms, &weather, calm_at, &mut Dice::new(seed, "acts"));
         acts::add_deletions(&mut acts, &mut Dice::new(seed, "regrets"));
         manners::add(&mut acts, &rooms, calm_at, &mut Dice::new(seed, "manners"));
+        let phrases = interruptions::add(&mut acts, &guilds, &rooms, &mut Dice::new(seed, "interruptions of statements"));
+        for settings in [&mut first].into_iter().chain(&mut later) {
+            interruptions::add_phrases(settings, &phrases);
+        }
         let mut strikes = if weather.is_deadly { strikes(&rooms, calm_at, &mut dice) } else { Vec::new() };
         if weather.is_deadly {
             strikes.extend(storm_on_companion(&rooms, calm_at, &mut Dice::new(seed, "storm on a companion")));
+            strikes.extend(interruptions::strikes(&mut Dice::new(seed, "strikes at the floor")));
             strikes.extend(strikes_on_connections(calm_at, &mut Dice::new(seed, "strikes on connections")));
         }
         let (mut store_faults, mut full) = (BTreeMap::new(), None);

@@ -348,6 +348,11 @@ pub async fn answers_to(
                 Event::ReplyOwed { ticket, messages: answered, .. } if answered.iter().any(|seq| messages.contains(seq)) => {
                     owed.insert(*ticket);
                 }
+                Event::Replanned { ticket, next, messages: answered, .. }
+                    if owed.contains(ticket) || answered.iter().any(|seq| messages.contains(seq)) =>
+                {
+                    owed.insert(*next);
+                }
                 Event::Said { reply: Some(ticket), message, .. } if owed.contains(ticket) && !is_redacted(message) => {
                     answers.insert(recorded.seq);
                 }
@@ -371,6 +376,12 @@ pub async fn answers_to(
                 | Event::StageChanged { .. }
                 | Event::RoundClosed(_)
                 | Event::RepetitionAsked { .. }
+                | Event::Replanning { .. }
+                | Event::Replanned { .. }
+                | Event::Cancelled { .. }
+                | Event::FloorExpired { .. }
+                | Event::FloorTaken { .. }
+                | Event::HeldSelected { .. }
                 | Event::RepetitionJudged { .. }
                 | Event::ReplyOwed { .. }
                 | Event::ReplyFailed { .. }
@@ -461,6 +472,12 @@ pub async fn traces_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTr
                 | Event::StageChanged { .. }
                 | Event::RoundClosed(_)
                 | Event::RepetitionAsked { .. }
+                | Event::Replanning { .. }
+                | Event::Replanned { .. }
+                | Event::Cancelled { .. }
+                | Event::FloorExpired { .. }
+                | Event::FloorTaken { .. }
+                | Event::HeldSelected { .. }
                 | Event::ReplyOwed { .. }
                 | Event::ReplyFailed { .. } => false,
             };

@@ -195,6 +195,12 @@ impl ActorBackend {
                 | Event::StageChanged { .. }
                 | Event::RoundClosed(_)
                 | Event::RepetitionAsked { .. }
+                | Event::Replanning { .. }
+                | Event::Replanned { .. }
+                | Event::Cancelled { .. }
+                | Event::FloorExpired { .. }
+                | Event::FloorTaken { .. }
+                | Event::HeldSelected { .. }
                 | Event::RepetitionJudged { .. }
                 | Event::ReplyOwed { .. }
                 | Event::ReplyFailed { .. } => {}

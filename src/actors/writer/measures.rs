@@ -44,6 +44,12 @@ pub(super) fn committed(request: &Request, events: &[Arc<Recorded>], platforms: 
             | Event::StageChanged { .. }
             | Event::RoundClosed(_)
             | Event::RepetitionAsked { .. }
+            | Event::Replanning { .. }
+            | Event::Replanned { .. }
+            | Event::Cancelled { .. }
+            | Event::FloorExpired { .. }
+            | Event::FloorTaken { .. }
+            | Event::HeldSelected { .. }
             | Event::RepetitionJudged { .. }
             | Event::ReplyOwed { .. }
             | Event::ReplyFailed { .. }

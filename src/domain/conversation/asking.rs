@@ -6,6 +6,7 @@ use super::super::event::Evaluated;
 use super::super::gate::{Check, Waiting};
 use super::super::message::Role;
 use super::advance::{AnswerRecord, Due};
+use super::ending::is_call;
 use super::*;
 
 /// Further facts about the companions in a round.
@@ -57,7 +58,22 @@ impl Conversation {
 
     /// Whether a companion may be asked when its trigger fires.
     pub(super) fn is_ready(&self, companion: &CompanionId, gate: &Gate, world: &World<'_>) -> bool {
-        !gate.is_silent() && !gate.is_backing_off() && world.policies.contains_key(companion)
+        !gate.is_silent() && !gate.is_backing_off() && !self.is_late(companion) && world.policies.contains_key(companion)
+    }
+
+    /// Whether a companion is asked although another one speaks or is asked: a person has just addressed it, and it has nothing in progress itself.
+    fn is_asked_at_once(&self, companion: &CompanionId, gate: &Gate, waiting: Waiting) -> bool {
+        let has_floor = self.floor.as_ref().is_some_and(|floor| floor.companion == *companion)
+            || self.turn.as_ref().is_some_and(|turn| turn.candidate.companion == *companion);
+        // The address may have settled, because the buffer was full.
+        let is_addressed = || self.buffer(companion).any(|entry| is_call(&entry.message, companion));
+        // A round is known by its message.
+        waiting.urgent
+            && is_addressed()
+            && !gate.is_engaged()
+            && !has_floor
+            && self.holds_rounds()
+            && self.round(self.handled).is_none()
     }
 
     /// Settles messages older than `gate.stale_after_secs`, up to the first address that no question was about yet. With `patience`, an address older
@@ -95,10 +111,11 @@ impl Conversation {
     pub(super) fn proceed(&mut self, companion: &CompanionId, world: &mut World<'_>, out: &mut Vec<Output>) -> Option<Waiting> {
         loop {
             let gate = &self.gates[companion];
-            if self.is_busy() || !self.is_ready(companion, gate, world) {
+            let waiting = gate.waiting?;
+            let may_ask = !self.is_busy() || self.is_asked_at_once(companion, gate, waiting);
+            if !may_ask || !self.is_ready(companion, gate, world) {
                 return None;
             }
-            let waiting = gate.waiting?;
             let Some((reason, used_up)) = self.decide_without_call(companion, waiting, world) else { return Some(waiting) };
             let answered = AnswerRecord { used_up, ..AnswerRecord::default() };
             self.decline(companion, waiting.trigger, reason, self.handled, answered, world, out);
@@ -112,7 +129,7 @@ impl Conversation {
         waiting: Waiting,
         world: &mut World<'_>,
     ) -> Option<(Reason, Option<UsedUp>)> {
-        if self.tally.streak >= world.rules.turn_taking.max_companion_streak {
+        if self.streak() >= world.rules.turn_taking.max_companion_streak {
             return Some((Reason::LoopGuard, None));
         }
         let is_for_others = match waiting.trigger {

@@ -79,7 +79,7 @@ impl Conversation {
     /// The call for a statement begins. If it is the last statement that `max_turns` allows, its speaker says goodbye.
     pub(super) fn begin_statement(&mut self, companion: &CompanionId, world: &mut World<'_>, out: &mut Vec<Output>) {
         let Some(gate) = self.gates.get(companion).filter(|gate| gate.stage < Stage::Closing) else { return };
-        if has_reached(world.rules.turn_taking.max_turns, self.tally.turns + 1)
+        if has_reached(world.rules.turn_taking.max_turns, self.turns_count() + 1)
             || has_reached(own_max_turns(companion, world), gate.turns + 1)
         {
             self.change_stage(companion, Stage::Closing, Cause::MaxTurns, self.handled, world, out);
@@ -88,7 +88,7 @@ impl Conversation {
 
     /// The companions that become terminal after a statement by `speaker`, and the cause.
     fn ended_by(&self, speaker: &CompanionId, is_farewell: bool, world: &World<'_>) -> (Vec<CompanionId>, Cause) {
-        if has_reached(world.rules.turn_taking.max_turns, self.tally.turns) {
+        if has_reached(world.rules.turn_taking.max_turns, self.turns_count()) {
             return (self.gates.keys().cloned().collect(), Cause::MaxTurns);
         }
         let turns = self.gates.get(speaker).map_or(0, |gate| gate.turns);
@@ -119,6 +119,15 @@ impl Conversation {
             self.record(Event::RepetitionAsked { ticket: Ticket(self.tickets.0 + 1), message }, world, out);
         } else {
             self.record_judgement(message, opened, score, None, world, out);
+        }
+    }
+
+    /// Companions that join after the last statement that `max_turns` allows are terminal like the others.
+    pub(super) fn close_newcomers(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
+        let has_ended = has_reached(world.rules.turn_taking.max_turns, self.tally.turns);
+        if has_ended && self.gates.values().any(Gate::is_closed) {
+            let newcomers = self.gates.companions_where(|gate| !gate.is_closed());
+            self.change_stages(newcomers, Stage::Terminal, Cause::MaxTurns, self.handled, world, out);
         }
     }
 
@@ -226,7 +235,7 @@ impl Conversation {
 
     /// The conversation begins, or is opened again.
     fn restart_counts(&mut self) {
-        self.tally.turns = 0;
+        (self.tally.turns, self.tally.opened) = (0, self.handled);
         self.tally.detections = 0;
         self.recent_statements.clear();
         self.lift_minimum_stages();
@@ -248,8 +257,8 @@ impl Conversation {
     }
 
     /// Counts a posted statement whose call began when repetition had forced the stage `forced`. The speaker's minimum stage ends.
-    pub(super) fn count_turn(&mut self, speaker: &CompanionId, forced: Stage) {
-        self.tally.turns += 1;
+    pub(super) fn count_turn(&mut self, speaker: &CompanionId, forced: Stage, is_of_before: bool) {
+        self.tally.turns += u32::from(!is_of_before);
         self.tally.is_next_allowed |= forced == self.tally.forced;
         if let Some(gate) = self.gates.get_mut(speaker) {
             gate.turns += 1;
@@ -325,7 +334,7 @@ impl Conversation {
 }
 
 /// Whether a human addresses a companion with this message.
-fn is_call(message: &Message, companion: &CompanionId) -> bool {
+pub(super) fn is_call(message: &Message, companion: &CompanionId) -> bool {
     message.from.role == Role::Person && message.address.includes(companion)
 }
 

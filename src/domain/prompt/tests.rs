@@ -641,6 +641,7 @@ fn character<'a>() -> Character<'a> {
 
 fn message(role: Role, id: &str, name: &str, text: &str) -> Message {
     Message {
+        asks_to_stop: false,
         id: None,
         from: Author { id: Arc::from(id), name: name.into(), role },
         text: text.into(),

@@ -1,6 +1,6 @@
 //! Finds the channels with unfinished work, even if some of their records cannot be read.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use super::{ReadError, Reader};
 use crate::domain::id::{ChannelId, GuildId, Ward};
@@ -29,15 +29,15 @@ impl Reader<'_> {
         let mut pending = Pending::default();
         // The record's existence is enough. Its content does not matter here.
         let known = self.channels_with(ward, Kind::Pending).await?;
-        for no in &known {
+        for no in known.keys() {
             match readable(self.channel_of(ward, *no).await)? {
                 Some(Some(channel)) => pending.channels.push(channel),
                 Some(None) | None => pending.nameless.push(*no),
             }
         }
-        for no in self.channels_with(ward, Kind::Outbox).await?.difference(&known) {
+        for no in self.channels_with(ward, Kind::Outbox).await?.into_keys().filter(|no| !known.contains_key(no)) {
             // The records of a deleted channel are about to be swept.
-            let Some(Some(channel)) = readable(self.channel_of(ward, *no).await)? else { continue };
+            let Some(Some(channel)) = readable(self.channel_of(ward, no).await)? else { continue };
             let owed = readable(self.outbox(&ChannelKey::new(&channel.guild, &channel.channel)).await)?;
             if owed.is_none_or(|owed| !owed.is_empty()) {
                 pending.channels.push(channel);
@@ -46,24 +46,28 @@ impl Reader<'_> {
         Ok(pending)
     }
 
-    /// The channels of a guild that owe a statement, as far as they can be read.
+    /// The channels of a guild that owe statements, and how many, as far as they can be read.
     ///
     /// # Errors
     /// The errors of the store. Damaged records are no error here.
-    pub async fn owing(&self, guild: &GuildId) -> Result<Vec<ChannelId>, StoreError> {
+    pub async fn owing(&self, guild: &GuildId) -> Result<Vec<(ChannelId, u32)>, StoreError> {
         let ward = Ward::of(guild);
         let mut owing = Vec::new();
-        for no in self.channels_with(ward, Kind::Outbox).await? {
+        for (no, statements) in self.channels_with(ward, Kind::Outbox).await? {
             let channel = readable(self.channel_of(ward, no).await)?.flatten();
-            owing.extend(channel.filter(|channel| channel.guild == *guild).map(|channel| channel.channel));
+            owing.extend(channel.filter(|channel| channel.guild == *guild).map(|channel| (channel.channel, statements)));
         }
         Ok(owing)
     }
 
-    /// The channels of a ward that have a record of this kind.
-    async fn channels_with(&self, ward: Ward, kind: Kind) -> Result<BTreeSet<ChannelNo>, StoreError> {
+    /// The channels of a ward that have records of this kind, and how many.
+    async fn channels_with(&self, ward: Ward, kind: Kind) -> Result<BTreeMap<ChannelNo, u32>, StoreError> {
         let stored = readable(self.all(Key::new(ward, kind)).await)?.unwrap_or_default();
-        Ok(stored.iter().filter_map(|(key, _)| key::channel_in(key)).collect())
+        let mut records = BTreeMap::new();
+        for no in stored.iter().filter_map(|(key, _)| key::channel_in(key)) {
+            *records.entry(no).or_default() += 1;
+        }
+        Ok(records)
     }
 }
 

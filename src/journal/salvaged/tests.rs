@@ -13,7 +13,15 @@ fn channel_key() -> ChannelKey {
 fn said(by: &str, id: Option<&str>) -> Recorded {
     let from = Author { id: by.into(), name: by.into(), role: Role::Person };
     let (address, modality) = (Address::default(), Modality::Text);
-    let message = Message { id: id.map(Into::into), from, text: "zebra".into(), address, modality, lull_endpoint: false };
+    let message = Message {
+        asks_to_stop: false,
+        id: id.map(Into::into),
+        from,
+        text: "zebra".into(),
+        address,
+        modality,
+        lull_endpoint: false,
+    };
     let event = Event::Said { message, reply_to: None, reply: None, said_at: None };
     Recorded { seq: Seq(7), at: Moment::ZERO, handled: Seq(7), turn: None, event }
 }

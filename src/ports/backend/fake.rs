@@ -374,7 +374,8 @@ impl Backend for FakeBackend {
             Ok(RoomState {
                 companions,
                 floor: None,
-                round: None,
+                late: Vec::new(),
+                rounds: Vec::new(),
                 turn: None,
                 streak: 0,
                 max_companion_streak: 4,

@@ -1,6 +1,8 @@
 //! Checks the record of a room against the rules, event by event. The reference shares nothing with the domain except its events.
 
+mod floor;
 mod reasons;
+mod replanning;
 mod rounds;
 mod waits;
 
@@ -13,7 +15,10 @@ use crate::domain::event::{Decided, Evaluated, Event, Recorded};
 use crate::domain::id::{CompanionId, Seq, Ticket, TurnId};
 use crate::domain::message::{Message, Role};
 use crate::domain::moment::Moment;
+use crate::domain::trigger::Trigger;
 use crate::journal::channel_key::ChannelKey;
+use floor::{Floor, HeldVote};
+use replanning::Cancel;
 pub(super) use waits::Watch;
 use waits::{Pause, RoomMessage};
 
@@ -26,12 +31,19 @@ struct Seat {
     stage: Closing,
     /// In order.
     unsettled: Vec<Seq>,
+    /// The newest event that settled.
+    cursor: Seq,
+    /// Addresses that are no reason to ask: what a person cancelled.
+    cancelled: BTreeSet<Seq>,
     /// The open question, and the newest message that it is about.
     asked: Option<(Ticket, Seq)>,
     /// The messages that the newest question is about, without settled and deleted ones.
     about: Vec<Seq>,
-    /// The message that it was asked for.
+    /// The message that it was asked for, and the round of the question.
     message: Seq,
+    round: Option<Seq>,
+    /// It said YES in a round, and neither got the floor nor lost it.
+    has_wish: bool,
     /// The newest message of a question without an answer; the back-off after it, and the length of the last back-off.
     tried: Seq,
     pause: Option<Pause>,
@@ -42,22 +54,16 @@ struct Seat {
     is_unsure: bool,
 }
 
-struct Floor {
-    companion: CompanionId,
-    ticket: Ticket,
-    selected_at: Seq,
-    /// The messages that it answers, without deleted ones.
-    messages: Vec<Seq>,
-    since: Duration,
-}
-
 /// An open round, and its voters.
 struct Round {
     message: Seq,
     deadline: Moment,
+    /// Something else was in progress when it opened.
+    is_besides: bool,
+    asked: BTreeSet<CompanionId>,
     voters: BTreeSet<CompanionId>,
-    /// Voters whose question has no messages left.
-    about_nothing: BTreeSet<CompanionId>,
+    /// Voters that must listen: they were paused or closed, or their question has no messages left.
+    listeners: BTreeSet<CompanionId>,
 }
 
 pub(super) struct Record<'a> {
@@ -70,10 +76,12 @@ pub(super) struct Record<'a> {
     clock: Moment,
     since: Duration,
     received: BTreeMap<Seq, RoomMessage>,
-    /// Companions that were addressed while nothing else was in progress: by which message, and when.
+    /// Companions that were addressed while they had nothing in progress: by which message, and when.
     calls: Vec<(CompanionId, Seq, Duration)>,
     seats: BTreeMap<CompanionId, Seat>,
-    round: Option<Round>,
+    rounds: Vec<Round>,
+    /// Votes that wait for the floor.
+    held: BTreeMap<CompanionId, HeldVote>,
     /// The companions that may take the floor, in this order, and the event at which they were selected.
     candidates: Vec<CompanionId>,
     selected_at: Seq,
@@ -81,12 +89,24 @@ pub(super) struct Record<'a> {
     speak_at: Option<(Moment, Duration)>,
     /// One of these must owe a reply next.
     due: Vec<CompanionId>,
+    /// All messages of the selected companion may have been deleted, and its turn dropped.
+    is_due_unsure: bool,
+    /// The round that selected it.
+    opened: Seq,
     is_being_judged: bool,
     /// One of the candidates failed.
     has_failed: bool,
     /// The lone companion that said YES.
     alone: Option<CompanionId>,
     floor: Option<Floor>,
+    /// Replies that are written without the floor.
+    late: Vec<Floor>,
+    /// Since when nobody has the floor or was selected, and no model judges.
+    free_since: Duration,
+    /// Addresses over a budget.
+    refused: BTreeSet<Seq>,
+    /// What stop phrases cancelled, by the phrase.
+    cancels: BTreeMap<Seq, Vec<Cancel>>,
     /// Replies that were owed and dropped. A part in flight may still be posted.
     dropped: BTreeSet<Ticket>,
     tickets: BTreeSet<Ticket>,
@@ -119,15 +139,22 @@ impl<'a> Record<'a> {
             received: BTreeMap::new(),
             calls: Vec::new(),
             seats: BTreeMap::new(),
-            round: None,
+            rounds: Vec::new(),
+            held: BTreeMap::new(),
             candidates: Vec::new(),
             selected_at: Seq::NONE,
             speak_at: None,
             due: Vec::new(),
+            is_due_unsure: false,
+            opened: Seq::NONE,
             is_being_judged: false,
             has_failed: false,
             alone: None,
             floor: None,
+            late: Vec::new(),
+            free_since: Duration::ZERO,
+            refused: BTreeSet::new(),
+            cancels: BTreeMap::new(),
             dropped: BTreeSet::new(),
             tickets: BTreeSet::new(),
             turns: BTreeMap::new(),
@@ -160,17 +187,25 @@ impl<'a> Record<'a> {
             self.since = self.since.max(now);
         }
         self.clock = self.clock.max(recorded.at);
+        let was_taken = self.is_floor_taken() || self.is_being_judged;
         self.check_turn(recorded);
         match &recorded.event {
             Event::Said { message, reply, said_at, .. } => {
                 self.note_received(recorded.seq, message, *said_at);
                 self.said(recorded.seq, message, *reply);
+                self.note_stop(recorded.seq);
+                self.note_follow_up(recorded.seq);
             }
-            Event::Edited { .. } | Event::CaughtUp { .. } | Event::JitterDrawn { .. } | Event::AddressRefused { .. } => {}
+            Event::Edited { message, .. } => self.note_change(recorded.seq, &[*message]),
+            Event::CaughtUp { .. } | Event::JitterDrawn { .. } => {}
+            Event::AddressRefused { message } => drop(self.refused.insert(*message)),
             Event::LullFired { companions } => self.lull_fired(recorded, companions),
             Event::BackOffEnded { companions } => self.back_off_ended(recorded, companions),
             Event::DeadlinesExtended { round, floor } => self.extended(recorded, *round, *floor),
-            Event::Deleted { messages } => self.deleted(messages),
+            Event::Deleted { messages } => {
+                self.note_change(recorded.seq, messages);
+                self.deleted(messages);
+            }
             Event::Joined { companion, external } => self.seats.entry(companion.clone()).or_default().is_external = *external,
             Event::Left { companion } => self.left(companion),
             Event::Paused { companion, paused } => self.paused(companion.as_ref(), *paused),
@@ -189,11 +224,25 @@ impl<'a> Record<'a> {
                 self.is_being_judged = false;
                 self.stage.reach(if call.is_some() { "judged by a model" } else { "judged by words" });
             }
-            Event::ReplyOwed { companion, ticket, messages, due_at, .. } => {
-                self.owed(recorded, companion, *ticket, messages, *due_at);
+            Event::ReplyOwed { companion, ticket, messages, due_at, expires_at, .. } => {
+                self.owed(recorded, companion, *ticket, messages, (*due_at, *expires_at));
             }
-            Event::ReplyFailed { companion, ticket, .. } => self.failed(recorded, companion, *ticket),
+            Event::Replanning { companion, ticket, message, until } => {
+                self.replanning(recorded, companion, *ticket, *message, *until);
+            }
+            Event::Replanned { companion, ticket, next, messages, .. } => {
+                self.replanned(recorded, companion, (*ticket, *next), messages);
+            }
+            Event::Cancelled { companion, ticket, message, .. } => self.cancelled(recorded, companion, *ticket, *message),
+            Event::FloorExpired { companion, ticket } => self.floor_expired(recorded, companion, *ticket),
+            Event::FloorTaken { companion, ticket } => self.floor_taken(recorded, companion, *ticket),
+            Event::HeldSelected { selected, others } => self.held_selected(recorded, selected, others),
+            Event::ReplyFailed { companion, ticket, error, .. } => self.failed(recorded, companion, *ticket, error),
             Event::Summarised { .. } => self.stage.reach("summary"),
+        }
+        self.drop_settled_held();
+        if was_taken || self.is_floor_taken() || self.is_being_judged {
+            self.free_since = self.free_since.max(now);
         }
     }
 
@@ -204,9 +253,20 @@ impl<'a> Record<'a> {
                 Some(turn) => drop(self.turns.insert(*ticket, turn)),
                 None => self.violate(format_args!("a question or a reply belongs to no turn: {recorded:?}")),
             },
+            Event::Replanned { ticket, next, .. } => {
+                let turn = self.turns.get(ticket).copied();
+                if recorded.turn.is_none() || recorded.turn != turn {
+                    self.violate(format_args!("the event belongs to turn {turn:?}: {recorded:?}"));
+                }
+                self.turns.extend(turn.map(|turn| (*next, turn)));
+            }
             Event::Decided(Decided { ticket: Some(ticket), .. })
             | Event::Unanswered { ticket, .. }
             | Event::ReplyFailed { ticket, .. }
+            | Event::Replanning { ticket, .. }
+            | Event::Cancelled { ticket: Some(ticket), .. }
+            | Event::FloorExpired { ticket, .. }
+            | Event::FloorTaken { ticket, .. }
             | Event::Said { reply: Some(ticket), .. } => {
                 let turn = self.turns.get(ticket).copied();
                 let is_posted_late = matches!(recorded.event, Event::Said { .. }) && recorded.turn.is_none();
@@ -249,74 +309,12 @@ impl<'a> Record<'a> {
         }
     }
 
-    fn spoken(&mut self, seq: Seq, message: &Message, ticket: Ticket) {
-        let companion = CompanionId::from(&*message.from.id);
-        self.spoke.insert(companion.clone(), seq);
-        match self.floor.take_if(|floor| floor.ticket == ticket && floor.companion == companion) {
-            Some(floor) => {
-                self.fulfilled(seq, &companion, floor.since);
-                self.candidates.clear();
-                self.streak += u32::from(floor.selected_at >= self.newest_human_maybe);
-                self.longest_streak += u32::from(floor.selected_at >= self.newest_human);
-                if self.streak > self.stage.plan.rules.streak {
-                    self.violate(format_args!("{} statements in a row without a human: {seq} by {companion}", self.streak));
-                }
-            }
-            None if self.dropped.remove(&ticket) => {
-                self.longest_streak += 1;
-                self.stage.reach("posted although dropped");
-            }
-            None => self.violate(format_args!("{companion} posts {seq} for reply {ticket}, which is not owed (any more)")),
-        }
-    }
-
-    /// A wish, a turn or a reply ends when all its messages are deleted. A question continues with what it has read.
-    fn deleted(&mut self, gone: &[Seq]) {
-        self.calls.clear();
-        self.lulls_may_be_armed();
-        let lose_last = |about: &mut Vec<Seq>| {
-            let before = about.len();
-            about.retain(|seq| !gone.contains(seq));
-            about.is_empty() && before > 0
-        };
-        for (companion, seat) in &mut self.seats {
-            let (before, may_be_about_nothing) = (seat.unsettled.len(), seat.about.iter().all(|seq| self.skipped.contains(seq)));
-            seat.unsettled.retain(|seq| !gone.contains(seq));
-            seat.is_unsure = !seat.unsettled.is_empty() && (seat.is_unsure || seat.unsettled.len() < before);
-            if !lose_last(&mut seat.about) || may_be_about_nothing {
-                // After a crash, the deletion is applied again, and then a turn about nothing is dropped. A turn about dead
-                // letters leads to no statement, sooner or later.
-                if seat.about.is_empty() && self.round.is_none() && self.candidates.first() == Some(companion) {
-                    (self.due, self.speak_at) = (Vec::new(), None);
-                }
-                continue;
-            }
-            if seat.asked.is_some() {
-                self.stage.reach("question about deleted messages");
-                continue;
-            }
-            match &mut self.round {
-                Some(round) => drop(round.about_nothing.insert(companion.clone())),
-                None if self.floor.is_none() && self.candidates.first() == Some(companion) => {
-                    self.stage.reach("turn dropped: all messages deleted");
-                    self.candidates.clear();
-                    self.due.clear();
-                    self.speak_at = None;
-                }
-                None => {}
-            }
-        }
-        if let Some(floor) = self.floor.take_if(|floor| lose_last(&mut floor.messages)) {
-            self.stage.reach("reply dropped: all messages deleted");
-            self.candidates.clear();
-            self.dropped.insert(floor.ticket);
-        }
-    }
-
     fn left(&mut self, companion: &CompanionId) {
         self.seats.remove(companion);
-        if let Some(round) = &mut self.round {
+        self.held.remove(companion);
+        for round in &mut self.rounds {
             round.voters.remove(companion);
+            round.asked.remove(companion);
         }
         self.candidates.retain(|candidate| candidate != companion);
         self.drop_turns_of(|due| due == companion);
@@ -327,9 +325,13 @@ impl<'a> Record<'a> {
         for (_, seat) in self.seats.iter_mut().filter(|(companion, _)| only.is_none_or(|only| only == *companion)) {
             seat.paused = paused;
             if paused {
-                (seat.asked, seat.pause, seat.back_off, seat.has_fired) = (None, None, None, false);
+                (seat.asked, seat.pause, seat.back_off, seat.has_fired, seat.has_wish) = (None, None, None, false, false);
             }
         }
+        let silenced: Vec<_> =
+            self.seats.iter().filter(|(_, seat)| seat.paused).map(|(companion, _)| companion.clone()).collect();
+        self.held.retain(|companion, _| !silenced.contains(companion));
+        self.rounds.iter_mut().for_each(|round| round.listeners.extend(silenced.iter().cloned()));
         if paused {
             self.drop_turns_of(|due| only.is_none_or(|only| only == due));
         }
@@ -342,7 +344,9 @@ impl<'a> Record<'a> {
         }
         self.drop_turns_of(|_| true);
         self.is_being_judged = false;
-        self.round = None;
+        self.rounds.clear();
+        self.held.clear();
+        self.late.clear();
         self.candidates.clear();
         self.alone = None;
         (self.streak, self.longest_streak) = (0, 0);
@@ -374,12 +378,16 @@ impl<'a> Record<'a> {
         self.new_ticket(evaluated.ticket);
         self.check_time_to_ask(recorded, evaluated);
         self.check_addresses(recorded, &evaluated.companion, evaluated.upto, evaluated.trigger);
-        if !self.due.is_empty() {
-            self.violate(format_args!("{:?} must speak first: {recorded:?}", self.due));
+        if self.is_due_unsure && evaluated.trigger != Trigger::DirectAddress {
+            self.set_due(Vec::new());
+            self.speak_at = None;
         }
+        self.check_who_is_asked(recorded, evaluated);
+        let round = self.rounds.iter().rev().find(|round| round.asked.contains(&evaluated.companion)).map(|round| round.message);
         let Some(seat) = self.seats.get_mut(&evaluated.companion) else {
             return self.violate(format_args!("{} is not present: {recorded:?}", evaluated.companion));
         };
+        seat.round = round;
         let before = seat.asked.replace((evaluated.ticket, evaluated.upto));
         seat.about.clone_from(&evaluated.messages);
         (seat.message, seat.pause, seat.has_fired) = (evaluated.message, None, false);
@@ -414,6 +422,12 @@ impl<'a> Record<'a> {
                 self.violate(format_args!("{companion} was {current:?}: {recorded:?}"));
             }
         }
+        if to == Closing::Terminal && self.speak_at.is_some() && self.due.contains(companion) {
+            // It had not begun to speak.
+            self.stage.reach("turn dropped: closed");
+            (self.due, self.speak_at) = (Vec::new(), None);
+            self.candidates.clear();
+        }
     }
 
     fn without_skipped(&self, messages: &[Seq]) -> Vec<Seq> {
@@ -422,13 +436,16 @@ impl<'a> Record<'a> {
 
     /// At rest nothing is open, owed or unsettled.
     fn end(&self) {
-        if let Some(round) = &self.round {
+        for round in &self.rounds {
             self.violate(format_args!("the round about {} is open for ever", round.message));
         }
-        if let Some(floor) = &self.floor {
+        for floor in self.floor.iter().chain(&self.late) {
             self.violate(format_args!("{} owes {} for ever", floor.companion, floor.ticket));
         }
-        if !self.due.is_empty() && self.skipped.is_empty() {
+        if let Some((companion, held)) = self.held.first_key_value().filter(|_| self.skipped.is_empty()) {
+            self.violate(format_args!("the vote of {companion} about {} is held for ever", held.message));
+        }
+        if !self.due.is_empty() && self.is_certain() {
             self.violate(format_args!("{:?} was to speak and never did", self.due));
         }
         for (companion, seat) in &self.seats {

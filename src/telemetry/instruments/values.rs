@@ -38,6 +38,8 @@ pub(super) const ERRORS: &[&str] = &[
     "empty",
     "absent",
     "taken_back",
+    "replanned",
+    "closed",
     "budget",
     "other",
 ];

@@ -28,7 +28,7 @@ fn impossible_decisions_have_no_series() {
     let is_possible = |labels: &String| {
         labels.contains("\"YES\"") == (labels.contains("model_yes") || (labels.contains("YES") && labels.contains("external")))
     };
-    assert_eq!(decisions.len(), 4 * 13);
+    assert_eq!(decisions.len(), 4 * 14);
     assert!(decisions.keys().all(is_possible), "{decisions:#?}");
 }
 

@@ -188,6 +188,14 @@ impl Script<'_> {
                 let due = self.turn.take_if(|(selected, _)| selected == companion).map(|(_, speak_at)| speak_at);
                 self.owed.push((companion.clone(), *ticket, due.map_or(recorded.at, |due| due.min(recorded.at))));
             }
+            // The stopped attempt takes an answer of the script, which never arrives.
+            Event::Replanned { companion, ticket, next, .. } => {
+                self.statements.insert(*ticket, Answer { outcome: Ok(String::new()), delay: NEVER_SECS, is_unreadable: false });
+                self.owed.push((companion.clone(), *next, recorded.at));
+            }
+            Event::Cancelled { ticket: Some(ticket), .. } => {
+                self.statements.insert(*ticket, Answer { outcome: Ok(String::new()), delay: NEVER_SECS, is_unreadable: false });
+            }
             Event::ReplyFailed { ticket, error, .. } => self.add_statement(*ticket, recorded.at, Err(error.to_string())),
             Event::Edited { .. }
             | Event::Deleted { .. }
@@ -199,6 +207,11 @@ impl Script<'_> {
             | Event::AddressRefused { .. }
             | Event::RoundOpened(_)
             | Event::StageChanged { .. }
+            | Event::Replanning { .. }
+            | Event::Cancelled { .. }
+            | Event::FloorExpired { .. }
+            | Event::FloorTaken { .. }
+            | Event::HeldSelected { .. }
             | Event::Summarised { .. } => {}
         }
     }

@@ -156,6 +156,12 @@ fn repetition(who: &Subject, evaluated: &Evaluated, asked: Seq, before: &[Record
             | Event::StageChanged { .. }
             | Event::RoundClosed(_)
             | Event::RepetitionAsked { .. }
+            | Event::Replanning { .. }
+            | Event::Replanned { .. }
+            | Event::Cancelled { .. }
+            | Event::FloorExpired { .. }
+            | Event::FloorTaken { .. }
+            | Event::HeldSelected { .. }
             | Event::RepetitionJudged { .. }
             | Event::ReplyOwed { .. }
             | Event::ReplyFailed { .. }

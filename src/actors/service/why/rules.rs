@@ -40,6 +40,9 @@ impl Scene<'_> {
                     "It comes back when a person addresses it, after {after} by people (closing.reopen_after), or in a new conversation."
                 )
             }
+            Reason::Cancelled => "A message that is a stop phrase alone (reply.stop_phrases) cancels the statement that was about to answer, and nobody \
+                 is asked about the same words. With more words in it, the statement is begun again instead."
+                .to_owned(),
             Reason::Paused => self.pause(who),
             Reason::Overflow => format!(
                 "At most {} wait to be considered (gate.max_buffer), and the oldest settle first. {name} was not free to consider them: \
@@ -196,6 +199,12 @@ pub(super) fn in_a_row(before: &[Recorded]) -> String {
             | Event::Unanswered { .. }
             | Event::StageChanged { .. }
             | Event::RepetitionAsked { .. }
+            | Event::Replanning { .. }
+            | Event::Replanned { .. }
+            | Event::Cancelled { .. }
+            | Event::FloorExpired { .. }
+            | Event::FloorTaken { .. }
+            | Event::HeldSelected { .. }
             | Event::RepetitionJudged { .. }
             | Event::Summarised { .. } => {}
         }

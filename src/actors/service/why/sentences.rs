@@ -113,10 +113,12 @@ pub(super) fn decision_sentence(name: &str, decided: &Decided) -> String {
                 Reason::Paused => "an operator paused it",
                 Reason::Overflow => "more messages waited than it can hold",
                 Reason::Stale => "the messages were too old to be answered",
+                Reason::Cancelled => "a person asked to stop before it was answered",
                 Reason::External => "it voted itself",
                 Reason::ModelYes | Reason::ModelNo | Reason::Unreadable => "the model said so",
             };
-            let is_bookkeeping = matches!(reason, Reason::Closed | Reason::Paused | Reason::Overflow | Reason::Stale);
+            let is_bookkeeping =
+                matches!(reason, Reason::Closed | Reason::Paused | Reason::Overflow | Reason::Stale | Reason::Cancelled);
             // Nothing triggered these decisions. The recorded trigger has no meaning.
             let trigger = if is_bookkeeping { String::new() } else { format!(" ({})", trigger_in_words(decided.trigger)) };
             format!("{name} was not asked: {because}. That is a {answer}{trigger}.")
@@ -186,6 +188,12 @@ pub(super) fn moved(recorded: &Recorded, who: &Subject) -> Option<StoryLine> {
         | Event::StageChanged { .. }
         | Event::RoundClosed(_)
         | Event::RepetitionAsked { .. }
+        | Event::Replanning { .. }
+        | Event::Replanned { .. }
+        | Event::Cancelled { .. }
+        | Event::FloorExpired { .. }
+        | Event::FloorTaken { .. }
+        | Event::HeldSelected { .. }
         | Event::RepetitionJudged { .. }
         | Event::ReplyOwed { .. }
         | Event::ReplyFailed { .. }

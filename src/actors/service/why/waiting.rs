@@ -11,6 +11,8 @@ use crate::domain::event::{Event, Recorded};
 use crate::domain::gate::Gate;
 use crate::domain::id::{CompanionId, Seq};
 use crate::domain::moment::Moment;
+use crate::domain::round::Round;
+use crate::domain::vote::Stance;
 use crate::journal::reader::{Range, ReadError};
 use crate::ports::backend::decisions::WaitingFor;
 use crate::ports::backend::state::OutOfService;
@@ -51,7 +53,7 @@ impl Scene<'_> {
             });
         }
         let Some(gate) = conversation.gate(companion) else { return nothing("the first message") };
-        if conversation.floor().is_some_and(|floor| floor.companion == *companion) {
+        if conversation.owed_replies().any(|floor| floor.companion == *companion) {
             return nothing("the end of its own statement: it is speaking");
         }
         if let Some(turn) = conversation.turn().filter(|turn| turn.candidate.companion == *companion) {
@@ -69,8 +71,9 @@ impl Scene<'_> {
             });
         }
         if gate.wish.is_some() {
-            let missing = conversation.round().into_iter().flat_map(|round| round.missing());
-            let missing: Vec<_> = missing.map(|id| self.name(id)).collect();
+            let is_of = |round: &&Round| round.states().any(|state| state.from == *companion && state.state == Stance::Speak);
+            let round = conversation.rounds().iter().find(is_of);
+            let missing: Vec<_> = round.into_iter().flat_map(Round::missing).map(|id| self.name(id)).collect();
             let what = if missing.is_empty() { "the floor".to_owned() } else { format!("the votes of {}", missing.join(", ")) };
             return nothing(&format!("{what}: it wants to speak"));
         }
@@ -90,7 +93,7 @@ impl Scene<'_> {
             let busy = floor.or(conversation.turn().map(|turn| &turn.candidate.companion));
             return nothing(&match busy {
                 Some(busy) => format!("{} to finish speaking; it may be asked then", self.name(busy)),
-                None if conversation.round().is_some() => "the end of the round; it may be asked then".to_owned(),
+                None if !conversation.rounds().is_empty() => "the end of the round; it may be asked then".to_owned(),
                 None => "its turn to be asked".to_owned(),
             });
         }

@@ -18,13 +18,14 @@ const REASONS = {
   loop_guard: 'loop guard: companion streak limit reached',
   closed: 'it had ended the conversation',
   paused: 'paused',
+  cancelled: 'a person asked to stop',
   overflow: 'too many messages to read',
   stale: 'the messages were too old',
 };
 
-// With these reasons no model was asked. The last four settle messages whatever the trigger.
-const UNASKED = ['other_addressed', 'budget', 'unpostable', 'loop_guard', 'closed', 'paused', 'overflow', 'stale'];
-const WITHOUT_TRIGGER = ['closed', 'paused', 'overflow', 'stale'];
+// With these reasons no model was asked. The last five settle messages whatever the trigger.
+const UNASKED = ['other_addressed', 'budget', 'unpostable', 'loop_guard', 'closed', 'paused', 'cancelled', 'overflow', 'stale'];
+const WITHOUT_TRIGGER = ['closed', 'paused', 'cancelled', 'overflow', 'stale'];
 
 // Why this companion was selected among those that wanted to speak.
 const SELECTIONS = {
@@ -99,6 +100,7 @@ const ERRORS = {
   left_alone: 'the model failed several times in a row, so calls to it are paused for a while',
   overloaded: 'the model is overloaded',
   taken_back: 'every message that it would have answered was deleted',
+  closed: 'it was paused, left or ended the conversation while it wrote on',
 };
 
 export const INTERJECTION_LEVELS = ['very_quiet', 'quiet', 'average', 'eager', 'very_eager'];

@@ -141,7 +141,7 @@ async fn the_state_has_every_field_even_when_it_is_null() {
         "repetition": true, "model": { "main": "main", "side": "side" }, "external": false,
     });
     let expected = json!({
-        "companions": [companion], "floor": null, "round": null, "turn": null, "streak": 0, "max_companion_streak": 4, "turns": 0,
+        "companions": [companion], "floor": null, "rounds": [], "turn": null, "streak": 0, "max_companion_streak": 4, "turns": 0,
         "max_turns": null, "repetition": { "score": 0.0, "detections": 0, "judging": false }, "episode": null, "kept_away": null,
         "at": "2026-05-01T12:00:00.000Z",
     });

@@ -277,7 +277,8 @@ impl Backend for SmallBackend {
         Ok(RoomState {
             companions: companions.iter().map(state).collect(),
             floor: None,
-            round: None,
+            late: Vec::new(),
+            rounds: Vec::new(),
             turn: None,
             streak: 0,
             max_companion_streak: 4,
