@@ -52,7 +52,7 @@ fn a_value_out_of_range_is_reported_with_the_range() {
         (json!({ "reply": { "replan_within_secs": 601 } }), "settings.reply.replan_within_secs is 601, must be from 0 to 600"),
         (
             json!({ "reply": { "stop_phrases": { "en": ["stop", "!?"] } } }),
-            "settings.reply.stop_phrases.en \"!?\" must have 1 to 60 characters, with a letter or digit among them",
+            "settings.reply.stop_phrases.en \"!?\" must be 1 to 8 words without mentions, with at most 60 characters",
         ),
         (json!({ "closing": { "reopen_after": 0 } }), "settings.closing.reopen_after is 0, must be from 1 to 10000"),
         (
