@@ -27,6 +27,7 @@ pub mod sentences;
 pub mod service;
 pub mod split;
 pub mod statement;
+pub mod stop_phrase;
 pub mod text;
 mod thoughts;
 pub mod trigger;

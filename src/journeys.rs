@@ -1,6 +1,7 @@
 //! Journeys: the real actors, in paused time and on one thread, on a store and models in memory.
 
 mod abroad;
+mod acknowledging;
 mod briefs;
 mod channels;
 mod clock;
@@ -16,6 +17,7 @@ mod failing;
 mod forgetting;
 mod illegible;
 mod inbound_events;
+mod interrupting;
 mod keeping;
 mod measuring;
 mod noting;

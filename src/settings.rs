@@ -18,6 +18,7 @@ pub mod models;
 mod problem;
 pub mod prompt;
 pub mod repetition;
+pub mod reply;
 mod roster;
 pub mod server;
 pub mod speech;
@@ -38,7 +39,7 @@ pub use roster::{Origin, Roster, SharedName, shared_names};
 /// Declares every section once: the field of [`Settings`] and its check.
 macro_rules! sections {
     ($($(#[$doc:meta])* $name:ident: $section:ty,)+) => {
-        /// All settings. Values from [`load`] are checked.
+        /// All settings. Values from [`fn@load`] are checked.
         #[derive(Clone, Debug, serde::Deserialize)]
         #[serde(deny_unknown_fields)]
         pub struct Settings {
@@ -74,6 +75,8 @@ sections! {
     prompt: prompt::Prompt,
     /// Detection of conversations that repeat themselves.
     repetition: repetition::Repetition,
+    /// What happens to a statement that is being made when people say more.
+    reply: reply::Reply,
     /// The console's address, access and limits.
     server: server::Server,
     /// The languages that are spoken, and their word lists.

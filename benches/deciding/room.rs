@@ -48,6 +48,7 @@ impl Room {
             starting_interval,
             text_lull_timeout: Duration::from_secs(10),
             voice_lull_timeout: Duration::from_secs(5),
+            starts_after: None,
             max_turns: None,
             repetition: true,
         };
@@ -132,11 +133,13 @@ impl Room {
 pub fn message(text: &str) -> Message {
     let ana: Arc<str> = "Ana".into();
     Message {
+        asks_to_stop: false,
         id: None,
         from: Author { id: ana.clone(), name: ana, role: Role::Person },
         text: text.into(),
         modality: Modality::Text,
         lull_endpoint: false,
+        kind: None,
         address: Address::default(),
     }
 }

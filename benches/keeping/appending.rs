@@ -124,11 +124,13 @@ async fn accept(writer: &ActorRef<WriterMessage>, channel_key: &ChannelKey) -> R
     let (reply, accepted) = Reply::awaited();
     let ana: Arc<str> = "Ana".into();
     let message = Message {
+        asks_to_stop: false,
         id: None,
         from: Author { id: ana.clone(), name: ana, role: Role::Person },
         text: "I thought that the bread would be done by now, but nobody opened the oven since".into(),
         modality: Modality::Text,
         lull_endpoint: false,
+        kind: None,
         address: Default::default(),
     };
     let event = Event::Said { message, reply_to: None, reply: None, said_at: None };

@@ -142,9 +142,7 @@ pub struct State {
     delivery_lock: Arc<tokio::sync::Mutex<()>>,
     /// The statement whose delivery a restart interrupted.
     interrupted_delivery: Option<Box<(Ticket, OutboxRecord)>>,
-    /// The companions that were asked in the newest round.
-    asked_in_round: Vec<CompanionId>,
-    /// The turn-taking manager of the open round.
+    /// The turn-taking manager of the open rounds.
     manager: Option<RoundManager>,
     /// The external companion that had the floor last.
     selected: Option<Selected>,
@@ -221,7 +219,6 @@ impl Actor for Channel {
             deliveries: HashMap::new(),
             delivery_lock: Arc::default(),
             interrupted_delivery: None,
-            asked_in_round: Vec::new(),
             manager: None,
             selected: None,
             waiter: None,

@@ -114,11 +114,13 @@ mod tests {
     fn entry(by: &str, role: Role, to: &[&str], others: bool) -> Entry {
         let by: Arc<str> = by.into();
         let message = Message {
+            asks_to_stop: false,
             id: None,
             from: Author { id: by.clone(), name: by, role },
             text: "words".into(),
             modality: Default::default(),
             lull_endpoint: false,
+            kind: None,
             address: Address { companions: to.iter().map(|id| CompanionId::from(*id)).collect(), others },
         };
         Entry::new(Seq(1), Moment::ZERO, message.into())

@@ -2,7 +2,7 @@
 
 mod sliding;
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -88,8 +88,8 @@ pub struct Ledger {
     statements: OfDay,
     /// The time of the newest counted statement of each channel. All statements up to it are counted.
     spoke: HashMap<ChannelId, Moment>,
-    /// Channels in which a companion wants to speak in an open round, was selected, or has the floor. Each counts as one statement.
-    promised: HashSet<ChannelId>,
+    /// The number of statements that are expected in each channel, where it is not zero; and their sum.
+    promised: (HashMap<ChannelId, u32>, u64),
     tokens: OfDay,
 }
 
@@ -162,7 +162,7 @@ impl Ledger {
 
     /// The budget that refuses one more statement; none if it is allowed. Promised statements count as made now.
     pub fn refuses_statement(&mut self, now: Moment, policy: &Policy) -> Option<UsedUp> {
-        let free_at = self.statements.full(now, policy.guild_statements_per_day.into(), self.promised.len() as u64)?;
+        let free_at = self.statements.full(now, policy.guild_statements_per_day.into(), self.promised.1)?;
         Some(UsedUp { budget: Budget::GuildStatements, free_at })
     }
 
@@ -204,15 +204,20 @@ impl Ledger {
         }
     }
 
-    /// Sets whether a statement is expected in a channel. It counts as one until it is posted or given up.
-    pub fn promise_statement(&mut self, channel: &ChannelId, is_promised: bool) {
-        if is_promised == self.promised.contains(channel) {
+    /// Sets how many statements are expected in a channel. Each counts until it is posted or given up.
+    pub fn promise_statements(&mut self, channel: &ChannelId, expected: u32) {
+        let (by_channel, sum) = &mut self.promised;
+        let before = by_channel.get(channel).copied().unwrap_or_default();
+        if before == expected {
             return;
         }
-        if is_promised {
-            self.promised.insert(channel.clone());
+        *sum = (*sum + u64::from(expected)).saturating_sub(before.into());
+        if expected == 0 {
+            by_channel.remove(channel);
+        } else if let Some(promised) = by_channel.get_mut(channel) {
+            *promised = expected;
         } else {
-            self.promised.remove(channel);
+            by_channel.insert(channel.clone(), expected);
         }
     }
 
@@ -296,10 +301,10 @@ mod tests {
 
         let full = refused(&mut ledger, 30);
         let free = refused(&mut ledger, 86_415);
-        ledger.promise_statement(&den, true);
-        ledger.promise_statement(&den, true);
+        ledger.promise_statements(&den, 1);
+        ledger.promise_statements(&den, 1);
         let promised = refused(&mut ledger, 86_415);
-        ledger.promise_statement(&den, false);
+        ledger.promise_statements(&den, 0);
 
         assert_eq!((full, free, promised), (Some(Some(at(86_410))), None, Some(Some(at(86_420)))));
         assert_eq!(refused(&mut ledger, 86_415), None);

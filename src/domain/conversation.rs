@@ -9,10 +9,14 @@ mod alone;
 mod apply;
 mod asking;
 mod ending;
+mod events;
+mod floor;
 mod gates;
 mod inbound;
 mod parts;
+mod replanning;
 mod rounds;
+mod silence;
 mod summary;
 mod turns;
 mod view;
@@ -25,9 +29,11 @@ use serde::{Deserialize, Serialize};
 
 pub use advance::DELETED;
 use ending::Judgement;
+use events::Acknowledgements;
+pub use floor::CLOSED;
 use gates::Gates;
 pub use parts::{Candidate, Episode, Floor, Selection, Tally, Turn};
-use parts::{PostedStatement, RecentStatement};
+use parts::{Held, PostedStatement, RecentStatement};
 pub use summary::{Summary, SummaryLimits};
 use turns::assign_first_turn;
 pub use view::{Doing, View};
@@ -48,6 +54,7 @@ use crate::settings::Settings;
 use crate::settings::closing::Closing;
 use crate::settings::gate::Gate as Policy;
 use crate::settings::repetition::Repetition;
+use crate::settings::reply::Reply;
 use crate::settings::turn_taking::TurnTaking;
 
 /// The outputs of most steps: a cancelled and an armed timer, or a question, or a decision and what follows.
@@ -214,6 +221,8 @@ pub struct Rules<'a> {
     pub closing: &'a Closing,
     /// `repetition`: when companions repeat each other.
     pub repetition: &'a Repetition,
+    /// `reply`: what happens to a statement that is being made when people say more.
+    pub reply: &'a Reply,
     /// In every round, every companion with unsettled messages is asked, listeners too (as aikyo does, docs/design/turn-taking.md T-3). No setting
     /// turns this on. It exists to measure what it would cost.
     pub asks_everyone: bool,
@@ -226,6 +235,7 @@ impl<'a> From<&'a Settings> for Rules<'a> {
             turn_taking: &settings.turn_taking,
             closing: &settings.closing,
             repetition: &settings.repetition,
+            reply: &settings.reply,
             asks_everyone: false,
         }
     }
@@ -236,11 +246,18 @@ impl<'a> From<&'a Settings> for Rules<'a> {
 pub struct Conversation {
     window: Window,
     gates: Gates,
-    #[serde(default)]
-    round: Option<Round>,
+    /// The open rounds, oldest first. Older snapshots have at most one.
+    #[serde(default, alias = "round", deserialize_with = "parts::one_or_many")]
+    rounds: Vec<Round>,
     #[serde(default)]
     turn: Option<Box<Turn>>,
     floor: Option<Box<Floor>>,
+    /// Replies that are written without the floor, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    late: Vec<Floor>,
+    /// Votes that are held until the floor is free. Each companion has its wish in its gate.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    held: BTreeMap<CompanionId, Held>,
     #[serde(default)]
     spoken: Option<PostedStatement>,
     /// The newest statement of each companion, including companions that have left.
@@ -256,9 +273,14 @@ pub struct Conversation {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     opened_again: BTreeMap<CompanionId, (Stage, Cause)>,
     summary: Summary,
+    #[serde(default, skip_serializing_if = "Acknowledgements::is_default")]
+    acknowledgements: Acknowledgements,
     /// The number of the next message, if it is an address over the budget of its author.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     refused: Option<Seq>,
+    /// The number of the next message, if it asks to stop and cancels a reply: the companions that owed it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    stopped: Option<(Seq, BTreeSet<CompanionId>)>,
     /// The turn that began in this step and has no question yet.
     #[serde(skip)]
     turn_without_question: Option<TurnId>,
@@ -294,7 +316,7 @@ impl Conversation {
         } else {
             // A round's own deadlines come before those of companions at the same moment.
             self.begin_turn_due(occasion, world, &mut out);
-            self.close_round(occasion, world, &mut out);
+            self.close_rounds(occasion, world, &mut out);
         }
         match input {
             Input::Inbound(recorded) => self.handle_inbound(*recorded, world, &mut out),
@@ -304,7 +326,7 @@ impl Conversation {
                 occasion.after_statement = self.judge(ticket, score, call, world, &mut out);
             }
             Input::Unanswered { ticket, error } => self.on_unanswered(ticket, error, world, &mut out),
-            Input::Written { ticket, text } => self.post(ticket, text, &mut out),
+            Input::Written { ticket, text } => self.accept_text(ticket, text, &mut out),
             Input::ReplyFailed { ticket, error } => self.fail_reply(ticket, error, world, &mut out),
             Input::Summarised { upto, messages, text } => self.accept_summary(upto, messages, text, world, &mut out),
             Input::Woken => self.wake(world, &mut out),
@@ -365,13 +387,13 @@ impl Conversation {
         }
         let turn = self.turn.as_mut().map(|turn| (&mut turn.candidate, &mut turn.selection));
         let (candidate, turn_selection) = turn.unzip();
-        let floor_selection = self.floor.as_mut().map(|floor| {
+        let owed_selections = self.floor.as_deref_mut().into_iter().chain(&mut self.late).map(|floor| {
             if floor.companion == *companion {
                 floor.why = None;
             }
             &mut floor.selection
         });
-        let others = turn_selection.into_iter().chain(floor_selection).flat_map(|selection| &mut selection.others);
+        let others = turn_selection.into_iter().chain(owed_selections).flat_map(|selection| &mut selection.others);
         for candidate in candidate.into_iter().chain(others).filter(|candidate| candidate.companion == *companion) {
             candidate.why = None;
         }
@@ -382,7 +404,7 @@ impl Conversation {
     pub fn skip(&mut self, recorded: &Recorded) {
         self.handled = self.handled.max(recorded.seq);
         if let Event::Said { reply: Some(ticket), .. } = recorded.event {
-            self.floor.take_if(|floor| floor.ticket == ticket);
+            self.take_owed(ticket);
         }
     }
 
@@ -397,6 +419,7 @@ impl Conversation {
         self.settle_stale_after_restart(world, &mut out);
         self.settle_overflow_after_restart(world, &mut out);
         self.count_addresses_after_restart(world, &mut out);
+        self.reconsider_replies_after_restart(world, &mut out);
         self.wake(world, &mut out);
         let after_statement = self.spoken.is_some();
         self.advance(Occasion { by_deadline: true, after_statement }, Vec::new(), world, &mut out);
@@ -412,50 +435,56 @@ impl Conversation {
         if let Some(turn) = self.oldest_started.take() {
             assign_first_turn(turn, &mut out);
         }
-        world.ledger.promise_statement(world.channel, self.owes_statement());
+        world.ledger.promise_statements(world.channel, self.expected_statements());
         out
     }
 
     /// The earliest deadline: when `Input::Woken` is due.
     pub fn wake_at(&self) -> Option<Moment> {
-        self.gates.values().filter_map(Gate::retry_at).chain(self.wake_at_except_retries()).min()
+        self.deadlines_of_work().chain(self.silence_at()).min()
     }
 
     /// The earliest deadline other than the end of a back-off.
     pub fn wake_at_except_retries(&self) -> Option<Moment> {
-        let round = self.round.as_ref().map(|round| round.deadline);
-        self.lull_and_turn_deadlines().chain(round).min()
+        let rounds = self.rounds.iter().map(|round| round.deadline);
+        self.lull_and_turn_deadlines().chain(rounds).chain(self.silence_at()).min()
     }
 
-    /// The earliest deadline other than that of the open round.
-    pub fn wake_at_except_round(&self) -> Option<Moment> {
-        self.gates.values().filter_map(Gate::retry_at).chain(self.lull_and_turn_deadlines()).min()
+    /// The earliest deadline other than those of the open rounds.
+    pub fn wake_at_except_rounds(&self) -> Option<Moment> {
+        let retries = self.gates.values().filter_map(Gate::retry_at);
+        retries.chain(self.lull_and_turn_deadlines()).chain(self.silence_at()).min()
+    }
+
+    /// The deadlines of work in progress: all but those of silences, which nothing but time leads to.
+    fn deadlines_of_work(&self) -> impl Iterator<Item = Moment> {
+        let rounds = self.rounds.iter().map(|round| round.deadline);
+        self.gates.values().filter_map(Gate::retry_at).chain(self.lull_and_turn_deadlines()).chain(rounds)
     }
 
     fn lull_and_turn_deadlines(&self) -> impl Iterator<Item = Moment> {
         let lulls = self.gates.values().filter_map(|gate| gate.lull_at);
         let turn = self.turn.as_ref().and_then(|turn| turn.speak_at);
-        let floor = self.floor.as_ref().filter(|floor| !floor.is_posting).and_then(|floor| floor.due_at);
-        lulls.chain(turn).chain(floor)
+        let floor = self.floor.iter().filter_map(|floor| floor.deadline());
+        lulls.chain(turn).chain(floor).chain(self.acknowledgements.deferred_until)
     }
 
-    /// Whether nothing is unsettled, armed, in flight or owed: the channel may sleep.
+    /// Whether nothing is unsettled, in flight or owed, and no timer is armed but those of silences: the channel may sleep until
+    /// [`silence_at`](Self::silence_at).
     pub fn is_at_rest(&self) -> bool {
         !self.is_busy()
-            && self.wake_at().is_none()
+            && self.deadlines_of_work().next().is_none()
+            && self.late.is_empty()
             && self
                 .gates
                 .iter()
                 .all(|(companion, gate)| gate.waiting.is_none() && self.window.buffer(companion, gate.cursor).next().is_none())
     }
 
-    /// Whether no question may be asked: a round is open, a companion has the floor, or a question is in flight.
+    /// Whether only people's addresses are asked about: a round is open, the floor is taken, or a question is in flight. A companion that writes late
+    /// keeps nobody from being asked.
     fn is_busy(&self) -> bool {
-        self.round.is_some()
-            || self.turn.is_some()
-            || self.floor.is_some()
-            || self.is_being_judged()
-            || self.gates.values().any(Gate::is_engaged)
+        !self.rounds.is_empty() || self.is_floor_taken() || self.is_being_judged() || self.gates.values().any(Gate::is_engaged)
     }
 
     fn is_being_judged(&self) -> bool {

@@ -42,6 +42,8 @@ pub enum Reason {
     Unreadable,
     /// An external companion voted.
     External,
+    /// An event must be acknowledged. No model was asked.
+    Event,
     /// All unsettled messages were addressed to somebody else. No model was asked.
     OtherAddressed,
     /// A budget is used up. No model was asked, or its YES arrived after the budget was used up.
@@ -58,15 +60,18 @@ pub enum Reason {
     Overflow,
     /// The messages were too old to be answered.
     Stale,
+    /// A person asked the companion to stop before it had answered.
+    Cancelled,
 }
 
 impl Reason {
     /// Every reason.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::ModelYes,
         Self::ModelNo,
         Self::Unreadable,
         Self::External,
+        Self::Event,
         Self::OtherAddressed,
         Self::Budget,
         Self::Unpostable,
@@ -75,6 +80,7 @@ impl Reason {
         Self::Paused,
         Self::Overflow,
         Self::Stale,
+        Self::Cancelled,
     ];
 
     /// The name used in records, replay, spans and logs.
@@ -84,6 +90,7 @@ impl Reason {
             Self::ModelNo => "model_no",
             Self::Unreadable => "unreadable",
             Self::External => "external",
+            Self::Event => "event",
             Self::OtherAddressed => "other_addressed",
             Self::Budget => "budget",
             Self::Unpostable => "unpostable",
@@ -92,12 +99,13 @@ impl Reason {
             Self::Paused => "paused",
             Self::Overflow => "overflow",
             Self::Stale => "stale",
+            Self::Cancelled => "cancelled",
         }
     }
 
     /// Whether a decision for this reason leaves all counters of the gate unchanged.
     pub const fn leaves_counters_alone(self) -> bool {
-        matches!(self, Self::Closed | Self::Paused | Self::Overflow | Self::Stale)
+        matches!(self, Self::Closed | Self::Paused | Self::Overflow | Self::Stale | Self::Cancelled)
     }
 }
 

@@ -120,6 +120,18 @@ pub enum Event {
         /// The companions of the timers, by id.
         companions: Vec<CompanionId>,
     },
+    /// Nobody has said anything for the `starts_after` of these companions.
+    SilenceFired {
+        /// The companions, by id.
+        companions: Vec<CompanionId>,
+    },
+    /// Events that must be acknowledged wait, because `gate.acknowledgements_per_minute` is used up.
+    EventsDeferred {
+        /// When the next statement may acknowledge them. It acknowledges all of them.
+        until: Moment,
+    },
+    /// Events that had to wait may be acknowledged.
+    EventsReleased,
     /// Back-offs ended: their time is over, or a person's address cut them short.
     BackOffEnded {
         /// The companions of the back-offs, by id.
@@ -214,12 +226,76 @@ pub enum Event {
         /// For an external companion: the deadline for its words.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         due_at: Option<Moment>,
+        /// When the companion loses the floor, unless its statement is being posted. None: it keeps the floor.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        expires_at: Option<Moment>,
         /// The companion wants to end the conversation with this statement: once it is posted, its stage is `terminal`.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         is_farewell: bool,
         /// The companion's statements are not judged for repetition.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         is_unjudged: bool,
+    },
+    /// People said more while a statement was being made. Its call is stopped, and the reply waits for its next attempt.
+    Replanning {
+        /// The companion that has the floor.
+        companion: CompanionId,
+        /// The reply's number.
+        ticket: Ticket,
+        /// The number of the inbound event that led to it.
+        message: Seq,
+        /// When the next attempt starts, unless more is said.
+        until: Moment,
+    },
+    /// A reply takes in what was said meanwhile, and its next attempt starts.
+    Replanned {
+        /// The companion that has the floor.
+        companion: CompanionId,
+        /// The number of the attempt that was stopped.
+        ticket: Ticket,
+        /// The number of the next attempt, under which the reply is owed from now on.
+        next: Ticket,
+        /// The trigger that led to the reply.
+        trigger: Trigger,
+        /// The snapshot: the numbers of all messages that the next attempt answers.
+        messages: Vec<Seq>,
+        /// The number of the newest event that settles.
+        upto: Seq,
+    },
+    /// A person asked a companion to stop before its statement was posted. The event is journaled before the message is handled, or after it if
+    /// the message was on record before a restart.
+    Cancelled {
+        /// The companion that would have spoken.
+        companion: CompanionId,
+        /// The reply's number. None if the companion was selected and had not begun.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ticket: Option<Ticket>,
+        /// The trigger that led to the reply.
+        trigger: Trigger,
+        /// The number of the message that asks to stop.
+        message: Seq,
+    },
+    /// A companion wrote longer than `turn_taking.floor_timeout_secs`. It goes on writing, late, and others may speak.
+    FloorExpired {
+        /// The companion that had the floor.
+        companion: CompanionId,
+        /// The reply's number.
+        ticket: Ticket,
+    },
+    /// A late text is complete and takes the free floor to be posted.
+    FloorTaken {
+        /// The companion that speaks.
+        companion: CompanionId,
+        /// The reply's number.
+        ticket: Ticket,
+    },
+    /// The floor is free, and a speaker was selected among the companions that wanted to speak while it was taken.
+    HeldSelected {
+        /// The companion that speaks next.
+        selected: CompanionId,
+        /// The others, in their order of speaking.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        others: Vec<Outvoted>,
     },
     /// A reply failed; no statement was posted.
     ReplyFailed {
@@ -229,7 +305,8 @@ pub enum Event {
         ticket: Ticket,
         /// The trigger that led to the reply.
         trigger: Trigger,
-        /// A stable code: one of `Unanswered`, or `empty`, or `taken_back` if all its messages were deleted.
+        /// A stable code: one of `Unanswered`, or `empty`, or `taken_back` if all its messages were deleted, or `closed` if the companion that
+        /// wrote late was closed or paused or left.
         error: Arc<str>,
     },
     /// The rolling summary was refreshed.
@@ -289,6 +366,9 @@ pub struct RoundClosed {
     /// The other companions that wanted to speak, in their order of speaking.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<Outvoted>,
+    /// The companions that wanted to speak while another had the floor, in their order of speaking. Their votes are held until it is free.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub held: Vec<CompanionId>,
 }
 
 /// A companion that wanted to speak and did not get the floor.
@@ -338,7 +418,7 @@ pub struct Decided {
     /// The number of the question, if one was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ticket: Option<Ticket>,
-    /// The numbers of the messages that the decision settles.
+    /// The numbers of the messages that the decision settles. For the reason `event`: the messages that the statement is about.
     pub messages: Vec<Seq>,
     /// The newest event that settles. `Seq::NONE` for a YES, because the reply's snapshot settles later. `Seq::NONE` for a NO means that only an
     /// address over the budget of its author is declined, and nothing else settles.
@@ -356,6 +436,9 @@ pub struct Decided {
     /// For the reason `budget`: the budget that was used up. Absent in older records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used_up: Option<UsedUp>,
+    /// For the reason `event`: when the companion starts to speak. None: at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub speak_at: Option<Moment>,
     /// In a round: the State that the companion submits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vote: Option<State>,
@@ -421,6 +504,9 @@ impl Event {
             | Self::CaughtUp { .. } => true,
             Self::JitterDrawn { .. }
             | Self::LullFired { .. }
+            | Self::SilenceFired { .. }
+            | Self::EventsDeferred { .. }
+            | Self::EventsReleased
             | Self::BackOffEnded { .. }
             | Self::DeadlinesExtended { .. }
             | Self::AddressRefused { .. }
@@ -433,6 +519,12 @@ impl Event {
             | Self::RepetitionAsked { .. }
             | Self::RepetitionJudged { .. }
             | Self::ReplyOwed { .. }
+            | Self::Replanning { .. }
+            | Self::Replanned { .. }
+            | Self::Cancelled { .. }
+            | Self::FloorExpired { .. }
+            | Self::FloorTaken { .. }
+            | Self::HeldSelected { .. }
             | Self::ReplyFailed { .. }
             | Self::Summarised { .. } => false,
         }

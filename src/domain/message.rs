@@ -22,9 +22,15 @@ pub struct Message {
     /// Whether it is a voice utterance that ends a lull (docs/design/gate.md G-4).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub lull_endpoint: bool,
+    /// Whether it asks to stop, with nothing else (docs/design/speaking.md S-15).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub asks_to_stop: bool,
     /// Whom it addresses.
     #[serde(default)]
     pub address: Address,
+    /// For an event that a companion must acknowledge: its kind, such as `raid`. None for words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<Arc<str>>,
 }
 
 /// The author of a message. Only the platform decides the role, whatever name an author uses.
@@ -86,6 +92,11 @@ impl Address {
 }
 
 impl Message {
+    /// Whether it is an event that a companion must acknowledge (docs/design/gate.md G-33). Its author is the person that the event is about.
+    pub const fn is_event(&self) -> bool {
+        self.kind.is_some()
+    }
+
     /// Whether `companion` is the author.
     pub fn is_by(&self, companion: &CompanionId) -> bool {
         self.from.role == Role::Companion && &*self.from.id == companion.as_str()

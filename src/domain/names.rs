@@ -124,6 +124,11 @@ impl Names {
         self.whole.get(&normalized(name)).map(|index| &self.companions[*index])
     }
 
+    /// All names of all companions, folded.
+    pub fn whole_names(&self) -> impl Iterator<Item = &str> {
+        self.whole.keys().map(String::as_str)
+    }
+
     fn build(companions: Vec<CompanionId>, owners: BTreeMap<String, CompanionId>) -> Self {
         let mut heads: Vec<String> = Vec::new();
         let mut entries: Vec<Vec<Entry>> = Vec::new();

@@ -22,6 +22,9 @@ pub struct Round {
     /// The turn that the round belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnId>,
+    /// The companions that are asked, by id. Empty in snapshots of older versions.
+    #[serde(default)]
+    pub asked: Vec<CompanionId>,
     /// The companions that take part, with the States that they submitted.
     ballots: BTreeMap<CompanionId, Option<State>>,
 }
@@ -31,7 +34,7 @@ impl Round {
     pub fn new(message: Seq, opened_at: Moment, deadline: Moment, known: &[State], awaited: &[CompanionId]) -> Self {
         let known = known.iter().map(|state| (state.from.clone(), Some(state.clone())));
         let ballots = awaited.iter().map(|companion| (companion.clone(), None)).chain(known).collect();
-        Self { message, opened_at, deadline, turn: None, ballots }
+        Self { message, opened_at, deadline, turn: None, asked: awaited.to_vec(), ballots }
     }
 
     /// The `messageId` that States of this round must have.
@@ -83,15 +86,20 @@ impl Round {
     /// The companions that may speak, in their order of speaking. First the ones that were called upon, then by importance. Of equals, the companion
     /// that spoke least recently here comes first, then the smaller id. `spoke` returns the newest statement of a companion.
     pub fn ranking(&self, spoke: impl Fn(&CompanionId) -> Option<Seq>) -> Vec<CompanionId> {
-        let mut candidates: Vec<_> = self.states().filter(|state| is_candidate(state)).collect();
-        candidates.sort_by(|one, other| {
-            let called = Reverse(one.selected).cmp(&Reverse(other.selected));
-            let weight = other.importance.partial_cmp(&one.importance).unwrap_or(Ordering::Equal);
-            let patience = spoke(&one.from).cmp(&spoke(&other.from));
-            called.then(weight).then(patience).then_with(|| one.from.cmp(&other.from))
-        });
-        candidates.into_iter().map(|state| state.from.clone()).collect()
+        ranked(self.states(), spoke)
     }
+}
+
+/// The companions of these States that may speak, in their order of speaking; see [`Round::ranking`].
+pub fn ranked<'a>(states: impl Iterator<Item = &'a State>, spoke: impl Fn(&CompanionId) -> Option<Seq>) -> Vec<CompanionId> {
+    let mut candidates: Vec<_> = states.filter(|state| is_candidate(state)).collect();
+    candidates.sort_by(|one, other| {
+        let called = Reverse(one.selected).cmp(&Reverse(other.selected));
+        let weight = other.importance.partial_cmp(&one.importance).unwrap_or(Ordering::Equal);
+        let patience = spoke(&one.from).cmp(&spoke(&other.from));
+        called.then(weight).then(patience).then_with(|| one.from.cmp(&other.from))
+    });
+    candidates.into_iter().map(|state| state.from.clone()).collect()
 }
 
 /// Whether another candidate equals the selected one in being called upon and in importance, so that something else decided.

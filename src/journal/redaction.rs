@@ -37,6 +37,9 @@ pub fn redact(recorded: &Recorded) -> Recorded {
         | Event::CaughtUp { .. }
         | Event::JitterDrawn { .. }
         | Event::LullFired { .. }
+        | Event::SilenceFired { .. }
+        | Event::EventsDeferred { .. }
+        | Event::EventsReleased
         | Event::BackOffEnded { .. }
         | Event::DeadlinesExtended { .. }
         | Event::AddressRefused { .. }
@@ -46,6 +49,12 @@ pub fn redact(recorded: &Recorded) -> Recorded {
         | Event::StageChanged { .. }
         | Event::RoundClosed(_)
         | Event::RepetitionAsked { .. }
+        | Event::Replanning { .. }
+        | Event::Replanned { .. }
+        | Event::Cancelled { .. }
+        | Event::FloorExpired { .. }
+        | Event::FloorTaken { .. }
+        | Event::HeldSelected { .. }
         | Event::RepetitionJudged { .. }
         | Event::ReplyOwed { .. }
         | Event::ReplyFailed { .. } => {}

@@ -1,9 +1,11 @@
 //! Several companions in one room, and external companions.
 
+use std::time::Duration;
+
 use futures_util::TryStreamExt;
 use serde_json::{Value, json};
 
-use super::world::{World, lines, room};
+use super::world::{World, asking_companion, lines, room};
 use crate::domain::id::Seq;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::Reader;
@@ -95,22 +97,57 @@ async fn an_open_round_is_shown_in_the_state_of_the_room() {
     world.rest().await;
     let open = world.backend.state(&room("lobby")).await.unwrap();
     world.pass(1.0).await;
-    let half = world.backend.state(&room("lobby")).await.unwrap().round.unwrap();
+    let half = world.backend.state(&room("lobby")).await.unwrap().rounds.remove(0);
     let ballot = json!({ "from": "zed", "messageId": asked.to_string(), "state": "listen", "importance": 0, "selected": false });
     vote(&world, ballot).await.unwrap();
     world.pass(0.5).await;
     let selected = serde_json::to_value(world.backend.state(&room("lobby")).await.unwrap()).unwrap();
 
-    let round = open.round.unwrap();
+    let round = open.rounds[0].clone();
     assert_eq!((round.message_id, &round.asked), (asked, &vec!["aria".into(), "zed".into()]));
     assert_eq!(round.missing, round.asked);
     assert_eq!((half.asked, half.missing), (round.asked, vec!["zed".into()]));
     assert_eq!(round.states.iter().map(|state| state.from.as_str()).collect::<Vec<_>>(), ["bruno"]);
-    assert_eq!(selected["round"], Value::Null);
+    assert_eq!(selected["rounds"], json!([]));
     assert_eq!(selected["turn"]["companion"], "aria");
     assert_eq!(selected["turn"]["trigger"], "direct_address");
     assert_eq!(selected["companions"][0]["doing"], "waiting_its_turn");
     assert_eq!((&selected["streak"], &selected["max_companion_streak"]), (&json!(0), &json!(4)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_vote_that_is_held_has_its_floor_once_another_has_spoken() {
+    let world = World::new().await;
+    world.open("lobby", &["aria", "bruno", "cleo"]).await;
+    world.main.set_delay(Duration::from_secs(10));
+    world.side.set_delay_for("cleo", Duration::from_secs(5));
+    world.side.answer_by(|request| {
+        let decision = if asking_companion(request) == "cleo" { "NO" } else { "YES" };
+        Some(Ok(json!({ "decision": decision, "importance": 7 }).to_string()))
+    });
+    let mut watching = world.watch("lobby", None).await;
+    let floors = async || {
+        let decisions = world.decisions("lobby").await;
+        decisions.iter().filter(|vote| vote["decision"] == "YES").map(|vote| vote["floor"].clone()).take(2).collect::<Vec<_>>()
+    };
+
+    // Aria's round closes before Bruno's, and she speaks.
+    world.say("lobby", "Bruno? Cleo?").await;
+    world.pass(1.0).await;
+    world.say("lobby", "Ari?").await;
+    world.pass(3.0).await;
+    let while_open = floors().await;
+    world.pass(3.0).await;
+    let while_held = floors().await;
+    world.pass(10.0).await;
+    let afterwards = floors().await;
+
+    assert_eq!((while_open, while_held), (vec![Value::Null, json!("won")], vec![Value::Null, json!("won")]));
+    assert_eq!(afterwards, ["won", "won"]);
+    let seen = watching.seen().await;
+    let held: Vec<_> = seen.iter().filter_map(|event| event.get("held")).collect();
+    assert_eq!(held, [&json!(["bruno"])]);
+    assert_eq!(newest(&seen, "held_selected")["selected"], "bruno");
 }
 
 #[tokio::test(start_paused = true)]
@@ -243,8 +280,8 @@ async fn an_external_companion_that_was_not_asked_is_told_so_even_after_a_crash(
     let third = vote(&world, ballot("zed")).await;
 
     first.unwrap();
-    assert!(restored.snapshot.is_some_and(|snapshot| snapshot.conversation.round().is_some()), "no snapshot within the round");
-    assert_eq!(restored.asked, ["aria".into(), "zed".into()]);
+    let open = restored.snapshot.map(|snapshot| snapshot.conversation.rounds().to_vec()).unwrap_or_default();
+    assert_eq!(open.iter().map(|round| round.asked.clone()).collect::<Vec<_>>(), [["aria".into(), "zed".into()]]);
     for refused in [not_asked, still_not_asked] {
         assert!(conflict(refused).contains("vera is not asked in this round"));
     }
@@ -286,7 +323,7 @@ async fn an_external_companion_survives_a_crash_and_leaves_when_it_is_left_out()
     let lobby = world.backend.room(&room("lobby")).await.unwrap();
     world.say("lobby", "hello, Zed the Bot").await;
     world.rest().await;
-    let asked = world.backend.state(&room("lobby")).await.unwrap().round.unwrap().asked;
+    let asked = world.backend.state(&room("lobby")).await.unwrap().rounds.remove(0).asked;
     put(&world, json!(["aria"])).await;
 
     assert_eq!((lobby.companions[1].external, &*lobby.companions[1].name), (true, "Zed the Bot"));

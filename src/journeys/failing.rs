@@ -80,13 +80,12 @@ async fn a_guild_that_keeps_failing_is_quarantined_and_others_are_not_affected()
     assert_eq!(answers, calm.len(), "every message was answered");
 
     // Messages that arrive meanwhile are stored, and handled once the operator releases the guild.
-    let later_message = world.say("lobby", "Ari, at last?").await;
+    world.say("lobby", "Ari, at last?").await;
     world.pass(60.0).await;
     assert!(world.context.directory.find(&GuildKey("home".into())).is_none());
     world.backend.release("home").await.unwrap();
     world.pass(60.0).await;
 
-    assert!(world.decisions("lobby").await.iter().any(|decision| decision["seq"].as_u64() > Some(later_message.0)));
     assert_eq!(world.history("lobby").await.last().map(|(from, _)| from.as_str()), Some("aria"));
     assert_eq!(total(&world, "tertulia_guilds_quarantined", &[]), 0);
     assert_eq!(world.backend.quarantine().await.unwrap().guilds, []);

@@ -1,6 +1,7 @@
 //! The events that a replay prints.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
 
@@ -29,8 +30,14 @@ pub struct ReplayEvent {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum ReplayEventKind {
-    /// A message was sent, or a statement was posted.
-    Message { seq: Seq, from: String, text: String },
+    /// A message was sent, a statement was posted, or an event of some kind arrived.
+    Message {
+        seq: Seq,
+        from: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        kind: Option<String>,
+        text: String,
+    },
     /// A companion was asked whether it wants to speak.
     Evaluate {
         companion: CompanionId,
@@ -47,15 +54,37 @@ pub enum ReplayEventKind {
     /// Messages settled without an answer.
     Silence { companion: CompanionId, trigger: Trigger, messages: Vec<String> },
     /// A round was closed.
-    Round { message_id: Seq, states: Vec<State>, selected: Option<CompanionId> },
+    Round {
+        message_id: Seq,
+        states: Vec<State>,
+        selected: Option<CompanionId>,
+        /// The companions whose votes are held until the floor is free.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        held: Vec<CompanionId>,
+    },
     /// The closing stage of a companion changed.
     Closing { companion: CompanionId, from: Stage, to: Stage, cause: Cause },
     /// A companion got the floor.
     Respond { companion: CompanionId, trigger: Trigger, messages: Vec<String> },
     /// A companion made a statement. Its `message` follows.
     Statement { companion: CompanionId, text: String },
-    /// A reply failed.
-    Failed { companion: CompanionId, trigger: Trigger },
+    /// A reply failed. The reason is given if the conversation decided it: `cancelled` or `closed`.
+    Failed {
+        companion: CompanionId,
+        trigger: Trigger,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reason: Option<Arc<str>>,
+    },
+    /// A statement that is being made is stopped, because people said more.
+    Replanning { companion: CompanionId },
+    /// It is begun again, to answer these messages.
+    Replanned { companion: CompanionId, trigger: Trigger, messages: Vec<String> },
+    /// A companion wrote for too long and lost the floor. It writes on, late.
+    FloorExpired { companion: CompanionId },
+    /// A late statement takes the free floor.
+    FloorTaken { companion: CompanionId },
+    /// The floor is free: one of the companions whose votes were held is selected.
+    HeldSelected { selected: CompanionId },
     /// A lull timer was armed.
     LullArmed {
         companion: CompanionId,
@@ -91,6 +120,11 @@ impl ReplayEventKind {
             | Self::Failed { companion, .. }
             | Self::LullArmed { companion, .. }
             | Self::LullCancelled { companion }
+            | Self::Replanning { companion }
+            | Self::Replanned { companion, .. }
+            | Self::FloorExpired { companion }
+            | Self::FloorTaken { companion }
+            | Self::HeldSelected { selected: companion }
             | Self::State { companion, .. } => Some(companion),
         }
     }
@@ -117,7 +151,10 @@ impl fmt::Display for ReplayEvent {
 impl fmt::Display for ReplayEventKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Message { seq, from, text } => write!(f, "#{seq} {}: {}", printable(from), printable(text)),
+            Self::Message { seq, from, kind, text } => {
+                let kind = kind.as_ref().map(|kind| format!(" ({})", printable(kind))).unwrap_or_default();
+                write!(f, "#{seq} {}{kind}: {}", printable(from), printable(text))
+            }
             Self::Evaluate { companion, trigger, message_count, check_count, threshold, buffer } => write!(
                 f,
                 "{companion:>12} is asked: {trigger}, {message_count}/{} messages, {check_count} checks, {} to read",
@@ -129,7 +166,7 @@ impl fmt::Display for ReplayEventKind {
             }
             Self::Error { companion, trigger } => write!(f, "{companion:>12} got no answer: {trigger}"),
             Self::Silence { companion, messages, .. } => write!(f, "{companion:>12} lets pass: {}", quoted(messages)),
-            Self::Round { message_id, states, selected } => {
+            Self::Round { message_id, states, selected, held } => {
                 write!(f, "round about #{message_id}: ")?;
                 for state in states {
                     match state.state {
@@ -144,7 +181,12 @@ impl fmt::Display for ReplayEventKind {
                 }
                 match selected {
                     Some(companion) => write!(f, "{companion} speaks next"),
-                    None => f.write_str("nobody speaks"),
+                    None if held.is_empty() => f.write_str("nobody speaks"),
+                    None => write!(
+                        f,
+                        "{} after the one who speaks",
+                        held.iter().map(CompanionId::as_str).collect::<Vec<_>>().join(", ")
+                    ),
                 }
             }
             Self::Closing { companion, from, to, cause } => {
@@ -154,7 +196,17 @@ impl fmt::Display for ReplayEventKind {
                 write!(f, "{companion:>12} has the floor: {trigger}, to {}", quoted(messages))
             }
             Self::Statement { companion, text } => write!(f, "{companion:>12} says: {}", printable(text)),
-            Self::Failed { companion, trigger } => write!(f, "{companion:>12} failed to speak: {trigger}"),
+            Self::Failed { companion, trigger, reason } => {
+                write!(f, "{companion:>12} failed to speak: {trigger}")?;
+                reason.iter().try_for_each(|reason| write!(f, ", {reason}"))
+            }
+            Self::Replanning { companion } => write!(f, "{companion:>12} stops to begin again"),
+            Self::Replanned { companion, trigger, messages } => {
+                write!(f, "{companion:>12} begins again: {trigger}, to {}", quoted(messages))
+            }
+            Self::FloorExpired { companion } => write!(f, "{companion:>12} writes on without the floor"),
+            Self::FloorTaken { companion } => write!(f, "{companion:>12} has the floor for a late statement"),
+            Self::HeldSelected { selected } => write!(f, "{selected:>12} speaks next: the floor is free"),
             Self::LullArmed { companion, lull_at } => {
                 write!(f, "{companion:>12} waits for quiet until {:.3}", lull_at.as_secs_f64())
             }

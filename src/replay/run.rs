@@ -9,13 +9,14 @@ use super::script::{Action, Answer, Script, ScriptedMessage};
 use crate::domain::address::{self, Incoming};
 use crate::domain::answer::Verdict;
 use crate::domain::budget::Ledger;
-use crate::domain::conversation::{Conversation, Input, Output, Rules, World};
+use crate::domain::conversation::{self, Conversation, Input, Output, Rules, World};
 use crate::domain::event::{Evaluated, Event, Recorded};
 use crate::domain::gate::InterjectionPolicy;
 use crate::domain::id::{ChannelId, CompanionId, Seq, Ticket, TurnId};
 use crate::domain::message::{Author, Message, Role};
 use crate::domain::moment::Moment;
 use crate::domain::names::Names;
+use crate::domain::stop_phrase::is_stop_phrase;
 use crate::domain::{repetition, vote};
 
 /// Why a script cannot be run.
@@ -222,6 +223,14 @@ impl<'a> Run<'a> {
             Action::Join(companion) => self.join(channel, companion),
             Action::Leave(companion) => self.apply_inbound(channel, Seq::NONE, Event::Left { companion: companion.clone() }),
             Action::Clear => self.apply_inbound(channel, Seq::NONE, Event::Cleared),
+            Action::Edit { message, text } => {
+                self.set_text(channel, *message, text.as_str().into());
+                self.apply_inbound(channel, Seq::NONE, Event::Edited { message: *message, text: text.as_str().into() });
+            }
+            Action::Delete(message) => {
+                self.set_text(channel, *message, "".into());
+                self.apply_inbound(channel, Seq::NONE, Event::Deleted { messages: vec![*message] });
+            }
         }
     }
 
@@ -254,6 +263,10 @@ impl<'a> Run<'a> {
             text: saying.text.as_str().into(),
             modality: saying.modality,
             lull_endpoint: saying.lull_endpoint,
+            kind: saying.kind.as_deref().map(Arc::from),
+            asks_to_stop: saying.kind.is_none()
+                && role == Role::Person
+                && is_stop_phrase(&saying.text, Some(&self.names), self.script.settings.reply.all_stop_phrases()),
             from,
         };
         self.receive_message(channel, message, None);
@@ -263,7 +276,9 @@ impl<'a> Run<'a> {
         let Some(channel_state) = self.channels.get_mut(channel) else { return };
         channel_state.texts.push(message.text.clone());
         let seq = Seq(channel_state.texts.len() as u64);
-        self.print(channel, ReplayEventKind::Message { seq, from: message.from.id.to_string(), text: message.text.to_string() });
+        let kind = message.kind.as_deref().map(str::to_owned);
+        let (from, text) = (message.from.id.to_string(), message.text.to_string());
+        self.print(channel, ReplayEventKind::Message { seq, from, kind, text });
         self.apply_inbound(channel, seq, Event::Said { message, reply_to: None, reply, said_at: None });
     }
 
@@ -336,11 +351,13 @@ impl<'a> Run<'a> {
             Output::LullArmed { companion, lull_at } => self.print(channel, ReplayEventKind::LullArmed { companion, lull_at }),
             Output::LullCancelled { companion } => self.print(channel, ReplayEventKind::LullCancelled { companion }),
             Output::Post(posting) => self.post(channel, &posting.companion, posting.ticket, posting.text),
-            Output::Cancel { ticket } => {
-                self.arrivals.retain(|key, arrival| key.2 != channel || arrival.ticket() != ticket);
-            }
+            Output::Cancel { ticket } => self.cancel(channel, ticket),
             Output::Dropped { .. } | Output::Summarise { .. } => {}
         }
+    }
+
+    fn cancel(&mut self, channel: &str, ticket: Ticket) {
+        self.arrivals.retain(|key, arrival| key.2 != channel || arrival.ticket() != ticket);
     }
 
     fn on_event(&mut self, channel: &str, event: Event) {
@@ -378,7 +395,12 @@ impl<'a> Run<'a> {
             Event::RoundClosed(closed) if closed.states.is_empty() => {}
             Event::RoundClosed(closed) => self.print(
                 channel,
-                ReplayEventKind::Round { message_id: closed.message, states: closed.states, selected: closed.selected },
+                ReplayEventKind::Round {
+                    message_id: closed.message,
+                    states: closed.states,
+                    selected: closed.selected,
+                    held: closed.held,
+                },
             ),
             Event::StageChanged { companion, from, to, cause } => {
                 self.print(channel, ReplayEventKind::Closing { companion, from, to, cause });
@@ -390,7 +412,29 @@ impl<'a> Run<'a> {
                 let messages = self.texts(channel, &messages);
                 self.print(channel, ReplayEventKind::Respond { companion, trigger, messages });
             }
-            Event::ReplyFailed { companion, trigger, .. } => self.print(channel, ReplayEventKind::Failed { companion, trigger }),
+            Event::Replanning { companion, ticket, .. } => {
+                self.cancel(channel, ticket);
+                self.print(channel, ReplayEventKind::Replanning { companion });
+            }
+            Event::Replanned { companion, next: ticket, trigger, messages, .. } => {
+                let answer = self.ask(channel, Question::Statement { companion: &companion, trigger, messages: &messages });
+                self.schedule(channel, Some(&companion), Arrival::Main { ticket, answer });
+                let messages = self.texts(channel, &messages);
+                self.print(channel, ReplayEventKind::Replanned { companion, trigger, messages });
+            }
+            Event::Cancelled { companion, ticket, trigger, .. } => {
+                if let Some(ticket) = ticket {
+                    self.cancel(channel, ticket);
+                }
+                self.print(channel, ReplayEventKind::Failed { companion, trigger, reason: Some("cancelled".into()) });
+            }
+            Event::FloorExpired { companion, .. } => self.print(channel, ReplayEventKind::FloorExpired { companion }),
+            Event::FloorTaken { companion, .. } => self.print(channel, ReplayEventKind::FloorTaken { companion }),
+            Event::HeldSelected { selected, .. } => self.print(channel, ReplayEventKind::HeldSelected { selected }),
+            Event::ReplyFailed { companion, trigger, error, .. } => {
+                let reason = Some(error).filter(|error| **error == *conversation::CLOSED);
+                self.print(channel, ReplayEventKind::Failed { companion, trigger, reason });
+            }
             Event::Said { .. }
             | Event::Edited { .. }
             | Event::Deleted { .. }
@@ -401,6 +445,9 @@ impl<'a> Run<'a> {
             | Event::CaughtUp { .. }
             | Event::JitterDrawn { .. }
             | Event::LullFired { .. }
+            | Event::SilenceFired { .. }
+            | Event::EventsDeferred { .. }
+            | Event::EventsReleased
             | Event::BackOffEnded { .. }
             | Event::DeadlinesExtended { .. }
             | Event::AddressRefused { .. }
@@ -418,7 +465,8 @@ impl<'a> Run<'a> {
         let incoming =
             Incoming { speaker: &from, text: &text, mentions: &[], reply_to: None, to_all_of: &[], names_narrow: false };
         let address = address::resolve(&self.names, is_companion, &incoming);
-        let message = Message { id: None, from, text, modality: Default::default(), lull_endpoint: false, address };
+        let modality = Default::default();
+        let message = Message { id: None, from, text, modality, lull_endpoint: false, asks_to_stop: false, kind: None, address };
         self.receive_message(channel, message, Some(ticket));
     }
 
@@ -430,6 +478,13 @@ impl<'a> Run<'a> {
         self.question_count += 1;
         let key = (self.now + arrival.delay(), Kind::Answer, channel.to_owned(), companion.cloned(), self.question_count);
         self.arrivals.insert(key, arrival);
+    }
+
+    fn set_text(&mut self, channel: &str, message: Seq, text: Arc<str>) {
+        let texts = self.channels.get_mut(channel).map(|channel| &mut channel.texts);
+        if let Some(shown) = texts.and_then(|texts| texts.get_mut(message.0 as usize - 1)) {
+            *shown = text;
+        }
     }
 
     fn texts(&self, channel: &str, messages: &[Seq]) -> Vec<String> {
@@ -466,6 +521,7 @@ fn is_printed_first(output: &Output) -> bool {
         Output::Post(_) => true,
         Output::Made(made) => match &made.event {
             Event::RoundClosed(_) | Event::ReplyFailed { .. } | Event::Unanswered { .. } => true,
+            Event::Cancelled { .. } | Event::Replanned { .. } | Event::FloorExpired { .. } | Event::FloorTaken { .. } => true,
             Event::Decided(decided) => decided.ticket.is_some(),
             _ => false,
         },

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use crate::domain::id::CompanionId;
+use crate::domain::id::{CompanionId, Seq};
 use crate::domain::message::Modality;
 use crate::domain::moment::Moment;
 use crate::settings::Settings;
@@ -79,6 +79,15 @@ pub enum Action {
     Leave(CompanionId),
     /// Everything in progress is cancelled.
     Clear,
+    /// The author edits a message.
+    Edit {
+        /// The message's number in the channel.
+        message: Seq,
+        /// The new text.
+        text: String,
+    },
+    /// A message is deleted.
+    Delete(Seq),
 }
 
 /// A message in a script.
@@ -100,6 +109,8 @@ pub struct ScriptedMessage {
     pub modality: Modality,
     /// Whether it is a voice utterance that ends a lull.
     pub lull_endpoint: bool,
+    /// For an event that must be acknowledged: its kind. Its author is the person that it is about.
+    pub kind: Option<String>,
 }
 
 /// Why a script cannot be read.
@@ -241,8 +252,11 @@ struct ParsedEvent {
     modality: Modality,
     #[serde(default)]
     lull_endpoint: bool,
+    kind: Option<String>,
     #[serde(default)]
     clear: bool,
+    edit: Option<u64>,
+    delete: Option<u64>,
     join: Option<CompanionId>,
     leave: Option<CompanionId>,
 }
@@ -290,9 +304,27 @@ impl ParsedScript {
 impl ParsedEvent {
     fn validate(self, position: &str) -> Result<ScriptedEvent, ScriptError> {
         let at = moment(self.at, &format!("{position}.at"))?;
+        let message = self.edit.or(self.delete).map(Seq);
+        if message == Some(Seq::NONE) {
+            return Err(malformed(position, "the first message of a channel has number 1".into()));
+        }
         let action = match (self.text, self.join, self.leave, self.clear) {
+            (Some(text), None, None, false) if self.edit.is_some() && self.delete.is_none() => {
+                Action::Edit { message: message.unwrap_or_default(), text }
+            }
+            (None, None, None, false) if self.delete.is_some() && self.edit.is_none() => {
+                Action::Delete(message.unwrap_or_default())
+            }
+            _ if message.is_some() => return Err(malformed(position, "needs `edit` and `text`, or `delete` alone".into())),
             (Some(text), None, None, false) => {
                 let from = self.from.ok_or_else(|| malformed(position, "a message needs `from`".into()))?;
+                let is_message =
+                    self.bot || self.direct || self.lull_endpoint || self.reply_to.is_some() || self.modality == Modality::Voice;
+                if self.kind.is_some() && is_message {
+                    let detail =
+                        "has `kind`, so it is an event; leave out `reply_to`, `bot`, `direct`, `modality` and `lull_endpoint`";
+                    return Err(malformed(position, detail.into()));
+                }
                 Action::Say(ScriptedMessage {
                     from,
                     text,
@@ -302,12 +334,13 @@ impl ParsedEvent {
                     direct: self.direct,
                     modality: self.modality,
                     lull_endpoint: self.lull_endpoint,
+                    kind: self.kind,
                 })
             }
             (None, Some(companion), None, false) => Action::Join(companion),
             (None, None, Some(companion), false) => Action::Leave(companion),
             (None, None, None, true) => Action::Clear,
-            _ => return Err(malformed(position, "needs exactly one of `text`, `join`, `leave`, `clear`".into())),
+            _ => return Err(malformed(position, "needs exactly one of `text`, `join`, `leave`, `clear`, `delete`".into())),
         };
         Ok(ScriptedEvent { at, channel: self.channel, action })
     }

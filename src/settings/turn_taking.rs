@@ -20,6 +20,9 @@ pub struct TurnTaking {
     /// Statements by companions after which a conversation ends (1 to 1,000,000). `None`: no limit.
     #[serde(default)]
     pub max_turns: Option<u32>,
+    /// Seconds after the start of its call after which a companion loses the floor to others and writes on, late (1 to 3,600). Must exceed
+    /// `reply.replan_within_secs` by more than one.
+    pub floor_timeout_secs: f64,
     /// Seconds that an external companion has to post its statement (0.1 to 3,600).
     pub external_statement_timeout_secs: f64,
 }
@@ -33,6 +36,11 @@ impl TurnTaking {
     /// `state_timeout_secs` as a duration.
     pub fn state_timeout(&self) -> Duration {
         duration(self.state_timeout_secs)
+    }
+
+    /// `floor_timeout_secs` as a duration.
+    pub fn floor_timeout(&self) -> Duration {
+        duration(self.floor_timeout_secs)
     }
 
     /// `external_statement_timeout_secs` as a duration.
@@ -49,6 +57,7 @@ impl TurnTaking {
         within("state_timeout_secs", self.state_timeout_secs, 0.001..=3_600.0)?;
         within("max_companion_streak", self.max_companion_streak, 1..=1_000)?;
         within("max_turns", self.max_turns.unwrap_or(1), 1..=MAX_TURNS)?;
+        within("floor_timeout_secs", self.floor_timeout_secs, 1.0..=3_600.0)?;
         within("external_statement_timeout_secs", self.external_statement_timeout_secs, 0.1..=3_600.0)
     }
 }

@@ -12,12 +12,14 @@ mod times;
 pub(super) use handling::watch;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
+use super::book::CountedKind;
 use super::life::{Life, Props};
 use super::people::{Fate, Sent};
 use super::stage::lock;
-use super::store::is_gapless;
+use super::store::{Committed, is_gapless};
 use crate::domain::conversation::poison;
 use crate::domain::event::{Event, Recorded, order_of_handling};
 use crate::domain::id::{Seq, Ward};
@@ -62,8 +64,9 @@ pub(super) fn of_record(props: &Props) {
         let mut handled = events.clone();
         order_of_handling(&mut handled);
         let skipped = dead_letters.get(channel_key).cloned().unwrap_or_default();
-        let when = when(props, channel_key);
-        room::Record::read(channel_key, &handled, &skipped, stage, &room::Watch { when, lateness: &lateness });
+        let (when, sent, authors) = (when(props, channel_key), sent(props, channel_key), authors(props, channel_key));
+        let watch = room::Watch { when, sent, authors, lateness: &lateness };
+        room::Record::read(channel_key, &handled, &skipped, stage, &watch);
     }
     accepted(props, &journals, &deleted);
     connections::in_order(props, &deleted);
@@ -80,6 +83,23 @@ pub(super) fn of_record(props: &Props) {
 fn when(props: &Props, channel_key: &ChannelKey) -> BTreeMap<Seq, Duration> {
     let committed = lock(&props.store.committed);
     committed.iter().filter(|entry| entry.channel_key == *channel_key).map(|entry| (entry.recorded.seq, entry.at)).collect()
+}
+
+/// Who sent each message of a room. Redaction removes that from the journal.
+fn authors(props: &Props, channel_key: &ChannelKey) -> BTreeMap<Seq, Arc<str>> {
+    let committed = lock(&props.store.committed);
+    let author = |entry: &Committed| match &entry.recorded.event {
+        Event::Said { message, .. } if entry.channel_key == *channel_key => Some((entry.recorded.seq, message.from.id.clone())),
+        _ => None,
+    };
+    committed.iter().filter_map(author).collect()
+}
+
+/// When parts of a room's statements were posted on another platform.
+fn sent(props: &Props, channel_key: &ChannelKey) -> Vec<Duration> {
+    let counted = lock(&props.store.book.counted);
+    let sent = counted.iter().filter(|write| write.channel_key == *channel_key && write.kind == CountedKind::Sent);
+    sent.map(|write| write.at).collect()
 }
 
 /// The rooms that were deleted once.

@@ -149,6 +149,10 @@ impl LanguageModel for SimModel {
             self.stage.reach("model hangs or is late");
             takes = if dice.chance(0.5) { FOR_EVER } else { Duration::from_secs(dice.between(5, 130)) };
         }
+        let is_long = request.role == ModelRole::Main && dice.clone().chance(weather.long_statements);
+        if !is_calm && is_long && takes < FOR_EVER {
+            takes = takes.max(Dice::new(dice.clone().next(), "long statement").millis(5_000, 90_000));
+        }
         self.note(request, |_, _| FaultKind::Called(takes));
         self.stage.pass(takes).await;
         if !is_calm && dice.chance(weather.model_panics) {

@@ -7,8 +7,13 @@ use serde_json::Value;
 
 use super::acts::{self, Act};
 use super::dice::Dice;
+use super::events;
+use super::interruptions;
 use super::manners;
 use super::rules::{Rules, settings};
+use crate::domain::decision::Reason;
+use crate::domain::event::Event;
+use crate::domain::trigger::Trigger;
 
 /// The companions that a guild may have, and the alias of each.
 pub(super) const CAST: [(&str, &str); 5] =
@@ -18,6 +23,12 @@ pub(super) const EXTERNAL: &str = "zed";
 /// How long the channel must be quiet before a companion considers speaking. Unknown for the external companion.
 pub(super) fn lull_timeout(companion: &str) -> Option<Duration> {
     (companion != EXTERNAL).then(|| Duration::from_secs(4 + companion.len() as u64))
+}
+
+/// The silence after which a companion may start a conversation: soon, while its channel sleeps, or never.
+pub(super) fn starts_after(companion: &str) -> Option<Duration> {
+    let secs = [75, 400].get(CAST.iter().position(|(id, _)| *id == companion)?)?;
+    Some(Duration::from_secs(*secs))
 }
 
 /// How long a storm on the connections lasts, until they are back.
@@ -87,6 +98,8 @@ pub(super) struct Weather {
     pub(super) model_panics: f64,
     pub(super) malformed: f64,
     pub(super) model_millis: u64,
+    /// The probability of a statement that takes 5 to 90 seconds.
+    pub(super) long_statements: f64,
     pub(super) repeats: f64,
     pub(super) names_others: f64,
     pub(super) closes: f64,
@@ -120,6 +133,77 @@ pub(super) enum Beat {
 pub(super) enum When {
     At(Duration),
     Beat(Beat, u64),
+    /// An event about the floor, an event to acknowledge, or a silence is committed. A channel, a guild or a reply that is killed is that of the event.
+    Floor(FloorEvent, u64),
+}
+
+/// What may happen to the floor, and what events and silences lead to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum FloorEvent {
+    Replanning,
+    Replanned,
+    Cancelled,
+    Expired,
+    Held,
+    HeldSelected,
+    Taken,
+    /// An event that a companion must acknowledge is on record; a companion was selected for it.
+    Said,
+    Selected,
+    Deferred,
+    Released,
+    /// A silence is over; a companion is asked because of it; it starts a conversation.
+    Silence,
+    Asked,
+    Started,
+}
+
+impl FloorEvent {
+    pub(super) const ALL: [Self; 7] =
+        [Self::Replanning, Self::Replanned, Self::Cancelled, Self::Expired, Self::Held, Self::HeldSelected, Self::Taken];
+
+    pub(super) const OF_EVENTS: [Self; 7] =
+        [Self::Said, Self::Selected, Self::Deferred, Self::Released, Self::Silence, Self::Asked, Self::Started];
+
+    pub(super) fn of(event: &Event) -> Option<Self> {
+        match event {
+            Event::Replanning { .. } => Some(Self::Replanning),
+            Event::Replanned { .. } => Some(Self::Replanned),
+            Event::Cancelled { .. } => Some(Self::Cancelled),
+            Event::FloorExpired { .. } => Some(Self::Expired),
+            Event::RoundClosed(closed) if !closed.held.is_empty() => Some(Self::Held),
+            Event::HeldSelected { .. } => Some(Self::HeldSelected),
+            Event::FloorTaken { .. } => Some(Self::Taken),
+            Event::Said { message, .. } if message.is_event() => Some(Self::Said),
+            Event::Decided(decided) if decided.reason == Reason::Event => Some(Self::Selected),
+            Event::EventsDeferred { .. } => Some(Self::Deferred),
+            Event::EventsReleased => Some(Self::Released),
+            Event::SilenceFired { .. } => Some(Self::Silence),
+            Event::Evaluated(evaluated) if evaluated.trigger == Trigger::Silence => Some(Self::Asked),
+            Event::ReplyOwed { trigger: Trigger::Silence, .. } => Some(Self::Started),
+            _ => None,
+        }
+    }
+
+    /// What is reached when something is killed then.
+    pub(super) const fn path(self) -> &'static str {
+        match self {
+            Self::Replanning => "killed after an attempt was stopped",
+            Self::Replanned => "killed after a statement began again",
+            Self::Cancelled => "killed after a reply was cancelled",
+            Self::Expired => "killed after a floor expired",
+            Self::Held => "killed after a vote was held",
+            Self::HeldSelected => "killed after a held vote was selected",
+            Self::Taken => "killed after a late text took the floor",
+            Self::Said => "killed after an event",
+            Self::Selected => "killed after an event was acknowledged",
+            Self::Deferred => "killed after events were deferred",
+            Self::Released => "killed after events were released",
+            Self::Silence => "killed after a silence",
+            Self::Asked => "killed after a question about a silence",
+            Self::Started => "killed after a conversation was started",
+        }
+    }
 }
 
 /// An actor is killed this number of scheduler steps after an event.
@@ -134,7 +218,7 @@ impl Strike {
     pub(super) const fn at(&self) -> Option<Duration> {
         match self.when {
             When::At(at) => Some(at),
-            When::Beat(..) => None,
+            When::Beat(..) | When::Floor(..) => None,
         }
     }
 }
@@ -180,8 +264,10 @@ pub(super) enum StoreFault {
 impl Plan {
     pub(super) fn of(seed: u64) -> Self {
         let mut dice = Dice::new(seed, "plan");
-        let weather = weather(&mut dice);
-        let (first, mut rules) = settings(&mut dice);
+        let mut weather = weather(&mut dice);
+        let patience = &mut Dice::new(seed, "long statements");
+        weather.long_statements = if patience.chance(0.5) { 0.1 + patience.fraction() * 0.6 } else { 0.0 };
+        let (mut first, mut rules) = settings(&mut dice);
         let mut later = None;
         if weather.is_deadly && dice.chance(0.2) {
             let (other, others) = settings(&mut dice);
@@ -213,9 +299,16 @@ impl Plan {
         let mut acts = acts::planned(&guilds, &rooms, &weather, calm_at, &mut Dice::new(seed, "acts"));
         acts::add_deletions(&mut acts, &mut Dice::new(seed, "regrets"));
         manners::add(&mut acts, &rooms, calm_at, &mut Dice::new(seed, "manners"));
+        let phrases = interruptions::add(&mut acts, &guilds, &rooms, &mut Dice::new(seed, "interruptions of statements"));
+        events::add(&mut acts, &guilds, &rooms, calm_at, &mut Dice::new(seed, "events"));
+        for settings in [&mut first].into_iter().chain(&mut later) {
+            interruptions::add_phrases(settings, &phrases);
+        }
         let mut strikes = if weather.is_deadly { strikes(&rooms, calm_at, &mut dice) } else { Vec::new() };
         if weather.is_deadly {
             strikes.extend(storm_on_companion(&rooms, calm_at, &mut Dice::new(seed, "storm on a companion")));
+            strikes.extend(interruptions::strikes(&mut Dice::new(seed, "strikes at the floor")));
+            strikes.extend(events::strikes(&mut Dice::new(seed, "strikes at events")));
             strikes.extend(strikes_on_connections(calm_at, &mut Dice::new(seed, "strikes on connections")));
         }
         let (mut store_faults, mut full) = (BTreeMap::new(), None);

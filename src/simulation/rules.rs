@@ -24,6 +24,14 @@ pub(super) struct Rules {
     pub(super) main_timeouts: Span,
     pub(super) turn_delays: Span,
     pub(super) external_patience: Span,
+    pub(super) floor_timeouts: Span,
+    pub(super) replan_withins: Span,
+    /// A statement is begun again at least as often, if people say more, and at most as often.
+    pub(super) least_replans: u32,
+    pub(super) most_replans: u32,
+    /// As many statements acknowledge events in a minute, before others wait.
+    pub(super) least_acknowledgements: u32,
+    pub(super) most_acknowledgements: u32,
     /// No message is stale sooner, and no buffer overflows with fewer.
     pub(super) least_stale_after: f64,
     pub(super) least_buffer: usize,
@@ -68,6 +76,12 @@ impl Rules {
             main_timeouts: self.main_timeouts.or(other.main_timeouts),
             turn_delays: self.turn_delays.or(other.turn_delays),
             external_patience: self.external_patience.or(other.external_patience),
+            floor_timeouts: self.floor_timeouts.or(other.floor_timeouts),
+            replan_withins: self.replan_withins.or(other.replan_withins),
+            least_replans: self.least_replans.min(other.least_replans),
+            most_replans: self.most_replans.max(other.most_replans),
+            least_acknowledgements: self.least_acknowledgements.min(other.least_acknowledgements),
+            most_acknowledgements: self.most_acknowledgements.max(other.most_acknowledgements),
             least_stale_after: self.least_stale_after.min(other.least_stale_after),
             least_buffer: self.least_buffer.min(other.least_buffer),
             least_queue: self.least_queue.min(other.least_queue),
@@ -84,6 +98,7 @@ pub(super) fn settings(dice: &mut Dice) -> (Value, Rules) {
     let (evaluations_per_hour, guild_evaluations_per_hour) = (rare(120, 3, 20), rare(5_000, 5, 40));
     let (guild_statements_per_day, addresses_per_minute) = (rare(5_000, 1, 12), rare(20, 1, 4));
     let streak = dice.between(1, 4) as u32;
+    let acknowledgements = 1 + u32::from(streak > 1);
     let tokens = dice.chance(0.1).then(|| dice.between(200, 3_000));
     let mut rules = Rules {
         state_timeout: side_timeout + dice.between(1, 10) as f64,
@@ -100,6 +115,12 @@ pub(super) fn settings(dice: &mut Dice) -> (Value, Rules) {
         main_timeouts: Span::of(main_timeout),
         turn_delays: Span::default(),
         external_patience: Span::default(),
+        floor_timeouts: Span::default(),
+        replan_withins: Span::default(),
+        least_replans: 0,
+        most_replans: 0,
+        least_acknowledgements: acknowledgements,
+        most_acknowledgements: acknowledgements,
         least_stale_after: 0.0,
         least_buffer: 0,
         least_queue: 0,
@@ -115,6 +136,7 @@ pub(super) fn settings(dice: &mut Dice) -> (Value, Rules) {
             "evaluations_per_hour": evaluations_per_hour,
             "guild_evaluations_per_hour": guild_evaluations_per_hour,
             "addresses_per_minute": addresses_per_minute,
+            "acknowledgements_per_minute": acknowledgements,
             "guild_statements_per_day": guild_statements_per_day,
         },
         "turn_taking": {
@@ -145,6 +167,7 @@ pub(super) fn settings(dice: &mut Dice) -> (Value, Rules) {
     if dice.chance(0.3) {
         settings["turn_taking"]["max_turns"] = dice.between(1, 6).into();
     }
+    add_floor(&mut settings, &mut rules, &mut Dice::new(dice.clone().next(), "floor"));
     if let Some(tokens) = tokens {
         settings["models"]["guild_tokens_per_day"] = tokens.into();
     }
@@ -156,4 +179,21 @@ pub(super) fn settings(dice: &mut Dice) -> (Value, Rules) {
     rules.least_queue = settings["models"]["pool"]["queue_capacity"].as_u64().unwrap_or_default();
     rules.skips_calls = settings["gate"]["skip_when_other_addressed"].as_bool().unwrap_or_default();
     (settings, rules)
+}
+
+/// How long a companion keeps the floor, and how often a statement is begun again. In some runs the main model may take its time.
+fn add_floor(settings: &mut Value, rules: &mut Rules, dice: &mut Dice) {
+    let replan_within = *dice.pick(&[0.5, 3.0, 6.0]);
+    let floor_timeout = *dice.pick(&[replan_within + 1.5, 10.0, 20.0]);
+    rules.most_replans = *dice.pick(&[0, 1, 2, 2]);
+    rules.least_replans = rules.most_replans;
+    (rules.floor_timeouts, rules.replan_withins) = (Span::of(floor_timeout), Span::of(replan_within));
+    settings["turn_taking"]["floor_timeout_secs"] = floor_timeout.into();
+    settings["reply"] = json!({ "max_replans": rules.most_replans, "replan_within_secs": replan_within });
+    if dice.chance(0.4) {
+        rules.main_timeouts = Span::of(100.0);
+        for key in ["timeout_secs", "first_token_timeout_secs", "idle_timeout_secs"] {
+            settings["models"]["main"][key] = 100.0.into();
+        }
+    }
 }

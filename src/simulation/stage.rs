@@ -12,13 +12,15 @@ use tokio::sync::Notify;
 
 use super::faults::Fault;
 use super::nemesis;
-use super::plan::{Beat, Plan, Strike, When};
+use super::plan::{Beat, FloorEvent, Plan, Strike, Target, When};
 use super::store::SimStore;
 use super::time::{SimClock, SimRng};
 use crate::actors::inbound::Inbound;
 use crate::actors::runtime::directory::Directory;
 use crate::actors::service::ActorBackend;
+use crate::domain::id::ChannelId;
 use crate::domain::moment::Moment;
+use crate::ports::backend::room::RoomId;
 use crate::ports::clock::Clock;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,6 +52,7 @@ pub(super) struct Stage {
     life: AtomicU64,
     present: Mutex<Option<Present>>,
     beats: Mutex<BTreeMap<Beat, u64>>,
+    floor_events: Mutex<BTreeMap<FloorEvent, u64>>,
     strikes: Mutex<Vec<Strike>>,
     notes: Mutex<Notes>,
 }
@@ -102,6 +105,7 @@ impl Stage {
             life: AtomicU64::new(0),
             present: Mutex::default(),
             beats: Mutex::default(),
+            floor_events: Mutex::default(),
             strikes: Mutex::new(plan.strikes.clone()),
             notes: Mutex::default(),
             plan,
@@ -210,6 +214,35 @@ impl Stage {
         };
         for strike in due {
             nemesis::strike_after_steps(self.clone(), strike);
+        }
+    }
+
+    /// Counts an event about the floor of a channel. A strike may wait for it, and then hits that channel.
+    pub(super) fn floor_changes(self: &Arc<Self>, event: FloorEvent, channel: &ChannelId) {
+        let count = {
+            let mut events = lock(&self.floor_events);
+            let count = events.entry(event).or_default();
+            *count += 1;
+            *count
+        };
+        let Some(room) =
+            self.plan.rooms.iter().position(|room| RoomId::parse(&room.id).is_some_and(|room| room.channel() == *channel))
+        else {
+            return;
+        };
+        if self.is_calm() || self.is_dead() {
+            return;
+        }
+        let due: Vec<Strike> = lock(&self.strikes).extract_if(.., |strike| strike.when == When::Floor(event, count)).collect();
+        for strike in due {
+            self.reach(event.path());
+            let target = match strike.target {
+                Target::Channel(_) => Target::Channel(room),
+                Target::ReplyOrDelivery(_) => Target::ReplyOrDelivery(room),
+                Target::Guild(_) => Target::Guild(self.plan.rooms[room].guild),
+                other => other,
+            };
+            nemesis::strike_after_steps(self.clone(), Strike { target, ..strike });
         }
     }
 

@@ -13,7 +13,7 @@ use futures_util::FutureExt;
 use super::book::{Arrival, Book, InFlight};
 use super::dice::Dice;
 use super::ends::Ends;
-use super::plan::{Beat, StoreFault};
+use super::plan::{Beat, FloorEvent, StoreFault};
 use super::stage::{Ending, Stage, lock};
 use crate::adapters::store::memory::MemoryStore;
 use crate::domain::event::Recorded;
@@ -165,6 +165,9 @@ impl SimStore {
                 Ok(recorded) => {
                     let (at, life) = (self.stage.now(), self.stage.life());
                     self.stage.log(shown(&channel_key, &recorded));
+                    if let Some(event) = FloorEvent::of(&recorded.event) {
+                        self.stage.floor_changes(event, &channel_key.channel);
+                    }
                     let channel_key = channel_key.clone();
                     lock(&self.committed).push(Committed { at, life, channel_key, recorded, is_answered, in_flight });
                 }

@@ -51,28 +51,31 @@ impl State {
     /// journaled.
     pub(super) fn resume_deliveries(&mut self, owed: Vec<(Ticket, OutboxRecord)>) {
         let platform = self.context.platforms.of(&self.channel_key.channel).cloned();
-        let owed_ticket = self.conversation.floor().map(|floor| floor.ticket);
         for (ticket, owed) in owed {
             match (owed.text.clone(), &platform) {
-                (Some(text), Some(_)) if owed_ticket == Some(ticket) => {
+                (Some(text), Some(platform)) if self.is_owed(ticket) => {
                     self.interrupted_delivery = Some(Box::new((ticket, owed)));
-                    self.step(Input::Written { ticket, text });
+                    self.traces.written(ticket, self.context.clock.now());
+                    self.deliver(ticket, text, platform.clone());
                 }
                 (Some(_), Some(platform)) => self.start_delivery(ticket, owed, platform.clone(), None, true),
-                (None, _) if owed_ticket != Some(ticket) => self.remove_from_outbox(ticket),
+                (None, _) if !self.is_owed(ticket) => self.remove_from_outbox(ticket),
                 (None, _) | (Some(_), None) => {}
             }
         }
     }
 
-    /// Removes a reply from the outbox that was owed before and no longer is. One that is being delivered is left to its delivery.
-    pub(super) fn remove_dropped_reply(&mut self, owed: Option<Ticket>) {
-        let owed_ticket = self.conversation.floor().map(|floor| floor.ticket);
-        if let Some(ticket) = owed.filter(|_| owed_ticket != owed)
-            && self.deliveries.values().all(|delivery| delivery.ticket != ticket)
-        {
-            self.remove_from_outbox(ticket);
+    /// Removes replies from the outbox that were owed before and no longer are. One that is being delivered is left to its delivery.
+    pub(super) fn remove_dropped_replies(&mut self, owed: Vec<Ticket>) {
+        for ticket in owed {
+            if !self.is_owed(ticket) && self.deliveries.values().all(|delivery| delivery.ticket != ticket) {
+                self.remove_from_outbox(ticket);
+            }
         }
+    }
+
+    fn is_owed(&self, ticket: Ticket) -> bool {
+        self.conversation.owed_reply(ticket).is_some()
     }
 
     /// Removes a reply from the outbox that is no longer owed.
@@ -138,7 +141,7 @@ impl State {
 
     /// Ends a reply of which nothing was posted.
     fn delivery_failed(&mut self, ticket: Ticket, error: &str) {
-        if self.conversation.floor().is_some_and(|floor| floor.ticket == ticket) {
+        if self.is_owed(ticket) {
             self.step(Input::ReplyFailed { ticket, error: error.into() });
         } else {
             self.remove_from_outbox(ticket);

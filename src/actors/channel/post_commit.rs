@@ -48,6 +48,10 @@ pub(super) enum PostCommitAction {
     Reply {
         ticket: Ticket,
     },
+    /// Stop the call of this reply.
+    Stop {
+        ticket: Ticket,
+    },
     /// Publish this State.
     Publish(Box<Ballot>),
     /// Answer an external companion that its vote counts.
@@ -69,12 +73,16 @@ impl State {
         for Made { event, .. } in made {
             match event {
                 Event::RoundOpened(opened) => {
-                    self.asked_in_round = opened.asked.clone();
                     actions.push(PostCommitAction::ManageRound { message: opened.message });
                 }
                 Event::Evaluated(evaluated) => actions.push(PostCommitAction::Ask { ticket: evaluated.ticket }),
                 Event::RepetitionAsked { ticket, .. } => actions.push(PostCommitAction::Judge { ticket: *ticket }),
-                Event::ReplyOwed { ticket, .. } => actions.push(PostCommitAction::Reply { ticket: *ticket }),
+                Event::ReplyOwed { ticket, .. } | Event::Replanned { next: ticket, .. } => {
+                    actions.push(PostCommitAction::Reply { ticket: *ticket })
+                }
+                Event::Replanning { ticket, .. } | Event::Cancelled { ticket: Some(ticket), .. } => {
+                    actions.push(PostCommitAction::Stop { ticket: *ticket })
+                }
                 Event::Decided(decided) => {
                     actions.extend(decided.vote.clone().map(|vote| PostCommitAction::Publish(Box::new(vote))))
                 }
@@ -91,6 +99,7 @@ impl State {
             PostCommitAction::Ask { ticket } => self.ask(ticket),
             PostCommitAction::Judge { ticket } => self.ask_for_judgement(ticket),
             PostCommitAction::Reply { ticket } => self.reply(ticket),
+            PostCommitAction::Stop { ticket } => self.cancel(ticket),
             PostCommitAction::Publish(ballot) => self.publish_vote(*ballot),
             // The external companion may have stopped waiting.
             PostCommitAction::Confirm(reply) => drop(reply.send(Ok(()))),
@@ -120,6 +129,7 @@ impl State {
             stage: gate.stage,
             modality: triggered_by.map(|message| message.modality).unwrap_or_default(),
             message_count: evaluation.message_count,
+            minutes: self.conversation.minutes_of_silence(),
             speaker: triggered_by.map(|message| message.from.name.clone()),
             is_repetitive: self.is_repetitive(),
             summary: self.conversation.summary().text.clone(),
@@ -165,9 +175,7 @@ impl State {
     }
 
     fn reply(&mut self, ticket: Ticket) {
-        let Some(floor) = self.conversation.floor().filter(|floor| floor.ticket == ticket && !floor.is_posting) else {
-            return;
-        };
+        let Some(floor) = self.conversation.owed_reply(ticket).filter(|floor| floor.is_being_made()) else { return };
         if self.is_unpostable() {
             // The platform learned this after the companion decided to speak. It would refuse the statement.
             self.step(Input::ReplyFailed { ticket, error: "refused".into() });
@@ -193,6 +201,7 @@ impl State {
             modality: newest.map(|message| message.modality).unwrap_or_default(),
             why: floor.why.clone(),
             message_count: floor.messages.len() as u64,
+            minutes: self.conversation.minutes_of_silence(),
             speaker: newest.map(|message| message.from.name.clone()),
             is_repetitive: self.is_repetitive(),
             summary: self.conversation.summary().text.clone(),
@@ -234,9 +243,7 @@ impl State {
     /// A reply's actor has stopped. If its statement never came, a new actor is started for it.
     pub(super) fn reply_stopped(&mut self, reply: ActorId) {
         let Some((ticket, _)) = self.replies.remove(&reply) else { return };
-        let Some(floor) = self.conversation.floor().filter(|floor| floor.ticket == ticket && !floor.is_posting) else {
-            return;
-        };
+        let Some(floor) = self.conversation.owed_reply(ticket).filter(|floor| floor.is_being_made()) else { return };
         if self.is_absent(&floor.companion) {
             self.step(Input::ReplyFailed { ticket, error: "absent".into() });
             return;

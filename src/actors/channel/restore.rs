@@ -97,8 +97,8 @@ async fn load_usage(
         })
         .await?;
     // Replies that are owed count from now on, before their channels have read their records.
-    for channel in reader.owing(&channel_key.guild).await? {
-        used.promise_statement(&channel, true);
+    for (channel, statements) in reader.owing(&channel_key.guild).await? {
+        used.promise_statements(&channel, statements);
     }
     // All channels of the guild wait for this before they count usage of their own.
     *budgets.ledger() = used;
@@ -112,9 +112,8 @@ impl State {
         if self.in_flight.died_resuming() {
             self.dry_run_resume(&restored);
         }
-        let Restored { snapshot, earlier, events, head, skip, asked, owed } = restored;
+        let Restored { snapshot, earlier, events, head, skip, owed } = restored;
         self.newest = head;
-        self.asked_in_round = asked;
         if let Some(snapshot) = snapshot {
             self.conversation = snapshot.conversation;
         }
@@ -126,6 +125,9 @@ impl State {
         self.context.recorder.instruments().channel_restore_duration.record(took, NONE);
         self.channel_clock = ChannelClock::new(self.conversation.clock());
         let open_actions = self.open_actions();
+        for (ticket, _) in owed.iter().filter(|(_, record)| record.text.is_some()) {
+            self.conversation.note_interrupted_posting(*ticket);
+        }
         let now = self.context.clock.now();
         self.traces.resume(&self.conversation, &earlier, &events, now, &self.context);
         if self.in_flight.needs_prompt_search() {
@@ -214,9 +216,9 @@ impl State {
     fn open_actions(&self) -> Vec<PostCommitAction> {
         let questions =
             self.conversation.open_questions().map(|(_, evaluation)| PostCommitAction::Ask { ticket: evaluation.ticket });
-        let reply = self.conversation.floor().map(|floor| PostCommitAction::Reply { ticket: floor.ticket });
-        let round = self.conversation.round().map(|round| PostCommitAction::ManageRound { message: round.message });
+        let replies = self.conversation.owed_replies().map(|floor| PostCommitAction::Reply { ticket: floor.ticket });
+        let rounds = self.conversation.rounds().iter().map(|round| PostCommitAction::ManageRound { message: round.message });
         let judgement = self.conversation.open_judgement().map(|(ticket, _)| PostCommitAction::Judge { ticket });
-        round.into_iter().chain(questions).chain(reply).chain(judgement).collect()
+        rounds.chain(questions).chain(replies).chain(judgement).collect()
     }
 }

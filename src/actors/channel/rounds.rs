@@ -1,5 +1,6 @@
 //! The channel's part in rounds: it starts and stops the turn-taking manager, and accepts the votes and statements of external companions.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use ractor::{ActorId, ActorRef, ActorRuntime, RpcReplyPort};
 use super::State;
 use super::post_commit::{GRACE, PostCommitAction};
 use crate::actors::channel::turn_taking_manager::{Arguments, TurnTakingManager};
-use crate::actors::messages::turn_taking_manager::{ManagerMessage, VoteError};
+use crate::actors::messages::turn_taking_manager::{ManagerMessage, OpenRound, VoteError};
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::Sort;
 use crate::domain::conversation::{Input, Output};
@@ -23,11 +24,12 @@ use crate::telemetry::plain::Plain;
 /// The most managers that are started for one round. If the last one dies, the channel runs the rest of the round alone and watches its deadline.
 const MAX_MANAGERS: u32 = 4;
 
-/// The turn-taking manager of a round.
+/// The turn-taking manager of the open rounds.
 pub(super) struct RoundManager {
     actor: ActorRef<ManagerMessage>,
-    round: Seq,
-    /// Counts the managers of this round, from 1.
+    /// The rounds that it manages, by their messages.
+    rounds: BTreeSet<Seq>,
+    /// Counts the managers since a round was opened while none was open, from 1.
     number: u32,
 }
 
@@ -48,26 +50,41 @@ pub(super) struct StatementWaiter {
 impl State {
     /// Starts a manager for a round that is on record, unless it has one.
     pub(super) fn manage_round(&mut self, round: Seq) {
-        if self.manager.as_ref().is_none_or(|manager| manager.round != round) {
-            self.start_manager(round, 1);
+        let Some(opened) = self.open_round(round) else { return };
+        match &mut self.manager {
+            Some(manager) => {
+                if manager.rounds.insert(round) {
+                    // A manager that has stopped is replaced by one that gets this round, too.
+                    let _ = manager.actor.cast(ManagerMessage::RoundOpened(Box::new(opened)));
+                }
+            }
+            None => self.start_manager([round].into(), 1),
         }
     }
 
-    fn start_manager(&mut self, message: Seq, number: u32) {
-        let Some(round) = self.conversation.round().filter(|round| round.message == message).cloned() else { return };
+    fn open_round(&mut self, message: Seq) -> Option<OpenRound> {
+        let now = self.channel_clock.now(self.context.clock.now());
+        let round = self.conversation.round(message)?.clone();
+        let timeout = round.deadline.since(now);
+        Some(OpenRound { round, timeout })
+    }
+
+    fn start_manager(&mut self, messages: BTreeSet<Seq>, number: u32) {
+        let rounds: Vec<_> = messages.iter().filter_map(|message| self.open_round(*message)).collect();
+        if rounds.is_empty() {
+            return;
+        }
         let external = self.conversation.companions().filter(|view| view.gate.external);
         let arguments = Arguments {
             channel_key: self.channel_key.clone(),
-            asked: self.asked_in_round.clone(),
+            rounds,
             external: external.map(|view| view.companion.clone()).collect(),
-            timeout: round.deadline.since(self.channel_clock.now(self.context.clock.now())),
-            round,
             channel: self.myself.clone(),
             context: ActorContext::clone(&self.context),
         };
         self.stop_manager();
         match ActorRuntime::spawn_linked_instant(None, TurnTakingManager, arguments, self.myself.get_cell()) {
-            Ok((actor, _)) => self.manager = Some(RoundManager { actor, round: message, number }),
+            Ok((actor, _)) => self.manager = Some(RoundManager { actor, rounds: messages, number }),
             // Then the companions send their answers directly to the channel.
             Err(error) => {
                 tracing::error!(channel = %Plain(self.channel_key.channel.as_str()), %error, "a turn-taking manager could not be started");
@@ -76,28 +93,24 @@ impl State {
         }
     }
 
-    /// The next deadline that the channel itself watches. The manager watches the deadline of its round. The channel watches it too, a little
+    /// The next deadline that the channel itself watches. The manager watches the deadlines of its rounds. The channel watches them too, a little
     /// later, in case the manager died before it could.
     pub(super) fn due_at(&self) -> Option<Moment> {
-        let manager = self.manager.as_ref();
-        let is_managed = |round: &Round| manager.is_some_and(|manager| manager.round == round.message);
-        match self.conversation.round() {
-            Some(round) if is_managed(round) => {
-                self.conversation.wake_at_except_round().into_iter().chain([round.deadline + GRACE]).min()
-            }
-            _ => self.conversation.wake_at(),
-        }
+        let is_managed = |round: &Round| self.manager.as_ref().is_some_and(|manager| manager.rounds.contains(&round.message));
+        let rounds = self.conversation.rounds().iter();
+        let deadlines = rounds.map(|round| if is_managed(round) { round.deadline + GRACE } else { round.deadline });
+        deadlines.chain(self.conversation.wake_at_except_rounds()).min()
     }
 
     /// The manager reports that the deadline of this round has passed. If it has not by the channel's clock, the manager must wait longer.
     pub(super) fn round_due(&mut self, message: Seq) {
         let now = self.channel_clock.now(self.context.clock.now());
-        let Some(round) = self.conversation.round().filter(|round| round.message == message) else { return };
+        let Some(round) = self.conversation.round(message) else { return };
         if round.deadline <= now {
             self.step(Input::Woken);
         } else if let Some(manager) = &self.manager {
             // A manager that has stopped is replaced.
-            let _ = manager.actor.cast(ManagerMessage::ExtendDeadline(round.deadline.since(now)));
+            let _ = manager.actor.cast(ManagerMessage::ExtendDeadline { message, timeout: round.deadline.since(now) });
         }
     }
 
@@ -109,11 +122,14 @@ impl State {
         }
     }
 
-    /// The end of the round is on record. Its manager publishes the remaining States and stops.
+    /// The end of the round is on record. Its manager publishes the remaining States, and stops after the last round.
     pub(super) fn end_round(&mut self, closed: RoundClosed) {
-        if let Some(manager) = self.manager.take_if(|manager| manager.round == closed.message) {
-            let _ = manager.actor.cast(ManagerMessage::RoundClosed(closed.states));
+        let Some(manager) = &mut self.manager else { return };
+        if !manager.rounds.remove(&closed.message) {
+            return;
         }
+        let _ = manager.actor.cast(ManagerMessage::RoundClosed { message: closed.message, states: closed.states });
+        self.manager.take_if(|manager| manager.rounds.is_empty());
     }
 
     pub(super) fn stop_manager(&mut self) {
@@ -122,10 +138,12 @@ impl State {
         }
     }
 
-    /// If a manager stopped before its round was over, starts another one, and asks those questions again whose answers may be lost.
+    /// If a manager stopped before its rounds were over, starts another one, and asks those questions again whose answers may be lost.
     pub(super) fn manager_stopped(&mut self, stopped: ActorId) {
         let Some(manager) = self.manager.take_if(|manager| manager.actor.get_id() == stopped) else { return };
-        if self.conversation.round().is_none_or(|round| round.message != manager.round) {
+        let mut rounds = manager.rounds;
+        rounds.retain(|message| self.conversation.round(*message).is_some());
+        if rounds.is_empty() {
             return;
         }
         let facts = ActorFacts {
@@ -136,12 +154,13 @@ impl State {
         };
         operations::restarted(&self.context.recorder, &facts, Duration::ZERO);
         if manager.number < MAX_MANAGERS {
-            self.start_manager(manager.round, manager.number + 1);
+            self.start_manager(rounds.clone(), manager.number + 1);
         }
-        // Without another manager the channel watches the deadline.
+        // Without another manager the channel watches the deadlines.
         self.arm();
-        let Some(round) = self.conversation.round() else { return };
-        let questions = self.conversation.open_questions().filter(|(companion, _)| round.awaits(companion));
+        let rounds: Vec<_> = rounds.into_iter().filter_map(|message| self.conversation.round(message)).collect();
+        let is_awaited = |companion| rounds.iter().any(|round| round.awaits(companion));
+        let questions = self.conversation.open_questions().filter(|(companion, _)| is_awaited(companion));
         for ticket in questions.map(|(_, evaluation)| evaluation.ticket).collect::<Vec<_>>() {
             self.cancel_and_ask_again(ticket);
         }
@@ -150,10 +169,9 @@ impl State {
     /// Handles the vote of an external companion. The vote is confirmed once it is on record.
     pub(super) fn external_vote(&mut self, ballot: Ballot, reply: RpcReplyPort<Result<(), VoteError>>) {
         let is_external = self.is_external(&ballot.from);
-        let error = match self.conversation.round() {
-            _ if self.received_while_restoring.is_some() => Some(VoteError::Gone),
-            Some(round) => VoteError::of_vote(&ballot, round, &self.asked_in_round, is_external),
-            None => Some(VoteError::NoRound),
+        let error = match self.received_while_restoring {
+            Some(_) => Some(VoteError::Gone),
+            None => VoteError::of_vote(&ballot, self.conversation.rounds().iter(), is_external),
         };
         if let Some(error) = error {
             // The caller may have stopped waiting, here and below.

@@ -16,9 +16,10 @@ use crate::actors::messages::channel::{ChannelMessage, Inspection};
 use crate::actors::messages::guild::GuildMessage;
 use crate::actors::messages::models::Outcome;
 use crate::actors::messages::reply::Reply;
+use crate::actors::messages::switchboard::SwitchboardMessage;
 use crate::actors::messages::turn_taking_manager::VoteError;
-use crate::actors::messages::writer::{Accepted, OutboxWrite, Post, Record, WriterMessage};
-use crate::actors::runtime::actor_keys::{GuildKey, WriterKey};
+use crate::actors::messages::writer::{Accepted, OutboxWrite, Post, Quiet, Record, WriterMessage};
+use crate::actors::runtime::actor_keys::{GuildKey, SwitchboardKey, WriterKey};
 use crate::actors::runtime::context::ActorContext;
 use crate::domain::address::{self, Incoming};
 use crate::domain::conversation::{Conversation, Input, Output, Posting, Rules, World};
@@ -26,6 +27,7 @@ use crate::domain::event::{Event, Made, Recorded};
 use crate::domain::id::{CompanionId, Seq, Ticket, TurnId};
 use crate::domain::message::{Author, Message, Modality, Role};
 use crate::domain::moment::Moment;
+use crate::journal::channel_key::ChannelKey;
 use crate::journal::record::{OutboxRecord, Used};
 use crate::ports::language_model::{ModelRole, Request};
 use crate::telemetry::instruments::platform_label;
@@ -59,12 +61,12 @@ impl State {
         }
         let is_cleared = matches!(recorded.event, Event::Cleared);
         let is_said = matches!(recorded.event, Event::Said { .. });
-        let owed = self.conversation.floor().map(|floor| floor.ticket).filter(|_| !is_said);
+        let owed: Vec<_> = self.conversation.owed_replies().map(|floor| floor.ticket).filter(|_| !is_said).collect();
         self.step(Input::Inbound(recorded));
-        self.remove_dropped_reply(owed);
+        self.remove_dropped_replies(owed);
         self.in_flight.clear();
-        // A round that was dropped by clearing the channel has no closing event that would stop its manager.
-        if self.conversation.round().is_none() && is_cleared {
+        // Rounds that were dropped by clearing the channel have no closing event that would stop their manager.
+        if self.conversation.rounds().is_empty() && is_cleared {
             self.stop_manager();
         }
         true
@@ -103,7 +105,7 @@ impl State {
     pub(super) fn reply_ended(&mut self, ticket: Ticket, text: Result<Arc<str>, Arc<str>>, asked: &Request, outcome: Outcome) {
         self.replies.retain(|_, (reply, _)| *reply != ticket);
         self.attempts.remove(&ticket);
-        let Some(floor) = self.conversation.floor().filter(|floor| floor.ticket == ticket) else {
+        let Some(floor) = self.conversation.owed_reply(ticket) else {
             self.record_unclaimed_usage(asked, &outcome);
             return;
         };
@@ -210,11 +212,7 @@ impl State {
             // The channel is not restored. A caller without an answer reads the record itself.
             return;
         }
-        let look = Inspection {
-            conversation: self.conversation.clone(),
-            asked: self.asked_in_round.clone(),
-            since: self.traces.since(),
-        };
+        let look = Inspection { conversation: self.conversation.clone(), since: self.traces.since() };
         // The caller may have stopped waiting.
         let _ = reply.send(Box::new(look));
     }
@@ -237,6 +235,11 @@ impl State {
         }
         self.record(Vec::new(), Vec::new(), true, true);
         self.sleep_at = None;
+        if let Some(switchboard) = self.context.directory.find(&SwitchboardKey()) {
+            // A switchboard that is being restarted reads from the record when channels wake.
+            let ChannelKey { guild, channel } = self.channel_key.clone();
+            let _ = switchboard.cast(SwitchboardMessage::WakeAt(guild, channel, self.conversation.silence_at()));
+        }
         self.registration = None;
         self.myself.drain()?;
         Ok(())
@@ -286,7 +289,7 @@ impl State {
 
     /// Carries out the outputs of a step: sends the events to the writer and does the rest now.
     pub(super) fn carry_out(&mut self, outputs: Vec<Output>) {
-        let (mut made, mut cancelled) = (Vec::new(), Vec::new());
+        let (mut made, mut cancelled, mut postings) = (Vec::new(), Vec::new(), Vec::new());
         for output in outputs {
             self.show_note(&output);
             match output {
@@ -296,27 +299,33 @@ impl State {
                 }
                 Output::Cancel { ticket } => cancelled.push(ticket),
                 Output::Post(posting) => {
-                    let Posting { companion, ticket, text } = *posting;
-                    self.traces.written(ticket, self.context.clock.now());
-                    match self.context.platforms.of(&self.channel_key.channel).cloned() {
-                        Some(platform) => self.deliver(ticket, text, platform),
-                        None => {
-                            let waiter = self.take_waiter(ticket);
-                            self.post(&companion, ticket, text, Vec::new(), waiter);
-                        }
-                    }
+                    self.traces.written(posting.ticket, self.context.clock.now());
+                    postings.push(*posting);
                 }
                 Output::Summarise { after, upto } => self.summarise(after, upto),
                 Output::Dropped { companion, ticket } => self.show_dropped(companion, ticket),
                 Output::LullArmed { .. } | Output::LullCancelled { .. } => {}
             }
         }
+        // A silence that ends makes events in a channel that was at rest.
+        self.is_pending |= !made.is_empty();
         let is_quiet = self.is_pending && self.conversation.is_at_rest();
         let records = self.traces.follow(&made, &self.conversation, &self.context);
+        self.unrecorded_usage.extend(self.traces.take_unposted_usage());
         if !made.is_empty() || is_quiet {
             self.record(made, records, is_quiet, false);
         } else {
             records.into_iter().for_each(|record| record.emit(&self.channel_key, &self.context));
+        }
+        // A late text is posted after the event by which it took the floor.
+        for Posting { companion, ticket, text } in postings {
+            match self.context.platforms.of(&self.channel_key.channel).cloned() {
+                Some(platform) => self.deliver(ticket, text, platform),
+                None => {
+                    let waiter = self.take_waiter(ticket);
+                    self.post(&companion, ticket, text, Vec::new(), waiter);
+                }
+            }
         }
         self.record_remaining_usage();
         // The trace records about these tickets are taken by now.
@@ -346,7 +355,7 @@ impl State {
             self.since_snapshot = 0;
         }
         self.is_pending &= !is_quiet;
-        let outbox = made.iter().filter_map(|made| outbox_write(&made.event)).collect();
+        let outbox = made.iter().flat_map(|made| outbox_writes(&made.event)).collect();
         let mut usage: Vec<_> = made.iter().flat_map(|made| self.usage(&made.event)).collect();
         usage.extend(std::mem::take(&mut self.unrecorded_usage));
         let batch = self.batches;
@@ -355,7 +364,7 @@ impl State {
             channel_key: self.channel_key.clone(),
             // Usage without events happened now. The conversation's clock may show a time long ago.
             at: if made.is_empty() { self.channel_clock.now(self.context.clock.now()) } else { self.conversation.clock() },
-            quiet: is_quiet.then(|| self.conversation.handled()),
+            quiet: is_quiet.then(|| Quiet { handled: self.conversation.handled(), due: self.conversation.silence_at() }),
             snapshot,
             outbox,
             usage,
@@ -387,7 +396,9 @@ impl State {
             Incoming { speaker: &from, text: &text, mentions: &[], reply_to: None, to_all_of: &[], names_narrow: false };
         let names = memberships.names(&self.channel_key.guild);
         let address = names.map(|names| address::resolve(&names, is_companion, &addressing)).unwrap_or_default();
-        let message = Message { id: ids.first().cloned(), address, modality: Modality::Text, lull_endpoint: false, text, from };
+        let id = ids.first().cloned();
+        let message =
+            Message { id, address, modality: Modality::Text, lull_endpoint: false, asks_to_stop: false, kind: None, text, from };
         let mut usage = vec![Used::Statement { companion: companion.clone() }];
         usage.extend(self.traces.take_usage(ticket));
         let channel = self.myself.clone();
@@ -447,7 +458,10 @@ impl State {
     pub(super) fn arm(&mut self) {
         let now = tokio::time::Instant::now();
         // A span, not a time of day: the machine's clock may have been set since.
-        let due = self.due_at().or(self.sleep_at).map(|at| {
+        // While only a silence is waited for, the channel sleeps.
+        let due = self.due_at();
+        let sleep_at = self.sleep_at.filter(|_| due.is_none() || self.conversation.is_at_rest());
+        let due = due.into_iter().chain(sleep_at).min().map(|at| {
             let span = at.since(self.channel_clock.now(self.context.clock.now()));
             now + span.min(MAX_ALARM)
         });
@@ -460,21 +474,24 @@ impl State {
     }
 }
 
-fn outbox_write(event: &Event) -> Option<OutboxWrite> {
+fn outbox_writes(event: &Event) -> Vec<OutboxWrite> {
+    let owed = |companion: &CompanionId, trigger, messages: &[Seq], upto| OutboxRecord {
+        companion: companion.clone(),
+        trigger,
+        messages: messages.to_vec(),
+        upto,
+        text: None,
+        parts: Vec::new(),
+        name: None,
+    };
     match event {
         Event::ReplyOwed { companion, ticket, trigger, messages, upto, .. } => {
-            let record = OutboxRecord {
-                companion: companion.clone(),
-                trigger: *trigger,
-                messages: messages.clone(),
-                upto: *upto,
-                text: None,
-                parts: Vec::new(),
-                name: None,
-            };
-            Some(OutboxWrite::Put(*ticket, record))
+            vec![OutboxWrite::Put(*ticket, owed(companion, *trigger, messages, *upto))]
         }
-        Event::ReplyFailed { ticket, .. } => Some(OutboxWrite::Remove(*ticket)),
-        _ => None,
+        Event::Replanned { companion, ticket, next, trigger, messages, upto } => {
+            vec![OutboxWrite::Remove(*ticket), OutboxWrite::Put(*next, owed(companion, *trigger, messages, *upto))]
+        }
+        Event::ReplyFailed { ticket, .. } | Event::Cancelled { ticket: Some(ticket), .. } => vec![OutboxWrite::Remove(*ticket)],
+        _ => Vec::new(),
     }
 }

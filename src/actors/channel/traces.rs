@@ -15,7 +15,7 @@ use crate::actors::runtime::context::ActorContext;
 use crate::domain::closing::Cause;
 use crate::domain::conversation::Conversation;
 use crate::domain::decision::{Decision, Reason};
-use crate::domain::event::{Call, Decided, Evaluated, Event, Made, Recorded, RoundClosed};
+use crate::domain::event::{Call, Decided, Evaluated, Event, Made, Outvoted, Recorded, RoundClosed};
 use crate::domain::id::{CompanionId, Seq, Ticket, TurnId};
 use crate::domain::moment::Moment;
 use crate::domain::trigger::Trigger;
@@ -25,10 +25,13 @@ use crate::ports::language_model::Request;
 use crate::telemetry::trace::TurnTrace;
 pub(super) use calls::{record_call, record_late_call};
 pub(super) use trace_record::TraceRecord;
-use turn::{Append, Appends, OpenTurn, PendingCall, Round, Turn};
+use turn::{Append, Appends, OpenTurn, PendingCall, Round, Turn, Vote};
 
 /// How many characters of a model's answer are journaled.
 const JOURNALED_ANSWER_CHARS: usize = 1_000;
+
+/// The error of a reply that a person cancelled.
+const CANCELLED: &str = "cancelled";
 
 /// The turns in progress, and the measurements of their questions and replies.
 #[derive(Default)]
@@ -45,6 +48,8 @@ pub(super) struct Traces {
     unanswered: BTreeMap<CompanionId, (TurnTrace, Seq)>,
     appends: Appends,
     usage: HashMap<Ticket, Vec<Used>>,
+    /// The usage of statements that are not posted.
+    unposted_usage: Vec<Used>,
 }
 
 impl Traces {
@@ -135,15 +140,39 @@ impl Traces {
                 self.pending_calls.insert(*ticket, Box::new(call));
             }
             Event::ReplyFailed { companion, ticket, error, .. } => {
-                self.usage.remove(ticket);
                 let Some(call) = self.take_pending_call(*ticket) else { return };
                 self.open(Some(call.turn.id), now, context).end_with("failed", Some(error.clone()));
                 let (companion, ticket, error) = (companion.clone(), *ticket, error.clone());
                 records.push(TraceRecord::StatementFailed { companion, ticket, error, call, at: now });
             }
+            Event::Replanned { companion, ticket, next, trigger, .. } => {
+                let stopped = self.take_pending_call(*ticket);
+                let open = self.open(turn, now, context);
+                let call = PendingCall::new(open.turn.clone(), *trigger, now);
+                self.pending_calls.insert(*next, Box::new(call));
+                records.extend(stopped.map(|call| TraceRecord::StatementFailed {
+                    companion: companion.clone(),
+                    ticket: *ticket,
+                    error: "replanned".into(),
+                    call,
+                    at: now,
+                }));
+            }
+            Event::Cancelled { companion, ticket, .. } => {
+                self.open(turn, now, context).end_with("cancelled", None);
+                let Some(ticket) = *ticket else { return };
+                let call = self.take_pending_call(ticket);
+                let (companion, error) = (companion.clone(), CANCELLED.into());
+                records.extend(call.map(|call| TraceRecord::StatementFailed { companion, ticket, error, call, at: now }));
+            }
+            Event::HeldSelected { selected, others } => self.held_selected(selected, others, now, records),
             // These events do not appear in traces.
+            Event::Replanning { .. } | Event::FloorExpired { .. } | Event::FloorTaken { .. } => {}
             Event::JitterDrawn { .. }
             | Event::LullFired { .. }
+            | Event::SilenceFired { .. }
+            | Event::EventsDeferred { .. }
+            | Event::EventsReleased
             | Event::BackOffEnded { .. }
             | Event::DeadlinesExtended { .. }
             | Event::AddressRefused { .. }
@@ -174,7 +203,8 @@ impl Traces {
     fn asked(&mut self, evaluated: &Evaluated, turn: Option<TurnId>, now: Moment, context: &ActorContext) -> Option<TraceRecord> {
         let posted = self.posted.as_ref().filter(|_| evaluated.trigger == Trigger::Turn).map(|(posted, _)| posted.trace);
         let unanswered = self.unanswered.remove(&evaluated.companion).map(|(trace, _)| trace);
-        let append = self.appends.take(evaluated.message);
+        // A long silence was not triggered by the message before it.
+        let append = self.appends.take(evaluated.message).filter(|_| evaluated.trigger != Trigger::Silence);
         let open = self.open(turn, now, context);
         open.start_call();
         if open.round.is_none() {
@@ -244,7 +274,11 @@ impl Traces {
         }
         let append = decided.messages.last().and_then(|newest| self.appends.take(*newest));
         let open = self.open(turn, now, context);
-        open.end_with("silence", None);
+        match decided.decision {
+            Decision::No => open.end_with("silence", None),
+            // An event must be acknowledged.
+            Decision::Yes => open.turn.wait_time.waited(now, decided.speak_at.unwrap_or(now)),
+        }
         let turn = &mut open.turn;
         turn.trigger = turn.trigger.max(decided.trigger);
         turn.follows = posted.or(turn.follows).or(unanswered);
@@ -272,7 +306,9 @@ impl Traces {
         // Events of older stores do not name their turn.
         let turn = turn.or_else(|| self.turns.values().find(|open| open.round.is_some()).map(|open| open.turn.id));
         let open = self.open(turn, now, context);
-        let Round { since, votes_to_speak, answers, errors } = open.round.take().unwrap_or_else(|| Round::new(now));
+        let Round { since, mut votes_to_speak, answers, errors } = open.round.take().unwrap_or_else(|| Round::new(now));
+        let is_held = |vote: &mut Vote| vote.0.companions.iter().any(|companion| closed.held.contains(companion));
+        open.held_votes.extend(votes_to_speak.extract_if(.., is_held));
         let floor = |companion: &CompanionId| {
             let lost = closed.others.iter().any(|other| other.companion == *companion);
             if closed.selected.as_ref() == Some(companion) {
@@ -290,6 +326,7 @@ impl Traces {
         let missing = errors.len();
         match closed.selected {
             Some(_) => open.turn.wait_time.waited(now, closed.speak_at.unwrap_or(now)),
+            None if !closed.held.is_empty() => {}
             None => {
                 let error = errors.into_iter().next().filter(|_| answers == 0);
                 open.end_with(if error.is_some() { "failed" } else { "silence" }, error);
@@ -301,17 +338,40 @@ impl Traces {
         records.push(TraceRecord::Selection { turn, closed: Box::new(closed.clone()), missing, since, at: now });
     }
 
+    /// The floor is free, and held votes get it or lose it. The others were dropped before.
+    fn held_selected(&mut self, selected: &CompanionId, others: &[Outvoted], now: Moment, records: &mut Vec<TraceRecord>) {
+        for open in self.turns.values_mut() {
+            for (decided, call, at) in std::mem::take(&mut open.held_votes) {
+                let has_won = decided.companions.contains(selected);
+                if has_won {
+                    open.turn.wait_time.waited(at, now);
+                }
+                let has_lost = others.iter().any(|other| decided.companions.contains(&other.companion));
+                let floor = Some(if has_won {
+                    "won"
+                } else if has_lost {
+                    "lost"
+                } else {
+                    "none"
+                });
+                records.push(TraceRecord::Decided { decided: Box::new(decided), call, floor, at });
+            }
+        }
+    }
+
     /// Ends the turns that the conversation no longer knows, and drops state that nothing can refer to.
     fn end_turns(&mut self, conversation: &Conversation, now: Moment, records: &mut Vec<TraceRecord>) {
         let open: BTreeSet<_> = conversation.turns().collect();
         let over: Vec<_> = self.turns.keys().filter(|turn| !open.contains(turn)).copied().collect();
-        for OpenTurn { turn, round, outcome, error } in over.iter().filter_map(|turn| self.turns.remove(turn)).map(|turn| *turn) {
+        for OpenTurn { turn, round, held_votes, outcome, error } in
+            over.iter().filter_map(|turn| self.turns.remove(turn)).map(|turn| *turn)
+        {
             for call in self.pending_calls.values().filter(|call| call.turn.id == turn.id) {
                 if !call.is_called && call.written.is_none() {
                     turn.wait_time.waited(call.since, now);
                 }
             }
-            for (decided, call, at) in round.into_iter().flat_map(|round| round.votes_to_speak) {
+            for (decided, call, at) in round.into_iter().flat_map(|round| round.votes_to_speak).chain(held_votes) {
                 records.push(TraceRecord::Decided { decided: Box::new(decided), call, floor: Some("none"), at });
             }
             records.push(TraceRecord::Ended { turn, outcome, error });
@@ -321,7 +381,8 @@ impl Traces {
         if self.pending_calls.is_empty() {
             self.pending_calls.shrink_to_fit();
         }
-        self.usage.retain(|ticket, _| self.pending_calls.contains_key(ticket));
+        let unposted = self.usage.extract_if(|ticket, _| !self.pending_calls.contains_key(ticket));
+        self.unposted_usage.extend(unposted.flat_map(|(_, used)| used));
         // A companion that will not be asked again, because the channel was cleared or it left, needs no link to its last question.
         self.unanswered.retain(|companion, _| conversation.gate(companion).is_some_and(|gate| gate.back_off.is_some()));
         // A message outside the conversation's window can no longer trigger a turn.
@@ -349,6 +410,10 @@ impl Traces {
 
     pub(super) fn add_usage(&mut self, ticket: Ticket, used: Used) {
         self.usage.entry(ticket).or_default().push(used);
+    }
+
+    pub(super) fn take_unposted_usage(&mut self) -> Vec<Used> {
+        std::mem::take(&mut self.unposted_usage)
     }
 
     pub(super) fn take_usage(&mut self, ticket: Ticket) -> Vec<Used> {

@@ -1,21 +1,20 @@
-//! The turn-taking manager of a channel. It runs while a round is open, reads the votes, publishes the States, and alone
-//! watches the deadline (docs/design/turn-taking.md T-18).
+//! The turn-taking manager of a channel. It runs while rounds are open, reads the votes, publishes the States, and alone
+//! watches the deadlines (docs/design/turn-taking.md T-18).
 //!
-//! Its state is on record or about to be, so a manager that dies is simply replaced. The new one starts with the round as the channel
-//! knows it, and the channel asks again for the answers that were lost.
+//! Its state is on record or about to be, so a manager that dies is simply replaced. The new one starts with the rounds as the channel
+//! knows them, and the channel asks again for the answers that were lost.
 
 mod vote_check;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
 
 use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort};
 use serde_json::{Value, json};
 
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::models::Outcome;
-use crate::actors::messages::turn_taking_manager::{ManagerMessage, VoteError};
+use crate::actors::messages::turn_taking_manager::{ManagerMessage, OpenRound, VoteError};
 use crate::actors::runtime::actor_keys::TurnTakingManagerKey;
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::{Address, Registration, Sort};
@@ -33,14 +32,10 @@ pub struct TurnTakingManager;
 
 pub struct Arguments {
     pub channel_key: ChannelKey,
-    /// The round with the States that are on record.
-    pub round: Round,
-    /// The companions that were asked when the round opened.
-    pub asked: Vec<CompanionId>,
+    /// The open rounds, at least one.
+    pub rounds: Vec<OpenRound>,
     /// The external companions in the channel.
     pub external: BTreeSet<CompanionId>,
-    /// The time that is left until the deadline of the round.
-    pub timeout: Duration,
     /// The channel, which decides about answers and votes.
     pub channel: ActorRef<ChannelMessage>,
     pub context: ActorContext,
@@ -48,11 +43,10 @@ pub struct Arguments {
 
 pub struct State {
     channel_key: ChannelKey,
-    round: Round,
-    asked: Vec<CompanionId>,
+    /// The open rounds, oldest first, with the companions whose States were published.
+    rounds: Vec<(Round, BTreeSet<CompanionId>)>,
     external: BTreeSet<CompanionId>,
-    /// The companions whose States were published.
-    published: BTreeSet<CompanionId>,
+    myself: ActorRef<ManagerMessage>,
     channel: ActorRef<ChannelMessage>,
     context: ActorContext,
     _registration: Registration,
@@ -65,24 +59,20 @@ impl Actor for TurnTakingManager {
     type Arguments = Arguments;
 
     async fn pre_start(&self, myself: ActorRef<ManagerMessage>, arguments: Arguments) -> Result<State, ActorProcessingErr> {
-        let Arguments { channel_key, round, asked, external, timeout, channel, context } = arguments;
+        let Arguments { channel_key, rounds, external, channel, context } = arguments;
         let registration = context.directory.register(&TurnTakingManagerKey(channel_key.channel.clone()), &myself);
-        // If the manager dies, so does its timer. Then another manager is started, or the channel watches the deadline.
-        myself.send_after(timeout, || ManagerMessage::Due);
-        let known: Vec<Ballot> = round.states().cloned().collect();
         let counted = context.recorder.instruments().actors.one([Sort::TurnTakingManager.as_str()]);
         let mut state = State {
-            published: BTreeSet::new(),
             channel_key,
-            round,
-            asked,
+            rounds: Vec::new(),
             external,
+            myself,
             channel,
             context,
             _registration: registration,
             _counted: counted,
         };
-        state.publish(known);
+        rounds.into_iter().for_each(|round| state.open(round));
         Ok(state)
     }
 
@@ -97,21 +87,41 @@ impl Actor for TurnTakingManager {
             ManagerMessage::Answered { ticket, asked, outcome } => state.answered(ticket, asked, outcome)?,
             ManagerMessage::Submit { state: ballot, reply } => state.submit(ballot, reply),
             ManagerMessage::StateRecorded(ballot) => {
-                state.round.submit((*ballot).clone());
-                state.publish([*ballot]);
+                let is_of = |(round, _): &(Round, _)| round.message_id() == ballot.message_id;
+                if let Some(index) = state.rounds.iter().position(is_of) {
+                    state.rounds[index].0.submit((*ballot).clone());
+                    state.publish(index, [*ballot]);
+                }
             }
-            ManagerMessage::RoundClosed(ballots) => {
-                state.publish(ballots);
-                myself.stop(None);
+            ManagerMessage::RoundOpened(round) => state.open(*round),
+            ManagerMessage::RoundClosed { message, states } => {
+                if let Some(index) = state.rounds.iter().position(|(round, _)| round.message == message) {
+                    state.publish(index, states);
+                    state.rounds.remove(index);
+                }
+                if state.rounds.is_empty() {
+                    myself.stop(None);
+                }
             }
-            ManagerMessage::Due => state.channel.cast(ChannelMessage::RoundDue(state.round.message))?,
-            ManagerMessage::ExtendDeadline(timeout) => drop(myself.send_after(timeout, || ManagerMessage::Due)),
+            ManagerMessage::Due(message) => state.channel.cast(ChannelMessage::RoundDue(message))?,
+            ManagerMessage::ExtendDeadline { message, timeout } => {
+                myself.send_after(timeout, move || ManagerMessage::Due(message));
+            }
         }
         Ok(())
     }
 }
 
 impl State {
+    fn open(&mut self, OpenRound { round, timeout }: OpenRound) {
+        // If the manager dies, so does its timer. Then another manager is started, or the channel watches the deadline.
+        let message = round.message;
+        self.myself.send_after(timeout, move || ManagerMessage::Due(message));
+        let known: Vec<Ballot> = round.states().cloned().collect();
+        self.rounds.push((round, BTreeSet::new()));
+        self.publish(self.rounds.len() - 1, known);
+    }
+
     /// Sends the vote that the answer contains to the channel, which decides.
     fn answered(&self, ticket: Ticket, asked: Arc<LazyRequest>, outcome: Box<Outcome>) -> Result<(), ActorProcessingErr> {
         let words = self.context.settings.prompt.verdict_words();
@@ -122,7 +132,7 @@ impl State {
 
     /// Sends a vote that can count to the channel, which decides and answers.
     fn submit(&self, ballot: Ballot, reply: RpcReplyPort<Result<(), VoteError>>) {
-        match VoteError::of_vote(&ballot, &self.round, &self.asked, self.external.contains(&ballot.from)) {
+        match VoteError::of_vote(&ballot, self.rounds.iter().map(|(round, _)| round), self.external.contains(&ballot.from)) {
             // The caller may have stopped waiting.
             Some(error) => drop(reply.send(Err(error))),
             // A channel that has stopped drops the reply, and the caller gets an error.
@@ -131,9 +141,9 @@ impl State {
     }
 
     /// Publishes each State once. A replacement publishes the States again that its predecessor published.
-    fn publish(&mut self, ballots: impl IntoIterator<Item = Ballot>) {
+    fn publish(&mut self, index: usize, ballots: impl IntoIterator<Item = Ballot>) {
         for ballot in ballots {
-            if !self.published.insert(ballot.from.clone()) {
+            if !self.rounds[index].1.insert(ballot.from.clone()) {
                 continue;
             }
             if self.context.hub.is_watched(&self.channel_key) {

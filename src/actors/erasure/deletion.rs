@@ -348,6 +348,11 @@ pub async fn answers_to(
                 Event::ReplyOwed { ticket, messages: answered, .. } if answered.iter().any(|seq| messages.contains(seq)) => {
                     owed.insert(*ticket);
                 }
+                Event::Replanned { ticket, next, messages: answered, .. }
+                    if owed.contains(ticket) || answered.iter().any(|seq| messages.contains(seq)) =>
+                {
+                    owed.insert(*next);
+                }
                 Event::Said { reply: Some(ticket), message, .. } if owed.contains(ticket) && !is_redacted(message) => {
                     answers.insert(recorded.seq);
                 }
@@ -361,6 +366,9 @@ pub async fn answers_to(
                 | Event::CaughtUp { .. }
                 | Event::JitterDrawn { .. }
                 | Event::LullFired { .. }
+                | Event::SilenceFired { .. }
+                | Event::EventsDeferred { .. }
+                | Event::EventsReleased
                 | Event::BackOffEnded { .. }
                 | Event::DeadlinesExtended { .. }
                 | Event::AddressRefused { .. }
@@ -371,6 +379,12 @@ pub async fn answers_to(
                 | Event::StageChanged { .. }
                 | Event::RoundClosed(_)
                 | Event::RepetitionAsked { .. }
+                | Event::Replanning { .. }
+                | Event::Replanned { .. }
+                | Event::Cancelled { .. }
+                | Event::FloorExpired { .. }
+                | Event::FloorTaken { .. }
+                | Event::HeldSelected { .. }
                 | Event::RepetitionJudged { .. }
                 | Event::ReplyOwed { .. }
                 | Event::ReplyFailed { .. }
@@ -453,6 +467,9 @@ pub async fn traces_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTr
                 | Event::CaughtUp { .. }
                 | Event::JitterDrawn { .. }
                 | Event::LullFired { .. }
+                | Event::SilenceFired { .. }
+                | Event::EventsDeferred { .. }
+                | Event::EventsReleased
                 | Event::BackOffEnded { .. }
                 | Event::DeadlinesExtended { .. }
                 | Event::AddressRefused { .. }
@@ -461,6 +478,12 @@ pub async fn traces_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTr
                 | Event::StageChanged { .. }
                 | Event::RoundClosed(_)
                 | Event::RepetitionAsked { .. }
+                | Event::Replanning { .. }
+                | Event::Replanned { .. }
+                | Event::Cancelled { .. }
+                | Event::FloorExpired { .. }
+                | Event::FloorTaken { .. }
+                | Event::HeldSelected { .. }
                 | Event::ReplyOwed { .. }
                 | Event::ReplyFailed { .. } => false,
             };

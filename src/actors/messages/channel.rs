@@ -105,8 +105,6 @@ pub enum ChannelMessage {
 #[derive(Clone, Debug)]
 pub struct Inspection {
     pub conversation: Conversation,
-    /// The companions that were asked for a State in the newest round.
-    pub asked: Vec<CompanionId>,
     /// When each question and reply in flight began.
     pub since: HashMap<Ticket, Moment>,
 }

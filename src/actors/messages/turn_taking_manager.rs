@@ -6,7 +6,8 @@ use std::time::Duration;
 use ractor::RpcReplyPort;
 
 use super::models::Outcome;
-use crate::domain::id::{CompanionId, Ticket};
+use crate::domain::id::{CompanionId, Seq, Ticket};
+use crate::domain::round::Round;
 use crate::domain::vote::State;
 use crate::ports::language_model::LazyRequest;
 
@@ -21,12 +22,22 @@ pub enum ManagerMessage {
     },
     /// A State is on record.
     StateRecorded(Box<State>),
-    /// The round is over; these were its States.
-    RoundClosed(Vec<State>),
-    /// The deadline for missing States has passed.
-    Due,
-    /// Wait this much longer for missing States.
-    ExtendDeadline(Duration),
+    /// Another round was opened.
+    RoundOpened(Box<OpenRound>),
+    /// The round of this message is over; these were its States. After the last round, the manager stops.
+    RoundClosed { message: Seq, states: Vec<State> },
+    /// The deadline for missing States in the round of this message has passed.
+    Due(Seq),
+    /// Wait this much longer for missing States in the round of this message.
+    ExtendDeadline { message: Seq, timeout: Duration },
+}
+
+/// A round, for its manager.
+pub struct OpenRound {
+    /// The round with the States that are on record.
+    pub round: Round,
+    /// The time that is left until its deadline.
+    pub timeout: Duration,
 }
 
 /// Why a vote or a statement of an external companion was rejected. Each message says what to do instead.

@@ -194,7 +194,7 @@ impl State {
         if let Some(actor) = self.children.dismiss(&Child::Channel(channel.clone())) {
             actor.kill();
         }
-        self.budgets.ledger().promise_statement(channel, false);
+        self.budgets.ledger().promise_statements(channel, 0);
     }
 
     fn prune(&self) {
@@ -214,7 +214,7 @@ impl State {
                 if let Child::Channel(channel) = child {
                     let in_flight = self.in_flight.remove(&channel);
                     // It may have died between promising a statement and posting it.
-                    self.budgets.ledger().promise_statement(&channel, false);
+                    self.budgets.ledger().promise_statements(&channel, 0);
                     let is_wanted = self.wanted.remove(&channel);
                     if let Some(why) = in_flight.and_then(|in_flight| in_flight.take_unreadable()) {
                         self.suspend(channel, Cause::Unreadable, &why);
@@ -278,7 +278,7 @@ impl State {
             ),
         }
         self.in_flight.remove(&channel);
-        self.budgets.ledger().promise_statement(&channel, false);
+        self.budgets.ledger().promise_statements(&channel, 0);
         let since = self.context.clock.now();
         let entry = Suspended {
             guild: self.guild.clone(),
@@ -360,8 +360,9 @@ fn wake_pending(guild: GuildId, context: ActorContext, myself: ActorRef<GuildMes
                 "a channel of a killed guild is still running; messages that are dispatched to it may be delayed"
             );
         }
-        let pending = pending::channels(&context, Ward::of(&guild)).await;
-        for (index, record) in pending.into_iter().filter(|record| record.guild == guild).enumerate() {
+        let pending = pending::of_ward(&context, Ward::of(&guild)).await;
+        pending::wake_when_due(&context, pending.due.into_iter().filter(|(record, _)| record.guild == guild));
+        for (index, record) in pending.channels.into_iter().filter(|record| record.guild == guild).enumerate() {
             if index % WOKEN_AT_ONCE == WOKEN_AT_ONCE - 1 {
                 tokio::time::sleep(WAKE_PAUSE).await;
             }

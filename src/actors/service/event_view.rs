@@ -66,6 +66,9 @@ impl EventView {
                     "modality": message.modality,
                     "reply_to": reply_to,
                 });
+                if let Some(kind) = &message.kind {
+                    object["kind"] = json!(kind);
+                }
                 if let Some(said_at) = said_at {
                     object["said_at"] = rfc3339(*said_at).into();
                 }
@@ -105,6 +108,9 @@ impl EventView {
                 vec![("caught_up", object)]
             }
             Event::LullFired { .. }
+            | Event::SilenceFired { .. }
+            | Event::EventsDeferred { .. }
+            | Event::EventsReleased
             | Event::BackOffEnded { .. }
             | Event::DeadlinesExtended { .. }
             | Event::AddressRefused { .. } => Vec::new(),
@@ -151,6 +157,9 @@ impl EventView {
                 if let Some(at) = closed.speak_at {
                     object["speak_at"] = rfc3339(at).into();
                 }
+                if !closed.held.is_empty() {
+                    object["held"] = json!(closed.held);
+                }
                 vec![("round", object)]
             }
             Event::StageChanged { companion, from, to, cause } => {
@@ -172,6 +181,36 @@ impl EventView {
                     object["due_at"] = rfc3339(*due_at).into();
                 }
                 vec![("respond", object)]
+            }
+            Event::Replanning { companion, ticket, message, until } => {
+                let object = json!({ "companion": companion, "ticket": ticket, "message": message, "until": rfc3339(*until) });
+                vec![("replanning", object)]
+            }
+            Event::Replanned { companion, ticket, next, trigger, messages, .. } => {
+                let messages = self.texts(reader, messages).await?;
+                let object = json!({
+                    "companion": companion,
+                    "trigger": trigger,
+                    "ticket": next,
+                    "replaces": ticket,
+                    "messages": messages,
+                });
+                vec![("replanned", object)]
+            }
+            Event::Cancelled { companion, ticket, trigger, message } => {
+                let mut object = json!({ "companion": companion, "trigger": trigger, "error": "cancelled", "message": message });
+                if let Some(ticket) = ticket {
+                    object["ticket"] = json!(ticket);
+                }
+                vec![("failed", object)]
+            }
+            Event::FloorExpired { companion, ticket } => {
+                vec![("floor_expired", json!({ "companion": companion, "ticket": ticket }))]
+            }
+            Event::FloorTaken { companion, ticket } => vec![("floor_taken", json!({ "companion": companion, "ticket": ticket }))],
+            Event::HeldSelected { selected, others } => {
+                let others: Vec<_> = others.iter().map(|other| &other.companion).collect();
+                vec![("held_selected", json!({ "selected": selected, "others": others }))]
             }
             Event::ReplyFailed { companion, ticket, trigger, error } => {
                 vec![("failed", json!({ "companion": companion, "trigger": trigger, "ticket": ticket, "error": error }))]

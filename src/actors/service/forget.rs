@@ -186,6 +186,9 @@ impl ActorBackend {
                 | Event::CaughtUp { .. }
                 | Event::JitterDrawn { .. }
                 | Event::LullFired { .. }
+                | Event::SilenceFired { .. }
+                | Event::EventsDeferred { .. }
+                | Event::EventsReleased
                 | Event::BackOffEnded { .. }
                 | Event::DeadlinesExtended { .. }
                 | Event::AddressRefused { .. }
@@ -195,6 +198,12 @@ impl ActorBackend {
                 | Event::StageChanged { .. }
                 | Event::RoundClosed(_)
                 | Event::RepetitionAsked { .. }
+                | Event::Replanning { .. }
+                | Event::Replanned { .. }
+                | Event::Cancelled { .. }
+                | Event::FloorExpired { .. }
+                | Event::FloorTaken { .. }
+                | Event::HeldSelected { .. }
                 | Event::RepetitionJudged { .. }
                 | Event::ReplyOwed { .. }
                 | Event::ReplyFailed { .. } => {}

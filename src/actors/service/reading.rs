@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::ActorBackend;
 use super::actor_calls::read_error;
-use crate::domain::decision::Decision;
+use crate::domain::decision::{Decision, Reason};
 use crate::domain::event::{Decided, Event, Recorded, RoundClosed};
 use crate::domain::id::{CompanionId, Seq};
 use crate::domain::message::{Message, Role};
@@ -94,14 +94,14 @@ impl ActorBackend {
         channel_key: &ChannelKey,
         all: Vec<(usize, (Recorded, CompanionId))>,
     ) -> Result<Vec<(usize, DecisionRecord)>, ReadError> {
-        let ballots = all.iter().filter_map(|(_, (recorded, _))| ballot_in(recorded));
+        let ballots = all.iter().filter_map(|(_, (recorded, _))| Ballot::of(recorded));
         let elections = Elections::read(&self.reader(), channel_key, ballots).await?;
         let (mut texts, mut decisions) = (Texts::default(), Vec::new());
         for (order, (recorded, companion)) in all {
             let Event::Decided(decided) = &recorded.event else { continue };
             let settled = texts.of(&self.reader(), channel_key, &decided.messages).await?;
             let mut decision = record(&recorded, decided, &companion, room, settled);
-            let floor = ballot_in(&recorded).and_then(|seq| elections.floor(seq, &companion));
+            let floor = Ballot::of(&recorded).and_then(|ballot| elections.floor(&ballot)?);
             decision.more.extend(floor.map(|floor| ("floor".to_owned(), floor.into())));
             decisions.push((order, decision));
         }
@@ -200,6 +200,7 @@ pub(super) fn history_message(recorded: &Recorded) -> Option<HistoryMessage> {
         id: message.id.clone(),
         from: shown_author(message),
         role: message.from.role,
+        kind: message.kind.clone(),
         text: message.text.clone(),
         at: said_at.unwrap_or(recorded.at).into(),
         modality: message.modality,
@@ -269,59 +270,55 @@ pub(super) fn record(
     }
 }
 
-/// The number of the event, if it is a vote to speak in a round.
-pub(super) fn ballot_in(recorded: &Recorded) -> Option<Seq> {
-    let Event::Decided(decided) = &recorded.event else { return None };
-    (decided.decision == Decision::Yes && decided.vote.is_some()).then_some(recorded.seq)
+/// A vote to speak in a round.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Ballot {
+    /// The number of its event.
+    seq: Seq,
+    /// The number of its round, as States name it.
+    round: String,
+    companion: CompanionId,
 }
 
-/// How rounds ended, by the number of the event that ended each. A round that was cleared has no outcome.
+impl Ballot {
+    fn of(recorded: &Recorded) -> Option<Self> {
+        let Event::Decided(decided) = &recorded.event else { return None };
+        let vote = decided.vote.as_ref().filter(|_| decided.decision == Decision::Yes)?;
+        Some(Self { seq: recorded.seq, round: vote.message_id.clone(), companion: vote.from.clone() })
+    }
+}
+
+/// An event that decides votes.
+enum Outcome {
+    Closed(RoundClosed),
+    HeldSelected(CompanionId),
+    /// These companions stay silent, also those whose votes were held.
+    Silent(Vec<CompanionId>),
+    Cleared,
+}
+
+/// How rounds ended, by the numbers of the events that decided them.
 #[derive(Default)]
-pub(super) struct Elections(BTreeMap<Seq, Option<RoundClosed>>);
+struct Elections(BTreeMap<Seq, Outcome>);
 
 impl Elections {
     /// Reads how the rounds of these votes ended, as far as they have ended.
-    pub(super) async fn read(
+    async fn read(
         reader: &Reader<'_>,
         channel_key: &ChannelKey,
-        ballots: impl Iterator<Item = Seq>,
+        ballots: impl Iterator<Item = Ballot>,
     ) -> Result<Self, ReadError> {
         let ballots: BTreeSet<_> = ballots.collect();
         let mut elections = Self::default();
         let mut range = Range { after: Seq::NONE, before: None, limit: PAGE, newest_first: false };
-        for ballot in ballots {
+        for ballot in &ballots {
             // The previous vote may have been in the same round.
-            while elections.0.range(ballot..).next().is_none() {
-                range.after = range.after.max(ballot);
+            while elections.floor(ballot).is_none() {
+                range.after = range.after.max(ballot.seq);
                 let page = reader.events(channel_key, range).await?;
                 for recorded in &page {
                     range.after = recorded.seq;
-                    match &recorded.event {
-                        Event::RoundClosed(closed) => drop(elections.0.insert(recorded.seq, Some(closed.clone()))),
-                        Event::Cleared => drop(elections.0.insert(recorded.seq, None)),
-                        Event::Said { .. }
-                        | Event::Edited { .. }
-                        | Event::Deleted { .. }
-                        | Event::Joined { .. }
-                        | Event::Left { .. }
-                        | Event::Paused { .. }
-                        | Event::CaughtUp { .. }
-                        | Event::JitterDrawn { .. }
-                        | Event::LullFired { .. }
-                        | Event::BackOffEnded { .. }
-                        | Event::DeadlinesExtended { .. }
-                        | Event::AddressRefused { .. }
-                        | Event::RoundOpened(_)
-                        | Event::Evaluated(_)
-                        | Event::Decided(_)
-                        | Event::Unanswered { .. }
-                        | Event::StageChanged { .. }
-                        | Event::RepetitionAsked { .. }
-                        | Event::RepetitionJudged { .. }
-                        | Event::ReplyOwed { .. }
-                        | Event::ReplyFailed { .. }
-                        | Event::Summarised { .. } => {}
-                    }
+                    elections.0.extend(outcome_of(&recorded.event).map(|outcome| (recorded.seq, outcome)));
                 }
                 if page.len() < PAGE {
                     return Ok(elections);
@@ -331,11 +328,68 @@ impl Elections {
         Ok(elections)
     }
 
-    /// Whether a companion got the floor with the vote of this number: `won` or `lost`, once the round has ended.
-    pub(super) fn floor(&self, ballot: Seq, companion: &CompanionId) -> Option<&'static str> {
-        let (_, closed) = self.0.range(ballot..).next()?;
-        let is_selected = closed.as_ref()?.selected.as_ref() == Some(companion);
-        Some(if is_selected { "won" } else { "lost" })
+    /// Whether a companion got the floor with this vote, once that is decided: `won` or `lost`; `Some(None)` if the round was cleared.
+    fn floor(&self, ballot: &Ballot) -> Option<Option<&'static str>> {
+        let companion = &ballot.companion;
+        let mut is_held = false;
+        for outcome in self.0.range(ballot.seq..).map(|(_, outcome)| outcome) {
+            let is_selected = match outcome {
+                Outcome::Closed(closed) if closed.message.to_string() == ballot.round => {
+                    is_held = closed.held.contains(companion);
+                    if is_held {
+                        continue;
+                    }
+                    closed.selected.as_ref() == Some(companion)
+                }
+                Outcome::HeldSelected(selected) if is_held => selected == companion,
+                Outcome::Silent(companions) if is_held && companions.contains(companion) => false,
+                Outcome::Cleared => return Some(None),
+                Outcome::Closed(_) | Outcome::HeldSelected(_) | Outcome::Silent(_) => continue,
+            };
+            return Some(Some(if is_selected { "won" } else { "lost" }));
+        }
+        None
+    }
+}
+
+fn outcome_of(event: &Event) -> Option<Outcome> {
+    match event {
+        Event::RoundClosed(closed) => Some(Outcome::Closed(closed.clone())),
+        Event::HeldSelected { selected, .. } => Some(Outcome::HeldSelected(selected.clone())),
+        Event::Decided(decided) => {
+            let stays_silent = decided.decision == Decision::No && decided.reason != Reason::Overflow;
+            stays_silent.then(|| Outcome::Silent(decided.companions.clone()))
+        }
+        Event::Cleared => Some(Outcome::Cleared),
+        Event::Said { .. }
+        | Event::Edited { .. }
+        | Event::Deleted { .. }
+        | Event::Joined { .. }
+        | Event::Left { .. }
+        | Event::Paused { .. }
+        | Event::CaughtUp { .. }
+        | Event::JitterDrawn { .. }
+        | Event::LullFired { .. }
+        | Event::SilenceFired { .. }
+        | Event::EventsDeferred { .. }
+        | Event::EventsReleased
+        | Event::BackOffEnded { .. }
+        | Event::DeadlinesExtended { .. }
+        | Event::AddressRefused { .. }
+        | Event::RoundOpened(_)
+        | Event::Evaluated(_)
+        | Event::Unanswered { .. }
+        | Event::StageChanged { .. }
+        | Event::RepetitionAsked { .. }
+        | Event::Replanning { .. }
+        | Event::Replanned { .. }
+        | Event::Cancelled { .. }
+        | Event::FloorExpired { .. }
+        | Event::FloorTaken { .. }
+        | Event::RepetitionJudged { .. }
+        | Event::ReplyOwed { .. }
+        | Event::ReplyFailed { .. }
+        | Event::Summarised { .. } => None,
     }
 }
 

@@ -10,7 +10,7 @@ use crate::actors::channel::folded::folded;
 use crate::actors::messages::channel::Inspection;
 use crate::actors::messages::switchboard::SwitchboardMessage;
 use crate::actors::runtime::actor_keys::SwitchboardKey;
-use crate::domain::conversation::{Rules, Turn};
+use crate::domain::conversation::{self, Rules, Turn};
 use crate::domain::id::CompanionId;
 use crate::domain::round::Round;
 use crate::journal::channel_key::ChannelKey;
@@ -42,11 +42,8 @@ impl ActorBackend {
             .filter_map(|id| Some((id, self.context.memberships.companion(&channel_key.channel, id)?)))
             .map(|(id, settings)| self.companion_state(id, &settings, &membership, &inspection))
             .collect();
-        let floor = conversation.floor().map(|floor| Floor {
-            companion: floor.companion.clone(),
-            ticket: floor.ticket,
-            due_at: floor.due_at.map(Into::into),
-        });
+        let floor = conversation.floor().map(floor_state);
+        let late = conversation.owed_replies().skip(usize::from(conversation.floor().is_some()));
         let now = self.context.clock.now();
         let idle = self.context.settings.closing.episode_idle();
         let rules = Rules::from(&*self.context.settings);
@@ -55,7 +52,8 @@ impl ActorBackend {
         Ok(RoomState {
             companions,
             floor,
-            round: conversation.round().map(|round| round_state(round, &inspection.asked)),
+            late: late.map(floor_state).collect(),
+            rounds: conversation.rounds().iter().map(round_state).collect(),
             turn: conversation.turn().map(turn_state),
             streak: tally.streak,
             max_companion_streak: rules.turn_taking.max_companion_streak,
@@ -78,8 +76,7 @@ impl ActorBackend {
         if let Some(inspection) = self.inspect(&channel_key.channel).await {
             return Ok(CurrentState { inspection, out_of_service: None, is_incomplete: false });
         }
-        let RestoredSoFar { mut restored, wrong } = self.reader().restore_so_far(channel_key).await?;
-        let asked = std::mem::take(&mut restored.asked);
+        let RestoredSoFar { restored, wrong } = self.reader().restore_so_far(channel_key).await?;
         let snapshot = restored.snapshot.as_ref().map(|snapshot| snapshot.conversation.clone());
         // A record that kills its channel may panic here, too.
         let conversation = catch_unwind(AssertUnwindSafe(|| folded(&self.context, channel_key, restored)));
@@ -98,7 +95,7 @@ impl ActorBackend {
             // If the switchboard is being restarted, nothing is lost: accepted events are pending.
             let _ = switchboard.cast(SwitchboardMessage::Wake(channel_key.guild.clone(), channel_key.channel.clone()));
         }
-        let inspection = Inspection { conversation, asked, since: HashMap::new() };
+        let inspection = Inspection { conversation, since: HashMap::new() };
         Ok(CurrentState { inspection, out_of_service, is_incomplete: wrong.is_some() })
     }
 
@@ -119,7 +116,7 @@ impl ActorBackend {
             doing => doing.unwrap_or(Doing::Listening),
         };
         let question = gate.and_then(|gate| gate.evaluation).filter(|_| doing == Doing::Asked);
-        let floor = conversation.floor().filter(|_| doing == Doing::Speaking);
+        let floor = conversation.owed_replies().find(|floor| doing == Doing::Speaking && floor.companion == *id);
         let ticket = question.map(|question| question.ticket).or(floor.map(|floor| floor.ticket));
         let trigger = match doing {
             Doing::Asked => question.map(|question| question.trigger),
@@ -173,12 +170,16 @@ fn incomplete(error: &ReadError) -> OutOfService {
     OutOfService { id: None, until: None, detail: format!("its record cannot be read to its end: {error}") }
 }
 
-fn round_state(round: &Round, asked: &[CompanionId]) -> RoundState {
+fn floor_state(floor: &conversation::Floor) -> Floor {
+    Floor { companion: floor.companion.clone(), ticket: floor.ticket, due_at: floor.due_at.map(Into::into) }
+}
+
+fn round_state(round: &Round) -> RoundState {
     RoundState {
         message_id: round.message,
         opened_at: round.opened_at.into(),
         deadline: round.deadline.into(),
-        asked: asked.to_vec(),
+        asked: round.asked.clone(),
         missing: round.missing().cloned().collect(),
         states: round.states().cloned().collect(),
     }

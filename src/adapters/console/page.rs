@@ -34,6 +34,7 @@ const FILES: &[(&str, &[u8])] = files![
     "election.js",
     "entries.js",
     "find.js",
+    "floor.js",
     "icon.svg",
     "index.html",
     "items.js",

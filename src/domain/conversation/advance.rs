@@ -8,6 +8,7 @@ use super::super::vote::USUAL_IMPORTANCE;
 use super::asking::Attendance;
 use super::ending::reopening_cause;
 use super::inbound::is_too_late;
+use super::replanning::Stops;
 use super::*;
 
 /// The error code of a reply that was not made because all messages that it would have answered were deleted.
@@ -33,11 +34,23 @@ impl Conversation {
         }
         let first = out.len();
         let (mut refused, mut is_late) = (None, false);
-        if let Event::Said { message, said_at, .. } = &recorded.event {
-            refused = self.refuse_address(recorded.seq, message, *said_at, world, out);
-            self.settle_full_buffers(message, refused.is_some(), world, out);
-            is_late = said_at.is_some();
-        }
+        let (mut when_said, mut stops) = (None, Stops::default());
+        let changed = match &recorded.event {
+            Event::Said { message, said_at, .. } => {
+                stops = self.stop_replies(recorded.seq, message, world, out);
+                if !stops.are_all(message) {
+                    refused = self.refuse_address(recorded.seq, message, *said_at, world, out);
+                }
+                self.settle_full_buffers(message, refused.is_some(), world, out);
+                is_late = said_at.is_some();
+                when_said = Some(self.when_said(*said_at));
+                Vec::new()
+            }
+            Event::Edited { message, .. } => vec![*message],
+            Event::Deleted { messages } => messages.clone(),
+            _ => Vec::new(),
+        };
+        let answered = if changed.is_empty() { Vec::new() } else { self.answered_now() };
         count_statement(&recorded, world);
         let seq = recorded.seq;
         self.apply_inbound(recorded, world, out);
@@ -52,6 +65,14 @@ impl Conversation {
         if let Some(used_up) = refused {
             self.decline_address(seq, used_up, world, out);
         }
+        let said = self.window.get(seq).map(|entry| entry.message.clone());
+        if let Some((message, said_at)) = said.zip(when_said) {
+            if refused.is_none() {
+                self.replan_for_message(seq, &message, said_at, world, out);
+            }
+            self.settle_stopped(stops, seq, &message, world, out);
+        }
+        self.replan_for_change(seq, &changed, &answered, world, out);
         if is_late {
             self.settle_late(world, out);
         }
@@ -64,9 +85,11 @@ impl Conversation {
         }
     }
 
-    /// Whether a statement is expected: a companion has the floor, was selected, or will be.
-    pub(super) fn owes_statement(&self) -> bool {
-        self.floor.is_some() || self.turn.is_some() || self.round.as_ref().is_some_and(Round::has_wishes)
+    /// The number of statements that are expected: of the companion with the floor or the selected one, of late ones, of the one that will be
+    /// selected among held votes, and of the one that each open round with a wish will select.
+    pub(super) fn expected_statements(&self) -> u32 {
+        let of_rounds = self.rounds.iter().filter(|round| round.has_wishes()).count();
+        (of_rounds + self.late.len()) as u32 + u32::from(self.is_floor_taken()) + u32::from(!self.held.is_empty())
     }
 
     /// Counts an address, once, however many companions it names. Returns the budget if it is used up: then the addressed companions decline this
@@ -80,7 +103,7 @@ impl Conversation {
         out: &mut Vec<Output>,
     ) -> Option<UsedUp> {
         let address = &message.address;
-        if address.companions.is_empty() || message.from.role == Role::Companion {
+        if address.companions.is_empty() || message.from.role == Role::Companion || message.is_event() {
             return None;
         }
         let now = self.clock;
@@ -162,14 +185,18 @@ impl Conversation {
         #[cfg(test)]
         poison::check_unsettled(poison::GONE_ON, self);
         self.settle_silenced(world, out);
-        self.close_round(occasion, world, out);
+        self.close_rounds(occasion, world, out);
         self.fail_late_words(occasion, world, out);
+        self.replan_due(occasion, world, out);
+        self.expire_floor(occasion, world, out);
         self.begin_turn_at_once(world, out);
         if occasion.after_statement {
             self.assess_statement(world, out);
             // Companions that became terminal withdrew their States.
-            self.close_round(occasion, world, out);
+            self.close_rounds(occasion, world, out);
         }
+        self.close_newcomers(world, out);
+        self.use_free_floor(world, out);
         let speaker = self.spoken.as_ref().filter(|_| occasion.after_statement).map(|spoken| &spoken.companion);
         let left_out = speaker.filter(|speaker| self.gates.get(speaker).is_none_or(|gate| gate.waiting.is_none())).cloned();
         for companion in &self.gates.companions_where(Gate::lacks_interval) {
@@ -180,6 +207,7 @@ impl Conversation {
         ended_back_offs.dedup();
         ended_back_offs.retain(|companion| self.gates.contains_key(companion));
         self.end_back_offs(&ended_back_offs, world, out);
+        self.acknowledge_events(world, out);
         self.ask_waiting(left_out, world, out);
         self.refresh_summary(world, out);
     }
@@ -216,6 +244,8 @@ impl Conversation {
         #[cfg(test)]
         poison::check_unsettled(poison::WOKEN, self);
         self.fire_lulls(Due::Now, world, out);
+        self.fire_silences(Due::Now, world, out);
+        self.release_events(Due::Now, world, out);
     }
 
     /// Advances the time: ends the back-offs that were due before `at`, and fires the lull timers that were due before it, however late that is
@@ -226,6 +256,8 @@ impl Conversation {
         let ended_back_offs = self.gates.companions_where(|gate| gate.retry_at().is_some_and(|until| until < now));
         self.end_back_offs(&ended_back_offs, world, out);
         self.fire_lulls(Due::Before, world, out);
+        self.fire_silences(Due::Before, world, out);
+        self.release_events(Due::Before, world, out);
     }
 
     /// Fires the lull timers that are due.
@@ -266,7 +298,7 @@ impl Conversation {
         } else {
             vote
         };
-        if self.is_awaited(&companion) {
+        if self.round_awaiting(&companion).is_some() {
             self.conclude_vote(&companion, &vote, reason, answered, world, out);
             return;
         }
@@ -281,15 +313,9 @@ impl Conversation {
         self.record(Event::Unanswered { companion, ticket, trigger: evaluation.trigger, error, back_off }, world, out);
     }
 
-    pub(super) fn post(&mut self, ticket: Ticket, text: Arc<str>, out: &mut Vec<Output>) {
-        if let Some(floor) = self.floor.as_mut().filter(|floor| floor.ticket == ticket && !floor.is_posting) {
-            floor.is_posting = true;
-            out.push(Output::Post(Box::new(Posting { companion: floor.companion.clone(), ticket, text })));
-        }
-    }
-
+    /// A reply failed. The failure of an attempt that is being stopped does not count.
     pub(super) fn fail_reply(&mut self, ticket: Ticket, error: Arc<str>, world: &mut World<'_>, out: &mut Vec<Output>) {
-        if let Some(floor) = self.floor.as_ref().filter(|floor| floor.ticket == ticket) {
+        if let Some(floor) = self.owed_reply(ticket).filter(|floor| floor.replan_at.is_none()) {
             let (companion, trigger) = (floor.companion.clone(), floor.trigger);
             self.record(Event::ReplyFailed { companion, ticket, trigger, error }, world, out);
         }
@@ -376,15 +402,15 @@ impl Conversation {
         if !self.gates.values().any(Gate::is_silent) {
             return;
         }
-        let mut by_messages: BTreeMap<(Vec<Seq>, Reason), Vec<CompanionId>> = BTreeMap::new();
+        let mut by_messages: BTreeMap<(Vec<Seq>, Reason, bool), Vec<CompanionId>> = BTreeMap::new();
         for (companion, gate) in self.gates.iter().filter(|(_, gate)| gate.is_silent()) {
             let messages: Vec<_> = self.window.buffer(companion, gate.cursor).map(|entry| entry.seq).collect();
             if !messages.is_empty() {
                 let reason = if gate.paused { Reason::Paused } else { Reason::Closed };
-                by_messages.entry((messages, reason)).or_default().push(companion.clone());
+                by_messages.entry((messages, reason, gate.owes_acknowledgement())).or_default().push(companion.clone());
             }
         }
-        for ((_, reason), companions) in by_messages {
+        for ((_, reason, _), companions) in by_messages {
             self.settle_all(companions, reason, world, out);
         }
     }
@@ -416,12 +442,16 @@ impl Conversation {
             upto: self.handled,
             next_interjection_at: next_interjection_at.or(gate.next_interjection_at).unwrap_or_default(),
             due_at: is_external.then(|| self.clock + world.rules.turn_taking.external_statement_timeout()),
+            // Nobody else could use the floor of a companion that is alone.
+            expires_at: (!is_external && self.holds_rounds()).then(|| self.clock + world.rules.turn_taking.floor_timeout()),
             is_farewell: candidate.is_farewell,
             is_unjudged: world.policies.get(companion).is_some_and(|policy| !policy.repetition),
             companion: companion.clone(),
         };
         self.record(owed, world, out);
-        let has_no_messages = self.floor.as_deref().filter(|floor| floor.messages.is_empty()).map(|floor| floor.ticket);
+        // A long silence is about no message.
+        let is_empty = |floor: &&Floor| floor.messages.is_empty() && floor.trigger != Trigger::Silence;
+        let has_no_messages = self.floor.as_deref().filter(is_empty).map(|floor| floor.ticket);
         if let Some(ticket) = has_no_messages {
             self.fail_reply(ticket, DELETED.into(), world, out);
         } else {
@@ -461,7 +491,7 @@ impl Conversation {
             record.next_interjection_at = match trigger {
                 Trigger::DirectAddress => Some(policy.interval(0, (world.jitter)())),
                 Trigger::Interjection => Some(gate.after_declining(policy.interval(gate.check_count + 1, (world.jitter)()))),
-                Trigger::Lull | Trigger::Turn => None,
+                Trigger::Silence | Trigger::Lull | Trigger::Turn | Trigger::Event => None,
             };
         }
         self.record(Event::Decided(record), world, out);
@@ -481,7 +511,7 @@ impl Conversation {
         self.record(Event::Decided(record), world, out);
     }
 
-    fn decided(
+    pub(super) fn decided(
         &self,
         companion: &CompanionId,
         trigger: Trigger,
@@ -503,6 +533,7 @@ impl Conversation {
             check_count: gate.check_count,
             threshold: gate.next_interjection_at,
             next_interjection_at: None,
+            speak_at: None,
             vote: answered.vote,
             used_up: answered.used_up,
             why: answered.why,
@@ -522,9 +553,13 @@ impl Conversation {
         unsettled
     }
 
-    /// The trigger of a decision that no trigger led to: a turn if the newest message is a statement, else a lull.
+    /// The trigger of a decision that no trigger led to: an event that must be acknowledged, else a turn if the newest message is a statement, else a lull.
     fn trigger_without_question(&self, companion: &CompanionId, upto: Seq) -> Trigger {
-        let messages = self.window.buffer(companion, self.gates[companion].cursor).take_while(|entry| entry.seq <= upto);
+        let gate = &self.gates[companion];
+        if gate.owes_acknowledgement() && gate.waiting.is_some_and(|waiting| waiting.message <= upto) {
+            return Trigger::Event;
+        }
+        let messages = self.window.buffer(companion, gate.cursor).take_while(|entry| entry.seq <= upto);
         match messages.last() {
             Some(newest) if newest.message.from.role == Role::Companion => Trigger::Turn,
             _ => Trigger::Lull,

@@ -31,7 +31,10 @@ impl Conversation {
             let candidate = Candidate { companion, trigger, why: answered.why.clone(), is_farewell };
             self.agree(&candidate.companion, trigger, reason, answered, world, out);
             self.change_stage(&candidate.companion, closing.min(Stage::Closing), Cause::State, upto, world, out);
-            self.give_floor(&candidate, world, out);
+            // Another companion may have joined and got the floor in the meantime.
+            if !self.is_held(&candidate.companion) {
+                self.give_floor(&candidate, world, out);
+            }
             return;
         }
         let reason = match withdraws {

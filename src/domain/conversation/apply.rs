@@ -4,6 +4,7 @@ use super::super::event::{Decided, Evaluated};
 use super::super::gate::{Check, Evaluation, Waiting, Wish};
 use super::super::message::Role;
 use super::super::window::Entry;
+use super::parts::Held;
 use super::*;
 
 impl Conversation {
@@ -35,18 +36,21 @@ impl Conversation {
                 self.gates.get_or_insert(companion, Gate::new(self.handled)).external = *external;
             }
             Event::Left { companion } => {
+                let was_about_to = self.is_about_to_acknowledge(companion);
                 self.cancel_activity(Some(companion), notes);
+                let owes = |gate: &&Gate| was_about_to || gate.owes_acknowledgement();
+                let orphaned = self.gates.get(companion).filter(owes).map(|gate| gate.cursor);
                 self.gates.remove(companion);
                 self.opened_again.remove(companion);
-                if let Some(round) = &mut self.round {
-                    round.withdraw(companion);
-                }
+                self.rounds.iter_mut().for_each(|round| round.withdraw(companion));
+                self.fire_remaining_events(orphaned.as_slice(), notes);
             }
             Event::Paused { companion, paused } => self.apply_paused(companion.as_ref(), *paused, notes),
             Event::Cleared => {
                 self.cancel_activity(None, notes);
                 self.episode = None;
                 self.opened_again.clear();
+                self.acknowledgements.release();
                 // What was said before is not shown to a model any more.
                 self.window.drop_below(seq);
                 self.summary.clear(seq);
@@ -66,10 +70,13 @@ impl Conversation {
                 }
             }
             Event::LullFired { companions } => self.apply_lull_fired(companions),
+            Event::SilenceFired { companions } => self.apply_silence_fired(companions, world),
+            Event::EventsDeferred { until } => self.acknowledgements.defer(*until),
+            Event::EventsReleased => self.acknowledgements.deferred_until = None,
             Event::BackOffEnded { companions } => self.apply_back_off_ended(companions, world, notes),
             Event::DeadlinesExtended { round, floor: due } => {
-                if let (Some(open_round), Some(deadline)) = (&mut self.round, round) {
-                    open_round.deadline = *deadline;
+                if let Some(deadline) = round {
+                    self.rounds.iter_mut().for_each(|round| round.deadline = *deadline);
                 }
                 if let (Some(floor), Some(due_at)) = (&mut self.floor, due) {
                     floor.due_at = Some(*due_at);
@@ -104,10 +111,14 @@ impl Conversation {
                 upto,
                 next_interjection_at,
                 due_at,
+                expires_at,
                 is_farewell,
                 is_unjudged,
             } => {
                 self.tickets = self.tickets.max(*ticket);
+                if *trigger == Trigger::Silence {
+                    self.apply_started();
+                }
                 let wish = self.gates.get_mut(companion).and_then(|gate| gate.wish.take());
                 let (why, selection) = match self.turn.take() {
                     Some(turn) => (turn.candidate.why, turn.selection),
@@ -128,10 +139,15 @@ impl Conversation {
                     why,
                     selection,
                     due_at: *due_at,
+                    began_at: self.clock,
+                    expires_at: *expires_at,
+                    replans: 0,
+                    replan_at: None,
                     is_farewell: *is_farewell,
                     is_unjudged: *is_unjudged,
                     forced: self.tally.forced,
                     is_posting: false,
+                    text: None,
                 }));
                 if let Some(gate) = self.gates.get_mut(companion) {
                     gate.settle(*upto);
@@ -139,6 +155,12 @@ impl Conversation {
                     cancel_lull(companion, gate, notes);
                 }
             }
+            Event::Replanning { ticket, until, .. } => self.apply_replanning(*ticket, *until),
+            Event::Replanned { ticket, next, messages, upto, .. } => self.apply_replanned(*ticket, *next, messages, *upto, notes),
+            Event::Cancelled { companion, ticket, message, .. } => self.apply_cancelled(companion, *ticket, *message),
+            Event::FloorExpired { ticket, .. } => self.apply_floor_expired(*ticket),
+            Event::FloorTaken { ticket, .. } => self.apply_floor_taken(*ticket),
+            Event::HeldSelected { selected, others } => self.apply_held_selected(selected, others),
             Event::ReplyFailed { ticket, .. } => self.apply_reply_failed(*ticket),
             Event::Summarised { upto, text, messages } => self.summary.apply(*upto, text, *messages),
         }
@@ -175,6 +197,8 @@ impl Conversation {
             gate.lull_at = None;
             if let Some(newest) = self.window.newest(companion, gate.cursor) {
                 let message = newest.seq;
+                // A trigger that does not count any more does not take the place of the lull.
+                gate.recheck(Some(message));
                 gate.fire(Waiting { trigger: Trigger::Lull, message, check: Check::Quiet, urgent: false });
             }
         }
@@ -182,6 +206,9 @@ impl Conversation {
 
     /// Runs after every event: checks waiting triggers again where no question is in flight, and arms lull timers where nothing else waits.
     pub(super) fn update_waiting(&mut self, world: &World<'_>, notes: &mut Vec<Output>) {
+        if !self.held.is_empty() {
+            self.drop_settled_held();
+        }
         if !self.is_busy() {
             let is_any_next = self.recheck_waiting(world);
             self.arm_lulls(!is_any_next, world, notes);
@@ -192,13 +219,15 @@ impl Conversation {
     /// Checks waiting triggers again. Returns whether any of them is about to be handled.
     fn recheck_waiting(&mut self, world: &World<'_>) -> bool {
         let mut is_any_next = false;
+        let late = &self.late;
         for (companion, gate) in self.gates.iter_mut().filter(|(_, gate)| gate.waiting.is_some() && !gate.is_silent()) {
             let is_backing_off = gate.is_backing_off();
             if !is_backing_off {
                 gate.recheck(self.window.newest(companion, gate.cursor).map(|entry| entry.seq));
             }
             let is_next = gate.waiting.is_some_and(|waiting| waiting.urgent || !is_backing_off);
-            is_any_next |= is_next && world.policies.contains_key(companion);
+            let is_writing = late.iter().any(|late| late.companion == *companion);
+            is_any_next |= is_next && !is_writing && world.policies.contains_key(companion);
         }
         is_any_next
     }
@@ -252,14 +281,6 @@ impl Conversation {
         self.submit_listening(companion);
     }
 
-    /// Submits a listening State for a companion that was asked in a round and will not answer.
-    pub(super) fn submit_listening(&mut self, companion: &CompanionId) {
-        let state = self.listening_state(companion);
-        if let (Some(round), Some(state)) = (&mut self.round, state) {
-            round.submit(state);
-        }
-    }
-
     fn apply_evaluated(&mut self, evaluated: &Evaluated, turn: Option<TurnId>) {
         self.tickets = self.tickets.max(evaluated.ticket);
         let now = self.clock;
@@ -281,9 +302,15 @@ impl Conversation {
     }
 
     fn apply_decided(&mut self, decided: &Decided, turn: Option<TurnId>, notes: &mut Vec<Output>) {
-        if let (Some(round), Some(state)) = (&mut self.round, &decided.vote) {
-            round.submit(state.clone());
+        if let Some(state) = &decided.vote {
+            // Only the round that the State is for accepts it.
+            self.rounds.iter_mut().for_each(|round| round.submit(state.clone()));
         }
+        if decided.reason == Reason::Event {
+            return self.apply_acknowledging(decided, turn);
+        }
+        // An event may settle before an address that came after it.
+        let mut bereft = Vec::new();
         for companion in &decided.companions {
             let Some(gate) = self.gates.get_mut(companion) else { continue };
             let mut answered = None;
@@ -293,7 +320,7 @@ impl Conversation {
                     gate.back_off = None;
                 }
                 None if decided.settles_by_cursor() && !decided.reason.leaves_counters_alone() => {
-                    gate.waiting = None;
+                    gate.waiting = gate.waiting.filter(|waiting| waiting.message > decided.upto);
                     gate.end_back_off();
                 }
                 None => {}
@@ -301,9 +328,15 @@ impl Conversation {
             if decided.decision == Decision::Yes {
                 let (message, upto) = answered.map_or((Seq::NONE, Seq::NONE), |asked| (asked.message, asked.upto));
                 gate.wish = Some(Wish { trigger: decided.trigger, message, upto, why: decided.why.clone(), turn });
+                // It was asked alone. Another companion that joined since may speak or write late. Then the loop guard is looked at again.
+                if decided.vote.is_none() && (self.floor.is_some() || self.turn.is_some() || !self.late.is_empty()) {
+                    self.held.insert(companion.clone(), Held::without_state(companion, decided.trigger, upto));
+                }
                 continue;
             }
+            let owed = gate.owes_acknowledgement();
             gate.settle(decided.upto);
+            bereft.extend((owed && gate.waiting.is_none()).then(|| companion.clone()));
             let cursor = gate.cursor;
             if decided.reason == Reason::Stale && gate.evaluation.take_if(|evaluation| evaluation.upto <= cursor).is_some() {
                 self.submit_listening(companion);
@@ -316,13 +349,16 @@ impl Conversation {
                     let stragglers = self
                         .window
                         .buffer(companion, gate.cursor)
-                        .filter(|entry| entry.message.from.role != Role::Companion)
+                        .filter(|entry| entry.message.from.role != Role::Companion && !entry.message.is_event())
                         .count();
                     gate.reset(stragglers as u64, next);
                     cancel_lull(companion, gate, notes);
                 }
-                Trigger::Lull | Trigger::Turn => {}
+                Trigger::Silence | Trigger::Lull | Trigger::Turn | Trigger::Event => {}
             }
+        }
+        for companion in &bereft {
+            self.forget_event_of(companion);
         }
     }
 
@@ -330,7 +366,7 @@ impl Conversation {
     fn drop_settled(&mut self) {
         let settled = self.gates.values().map(|gate| gate.cursor).min().unwrap_or(self.handled);
         // The messages that a reply in progress answers are still needed.
-        let answered = self.floor.as_ref().and_then(|floor| floor.messages.first());
+        let answered = self.owed_replies().filter_map(|floor| floor.messages.first()).min();
         let settled = answered.map_or(settled, |first| settled.min(Seq(first.0.saturating_sub(1))));
         let Self { window, summary, .. } = self;
         window.trim(settled, |entry| summary.count(entry));

@@ -6,6 +6,7 @@ use super::super::event::Evaluated;
 use super::super::gate::{Check, Waiting};
 use super::super::message::Role;
 use super::advance::{AnswerRecord, Due};
+use super::ending::is_call;
 use super::*;
 
 /// Further facts about the companions in a round.
@@ -57,7 +58,22 @@ impl Conversation {
 
     /// Whether a companion may be asked when its trigger fires.
     pub(super) fn is_ready(&self, companion: &CompanionId, gate: &Gate, world: &World<'_>) -> bool {
-        !gate.is_silent() && !gate.is_backing_off() && world.policies.contains_key(companion)
+        !gate.is_silent() && !gate.is_backing_off() && !self.is_late(companion) && world.policies.contains_key(companion)
+    }
+
+    /// Whether a companion is asked although another one speaks or is asked: a person has just addressed it, and it has nothing in progress itself.
+    fn is_asked_at_once(&self, companion: &CompanionId, gate: &Gate, waiting: Waiting) -> bool {
+        let has_floor = self.floor.as_ref().is_some_and(|floor| floor.companion == *companion)
+            || self.turn.as_ref().is_some_and(|turn| turn.candidate.companion == *companion);
+        // The address may have settled, because the buffer was full.
+        let is_addressed = || self.buffer(companion).any(|entry| is_call(&entry.message, companion));
+        // A round is known by its message.
+        waiting.urgent
+            && is_addressed()
+            && !gate.is_engaged()
+            && !has_floor
+            && self.holds_rounds()
+            && self.round(self.handled).is_none()
     }
 
     /// Settles messages older than `gate.stale_after_secs`, up to the first address that no question was about yet. With `patience`, an address older
@@ -76,7 +92,11 @@ impl Conversation {
             .buffer(companion, gate.cursor)
             .take_while(|entry| {
                 // A statement that names a companion is a turn for it, not an address.
-                let is_address = entry.message.from.role != Role::Companion && entry.message.address.includes(companion);
+                let is_address = if entry.message.is_event() {
+                    gate.owes_acknowledgement()
+                } else {
+                    entry.message.from.role != Role::Companion && entry.message.address.includes(companion)
+                };
                 let is_untried = entry.seq > gate.tried && is_address;
                 let may_be_answered = is_untried && patience.is_none_or(|patience| age(entry.at) < patience);
                 age(entry.at) > world.rules.gate.stale_after() && !may_be_answered
@@ -95,10 +115,12 @@ impl Conversation {
     pub(super) fn proceed(&mut self, companion: &CompanionId, world: &mut World<'_>, out: &mut Vec<Output>) -> Option<Waiting> {
         loop {
             let gate = &self.gates[companion];
-            if self.is_busy() || !self.is_ready(companion, gate, world) {
+            // Events are acknowledged without a question.
+            let waiting = gate.waiting.filter(|waiting| waiting.trigger != Trigger::Event)?;
+            let may_ask = !self.is_busy() || self.is_asked_at_once(companion, gate, waiting);
+            if !may_ask || !self.is_ready(companion, gate, world) {
                 return None;
             }
-            let waiting = gate.waiting?;
             let Some((reason, used_up)) = self.decide_without_call(companion, waiting, world) else { return Some(waiting) };
             let answered = AnswerRecord { used_up, ..AnswerRecord::default() };
             self.decline(companion, waiting.trigger, reason, self.handled, answered, world, out);
@@ -112,14 +134,14 @@ impl Conversation {
         waiting: Waiting,
         world: &mut World<'_>,
     ) -> Option<(Reason, Option<UsedUp>)> {
-        if self.tally.streak >= world.rules.turn_taking.max_companion_streak {
+        if self.streak() >= world.rules.turn_taking.max_companion_streak {
             return Some((Reason::LoopGuard, None));
         }
         let is_for_others = match waiting.trigger {
             _ if !world.rules.gate.skip_when_other_addressed => false,
             Trigger::Lull => self.buffer(companion).all(|entry| entry.message.address.is_elsewhere(companion)),
             Trigger::Turn => self.buffer(companion).all(|entry| !entry.audience().includes(companion)),
-            Trigger::DirectAddress | Trigger::Interjection => false,
+            Trigger::Silence | Trigger::Interjection | Trigger::DirectAddress | Trigger::Event => false,
         };
         if is_for_others {
             return Some((Reason::OtherAddressed, None));
@@ -129,7 +151,7 @@ impl Conversation {
         }
         let guild_budget = world.exhausted_statement_budget(self.clock);
         let used_up = match waiting.trigger {
-            Trigger::DirectAddress => guild_budget,
+            Trigger::DirectAddress | Trigger::Event => guild_budget,
             _ => world.ledger.take_evaluation(world.channel, companion, self.clock, world.rules.gate, guild_budget).err(),
         }?;
         Some((Reason::Budget, Some(used_up)))
@@ -143,7 +165,8 @@ impl Conversation {
         world: &World<'_>,
     ) {
         for (companion, gate) in self.gates.iter() {
-            let takes_part = left_out != Some(companion) && asked.iter().all(|(other, _)| other != companion);
+            let takes_part =
+                left_out != Some(companion) && !gate.owes_acknowledgement() && asked.iter().all(|(other, _)| other != companion);
             let newest = self.window.newest(companion, gate.cursor).map(|entry| entry.seq);
             if let Some(message) = newest.filter(|_| takes_part && self.is_ready(companion, gate, world)) {
                 let waiting = Waiting { trigger: Trigger::Lull, message, check: Check::Unsettled, urgent: false };

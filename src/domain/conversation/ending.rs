@@ -53,9 +53,11 @@ impl Conversation {
         }
         for companion in changed.into_iter().filter(|_| to == Stage::Terminal) {
             let calls = |entry: &window::Entry| entry.seq > opened && is_call(&entry.message, &companion);
-            if self.is_asked_by_person(&companion) || self.buffer(&companion).any(calls) {
+            let is_called = self.is_asked_by_person(&companion) || self.buffer(&companion).any(calls);
+            if is_called || self.gates.get(&companion).is_some_and(Gate::owes_acknowledgement) {
                 let (from, to) = (Stage::Terminal, Stage::None);
-                self.record(Event::StageChanged { companion, from, to, cause: Cause::DirectAddress }, world, out);
+                let cause = if is_called { Cause::DirectAddress } else { Cause::Event };
+                self.record(Event::StageChanged { companion, from, to, cause }, world, out);
             } else if self.buffer(&companion).next().is_some() {
                 self.settle_all(vec![companion], Reason::Closed, world, out);
             }
@@ -65,8 +67,10 @@ impl Conversation {
     /// Whether a question of this companion, in flight or answered with YES, is about a human's address.
     fn is_asked_by_person(&self, companion: &CompanionId) -> bool {
         let Some(gate) = self.gates.get(companion) else { return false };
-        let asked = gate.evaluation.map(|evaluation| evaluation.message);
-        let about = asked.or(gate.wish.as_ref().map(|wish| wish.message));
+        // A long silence is about no message, whatever was said before it.
+        let asked = gate.evaluation.map(|evaluation| (evaluation.trigger, evaluation.message));
+        let about = asked.or(gate.wish.as_ref().map(|wish| (wish.trigger, wish.message)));
+        let about = about.filter(|(trigger, _)| *trigger != Trigger::Silence).map(|(_, message)| message);
         about.and_then(|about| self.window.get(about)).is_some_and(|entry| is_call(&entry.message, companion))
     }
 
@@ -79,7 +83,7 @@ impl Conversation {
     /// The call for a statement begins. If it is the last statement that `max_turns` allows, its speaker says goodbye.
     pub(super) fn begin_statement(&mut self, companion: &CompanionId, world: &mut World<'_>, out: &mut Vec<Output>) {
         let Some(gate) = self.gates.get(companion).filter(|gate| gate.stage < Stage::Closing) else { return };
-        if has_reached(world.rules.turn_taking.max_turns, self.tally.turns + 1)
+        if has_reached(world.rules.turn_taking.max_turns, self.turns_count() + 1)
             || has_reached(own_max_turns(companion, world), gate.turns + 1)
         {
             self.change_stage(companion, Stage::Closing, Cause::MaxTurns, self.handled, world, out);
@@ -88,7 +92,7 @@ impl Conversation {
 
     /// The companions that become terminal after a statement by `speaker`, and the cause.
     fn ended_by(&self, speaker: &CompanionId, is_farewell: bool, world: &World<'_>) -> (Vec<CompanionId>, Cause) {
-        if has_reached(world.rules.turn_taking.max_turns, self.tally.turns) {
+        if has_reached(world.rules.turn_taking.max_turns, self.turns_count()) {
             return (self.gates.keys().cloned().collect(), Cause::MaxTurns);
         }
         let turns = self.gates.get(speaker).map_or(0, |gate| gate.turns);
@@ -119,6 +123,15 @@ impl Conversation {
             self.record(Event::RepetitionAsked { ticket: Ticket(self.tickets.0 + 1), message }, world, out);
         } else {
             self.record_judgement(message, opened, score, None, world, out);
+        }
+    }
+
+    /// Companions that join after the last statement that `max_turns` allows are terminal like the others.
+    pub(super) fn close_newcomers(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
+        let has_ended = has_reached(world.rules.turn_taking.max_turns, self.tally.turns);
+        if has_ended && self.gates.values().any(Gate::is_closed) {
+            let newcomers = self.gates.companions_where(|gate| !gate.is_closed());
+            self.change_stages(newcomers, Stage::Terminal, Cause::MaxTurns, self.handled, world, out);
         }
     }
 
@@ -226,7 +239,7 @@ impl Conversation {
 
     /// The conversation begins, or is opened again.
     fn restart_counts(&mut self) {
-        self.tally.turns = 0;
+        (self.tally.turns, self.tally.opened) = (0, self.handled);
         self.tally.detections = 0;
         self.recent_statements.clear();
         self.lift_minimum_stages();
@@ -248,8 +261,8 @@ impl Conversation {
     }
 
     /// Counts a posted statement whose call began when repetition had forced the stage `forced`. The speaker's minimum stage ends.
-    pub(super) fn count_turn(&mut self, speaker: &CompanionId, forced: Stage) {
-        self.tally.turns += 1;
+    pub(super) fn count_turn(&mut self, speaker: &CompanionId, forced: Stage, is_of_before: bool) {
+        self.tally.turns += u32::from(!is_of_before);
         self.tally.is_next_allowed |= forced == self.tally.forced;
         if let Some(gate) = self.gates.get_mut(speaker) {
             gate.turns += 1;
@@ -288,7 +301,11 @@ impl Conversation {
         }
         let is_asked_by_person = self.is_asked_by_person(companion);
         let newest_call = self.buffer(companion).rfind(|entry| is_call(&entry.message, companion)).map(|entry| entry.seq);
+        if lost_turn.as_ref().is_some_and(|turn| turn.candidate.trigger == Trigger::Event) {
+            self.restore_event(companion);
+        }
         let Some(gate) = self.gates.get_mut(companion) else { return };
+        gate.silence_at = None;
         cancel_lull(companion, gate, notes);
         if let Some(message) = newest_call.filter(|_| lost_turn.is_some()) {
             // If the companion is opened again, it is asked again.
@@ -325,8 +342,8 @@ impl Conversation {
 }
 
 /// Whether a human addresses a companion with this message.
-fn is_call(message: &Message, companion: &CompanionId) -> bool {
-    message.from.role == Role::Person && message.address.includes(companion)
+pub(super) fn is_call(message: &Message, companion: &CompanionId) -> bool {
+    message.from.role == Role::Person && !message.is_event() && message.address.includes(companion)
 }
 
 /// Whether this number of statements reaches a limit.

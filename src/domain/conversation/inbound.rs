@@ -16,6 +16,9 @@ impl Conversation {
 
     /// Applies a message. If it is a statement, it may fulfil a reply.
     pub(super) fn apply_said(&mut self, mut entry: Entry, reply: Option<Ticket>, world: &World<'_>, notes: &mut Vec<Output>) {
+        if entry.message.is_event() {
+            return self.apply_event(entry, world, notes);
+        }
         let (seq, said_at, message) = (entry.seq, entry.at, &entry.message);
         #[cfg(test)]
         poison::check_applied(message);
@@ -40,7 +43,9 @@ impl Conversation {
             self.tally.streak = 0;
             self.tally.newest_human = seq;
         }
+        self.restart_silence(message.from.role == Role::Person, world);
         let is_refused = self.refused.take() == Some(seq);
+        let stopped = self.stopped.take().filter(|(message, _)| *message == seq).map(|(_, companions)| companions);
         let mut declined_by = Vec::new();
         let answers = is_statement.then(|| Box::new(self.apply_statement(seq, message.clone(), reply)));
         for (companion, gate) in self.gates.iter_mut().filter(|(companion, _)| !message.is_by(companion)) {
@@ -52,6 +57,14 @@ impl Conversation {
             }
             if is_refused && message.address.includes(companion) {
                 declined_by.push(companion.clone());
+                continue;
+            }
+            if let Some(stopped) = &stopped
+                && (stopped.contains(companion) || !message.address.includes(companion))
+            {
+                // It counts and ends the quiet, and nobody is asked about it.
+                cancel_lull(companion, gate, notes);
+                gate.message_counter += 1;
                 continue;
             }
             cancel_lull(companion, gate, notes);
@@ -82,10 +95,10 @@ impl Conversation {
 
     /// Adds a message to the window. Before the window grows beyond the size of a buffer, it drops declined messages, unless another companion must
     /// still settle them or a reply in progress answers them.
-    fn push(&mut self, entry: Entry, world: &World<'_>) {
+    pub(super) fn push(&mut self, entry: Entry, world: &World<'_>) {
         if self.window.len() >= world.rules.gate.max_buffer {
-            let Self { window, gates, floor, .. } = self;
-            let is_answered = |seq| floor.as_ref().is_some_and(|floor| floor.messages.contains(&seq));
+            let Self { window, gates, floor, late, .. } = self;
+            let is_answered = |seq| floor.as_deref().into_iter().chain(&*late).any(|floor| floor.messages.contains(&seq));
             let is_unsettled = |entry: &Entry| {
                 gates.iter().any(|(companion, gate)| entry.seq > gate.cursor && entry.concerns_gate_of(companion))
             };
@@ -109,6 +122,7 @@ impl Conversation {
             let asked_upto = gate.evaluation.map(|evaluation| evaluation.upto).max(gate.wish.as_ref().map(|wish| wish.upto));
             let is_address = |entry: &&Entry| {
                 entry.message.from.role != Role::Companion
+                    && !entry.message.is_event()
                     && entry.message.address.includes(companion)
                     && asked_upto.is_none_or(|upto| entry.seq > upto)
             };
@@ -134,7 +148,9 @@ impl Conversation {
         if selection.selected_at >= self.tally.newest_human {
             self.tally.streak += 1;
         }
-        self.count_turn(&companion, forced);
+        // A statement that was selected before the conversation was opened again belongs to the one before.
+        let is_of_before = selection.selected_at < self.tally.opened;
+        self.count_turn(&companion, forced, is_of_before);
         self.spoke.insert(companion.clone(), seq);
         if !is_unjudged {
             self.remember_statement(seq, message);
@@ -164,6 +180,12 @@ impl Conversation {
         for companion in self.gates.keys().cloned().collect::<Vec<_>>() {
             self.forget_reason(&companion);
         }
+        let is_deleted = |gate: &Gate| gate.waiting.is_some_and(|waiting| deleted.contains(&waiting.message));
+        let bereft = self.gates.companions_where(|gate| gate.owes_acknowledgement() && is_deleted(gate));
+        let orphaned: Vec<_> = bereft.iter().map(|companion| self.gates[companion].cursor).collect();
+        for companion in &bereft {
+            self.forget_event_of(companion);
+        }
         for gate in self.gates.values_mut() {
             gate.waiting = gate.waiting.filter(|waiting| !deleted.contains(&waiting.message));
             if let Some(evaluation) = &mut gate.evaluation {
@@ -173,13 +195,14 @@ impl Conversation {
         if let Some(spoken) = &mut self.spoken {
             spoken.is_spoilt |= deleted.iter().any(|seq| *seq <= spoken.message);
         }
+        self.fire_remaining_events(&orphaned, notes);
     }
 
     /// Cancels wishes, turns and replies whose messages are all deleted. A question in flight continues with what it has read. If its YES leaves
     /// nothing to answer, no statement follows (docs/design/gate.md G-24), and its turn continues to its end, even if more messages are deleted.
     /// `present` are the deleted messages that were in the window. A reply may answer messages that have left the window.
     fn cancel_replies_to_deleted(&mut self, deleted: &[Seq], present: &[Seq], notes: &mut Vec<Output>) {
-        let Self { window, gates, turn, .. } = self;
+        let Self { window, gates, turn, floor, late, .. } = self;
         let has_only_deleted = |companion: &CompanionId, cursor: Seq, upto: Seq| {
             present.iter().any(|seq| *seq > cursor && *seq <= upto)
                 && window.buffer(companion, cursor).next().is_none_or(|first| first.seq > upto)
@@ -195,26 +218,22 @@ impl Conversation {
                 dropped.push((companion.clone(), None));
             }
         }
-        self.submit_listening_for(dropped.iter().map(|(companion, _)| companion));
-        let floor = self.floor.take_if(|floor| {
+        let mut has_nothing_left = |floor: &mut Floor| {
             let before = floor.messages.len();
             floor.messages.retain(|seq| !deleted.contains(seq));
-            floor.messages.is_empty() && before > 0
-        });
-        dropped.extend(floor.map(|floor| (floor.companion, Some(floor.ticket))));
+            let is_empty = floor.messages.is_empty() && before > 0;
+            if is_empty {
+                dropped.push((floor.companion.clone(), Some(floor.ticket)));
+            }
+            is_empty
+        };
+        floor.take_if(|floor| has_nothing_left(floor));
+        late.retain_mut(|late| !has_nothing_left(late));
+        let without_reply = dropped.iter().filter(|(_, ticket)| ticket.is_none());
+        self.submit_listening_for(without_reply.map(|(companion, _)| companion));
         for (companion, ticket) in dropped {
             notes.push(Output::Dropped { companion, ticket });
             notes.extend(ticket.map(|ticket| Output::Cancel { ticket }));
-        }
-    }
-
-    /// Submits listening States for companions that neither vote nor wish to speak any more.
-    pub(super) fn submit_listening_for<'a>(&mut self, companions: impl Iterator<Item = &'a CompanionId>) {
-        for companion in companions {
-            let state = self.listening_state(companion);
-            if let (Some(round), Some(state)) = (&mut self.round, state) {
-                round.overrule(state);
-            }
         }
     }
 
@@ -230,14 +249,19 @@ impl Conversation {
                     notes.push(Output::Cancel { ticket: evaluation.ticket });
                 }
                 gate.wish = None;
-                gate.waiting = None;
+                gate.silence_at = None;
+                // Events that it had to acknowledge are declined visibly.
+                gate.waiting = gate.waiting.filter(|waiting| waiting.trigger == Trigger::Event);
                 gate.back_off = None;
             }
         }
         // A paused companion neither votes nor takes its turn.
         let silenced: Vec<_> = self.gates.iter().filter(|(_, gate)| gate.paused).map(|(id, _)| id.clone()).collect();
         self.submit_listening_for(silenced.iter());
-        self.turn.take_if(|turn| silenced.contains(&turn.candidate.companion));
+        let lost_turn = self.turn.take_if(|turn| silenced.contains(&turn.candidate.companion));
+        if let Some(turn) = lost_turn.filter(|turn| turn.candidate.trigger == Trigger::Event) {
+            self.restore_event(&turn.candidate.companion);
+        }
     }
 
     /// Cancels the timers, questions and replies of one companion, or of all, when it leaves or the channel is cleared.
@@ -254,12 +278,14 @@ impl Conversation {
         }
         self.turn.take_if(|turn| is_target(&turn.candidate.companion));
         if target.is_none() {
+            notes.extend(self.late.drain(..).map(|late| Output::Cancel { ticket: late.ticket }));
             if let Some(PostedStatement { judgement: Judgement::Asked(ticket), .. }) = self.spoken.take() {
                 notes.push(Output::Cancel { ticket });
             }
-            self.round = None;
+            self.rounds.clear();
+            self.held.clear();
             self.recent_statements.clear();
-            self.tally = Tally { newest_human: self.tally.newest_human, ..Tally::default() };
+            self.tally = Tally { newest_human: self.tally.newest_human, opened: self.handled, ..Tally::default() };
         }
     }
 }

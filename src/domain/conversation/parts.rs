@@ -8,7 +8,9 @@ use super::super::closing::Stage;
 use super::super::id::{CompanionId, Seq, Ticket, TurnId};
 use super::super::message::Message;
 use super::super::moment::Moment;
+use super::super::round::{Round, message_id};
 use super::super::trigger::Trigger;
+use super::super::vote::{Stance, State, USUAL_IMPORTANCE};
 use super::ending::Judgement;
 
 /// How a companion was selected to speak.
@@ -102,6 +104,18 @@ pub struct Floor {
     /// The deadline for the words of an external companion.
     #[serde(default)]
     pub due_at: Option<Moment>,
+    /// When it began: the first call, if it was begun again since. Zero in snapshots of older versions.
+    #[serde(default)]
+    pub began_at: Moment,
+    /// When the companion loses the floor and writes on late. None: it keeps the floor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Moment>,
+    /// How often the statement was begun again.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub replans: u32,
+    /// When the next attempt starts. While it waits, no call is made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replan_at: Option<Moment>,
     /// The companion becomes terminal after the statement, because its State said so.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_farewell: bool,
@@ -114,6 +128,64 @@ pub struct Floor {
     /// The text is complete and is being posted. This is not on record: after a restart the reply is written again, unless it was posted.
     #[serde(skip)]
     pub is_posting: bool,
+    /// The complete text of a late reply that waits for the floor. Not on record either.
+    #[serde(skip)]
+    pub(super) text: Option<Arc<str>>,
+}
+
+impl Floor {
+    /// Whether a call to the main model is in progress, or the words of an external companion are awaited.
+    pub fn is_being_made(&self) -> bool {
+        !self.is_posting && self.replan_at.is_none() && self.text.is_none()
+    }
+
+    /// The next deadline of the companion that has the floor.
+    pub(super) fn deadline(&self) -> Option<Moment> {
+        let expiry = self.expires_at.filter(|_| self.replan_at.is_none());
+        self.due_at.into_iter().chain(self.replan_at).chain(expiry).min().filter(|_| !self.is_posting)
+    }
+}
+
+fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
+
+/// A vote for the floor that arrived while the floor was taken.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Held {
+    /// The State that the companion submitted.
+    pub(super) state: State,
+    /// The newest inbound event when its round opened.
+    pub(super) opened: Seq,
+}
+
+impl Held {
+    /// The vote of a companion that was asked outside a round.
+    pub(super) fn without_state(companion: &CompanionId, trigger: Trigger, upto: Seq) -> Self {
+        let state = State {
+            from: companion.clone(),
+            message_id: message_id(upto),
+            state: Stance::Speak,
+            importance: USUAL_IMPORTANCE,
+            selected: trigger == Trigger::DirectAddress,
+            closing: Stage::None,
+        };
+        Self { state, opened: upto }
+    }
+}
+
+/// Reads a list, or what an older version wrote: one or none.
+pub(super) fn one_or_many<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<Round>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum OneOrMany {
+        Many(Vec<Round>),
+        One(Option<Round>),
+    }
+    Ok(match OneOrMany::deserialize(deserializer)? {
+        OneOrMany::Many(rounds) => rounds,
+        OneOrMany::One(round) => round.into_iter().collect(),
+    })
 }
 
 /// One conversation in a channel.
@@ -143,4 +215,7 @@ pub struct Tally {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) is_next_allowed: bool,
     pub(super) newest_human: Seq,
+    /// The newest inbound event when the number of statements began at 0.
+    #[serde(default)]
+    pub(super) opened: Seq,
 }

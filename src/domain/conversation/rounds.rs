@@ -30,15 +30,29 @@ impl Conversation {
         self.record(Event::RoundOpened(opened), world, out);
     }
 
-    /// Whether a round waits for this companion's State.
-    pub(super) fn is_awaited(&self, companion: &CompanionId) -> bool {
-        self.round.as_ref().is_some_and(|round| round.awaits(companion))
+    /// The round that waits for this companion's State. A companion is asked in one round at a time.
+    pub(super) fn round_awaiting(&self, companion: &CompanionId) -> Option<&Round> {
+        self.rounds.iter().find(|round| round.awaits(companion))
     }
 
-    /// The listening State of a companion that gives no answer of its own.
-    pub(super) fn listening_state(&self, companion: &CompanionId) -> Option<State> {
-        let (round, gate) = (self.round.as_ref()?, self.gates.get(companion)?);
-        Some(listening(companion, round.message, self.is_called(companion), gate.stage))
+    /// Submits a listening State for a companion that was asked in a round and will not answer.
+    pub(super) fn submit_listening(&mut self, companion: &CompanionId) {
+        let Some(stage) = self.gates.get(companion).map(|gate| gate.stage) else { return };
+        let is_called = self.is_called(companion);
+        if let Some(round) = self.rounds.iter_mut().find(|round| round.awaits(companion)) {
+            round.submit(listening(companion, round.message, is_called, stage));
+        }
+    }
+
+    /// Submits listening States for companions that neither vote nor wish to speak any more.
+    pub(super) fn submit_listening_for<'a>(&mut self, companions: impl Iterator<Item = &'a CompanionId>) {
+        for companion in companions {
+            let Some(stage) = self.gates.get(companion).map(|gate| gate.stage) else { continue };
+            let is_called = self.is_called(companion);
+            for round in &mut self.rounds {
+                round.overrule(listening(companion, round.message, is_called, stage));
+            }
+        }
     }
 
     /// A companion votes. Decides whether it wants to speak; its stage takes effect after that.
@@ -51,14 +65,14 @@ impl Conversation {
         world: &mut World<'_>,
         out: &mut Vec<Output>,
     ) {
-        let Some(round) = &self.round else { return };
+        let Some(round) = self.round_awaiting(companion) else { return };
         let Some(evaluation) = self.gates.get(companion).and_then(|gate| gate.evaluation) else { return };
         let opened = round.message;
         let vote = &self.at_least_minimum(companion, vote);
         let wants = vote.verdict == Verdict::Yes;
         if wants && vote.closing != Stage::Terminal {
-            // If another companion wants to speak, one of them will, and that statement is already promised.
-            answered.used_up = if self.owes_statement() {
+            // If another companion of the round wants to speak, one of them will, and that statement is already promised.
+            answered.used_up = if round.has_wishes() {
                 world.exhausted_token_budget(self.clock)
             } else {
                 world.exhausted_statement_budget(self.clock)
@@ -82,9 +96,9 @@ impl Conversation {
 
     /// An external companion votes. A vote that nobody waits for is ignored.
     pub(super) fn accept_vote(&mut self, state: State, world: &mut World<'_>, out: &mut Vec<Output>) {
-        let is_for_this_round = self.round.as_ref().is_some_and(|round| round.message_id() == state.message_id);
-        let Some(gate) = self.gates.get(&state.from).filter(|gate| gate.external && is_for_this_round) else { return };
-        let Some(evaluation) = gate.evaluation.filter(|_| self.is_awaited(&state.from)) else { return };
+        let is_awaited = self.round_awaiting(&state.from).is_some_and(|round| round.message_id() == state.message_id);
+        let Some(gate) = self.gates.get(&state.from).filter(|gate| gate.external && is_awaited) else { return };
+        let Some(evaluation) = gate.evaluation else { return };
         let vote = Vote {
             verdict: if state.state == Stance::Speak { Verdict::Yes } else { Verdict::No },
             why: None,
@@ -96,41 +110,56 @@ impl Conversation {
         self.conclude_vote(&state.from, &vote, Reason::External, answered, world, out);
     }
 
-    /// Closes the round once all States have arrived, or its deadline is due. Questions without a State are then unanswered.
-    pub(super) fn close_round(&mut self, occasion: Occasion, world: &mut World<'_>, out: &mut Vec<Output>) {
-        let Some(round) = &self.round else { return };
+    /// Closes the rounds whose States have all arrived, or whose deadline is due.
+    pub(super) fn close_rounds(&mut self, occasion: Occasion, world: &mut World<'_>, out: &mut Vec<Output>) {
+        for message in self.rounds.iter().map(|round| round.message).collect::<Vec<_>>() {
+            self.close_round(message, occasion, world, out);
+        }
+    }
+
+    /// The open round with this number.
+    pub fn round(&self, message: Seq) -> Option<&Round> {
+        self.rounds.iter().find(|round| round.message == message)
+    }
+
+    /// Closes a round once all States have arrived, or its deadline is due. Questions without a State are then unanswered. While the floor is taken,
+    /// or a model judges a statement, the companions that want to speak keep their votes.
+    fn close_round(&mut self, message: Seq, occasion: Occasion, world: &mut World<'_>, out: &mut Vec<Output>) {
+        let Some(round) = self.round(message) else { return };
         if self.is_due(round.deadline, occasion) {
             for companion in round.missing().cloned().collect::<Vec<_>>() {
                 if let Some(evaluation) = self.gates.get(&companion).and_then(|gate| gate.evaluation) {
                     self.on_unanswered(evaluation.ticket, "timeout".into(), world, out);
                     out.push(Output::Cancel { ticket: evaluation.ticket });
-                } else if let Some(round) = &mut self.round {
+                } else if let Some(round) = self.rounds.iter_mut().find(|round| round.message == message) {
                     // It was not asked: if events were lost, a round may name a companion that never joined.
                     round.withdraw(&companion);
                 }
             }
         }
-        if occasion.by_deadline && self.round.as_ref().is_some_and(|round| round.missing().next().is_none()) {
+        if occasion.by_deadline && self.round(message).is_some_and(|round| round.missing().next().is_none()) {
             // Back-offs that end at the same moment end with the round, so that questions that are asked again come before new lull timers.
             let now = self.clock;
             let ended_back_offs = self.gates.companions_where(|gate| gate.retry_at().is_some_and(|until| until <= now));
             self.record_ended_back_offs(&ended_back_offs, world, out);
         }
-        let Some(round) = self.round.as_ref().filter(|round| round.missing().next().is_none()) else { return };
+        let Some(round) = self.round(message).filter(|round| round.missing().next().is_none()) else { return };
         let ranking = round.ranking(|companion| self.spoke.get(companion).copied()).into_iter();
         let mut ranking = ranking.filter(|companion| self.gates.contains_key(companion));
-        let selected = ranking.next();
-        let others = ranking.map(|companion| {
-            let gate = &self.gates[&companion];
-            let next = world.policies.get(&companion).and_then(|policy| gate.after_losing(policy.interval(gate.check_count, 0)));
-            Outvoted { companion, next_interjection_at: next }
-        });
+        // Held votes are selected when the floor is free, if the loop guard still allows it.
+        let is_guarded = self.streak() >= world.rules.turn_taking.max_companion_streak;
+        let (selected, held) = if self.is_floor_taken() || self.is_being_judged() || is_guarded {
+            (None, ranking.by_ref().collect())
+        } else {
+            (ranking.next(), Vec::new())
+        };
         let closed = RoundClosed {
             message: round.message,
             states: round.states().cloned().collect(),
-            others: others.collect(),
+            others: self.outvoted(ranking, world),
             speak_at: selected.is_some().then(|| self.clock + world.rules.turn_taking.turn_delay()),
             selected,
+            held,
         };
         self.record(Event::RoundClosed(closed), world, out);
     }
@@ -158,11 +187,12 @@ impl Conversation {
         }
     }
 
-    /// Extends deadlines after a restart. The round is held again, and an external companion with the floor is waited for again. Both get the whole
-    /// time.
+    /// Extends deadlines after a restart. Open rounds are held again, and an external companion with the floor is waited for again. All get the
+    /// whole time.
     pub(super) fn extend_deadlines(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
         let turn_taking = world.rules.turn_taking;
-        let round = self.round.as_ref().map(|round| round.deadline.max(self.clock + turn_taking.state_timeout()));
+        let round =
+            self.rounds.iter().map(|round| round.deadline).max().map(|last| last.max(self.clock + turn_taking.state_timeout()));
         let is_waited_for = self.floor.as_ref().is_some_and(|floor| floor.due_at.is_some());
         let floor = is_waited_for.then(|| self.clock + turn_taking.external_statement_timeout());
         if round.is_some() || floor.is_some() {
@@ -191,18 +221,35 @@ impl Conversation {
     }
 
     pub(super) fn apply_round_opened(&mut self, opened: &RoundOpened, turn: Option<TurnId>) {
-        self.spoken = None;
+        self.spoken = self.spoken.take().filter(|spoken| matches!(spoken.judgement, Judgement::Asked(_)));
         let mut round = Round::new(opened.message, self.clock, opened.deadline, &opened.listening, &opened.asked);
         round.turn = turn;
-        self.round = Some(round);
+        self.rounds.push(round);
     }
 
     pub(super) fn apply_round_closed(&mut self, closed: &RoundClosed) {
-        let round = self.round.take();
-        let turn = round.and_then(|round| round.turn);
-        let winner = closed.selected.as_ref().and_then(|companion| self.candidate(companion));
-        let others = closed.others.iter().filter_map(|other| self.candidate(&other.companion)).collect();
-        for other in &closed.others {
+        let index = self.rounds.iter().position(|round| round.message == closed.message);
+        let turn = index.and_then(|index| self.rounds.remove(index).turn);
+        for state in closed.states.iter().filter(|state| closed.held.contains(&state.from)) {
+            self.held.insert(state.from.clone(), Held { state: state.clone(), opened: closed.message });
+        }
+        if closed.held.is_empty() {
+            self.begin_turn(closed.selected.as_ref(), &closed.others, closed.message, turn, closed.speak_at);
+        }
+    }
+
+    /// A companion was selected, and others were not.
+    pub(super) fn begin_turn(
+        &mut self,
+        selected: Option<&CompanionId>,
+        outvoted: &[Outvoted],
+        opened: Seq,
+        turn: Option<TurnId>,
+        speak_at: Option<Moment>,
+    ) {
+        let winner = selected.and_then(|companion| self.candidate(companion));
+        let others = outvoted.iter().filter_map(|other| self.candidate(&other.companion)).collect();
+        for other in outvoted {
             if let Some(gate) = self.gates.get_mut(&other.companion) {
                 gate.outvoted(other.next_interjection_at);
             }
@@ -211,8 +258,8 @@ impl Conversation {
             if let Some(gate) = self.gates.get_mut(&candidate.companion) {
                 gate.wish = None;
             }
-            let selection = Selection { opened: closed.message, selected_at: self.handled, others, turn };
-            self.turn = Some(Box::new(Turn { candidate, selection, speak_at: closed.speak_at }));
+            let selection = Selection { opened, selected_at: self.handled, others, turn };
+            self.turn = Some(Box::new(Turn { candidate, selection, speak_at }));
         }
     }
 
@@ -224,11 +271,16 @@ impl Conversation {
 
     /// A statement failed: the next candidate takes the floor, without a delay.
     pub(super) fn apply_reply_failed(&mut self, ticket: Ticket) {
-        let Some(floor) = self.floor.take_if(|floor| floor.ticket == ticket) else { return };
+        if self.floor.as_ref().is_none_or(|floor| floor.ticket != ticket) {
+            // Nobody takes the place of a late companion.
+            self.take_owed(ticket);
+            return;
+        }
+        let Some(floor) = self.floor.take() else { return };
         let can_speak = |candidate: &Candidate| {
             let gate = self.gates.get(&candidate.companion);
-            // A candidate whose trigger has settled in the meantime has nothing left to say.
-            gate.is_some_and(|gate| !gate.is_silent() && gate.waiting.is_some())
+            // A candidate whose trigger has settled in the meantime has nothing left to say. One that is asked again waits for that.
+            gate.is_some_and(|gate| !gate.is_silent() && !gate.is_engaged() && gate.waiting.is_some())
         };
         let Selection { opened, others, turn, .. } = floor.selection;
         self.turn = others.into_iter().find(can_speak).map(|candidate| {

@@ -213,6 +213,10 @@ mod tests {
     fn entry(seq: u64, text: &str) -> Entry {
         let from = Author { id: "ana".into(), name: "Ana".into(), role: Role::Person };
         let (text, modality, address) = (text.into(), Modality::Text, Address::default());
-        Entry::new(Seq(seq), Moment::ZERO, Message { id: None, from, text, modality, lull_endpoint: false, address }.into())
+        Entry::new(
+            Seq(seq),
+            Moment::ZERO,
+            Message { asks_to_stop: false, kind: None, id: None, from, text, modality, lull_endpoint: false, address }.into(),
+        )
     }
 }

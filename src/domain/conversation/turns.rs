@@ -8,27 +8,45 @@ impl Conversation {
     pub(super) fn turn_of(&mut self, event: &Event, world: &mut World<'_>) -> Option<TurnId> {
         match event {
             Event::RoundOpened(_) => Some(self.turn_without_question.take().unwrap_or_else(|| self.begin(world))),
-            Event::Evaluated(_) => match &self.round {
+            Event::Evaluated(evaluated) => match self.round_awaiting(&evaluated.companion) {
                 Some(round) => round.turn,
                 None => Some(self.turn_without_question.take().unwrap_or_else(|| self.begin(world))),
             },
-            Event::Decided(Decided { ticket: None, .. }) => match &self.round {
-                Some(round) => round.turn,
-                None => {
-                    let turn = self.turn_without_question.unwrap_or_else(|| self.begin(world));
-                    self.turn_without_question = Some(turn);
-                    Some(turn)
+            Event::Decided(Decided { ticket: None, reason: Reason::LoopGuard | Reason::Budget, companions, .. })
+                if companions.iter().any(|companion| self.held.contains_key(companion)) =>
+            {
+                let gates = companions.iter().filter_map(|companion| self.gates.get(companion));
+                gates.filter_map(|gate| gate.wish.as_ref()).find_map(|wish| wish.turn)
+            }
+            // Its turn is its own, also while a round is open.
+            Event::Decided(Decided { reason: Reason::Event, .. }) => {
+                Some(self.turn_without_question.take().unwrap_or_else(|| self.begin(world)))
+            }
+            Event::Decided(Decided { ticket: None, .. }) => {
+                match self.rounds.last().filter(|_| self.turn_without_question.is_none()) {
+                    Some(round) => round.turn,
+                    None => {
+                        let turn = self.turn_without_question.unwrap_or_else(|| self.begin(world));
+                        self.turn_without_question = Some(turn);
+                        Some(turn)
+                    }
                 }
-            },
+            }
             Event::Decided(Decided { ticket: Some(ticket), .. }) | Event::Unanswered { ticket, .. } => {
                 self.question(*ticket).and_then(|(_, evaluation)| evaluation.turn)
             }
-            Event::RoundClosed(_) => self.round.as_ref().and_then(|round| round.turn),
+            Event::RoundClosed(closed) => self.round(closed.message).and_then(|round| round.turn),
+            Event::HeldSelected { selected, .. } => {
+                self.gates.get(selected).and_then(|gate| gate.wish.as_ref()).and_then(|wish| wish.turn)
+            }
             // A State in a round, or of a companion that is alone; or the farewell that it announced was posted.
-            Event::StageChanged { cause: Cause::State, .. } => match &self.round {
-                Some(round) => round.turn,
-                None => self.answered_turn.or(self.spoken.as_ref().and_then(|spoken| spoken.turn)),
-            },
+            Event::StageChanged { companion, cause: Cause::State, .. } => {
+                let is_of = |round: &&Round| round.states().any(|state| state.from == *companion);
+                match self.rounds.iter().rev().find(is_of) {
+                    Some(round) => round.turn,
+                    None => self.answered_turn.or(self.spoken.as_ref().and_then(|spoken| spoken.turn)),
+                }
+            }
             Event::StageChanged { cause: Cause::MaxTurns, to: Stage::Closing, .. } => {
                 self.floor.as_ref().and_then(|floor| floor.selection.turn)
             }
@@ -39,14 +57,25 @@ impl Conversation {
                 Some(turn) => turn.selection.turn,
                 None => self.gates.get(companion).and_then(|gate| gate.wish.as_ref()).and_then(|wish| wish.turn),
             },
-            Event::ReplyFailed { .. } => self.floor.as_ref().and_then(|floor| floor.selection.turn),
+            Event::ReplyFailed { ticket, .. }
+            | Event::Replanning { ticket, .. }
+            | Event::Replanned { ticket, .. }
+            | Event::FloorExpired { ticket, .. }
+            | Event::FloorTaken { ticket, .. }
+            | Event::Cancelled { ticket: Some(ticket), .. } => self.owed_reply(*ticket).and_then(|floor| floor.selection.turn),
+            Event::Cancelled { ticket: None, .. } => self.turn.as_ref().and_then(|turn| turn.selection.turn),
             // These events may lead to a turn. If they do, `assign_first_turn` sets it later.
             Event::JitterDrawn { .. }
             | Event::LullFired { .. }
+            | Event::SilenceFired { .. }
+            | Event::EventsDeferred { .. }
+            | Event::EventsReleased
             | Event::BackOffEnded { .. }
             | Event::DeadlinesExtended { .. }
             | Event::AddressRefused { .. }
-            | Event::StageChanged { cause: Cause::DirectAddress | Cause::ReopenAfter | Cause::NewEpisode, .. } => None,
+            | Event::StageChanged {
+                cause: Cause::DirectAddress | Cause::Event | Cause::ReopenAfter | Cause::NewEpisode, ..
+            } => None,
             Event::Summarised { .. } => None,
             Event::Said { .. }
             | Event::Edited { .. }
@@ -67,14 +96,14 @@ impl Conversation {
 
     /// The turns in progress.
     pub fn turns(&self) -> impl Iterator<Item = TurnId> {
-        let round_turn = self.round.as_ref().and_then(|round| round.turn);
+        let round_turns = self.rounds.iter().filter_map(|round| round.turn);
         let gate_turns = self.gates.values().flat_map(|gate| {
             let asked = gate.evaluation.and_then(|evaluation| evaluation.turn);
             asked.into_iter().chain(gate.wish.as_ref().and_then(|wish| wish.turn))
         });
         let selected = self.turn.as_ref().and_then(|turn| turn.selection.turn);
-        let owed = self.floor.as_ref().and_then(|floor| floor.selection.turn);
-        round_turn.into_iter().chain(gate_turns).chain(selected).chain(owed).chain(self.judged_turn())
+        let owed = self.owed_replies().filter_map(|floor| floor.selection.turn);
+        round_turns.chain(gate_turns).chain(selected).chain(owed).chain(self.judged_turn())
     }
 
     /// The turn whose statement is being judged for repetition.
@@ -90,6 +119,8 @@ pub(super) fn assign_first_turn(turn: TurnId, out: &mut [Output]) {
         let leads_to_it = matches!(
             made.event,
             Event::LullFired { .. }
+                | Event::SilenceFired { .. }
+                | Event::EventsReleased
                 | Event::BackOffEnded { .. }
                 | Event::AddressRefused { .. }
                 | Event::JitterDrawn { .. }

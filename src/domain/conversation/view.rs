@@ -66,9 +66,14 @@ impl Conversation {
         self.floor.as_deref()
     }
 
-    /// The open round, if there is one.
-    pub fn round(&self) -> Option<&Round> {
-        self.round.as_ref()
+    /// The open rounds, oldest first.
+    pub fn rounds(&self) -> &[Round] {
+        &self.rounds
+    }
+
+    /// Whether a companion wants to speak and waits until the floor is free.
+    pub fn is_held(&self, companion: &CompanionId) -> bool {
+        self.held.contains_key(companion)
     }
 
     /// The companion that was selected and has not begun to speak.
@@ -122,7 +127,7 @@ impl Conversation {
     }
 
     fn doing(&self, companion: &CompanionId, gate: &Gate) -> Doing {
-        if self.floor.as_ref().is_some_and(|floor| floor.companion == *companion) {
+        if self.owed_replies().any(|floor| floor.companion == *companion) {
             Doing::Speaking
         } else if self.turn.as_ref().is_some_and(|turn| turn.candidate.companion == *companion) {
             Doing::WaitingItsTurn

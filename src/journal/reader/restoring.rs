@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::{Head, Range, ReadError, Reader, entry};
-use crate::domain::event::{Event, Recorded, order_of_handling};
-use crate::domain::id::{CompanionId, Seq, Ticket};
+use crate::domain::event::{Recorded, order_of_handling};
+use crate::domain::id::{Seq, Ticket};
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
 use crate::journal::record::{OutboxRecord, SnapshotRecord};
@@ -24,8 +24,6 @@ pub struct Restored {
     pub events: Vec<Recorded>,
     /// The number of the journal's last event.
     pub head: Seq,
-    /// The companions that were asked in the newest round. An open round does not name those that have answered.
-    pub asked: Vec<CompanionId>,
     /// The replies in the outbox, including those that were cancelled since.
     pub owed: Vec<(Ticket, OutboxRecord)>,
     /// The events that are dead letters: they must not be handled.
@@ -121,13 +119,9 @@ impl Reader<'_> {
             .into_iter()
             .map(|record| record.seq)
             .collect();
-        let asked = match events.iter().rev().find_map(asked_in) {
-            Some(asked) => asked.clone(),
-            None => self.asked_before(channel_key, snapshot.as_ref()).await?,
-        };
         let earlier = self.earlier(channel_key, snapshot.as_ref()).await?;
         let owed = or_default_if_damaged(channel_key, self.outbox(channel_key).await, &mut wrong)?;
-        Ok(RestoredSoFar { restored: Restored { snapshot, earlier, events, head: head.last, asked, owed, skip }, wrong })
+        Ok(RestoredSoFar { restored: Restored { snapshot, earlier, events, head: head.last, owed, skip }, wrong })
     }
 
     /// The events that led to the work in progress when a snapshot was taken.
@@ -140,18 +134,6 @@ impl Reader<'_> {
         events.retain(|recorded| recorded.seq <= if recorded.event.is_inbound() { snapshot.handled } else { snapshot.made });
         events.reverse();
         Ok(events)
-    }
-
-    /// The companions that were asked in the round that was open when a snapshot was taken.
-    async fn asked_before(
-        &self,
-        channel_key: &ChannelKey,
-        snapshot: Option<&SnapshotRecord>,
-    ) -> Result<Vec<CompanionId>, ReadError> {
-        let round = snapshot.and_then(|snapshot| Some((snapshot.conversation.round()?, snapshot.made)));
-        let Some((round, made)) = round else { return Ok(Vec::new()) };
-        let range = Range { after: round.message, before: Some(made.next()), limit: usize::MAX, newest_first: true };
-        Ok(self.legible(channel_key, range).await?.events.iter().find_map(asked_in).cloned().unwrap_or_default())
     }
 }
 
@@ -172,9 +154,4 @@ fn or_default_if_damaged<T: Default>(
         }
         error => Err(error),
     })
-}
-
-fn asked_in(recorded: &Recorded) -> Option<&Vec<CompanionId>> {
-    let Event::RoundOpened(opened) = &recorded.event else { return None };
-    Some(&opened.asked)
 }

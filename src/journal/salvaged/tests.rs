@@ -13,7 +13,16 @@ fn channel_key() -> ChannelKey {
 fn said(by: &str, id: Option<&str>) -> Recorded {
     let from = Author { id: by.into(), name: by.into(), role: Role::Person };
     let (address, modality) = (Address::default(), Modality::Text);
-    let message = Message { id: id.map(Into::into), from, text: "zebra".into(), address, modality, lull_endpoint: false };
+    let message = Message {
+        asks_to_stop: false,
+        kind: None,
+        id: id.map(Into::into),
+        from,
+        text: "zebra".into(),
+        address,
+        modality,
+        lull_endpoint: false,
+    };
     let event = Event::Said { message, reply_to: None, reply: None, said_at: None };
     Recorded { seq: Seq(7), at: Moment::ZERO, handled: Seq(7), turn: None, event }
 }
@@ -114,7 +123,7 @@ fn an_event_number_that_any_record_names_is_not_reused() {
         (Key::event(ward, no, seq), b"?".to_vec()),
         (Key::head(ward, no), encode_number(seq)),
         (key::snapshot(ward, no), encode_snapshot(seq, &Conversation::default())),
-        (key::pending(ward, no), encode(&PendingRecord { heard: seq })),
+        (key::pending(ward, no), encode(&PendingRecord { heard: seq, due: None })),
         (key::outbox(ward, no, Ticket(900)), encode(&owed)),
         (key::message_id(ward, no, "a rather long id"), encode(&seq)),
         (key::person(&channel_key.guild, &"ana".into(), no, seq), encode(&())),

@@ -19,8 +19,11 @@ pub struct RoomState {
     pub companions: Vec<CompanionState>,
     /// Who has the right to speak, if anybody.
     pub floor: Option<Floor>,
-    /// The round that is open, if one is.
-    pub round: Option<RoundState>,
+    /// The replies that are written without the floor, oldest first: their companions wrote for longer than `turn_taking.floor_timeout_secs`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub late: Vec<Floor>,
+    /// The open rounds, oldest first.
+    pub rounds: Vec<RoundState>,
     /// The companion that was selected and has not begun to speak.
     pub turn: Option<TurnState>,
     /// Statements by companions that were selected after the newest human message.

@@ -1,4 +1,4 @@
-//! The sections `turn_taking`, `closing` and `repetition`.
+//! The sections `turn_taking`, `reply`, `closing` and `repetition`.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,9 @@ fn the_defaults_are_those_of_the_design() {
     let turn_taking = &settings.turn_taking;
     assert_eq!((turn_taking.turn_delay_secs, turn_taking.state_timeout_secs), (2.0, 20.0));
     assert_eq!((turn_taking.max_companion_streak, turn_taking.max_turns), (4, None));
-    assert_eq!(turn_taking.external_statement_timeout_secs, 60.0);
+    assert_eq!((turn_taking.external_statement_timeout_secs, turn_taking.floor_timeout_secs), (60.0, 20.0));
+    assert_eq!((settings.reply.max_replans, settings.reply.replan_within_secs), (2, 6.0));
+    assert!(settings.reply.all_stop_phrases().any(|phrase| phrase == "never mind"));
     assert_eq!((settings.closing.reopen_after, settings.closing.episode_idle_secs), (9, 1800.0));
     assert_eq!((settings.repetition.enabled, settings.repetition.judge), (true, Judge::Lexical));
 }
@@ -41,6 +43,16 @@ fn a_value_out_of_range_is_reported_with_the_range() {
         (
             json!({ "turn_taking": { "external_statement_timeout_secs": 0 } }),
             "settings.turn_taking.external_statement_timeout_secs is 0, must be from 0.1 to 3600",
+        ),
+        (
+            json!({ "turn_taking": { "floor_timeout_secs": 0.5 } }),
+            "settings.turn_taking.floor_timeout_secs is 0.5, must be from 1 to 3600",
+        ),
+        (json!({ "reply": { "max_replans": 11 } }), "settings.reply.max_replans is 11, must be from 0 to 10"),
+        (json!({ "reply": { "replan_within_secs": 601 } }), "settings.reply.replan_within_secs is 601, must be from 0 to 600"),
+        (
+            json!({ "reply": { "stop_phrases": { "en": ["stop", "!?"] } } }),
+            "settings.reply.stop_phrases.en \"!?\" must be 1 to 8 words without mentions, with at most 60 characters",
         ),
         (json!({ "closing": { "reopen_after": 0 } }), "settings.closing.reopen_after is 0, must be from 1 to 10000"),
         (
@@ -104,6 +116,31 @@ fn a_round_must_last_longer_than_a_question_and_the_key_that_was_set_last_is_nam
     );
     assert!(both.problems()[0].starts_with("TERTULIA__TURN_TAKING__STATE_TIMEOUT_SECS: turn_taking.state_timeout_secs is 30"));
     assert!(agreed.load().is_ok());
+}
+
+#[test]
+fn a_companion_must_have_the_floor_for_longer_than_its_statement_may_be_begun_again() {
+    let short_floor = Folder::with(&[("default.toml", "[turn_taking]\nfloor_timeout_secs = 7\n")]);
+    let long_replans = Folder::with(&[("default.toml", "[reply]\nreplan_within_secs = 30\n")]);
+
+    assert_eq!(
+        [short_floor.problems(), long_replans.problems()].concat(),
+        [
+            "default.toml:2: turn_taking.floor_timeout_secs is 7, must be more than reply.replan_within_secs + 1, which is 7; raise this one \
+          or lower that one: a statement must keep the floor while it is begun again",
+            "default.toml:2: reply.replan_within_secs is 30, must be less than turn_taking.floor_timeout_secs - 1, which is 19; lower this one \
+          or raise that one: a statement must keep the floor while it is begun again"
+        ]
+    );
+}
+
+#[test]
+fn a_languages_stop_phrases_can_be_added_and_turned_off() {
+    let settings =
+        Settings::overlay(json!({ "reply": { "stop_phrases": { "pt": ["pare"], "en": [] } } })).expect("nothing is wrong");
+
+    let phrases: Vec<_> = settings.reply.all_stop_phrases().collect();
+    assert!(phrases.contains(&"pare") && phrases.contains(&"stopp") && !phrases.contains(&"stop"));
 }
 
 #[test]

@@ -22,29 +22,29 @@ const A_WHILE: Duration = Duration::from_secs(5);
 /// Replies that were dropped. A part in flight may still be posted while another companion already speaks.
 #[derive(Default)]
 struct Dropped {
-    owed: BTreeMap<ChannelKey, (Ticket, CompanionId, Vec<Seq>)>,
+    owed: BTreeMap<ChannelKey, BTreeMap<Ticket, (CompanionId, Vec<Seq>)>>,
     gone: BTreeMap<ChannelKey, BTreeSet<Seq>>,
     tickets: BTreeSet<(ChannelKey, Ticket)>,
 }
 
 impl Dropped {
     fn follow(&mut self, channel_key: &ChannelKey, event: &Event) {
+        let owed = self.owed.entry(channel_key.clone()).or_default();
         match event {
-            Event::ReplyOwed { ticket, companion, messages, .. } => {
-                drop(self.owed.insert(channel_key.clone(), (*ticket, companion.clone(), messages.clone())));
+            Event::ReplyOwed { ticket, companion, messages, .. } | Event::Replanned { next: ticket, companion, messages, .. } => {
+                drop(owed.insert(*ticket, (companion.clone(), messages.clone())));
             }
             Event::Deleted { messages } => self.gone.entry(channel_key.clone()).or_default().extend(messages),
             _ => {}
         }
-        let Some((ticket, companion, messages)) = self.owed.get(channel_key) else { return };
-        let is_dropped = match event {
+        let gone = self.gone.get(channel_key);
+        let is_dropped = |companion: &CompanionId, messages: &[Seq]| match event {
             Event::Cleared => true,
             Event::Left { companion: left } => left == companion,
-            _ => self.gone.get(channel_key).is_some_and(|gone| messages.iter().all(|seq| gone.contains(seq))),
+            _ => gone.is_some_and(|gone| messages.iter().all(|seq| gone.contains(seq))),
         };
-        if is_dropped {
-            self.tickets.insert((channel_key.clone(), *ticket));
-        }
+        let dropped = owed.extract_if(.., |_, (companion, messages)| is_dropped(companion, messages));
+        self.tickets.extend(dropped.map(|(ticket, _)| (channel_key.clone(), ticket)));
     }
 }
 

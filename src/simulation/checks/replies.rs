@@ -9,9 +9,9 @@ use super::super::plan::EXTERNAL;
 use super::super::platform::UNPOSTABLE_FOR;
 use super::super::stage::{Stage, lock};
 use super::super::store::Committed;
-use crate::domain::conversation::DELETED;
+use crate::domain::conversation::{CLOSED, DELETED};
 use crate::domain::event::Event;
-use crate::domain::id::CompanionId;
+use crate::domain::id::{CompanionId, Ticket};
 use crate::journal::channel_key::ChannelKey;
 
 /// The circuit breaker of a failed endpoint stays open for a while: twice as long as the endpoint asks for, or as the default.
@@ -29,22 +29,36 @@ struct Failure<'a> {
     rivals: u64,
 }
 
-/// The span in which each reply was owed, by the process's clock. A channel owes one at a time: the next reply ends one without an end on record.
+/// The span in which each reply was owed, by the process's clock. Companions that write late owe theirs besides the one with the floor. A reply
+/// without an end on record is owed until the next one of its channel.
 fn owed_times(committed: &[Committed]) -> Vec<(Duration, Duration)> {
-    let (mut times, mut open) = (Vec::new(), BTreeMap::new());
+    let (mut times, mut open) =
+        (Vec::<(Duration, Duration)>::new(), BTreeMap::<&ChannelKey, BTreeMap<Ticket, (usize, bool)>>::new());
     for Committed { at, channel_key, recorded, .. } in committed {
-        let over = match &recorded.event {
+        let open = open.entry(channel_key).or_default();
+        match &recorded.event {
             Event::ReplyOwed { ticket, .. } => {
+                for (_, (index, _)) in open.extract_if(.., |_, (_, is_late)| !*is_late) {
+                    times[index].1 = *at;
+                }
                 times.push((*at, Duration::MAX));
-                open.insert(channel_key, (*ticket, times.len() - 1))
+                open.insert(*ticket, (times.len() - 1, false));
             }
-            Event::ReplyFailed { ticket, .. } | Event::Said { reply: Some(ticket), .. } => {
-                open.get(channel_key).filter(|(owed, _)| owed == ticket).copied()
+            Event::Replanned { ticket, next, .. } => {
+                let owed = open.remove(ticket);
+                open.extend(owed.map(|owed| (*next, owed)));
             }
-            _ => None,
-        };
-        if let Some((_, over)) = over.filter(|(_, over)| times[*over].1 == Duration::MAX) {
-            times[over].1 = *at;
+            Event::FloorExpired { ticket, .. } => {
+                open.entry(*ticket).and_modify(|(_, is_late)| *is_late = true);
+            }
+            Event::ReplyFailed { ticket, .. }
+            | Event::Cancelled { ticket: Some(ticket), .. }
+            | Event::Said { reply: Some(ticket), .. } => {
+                if let Some((index, _)) = open.remove(ticket) {
+                    times[index].1 = *at;
+                }
+            }
+            _ => {}
         }
     }
     times
@@ -60,14 +74,17 @@ pub(super) fn check(props: &Props) {
     let mut owed = BTreeMap::new();
     for entry in committed.iter() {
         match &entry.recorded.event {
-            Event::ReplyOwed { ticket, .. } => drop(owed.insert((entry.channel_key.clone(), *ticket), entry.clone())),
+            // The next attempt of a reply has the whole time.
+            Event::ReplyOwed { ticket, .. } | Event::Replanned { next: ticket, .. } => {
+                drop(owed.insert((entry.channel_key.clone(), *ticket), entry.clone()));
+            }
             Event::ReplyFailed { ticket, companion, error, .. } => {
                 let Some(Committed { at, life, recorded, .. }) = owed.remove(&(entry.channel_key.clone(), *ticket)) else {
                     continue;
                 };
                 // A restarted process makes the reply again. Faults of earlier lives do not count.
                 let since = if life == entry.life { at } else { lives[entry.life as usize - 1] };
-                if let Event::ReplyOwed { messages, .. } = &recorded.event
+                if let Event::ReplyOwed { messages, .. } | Event::Replanned { messages, .. } = &recorded.event
                     && **error == *DELETED
                 {
                     if !messages.is_empty() {
@@ -133,6 +150,8 @@ impl Failure<'_> {
             "unreachable" => meanwhile.any(|what| has_failed(what) || is_platforms(what) || is_making(what)),
             // A call is shed only if the queue is full of others.
             "overloaded" => self.rivals >= stage.plan.rules.least_queue || meanwhile.any(has_failed),
+            // Who is silent, the check of rooms knows.
+            CLOSED => true,
             "left_alone" => within(BREAKER_OPEN_FOR).any(|what| matches!(what, FaultKind::Failed { .. } | FaultKind::Called(_))),
             "absent" => {
                 let is_gone =

@@ -1,6 +1,9 @@
 //! Checks the record of a room against the rules, event by event. The reference shares nothing with the domain except its events.
 
+mod events;
+mod floor;
 mod reasons;
+mod replanning;
 mod rounds;
 mod waits;
 
@@ -13,7 +16,11 @@ use crate::domain::event::{Decided, Evaluated, Event, Recorded};
 use crate::domain::id::{CompanionId, Seq, Ticket, TurnId};
 use crate::domain::message::{Message, Role};
 use crate::domain::moment::Moment;
+use crate::domain::trigger::Trigger;
 use crate::journal::channel_key::ChannelKey;
+use events::Acknowledgements;
+use floor::{Floor, HeldVote};
+use replanning::Cancel;
 pub(super) use waits::Watch;
 use waits::{Pause, RoomMessage};
 
@@ -26,12 +33,19 @@ struct Seat {
     stage: Closing,
     /// In order.
     unsettled: Vec<Seq>,
+    /// The newest event that settled.
+    cursor: Seq,
+    /// Addresses that are no reason to ask: what a person cancelled.
+    cancelled: BTreeSet<Seq>,
     /// The open question, and the newest message that it is about.
     asked: Option<(Ticket, Seq)>,
     /// The messages that the newest question is about, without settled and deleted ones.
     about: Vec<Seq>,
-    /// The message that it was asked for.
+    /// The message that it was asked for, and the round of the question.
     message: Seq,
+    round: Option<Seq>,
+    /// It said YES in a round, and neither got the floor nor lost it.
+    has_wish: bool,
     /// The newest message of a question without an answer; the back-off after it, and the length of the last back-off.
     tried: Seq,
     pause: Option<Pause>,
@@ -40,24 +54,26 @@ struct Seat {
     has_fired: bool,
     /// A message was deleted since it last settled everything. Its pending lull may have changed with that.
     is_unsure: bool,
-}
-
-struct Floor {
-    companion: CompanionId,
-    ticket: Ticket,
-    selected_at: Seq,
-    /// The messages that it answers, without deleted ones.
-    messages: Vec<Seq>,
-    since: Duration,
+    /// The events that it had to acknowledge, settled ones too, and since when it could do that at once.
+    events: BTreeSet<Seq>,
+    acknowledges_since: Option<Duration>,
+    /// It does not start a conversation until a human message follows this one.
+    started_after: Seq,
+    /// Since when nobody has said anything, if it may start a conversation, and whether that has lasted for long enough.
+    silent_since: Option<Duration>,
+    is_silence_over: bool,
 }
 
 /// An open round, and its voters.
 struct Round {
     message: Seq,
     deadline: Moment,
+    /// Something else was in progress when it opened.
+    is_besides: bool,
+    asked: BTreeSet<CompanionId>,
     voters: BTreeSet<CompanionId>,
-    /// Voters whose question has no messages left.
-    about_nothing: BTreeSet<CompanionId>,
+    /// Voters that must listen: they were paused or closed, or their question has no messages left.
+    listeners: BTreeSet<CompanionId>,
 }
 
 pub(super) struct Record<'a> {
@@ -70,10 +86,12 @@ pub(super) struct Record<'a> {
     clock: Moment,
     since: Duration,
     received: BTreeMap<Seq, RoomMessage>,
-    /// Companions that were addressed while nothing else was in progress: by which message, and when.
+    /// Companions that were addressed while they had nothing in progress: by which message, and when.
     calls: Vec<(CompanionId, Seq, Duration)>,
     seats: BTreeMap<CompanionId, Seat>,
-    round: Option<Round>,
+    rounds: Vec<Round>,
+    /// Votes that wait for the floor.
+    held: BTreeMap<CompanionId, HeldVote>,
     /// The companions that may take the floor, in this order, and the event at which they were selected.
     candidates: Vec<CompanionId>,
     selected_at: Seq,
@@ -81,12 +99,24 @@ pub(super) struct Record<'a> {
     speak_at: Option<(Moment, Duration)>,
     /// One of these must owe a reply next.
     due: Vec<CompanionId>,
+    /// All messages of the selected companion may have been deleted, and its turn dropped.
+    is_due_unsure: bool,
+    /// The round that selected it.
+    opened: Seq,
     is_being_judged: bool,
     /// One of the candidates failed.
     has_failed: bool,
     /// The lone companion that said YES.
     alone: Option<CompanionId>,
     floor: Option<Floor>,
+    /// Replies that are written without the floor.
+    late: Vec<Floor>,
+    /// Since when nobody has the floor or was selected, and no model judges.
+    free_since: Duration,
+    /// Addresses over a budget.
+    refused: BTreeSet<Seq>,
+    /// What stop phrases cancelled, by the phrase.
+    cancels: BTreeMap<Seq, Vec<Cancel>>,
     /// Replies that were owed and dropped. A part in flight may still be posted.
     dropped: BTreeSet<Ticket>,
     tickets: BTreeSet<Ticket>,
@@ -94,6 +124,7 @@ pub(super) struct Record<'a> {
     turns: BTreeMap<Ticket, TurnId>,
     spoke: BTreeMap<CompanionId, Seq>,
     newest_human: Seq,
+    acknowledgements: Acknowledgements,
     longest_streak: u32,
     /// The same with dead letters, which may have been handled or not.
     newest_human_maybe: Seq,
@@ -119,20 +150,28 @@ impl<'a> Record<'a> {
             received: BTreeMap::new(),
             calls: Vec::new(),
             seats: BTreeMap::new(),
-            round: None,
+            rounds: Vec::new(),
+            held: BTreeMap::new(),
             candidates: Vec::new(),
             selected_at: Seq::NONE,
             speak_at: None,
             due: Vec::new(),
+            is_due_unsure: false,
+            opened: Seq::NONE,
             is_being_judged: false,
             has_failed: false,
             alone: None,
             floor: None,
+            late: Vec::new(),
+            free_since: Duration::ZERO,
+            refused: BTreeSet::new(),
+            cancels: BTreeMap::new(),
             dropped: BTreeSet::new(),
             tickets: BTreeSet::new(),
             turns: BTreeMap::new(),
             spoke: BTreeMap::new(),
             newest_human: Seq::NONE,
+            acknowledgements: Acknowledgements::default(),
             longest_streak: 0,
             newest_human_maybe: Seq::NONE,
             streak: 0,
@@ -154,25 +193,55 @@ impl<'a> Record<'a> {
     fn enter(&mut self, recorded: &Recorded) {
         let now = self.when(recorded.seq);
         self.pass(now);
-        let is_timer = matches!(recorded.event, Event::LullFired { .. } | Event::BackOffEnded { .. });
+        let is_timer = matches!(
+            recorded.event,
+            Event::LullFired { .. }
+                | Event::SilenceFired { .. }
+                | Event::EventsDeferred { .. }
+                | Event::EventsReleased
+                | Event::BackOffEnded { .. }
+        );
         if !is_timer {
             // Timer events give nobody a reason to wait again.
             self.since = self.since.max(now);
         }
         self.clock = self.clock.max(recorded.at);
+        let was_taken = self.is_floor_taken() || self.is_being_judged;
         self.check_turn(recorded);
         match &recorded.event {
             Event::Said { message, reply, said_at, .. } => {
                 self.note_received(recorded.seq, message, *said_at);
                 self.said(recorded.seq, message, *reply);
+                self.note_event(recorded.seq, message);
+                self.restart_silences(recorded.seq);
+                self.note_stop(recorded.seq);
+                self.note_follow_up(recorded.seq);
             }
-            Event::Edited { .. } | Event::CaughtUp { .. } | Event::JitterDrawn { .. } | Event::AddressRefused { .. } => {}
+            Event::Edited { message, .. } => self.note_change(recorded.seq, &[*message]),
+            Event::CaughtUp { .. } | Event::JitterDrawn { .. } => {}
+            Event::AddressRefused { message } => drop(self.refused.insert(*message)),
             Event::LullFired { companions } => self.lull_fired(recorded, companions),
+            Event::SilenceFired { companions } => self.silence_fired(recorded, companions),
+            Event::EventsDeferred { until } => self.events_deferred(recorded, *until),
+            Event::EventsReleased => self.events_released(recorded),
             Event::BackOffEnded { companions } => self.back_off_ended(recorded, companions),
             Event::DeadlinesExtended { round, floor } => self.extended(recorded, *round, *floor),
-            Event::Deleted { messages } => self.deleted(messages),
-            Event::Joined { companion, external } => self.seats.entry(companion.clone()).or_default().is_external = *external,
-            Event::Left { companion } => self.left(companion),
+            Event::Deleted { messages } => {
+                self.note_change(recorded.seq, messages);
+                if messages.iter().any(|seq| self.is_event(*seq)) {
+                    self.events_may_move();
+                }
+                self.deleted(messages);
+            }
+            Event::Joined { companion, external } => {
+                let started_after = self.newest_human;
+                let seat = self.seats.entry(companion.clone()).or_insert_with(|| Seat { started_after, ..Seat::default() });
+                seat.is_external = *external;
+            }
+            Event::Left { companion } => {
+                self.events_may_move();
+                self.left(companion);
+            }
             Event::Paused { companion, paused } => self.paused(companion.as_ref(), *paused),
             Event::Cleared => self.cleared(),
             Event::RoundOpened(opened) => self.opened(recorded, opened),
@@ -189,11 +258,30 @@ impl<'a> Record<'a> {
                 self.is_being_judged = false;
                 self.stage.reach(if call.is_some() { "judged by a model" } else { "judged by words" });
             }
-            Event::ReplyOwed { companion, ticket, messages, due_at, .. } => {
-                self.owed(recorded, companion, *ticket, messages, *due_at);
+            Event::ReplyOwed { companion, ticket, trigger, messages, due_at, expires_at, .. } => {
+                self.owed(recorded, companion, *ticket, messages, (*due_at, *expires_at));
+                if *trigger == Trigger::Silence {
+                    self.stage.reach("conversation started");
+                    self.no_starts(|_| true);
+                }
             }
-            Event::ReplyFailed { companion, ticket, .. } => self.failed(recorded, companion, *ticket),
+            Event::Replanning { companion, ticket, message, until } => {
+                self.replanning(recorded, companion, *ticket, *message, *until);
+            }
+            Event::Replanned { companion, ticket, next, messages, .. } => {
+                self.replanned(recorded, companion, (*ticket, *next), messages);
+            }
+            Event::Cancelled { companion, ticket, message, .. } => self.cancelled(recorded, companion, *ticket, *message),
+            Event::FloorExpired { companion, ticket } => self.floor_expired(recorded, companion, *ticket),
+            Event::FloorTaken { companion, ticket } => self.floor_taken(recorded, companion, *ticket),
+            Event::HeldSelected { selected, others } => self.held_selected(recorded, selected, others),
+            Event::ReplyFailed { companion, ticket, error, .. } => self.failed(recorded, companion, *ticket, error),
             Event::Summarised { .. } => self.stage.reach("summary"),
+        }
+        self.drop_settled_held();
+        self.note_acknowledgers(now);
+        if was_taken || self.is_floor_taken() || self.is_being_judged {
+            self.free_since = self.free_since.max(now);
         }
     }
 
@@ -204,9 +292,20 @@ impl<'a> Record<'a> {
                 Some(turn) => drop(self.turns.insert(*ticket, turn)),
                 None => self.violate(format_args!("a question or a reply belongs to no turn: {recorded:?}")),
             },
+            Event::Replanned { ticket, next, .. } => {
+                let turn = self.turns.get(ticket).copied();
+                if recorded.turn.is_none() || recorded.turn != turn {
+                    self.violate(format_args!("the event belongs to turn {turn:?}: {recorded:?}"));
+                }
+                self.turns.extend(turn.map(|turn| (*next, turn)));
+            }
             Event::Decided(Decided { ticket: Some(ticket), .. })
             | Event::Unanswered { ticket, .. }
             | Event::ReplyFailed { ticket, .. }
+            | Event::Replanning { ticket, .. }
+            | Event::Cancelled { ticket: Some(ticket), .. }
+            | Event::FloorExpired { ticket, .. }
+            | Event::FloorTaken { ticket, .. }
             | Event::Said { reply: Some(ticket), .. } => {
                 let turn = self.turns.get(ticket).copied();
                 let is_posted_late = matches!(recorded.event, Event::Said { .. }) && recorded.turn.is_none();
@@ -221,7 +320,7 @@ impl<'a> Record<'a> {
     /// A dead letter. If it is a statement, it was made nevertheless.
     fn skip(&mut self, seq: Seq, message: &Message, reply: Option<Ticket>) {
         self.lulls_may_be_armed();
-        if message.from.role == Role::Person {
+        if message.from.role == Role::Person && !message.is_event() {
             (self.newest_human_maybe, self.streak) = (seq, 0);
         }
         if let Some(ticket) = reply {
@@ -236,7 +335,7 @@ impl<'a> Record<'a> {
 
     fn said(&mut self, seq: Seq, message: &Message, reply: Option<Ticket>) {
         self.lulls_may_be_armed();
-        if message.from.role == Role::Person {
+        if message.from.role == Role::Person && !message.is_event() {
             (self.newest_human, self.longest_streak, self.newest_human_maybe, self.streak) = (seq, 0, seq, 0);
         }
         if let Some(ticket) = reply {
@@ -249,74 +348,12 @@ impl<'a> Record<'a> {
         }
     }
 
-    fn spoken(&mut self, seq: Seq, message: &Message, ticket: Ticket) {
-        let companion = CompanionId::from(&*message.from.id);
-        self.spoke.insert(companion.clone(), seq);
-        match self.floor.take_if(|floor| floor.ticket == ticket && floor.companion == companion) {
-            Some(floor) => {
-                self.fulfilled(seq, &companion, floor.since);
-                self.candidates.clear();
-                self.streak += u32::from(floor.selected_at >= self.newest_human_maybe);
-                self.longest_streak += u32::from(floor.selected_at >= self.newest_human);
-                if self.streak > self.stage.plan.rules.streak {
-                    self.violate(format_args!("{} statements in a row without a human: {seq} by {companion}", self.streak));
-                }
-            }
-            None if self.dropped.remove(&ticket) => {
-                self.longest_streak += 1;
-                self.stage.reach("posted although dropped");
-            }
-            None => self.violate(format_args!("{companion} posts {seq} for reply {ticket}, which is not owed (any more)")),
-        }
-    }
-
-    /// A wish, a turn or a reply ends when all its messages are deleted. A question continues with what it has read.
-    fn deleted(&mut self, gone: &[Seq]) {
-        self.calls.clear();
-        self.lulls_may_be_armed();
-        let lose_last = |about: &mut Vec<Seq>| {
-            let before = about.len();
-            about.retain(|seq| !gone.contains(seq));
-            about.is_empty() && before > 0
-        };
-        for (companion, seat) in &mut self.seats {
-            let (before, may_be_about_nothing) = (seat.unsettled.len(), seat.about.iter().all(|seq| self.skipped.contains(seq)));
-            seat.unsettled.retain(|seq| !gone.contains(seq));
-            seat.is_unsure = !seat.unsettled.is_empty() && (seat.is_unsure || seat.unsettled.len() < before);
-            if !lose_last(&mut seat.about) || may_be_about_nothing {
-                // After a crash, the deletion is applied again, and then a turn about nothing is dropped. A turn about dead
-                // letters leads to no statement, sooner or later.
-                if seat.about.is_empty() && self.round.is_none() && self.candidates.first() == Some(companion) {
-                    (self.due, self.speak_at) = (Vec::new(), None);
-                }
-                continue;
-            }
-            if seat.asked.is_some() {
-                self.stage.reach("question about deleted messages");
-                continue;
-            }
-            match &mut self.round {
-                Some(round) => drop(round.about_nothing.insert(companion.clone())),
-                None if self.floor.is_none() && self.candidates.first() == Some(companion) => {
-                    self.stage.reach("turn dropped: all messages deleted");
-                    self.candidates.clear();
-                    self.due.clear();
-                    self.speak_at = None;
-                }
-                None => {}
-            }
-        }
-        if let Some(floor) = self.floor.take_if(|floor| lose_last(&mut floor.messages)) {
-            self.stage.reach("reply dropped: all messages deleted");
-            self.candidates.clear();
-            self.dropped.insert(floor.ticket);
-        }
-    }
-
     fn left(&mut self, companion: &CompanionId) {
         self.seats.remove(companion);
-        if let Some(round) = &mut self.round {
+        self.held.remove(companion);
+        for round in &mut self.rounds {
             round.voters.remove(companion);
+            round.asked.remove(companion);
         }
         self.candidates.retain(|candidate| candidate != companion);
         self.drop_turns_of(|due| due == companion);
@@ -327,9 +364,14 @@ impl<'a> Record<'a> {
         for (_, seat) in self.seats.iter_mut().filter(|(companion, _)| only.is_none_or(|only| only == *companion)) {
             seat.paused = paused;
             if paused {
-                (seat.asked, seat.pause, seat.back_off, seat.has_fired) = (None, None, None, false);
+                (seat.silent_since, seat.is_silence_over) = (None, false);
+                (seat.asked, seat.pause, seat.back_off, seat.has_fired, seat.has_wish) = (None, None, None, false, false);
             }
         }
+        let silenced: Vec<_> =
+            self.seats.iter().filter(|(_, seat)| seat.paused).map(|(companion, _)| companion.clone()).collect();
+        self.held.retain(|companion, _| !silenced.contains(companion));
+        self.rounds.iter_mut().for_each(|round| round.listeners.extend(silenced.iter().cloned()));
         if paused {
             self.drop_turns_of(|due| only.is_none_or(|only| only == due));
         }
@@ -337,12 +379,16 @@ impl<'a> Record<'a> {
     }
 
     fn cleared(&mut self) {
+        let started_after = self.newest_human;
         for seat in self.seats.values_mut() {
-            *seat = Seat { paused: seat.paused, is_external: seat.is_external, ..Seat::default() };
+            *seat = Seat { paused: seat.paused, is_external: seat.is_external, started_after, ..Seat::default() };
         }
+        self.acknowledgements.clear();
         self.drop_turns_of(|_| true);
         self.is_being_judged = false;
-        self.round = None;
+        self.rounds.clear();
+        self.held.clear();
+        self.late.clear();
         self.candidates.clear();
         self.alone = None;
         (self.streak, self.longest_streak) = (0, 0);
@@ -369,17 +415,25 @@ impl<'a> Record<'a> {
             "direct_address" => "asked: direct address",
             "interjection" => "asked: interjection",
             "turn" => "asked: turn",
+            "silence" => "asked: silence",
             _ => "asked: lull",
         });
         self.new_ticket(evaluated.ticket);
         self.check_time_to_ask(recorded, evaluated);
         self.check_addresses(recorded, &evaluated.companion, evaluated.upto, evaluated.trigger);
-        if !self.due.is_empty() {
-            self.violate(format_args!("{:?} must speak first: {recorded:?}", self.due));
+        if self.is_due_unsure && evaluated.trigger != Trigger::DirectAddress {
+            self.set_due(Vec::new());
+            self.speak_at = None;
         }
+        self.check_who_is_asked(recorded, evaluated);
+        if evaluated.trigger == Trigger::Silence {
+            self.check_silence(recorded, &evaluated.companion, &evaluated.messages);
+        }
+        let round = self.rounds.iter().rev().find(|round| round.asked.contains(&evaluated.companion)).map(|round| round.message);
         let Some(seat) = self.seats.get_mut(&evaluated.companion) else {
             return self.violate(format_args!("{} is not present: {recorded:?}", evaluated.companion));
         };
+        seat.round = round;
         let before = seat.asked.replace((evaluated.ticket, evaluated.upto));
         seat.about.clone_from(&evaluated.messages);
         (seat.message, seat.pause, seat.has_fired) = (evaluated.message, None, false);
@@ -404,16 +458,48 @@ impl<'a> Record<'a> {
             Cause::MaxTurns => "stage: max turns",
             Cause::Repetition => "stage: repetition",
             Cause::DirectAddress => "stage: opened by address",
+            Cause::Event => "stage: opened by event",
             Cause::ReopenAfter => "stage: opened by messages",
             Cause::NewEpisode => "stage: new episode",
         });
         match self.seats.get_mut(companion) {
-            Some(seat) if seat.stage == from => seat.stage = to,
+            Some(seat) if seat.stage == from => {
+                seat.stage = to;
+                if to == Closing::Terminal {
+                    (seat.silent_since, seat.is_silence_over) = (None, false);
+                }
+            }
             seat => {
                 let current = seat.map(|seat| seat.stage);
                 self.violate(format_args!("{companion} was {current:?}: {recorded:?}"));
             }
         }
+        if to == Closing::Terminal {
+            self.withdraw(companion);
+        }
+        if to == Closing::Terminal && self.speak_at.is_some() && self.due.contains(companion) {
+            // It had not begun to speak.
+            self.stage.reach("turn dropped: closed");
+            (self.due, self.speak_at) = (Vec::new(), None);
+            self.candidates.clear();
+        }
+    }
+
+    /// A companion that became terminal is asked no more, and what it voted does not count, unless a person addressed it with that.
+    fn withdraw(&mut self, companion: &CompanionId) {
+        let is_call = |seq: &Seq| {
+            let received = self.received.get(seq).filter(|received| received.role == Role::Person && !received.is_event);
+            received.is_some_and(|received| received.address.includes(companion))
+        };
+        let Some(seat) = self.seats.get_mut(companion) else { return };
+        // An address that has settled in the meantime may not be known any more.
+        if (seat.asked.is_none() && !seat.has_wish) || is_call(&seat.message) {
+            return;
+        }
+        self.stage.reach("question withdrawn: closed");
+        (seat.asked, seat.has_wish) = (None, false);
+        self.held.remove(companion);
+        self.rounds.iter_mut().for_each(|round| round.listeners.extend([companion.clone()]));
     }
 
     fn without_skipped(&self, messages: &[Seq]) -> Vec<Seq> {
@@ -422,17 +508,23 @@ impl<'a> Record<'a> {
 
     /// At rest nothing is open, owed or unsettled.
     fn end(&self) {
-        if let Some(round) = &self.round {
+        for round in &self.rounds {
             self.violate(format_args!("the round about {} is open for ever", round.message));
         }
-        if let Some(floor) = &self.floor {
+        for floor in self.floor.iter().chain(&self.late) {
             self.violate(format_args!("{} owes {} for ever", floor.companion, floor.ticket));
         }
-        if !self.due.is_empty() && self.skipped.is_empty() {
+        if let Some((companion, held)) = self.held.first_key_value().filter(|_| self.skipped.is_empty()) {
+            self.violate(format_args!("the vote of {companion} about {} is held for ever", held.message));
+        }
+        if !self.due.is_empty() && self.is_certain() {
             self.violate(format_args!("{:?} was to speak and never did", self.due));
         }
         for (companion, seat) in &self.seats {
             let unsettled = self.without_skipped(&seat.unsettled);
+            if seat.silent_since.is_some() && self.keeps_time() {
+                self.violate(format_args!("{companion} has not noticed that nobody said anything"));
+            }
             if !unsettled.is_empty() {
                 self.violate(format_args!("{unsettled:?} never settled for {companion}"));
             }

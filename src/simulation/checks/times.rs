@@ -64,21 +64,20 @@ pub(super) fn check(props: &Props) {
     let question = patience.max(Duration::from_secs_f64(rules.side_timeout + 5.0));
     let is_late =
         |channel_key: &ChannelKey, from: Duration, to: Duration, most: Duration| lateness.is_late(channel_key, from, to, most);
-    let mut rounds = BTreeMap::<ChannelKey, (Seq, Duration)>::new();
+    let mut rounds = BTreeMap::<(ChannelKey, Seq), Duration>::new();
     let mut questions = BTreeMap::<(ChannelKey, Ticket), Duration>::new();
     let committed = lock(&props.store.committed).clone();
     // Where messages kill, channels restart all the time.
     let is_checked = |entry: &&Committed| !stage.plan.is_poisoned(entry.channel_key.guild.as_str());
     for Committed { at, channel_key, recorded, .. } in committed.iter().filter(is_checked) {
         match &recorded.event {
-            Event::RoundOpened(opened) => drop(rounds.insert(channel_key.clone(), (opened.message, *at))),
+            Event::RoundOpened(opened) => drop(rounds.insert((channel_key.clone(), opened.message), *at)),
             Event::RoundClosed(closed) => {
-                if let Some((opened, since)) = rounds.remove(channel_key)
-                    && opened == closed.message
+                if let Some(since) = rounds.remove(&(channel_key.clone(), closed.message))
                     && is_late(channel_key, since, *at, patience)
                 {
                     let held = (*at - since).as_secs_f64();
-                    stage.violate(format!("{channel_key}: the round about {opened} was open for {held:.1} s"));
+                    stage.violate(format!("{channel_key}: the round about {} was open for {held:.1} s", closed.message));
                 }
             }
             Event::Evaluated(evaluated) => drop(questions.insert((channel_key.clone(), evaluated.ticket), *at)),

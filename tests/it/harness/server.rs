@@ -161,8 +161,9 @@ impl Server {
             companion["buffer"].as_array().is_some_and(Vec::is_empty)
                 && matches!(companion["doing"].as_str(), Some("listening" | "closing" | "closed"))
         };
-        let is_at_rest = ["round", "turn", "floor"].iter().all(|open| state[open].is_null()) && companions.iter().all(is_idle);
-        is_at_rest.then_some(state)
+        let is_empty = |open: &str| state[open].as_array().is_none_or(Vec::is_empty);
+        let is_free = ["turn", "floor"].iter().all(|open| state[open].is_null()) && is_empty("rounds") && is_empty("late");
+        (is_free && companions.iter().all(is_idle)).then_some(state)
     }
 
     /// Watches a room, from the event after this one if it is given.

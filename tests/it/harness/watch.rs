@@ -12,7 +12,19 @@ use tokio_tungstenite::tungstenite::Message;
 use super::PATIENCE;
 
 /// The events at which a talk may be interrupted.
-const MOMENTS: [&str; 7] = ["round_opened", "evaluate", "decision", "round", "respond", "statement", "closing"];
+const MOMENTS: [&str; 11] = [
+    "round_opened",
+    "evaluate",
+    "decision",
+    "round",
+    "held_selected",
+    "respond",
+    "replanning",
+    "replanned",
+    "failed",
+    "statement",
+    "closing",
+];
 /// How many more events may pass before it is.
 const EVENTS_AFTER: std::ops::RangeInclusive<usize> = 0..=6;
 

@@ -37,6 +37,8 @@ async fn halted_for(time: Duration) -> Server {
     let timeouts = ["timeout_secs", "first_token_timeout_secs", "idle_timeout_secs"];
     let premises =
         timeouts.iter().fold(model.serving(Premises::new()), |premises, key| premises.with(&format!("models.main.{key}"), "1"));
+    // What is said meanwhile is not taken in, so that the first turn ends at its deadline.
+    let premises = premises.with("reply.max_replans", "0");
     let server = premises.start().await;
     let mut lobby = server.watch("lobby", Some(0)).await;
     let first = server.say("lobby", "Ana", "hey aria, are you there?").await;

@@ -19,7 +19,8 @@ use self::kill_points::{KillPoint, Target};
 use self::ledger::Ledger;
 use crate::harness::{PATIENCE, Premises, Server, parameter};
 use crate::processes::round_kills::model::Model;
-use crate::processes::round_kills::{DELAYS, Figures, REST, ROOMS, line, look_into};
+use crate::processes::round_kills::record::Counts;
+use crate::processes::round_kills::{DELAYS, Figures, PACES, REST, ROOMS, line, look_into};
 use crate::processes::{round_kills, writers};
 
 const WRITERS_IN_A_ROOM: usize = 2;
@@ -98,8 +99,8 @@ impl Outcome {
     }
 
     fn assert_every_reply_made(&self) {
-        let Figures { owed, statements, failed, .. } = self.figures;
-        assert_eq!((failed, statements), (0, owed), "{self}");
+        let Counts { owed, statements, failed, cancelled, closed, .. } = self.figures.counts;
+        assert_eq!((failed, statements + cancelled + closed), (0, owed), "{self}");
     }
 
     fn assert_faultless(&self) {
@@ -108,22 +109,20 @@ impl Outcome {
         assert!(faults.iter().all(|faults| faults.is_empty()), "{self}\n{faults:#?}");
         // A kill must leave nothing that looks like damage.
         assert_eq!(self.suspected_damage, 0, "{self}");
-        assert!(self.ledger.accepted() > 0 && self.figures.statements > 0, "{self}");
+        assert!(self.ledger.accepted() > 0 && self.figures.counts.statements > 0, "{self}");
     }
 }
 
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Figures { lost, duplicated, owed, statements, failed, rounds, turn_rounds, unanswered, broken, restless, .. } =
-            &self.figures;
+        let Figures { lost, duplicated, broken, restless, counts, .. } = &self.figures;
         let moments: Vec<_> = self.kills.iter().map(|(moment, times)| format!("{moment} {times}")).collect();
         writeln!(f, "kills of the server {} ({}), of commands {}", self.kills(), moments.join(", "), self.commands_killed)?;
         writeln!(f, "messages {}", self.ledger)?;
-        writeln!(f, "replies owed {owed}, made {statements}, failed on record {failed}")?;
+        writeln!(f, "{counts}")?;
         let (lost, duplicated) = (lost.len() + self.ledger.lost.len(), duplicated.len() + self.ledger.duplicated.len());
         writeln!(f, "lost {lost}, duplicated {duplicated}; in {} s", self.duration.as_secs())?;
         writeln!(f, "starts at which the log looked damaged {}", self.suspected_damage)?;
-        write!(f, "rounds {rounds} (opened by a statement {turn_rounds}), questions without an answer {unanswered}; ")?;
         write!(f, "broken rules {}, rooms not at rest {}", broken.len(), restless.len())
     }
 }
@@ -182,6 +181,7 @@ async fn run_trial(first: &[KillPoint], kills: u64, seed: u64, answers: Answers)
     while let Some(accepted) = receiver.recv().await {
         outcome.ledger.add(accepted);
     }
+    premises.set("models.rehearsal.pace", PACES[0]);
     finish(server, &premises, &model, &mut outcome).await;
     outcome.duration = start.elapsed();
     outcome
@@ -229,7 +229,7 @@ fn change_settings(premises: &mut Premises, model: &Model, answers: Answers, cha
     let (url, name) = if is_other { (&*model.url, "any") } else { ("", "") };
     premises.set("models.side.base_url", url);
     premises.set("models.side.model", name);
-    premises.set("models.rehearsal.pace", if chance.random_bool(0.5) { "0" } else { "0.02" });
+    premises.set("models.rehearsal.pace", PACES[chance.random_range(0..PACES.len())]);
 }
 
 /// Waits for a random time up to `longest_ms`.

@@ -63,6 +63,10 @@ impl Record {
                 self.replies.entry(ticket).or_default().owed += 1;
                 self.settle(event, Settled::By(ticket));
             }
+            "replanned" => self.begin_again(event),
+            "cancelled" => {
+                self.replies.entry(number(event, "ticket")).or_default().results.push(Err("cancelled".to_owned()));
+            }
             "reply_failed" => {
                 let error = event["error"].as_str().expect("a code").to_owned();
                 self.replies.entry(number(event, "ticket")).or_default().results.push(Err(error));
@@ -71,9 +75,23 @@ impl Record {
         }
     }
 
+    /// The next attempt of a reply answers the same messages and those that follow. The attempt before must have no result.
+    fn begin_again(&mut self, event: &Value) {
+        let (ticket, next) = (number(event, "ticket"), number(event, "next"));
+        let reply = self.replies.remove(&ticket).unwrap_or_default();
+        self.replies.insert(next, reply);
+        for seq in messages(event) {
+            let how = self.settled.entry(seq).or_default();
+            match how.iter_mut().find(|how| **how == Settled::By(ticket)) {
+                Some(how) => *how = Settled::By(next),
+                None => how.push(Settled::By(next)),
+            }
+        }
+    }
+
     fn settle(&mut self, event: &Value, how: Settled) {
-        for message in event["messages"].as_array().into_iter().flatten() {
-            self.settled.entry(message.as_u64().expect("a number")).or_default().push(how);
+        for message in messages(event) {
+            self.settled.entry(message).or_default().push(how);
         }
     }
 
@@ -106,6 +124,10 @@ impl Record {
         let numbers = self.replies.values().flat_map(|reply| &reply.results).flatten().copied();
         numbers.collect::<BTreeSet<_>>().into_iter().collect()
     }
+}
+
+fn messages(event: &Value) -> impl Iterator<Item = u64> {
+    event["messages"].as_array().into_iter().flatten().map(|message| message.as_u64().expect("a number"))
 }
 
 fn number(event: &Value, field: &str) -> u64 {

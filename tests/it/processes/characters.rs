@@ -20,11 +20,13 @@ async fn the_folder_of_a_companion_is_reloaded_and_a_wrong_file_in_it_changes_no
 
     server.signal("HUP").await;
     server.logs("companions were reloaded").await;
+    server.rest("lobby").await;
     server.say("lobby", "Ana", "Aria, and now?").await;
     let second = model.decision().await;
     premises.write_companion_file("aria", "3-bytes.md", b"\xff");
     server.signal("HUP").await;
     let line = server.logs("nothing was changed").await;
+    server.rest("lobby").await;
     server.say("lobby", "Ana", "Aria, and then?").await;
     let third = model.decision().await;
 
@@ -58,8 +60,10 @@ async fn the_brief_of_a_long_persona_is_made_once_and_outlives_a_restart() {
     server.say("lobby", "Ana", "Aria, who are you?").await;
     let beginning = model.decision().await;
     server.logs("the side model made the brief of a long persona").await;
+    server.rest("lobby").await;
     server.say("lobby", "Ana", "Aria, and now?").await;
     let brief = model.decision().await;
+    server.rest("lobby").await;
     server.stop().await;
 
     let server = premises.start().await;
@@ -101,7 +105,7 @@ struct Model {
 }
 
 impl Model {
-    /// The instructions of the next decision that is asked for.
+    /// The instructions of the next decision that is asked for. An address asks for one if no statement is being made: else that is begun again.
     async fn decision(&mut self) -> String {
         loop {
             let request =

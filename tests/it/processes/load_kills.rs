@@ -134,6 +134,8 @@ fn premises() -> Premises {
     Premises::new()
         .without_limits()
         .with("models.rehearsal.pace", PACES[1])
+        // Somebody always says more. Each reply is begun again once.
+        .with("reply.replan_within_secs", "0.5")
         .with_companion("aria", QUICK)
         .with("console.rooms", &format!("[{}]", rooms.join(", ")))
 }
@@ -173,7 +175,7 @@ async fn look_into(server: &Server, room: &str, accepted: impl Iterator<Item = &
     figures.replies += ledger.made.len();
     figures.duplicated.extend(ledger.duplicated.iter().map(|fault| format!("{room}: {fault}")));
     figures.undecided.extend(ledger.waiting.iter().map(|text| format!("{room}: nothing was decided about {text:?}")));
-    figures.undecided.extend(ledger.owed.iter().map(|ticket| format!("{room}: the reply {ticket} was never made")));
+    figures.undecided.extend(ledger.owed.keys().map(|ticket| format!("{room}: the reply {ticket} was never made")));
 }
 
 /// The decisions and replies in a room.
@@ -183,10 +185,12 @@ struct Ledger {
     waiting: BTreeSet<String>,
     /// Settled messages.
     settled: BTreeSet<String>,
-    /// Replies owed.
-    owed: BTreeSet<u64>,
+    /// Replies owed, and the messages that they answer.
+    owed: BTreeMap<u64, BTreeSet<String>>,
     /// Replies made.
     made: BTreeSet<u64>,
+    /// The numbers of all attempts.
+    tickets: BTreeSet<u64>,
     duplicated: Vec<String>,
 }
 
@@ -213,28 +217,59 @@ impl Ledger {
             "silence" => self.settle(event),
             "respond" => {
                 self.settle(event);
-                self.owed.extend(ticket);
+                self.owe(ticket.expect("the reply's number"), texts(event));
+            }
+            // The next attempt of a reply answers the same messages and those that follow.
+            "replanned" => {
+                let ticket = ticket.expect("the reply's number");
+                let before = self.end(event["replaces"].as_u64(), event);
+                let (answered, followed): (BTreeSet<_>, BTreeSet<_>) = texts(event).partition(|text| before.contains(text));
+                if answered != before {
+                    self.duplicated.push(format!("the reply {ticket} answers other messages than before, {before:?}: {event}"));
+                }
+                followed.iter().for_each(|text| self.settle_text(text));
+                self.owe(ticket, answered.into_iter().chain(followed));
             }
             "statement" => {
                 let ticket = ticket.expect("the reply's number");
-                if !self.made.insert(ticket) {
-                    self.duplicated.push(format!("the reply {ticket} was made twice"));
-                }
-                self.owed.remove(&ticket);
+                self.end(Some(ticket), event);
+                self.made.insert(ticket);
             }
-            "failed" => drop(self.owed.remove(&ticket.expect("the reply's number"))),
+            "failed" => drop(self.end(ticket, event)),
             _ => {}
         }
     }
 
+    fn owe(&mut self, ticket: u64, messages: impl Iterator<Item = String>) {
+        if !self.tickets.insert(ticket) {
+            self.duplicated.push(format!("the number {ticket} is given twice"));
+        }
+        self.owed.insert(ticket, messages.collect());
+    }
+
+    /// An attempt ends: once, with a statement, a failure, or another attempt. Returns the messages that it answers.
+    fn end(&mut self, ticket: Option<u64>, event: &Value) -> BTreeSet<String> {
+        let ended = ticket.and_then(|ticket| self.owed.remove(&ticket));
+        if ended.is_none() {
+            self.duplicated.push(format!("the reply {ticket:?} is not owed (any more): {event}"));
+        }
+        ended.unwrap_or_default()
+    }
+
     fn settle(&mut self, event: &Value) {
-        for text in event["messages"].as_array().expect("texts").iter().filter_map(Value::as_str) {
-            // Aria's own statements are among the messages that it answers, but never wait for a decision.
-            if self.waiting.remove(text) {
-                self.settled.insert(text.to_owned());
-            } else if self.settled.contains(text) {
-                self.duplicated.push(format!("{text:?} settled twice"));
-            }
+        texts(event).for_each(|text| self.settle_text(&text));
+    }
+
+    fn settle_text(&mut self, text: &str) {
+        // Aria's own statements are among the messages that it answers, but never wait for a decision.
+        if self.waiting.remove(text) {
+            self.settled.insert(text.to_owned());
+        } else if self.settled.contains(text) {
+            self.duplicated.push(format!("{text:?} settled twice"));
         }
     }
+}
+
+fn texts(event: &Value) -> impl Iterator<Item = String> {
+    event["messages"].as_array().expect("texts").iter().filter_map(Value::as_str).map(str::to_owned)
 }

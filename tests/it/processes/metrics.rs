@@ -102,9 +102,10 @@ fn parse(line: &str) -> Option<(Named, f64)> {
 
 fn declared(series: &str) -> Option<Entry> {
     let is_its_entry = |entry: &&Entry| {
-        let unit = match entry.unit {
-            "s" => "_seconds",
-            "By" => "_bytes",
+        let unit = match (entry.unit, entry.kind) {
+            ("s", _) => "_seconds",
+            ("By", _) => "_bytes",
+            ("1", "Histogram") => "_ratio",
             _ => "",
         };
         let name = format!("{}{unit}", entry.name.replace('.', "_"));

@@ -15,7 +15,7 @@ use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::timeout;
 
 use self::model::Model;
-use self::record::Record;
+use self::record::{Counts, Record};
 use super::writers::{Accepted, Sign, write};
 use crate::harness::{Premises, Server, parameter};
 
@@ -35,6 +35,9 @@ const LONGEST_LIFE: Duration = Duration::from_millis(1_500);
 const KILLED_AT_RECOVERY: f64 = 0.25;
 /// The delays in seconds of a selected companion before it speaks.
 pub const DELAYS: [&str; 3] = ["0.01", "0.05", "0.3"];
+/// The paces of the built-in model: without delay, with a short one, and so slow that kills often hit questions and replies, and that some replies
+/// lose the floor.
+pub const PACES: [&str; 3] = ["0", "0.02", "0.6"];
 /// The number of statements in a row that companions may make.
 pub const STREAK: u64 = 3;
 /// The time limit for a room to come to rest.
@@ -63,14 +66,7 @@ async fn a_hundred_kills_leave_rooms_with_several_companions_consistent() {
 pub struct Figures {
     pub kills: u32,
     pub accepted: usize,
-    pub rounds: usize,
-    pub turn_rounds: usize,
-    pub owed: usize,
-    pub statements: usize,
-    pub failed: usize,
-    pub stages: usize,
-    pub guarded: usize,
-    pub unanswered: usize,
+    pub counts: Counts,
     pub lost: Vec<String>,
     pub duplicated: Vec<String>,
     pub broken: Vec<String>,
@@ -81,22 +77,14 @@ impl Figures {
     fn assert_faultless(&self) {
         let faults = self.lost.len() + self.duplicated.len() + self.broken.len() + self.restless.len();
         assert_eq!(faults, 0, "{self:#?}");
-        assert!(self.accepted > 0 && self.turn_rounds > 0 && self.statements > 0, "{self}");
+        assert!(self.accepted > 0 && self.counts.turn_rounds > 0 && self.counts.statements > 0, "{self}");
     }
 }
 
 impl fmt::Display for Figures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "kills {}: messages accepted {}, rounds {} ", self.kills, self.accepted, self.rounds)?;
-        write!(f, "(opened by a statement {}), statements {} (failed {}), ", self.turn_rounds, self.statements, self.failed)?;
-        write!(f, "questions without an answer {}, changes of a stage {}, ", self.unanswered, self.stages)?;
-        write!(
-            f,
-            "decided by the loop guard {}; lost {}, duplicated {}, ",
-            self.guarded,
-            self.lost.len(),
-            self.duplicated.len()
-        )?;
+        write!(f, "kills {}: messages accepted {}, {}, ", self.kills, self.accepted, self.counts)?;
+        write!(f, "lost {}, duplicated {}, ", self.lost.len(), self.duplicated.len())?;
         write!(f, "broken rules {}, rooms not at rest {}", self.broken.len(), self.restless.len())
     }
 }
@@ -129,7 +117,7 @@ async fn run_trial(kills: u32, seed: u64) -> Figures {
         let (url, name) = if chance.random_bool(0.7) { (&*model.url, "any") } else { ("", "") };
         premises.set("models.side.base_url", url);
         premises.set("models.side.model", name);
-        premises.set("models.rehearsal.pace", if chance.random_bool(0.5) { "0" } else { "0.02" });
+        premises.set("models.rehearsal.pace", PACES[chance.random_range(0..PACES.len())]);
         server = premises.start().await;
         if chance.random_bool(KILLED_AT_RECOVERY) {
             // This kill hits the server while it recovers from the kill before.
@@ -153,6 +141,7 @@ async fn run_trial(kills: u32, seed: u64) -> Figures {
     server.kill().await;
     figures.kills += 1;
     model.recover();
+    premises.set("models.rehearsal.pace", PACES[0]);
     let server = premises.start().await;
     for (room, ..) in ROOMS {
         // `look_into` reports a room that does not come to rest.
@@ -185,6 +174,8 @@ pub fn premises() -> Premises {
         .with("console.rooms", &format!("[{}]", rooms.join(", ")))
         .with("turn_taking.turn_delay_secs", DELAYS[0])
         .with("turn_taking.max_companion_streak", &STREAK.to_string())
+        .with("turn_taking.floor_timeout_secs", "1.4")
+        .with("reply.replan_within_secs", "0.3")
         .with("closing.reopen_after", "3")
         .with("models.breaker.failures", "1000")
         .with("models.pool.max_attempts", "1")
@@ -192,10 +183,14 @@ pub fn premises() -> Premises {
         .with("models.side.max_concurrent", "64")
 }
 
-/// A message: some address one companion, some address several, most address nobody.
+/// A message: some address one companion, some address several, some ask to stop, most address nobody. So people follow up, and interrupt.
 pub fn line(writer: usize, number: usize) -> String {
-    let address = ["", "cleo, ", "", "aria and bruno, ", "", "", "bruno, ", "aria, bruno, cleo, "][(writer + number) % 8];
-    format!("{address}what of w{writer}n{number}?")
+    let kind = ["", "cleo, ", "", "aria and bruno, ", "", "never mind", "bruno, ", "", "aria, bruno, cleo, ", "cleo, stop"];
+    match kind[(writer + number) % kind.len()] {
+        // The mention makes it different from all others.
+        phrase if phrase.ends_with(char::is_alphabetic) => format!("{phrase} <w{writer}n{number}>"),
+        address => format!("{address}what of w{writer}n{number}?"),
+    }
 }
 
 /// Waits until a room is at rest, and checks its record against the rules.
@@ -217,14 +212,7 @@ pub async fn look_into(server: &Server, room: &str, companions: &[&str], accepte
     figures.lost.extend(record.lost.iter().map(in_room));
     figures.duplicated.extend(record.duplicated.iter().map(in_room));
     figures.broken.extend(record.broken.iter().map(in_room));
-    figures.rounds += record.rounds;
-    figures.turn_rounds += record.turn_rounds;
-    figures.owed += record.owed;
-    figures.statements += record.statements;
-    figures.failed += record.failed;
-    figures.stages += record.stages_changed;
-    figures.guarded += record.guarded;
-    figures.unanswered += record.unanswered;
+    figures.counts.add(&record.counts);
 }
 
 /// The events of an export, without the line that says where it ends.

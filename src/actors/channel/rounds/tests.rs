@@ -79,13 +79,13 @@ async fn a_manager_that_reports_its_deadline_too_early_must_wait() {
         let event = Event::RoundOpened(opened);
         conversation.fold(&Recorded { seq: Seq(8), at: now, handled: round, turn: None, event }, world);
     });
-    state.manager = Some(RoundManager { actor: manager, round, number: 1 });
+    state.manager = Some(RoundManager { actor: manager, rounds: [round].into(), number: 1 });
 
     state.round_due(round);
 
-    let ManagerMessage::ExtendDeadline(wait) = next(&mut received).await else { panic!("unexpected message") };
+    let ManagerMessage::ExtendDeadline { timeout: wait, .. } = next(&mut received).await else { panic!("unexpected message") };
     assert!(wait > Duration::from_secs(10) && wait <= Duration::from_secs(20), "{wait:?}");
-    assert!(state.conversation.round().is_some());
+    assert!(state.conversation.round(round).is_some());
 }
 
 #[tokio::test(start_paused = true)]
@@ -94,10 +94,8 @@ async fn a_manager_that_must_wait_reports_the_deadline_after_that() {
     let round = Round::new(Seq(7), Moment::ZERO, Moment::ZERO, &[], &["zed".into()]);
     let arguments = Arguments {
         channel_key: ChannelKey::new(&"home".into(), &"console:lobby".into()),
-        round,
-        asked: vec!["zed".into()],
+        rounds: vec![OpenRound { round, timeout: Duration::from_secs(1) }],
         external: ["zed".into()].into(),
-        timeout: Duration::from_secs(1),
         channel,
         context: context(),
     };
@@ -108,7 +106,7 @@ async fn a_manager_that_must_wait_reports_the_deadline_after_that() {
     for _ in 0..2 {
         let ChannelMessage::RoundDue(round) = next(&mut received).await else { panic!("unexpected message") };
         due.push((round, began.elapsed().as_secs()));
-        manager.cast(ManagerMessage::ExtendDeadline(Duration::from_secs(3))).unwrap();
+        manager.cast(ManagerMessage::ExtendDeadline { message: round, timeout: Duration::from_secs(3) }).unwrap();
     }
 
     assert_eq!(due, [(Seq(7), 1), (Seq(7), 4)]);

@@ -29,7 +29,8 @@ impl Traces {
         self.add_missing_turns(conversation, now, context);
         for open in self.turns.values_mut() {
             open.turn = open.turn.continued_in_a_new_trace(now, context);
-            for (_, call, _) in open.round.iter_mut().flat_map(|round| &mut round.votes_to_speak) {
+            let votes = open.round.iter_mut().flat_map(|round| &mut round.votes_to_speak);
+            for (_, call, _) in votes.chain(&mut open.held_votes) {
                 call.turn = open.turn.clone();
             }
             open.round.iter_mut().for_each(|round| round.since = now);
@@ -55,7 +56,7 @@ impl Traces {
     fn add_missing_turns(&mut self, conversation: &Conversation, now: Moment, context: &ActorContext) {
         let turn = |id: Option<TurnId>, message: Seq, trigger: Trigger| Turn { message, trigger, ..Turn::new(id, now, context) };
         let mut parts = Vec::new();
-        if let Some(round) = conversation.round() {
+        for round in conversation.rounds() {
             parts.push((turn(round.turn, round.message, Trigger::Lull), None, true));
         }
         for (companion, evaluation) in conversation.open_questions() {
@@ -68,7 +69,7 @@ impl Traces {
         if let Some(next) = conversation.turn() {
             parts.push((turn(next.selection.turn, next.selection.opened, next.candidate.trigger), None, false));
         }
-        if let Some(floor) = conversation.floor() {
+        for floor in conversation.owed_replies() {
             let owed = turn(floor.selection.turn, floor.selection.opened, floor.trigger);
             parts.push((owed, Some((floor.ticket, floor.trigger, (0, 0, None))), false));
         }

@@ -54,16 +54,21 @@ pub(in crate::actors::channel) struct PendingCall {
 pub(super) struct OpenTurn {
     pub(super) turn: Turn,
     pub(super) round: Option<Round>,
+    /// The decisions to speak that wait until the floor is free.
+    pub(super) held_votes: Vec<Vote>,
     /// The outcome of the turn if it ends now.
     pub(super) outcome: &'static str,
     pub(super) error: Option<Arc<str>>,
 }
 
+/// A decision to speak in a round, with its call, and when it was made.
+pub(super) type Vote = (Decided, PendingCall, Moment);
+
 /// An open round.
 pub(super) struct Round {
     pub(super) since: Moment,
-    /// The decisions to speak, and when they were made. They are emitted once the speaker is selected.
-    pub(super) votes_to_speak: Vec<(Decided, PendingCall, Moment)>,
+    /// The decisions to speak. They are emitted once the speaker is selected.
+    pub(super) votes_to_speak: Vec<Vote>,
     pub(super) answers: u32,
     pub(super) errors: Vec<Arc<str>>,
 }
@@ -94,9 +99,9 @@ impl Turn {
         format!("{}#{}", channel_key.channel, self.message)
     }
 
-    /// Since when people wait for the outcome. After a lull that is when the lull ended, otherwise when the message arrived.
+    /// Since when people wait for the outcome. After a lull or a silence that is when it ended, otherwise when the message arrived.
     pub(super) fn awaited_since(&self) -> Moment {
-        if self.trigger == Trigger::Lull { self.triggered } else { self.began }
+        if matches!(self.trigger, Trigger::Lull | Trigger::Silence) { self.triggered } else { self.began }
     }
 
     /// The time since the trigger that the server itself used, without wait time.
@@ -118,7 +123,7 @@ impl PendingCall {
 
 impl OpenTurn {
     pub(super) fn new(turn: Turn) -> Self {
-        Self { turn, round: None, outcome: "cancelled", error: None }
+        Self { turn, round: None, held_votes: Vec::new(), outcome: "cancelled", error: None }
     }
 
     /// A question was asked or a reply is owed. Unless it gets a result, the turn is cancelled.

@@ -59,6 +59,9 @@ impl Losses {
             | Event::CaughtUp { .. }
             | Event::JitterDrawn { .. }
             | Event::LullFired { .. }
+            | Event::SilenceFired { .. }
+            | Event::EventsDeferred { .. }
+            | Event::EventsReleased
             | Event::BackOffEnded { .. }
             | Event::DeadlinesExtended { .. }
             | Event::AddressRefused { .. }
@@ -69,6 +72,12 @@ impl Losses {
             | Event::StageChanged { .. }
             | Event::RoundClosed(_)
             | Event::RepetitionAsked { .. }
+            | Event::Replanning { .. }
+            | Event::Replanned { .. }
+            | Event::Cancelled { .. }
+            | Event::FloorExpired { .. }
+            | Event::FloorTaken { .. }
+            | Event::HeldSelected { .. }
             | Event::RepetitionJudged { .. }
             | Event::ReplyOwed { .. }
             | Event::ReplyFailed { .. }

@@ -71,11 +71,13 @@ mod tests {
 
     fn recorded(from: &str, role: Role, text: &str) -> Recorded {
         let message = Message {
+            asks_to_stop: false,
             id: Some("1".into()),
             from: Author { id: from.into(), name: Arc::from("Somebody"), role },
             text: text.into(),
             modality: Modality::Text,
             lull_endpoint: false,
+            kind: None,
             address: Address::default(),
         };
         let event = Event::Said { message, reply_to: None, reply: None, said_at: None };

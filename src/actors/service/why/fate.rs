@@ -173,7 +173,10 @@ impl Scene<'_> {
                 Brief { seq: Some(recorded.seq), at: at(recorded), ..brief(Outcome::Silent, text) }
             }
             Fate::Owed { owed, yes, ending } => {
-                let messages = if let Event::ReplyOwed { messages, .. } = &owed.event { &messages[..] } else { &[] };
+                let messages = match &owed.event {
+                    Event::ReplyOwed { messages, .. } | Event::Replanned { messages, .. } => &messages[..],
+                    _ => &[],
+                };
                 let together = together_with(messages);
                 let (outcome, text) = match ending.as_ref().map(|ending| &ending.event) {
                     Some(Event::Said { message, .. }) if is_redacted(message) => {
@@ -185,6 +188,10 @@ impl Scene<'_> {
                     Some(Event::ReplyFailed { error, .. }) => (
                         Outcome::Failed,
                         format!("It got the floor to answer it{together}, but posted no statement ({}).", failed(error)),
+                    ),
+                    Some(Event::Cancelled { .. }) => (
+                        Outcome::Failed,
+                        format!("It was about to answer it{together}, but a person asked it to stop (reply.stop_phrases)."),
                     ),
                     Some(Event::Deleted { .. }) => (
                         Outcome::Deleted,
@@ -199,6 +206,9 @@ impl Scene<'_> {
                         | Event::CaughtUp { .. }
                         | Event::JitterDrawn { .. }
                         | Event::LullFired { .. }
+                        | Event::SilenceFired { .. }
+                        | Event::EventsDeferred { .. }
+                        | Event::EventsReleased
                         | Event::BackOffEnded { .. }
                         | Event::DeadlinesExtended { .. }
                         | Event::AddressRefused { .. }
@@ -209,6 +219,11 @@ impl Scene<'_> {
                         | Event::StageChanged { .. }
                         | Event::RoundClosed(_)
                         | Event::RepetitionAsked { .. }
+                        | Event::Replanning { .. }
+                        | Event::Replanned { .. }
+                        | Event::FloorExpired { .. }
+                        | Event::FloorTaken { .. }
+                        | Event::HeldSelected { .. }
                         | Event::RepetitionJudged { .. }
                         | Event::ReplyOwed { .. }
                         | Event::Summarised { .. },

@@ -62,6 +62,7 @@ impl<'a> Ballot<'a> {
         let votes: Vec<_> = closed.states.iter().map(|state| self.vote(state)).collect();
         let votes = votes.join(", ");
         match &closed.selected {
+            None if !closed.held.is_empty() => format!("{votes}: nobody speaks yet."),
             None => format!("{votes}: nobody speaks."),
             Some(selected) => {
                 format!("{votes}. {} was selected, because {}.", (self.name)(selected), self.because(selected, &closed.states))
@@ -160,6 +161,7 @@ mod tests {
         let before = [recorded];
         let ballot = Ballot::new(&states[0], &before, |id| id.as_str().to_uppercase());
         let closed = |selected: Option<&str>| RoundClosed {
+            held: Vec::new(),
             message: Seq(7),
             states: states.clone(),
             selected: selected.map(Into::into),
@@ -192,7 +194,8 @@ mod tests {
         ballot.follow(&recorded);
 
         let states = vec![wish("aria", 5.0, false), listens("ben"), listens("cleo")];
-        let closed = RoundClosed { message: Seq(7), states, selected: None, speak_at: None, others: Vec::new() };
+        let closed =
+            RoundClosed { held: Vec::new(), message: Seq(7), states, selected: None, speak_at: None, others: Vec::new() };
         let expected = "ARIA would speak (5), BEN did not vote in time, and listens, CLEO listens: nobody speaks.";
         assert_eq!(ballot.closed(&closed), expected);
     }

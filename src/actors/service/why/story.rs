@@ -13,7 +13,7 @@ use crate::actors::messages::channel::Inspection;
 use crate::actors::service::reading::record;
 use crate::domain::conversation::DELETED;
 use crate::domain::decision::{Decision, Reason};
-use crate::domain::event::{Decided, Evaluated, Event, Recorded, order_of_handling};
+use crate::domain::event::{Decided, Evaluated, Event, Outvoted, Recorded, order_of_handling};
 use crate::domain::id::{Seq, Ticket};
 use crate::domain::moment::Moment;
 use crate::journal::reader::{Range, ReadError};
@@ -140,6 +140,9 @@ impl Scene<'_> {
                 | Event::CaughtUp { .. }
                 | Event::JitterDrawn { .. }
                 | Event::LullFired { .. }
+                | Event::SilenceFired { .. }
+                | Event::EventsDeferred { .. }
+                | Event::EventsReleased
                 | Event::BackOffEnded { .. }
                 | Event::DeadlinesExtended { .. }
                 | Event::AddressRefused { .. }
@@ -150,6 +153,12 @@ impl Scene<'_> {
                 | Event::StageChanged { .. }
                 | Event::RoundClosed(_)
                 | Event::RepetitionAsked { .. }
+                | Event::Replanning { .. }
+                | Event::Replanned { .. }
+                | Event::Cancelled { .. }
+                | Event::FloorExpired { .. }
+                | Event::FloorTaken { .. }
+                | Event::HeldSelected { .. }
                 | Event::RepetitionJudged { .. }
                 | Event::ReplyOwed { .. }
                 | Event::ReplyFailed { .. }
@@ -312,6 +321,9 @@ fn is_dropped_by(event: &Event, who: &Subject) -> bool {
         | Event::CaughtUp { .. }
         | Event::JitterDrawn { .. }
         | Event::LullFired { .. }
+        | Event::SilenceFired { .. }
+        | Event::EventsDeferred { .. }
+        | Event::EventsReleased
         | Event::BackOffEnded { .. }
         | Event::DeadlinesExtended { .. }
         | Event::AddressRefused { .. }
@@ -322,6 +334,12 @@ fn is_dropped_by(event: &Event, who: &Subject) -> bool {
         | Event::StageChanged { .. }
         | Event::RoundClosed(_)
         | Event::RepetitionAsked { .. }
+        | Event::Replanning { .. }
+        | Event::Replanned { .. }
+        | Event::Cancelled { .. }
+        | Event::FloorExpired { .. }
+        | Event::FloorTaken { .. }
+        | Event::HeldSelected { .. }
         | Event::RepetitionJudged { .. }
         | Event::ReplyOwed { .. }
         | Event::ReplyFailed { .. }
@@ -380,10 +398,8 @@ impl Course {
                 self.is_complete = true;
             }
             _ if self.is_dropped => {}
-            // The floor is free again, and the record does not say how the statement ended.
-            Event::RoundOpened(_) | Event::Evaluated(_) | Event::ReplyOwed { .. } if self.owed.is_some() => {
-                self.is_complete = true
-            }
+            // The companion speaks again, and the record does not say how this statement ended.
+            Event::ReplyOwed { companion, .. } if self.owed.is_some() && *companion == who.id => self.is_complete = true,
             Event::Deleted { messages } if self.about.iter().any(|seq| messages.contains(seq)) => {
                 self.about.retain(|seq| !messages.contains(seq));
                 if self.about.is_empty() && !self.has_lost {
@@ -398,7 +414,10 @@ impl Course {
             Event::RoundClosed(closed) if !self.is_over => {
                 self.is_over = true;
                 self.is_complete = !self.is_yes;
-                if closed.selected.as_ref() == Some(&who.id) {
+                if closed.held.contains(&who.id) {
+                    let text = format!("{name} wants to speak while another companion does: it waits until the floor is free.");
+                    lines.push(line(recorded, "held", text));
+                } else if closed.selected.as_ref() == Some(&who.id) {
                     let delay = closed.speak_at.map(|at| at.since(recorded.at)).filter(|delay| !delay.is_zero());
                     lines.extend(delay.map(|delay| {
                         let text = format!(
@@ -409,15 +428,42 @@ impl Course {
                     }));
                 } else if let Some(other) = closed.others.iter().find(|other| other.companion == who.id) {
                     self.has_lost = true;
-                    let due = other
-                        .next_interjection_at
-                        .map(|next| format!("; by its count of messages alone it would be asked again at {next}"));
-                    let text = format!(
-                        "{name} did not get the floor. Nothing settles for it, and its wish is kept for the next round{}.",
-                        due.unwrap_or_default()
-                    );
-                    lines.push(line(recorded, "floor_lost", text));
+                    lines.push(floor_lost(recorded, name, other));
                 }
+            }
+            Event::HeldSelected { selected, others } => {
+                let other = others.iter().find(|other| other.companion == who.id);
+                if let Some(other) = other.filter(|_| *selected != who.id && self.owed.is_none()) {
+                    self.has_lost = true;
+                    lines.push(floor_lost(recorded, name, other));
+                }
+            }
+            Event::Replanning { ticket, .. } if self.owed == Some(*ticket) => {
+                let text = format!("More was said that concerns it, so {name} stopped and begins again once nobody says more.");
+                lines.push(line(recorded, "replanning", text));
+            }
+            Event::Replanned { ticket, next, messages, .. } if self.owed == Some(*ticket) => {
+                self.owed = Some(*next);
+                self.about = messages.iter().copied().collect();
+                let text = format!("{name} begins again, and answers {}.", messages_in_words(messages.len()));
+                lines.push(line(recorded, "replanned", text));
+            }
+            Event::Cancelled { companion, ticket, .. }
+                if *companion == who.id
+                    && (self.owed.is_some() && self.owed == *ticket || self.owed.is_none() && ticket.is_none()) =>
+            {
+                let text = "A person asked it to stop, so nothing was said (reply.stop_phrases).".to_owned();
+                lines.push(line(recorded, "failed", text));
+                self.is_complete = true;
+            }
+            Event::FloorExpired { ticket, .. } if self.owed == Some(*ticket) => {
+                let text = format!(
+                    "{name} wrote for too long and lost the floor to others (turn_taking.floor_timeout_secs). Its statement follows when it is ready."
+                );
+                lines.push(line(recorded, "late", text));
+            }
+            Event::FloorTaken { ticket, .. } if self.owed == Some(*ticket) => {
+                lines.push(line(recorded, "respond", format!("The floor is free, and {name} posts its late statement.")));
             }
             Event::Decided(decided) if self.has_lost && decided.companions.contains(&who.id) => {
                 let text = format!(
@@ -427,8 +473,12 @@ impl Course {
                 lines.push(line(recorded, "next", text));
                 self.is_complete = true;
             }
-            // The next round begins: the wish is gone, or belongs to that round's story.
-            Event::RoundOpened(_) if self.owed.is_none() && self.is_over && !self.has_lost => self.is_complete = true,
+            // It is asked again: the wish is gone, or belongs to that round's story.
+            Event::Evaluated(evaluated)
+                if evaluated.companion == who.id && self.owed.is_none() && self.is_over && !self.has_lost =>
+            {
+                self.is_complete = true;
+            }
             Event::ReplyOwed { companion: by, ticket, messages, .. } if *by == who.id && self.owed.is_none() => {
                 self.owed = Some(*ticket);
                 self.about = messages.iter().copied().collect();
@@ -477,6 +527,9 @@ impl Course {
             | Event::CaughtUp { .. }
             | Event::JitterDrawn { .. }
             | Event::LullFired { .. }
+            | Event::SilenceFired { .. }
+            | Event::EventsDeferred { .. }
+            | Event::EventsReleased
             | Event::BackOffEnded { .. }
             | Event::DeadlinesExtended { .. }
             | Event::AddressRefused { .. }
@@ -487,6 +540,11 @@ impl Course {
             | Event::StageChanged { .. }
             | Event::RoundClosed(_)
             | Event::RepetitionAsked { .. }
+            | Event::Replanning { .. }
+            | Event::Replanned { .. }
+            | Event::Cancelled { .. }
+            | Event::FloorExpired { .. }
+            | Event::FloorTaken { .. }
             | Event::RepetitionJudged { .. }
             | Event::ReplyOwed { .. }
             | Event::ReplyFailed { .. }
@@ -494,6 +552,15 @@ impl Course {
         }
         lines
     }
+}
+
+fn floor_lost(recorded: &Recorded, name: &str, lost: &Outvoted) -> StoryLine {
+    let due = lost.next_interjection_at.map(|next| format!("; by its count of messages alone it would be asked again at {next}"));
+    let text = format!(
+        "{name} did not get the floor. Nothing settles for it, and its wish is kept for the next round{}.",
+        due.unwrap_or_default()
+    );
+    line(recorded, "floor_lost", text)
 }
 
 fn question<'a>(before: &'a [Recorded], decided: &Decided) -> Option<(&'a Recorded, &'a Evaluated)> {

@@ -11,6 +11,8 @@ use crate::domain::event::{Event, Recorded};
 use crate::domain::gate::Gate;
 use crate::domain::id::{CompanionId, Seq};
 use crate::domain::moment::Moment;
+use crate::domain::round::Round;
+use crate::domain::vote::Stance;
 use crate::journal::reader::{Range, ReadError};
 use crate::ports::backend::decisions::WaitingFor;
 use crate::ports::backend::state::OutOfService;
@@ -51,7 +53,7 @@ impl Scene<'_> {
             });
         }
         let Some(gate) = conversation.gate(companion) else { return nothing("the first message") };
-        if conversation.floor().is_some_and(|floor| floor.companion == *companion) {
+        if conversation.owed_replies().any(|floor| floor.companion == *companion) {
             return nothing("the end of its own statement: it is speaking");
         }
         if let Some(turn) = conversation.turn().filter(|turn| turn.candidate.companion == *companion) {
@@ -69,8 +71,9 @@ impl Scene<'_> {
             });
         }
         if gate.wish.is_some() {
-            let missing = conversation.round().into_iter().flat_map(|round| round.missing());
-            let missing: Vec<_> = missing.map(|id| self.name(id)).collect();
+            let is_of = |round: &&Round| round.states().any(|state| state.from == *companion && state.state == Stance::Speak);
+            let round = conversation.rounds().iter().find(is_of);
+            let missing: Vec<_> = round.into_iter().flat_map(Round::missing).map(|id| self.name(id)).collect();
             let what = if missing.is_empty() { "the floor".to_owned() } else { format!("the votes of {}", missing.join(", ")) };
             return nothing(&format!("{what}: it wants to speak"));
         }
@@ -88,9 +91,15 @@ impl Scene<'_> {
             // Its trigger has fired, but another companion is being asked, votes, or speaks.
             let floor = conversation.floor().map(|floor| &floor.companion);
             let busy = floor.or(conversation.turn().map(|turn| &turn.candidate.companion));
+            if let Some(until) = conversation.events_deferred_until().filter(|_| gate.owes_acknowledgement()) {
+                let left = secs(until.since(now));
+                return nothing(&format!(
+                    "its name, or {left} until it acknowledges an event (gate.acknowledgements_per_minute)"
+                ));
+            }
             return nothing(&match busy {
                 Some(busy) => format!("{} to finish speaking; it may be asked then", self.name(busy)),
-                None if conversation.round().is_some() => "the end of the round; it may be asked then".to_owned(),
+                None if !conversation.rounds().is_empty() => "the end of the round; it may be asked then".to_owned(),
                 None => "its turn to be asked".to_owned(),
             });
         }
@@ -138,7 +147,10 @@ impl Scene<'_> {
                 "the server: the pause was long enough, and the companion is asked once the server runs".to_owned()
             }
             Some(left) => format!("{more}, {} of quiet, or its name", secs(left)),
-            None => format!("{more}, or its name"),
+            None => match gate.silence_at.map(|silence_at| silence_at.since(now)) {
+                Some(left) => format!("{more}, {} of silence, after which it may start a conversation, or its name", secs(left)),
+                None => format!("{more}, or its name"),
+            },
         };
         WaitingFor { text, messages: Some(missing), lull_at: gate.lull_at.map(Into::into), retry_at: None, unsettled }
     }

@@ -141,6 +141,7 @@ fn made_by_channel(kind: u8, number: usize, handled: Seq) -> Event {
         0 => Event::JitterDrawn { companion, next_interjection_at: number as u64 },
         1 => Event::Summarised { upto: handled, text: "so far".into(), messages: 1 },
         2 => Event::ReplyOwed {
+            expires_at: None,
             companion,
             ticket,
             trigger: Trigger::Lull,
@@ -185,6 +186,7 @@ fn with_world(fold: impl FnOnce(&mut conversation::World<'_>)) {
         starting_interval: 9,
         text_lull_timeout: timeout,
         voice_lull_timeout: timeout,
+        starts_after: None,
         max_turns: None,
         repetition: true,
     };

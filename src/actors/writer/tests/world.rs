@@ -176,11 +176,13 @@ pub(super) fn said(text: &str, role: Role) -> Event {
 fn said_by(person: &str, text: &str, role: Role) -> Event {
     let from = Author { id: person.into(), name: person.into(), role };
     let message = Message {
+        asks_to_stop: false,
         id: None,
         from,
         text: text.into(),
         modality: Modality::Text,
         lull_endpoint: false,
+        kind: None,
         address: Address::default(),
     };
     Event::Said { message, reply_to: None, reply: None, said_at: None }

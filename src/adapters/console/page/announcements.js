@@ -1,28 +1,38 @@
 // What a screen reader announces: messages and decisions, not every number.
 
+import { roundOf } from './election.js';
+import { isStopped, stoppedBy } from './floor.js';
 import { outcomeSentence } from './rounds.js';
 import { nameOf } from './state.js';
 import * as words from './words.js';
+
+const outcomeOf = (room, round) => (round ? outcomeSentence(room, round) : '');
 
 // The sentence for an event that was just folded into the room, or nothing. Messages that were sent from this window are not announced.
 export function announcement(room, e, me) {
   const who = () => nameOf(room, e.companion);
   switch (e.event) {
     case 'message':
-      return e.role === 'user' && e.from === me ? '' : `${e.role === 'companion' ? nameOf(room, e.from) : e.from}: ${e.text}`;
+      return e.role === 'user' && !e.kind && e.from === me ? '' : `${e.role === 'companion' ? nameOf(room, e.from) : e.from}: ${e.text}`;
     case 'decision':
-      // Decisions of a round are announced when the round ends.
-      if (e.decision !== 'NO' || room.round?.ballots.get(e.companion)?.entry?.seq === e.seq) return '';
+      // Decisions of a round are announced when the round ends, and stopped replies by themselves.
+      if (e.decision !== 'NO' || e.reason === 'cancelled' || room.rounds.some(round => round.ballots.get(e.companion)?.entry?.seq === e.seq)) return '';
       if (e.reason === 'loop_guard') return 'Loop guard: companion streak limit reached. The companions are waiting for a person.';
       return words.wasAsked(e) || room.companions.size < 2 ? `${who()} stays silent: ${e.why || words.reason(e.reason)}` : '';
     case 'round':
-      return room.round ? outcomeSentence(room, room.round) : '';
+      return outcomeOf(room, room.rounds.findLast(round => round.message === e.message_id));
+    case 'held_selected':
+      return outcomeOf(room, roundOf(room.rounds, e.selected));
+    case 'replanned':
+      return `${who()} begins again.`;
+    case 'floor_expired':
+      return `${who()} writes on; others may speak.`;
     case 'closing':
       return `${who()} ${words.step(e.to, e.cause)}.`;
     case 'error':
       return `${who()}: ${words.error(e.error, room.companions.get(e.companion)?.isExternal)}`;
     case 'failed':
-      return `${who()}’s reply failed.`;
+      return isStopped(e) ? `${who()} stopped: ${stoppedBy(room, e.message)} asked to stop.` : `${who()}’s reply failed.`;
     default:
       return '';
   }

@@ -2,7 +2,8 @@
 
 import { isClosed, STAGES } from './companion.js';
 import { el, glyph, name, say, svg } from './dom.js';
-import { lastDecisions } from './state.js';
+import { floorHolder, isHeld, isStopped, lostTo, stoppedBy } from './floor.js';
+import { lastDecisions, nameOf } from './state.js';
 import { sentences } from './story.js';
 import * as words from './words.js';
 
@@ -124,17 +125,25 @@ function card(id, act) {
 const moreMessages = n => words.count(n, 'more message', 'more messages');
 
 // What the companion waits for, in words: the same that the ring and the bar show.
-function nextWords(companion, lullLeft, isVoting) {
+function nextWords(room, companion, lullLeft) {
+  const draft = room.drafts.get(companion.id);
   if (companion.paused) return 'Ignores all messages until it is resumed.';
   if (isClosed(companion) && companion.doing === 'listening') return companion.opensIn ? `Rejoins when addressed, or after ${words.byPeople(companion.opensIn)}.` : 'Rejoins when addressed.';
   if (companion.doing === 'back_off') return 'It will be asked about the messages again.';
   if (companion.doing === 'waiting_its_turn') return 'Was selected, and speaks in a moment.';
-  if (companion.doing === 'wants_to_speak') return isVoting ? 'Waiting for the other votes.' : 'Will be asked again once someone has spoken.';
+  if (companion.doing === 'wants_to_speak') {
+    const holder = floorHolder(room);
+    return !isHeld(room, companion.id) ? 'Waiting for the other votes.' : holder ? `Waits until ${nameOf(room, holder)} has spoken.` : 'Waits until the floor is free.';
+  }
+  if (companion.doing === 'speaking' && draft?.isStopped) return 'Begins again in a moment.';
+  if (companion.doing === 'speaking' && draft?.isLate) return 'Writes on; others may speak.';
   if (companion.doing !== 'listening') return companion.trigger ? `Because ${words.trigger(companion.trigger)}.` : '';
   const missing = companion.threshold === null ? null : companion.threshold - companion.messageCount;
   const parts = [];
   if (missing !== null && missing > 0 && companion.messageCount > 0) parts.push(moreMessages(missing));
   if (lullLeft !== null && lullLeft > 0) parts.push(`${Math.max(1, Math.round(lullLeft / 1000))} s of silence`);
+  const speaker = lostTo(room, companion.id);
+  if (speaker) return `Will be asked again once ${nameOf(room, speaker)} has spoken.`;
   if (!parts.length) return 'Waiting for someone to talk.';
   return `Considers speaking after ${parts.join(', or ')}.`;
 }
@@ -176,12 +185,13 @@ export function companionCards(root, { tone, act }) {
         ...found.map(entry => {
           const isDecision = entry.kind === 'decision';
           const kind = !isDecision ? 'error' : entry.yes ? 'yes' : 'no';
-          const answer = { error: 'no answer', failed: 'the reply failed' }[entry.kind] ?? kind;
-          const quote = entry.why || (isDecision ? words.reason(entry.reason) : words.failure(entry.error, entry.text, companion.isExternal));
+          const wasStopped = isStopped(entry);
+          const answer = wasStopped ? 'stopped' : ({ error: 'no answer', failed: 'the reply failed' }[entry.kind] ?? kind);
+          const quote = wasStopped ? `${stoppedBy(room, entry.stopMessage)} asked to stop` : entry.why || (isDecision ? words.reason(entry.reason) : words.failure(entry.error, entry.text, companion.isExternal));
           return el(
             'li',
             null,
-            el('button', { class: `last-decision ${kind}`, title: quote, onclick: () => act.open(entry) }, glyph(kind), el('span', { class: 'last-decision-words' }, el('strong', null, answer), ` · ${isDecision ? (words.wasAsked(entry) ? words.occasion(entry) : words.reason(entry.reason)) : words.trigger(entry.trigger)}`), el('time', { class: 'ago', 'data-at': entry.at })),
+            el('button', { class: `last-decision ${kind}`, title: quote, onclick: () => act.open(entry) }, glyph(wasStopped ? 'no' : kind), el('span', { class: 'last-decision-words' }, el('strong', null, answer), ` · ${isDecision ? (words.wasAsked(entry) ? words.occasion(entry) : words.reason(entry.reason)) : words.trigger(entry.trigger)}`), el('time', { class: 'ago', 'data-at': entry.at })),
           );
         }),
       );
@@ -189,7 +199,7 @@ export function companionCards(root, { tone, act }) {
     for (const node of parts.decisions.querySelectorAll('.ago')) say(node, words.ago(node.dataset.at, now));
   }
 
-  function tickOne(companion, parts, now, isVoting) {
+  function tickOne(room, companion, parts, now) {
     say(parts.doing, doingWords(companion, now));
     const end = Date.parse(companion.lullAt);
     const lullLeft = Number.isFinite(end) && companion.doing === 'listening' && !isClosed(companion) ? Math.max(0, end - now) : null;
@@ -199,7 +209,7 @@ export function companionCards(root, { tone, act }) {
     parts.bar.style.setProperty('--left', fraction.toFixed(4));
     // A timer that has run out while something else happens shows nothing.
     say(parts.left, lullLeft ? words.seconds(lullLeft) : '');
-    say(parts.next, nextWords(companion, lullLeft, isVoting));
+    say(parts.next, nextWords(room, companion, lullLeft));
     return lullLeft > 0 || companion.doing === 'asked' || companion.doing === 'speaking' || companion.doing === 'waiting_its_turn' || companion.doing === 'back_off';
   }
 
@@ -237,7 +247,7 @@ export function companionCards(root, { tone, act }) {
         say(parts.pause, companion.paused ? 'Resume' : 'Pause');
         parts.stateChanged(`${companion.doing} ${companion.messageCount} ${companion.threshold} ${companion.lullAt} ${companion.closing}`);
         drawDecisions(parts, room, companion, now);
-        tickOne(companion, parts, now, room.round?.phase === 'open');
+        tickOne(room, companion, parts, now);
       }
     },
     // Updates the times. Returns whether anything is running, so that the next tick must come soon.
@@ -246,7 +256,7 @@ export function companionCards(root, { tone, act }) {
       for (const companion of room.companions.values()) {
         const parts = cards.get(companion.id);
         if (!parts) continue;
-        running = tickOne(companion, parts, now, room.round?.phase === 'open') || running;
+        running = tickOne(room, companion, parts, now) || running;
         for (const node of parts.decisions.querySelectorAll('.ago')) say(node, words.ago(node.dataset.at, now));
       }
       return running;

@@ -18,7 +18,7 @@ function stateFrom(s) {
   };
 }
 
-// `phase`: `open`, `waiting` (a speaker is selected and about to speak), `speaking`, `over`.
+// `phase`: `open`, `held` (votes wait until the floor is free), `waiting` (a speaker is selected and about to speak), `speaking`, `over`.
 export function openRound(e) {
   const round = {
     key: `r${e.seq}`,
@@ -31,10 +31,14 @@ export function openRound(e) {
     phase: 'open',
     closedAt: null,
     selected: null,
+    held: new Set(), // the companions whose votes wait until the floor is free
+    instead: null, // who was selected while votes of this round were held
     speaker: null, // who has the floor; not the selected companion if its reply failed
+    isLate: false, // whether the speaker lost the floor and writes on
     speakAt: null,
     reason: null,
-    outcome: null, // `posted`, `failed` or `dropped`
+    outcome: null, // `posted`, `failed`, `cancelled`, `dropped` or `outvoted`
+    endedAt: null,
     version: 0,
   };
   for (const id of ids(e.asked)) round.ballots.set(id, { asked: true, state: null, entry: null });
@@ -66,6 +70,7 @@ export function recordState(round, e) {
 export function recordAnswer(round, entry) {
   const ballot = round.ballots.get(entry.companion);
   if (!ballot?.asked || ballot.entry || round.phase !== 'open' || entry.seq < round.seq) return false;
+  if (entry.record?.vote && Number(entry.record.vote.messageId) !== round.message) return false;
   ballot.entry = entry;
   entry.round = round;
   ballot.state ??= stateFrom(entry.record?.vote);
@@ -82,10 +87,9 @@ export function candidates(round) {
   return willing.sort((one, other) => other.selected - one.selected || other.importance - one.importance || (one.id < other.id ? -1 : 1));
 }
 
-// The rule that selected this candidate. `lastSpoke(id)` is the seq of a companion's newest statement, or null if none is known.
-function reasonFor(round, lastSpoke) {
-  const all = candidates(round);
-  const winner = all.find(candidate => candidate.id === round.selected);
+// The rule that selected this candidate among all. `lastSpoke(id)` is the seq of a companion's newest statement, or null if none is known.
+function reasonFor(selected, all, lastSpoke) {
+  const winner = all.find(candidate => candidate.id === selected);
   if (!winner) return null;
   const named = all.filter(candidate => candidate.selected);
   if (all.length === 1) return winner.selected ? 'named' : 'only';
@@ -106,26 +110,66 @@ export function closeRound(round, e, lastSpoke) {
     ballot.state = state;
     round.ballots.set(state.from, ballot);
   }
-  round.selected = typeof e.selected === 'string' ? e.selected : null;
   round.closedAt = e.at;
   round.speakAt = e.speak_at ?? null;
-  round.phase = round.selected ? 'waiting' : 'over';
-  round.speaker = round.selected;
-  round.reason = round.selected ? reasonFor(round, lastSpoke) : null;
+  round.held = new Set(ids(e.held));
+  round.phase = round.held.size ? 'held' : 'over';
+  if (typeof e.selected === 'string') select(round, e.selected, candidates(round), lastSpoke);
   return changed(round);
 }
 
-// A companion got the floor: the selected one, or the next candidate after a failed reply.
-export function startSpeaking(round, companion) {
-  const isNext = round.phase === 'waiting' || (round.phase === 'over' && round.outcome === 'failed' && companion !== round.speaker);
-  if (!isNext) return false;
+function select(round, selected, all, lastSpoke) {
+  Object.assign(round, { phase: 'waiting', selected, speaker: selected, reason: reasonFor(selected, all, lastSpoke) });
+}
+
+// The floor is free: one of the companions whose votes are held speaks next, whichever round it voted in. The others lose. Returns its round.
+export function selectHeld(rounds, e, lastSpoke) {
+  const waiting = [e.selected, ...ids(e.others)];
+  const all = rounds.flatMap(round => candidates(round).filter(({ id }) => round.held.has(id) && waiting.includes(id)));
+  const winner = rounds.find(round => round.held.has(e.selected));
+  for (const round of rounds.filter(({ held }) => held.size)) {
+    if (round === winner) select(round, e.selected, all, lastSpoke);
+    else Object.assign(round, { phase: 'over', outcome: 'outvoted', instead: e.selected });
+    round.held = new Set();
+    changed(round);
+  }
+  return winner;
+}
+
+// A held vote was dropped.
+export function release(round, companion) {
+  if (!round.held.delete(companion)) return false;
+  if (!round.held.size) round.phase = 'over';
+  return changed(round);
+}
+
+const awaitsStatement = round => round.phase === 'waiting' || round.phase === 'speaking';
+
+// Whether the speaker of this round has the floor, or is about to get it.
+export const isUnderWay = round => awaitsStatement(round) && !round.isLate;
+
+// The round that selected a companion that has not spoken yet.
+export const roundOf = (rounds, companion) => rounds.findLast(round => awaitsStatement(round) && round.speaker === companion);
+
+// A companion got the floor: the selected one, or the next candidate at the moment when a reply failed.
+export function startSpeaking(rounds, companion, at) {
+  const hasFailed = round => round.outcome === 'failed' && round.endedAt === at && round.speaker !== companion;
+  const round = roundOf(rounds, companion) ?? rounds.findLast(hasFailed);
+  if (!round) return false;
   Object.assign(round, { phase: 'speaking', speaker: companion, outcome: null });
   return changed(round);
 }
 
 export function endRound(round, outcome, at) {
   if (round.phase === 'over') return false;
-  Object.assign(round, { phase: 'over', outcome, closedAt: round.closedAt ?? at });
+  Object.assign(round, { phase: 'over', outcome, closedAt: round.closedAt ?? at, endedAt: at, isLate: false });
+  round.held.clear();
+  return changed(round);
+}
+
+// The speaker lost the floor and writes on, or took the floor again.
+export function setLate(round, isLate) {
+  round.isLate = isLate;
   return changed(round);
 }
 
@@ -137,12 +181,13 @@ export function withdraw(round, companion) {
 // Rounds of older pages, which have only votes. They do not show which companions listened without being asked, or never answered.
 export function roundsFromVotes(entries, spokeBefore) {
   const rounds = [];
-  let round = null;
   for (const entry of entries) {
     const vote = entry.kind === 'decision' && !entry.round ? stateFrom(entry.record.vote) : null;
     if (!vote) continue;
     const message = Number(entry.record.vote.messageId);
-    if (round?.message !== message || round.ballots.has(vote.from)) {
+    // Votes of several rounds may be mixed.
+    let round = rounds.findLast(one => one.message === message);
+    if (!round || round.ballots.has(vote.from)) {
       round = Object.assign(openRound({ seq: entry.seq, at: entry.at, message_id: message }), { phase: 'over', outcome: 'posted' });
       rounds.push(round);
     }
@@ -156,7 +201,7 @@ export function roundsFromVotes(entries, spokeBefore) {
     const isRecorded = all.some(([, { entry }]) => typeof entry.record.floor === 'string');
     one.selected = won ?? (isRecorded ? null : (candidates(one)[0]?.id ?? null));
     one.speaker = one.selected;
-    one.reason = one.selected ? reasonFor(one, spokeBefore(one.seq)) : null;
+    one.reason = one.selected ? reasonFor(one.selected, candidates(one), spokeBefore(one.seq)) : null;
     if (!one.selected) one.outcome = null;
   }
   return rounds;

@@ -11,7 +11,8 @@ export function messageEntry(m) {
     id: m.id ?? null,
     at: m.at,
     from: text(m.from) || '?',
-    role: m.role ?? 'user',
+    role: m.kind ? 'event' : (m.role ?? 'user'),
+    eventKind: text(m.kind),
     text: text(m.text),
     modality: m.modality ?? 'text',
     replyTo: number(m.reply_to),
@@ -44,6 +45,9 @@ export const repetitionEntry = (e, score) => ({ key: `c${e.seq}`, kind: 'repetit
 
 export const errorEntry = e => ({ key: `e${e.seq}:${e.companion}`, kind: 'error', seq: number(e.seq), at: e.at, companion: e.companion ?? '', trigger: e.trigger ?? '', error: e.error ?? '', retryAt: e.retry_at ?? null, record: e, version: 0 });
 
-export const failedEntry = (e, draft) => ({ key: `f${e.seq}:${e.companion}`, kind: 'failed', seq: number(e.seq), at: e.at, companion: e.companion ?? '', trigger: e.trigger ?? '', error: e.error ?? '', text: draft ?? '', record: e, version: 0 });
+export const failedEntry = (e, draft) => ({ key: `f${e.seq}:${e.companion}`, kind: 'failed', seq: number(e.seq), at: e.at, companion: e.companion ?? '', trigger: e.trigger ?? '', error: e.error ?? '', text: draft ?? '', stopMessage: number(e.message), record: e, version: 0 });
+
+// A statement that is begun again. `messages` are the numbers of the events that led to it.
+export const replanEntry = (e, ticket) => ({ key: `b${ticket}:${e.companion}`, kind: 'replan', seq: number(e.seq), at: e.at, companion: e.companion, messages: [], hasBegun: false, version: 0 });
 
 export const caughtUpEntry = e => ({ key: `u${e.seq}`, kind: 'caught_up', seq: number(e.seq), at: e.at, companion: null, read: number(e.read) ?? 0, missed: e.missed && typeof e.missed === 'object' ? { after: text(e.missed.after), before: text(e.missed.before), why: text(e.missed.why) } : null, version: 0 });

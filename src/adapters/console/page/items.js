@@ -1,6 +1,7 @@
 // Draws the items of the conversation: days, messages, quiet lines for decisions, drafts.
 
 import { el, glyph, name } from './dom.js';
+import { isStopped, messageOf, stoppedBy } from './floor.js';
 import { postedAt } from './platforms.js';
 import { drawRound, isLive } from './rounds.js';
 import { nameOf } from './state.js';
@@ -9,6 +10,7 @@ import { initial } from './tones.js';
 import * as words from './words.js';
 
 const FOLLOWS_WITHIN_MS = 5 * 60_000;
+const QUOTED_CHARS = 90;
 
 // Consecutive entries of these kinds that say the same of several companions become one line.
 const GROUPED = new Set(['decision', 'stage', 'note']);
@@ -65,7 +67,7 @@ export function itemsOf(room, now) {
       previous = null;
       return;
     }
-    const follows = previous !== null && what === 'message' && previous.from === entry.from && previous.role === entry.role && !entry.replyTo && entry.time - previous.time < FOLLOWS_WITHIN_MS;
+    const follows = previous !== null && what === 'message' && previous.from === entry.from && previous.role === entry.role && entry.role !== 'event' && !entry.replyTo && entry.time - previous.time < FOLLOWS_WITHIN_MS;
     // A new item is created only when the entry changed.
     if (!entry.item || entry.item.follows !== follows || entry.item.version !== entry.version) {
       // A loop guard decision is drawn as a group, even if it is the only one.
@@ -78,11 +80,11 @@ export function itemsOf(room, now) {
   for (const entry of room.entries) add(entry);
   for (const [companion, question] of room.asked) {
     // Companions that an open round asks are shown with the round.
-    if (room.round?.phase === 'open' && room.round.ballots.get(companion)?.asked) continue;
+    if (room.rounds.some(round => round.phase === 'open' && round.ballots.get(companion)?.asked)) continue;
     items.push({ key: `asked:${companion}`, what: 'asked', companion, entry: question, mark: question.trigger });
   }
   for (const [companion, draft] of room.drafts) {
-    items.push({ key: `draft:${companion}`, what: 'draft', companion, entry: draft, mark: 'draft' });
+    items.push({ key: `draft:${companion}`, what: 'draft', companion, entry: draft, mark: `${draft.isLate}${draft.isStopped}` });
   }
   for (const message of room.pending) {
     items.push({ key: `p${message.id}`, what: 'pending', entry: message, mark: `${message.state}${message.problem ?? ''}` });
@@ -108,13 +110,13 @@ function withMarks(text, search) {
 
 const clockTime = at => el('time', { datetime: at, title: words.moment(at) }, words.time(at));
 
-function speech(view, { from, role, at, text, follows, tone, extra, className }) {
+function speech(view, { from, role, eventKind, at, text, follows, tone, extra, className }) {
   const isCompanion = role === 'companion';
   return el(
     'article',
     { class: `chat-message ${role} ${className ?? ''} ${follows ? 'follows' : ''}`, 'data-tone': isCompanion ? tone : null },
     el('span', { class: 'face', 'aria-hidden': 'true' }, follows ? null : initial(from)),
-    follows ? el('span', { class: 'at-side' }, clockTime(at)) : el('header', null, name(from, { class: 'who' }), role === 'bot' ? el('span', { class: 'tag' }, 'bot') : null, isCompanion ? el('span', { class: 'tag' }, 'companion') : null, clockTime(at)),
+    follows ? el('span', { class: 'at-side' }, clockTime(at)) : el('header', null, name(from, { class: 'who' }), role === 'bot' ? el('span', { class: 'tag' }, 'bot') : null, eventKind ? el('span', { class: 'tag' }, `event: ${eventKind.replaceAll('_', ' ')}`) : null, isCompanion ? el('span', { class: 'tag' }, 'companion') : null, clockTime(at)),
     el('p', { class: 'words', dir: 'auto' }, withMarks(text, view.search)),
     extra,
   );
@@ -232,6 +234,7 @@ function failure(view, { entry }) {
 
 function failedReply(view, { entry }) {
   const who = name(nameOf(view.room, entry.companion), { class: 'who' });
+  if (isStopped(entry)) return line(view, entry, 'no', [who, ' ', el('strong', null, 'stopped'), ': ', name(stoppedBy(view.room, entry.stopMessage)), ' asked to stop']);
   const shown = line(view, entry, 'error', [who, ' tried to speak: ', el('strong', null, 'the reply failed'), DOT, words.failure(entry.error, entry.text, view.room.companions.get(entry.companion)?.isExternal)]);
   if (entry.text) shown.append(el('p', { class: 'unposted', dir: 'auto' }, entry.text));
   return shown;
@@ -245,6 +248,7 @@ const NOTES = {
   paused: 'was paused',
   unpaused: 'was resumed',
   cleared: 'Replies in progress were cancelled',
+  floor_expired: 'writes on; others may speak',
 };
 
 function note(view, { entry, all = [entry] }) {
@@ -265,6 +269,17 @@ function stage(view, { entry, all = [entry] }) {
 function repetition(view, { entry }) {
   return aside(el('strong', null, 'The last statements repeat each other'), ` (score ${entry.score.toFixed(2)}): ${words.repetitionEffect(entry.detections)}`);
 }
+
+// A statement that is begun again, because people said more or changed what it answers.
+function replan(view, { entry }) {
+  const { room } = view;
+  const said = entry.messages.map(seq => messageOf(room, seq)).filter(Boolean);
+  const authors = words.listed([...new Set(said.map(one => one.from))].map(from => name(from)));
+  const why = said.length ? [', because ', authors, ' said more: ', words.listed(said.map(one => el('q', { dir: 'auto' }, short(one.text))))] : entry.messages.length ? ', because what it answers was changed' : null;
+  return el('p', { class: 'remark', 'data-tone': view.tone(entry.companion) }, glyph('note'), el('span', null, name(nameOf(room, entry.companion), { class: 'who' }), entry.hasBegun ? ' begins again' : ' stops writing', why));
+}
+
+const short = text => (text.length > QUOTED_CHARS ? `${text.slice(0, QUOTED_CHARS - 1)}…` : text);
 
 // After a downtime: how many messages of the channel were read, and which are missing.
 function caughtUp(view, { entry }) {
@@ -289,7 +304,8 @@ function asked(view, { companion, entry }) {
 
 function draft(view, { companion, entry }) {
   const node = speech(view, { from: nameOf(view.room, companion), role: 'companion', at: entry.at, text: entry.text, tone: view.tone(companion), className: 'draft' });
-  node.querySelector('time').replaceWith(el('span', { class: 'tag not-posted' }, 'draft, not posted yet'));
+  const state = entry.isStopped ? 'begins again in a moment' : entry.isLate ? 'draft, not posted yet · writes on; others may speak' : 'draft, not posted yet';
+  node.querySelector('time').replaceWith(el('span', { class: 'tag not-posted' }, state));
   return node;
 }
 
@@ -323,7 +339,7 @@ function day(view, item) {
   return el('h3', { class: 'day' }, item.mark);
 }
 
-const DRAW = { day, message, decision, round: drawRound, stage, repetition, caught_up: caughtUp, error: failure, failed: failedReply, note, asked, draft, pending };
+const DRAW = { day, message, decision, round: drawRound, stage, repetition, replan, caught_up: caughtUp, error: failure, failed: failedReply, note, asked, draft, pending };
 
 export function draw(view, item) {
   const node = DRAW[item.what](view, item);

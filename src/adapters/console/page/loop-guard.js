@@ -15,7 +15,7 @@ export const newGuard = () => ({
   score: null, // from 0 (all different) to 1; null while nothing has been measured
   detections: 0,
   reopenAfter: DEFAULT_REOPEN_AFTER,
-  counts: true, // whether the speaker that is awaited was selected after the newest message by a person
+  uncounted: new Set(), // companions that have not spoken yet, and were selected before the newest message by a person
 });
 
 export function guardFrom(previous, state) {
@@ -34,12 +34,13 @@ export function guardFrom(previous, state) {
   };
 }
 
-export function personSpoke(guard) {
-  Object.assign(guard, { streak: 0, counts: false });
+// `selected` are the companions that were selected and have not spoken yet.
+export function personSpoke(guard, selected) {
+  Object.assign(guard, { streak: 0, uncounted: new Set(selected) });
 }
 
-export function companionSpoke(guard) {
-  if (guard.counts) guard.streak += 1;
+export function companionSpoke(guard, companion) {
+  if (!guard.uncounted.delete(companion)) guard.streak += 1;
   guard.turns += 1;
 }
 

@@ -2,6 +2,7 @@
 
 import { el, glyph, name, say, svg } from './dom.js';
 import { candidates, isAwaited, isMissing, MOST_IMPORTANCE, wantsToSpeak } from './election.js';
+import { floorHolder } from './floor.js';
 import { nameOf } from './state.js';
 import { drawStory } from './story.js';
 import * as words from './words.js';
@@ -13,10 +14,13 @@ export const LINGER_MS = 6000;
 const DOT = '\u00a0· ';
 const STAR = '★';
 
-// Whether the round is still shown with its votes side by side.
+// Whether the round is still shown with its votes side by side. The server does not record every end, so what the companions do decides, too.
 export function isLive(room, round, now) {
-  if (round !== room.round) return false;
-  if (round.phase !== 'over') return true;
+  const does = (id, doing) => room.companions.get(id)?.doing === doing;
+  if (round.phase === 'open') return true;
+  if (round.phase === 'held') return [...round.held].some(id => does(id, 'wants_to_speak'));
+  if (round.phase === 'waiting') return does(round.speaker, 'waiting_its_turn');
+  if (round.phase === 'speaking') return does(round.speaker, 'speaking');
   return round.outcome === null && now - Date.parse(round.closedAt) < LINGER_MS;
 }
 
@@ -88,6 +92,12 @@ function countdown(round) {
   return el('span', { class: 'turn-delay', 'data-from': round.closedAt, 'data-until': round.speakAt }, ring, ' ', el('span', { class: 'turn-words' }));
 }
 
+// What companions with held votes wait for.
+function untilFree(room, round, named) {
+  const holder = floorHolder(room);
+  return [round.held.size > 1 ? ' wait' : ' waits', ' until ', holder ? [named(holder), ' has spoken'] : 'the floor is free'];
+}
+
 // The outcome of the round in one sentence.
 function outcome(view, round) {
   const waiting = [...round.ballots].filter(([, ballot]) => isAwaited(ballot)).map(([id]) => id);
@@ -95,7 +105,11 @@ function outcome(view, round) {
   const tookOver = round.speaker !== round.selected ? ' instead, because the previous reply failed' : null;
   const reason = tookOver ? null : [DOT, el('strong', null, words.selection(round.reason))];
   if (round.phase === 'open') return waiting.length ? ['Waiting for ', words.listed(waiting.map(id => who(view, id)))] : 'All votes are in';
+  if (round.phase === 'held') return [words.listed([...round.held].map(id => who(view, id))), untilFree(view.room, round, id => who(view, id))];
+  if (round.instead) return [who(view, round.instead), ' was selected instead'];
   if (!round.selected) return round.outcome === 'dropped' ? 'The round was cancelled' : 'Nobody speaks';
+  if (round.phase === 'speaking' && round.isLate) return [speaker(), ' writes on', DOT, 'others may speak'];
+  if (round.outcome === 'cancelled') return [speaker(), ' was selected, but a person asked to stop'];
   if (round.phase === 'waiting') return [speaker(), ' speaks next', reason, round.speakAt ? [DOT, countdown(round)] : null];
   if (round.phase === 'speaking') return [speaker(), ' speaks', tookOver, reason];
   if (tookOver && round.outcome !== 'posted') return [speaker(), round.outcome === 'failed' ? ' took over after a failed reply, but its reply failed, too' : ' took over after a failed reply, but did not speak'];
@@ -107,11 +121,12 @@ function live(view, item) {
   const votes = order(round).map(id => vote(view, round, id));
   const outcomeNode = el('p', { class: 'outcome' });
   const node = el('section', { class: 'round live', 'aria-label': label(round) }, el('p', { class: 'round-head' }, glyph('round'), el('span', null, label(round)), '· who speaks next?'), el('ul', { class: 'votes' }, votes.map(({ node: row }) => row)), outcomeNode);
-  let shown = -1;
+  let shown = '';
   // The node is updated in place, so that bars move and nothing flickers.
   node.refresh = () => {
-    if (shown === round.version) return;
-    shown = round.version;
+    const current = `${round.version} ${floorHolder(view.room)}`;
+    if (shown === current) return;
+    shown = current;
     for (const row of votes) row.refresh();
     node.dataset.phase = round.phase;
     outcomeNode.replaceChildren(...[outcome(view, round)].flat(Infinity).filter(Boolean));
@@ -136,7 +151,7 @@ function summary(view, round) {
     if (!wantsToSpeak(ballot)) return [who(view, id), '\u00a0–', el('span', { class: 'visually-hidden' }, ' listens')];
     return [who(view, id), '\u00a0', el('strong', null, words.importance(ballot.state.importance)), isSpeaker(round, id) ? ['\u00a0', el('span', { class: 'star', 'data-tone': view.tone(id), title: 'selected' }, STAR)] : null];
   });
-  const end = !round.selected ? 'nobody speaks' : round.outcome === 'failed' ? 'the reply failed' : round.outcome === 'dropped' ? 'did not speak' : round.speaker !== round.selected ? 'took over after a failed reply' : words.selection(round.reason);
+  const end = round.instead ? [who(view, round.instead), ' was selected instead'] : !round.selected ? 'nobody speaks' : round.outcome === 'cancelled' ? 'stopped by a person' : round.outcome === 'failed' ? 'the reply failed' : round.outcome === 'dropped' ? 'did not speak' : round.speaker !== round.selected ? 'took over after a failed reply' : words.selection(round.reason);
   return [...each.flatMap((one, i) => [i ? DOT : null, one]), DOT, end];
 }
 
@@ -179,6 +194,8 @@ export const drawRound = (view, item) => (item.isLive ? live(view, item) : summa
 
 // The outcome of a round, as screen readers announce it and the timeline shows it.
 export function outcomeSentence(room, round) {
+  if (round.phase === 'held') return `${words.listed([...round.held].map(id => nameOf(room, id))).join('')}${untilFree(room, round, id => nameOf(room, id)).flat().join('')}.`;
+  if (round.instead) return `${nameOf(room, round.instead)} was selected instead.`;
   if (!round.selected) return round.outcome === 'dropped' ? 'The round was cancelled.' : 'Nobody speaks.';
   const others = candidates(round).filter(({ id }) => id !== round.selected).map(({ id }) => nameOf(room, id));
   return `${nameOf(room, round.selected)} speaks next (${words.selection(round.reason)}).${others.length ? ` ${words.listed(others).join('')} also wanted to speak.` : ''}`;

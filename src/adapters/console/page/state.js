@@ -2,12 +2,13 @@
 // Pure: `fold` takes an event and returns what changed. No clock, no network, no document.
 
 import { companionFrom, isClosed, ownSettings, setDoing } from './companion.js';
-import { closeRound, endRound, openRound, recordAnswer, recordState, roundFromResult, roundsFromVotes, startSpeaking, withdraw } from './election.js';
-import { caughtUpEntry, decisionEntry, errorEntry, failedEntry, messageEntry, noteEntry, repetitionEntry, stageEntry } from './entries.js';
+import { candidates, closeRound, endRound, isUnderWay, openRound, recordAnswer, recordState, release, roundFromResult, roundOf, roundsFromVotes, selectHeld, setLate, startSpeaking, withdraw } from './election.js';
+import { caughtUpEntry, decisionEntry, errorEntry, failedEntry, messageEntry, noteEntry, repetitionEntry, replanEntry, stageEntry } from './entries.js';
+import { isStopped, isVotingIn, stopWanting } from './floor.js';
 import { companionSpoke, guardFrom, newGuard, personSpoke, REPETITION_LIMIT, repetitionMeasured } from './loop-guard.js';
 import { platformName } from './platforms.js';
 
-const GROUP_ORDER = { note: 0, stage: 0, repetition: 0, caught_up: 0, round: 0, decision: 1, error: 1, failed: 2, message: 3 };
+const GROUP_ORDER = { note: 0, stage: 0, repetition: 0, caught_up: 0, replan: 0, round: 0, decision: 1, error: 1, failed: 2, message: 3 };
 
 export function newRoom(id) {
   return {
@@ -18,11 +19,10 @@ export function newRoom(id) {
     deleted: new Set(), // deleted messages, so that a page that loads late does not show them again
     companions: new Map(), // by id
     asked: new Map(), // by companion: the question in flight
-    drafts: new Map(), // by companion: the reply in flight
+    drafts: new Map(), // by companion: the reply in flight. Only one has the floor, the others are late
     replies: [], // for the timeline: { companion, began, ended, failed }
     pending: [], // messages of this window that are not accepted yet
-    floor: null,
-    round: null, // the newest round
+    rounds: [], // those that are not over, oldest first; until the next one opens, also those that are
     guard: newGuard(), // how near the companions are to being stopped
     paused: false,
     unavailable: null, // why the room is not processed: { id, until, detail }
@@ -84,7 +84,6 @@ export function setState(room, state) {
     if (state.turn?.companion === c.id) m.speakAt = state.turn.speak_at ?? null;
     room.companions.set(c.id, m);
   }
-  room.floor = state?.floor ?? null;
   const reason = state?.kept_away;
   room.unavailable = reason ? { id: text(reason.id), until: text(reason.until), detail: text(reason.detail) } : null;
   room.guard = guardFrom(room.guard, state);
@@ -95,24 +94,43 @@ function companionIn(room, id) {
   return room.companions.get(id);
 }
 
-function endReply(room, companion, at, failed) {
-  const reply = room.replies.findLast(r => r.companion === companion && !r.ended);
-  if (reply) Object.assign(reply, { ended: at, failed });
-  const draft = room.drafts.get(companion);
-  room.drafts.delete(companion);
+// Ends a reply. Its draft is removed and returned; that of a later reply stays.
+function endReply(room, e, failed) {
+  const reply = room.replies.findLast(r => r.companion === e.companion && !r.ended);
+  if (reply) Object.assign(reply, { ended: e.at, failed });
+  const draft = room.drafts.get(e.companion);
+  if (!draft || (Number.isFinite(e.ticket) && draft.ticket !== e.ticket)) return null;
+  room.drafts.delete(e.companion);
   return draft;
 }
 
-// A decision or an error that answers the open round is shown with the round.
+// A decision or an error that answers an open round is shown with the round, which is returned. A companion is asked in one round at a time.
 function answerRound(room, entry) {
   const known = room.seen.get(entry.key) ?? entry;
-  if (room.round) recordAnswer(room.round, known);
+  room.rounds.find(round => recordAnswer(round, known));
+  return known.round;
 }
 
-function endNewestRound(room, outcome, at) {
-  // A statement or a failure ends a round that is decided, never an open one.
-  const { round } = room;
-  return round && (outcome === 'dropped' || round.phase !== 'open') ? endRound(round, outcome, at) : false;
+// Ends the round that selected this companion, if it has not spoken yet.
+function endRoundOf(room, companion, outcome, at) {
+  const round = roundOf(room.rounds, companion);
+  if (round) endRound(round, outcome, at);
+}
+
+// A companion was selected, in this round if it is known. Only one has the floor or is about to: another round that still waits for its speaker was
+// dropped.
+function selectSpeaker(room, selecting, e, now) {
+  for (const round of room.rounds) if (selecting && round !== selecting && isUnderWay(round)) endRound(round, 'dropped', e.at);
+  if (!now) return;
+  room.guard.uncounted.delete(e.selected);
+  setDoing(companionIn(room, e.selected), 'waiting_its_turn', e);
+}
+
+// Adds a round, and forgets those that are over.
+function addRound(room, round) {
+  if (!insert(room, round)) return false;
+  room.rounds = [...room.rounds.filter(({ phase }) => phase !== 'over'), round];
+  return true;
 }
 
 // The seq of a companion's newest loaded statement before an event, or null.
@@ -121,6 +139,28 @@ const spokeBefore = (room, seq) => id => room.entries.findLast(entry => entry.ki
 // When people keep talking, a companion that has ended the conversation comes back.
 function countForClosed(room) {
   for (const m of room.companions.values()) if (isClosed(m)) m.opensIn = Math.max(0, (m.opensIn ?? room.guard.reopenAfter) - 1);
+}
+
+const newDraft = (ticket, at) => ({ ticket, text: '', at, isWhole: false, isLate: false, isStopped: false });
+
+// The entry of a statement that is begun again, by the ticket of the attempt that was stopped.
+function replanOf(room, e, ticket) {
+  const entry = replanEntry(e, ticket);
+  insert(room, entry);
+  return room.seen.get(entry.key) ?? entry;
+}
+
+// Other entries quote these messages, or name their authors.
+function redrawQuotes(room, seqs) {
+  for (const entry of room.entries) if (seqs.has(entry.stopMessage) || entry.messages?.some(seq => seqs.has(seq))) entry.version += 1;
+}
+
+function setFloor(room, e, isLate) {
+  const round = roundOf(room.rounds, e.companion);
+  if (round) setLate(round, isLate);
+  const draft = room.drafts.get(e.companion);
+  if (draft?.ticket === e.ticket) draft.isLate = isLate;
+  return BOTH;
 }
 
 const TALK = ['talk'];
@@ -134,17 +174,22 @@ const RULES = {
     setState(room, e.state);
     room.greeted = true;
     room.current = number(e.last) ?? 0;
-    room.drafts.clear();
     room.asked.clear();
-    for (const m of room.companions.values()) {
-      if (m.doing === 'asked') room.asked.set(m.id, { trigger: m.trigger, at: m.since ?? e.at });
-      if (m.doing === 'speaking') room.drafts.set(m.id, { ticket: null, text: '', at: m.since ?? e.at });
+    for (const m of room.companions.values()) if (m.doing === 'asked') room.asked.set(m.id, { trigger: m.trigger, at: m.since ?? e.at });
+    const drafts = room.drafts;
+    room.drafts = new Map();
+    const late = list(e.state?.late);
+    for (const owed of [...late, e.state?.floor]) {
+      if (typeof owed?.companion !== 'string') continue;
+      const known = drafts.get(owed.companion);
+      const draft = known?.ticket === owed.ticket ? { ...known, isWhole: false } : newDraft(owed.ticket, room.companions.get(owed.companion)?.since ?? e.at);
+      room.drafts.set(owed.companion, { ...draft, isLate: late.includes(owed) });
     }
     return BOTH;
   },
   message(room, e, now) {
-    if (now && e.role === 'user' && !room.seen.has(`m${e.seq}`)) {
-      personSpoke(room.guard);
+    if (now && e.role === 'user' && !e.kind && !room.seen.has(`m${e.seq}`)) {
+      personSpoke(room.guard, [...room.companions.values()].filter(m => m.doing === 'speaking' || m.doing === 'waiting_its_turn').map(m => m.id));
       countForClosed(room);
     }
     const mine = room.pending.findIndex(p => (e.id && p.id === e.id) || (p.seq && p.seq === e.seq));
@@ -155,11 +200,13 @@ const RULES = {
     const entry = room.entries.find(other => other.key === `m${e.message}`);
     if (!entry) return NOTHING;
     Object.assign(entry, { text: text(e.text), edited: true, version: entry.version + 1 });
+    redrawQuotes(room, new Set([e.message]));
     return TALK;
   },
   deleted(room, e) {
     const deleted = new Set(list(e.messages));
     for (const seq of deleted) room.deleted.add(seq);
+    redrawQuotes(room, deleted);
     room.entries = room.entries.filter(entry => entry.kind !== 'message' || !deleted.has(entry.seq));
     return TALK;
   },
@@ -170,11 +217,11 @@ const RULES = {
   },
   left(room, e, now) {
     insert(room, { ...noteEntry(e, 'left'), name: nameOf(room, e.companion) });
-    if (room.round) withdraw(room.round, e.companion);
+    for (const round of room.rounds) withdraw(round, e.companion) || release(round, e.companion);
     if (now) {
       room.companions.delete(e.companion);
       room.asked.delete(e.companion);
-      endReply(room, e.companion, e.at, true);
+      endReply(room, e, true);
     }
     return BOTH;
   },
@@ -185,12 +232,12 @@ const RULES = {
   },
   cleared(room, e, now) {
     insert(room, noteEntry(e, 'cleared'));
-    endNewestRound(room, 'dropped', e.at);
+    for (const round of room.rounds) endRound(round, 'dropped', e.at);
     if (!now) return BOTH;
     room.asked.clear();
     room.guard = { ...newGuard(), maxStreak: room.guard.maxStreak, maxTurns: room.guard.maxTurns, reopenAfter: room.guard.reopenAfter };
     for (const m of room.companions.values()) {
-      endReply(room, m.id, e.at, true);
+      endReply(room, { companion: m.id, at: e.at }, true);
       Object.assign(m, { messageCount: 0, checkCount: 0, threshold: null, lullAt: null, closing: 'none', opensIn: null });
       setDoing(m, 'listening');
     }
@@ -207,41 +254,42 @@ const RULES = {
   decision(room, e, now) {
     const entry = decisionEntry(e);
     insert(room, entry);
-    answerRound(room, entry);
+    const round = answerRound(room, entry);
+    // Messages that are too many may settle while a vote is held. Any other NO ends it.
+    const isOver = !entry.yes && entry.reason !== 'overflow';
+    if (isOver) for (const other of room.rounds) release(other, e.companion);
     if (now) {
       const m = companionIn(room, e.companion);
-      const isHeld = room.round?.phase === 'open' && entry.yes;
-      // A companion that lost a round and then settles without a question, as at the limit of the companion streak, no longer wants to speak.
-      const hasLost = m.doing === 'wants_to_speak' && room.round?.phase !== 'open' && !entry.yes;
-      if (room.asked.delete(e.companion) || hasLost) setDoing(m, isHeld ? 'wants_to_speak' : 'listening', isHeld ? e : undefined);
+      const isVote = round?.phase === 'open' && entry.yes;
+      const hasLost = isOver && m.doing === 'wants_to_speak' && !isVotingIn(room, e.companion);
+      if (room.asked.delete(e.companion) || hasLost) setDoing(m, isVote ? 'wants_to_speak' : 'listening', isVote ? e : undefined);
     }
     return BOTH;
   },
-  round_opened(room, e, now) {
-    const round = openRound(e);
-    if (!insert(room, round)) return NOTHING;
-    endNewestRound(room, 'dropped', e.at);
-    room.round = round;
-    if (now) for (const m of room.companions.values()) if (m.doing === 'wants_to_speak') setDoing(m, 'listening');
-    return BOTH;
+  round_opened(room, e) {
+    return addRound(room, openRound(e)) ? BOTH : NOTHING;
   },
   state(room, e) {
-    return room.round && recordState(room.round, e) ? TALK : NOTHING;
+    return room.rounds.some(round => String(round.message) === e.messageId && recordState(round, e)) ? TALK : NOTHING;
   },
   round(room, e, now) {
-    if (room.round?.phase !== 'open') {
-      const opened = roundFromResult(e);
+    let round = room.rounds.find(other => other.phase === 'open' && other.message === e.message_id);
+    if (!round) {
       // A round that has been closed already is not closed again.
-      if (room.entries.some(entry => entry.kind === 'round' && entry.closedAt === e.at)) return NOTHING;
-      insert(room, opened);
-      room.round = opened;
+      if (room.rounds.some(other => other.message === e.message_id && other.closedAt === e.at)) return NOTHING;
+      round = roundFromResult(e);
+      addRound(room, round);
     }
-    closeRound(room.round, e, spokeBefore(room, e.seq));
-    if (!now) return BOTH;
-    if (room.round.selected) {
-      room.guard.counts = true;
-      setDoing(companionIn(room, room.round.selected), 'waiting_its_turn', e);
-    }
+    closeRound(round, e, spokeBefore(room, e.seq));
+    for (const { id } of now ? candidates(round) : []) if (!round.held.has(id)) stopWanting(room, id);
+    if (round.selected) selectSpeaker(room, round, e, now);
+    return BOTH;
+  },
+  held_selected(room, e, now) {
+    if (typeof e.selected !== 'string') return NOTHING;
+    const round = selectHeld(room.rounds, e, spokeBefore(room, e.seq));
+    for (const id of now ? list(e.others) : []) stopWanting(room, id);
+    selectSpeaker(room, round, e, now);
     return BOTH;
   },
   closing(room, e, now) {
@@ -273,37 +321,64 @@ const RULES = {
     if (!room.replies.some(r => r.companion === e.companion && r.began === e.at)) {
       room.replies.push({ companion: e.companion, began: e.at, ended: null, failed: false });
     }
-    if (room.round) startSpeaking(room.round, e.companion);
+    startSpeaking(room.rounds, e.companion, e.at);
     if (!now) return NOTHING;
     room.asked.delete(e.companion);
-    room.drafts.set(e.companion, { ticket: e.ticket ?? null, text: '', at: e.at });
+    room.drafts.set(e.companion, newDraft(e.ticket ?? null, e.at));
     Object.assign(companionIn(room, e.companion), { lullAt: null });
     setDoing(companionIn(room, e.companion), 'speaking', e);
     return BOTH;
   },
   draft(room, e) {
     const draft = room.drafts.get(e.companion);
-    // A late draft belongs to a reply that has ended.
-    if (!draft || (draft.ticket !== null && e.ticket !== undefined && draft.ticket !== e.ticket)) return NOTHING;
+    // It may belong to a reply that has ended, or to an attempt that was stopped.
+    if (!draft || draft.isStopped || (draft.ticket !== null && e.ticket !== undefined && draft.ticket !== e.ticket)) return NOTHING;
     // What was written before this window connected comes with the next event that has the whole draft.
     if (!e.whole && !draft.isWhole) return NOTHING;
     draft.text = e.whole ? text(e.text) : draft.text + text(e.text);
     draft.isWhole = true;
     return TALK;
   },
+  // People said more: what was written so far is withdrawn, and the statement is begun again.
+  replanning(room, e) {
+    const entry = replanOf(room, e, e.ticket);
+    if (!entry.messages.includes(e.message)) {
+      entry.messages.push(e.message);
+      entry.version += 1;
+    }
+    const draft = room.drafts.get(e.companion);
+    if (draft?.ticket === e.ticket) Object.assign(draft, { text: '', isWhole: false, isStopped: true });
+    return BOTH;
+  },
+  replanned(room, e, now) {
+    const entry = replanOf(room, e, e.replaces);
+    if (entry.hasBegun) return NOTHING;
+    entry.hasBegun = true;
+    entry.version += 1;
+    if (!now) return TALK;
+    room.drafts.set(e.companion, newDraft(e.ticket, e.at));
+    setDoing(companionIn(room, e.companion), 'speaking', e);
+    return BOTH;
+  },
+  // The companion wrote for too long. It writes on without the floor, until its text is there and the floor is free.
+  floor_expired(room, e) {
+    insert(room, noteEntry(e, 'floor_expired'));
+    return setFloor(room, e, true);
+  },
+  floor_taken: (room, e) => setFloor(room, e, false),
   statement(room, e, now) {
-    endReply(room, e.companion, e.at, false);
-    endNewestRound(room, 'posted', e.at);
+    endReply(room, e, false);
+    endRoundOf(room, e.companion, 'posted', e.at);
     if (now) {
-      if (!room.seen.has(`m${e.seq}`)) companionSpoke(room.guard);
+      if (!room.seen.has(`m${e.seq}`)) companionSpoke(room.guard, e.companion);
       setDoing(companionIn(room, e.companion), 'listening');
     }
     return BOTH;
   },
   failed(room, e, now) {
-    const draft = endReply(room, e.companion, e.at, true);
-    endNewestRound(room, 'failed', e.at);
-    insert(room, failedEntry(e, draft?.text));
+    const draft = endReply(room, e, true);
+    endRoundOf(room, e.companion, isStopped(e) ? 'cancelled' : 'failed', e.at);
+    insert(room, failedEntry(e, isStopped(e) ? '' : draft?.text));
     if (now) setDoing(companionIn(room, e.companion), 'listening');
     return BOTH;
   },
@@ -313,8 +388,9 @@ const RULES = {
     const draft = room.drafts.get(e.companion);
     const isSpeaking = draft && (draft.ticket === null || draft.ticket === e.ticket);
     if (!isSpeaking && m.doing !== 'wants_to_speak' && m.doing !== 'waiting_its_turn') return NOTHING;
-    if (isSpeaking) endReply(room, e.companion, e.at, true);
-    if (room.round?.phase !== 'open') endNewestRound(room, 'dropped', e.at);
+    if (isSpeaking) endReply(room, e, true);
+    endRoundOf(room, e.companion, 'dropped', e.at);
+    for (const round of room.rounds) release(round, e.companion);
     setDoing(m, 'listening', e);
     return BOTH;
   },
@@ -349,7 +425,7 @@ const RULES = {
   },
 };
 
-const NAMES_A_COMPANION = new Set(['joined', 'left', 'evaluate', 'decision', 'error', 'respond', 'draft', 'statement', 'failed', 'tempered', 'closing', 'lull_armed', 'lull_cancelled', 'counters', 'dropped']);
+const NAMES_A_COMPANION = new Set(['joined', 'left', 'evaluate', 'decision', 'error', 'respond', 'replanning', 'replanned', 'floor_expired', 'floor_taken', 'draft', 'statement', 'failed', 'tempered', 'closing', 'lull_armed', 'lull_cancelled', 'counters', 'dropped']);
 
 // Folds one event into the room, and returns the parts of the page that changed. Unknown and malformed events change nothing.
 export function fold(room, e) {

@@ -2,6 +2,7 @@
 
 import * as api from './api.js';
 import { el, name } from './dom.js';
+import { isStopped } from './floor.js';
 import * as words from './words.js';
 
 // The seq of the decision that an entry belongs to. A failed reply belongs to the yes before it, a question without an answer to the decision
@@ -100,7 +101,7 @@ export function drawStory(entry, story) {
   const d = (isError ? null : answer.decision) ?? entry.record ?? {};
   const facts = [
     fact('Trigger', d.trigger && words.occasion(d)),
-    fact('Error', entry.error && words.failure(entry.error, entry.text, story.isExternal)),
+    fact('Error', entry.error && !isStopped(entry) && words.failure(entry.error, entry.text, story.isExternal)),
     fact('Retry at', isError && entry.retryAt && words.second(entry.retryAt)),
     fact('Reason', d.reason && words.reason(d.reason)),
     fact('Messages counted', Number.isFinite(d.message_count) ? (Number.isFinite(d.threshold) ? `${d.message_count} of ${d.threshold}` : d.message_count) : null),

@@ -2,6 +2,7 @@
 // Hovering or the arrow keys show a description; a click or Enter goes to the entry.
 
 import { el, say, svg } from './dom.js';
+import { isStopped, stoppedBy } from './floor.js';
 import { label, outcomeSentence } from './rounds.js';
 import { nameOf } from './state.js';
 import * as words from './words.js';
@@ -57,12 +58,13 @@ export function timeline(root, { tone, go }) {
     const who = nameOf(room, entry.companion);
     if (entry.kind === 'round') return `${at} ${label(entry)}: ${entry.phase === 'open' ? 'Who speaks next?' : outcomeSentence(room, entry)}`;
     if (entry.kind === 'decision') return `${at} ${who}: ${[entry.yes ? 'yes' : 'no', words.occasion(entry)].filter(Boolean).join(', ')}. ${short(entry.why || words.reason(entry.reason))}`;
+    if (isStopped(entry)) return `${at} ${who} stopped: ${stoppedBy(room, entry.stopMessage)} asked to stop`;
     return `${at} ${who}: ${entry.kind === 'failed' ? 'the reply failed' : 'no answer'}, ${words.failure(entry.error, entry.text, room.companions.get(entry.companion)?.isExternal)}`;
   }
 
   function shape(entry, x, y) {
     if (entry.kind === 'message') return svg('path', { d: `M${x} ${y - 5}V${y + 5}`, class: `tick ${entry.role}` });
-    if (entry.kind !== 'decision') return svg('path', { d: `M${x - 3} ${y - 3}l6 6M${x + 3} ${y - 3}l-6 6`, class: 'cross' });
+    if (entry.kind !== 'decision' && !isStopped(entry)) return svg('path', { d: `M${x - 3} ${y - 3}l6 6M${x + 3} ${y - 3}l-6 6`, class: 'cross' });
     return svg('circle', { cx: x, cy: y, r: entry.yes ? 4 : 3.4, class: entry.yes ? 'dot-yes' : 'dot-no' });
   }
 

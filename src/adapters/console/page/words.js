@@ -5,6 +5,8 @@ const TRIGGERS = {
   turn: 'someone had just spoken',
   interjection: 'enough messages had arrived',
   lull: 'the conversation paused',
+  silence: 'nobody had said anything for long',
+  event: 'something happened',
 };
 
 const REASONS = {
@@ -12,19 +14,21 @@ const REASONS = {
   model_no: 'the model said no',
   unreadable: 'the answer was neither yes nor no',
   external: 'its external program decided',
+  event: 'an event must be acknowledged',
   other_addressed: 'the message addressed someone else',
   budget: 'the budget is used up',
   unpostable: 'it cannot post here',
   loop_guard: 'loop guard: companion streak limit reached',
   closed: 'it had ended the conversation',
   paused: 'paused',
+  cancelled: 'a person asked to stop',
   overflow: 'too many messages to read',
   stale: 'the messages were too old',
 };
 
-// With these reasons no model was asked. The last four settle messages whatever the trigger.
-const UNASKED = ['other_addressed', 'budget', 'unpostable', 'loop_guard', 'closed', 'paused', 'overflow', 'stale'];
-const WITHOUT_TRIGGER = ['closed', 'paused', 'overflow', 'stale'];
+// With these reasons no model was asked. The last five settle messages whatever the trigger.
+const UNASKED = ['event', 'other_addressed', 'budget', 'unpostable', 'loop_guard', 'closed', 'paused', 'cancelled', 'overflow', 'stale'];
+const WITHOUT_TRIGGER = ['closed', 'paused', 'cancelled', 'overflow', 'stale'];
 
 // Why this companion was selected among those that wanted to speak.
 const SELECTIONS = {
@@ -62,6 +66,7 @@ const CAUSES = {
   max_turns: 'the limit of statements in a conversation is reached',
   repetition: 'the conversation is repeating itself',
   direct_address: 'addressed directly',
+  event: 'an event must be acknowledged',
   reopen_after: 'people kept talking',
   new_episode: 'a new conversation began',
 };
@@ -99,6 +104,7 @@ const ERRORS = {
   left_alone: 'the model failed several times in a row, so calls to it are paused for a while',
   overloaded: 'the model is overloaded',
   taken_back: 'every message that it would have answered was deleted',
+  closed: 'it was paused, left or ended the conversation while it wrote on',
 };
 
 export const INTERJECTION_LEVELS = ['very_quiet', 'quiet', 'average', 'eager', 'very_eager'];

@@ -75,6 +75,8 @@ fn decision_line(room: &Room, decision: &DecisionRecord) -> String {
         Trigger::Turn => "another companion had spoken",
         Trigger::Interjection => "enough had been said without it",
         Trigger::Lull => "it had become quiet",
+        Trigger::Silence => "nobody had said anything for long",
+        Trigger::Event => "something had happened that it had to acknowledge",
     };
     let outcome = match (&*decision.decision, &*decision.reason) {
         ("YES", _) => match decision.more.get("floor").and_then(|floor| floor.as_str()) {
@@ -83,6 +85,7 @@ fn decision_line(room: &Room, decision: &DecisionRecord) -> String {
         },
         (_, "model_no" | "external") => format!("was asked ({trigger}), and stayed silent"),
         (_, "unreadable") => format!("was asked ({trigger}), but its model's answer made no sense, so it stayed silent"),
+        (_, "event") => "answered what had happened".to_owned(),
         (_, "other_addressed") => "stayed silent: what was said was meant for somebody else".to_owned(),
         (_, "budget") => "stayed silent: it, or this server, has used up its budget for now".to_owned(),
         (_, "unpostable") => "stayed silent: nothing can be posted here at the moment (`/tertulia status` says why)".to_owned(),
@@ -90,6 +93,7 @@ fn decision_line(room: &Room, decision: &DecisionRecord) -> String {
         (_, "closed") => "stayed silent: it had ended the conversation".to_owned(),
         (_, "paused") => "stayed silent: it is paused".to_owned(),
         (_, "overflow") => "passed over old messages: too many were waiting".to_owned(),
+        (_, "cancelled") => "kept silent because somebody asked to stop".to_owned(),
         (_, "stale") => "passed over messages that were too old to be answered".to_owned(),
         (_, reason) => format!("stayed silent ({})", verbatim(reason)),
     };

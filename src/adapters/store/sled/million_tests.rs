@@ -34,7 +34,16 @@ fn message(room: u32, seq: u64) -> Recorded {
     let from = Author { id: id.as_str().into(), name: id.as_str().into(), role: Role::Person };
     let text = format!("message {seq} of room {room}, which says about as much as people say at once in a chat.");
     let address = Address::default();
-    let message = Message { id: None, from, text: text.into(), modality: Modality::Text, lull_endpoint: false, address };
+    let message = Message {
+        asks_to_stop: false,
+        kind: None,
+        id: None,
+        from,
+        text: text.into(),
+        modality: Modality::Text,
+        lull_endpoint: false,
+        address,
+    };
     let at = Moment::from_micros(LONG_AGO + seq * 60_000_000);
     Recorded {
         seq: Seq(seq),

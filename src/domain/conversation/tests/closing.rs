@@ -43,7 +43,11 @@ fn a_question_in_flight_ends_without_an_error() {
     let is_error = |output: &Output| matches!(output, Output::Made(made) if matches!(made.event, Event::Unanswered { .. }));
     assert_eq!((cancelled(&outputs), outputs.iter().any(is_error)), (2, false));
     assert_eq!(scene.conversation.open_questions().count(), 0);
-    assert_eq!(scene.conversation.round().map(|round| round.missing().count()), Some(0), "both companions listen");
+    assert_eq!(
+        scene.conversation.rounds().iter().map(|round| round.missing().count()).collect::<Vec<_>>(),
+        [0],
+        "both companions listen"
+    );
     assert_eq!(stages(&scene), [Stage::Terminal; 2]);
 }
 

@@ -7,11 +7,13 @@ use super::super::*;
 fn statement(text: &str) -> Arc<Message> {
     let from = Author { id: "aria".into(), name: "Aria".into(), role: Role::Companion };
     Arc::new(Message {
+        asks_to_stop: false,
         id: None,
         from,
         text: text.into(),
         modality: Modality::Text,
         lull_endpoint: false,
+        kind: None,
         address: Address::default(),
     })
 }

@@ -10,6 +10,7 @@ const THREE: Setup =
 #[test]
 fn a_companion_with_nothing_to_ask_again_waits_for_a_lull_from_the_end_of_its_back_off() {
     let mut scene = Scene::new(&THREE);
+    scene.settings.reply.max_replans = 0;
     let answers = |closing| Act::Answer { index: 0, verdict: Verdict::Yes, importance: 0, selected: false, closing };
     // Cleo's question gets no answer while ben wants to speak. Then there is a turn to ask about, until it is deleted.
     say(&mut scene, None);
@@ -29,7 +30,7 @@ fn a_companion_with_nothing_to_ask_again_waits_for_a_lull_from_the_end_of_its_ba
 
     let back_off = gate(&scene, "cleo").back_off.map(|back_off| back_off.until);
     assert_eq!((before, back_off), (None, Some(None)));
-    assert!(scene.conversation.round().is_some() && gate(&scene, "cleo").lull_at.is_some());
+    assert!(!scene.conversation.rounds().is_empty() && gate(&scene, "cleo").lull_at.is_some());
     assert_fold_matches(&scene);
 }
 
@@ -101,7 +102,7 @@ fn a_back_off_and_a_lull_that_ended_while_no_process_ran_are_folded_the_same_aft
 
     scene.restart(Duration::from_secs(11));
 
-    assert!(scene.conversation.round().is_some());
+    assert!(!scene.conversation.rounds().is_empty());
     assert_fold_matches(&scene);
 }
 
@@ -121,16 +122,17 @@ fn companions_whose_lulls_end_at_the_same_moment_are_asked_together() {
 #[test]
 fn a_lull_that_ends_at_the_moment_of_the_companions_own_question_is_dropped() {
     let mut scene = Scene::new(&THREE);
+    scene.settings.reply.max_replans = 0;
     say(&mut scene, Some("cleo"));
     scene.answer(0, plain(Verdict::Yes));
     scene.wait(2_000_000);
-    // While cleo writes, messages call aria and fire the others' triggers; then aria waits for a lull, too.
-    scene.say(Address { companions: vec!["aria".into()].into_iter().collect(), others: false }, true, false);
+    // While cleo writes, a bot calls aria, and a message fires the others' triggers; then aria waits for a lull, too.
+    scene.say(Address { companions: vec!["aria".into()].into_iter().collect(), others: false }, true, true);
     say(&mut scene, None);
     let lull = gate(&scene, "aria").lull_at;
     scene.act(&Act::Stall(8_000_000));
 
-    scene.act(&Act::FailReply);
+    scene.act(&Act::FailReply(0));
 
     assert_eq!(lull, Some(scene.now));
     assert_eq!((asked_companions(&scene), gate(&scene, "aria").lull_at), (vec!["aria", "ben", "cleo"], None));
@@ -183,14 +185,37 @@ fn a_back_off_that_an_address_cut_short_stays_ended_after_the_address_is_deleted
     let mut scene = Scene::new(&Setup { companions: 2, equal_timeouts: true, ..THREE });
     say(&mut scene, None);
     scene.wait(10_000_000);
-    // Aria's question gets no answer, and it continues at once because it was called. While ben's question is in flight, the call is deleted.
+    // Aria's question gets no answer, and it is asked at once because it was called. While that question is in flight, the call is deleted.
     say(&mut scene, Some("aria"));
     scene.act(&Act::Error(0));
     scene.act(&Act::Delete(1));
 
     let aria = gate(&scene, "aria");
-    assert_eq!((asked_companions(&scene), aria.waiting.map(|waiting| waiting.message)), (vec!["ben"], None));
+    assert_eq!((asked_companions(&scene), aria.waiting.map(|waiting| waiting.message)), (vec!["aria", "ben"], None));
     assert!(aria.back_off.is_some_and(|back_off| back_off.until.is_none()));
+    assert_fold_matches(&scene);
+}
+
+#[test]
+fn a_late_text_of_a_companion_that_a_statement_closes_is_not_posted() {
+    let mut scene = Scene::new(&Setup { companions: 2, max_turns: Some(1), ..THREE });
+    say(&mut scene, Some("aria"));
+    scene.answer(0, plain(Verdict::Yes));
+    scene.wait(25_000_000);
+    say(&mut scene, Some("ben"));
+    scene.answer(0, plain(Verdict::Yes));
+    scene.wait(3_000_000);
+
+    // The words of aria, who is late, are complete. Those of ben, who has the floor, are posted and end the conversation.
+    scene.act(&Act::Write(3));
+    scene.act(&Act::Write(1));
+
+    let outcomes = scene.journal.iter().filter_map(|recorded| match &recorded.event {
+        Event::Said { message, reply: Some(_), .. } => Some((&*message.from.id, "posted")),
+        Event::ReplyFailed { companion, error, .. } => Some((companion.as_str(), &**error)),
+        _ => None,
+    });
+    assert_eq!(outcomes.collect::<Vec<_>>(), [("ben", "posted"), ("aria", CLOSED)]);
     assert_fold_matches(&scene);
 }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use proptest::prelude::*;
 
-use super::super::super::event::order_of_handling;
+use super::super::super::event::{RoundClosed, order_of_handling};
 use super::super::super::message::{Address, Author, Message, Modality, Role};
 use super::super::*;
 
@@ -21,8 +21,13 @@ pub(super) enum Act {
         voice: bool,
         bot: bool,
         late: Option<Duration>,
+        stop: bool,
     },
     CatchUp,
+    /// An event that must be acknowledged.
+    Event {
+        to: Option<u8>,
+    },
     Wait(u64),
     /// Time passes without a wake-up.
     Stall(u64),
@@ -37,7 +42,7 @@ pub(super) enum Act {
     },
     Error(u8),
     Write(u8),
-    FailReply,
+    FailReply(u8),
     Judge(u8),
     LateAnswer,
     Edit(u8),
@@ -80,18 +85,20 @@ pub(super) fn acts() -> impl Strategy<Value = Vec<Act>> {
         prop::bool::weighted(0.1),
         prop::bool::weighted(0.05),
         prop::option::weighted(0.15, (3_u64..8_000).prop_map(Duration::from_secs)),
+        prop::bool::weighted(0.1),
     );
     let act = prop_oneof![
-        10 => say.prop_map(|(to, elsewhere, voice, bot, late)| Act::Say { to, elsewhere, voice, bot, late }),
+        10 => say.prop_map(|(to, elsewhere, voice, bot, late, stop)| Act::Say { to, elsewhere, voice, bot, late, stop }),
         1 => Just(Act::CatchUp),
+        2 => prop::option::weighted(0.4, any::<u8>()).prop_map(|to| Act::Event { to }),
         6 => (0_u64..30_000_000).prop_map(Act::Wait),
         1 => (0_u64..2_000_000_000).prop_map(Act::Wait),
         1 => (0_u64..60_000_000).prop_map(Act::Stall),
         1 => (0_u64..60_000_000).prop_map(Act::Restart),
         10 => answer,
         2 => any::<u8>().prop_map(Act::Error),
-        4 => (0_u8..3).prop_map(Act::Write),
-        1 => Just(Act::FailReply),
+        4 => (0_u8..9).prop_map(Act::Write),
+        1 => any::<u8>().prop_map(Act::FailReply),
         2 => (0_u8..=10).prop_map(Act::Judge),
         1 => Just(Act::LateAnswer),
         1 => any::<u8>().prop_map(Act::Edit),
@@ -117,12 +124,21 @@ pub(super) struct Scene {
     ledger: Ledger,
     drawn: u8,
     outcomes_by_companion: BTreeMap<CompanionId, Outcomes>,
-    /// The number of human messages so far, and the number when the current speaker was selected.
+    /// The number of human messages so far, and the number when the next speaker was selected.
     human_messages: u64,
-    selected_at: Option<u64>,
+    next_selected_at: Option<(u64, u32)>,
+    /// The numbers of human messages and of openings when the companion of each owed reply was selected.
+    selected_at: BTreeMap<Ticket, (u64, u32)>,
+    /// Statements that acknowledge events are not counted.
     statements_in_a_row: u32,
+    /// The number of statements that acknowledge events.
+    pub(super) acknowledgements: u64,
+    /// The number of human messages when each companion was last asked because of a silence.
+    silences: BTreeMap<CompanionId, u64>,
     /// The number of statements since the conversation began, or was opened again, and when something was said last.
     turns: u32,
+    /// How often the conversation began or was opened again.
+    openings: u32,
     last_said: Moment,
 }
 
@@ -145,6 +161,7 @@ impl Scene {
             starting_interval: 6,
             text_lull_timeout: Duration::from_secs(if setup.equal_timeouts { 10 } else { 8 + 3 * index as u64 }),
             voice_lull_timeout: Duration::from_secs(5),
+            starts_after: (!setup.equal_timeouts && index != 1).then(|| Duration::from_secs(90 + 60 * (index as u64 / 2))),
             max_turns: (index == 3).then_some(2),
             repetition: index != 4,
         };
@@ -160,9 +177,13 @@ impl Scene {
             ledger: Ledger::default(),
             drawn: 0,
             human_messages: 0,
-            selected_at: None,
+            next_selected_at: None,
+            selected_at: BTreeMap::new(),
             statements_in_a_row: 0,
+            acknowledgements: 0,
+            silences: BTreeMap::new(),
             turns: 0,
+            openings: 0,
             last_said: Moment::ZERO,
             external: None,
             cast,
@@ -178,10 +199,18 @@ impl Scene {
 
     pub(super) fn act(&mut self, act: &Act) {
         match act {
-            Act::Say { to, elsewhere, voice, bot, late } => {
+            Act::Say { to, elsewhere, voice, bot, late, stop } => {
                 let by = if to.is_some_and(|to| to > u8::MAX / 2) { "bob" } else { "ana" };
                 let to = to.map(|to| self.member(to)).into_iter().collect();
-                self.say_late(by, Address { companions: to, others: *elsewhere }, *voice, *bot, *late);
+                let message = Message {
+                    asks_to_stop: *stop && !bot,
+                    ..message(by, role(*bot), *voice, Address { companions: to, others: *elsewhere })
+                };
+                self.send(message, *late);
+            }
+            Act::Event { to } => {
+                let to = to.map(|to| self.member(to)).into_iter().collect();
+                self.happen(Address { companions: to, others: false });
             }
             Act::CatchUp => self.receive(Event::CaughtUp { read: 1, missed: None }),
             Act::Wait(micros) => self.wait(*micros),
@@ -197,13 +226,13 @@ impl Scene {
                 }
             }
             Act::Write(what) => {
-                if let Some(ticket) = self.conversation.floor().map(|floor| floor.ticket) {
+                if let Some(ticket) = self.owed(*what / 3) {
                     let text = ["well, well, well", "well, well", "something else altogether"][usize::from(*what) % 3];
                     self.step(Input::Written { ticket, text: text.into() });
                 }
             }
-            Act::FailReply => {
-                if let Some(ticket) = self.conversation.floor().map(|floor| floor.ticket) {
+            Act::FailReply(which) => {
+                if let Some(ticket) = self.owed(*which) {
                     self.step(Input::ReplyFailed { ticket, error: "timeout".into() });
                 }
             }
@@ -228,10 +257,11 @@ impl Scene {
             Act::Delete(which) => {
                 if let Some(message) = self.pick(*which) {
                     self.outcomes_by_companion.values_mut().for_each(|outcomes| outcomes.removed.push(message));
-                    let only = self.conversation.floor().filter(|floor| floor.messages == [message]).map(|floor| floor.ticket);
+                    let only =
+                        self.conversation.owed_replies().find(|floor| floor.messages == [message]).map(|floor| floor.ticket);
                     self.receive(Event::Deleted { messages: vec![message] });
-                    let floor = self.conversation.floor().map(|floor| floor.ticket);
-                    assert!(only.is_none() || floor != only, "nothing is left for reply {only:?} to answer");
+                    let is_owed = only.is_some_and(|ticket| self.conversation.owed_reply(ticket).is_some());
+                    assert!(!is_owed, "nothing is left for reply {only:?} to answer");
                 }
             }
             Act::Pause { target, paused } => {
@@ -242,6 +272,8 @@ impl Scene {
                 self.cast.clone().iter().for_each(|companion| self.forget_unsettled(companion));
                 self.statements_in_a_row = 0;
                 self.turns = 0;
+                // The next message or statement begins an episode.
+                self.last_said = Moment::ZERO;
                 self.receive(Event::Cleared);
             }
             Act::Leave(target) => {
@@ -260,14 +292,23 @@ impl Scene {
         self.say_late("ana", address, voice, bot, None);
     }
 
+    /// An event arrives that must be acknowledged.
+    pub(super) fn happen(&mut self, address: Address) {
+        let message = Message { kind: Some("raid".into()), ..message("ana", Role::Person, false, address) };
+        self.receive(Event::Said { message, reply_to: None, reply: None, said_at: None });
+    }
+
     /// Sends a message that arrives late by this duration.
     pub(super) fn say_late(&mut self, by: &str, address: Address, voice: bool, bot: bool, late: Option<Duration>) {
-        let role = if bot { Role::Bot } else { Role::Person };
-        if !bot {
+        self.send(message(by, role(bot), voice, address), late);
+    }
+
+    /// Sends a message that arrives late by this duration.
+    pub(super) fn send(&mut self, message: Message, late: Option<Duration>) {
+        if message.from.role == Role::Person {
             self.human_messages += 1;
             self.statements_in_a_row = 0;
         }
-        let message = message(by, role, voice, address);
         self.receive(Event::Said { message, reply_to: None, reply: None, said_at: late.map(|late| self.now - late) });
     }
 
@@ -295,10 +336,14 @@ impl Scene {
             assert!(at_once < 20, "woken twenty times for the same moment");
             self.now = self.now.max(due);
             self.step(Input::Woken);
-            let deadline = self.conversation.round().map(|round| round.deadline);
-            assert!(deadline.is_none_or(|deadline| deadline > self.now), "a round is open after its deadline");
-            let due = self.conversation.floor().filter(|floor| !floor.is_posting).and_then(|floor| floor.due_at);
-            assert!(due.is_none_or(|due| due > self.now), "an external companion has the floor after its deadline");
+            let mut rounds = self.conversation.rounds().iter();
+            assert!(rounds.all(|round| round.deadline > self.now), "a round is open after its deadline");
+            let due = self.conversation.floor().and_then(Floor::deadline);
+            assert!(
+                due.is_none_or(|due| due > self.now),
+                "a companion has the floor after a deadline: {:?}",
+                self.conversation.floor()
+            );
         }
         self.now = until;
     }
@@ -309,7 +354,8 @@ impl Scene {
         let question = self.conversation.open_questions().find(|(_, evaluation)| evaluation.ticket == ticket);
         let external =
             question.map(|(companion, _)| companion.clone()).filter(|companion| self.external.as_ref() == Some(companion));
-        match (external, self.conversation.round()) {
+        let round = external.as_ref().and_then(|external| self.conversation.round_awaiting(external));
+        match (external.clone(), round) {
             (Some(external), Some(round)) => {
                 let vote = State::voted(&vote, external, round.message_id(), false);
                 self.step(Input::Voted(vote));
@@ -375,6 +421,11 @@ impl Scene {
         self.cast[usize::from(which) % self.cast.len()].clone()
     }
 
+    fn owed(&self, index: u8) -> Option<Ticket> {
+        let owed: Vec<_> = self.conversation.owed_replies().map(|floor| floor.ticket).collect();
+        owed.get(usize::from(index) % owed.len().max(1)).copied()
+    }
+
     fn question(&self, index: u8) -> Option<Ticket> {
         let open: Vec<_> = self.conversation.open_questions().map(|(_, evaluation)| evaluation.ticket).collect();
         open.get(usize::from(index) % open.len().max(1)).copied()
@@ -399,8 +450,10 @@ impl Scene {
     fn receive(&mut self, event: Event) {
         let seq = Seq(self.journal.len() as u64 + 1);
         if let Event::Said { message, .. } = &event {
-            self.begin_episode();
-            self.last_said = self.now;
+            if !message.is_event() {
+                self.begin_episode();
+                self.last_said = self.now;
+            }
             for (companion, outcomes) in &mut self.outcomes_by_companion {
                 if self.conversation.gate(companion).is_some() && !message.is_by(companion) {
                     outcomes.received.push(seq);
@@ -415,8 +468,13 @@ impl Scene {
     /// The next message may begin a new episode.
     fn begin_episode(&mut self) {
         if self.now.since(self.last_said) >= self.settings.closing.episode_idle() {
-            self.turns = 0;
+            self.open_again();
         }
+    }
+
+    fn open_again(&mut self) {
+        self.turns = 0;
+        self.openings += 1;
     }
 
     /// The process dies, and the next one continues from the journal after this duration.
@@ -465,15 +523,22 @@ impl Scene {
             }
         }
         let conversation = &self.conversation;
-        let holders = [conversation.round.is_some(), conversation.turn.is_some(), conversation.floor.is_some()];
+        assert!(conversation.turn.is_none() || conversation.floor.is_none(), "a selected companion and a floor exist at once");
         assert!(
-            holders.iter().filter(|is_held| **is_held).count() <= 1,
-            "two of an open round, a selected companion and a floor exist at once"
-        );
-        assert!(
-            conversation.floor().is_none_or(|floor| !floor.messages.is_empty()),
+            conversation.owed_replies().all(|floor| !floor.messages.is_empty() || floor.trigger == Trigger::Silence),
             "a companion owes a statement that answers nothing"
         );
+        let speakers: BTreeSet<_> = conversation.owed_replies().map(|floor| &floor.companion).collect();
+        assert_eq!(speakers.len(), conversation.owed_replies().count(), "a companion owes two statements");
+        let rounds: BTreeSet<_> = conversation.rounds().iter().map(|round| round.message).collect();
+        assert_eq!(rounds.len(), conversation.rounds().len(), "two rounds have the same number");
+        assert!(
+            conversation.held.is_empty() || conversation.is_floor_taken() || conversation.is_being_judged(),
+            "a vote is held although the floor is free"
+        );
+        for (_, ticket, _) in &posts {
+            assert_eq!(conversation.floor().map(|floor| floor.ticket), Some(*ticket), "a statement is posted without the floor");
+        }
         for view in self.conversation.companions() {
             assert!(view.gate.stage >= view.gate.minimum_stage, "{} is below its minimum stage", view.companion);
         }
@@ -484,14 +549,24 @@ impl Scene {
 
     fn post(&mut self, companion: CompanionId, ticket: Ticket, text: Arc<str>) {
         let from = Author { id: companion.as_str().into(), name: companion.as_str().into(), role: Role::Companion };
-        let message =
-            Message { id: None, from, text, modality: Modality::Text, lull_endpoint: false, address: Address::default() };
+        let message = Message {
+            asks_to_stop: false,
+            id: None,
+            from,
+            text,
+            modality: Modality::Text,
+            lull_endpoint: false,
+            address: Address::default(),
+            kind: None,
+        };
         self.statements += 1;
         self.begin_episode();
-        self.turns += 1;
+        let selected_at = self.selected_at.remove(&ticket);
+        self.turns += u32::from(selected_at.is_none_or(|(_, openings)| openings == self.openings));
         let most = self.settings.turn_taking.max_turns;
         assert!(most.is_none_or(|most| self.turns <= most), "companions made more statements than max_turns allows");
-        if self.selected_at.take() == Some(self.human_messages) {
+        let acknowledges = self.conversation.owed_reply(ticket).is_some_and(|floor| floor.trigger == Trigger::Event);
+        if !acknowledges && selected_at.is_some_and(|(humans, _)| humans == self.human_messages) {
             self.statements_in_a_row += 1;
         }
         assert!(
@@ -504,12 +579,20 @@ impl Scene {
     fn observe(&mut self, event: &Event) {
         match event {
             Event::Evaluated(evaluated) => {
+                if evaluated.trigger == Trigger::Silence {
+                    assert!(self.human_messages > 0, "{} starts before the first human message", evaluated.companion);
+                    let last = self.silences.insert(evaluated.companion.clone(), self.human_messages);
+                    assert!(last < Some(self.human_messages), "{} starts twice in one silence", evaluated.companion);
+                }
                 let outcomes =
                     self.outcomes_by_companion.get_mut(&evaluated.companion).expect("the companion is one of the cast");
                 assert_eq!(outcomes.asked, None, "{} was asked twice at once", evaluated.companion);
                 outcomes.asked = Some(evaluated.ticket);
             }
             Event::Decided(decided) => {
+                if decided.reason == Reason::Event {
+                    self.next_selected_at = Some((self.human_messages, self.openings));
+                }
                 for companion in &decided.companions {
                     let asked =
                         self.conversation.gate(companion).and_then(|gate| gate.evaluation).map(|evaluation| evaluation.ticket);
@@ -527,28 +610,52 @@ impl Scene {
             Event::Unanswered { companion, ticket, .. } => {
                 self.outcomes(companion).asked.take_if(|asked| asked == ticket);
             }
-            Event::RoundClosed(closed) => self.selected_at = closed.selected.as_ref().map(|_| self.human_messages),
-            Event::ReplyOwed { companion, messages, .. } => {
+            Event::RoundClosed(RoundClosed { selected: Some(_), .. }) | Event::HeldSelected { .. } => {
+                self.next_selected_at = Some((self.human_messages, self.openings))
+            }
+            Event::Replanned { companion, ticket, next, messages, .. } => {
+                let selected_at = self.selected_at.remove(ticket).expect("the reply is owed");
+                self.selected_at.insert(*next, selected_at);
+                let outcomes = self.outcomes(companion);
+                let new: Vec<_> = messages.iter().filter(|seq| !outcomes.settled.contains(seq)).copied().collect();
+                outcomes.settled.extend(new);
+            }
+            Event::Cancelled { ticket, .. } => drop(ticket.map(|ticket| self.selected_at.remove(&ticket))),
+            Event::ReplyOwed { companion, ticket, messages, trigger, .. } => {
+                self.acknowledgements += u64::from(*trigger == Trigger::Event);
                 let is_closed = self.conversation.gate(companion).is_some_and(Gate::is_closed);
                 assert!(!is_closed, "{companion} speaks after it has ended the conversation");
-                self.selected_at.get_or_insert(self.human_messages);
+                let selected_at = self.next_selected_at.take().unwrap_or((self.human_messages, self.openings));
+                self.selected_at.insert(*ticket, selected_at);
                 self.outcomes(companion).settled.extend(messages);
             }
-            Event::ReplyFailed { .. } => self.selected_at = None,
-            Event::StageChanged { from: Stage::Terminal, .. } => self.turns = 0,
+            Event::ReplyFailed { ticket, .. } => {
+                // A companion that takes over is selected at that moment.
+                if self.conversation.turn().is_some_and(|turn| turn.speak_at.is_none()) {
+                    self.next_selected_at = None;
+                }
+                self.selected_at.remove(ticket);
+            }
+            Event::StageChanged { from: Stage::Terminal, .. } => self.open_again(),
             _ => {}
         }
     }
 }
 
+fn role(bot: bool) -> Role {
+    if bot { Role::Bot } else { Role::Person }
+}
+
 fn message(by: &str, role: Role, voice: bool, address: Address) -> Message {
     Message {
+        asks_to_stop: false,
         id: None,
         from: Author { id: by.into(), name: by.into(), role },
         text: "words".into(),
         modality: if voice { Modality::Voice } else { Modality::Text },
         lull_endpoint: voice,
         address,
+        kind: None,
     }
 }
 
@@ -561,6 +668,7 @@ fn settings(setup: &Setup) -> Settings {
             "evaluations_per_hour": 40,
             "guild_evaluations_per_hour": 100,
             "addresses_per_minute": 3,
+            "acknowledgements_per_minute": 2,
             "guild_statements_per_day": 100,
         },
         "turn_taking": { "max_companion_streak": setup.streak },
@@ -604,8 +712,8 @@ pub(super) fn with_world<T>(
 
 pub(super) fn as_recorded(conversation: &Conversation) -> Conversation {
     let mut conversation = conversation.clone();
-    if let Some(floor) = &mut conversation.floor {
-        floor.is_posting = false;
+    for floor in conversation.floor.as_deref_mut().into_iter().chain(&mut conversation.late) {
+        (floor.is_posting, floor.text) = (false, None);
     }
     conversation
 }

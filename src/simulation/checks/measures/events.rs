@@ -11,7 +11,7 @@ use crate::domain::decision::{Decision, Reason};
 use crate::domain::event::{Decided, Event, RoundClosed, order_of_handling};
 use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::message::Role;
-use crate::domain::round::is_tied;
+use crate::domain::round::{is_tied, message_id};
 use crate::domain::trigger::Trigger;
 use crate::domain::vote::Stance;
 use crate::journal::channel_key::ChannelKey;
@@ -28,8 +28,19 @@ pub(super) fn expect(props: &Props, witness: &Witness, expected: &mut Expected) 
     for (channel_key, entries) in rooms {
         let mut handled: Vec<_> = entries.values().map(|entry| entry.recorded.clone()).collect();
         order_of_handling(&mut handled);
-        let mut room = Room { channel_key, witness, expected, round: None, asked_of_model: None, owed: BTreeMap::new() };
+        let mut room = Room {
+            channel_key,
+            witness,
+            expected,
+            rounds: BTreeMap::new(),
+            held: BTreeMap::new(),
+            asked_of_model: None,
+            owed: BTreeMap::new(),
+        };
         handled.iter().for_each(|recorded| room.read(entries[&recorded.seq]));
+        if let (Some(last), held) = (handled.last(), std::mem::take(&mut room.held)) {
+            held.into_values().for_each(|wish| room.count_dropped_wish(entries[&last.seq], wish));
+        }
     }
 }
 
@@ -45,6 +56,7 @@ fn by_writer(committed: &[Committed], witness: &Witness, expected: &mut Expected
         match &entry.recorded.event {
             Event::Said { message, reply, .. } => {
                 let role = match message.from.role {
+                    _ if message.is_event() => "event",
                     Role::Person => "user",
                     Role::Companion => "companion",
                     Role::Bot => "bot",
@@ -73,17 +85,24 @@ struct Room<'a> {
     channel_key: &'a ChannelKey,
     witness: &'a Witness,
     expected: &'a mut Expected,
-    round: Option<Round<'a>>,
+    /// The open rounds, by their message.
+    rounds: BTreeMap<Seq, Round<'a>>,
+    /// Wishes that wait for the floor.
+    held: BTreeMap<&'a CompanionId, Wish<'a>>,
     /// The last message that a model was asked about: whether it repeats what was said before.
     asked_of_model: Option<(Seq, &'a Committed)>,
     /// The owed replies, and whether no inbound event since may have dropped them.
     owed: BTreeMap<Ticket, bool>,
 }
 
+type Wish<'a> = (&'a Committed, &'a Decided);
+
 #[derive(Default)]
 struct Round<'a> {
+    /// The companions that are asked.
+    asked: Vec<CompanionId>,
     /// Wishes to speak are counted when the round ends, which may be in another life.
-    wishes: Vec<(&'a Committed, &'a Decided)>,
+    wishes: Vec<Wish<'a>>,
     /// Companions that did not answer.
     missing: Vec<&'a Committed>,
 }
@@ -95,16 +114,37 @@ impl<'a> Room<'a> {
             self.owed.values_mut().for_each(|is_certain| *is_certain = false);
         }
         match &entry.recorded.event {
-            Event::RoundOpened(_) => self.round = Some(Round::default()),
+            Event::RoundOpened(opened) => {
+                let round = Round { asked: opened.asked.clone(), ..Round::default() };
+                self.rounds.insert(opened.message, round);
+            }
             Event::RoundClosed(closed) => self.closed(entry, closed),
-            // A round that is cleared has no end on record.
-            Event::Cleared => {
-                for (wish, decided) in self.round.take().unwrap_or_default().wishes {
-                    self.count_wish(entry, wish, decided, "none");
+            Event::HeldSelected { selected, others } => {
+                for (companion, wish) in std::mem::take(&mut self.held) {
+                    if companion == selected {
+                        self.count_wish(entry, wish, "won");
+                    } else if others.iter().any(|other| other.companion == *companion) {
+                        self.count_wish(entry, wish, "lost");
+                    } else {
+                        self.count_dropped_wish(entry, wish);
+                    }
                 }
             }
+            // A round that is cleared has no end on record.
+            Event::Cleared => {
+                for wish in std::mem::take(&mut self.rounds).into_values().flat_map(|round| round.wishes) {
+                    self.count_wish(entry, wish, "none");
+                }
+                for wish in std::mem::take(&mut self.held).into_values() {
+                    self.count_dropped_wish(entry, wish);
+                }
+            }
+            Event::Evaluated(evaluated) => {
+                let dropped = self.held.remove(&evaluated.companion);
+                dropped.into_iter().for_each(|wish| self.count_dropped_wish(entry, wish));
+            }
             Event::Decided(decided) => self.decided(entry, decided),
-            Event::Unanswered { trigger, error, .. } => {
+            Event::Unanswered { companion, trigger, error, .. } => {
                 let error = error_label(error);
                 self.count(
                     entry,
@@ -112,10 +152,21 @@ impl<'a> Room<'a> {
                     1,
                 );
                 self.count_duration(entry, *trigger, 1);
-                self.round.iter_mut().for_each(|round| round.missing.push(entry));
+                let round = self.rounds.values_mut().rev().find(|round| round.asked.contains(companion));
+                round.into_iter().for_each(|round| round.missing.push(entry));
             }
             Event::ReplyOwed { ticket, .. } => {
                 self.owed.insert(*ticket, true);
+            }
+            // The attempt that was stopped counts as a failed one.
+            Event::Replanned { ticket, next, .. } => {
+                let is_certain = self.owed.remove(ticket).unwrap_or_default();
+                self.owed.insert(*next, is_certain);
+                self.count_stopped(entry, "replanned");
+            }
+            Event::Cancelled { ticket: Some(ticket), .. } => {
+                self.owed.remove(ticket);
+                self.count_stopped(entry, "cancelled");
             }
             Event::Said { reply: Some(ticket), .. } => {
                 let is_certain = self.owed.remove(ticket).unwrap_or_default();
@@ -155,9 +206,10 @@ impl<'a> Room<'a> {
     }
 
     fn decided(&mut self, entry: &'a Committed, decided: &'a Decided) {
-        let is_wish = decided.vote.is_some() && decided.ticket.is_some() && decided.decision == Decision::Yes;
-        if let Some(round) = self.round.as_mut().filter(|_| is_wish) {
-            round.wishes.push((entry, decided));
+        let is_wish = decided.ticket.is_some() && decided.decision == Decision::Yes;
+        let vote = decided.vote.as_ref().filter(|_| is_wish);
+        if let Some(round) = vote.and_then(|vote| self.rounds.iter_mut().find(|(seq, _)| message_id(**seq) == vote.message_id)) {
+            round.1.wishes.push((entry, decided));
             return;
         }
         let times = decided.companions.len() as u64;
@@ -168,7 +220,7 @@ impl<'a> Room<'a> {
     }
 
     fn closed(&mut self, entry: &'a Committed, closed: &RoundClosed) {
-        let Round { wishes, missing } = self.round.take().unwrap_or_default();
+        let Round { wishes, missing, .. } = self.rounds.remove(&closed.message).unwrap_or_default();
         let outcome = if closed.selected.is_some() { "selected" } else { "nobody" };
         self.count(entry, format!("tertulia_rounds_total{{round_outcome={outcome}}}"), 1);
         self.count(entry, "tertulia_round_duration_seconds_count{}".to_owned(), 1);
@@ -179,18 +231,22 @@ impl<'a> Room<'a> {
         self.count(entry, "tertulia_round_ties_total{}".to_owned(), u64::from(is_tied));
         self.count(entry, "tertulia_round_missing_votes_total{}".to_owned(), missing.len() as u64);
         for (wish, decided) in wishes {
+            if let Some(companion) = decided.companions.first().filter(|companion| closed.held.contains(companion)) {
+                self.held.insert(companion, (wish, decided));
+                continue;
+            }
             let has_lost = |companion: &CompanionId| closed.others.iter().any(|other| other.companion == *companion);
             let floor = match decided.companions.first() {
                 Some(companion) if closed.selected.as_ref() == Some(companion) => "won",
                 Some(companion) if has_lost(companion) => "lost",
                 _ => "none",
             };
-            self.count_wish(entry, wish, decided, floor);
+            self.count_wish(entry, (wish, decided), floor);
         }
     }
 
     /// A wish to speak, counted at the end of its round. A restored channel forgets a wish that is no longer wanted.
-    fn count_wish(&mut self, end: &'a Committed, wish: &Committed, decided: &Decided, floor: &str) {
+    fn count_wish(&mut self, end: &Committed, (wish, decided): Wish<'_>, floor: &str) {
         if !self.witness.is_of(end) {
             return;
         }
@@ -201,6 +257,24 @@ impl<'a> Room<'a> {
         self.expected.count(format!("tertulia_round_wishes_total{{decision_floor={floor}}}"), 1, is_certain);
         if decided.ticket.is_some() {
             self.expected.count(duration_of(decided.trigger), 1, is_certain);
+        }
+    }
+
+    /// A held wish that nobody wants any more. When it was dropped, other events tell.
+    fn count_dropped_wish(&mut self, end: &Committed, (wish, decided): Wish<'_>) {
+        if (wish.life..=end.life).contains(&self.witness.life) {
+            self.expected.count(series_of(decided), 1, false);
+            self.expected.count("tertulia_round_wishes_total{decision_floor=none}", 1, false);
+            self.expected.count(duration_of(decided.trigger), 1, false);
+        }
+    }
+
+    /// A call that was stopped may have no trace any more.
+    fn count_stopped(&mut self, entry: &Committed, error: &str) {
+        if self.witness.is_of(entry) {
+            let series = format!("tertulia_statements_failed_total{{error_type={}}}", error_label(error));
+            let is_certain = self.witness.has_channel_counted(self.channel_key, entry.at, entry.in_flight);
+            self.expected.count(series, 1, is_certain);
         }
     }
 

@@ -1,9 +1,11 @@
 //! Checks decisions: each settles once, for a reason that the record shows.
 
+use super::floor::HeldVote;
 use super::{Closing, Record};
 use crate::domain::decision::{Decision, Reason};
 use crate::domain::event::{Decided, Recorded};
 use crate::domain::id::{CompanionId, Seq};
+use crate::domain::round::message_id;
 use crate::domain::trigger::Trigger;
 use crate::domain::vote::Stance;
 
@@ -11,12 +13,18 @@ impl Record<'_> {
     pub(super) fn decided(&mut self, recorded: &Recorded, decided: &Decided) {
         self.reach_reason(decided.reason);
         let least_streak = self.stage.plan.rules.least_streak;
-        if decided.reason == Reason::LoopGuard && self.longest_streak < least_streak {
-            self.violate(format_args!("the loop guard trips after {} of {least_streak}: {recorded:?}", self.longest_streak));
+        if decided.reason == Reason::LoopGuard && self.longest_streak() < least_streak {
+            self.violate(format_args!("the loop guard trips after {} of {least_streak}: {recorded:?}", self.longest_streak()));
         }
         self.check_form(recorded, decided);
         for companion in &decided.companions {
             self.check_reason(recorded, decided, companion);
+            if decided.decision == Decision::No {
+                self.check_declined_events(recorded, decided, companion);
+            }
+            if decided.trigger == Trigger::Silence && decided.ticket.is_none() {
+                self.check_silence(recorded, companion, &decided.messages);
+            }
             let Some(seat) = self.seats.get_mut(companion) else {
                 self.violate(format_args!("{companion} is not present: {recorded:?}"));
                 continue;
@@ -46,6 +54,9 @@ impl Record<'_> {
                 seat.unsettled.retain(|seq| !decided.messages.contains(seq));
                 let settled = before - seat.unsettled.len();
                 // A dead letter is unsettled for nobody here.
+                if let Some(last) = decided.messages.last().filter(|_| seat.unsettled.is_empty()) {
+                    seat.cursor = seat.cursor.max(*last);
+                }
                 if settled != self.without_skipped(&decided.messages).len() {
                     self.violate(format_args!("{companion} declines messages that it must not settle: {recorded:?}"));
                 }
@@ -54,15 +65,28 @@ impl Record<'_> {
             if decided.ticket.is_some() || !decided.reason.leaves_counters_alone() {
                 seat.pause = None;
             }
+            if decided.reason == Reason::Event {
+                self.acknowledging(recorded, decided, companion);
+                continue;
+            }
             if decided.decision == Decision::Yes {
-                if self.round.is_none() {
-                    (self.alone, self.due) = (Some(companion.clone()), vec![companion.clone()]);
+                seat.has_wish = decided.vote.is_some() || self.floor.is_some() || !self.due.is_empty();
+                if !seat.has_wish {
+                    (self.alone, self.due, self.is_due_unsure) = (Some(companion.clone()), vec![companion.clone()], false);
+                } else if decided.vote.is_none() {
+                    self.stage.reach("vote held: asked alone");
+                    let held = HeldVote::without_vote(companion, decided.trigger, seat.message);
+                    self.held.insert(companion.clone(), held);
                 }
                 continue;
             }
             self.calls.retain(|(who, seq, _)| who != companion || *seq > decided.upto);
             let settles: Vec<Seq> = seat.unsettled.iter().copied().take_while(|seq| *seq <= decided.upto).collect();
             seat.unsettled.retain(|seq| *seq > decided.upto);
+            seat.cursor = seat.cursor.max(decided.upto);
+            if self.held.contains_key(companion) && matches!(decided.reason, Reason::LoopGuard | Reason::Budget) {
+                self.stage.reach("held vote refused");
+            }
             seat.is_unsure &= !seat.unsettled.is_empty();
             seat.about.retain(|seq| *seq > decided.upto);
             if decided.reason == Reason::Stale {
@@ -84,6 +108,7 @@ impl Record<'_> {
             // Who is addressed answers all the same.
             Reason::Unreadable => is_yes == (decided.trigger == Trigger::DirectAddress) && is_answer,
             Reason::External => is_answer,
+            Reason::Event => is_yes && !is_answer && decided.trigger == Trigger::Event,
             // A companion that would speak may lack the budget, too.
             Reason::Budget => {
                 !is_yes && decided.used_up.is_some() && (decided.settles_by_cursor() || decided.messages.len() == 1)
@@ -94,12 +119,19 @@ impl Record<'_> {
             | Reason::LoopGuard
             | Reason::Paused
             | Reason::Overflow
-            | Reason::Stale => !is_yes && !is_answer,
+            | Reason::Stale
+            | Reason::Cancelled => !is_yes && !is_answer,
         };
         let is_for_one = decided.companions.len() == 1 || matches!(decided.reason, Reason::Closed | Reason::Paused);
         let votes = |stance: Stance| if is_yes { stance == Stance::Speak } else { stance == Stance::Listen };
-        let is_its_vote = decided.vote.as_ref().is_none_or(|vote| is_answer && votes(vote.state));
-        let is_vote_missing = is_answer && self.round.is_some() && decided.vote.is_none();
+        let round = decided.companions.first().and_then(|companion| self.seats.get(companion)?.round);
+        let is_open = |message: &Seq| self.rounds.iter().any(|round| round.message == *message);
+        let round = round.filter(is_open).map(message_id);
+        let is_its_vote = match &decided.vote {
+            Some(vote) => is_answer && votes(vote.state) && round.as_ref() == Some(&vote.message_id),
+            None => true,
+        };
+        let is_vote_missing = is_answer && round.is_some() && decided.vote.is_none();
         if !is_its || !is_for_one || !is_its_vote || is_vote_missing {
             self.violate(format_args!("no decision has this form: {recorded:?}"));
         }
@@ -121,7 +153,7 @@ impl Record<'_> {
             Reason::Closed => match &decided.vote {
                 Some(vote) => vote.closing == Closing::Terminal,
                 // A companion that is alone states its stage with its answer; the change of the stage follows.
-                None if decided.ticket.is_some() => self.round.is_none(),
+                None if decided.ticket.is_some() => self.rounds.iter().all(|round| !round.voters.contains(companion)),
                 None => seat.stage == Closing::Terminal,
             },
             // An overflow makes room for at most one more message.
@@ -142,6 +174,12 @@ impl Record<'_> {
                 };
                 rules.skips_calls && matches!(decided.trigger, Trigger::Lull | Trigger::Turn) && settles().all(is_elsewhere)
             }
+            // The statement is about an event.
+            Reason::Event => {
+                let is_event = |seq: &Seq| self.received.get(seq).is_none_or(|received| received.is_event);
+                decided.messages.iter().any(is_event) || left_out > 0
+            }
+            Reason::Cancelled => self.is_settled_by_stop(decided, companion),
             Reason::Budget | Reason::Unpostable | Reason::LoopGuard => true,
         };
         if !is_right {
@@ -155,6 +193,7 @@ impl Record<'_> {
             Reason::ModelNo => "decided: NO",
             Reason::Unreadable => "decided: unreadable",
             Reason::External => "decided: external",
+            Reason::Event => "decided: event",
             Reason::OtherAddressed => "decided: other addressed",
             Reason::Budget => "decided: budget",
             Reason::Unpostable => "decided: unpostable",
@@ -163,6 +202,7 @@ impl Record<'_> {
             Reason::Paused => "decided: paused",
             Reason::Overflow => "decided: overflow",
             Reason::Stale => "decided: stale",
+            Reason::Cancelled => "decided: cancelled",
         });
     }
 }

@@ -1,6 +1,7 @@
 //! Checks how long things wait: questions for quiet, for the end of a back-off, or not at all; statements for their turn and their words.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::super::super::plan::{EXTERNAL, lull_timeout};
@@ -12,16 +13,22 @@ use crate::domain::message::{Address, Message, Role};
 use crate::domain::moment::Moment;
 use crate::domain::trigger::Trigger;
 
-/// The longest wait of an address when nothing else is in progress: for the disk, and for reading the record. Less than any lull.
-const AT_ONCE: Duration = Duration::from_secs(5);
+/// The longest wait of an address of a companion that has nothing in progress: for the disk, and for reading the record. Less than any lull.
+pub(super) const AT_ONCE: Duration = Duration::from_secs(5);
+/// The window of the budget of acknowledgements.
+const MINUTE: Duration = Duration::from_secs(60);
 const SHORTEST_BACK_OFF: Duration = Duration::from_secs(1);
 const LONGEST_BACK_OFF: Duration = Duration::from_secs(600);
 /// The time that the pool may take after its deadline.
-const POOLS_OWN: f64 = 5.0;
+pub(super) const POOLS_OWN: f64 = 5.0;
 
 /// When the events of a room were really on disk, and what held them up.
 pub(in super::super) struct Watch<'a> {
     pub(in super::super) when: BTreeMap<Seq, Duration>,
+    /// When parts of statements were posted on another platform.
+    pub(in super::super) sent: Vec<Duration>,
+    /// Who sent each message, also if it was deleted later.
+    pub(in super::super) authors: BTreeMap<Seq, Arc<str>>,
     pub(in super::super) lateness: &'a Lateness,
 }
 
@@ -30,8 +37,19 @@ pub(super) struct RoomMessage {
     pub(super) at: Moment,
     pub(super) address: Address,
     pub(super) role: Role,
+    pub(super) author: Arc<str>,
+    pub(super) asks_to_stop: bool,
     /// It was sent well before it arrived.
     pub(super) is_late: bool,
+    /// It is an event that must be acknowledged.
+    pub(super) is_event: bool,
+}
+
+impl RoomMessage {
+    /// Whether it may cut a back-off of this companion short. An event may have to be acknowledged by anybody.
+    fn is_urgent_for(&self, companion: &CompanionId) -> bool {
+        self.is_event || self.role == Role::Person && self.address.includes(companion)
+    }
 }
 
 /// A back-off after a question without an answer.
@@ -63,24 +81,50 @@ impl Record<'_> {
     }
 
     /// Whether deadlines follow from it, too.
-    fn keeps_time(&self) -> bool {
+    pub(super) fn keeps_time(&self) -> bool {
         self.is_undisturbed() && !self.stage.plan.weather.has_jumps
     }
 
+    /// Whether statements are posted here, not on another platform.
+    pub(super) fn is_here(&self) -> bool {
+        !self.channel_key.channel.as_str().starts_with("sim:")
+    }
+
+    /// Whether questions are asked in rounds.
+    pub(super) fn holds_rounds(&self) -> bool {
+        self.seats.len() > 1 || self.seats.values().any(|seat| seat.is_external)
+    }
+
     /// Nothing is in progress that a companion would have to wait for.
-    fn is_free(&self) -> bool {
-        let is_engaged = self.seats.values().any(|seat| seat.asked.is_some());
-        self.round.is_none() && self.floor.is_none() && self.due.is_empty() && !self.is_being_judged && !is_engaged
+    pub(super) fn is_free(&self) -> bool {
+        let is_engaged = self.seats.values().any(|seat| seat.asked.is_some() || seat.has_wish);
+        self.rounds.is_empty() && !self.is_floor_taken() && !self.is_being_judged && !is_engaged
+    }
+
+    /// Whether this companion is asked at once if a person addresses it.
+    fn may_be_asked(&self, companion: &CompanionId, seat: &Seat) -> bool {
+        let is_writing = self.floor.iter().chain(&self.late).any(|floor| floor.companion == *companion);
+        !is_writing && seat.asked.is_none() && !seat.has_wish && !self.due.contains(companion)
     }
 
     /// While nothing is in progress, unsettled messages lead to a question once it has been quiet for long enough and no back-off is left.
     pub(super) fn pass(&self, now: Duration) {
+        self.check_expiry(now);
+        self.check_held(now);
+        self.check_settled_by_stop(now);
+        self.check_acknowledged(now);
+        self.check_silences(now);
         if !self.keeps_time() || !self.is_free() {
             return;
         }
-        for (companion, seat) in self.seats.iter().filter(|(_, seat)| !seat.is_silent() && !seat.unsettled.is_empty()) {
+        let waits = |(companion, seat): &(&CompanionId, &Seat)| {
+            !seat.is_silent() && !seat.unsettled.is_empty() && !self.is_late(companion)
+        };
+        for (companion, seat) in self.seats.iter().filter(waits) {
             let Some(quiet) = lull_timeout(companion.as_str()) else { continue };
-            let due = seat.pause.map_or(self.since, |pause| pause.due.max(self.since)) + quiet;
+            // Over their budget, events wait.
+            let deferral = if seat.unsettled.iter().any(|seq| self.is_event(*seq)) { MINUTE } else { Duration::ZERO };
+            let due = seat.pause.map_or(self.since, |pause| pause.due.max(self.since)) + quiet + deferral;
             if self.watch.lateness.is_late(self.channel_key, self.since, now, due - self.since) {
                 let waited = (now - self.since).as_secs_f64();
                 self.violate(format_args!("{companion} was not asked about {:?} for {waited:.1} s", seat.unsettled));
@@ -88,21 +132,24 @@ impl Record<'_> {
         }
     }
 
-    /// A message arrives. If nothing is in progress, an addressed companion is asked at once.
+    /// A message arrives. An addressed companion that has nothing in progress itself is asked at once. A bot's address waits for others.
     pub(super) fn note_received(&mut self, seq: Seq, message: &Message, said_at: Option<Moment>) {
         let at = said_at.unwrap_or(self.clock).min(self.clock);
-        let received = RoomMessage { at, address: message.address.clone(), role: message.from.role, is_late: said_at.is_some() };
-        if received.role != Role::Companion
-            && !received.is_late
-            && self.is_free()
-            && self.keeps_time()
-            && self.stage.plan.slow.is_none()
-        {
+        let author = self.watch.authors.get(&seq).unwrap_or(&message.from.id).clone();
+        let address = message.address.clone();
+        let (role, asks_to_stop, is_late) = (message.from.role, message.asks_to_stop, said_at.is_some());
+        let is_event = message.is_event();
+        let received = RoomMessage { at, address, role, author, asks_to_stop, is_late, is_event };
+        let is_free = self.is_free() || role == Role::Person && self.holds_rounds();
+        let is_call = role != Role::Companion && !is_event && !is_late;
+        if is_call && is_free && self.keeps_time() && self.stage.plan.slow.is_none() {
             let now = self.when(seq);
             // Only a person cuts a back-off short.
-            let is_free = |seat: &Seat| !seat.is_silent() && (seat.pause.is_none() || received.role == Role::Person);
-            let called = |(companion, seat): &(&CompanionId, &Seat)| is_free(seat) && received.address.includes(companion);
-            let called = self.seats.iter().filter(called).map(|(companion, _)| (companion.clone(), seq, now));
+            let is_free = |seat: &Seat| !seat.is_silent() && (seat.pause.is_none() || role == Role::Person);
+            let called = |(companion, seat): &(&CompanionId, &Seat)| {
+                is_free(seat) && self.may_be_asked(companion, seat) && received.address.includes(companion)
+            };
+            let called: Vec<_> = self.seats.iter().filter(called).map(|(companion, _)| (companion.clone(), seq, now)).collect();
             self.calls.extend(called);
         }
         self.received.insert(seq, received);
@@ -121,13 +168,15 @@ impl Record<'_> {
                 self.violate(format_args!("{seq} addresses {companion}, which is asked after {waited:.1} s: {recorded:?}"));
             }
         }
-        if trigger == Trigger::DirectAddress || !self.is_undisturbed() {
+        if matches!(trigger, Trigger::DirectAddress | Trigger::Event) || !self.is_undisturbed() {
             return;
         }
         let Some(seat) = self.seats.get(companion).filter(|seat| !seat.is_unsure) else { return };
         let calls = |seq: &&Seq| {
-            let received = self.received.get(seq).filter(|received| received.role != Role::Companion && !received.is_late);
-            **seq <= upto && received.is_some_and(|received| received.address.includes(companion))
+            let is_call = |received: &&RoomMessage| received.role != Role::Companion && !received.is_late && !received.is_event;
+            **seq <= upto
+                && !seat.cancelled.contains(seq)
+                && self.received.get(seq).filter(is_call).is_some_and(|received| received.address.includes(companion))
         };
         if let Some(call) = seat.unsettled.iter().find(calls) {
             self.violate(format_args!("{companion} was addressed by {call}, but that is not the trigger: {recorded:?}"));
@@ -148,9 +197,7 @@ impl Record<'_> {
             self.violate(format_args!("{companion} is asked before it was quiet for {} s: {recorded:?}", quiet.as_secs()));
         }
         // A person's address cuts the back-off short, even if it settled before a question was possible.
-        let is_urgent = |(seq, received): (&Seq, &RoomMessage)| {
-            *seq > seat.tried && received.role == Role::Person && received.address.includes(companion)
-        };
+        let is_urgent = |(seq, received): (&Seq, &RoomMessage)| *seq > seat.tried && received.is_urgent_for(companion);
         if let Some(pause) = seat.pause.filter(|pause| recorded.at < pause.until)
             && !seat.is_unsure
             && !self.received.iter().any(is_urgent)
@@ -195,7 +242,7 @@ impl Record<'_> {
             };
             let is_urgent = |seq: &Seq| {
                 let received = self.received.get(seq);
-                received.is_some_and(|received| received.role == Role::Person && received.address.includes(companion))
+                received.is_some_and(|received| received.is_urgent_for(companion))
             };
             match seat.pause {
                 Some(Pause { is_over: true, .. }) => {
@@ -219,13 +266,14 @@ impl Record<'_> {
     /// After a restart, the deadlines of a round and of an external companion with the floor are extended.
     pub(super) fn extended(&mut self, recorded: &Recorded, round: Option<Moment>, floor: Option<Moment>) {
         self.stage.reach("deadlines extended after a restart");
-        if let (Some(open), Some(deadline)) = (&mut self.round, round) {
+        if round.is_some() == self.rounds.is_empty() || self.floor.is_none() && floor.is_some() {
+            self.violate(format_args!("there is nothing to wait for, or a round is not extended: {recorded:?}"));
+        }
+        for (open, deadline) in self.rounds.iter_mut().zip(round.into_iter().cycle()) {
             if deadline < open.deadline {
                 self.stage.violate(format!("{}: a deadline moved to an earlier time: {recorded:?}", self.channel_key));
             }
             open.deadline = deadline;
-        } else if round.is_some() || self.floor.is_none() && floor.is_some() {
-            self.violate(format_args!("there is nothing to wait for: {recorded:?}"));
         }
     }
 
@@ -259,21 +307,6 @@ impl Record<'_> {
         let now = self.when(recorded.seq);
         if self.keeps_time() && self.watch.lateness.is_late(self.channel_key, since, now, longest) {
             self.violate(format_args!("it was due to speak {:.1} s ago: {recorded:?}", (now - since).as_secs_f64()));
-        }
-    }
-
-    /// An owed statement is made in time, or given up. One for another platform also waits for that platform.
-    pub(super) fn fulfilled(&self, seq: Seq, companion: &CompanionId, since: Duration) {
-        let rules = &self.stage.plan.rules;
-        let most =
-            if companion.as_str() == EXTERNAL { rules.external_patience.most } else { rules.main_timeouts.most + POOLS_OWN };
-        let is_here = !self.channel_key.channel.as_str().starts_with("sim:");
-        let now = self.when(seq);
-        if is_here
-            && self.keeps_time()
-            && self.watch.lateness.is_late(self.channel_key, since, now, Duration::from_secs_f64(most))
-        {
-            self.violate(format_args!("{companion} owed {seq} for {:.1} s", (now - since).as_secs_f64()));
         }
     }
 }

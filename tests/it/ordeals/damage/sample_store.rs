@@ -78,6 +78,7 @@ impl SampleStore {
         server.kill().await;
         // The end of a summary cannot be watched. From here on there are none, so that none is in flight while the answers are read.
         premises.set("prompt.summary_after", "100000");
+        premises.set("prompt.statement_tokens", "1000000");
         let server = premises.start().await;
         talk(&server, messages / 2..messages).await;
         talk_at_length(&server, LONG_MESSAGES..2 * LONG_MESSAGES).await;

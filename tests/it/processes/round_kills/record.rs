@@ -1,72 +1,181 @@
 //! Checks the record of a room against the rules of rounds.
 
+mod floor;
+mod questions;
+mod stopping;
+
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use serde_json::Value;
+use tertulia::ports::backend::stamp::from_rfc3339;
+
+use floor::{Reply, Turn};
+use questions::{Question, Round};
+use stopping::Cancel;
 
 /// The state of a room, reconstructed from its record.
 pub struct Record<'a> {
     companions: &'a [&'a str],
     streak_limit: u64,
-    /// The sender and text of each message, by its number.
-    messages: BTreeMap<u64, (String, String)>,
+    /// All messages, by their numbers.
+    messages: BTreeMap<u64, Message>,
     present: BTreeSet<String>,
-    settled: BTreeSet<(String, u64)>,
-    stages: BTreeMap<String, String>,
-    /// The message that the open round is about, and the voters.
-    round: Option<(u64, BTreeSet<String>)>,
-    /// The companions that may take the floor next.
-    candidates: Vec<String>,
-    /// The companion with the floor, and the ticket of its reply.
-    floor: Option<(String, u64)>,
-    replies: BTreeSet<u64>,
-    decided: BTreeSet<u64>,
+    seats: BTreeMap<String, Seat>,
+    /// The open rounds, by their messages.
+    rounds_open: BTreeMap<u64, Round>,
+    /// The companions whose votes are held until the floor is free.
+    held: BTreeSet<String>,
+    /// Who speaks next, if nobody has the floor.
+    turn: Turn,
+    /// The reply that has the floor, and those that are written without it.
+    floor: Option<Reply>,
+    late: Vec<Reply>,
+    is_being_judged: bool,
+    /// Every number of a question, a judgement or an attempt.
+    tickets: BTreeSet<u64>,
+    /// What stop phrases cancelled, by the phrase.
+    cancels: BTreeMap<u64, Vec<Cancel>>,
     decisions: usize,
-    /// Whether the current speaker was selected after the newest message of a person.
-    is_selected_since_person: bool,
+    newest_of_person: u64,
+    /// The number of statements that were selected after the newest message of a person, without late ones.
     streak: u64,
     pub lost: Vec<String>,
     pub duplicated: Vec<String>,
     pub broken: Vec<String>,
+    pub counts: Counts,
+}
+
+/// How often what happened.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counts {
     pub rounds: usize,
     pub turn_rounds: usize,
+    /// Rounds about an address while others were asked or spoke.
+    pub rounds_beside: usize,
     pub owed: usize,
     pub statements: usize,
     pub failed: usize,
+    /// Late replies that were dropped because their companion had ended the conversation.
+    pub closed: usize,
+    pub begun_again: usize,
+    /// Cancelled replies, and cancelled companions that had not begun.
+    pub cancelled: usize,
+    pub cancelled_turns: usize,
+    pub held: usize,
+    pub late: usize,
     pub stages_changed: usize,
     pub guarded: usize,
     pub unanswered: usize,
 }
 
+impl Counts {
+    pub fn add(&mut self, other: &Self) {
+        self.rounds += other.rounds;
+        self.turn_rounds += other.turn_rounds;
+        self.rounds_beside += other.rounds_beside;
+        self.owed += other.owed;
+        self.statements += other.statements;
+        self.failed += other.failed;
+        self.closed += other.closed;
+        self.begun_again += other.begun_again;
+        self.cancelled += other.cancelled;
+        self.cancelled_turns += other.cancelled_turns;
+        self.held += other.held;
+        self.late += other.late;
+        self.stages_changed += other.stages_changed;
+        self.guarded += other.guarded;
+        self.unanswered += other.unanswered;
+    }
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            rounds, turn_rounds, rounds_beside, owed, statements, failed, begun_again, cancelled, cancelled_turns, ..
+        } = self;
+        write!(
+            f,
+            "rounds {rounds} (opened by a statement {turn_rounds}, beside others {rounds_beside}), votes held {}, ",
+            self.held
+        )?;
+        write!(f, "replies owed {owed} (made {statements}, failed {failed}, cancelled {cancelled}, begun again {begun_again}, ")?;
+        write!(f, "late {}, dropped late {}), cancelled before they began {cancelled_turns}, ", self.late, self.closed)?;
+        write!(f, "questions without an answer {}, changes of a stage {}, ", self.unanswered, self.stages_changed)?;
+        write!(f, "decided by the loop guard {}", self.guarded)
+    }
+}
+
+/// A message by a person or a companion.
+struct Message {
+    from: String,
+    text: String,
+    is_statement: bool,
+    asks_to_stop: bool,
+    /// The companions that it addresses, and whether it addresses somebody else.
+    addressed: BTreeSet<String>,
+    others: bool,
+}
+
+/// One companion of the room.
+#[derive(Default)]
+struct Seat {
+    stage: String,
+    unsettled: BTreeSet<u64>,
+    /// The newest event that settled.
+    cursor: u64,
+    /// The open question.
+    asked: Option<Question>,
+    /// The question that it answered with YES, until it is selected or loses.
+    wish: Option<Question>,
+    /// What a person cancelled: addresses that are no reason to ask.
+    cancelled: BTreeSet<u64>,
+}
+
+impl Message {
+    fn of(event: &Value) -> Self {
+        let message = &event["message"];
+        Self {
+            from: text(&message["from"], "id").to_owned(),
+            text: text(message, "text").to_owned(),
+            is_statement: text(&message["from"], "role") == "companion",
+            asks_to_stop: message["asks_to_stop"] == true,
+            addressed: ids(&message["address"], "companions").map(str::to_owned).collect(),
+            others: message["address"]["others"] == true,
+        }
+    }
+
+    /// Whether a person addresses this companion.
+    fn calls(&self, companion: &str) -> bool {
+        !self.is_statement && self.addressed.contains(companion)
+    }
+}
+
 impl<'a> Record<'a> {
     /// An empty record of a room with these companions, which may make `streak_limit` statements in a row.
     pub fn new(companions: &'a [&'a str], streak_limit: u64) -> Self {
+        let seat = || Seat { stage: "none".to_owned(), ..Seat::default() };
         Self {
             companions,
             streak_limit,
             messages: BTreeMap::new(),
             present: BTreeSet::new(),
-            settled: BTreeSet::new(),
-            stages: companions.iter().map(|companion| ((*companion).to_owned(), "none".to_owned())).collect(),
-            round: None,
-            candidates: Vec::new(),
+            seats: companions.iter().map(|companion| ((*companion).to_owned(), seat())).collect(),
+            rounds_open: BTreeMap::new(),
+            held: BTreeSet::new(),
+            turn: Turn::Nobody,
             floor: None,
-            replies: BTreeSet::new(),
-            decided: BTreeSet::new(),
+            late: Vec::new(),
+            is_being_judged: false,
+            tickets: BTreeSet::new(),
+            cancels: BTreeMap::new(),
             decisions: 0,
-            is_selected_since_person: false,
+            newest_of_person: 0,
             streak: 0,
             lost: Vec::new(),
             duplicated: Vec::new(),
             broken: Vec::new(),
-            rounds: 0,
-            turn_rounds: 0,
-            owed: 0,
-            statements: 0,
-            failed: 0,
-            stages_changed: 0,
-            guarded: 0,
-            unanswered: 0,
+            counts: Counts::default(),
         }
     }
 
@@ -78,172 +187,133 @@ impl<'a> Record<'a> {
                 return;
             }
         }
+        let said = events.iter().filter(|event| event["event"] == "said");
+        self.messages = said.map(|event| (number(event, "seq"), Message::of(event))).collect();
         let is_trigger = |event: &Value| number(event, "handled") == number(event, "seq");
         let mut events: Vec<_> = events.iter().collect();
         events.sort_by_key(|event| (number(event, "handled"), !is_trigger(event), number(event, "seq")));
         events.into_iter().for_each(|event| self.apply(event));
-        if let Some((companion, ticket)) = &self.floor {
-            self.broken.push(format!("{companion} still owes {ticket}"));
+        self.end();
+    }
+
+    /// At rest nothing is open, owed or promised.
+    fn end(&mut self) {
+        for reply in self.floor.iter().chain(&self.late) {
+            self.broken.push(format!("{} still owes {}", reply.companion, reply.ticket));
         }
-        if self.round.is_some() {
-            self.broken.push("a round is still open".to_owned());
+        if let Turn::Of { companion, .. } = &self.turn {
+            self.broken.push(format!("{companion} was selected and never spoke"));
+        }
+        self.broken.extend(self.rounds_open.keys().map(|message| format!("the round about {message} is still open")));
+        for (companion, seat) in &self.seats {
+            if seat.asked.is_some() || seat.wish.is_some() {
+                self.broken.push(format!("{companion} is still asked {:?}, or wants to speak: {:?}", seat.asked, seat.wish));
+            }
         }
     }
 
     fn apply(&mut self, event: &Value) {
         match text(event, "event") {
             "joined" => drop(self.present.insert(text(event, "companion").to_owned())),
-            "said" => self.message(event),
+            "said" => self.message(number(event, "seq"), event),
             "round_opened" => self.open_round(event),
+            "evaluated" => self.evaluated(event),
             "decided" => self.decide(event),
-            "unanswered" => self.unanswered += 1,
-            "stage_changed" => {
-                self.stages_changed += 1;
-                let before = self.stages.insert(text(event, "companion").to_owned(), text(event, "to").to_owned());
-                if before.as_deref() != Some(text(event, "from")) {
-                    self.broken.push(format!("a stage was lost: it was {before:?} before {event}"));
-                }
+            "unanswered" => {
+                self.counts.unanswered += 1;
+                self.answered(text(event, "companion"), number(event, "ticket"), event);
             }
+            "stage_changed" => self.change_stage(event),
             "round_closed" => self.close_round(event),
-            "reply_owed" => self.reply_owed(event),
-            "reply_failed" => {
-                self.failed += 1;
-                self.end_floor(event, text(event, "companion"), number(event, "ticket"));
-                self.is_selected_since_person = true;
+            "repetition_asked" => {
+                self.new_ticket(number(event, "ticket"), event);
+                self.is_being_judged = true;
             }
+            "repetition_judged" => self.is_being_judged = false,
+            "held_selected" => self.held_selected(event),
+            "reply_owed" => self.reply_owed(event),
+            "floor_expired" => self.floor_expired(event),
+            "floor_taken" => self.floor_taken(event),
+            "replanning" => self.replanning(event),
+            "replanned" => self.replanned(event),
+            "cancelled" => self.cancelled(event),
+            "reply_failed" => self.reply_failed(event),
             _ => {}
         }
+        self.drop_settled_votes();
     }
 
-    fn message(&mut self, event: &Value) {
-        let message = &event["message"];
-        let (from, seq) = (text(&message["from"], "id").to_owned(), number(event, "seq"));
-        let is_companion = text(&message["from"], "role") == "companion";
-        self.messages.insert(seq, (from.clone(), text(message, "text").to_owned()));
-        if !is_companion {
+    fn message(&mut self, seq: u64, event: &Value) {
+        let Some(message) = self.messages.get(&seq) else { return };
+        let from = message.from.clone();
+        for (_, seat) in self.seats.iter_mut().filter(|(companion, _)| **companion != from) {
+            seat.unsettled.insert(seq);
+        }
+        if message.is_statement {
+            self.statement(&from, event);
+        } else {
             self.streak = 0;
-            self.is_selected_since_person = false;
-            return;
-        }
-        self.statements += 1;
-        self.end_floor(event, &from, number(event, "reply"));
-        self.candidates.clear();
-        if self.is_selected_since_person {
-            self.streak += 1;
-        }
-        if self.streak > self.streak_limit {
-            self.broken.push(format!("{} statements in a row: {event}", self.streak));
+            self.newest_of_person = seq;
         }
     }
 
-    fn open_round(&mut self, event: &Value) {
-        self.rounds += 1;
-        let newest = number(event, "message");
-        let is_statement = self.messages.get(&newest).is_some_and(|(from, _)| self.companions.contains(&from.as_str()));
-        self.turn_rounds += usize::from(is_statement);
-        if self.round.is_some() || self.floor.is_some() {
-            self.broken
-                .push(format!("a round is opened during the round {:?} or the floor {:?}: {event}", self.round, self.floor));
+    fn change_stage(&mut self, event: &Value) {
+        self.counts.stages_changed += 1;
+        let (companion, to) = (text(event, "companion"), text(event, "to"));
+        let Some(seat) = self.seats.get_mut(companion) else { return };
+        let before = std::mem::replace(&mut seat.stage, to.to_owned());
+        if before != text(event, "from") {
+            self.broken.push(format!("a stage was lost: it was {before} before {event}"));
         }
-        let mut voters: BTreeSet<_> = list(event, "asked").map(|id| id.as_str().expect("an id").to_owned()).collect();
-        for state in list(event, "listening") {
-            voters.insert(text(state, "from").to_owned());
-            if self.stages.get(text(state, "from")).map(String::as_str) != Some(text(state, "closing")) {
-                self.broken.push(format!("a stage was lost: on record are {:?}, {event}", self.stages));
-            }
-        }
-        self.round = Some((newest, voters));
-        self.candidates.clear();
-    }
-
-    fn decide(&mut self, event: &Value) {
-        if let Some(ticket) = event["ticket"].as_u64()
-            && !self.decided.insert(ticket)
-        {
-            self.duplicated.push(format!("the question {ticket} was decided twice"));
-        }
-        self.guarded += usize::from(event["reason"] == "loop_guard");
-        for companion in list(event, "companions").map(|id| id.as_str().expect("an id")) {
-            self.decisions += 1;
-            self.settle(companion, event);
+        if to == "terminal" {
+            self.withdraw(companion);
         }
     }
 
-    fn close_round(&mut self, event: &Value) {
-        let Some((message, voters)) = self.round.take() else {
-            self.broken.push(format!("no round was open: {event}"));
-            return;
-        };
-        let states: Vec<_> = list(event, "states").collect();
-        let voted: BTreeSet<_> = states.iter().map(|state| text(state, "from").to_owned()).collect();
-        if message != number(event, "message") || voted != voters || voted.len() != states.len() {
-            self.broken.push(format!("not each of {voters:?} voted once about {message}: {event}"));
-        }
-        self.is_selected_since_person = true;
-        let others = list(event, "others").map(|other| text(other, "companion"));
-        self.candidates = event["selected"].as_str().into_iter().chain(others).map(str::to_owned).collect();
-        for candidate in &self.candidates {
-            if !states.iter().any(|state| text(state, "from") == candidate && state["state"] == "speak") {
-                self.broken.push(format!("{candidate} did not vote to speak: {event}"));
-            }
-        }
-    }
-
-    fn reply_owed(&mut self, event: &Value) {
-        let (companion, ticket) = (text(event, "companion").to_owned(), number(event, "ticket"));
-        match self.candidates.iter().position(|candidate| *candidate == companion) {
-            Some(rank) => drop(self.candidates.drain(..=rank)),
-            None => self.duplicated.push(format!("nobody selected {companion}, or it has spoken already: {event}")),
-        }
-        if self.floor.is_some() || self.round.is_some() {
-            self.broken.push(format!("the floor is not free: {:?}, {:?}, {event}", self.floor, self.round));
-        }
-        if !self.replies.insert(ticket) {
-            self.duplicated.push(format!("the reply {ticket} is owed twice"));
-        }
-        self.owed += 1;
-        self.settle(&companion, event);
-        self.floor = Some((companion, ticket));
-    }
-
-    fn end_floor(&mut self, event: &Value, companion: &str, ticket: u64) {
-        let floor = self.floor.take();
-        if floor.as_ref().is_none_or(|(holder, reply)| holder != companion || *reply != ticket) {
-            self.duplicated.push(format!("{floor:?} had the floor: {event}"));
-        }
-    }
-
+    /// The companion settles these messages, all or the oldest that it has not settled.
     fn settle(&mut self, companion: &str, event: &Value) {
-        for seq in list(event, "messages").filter_map(Value::as_u64) {
-            if !self.settled.insert((companion.to_owned(), seq)) {
+        let Some(seat) = self.seats.get_mut(companion) else { return };
+        for seq in numbers(event, "messages") {
+            if !seat.unsettled.remove(&seq) {
                 self.duplicated.push(format!("{seq} settled twice for {companion}: {event}"));
             }
         }
+        seat.cursor = seat.cursor.max(number(event, "upto"));
+        if let Some(left) = seat.unsettled.first().filter(|left| **left <= seat.cursor) {
+            self.lost.push(format!("{left} is passed over by {companion}: {event}"));
+        }
+    }
+
+    fn new_ticket(&mut self, ticket: u64, event: &Value) {
+        if !self.tickets.insert(ticket) {
+            self.duplicated.push(format!("the number {ticket} is given twice: {event}"));
+        }
+    }
+
+    fn break_rule(&mut self, rule: &str, event: &Value) {
+        self.broken.push(format!("{rule}: {event}"));
     }
 
     /// Checks that each accepted message is on record once, unchanged, and settled for every companion but its sender.
     pub fn compare_accepted(&mut self, accepted: &BTreeMap<u64, &str>) {
         for (seq, text) in accepted {
-            if self.messages.get(seq).is_none_or(|(_, recorded)| recorded != text) {
-                self.lost.push(format!("{text:?} was accepted as {seq}, on record is {:?}", self.messages.get(seq)));
+            let recorded = self.messages.get(seq).map(|message| &*message.text);
+            if recorded != Some(*text) {
+                self.lost.push(format!("{text:?} was accepted as {seq}, on record is {recorded:?}"));
             }
         }
         let mut texts = BTreeSet::new();
-        for (seq, (from, text)) in &self.messages {
-            if self.companions.contains(&from.as_str()) {
-                continue;
-            }
+        for (seq, Message { text, .. }) in self.messages.iter().filter(|(_, message)| !message.is_statement) {
             if !accepted.contains_key(seq) || !texts.insert(text) {
                 self.duplicated.push(format!("{seq}, {text:?}, was not accepted as this message"));
             }
         }
-        for companion in self.companions {
-            if !self.present.contains(*companion) {
-                self.lost.push(format!("{companion} has not joined"));
-            }
-            let is_open = |seq: &u64, from: &str| from != *companion && !self.settled.contains(&((*companion).to_owned(), *seq));
-            let open = self.messages.iter().filter(|(seq, (from, _))| is_open(seq, from));
-            self.lost.extend(open.map(|(seq, message)| format!("{seq} never settled for {companion}: {message:?}")));
+        for companion in self.companions.iter().filter(|companion| !self.present.contains(**companion)) {
+            self.lost.push(format!("{companion} has not joined"));
+        }
+        for (companion, seat) in &self.seats {
+            let unsettled = seat.unsettled.iter().map(|seq| (seq, &self.messages[seq].text));
+            self.lost.extend(unsettled.map(|(seq, text)| format!("{seq} never settled for {companion}: {text:?}")));
         }
     }
 
@@ -253,8 +323,9 @@ impl<'a> Record<'a> {
             self.broken.push(format!("the streak is {}, on record {}", state["streak"], self.streak));
         }
         for companion in list(state, "companions") {
-            if self.stages.get(text(companion, "id")).map(String::as_str) != Some(text(companion, "closing")) {
-                self.broken.push(format!("the stages are {:?} on record, not {companion}", self.stages));
+            let stage = self.seats.get(text(companion, "id")).map(|seat| &*seat.stage);
+            if stage != Some(text(companion, "closing")) {
+                self.broken.push(format!("the stage is {stage:?} on record, not {companion}"));
             }
         }
     }
@@ -268,6 +339,11 @@ impl<'a> Record<'a> {
     }
 }
 
+/// The latest time of an event, in microseconds: the export truncates it to milliseconds.
+fn at(event: &Value) -> u64 {
+    from_rfc3339(text(event, "at")).expect("a time").as_micros() + 999
+}
+
 fn number(value: &Value, field: &str) -> u64 {
     value[field].as_u64().unwrap_or_else(|| panic!("{field} is no number: {value}"))
 }
@@ -279,4 +355,12 @@ fn text<'v>(value: &'v Value, field: &str) -> &'v str {
 /// The entries of a list, or none if the field is not a list.
 fn list<'v>(value: &'v Value, field: &str) -> impl Iterator<Item = &'v Value> + use<'v> {
     value[field].as_array().map(Vec::as_slice).unwrap_or_default().iter()
+}
+
+fn ids<'v>(value: &'v Value, field: &str) -> impl Iterator<Item = &'v str> + use<'v> {
+    list(value, field).map(|id| id.as_str().expect("an id"))
+}
+
+fn numbers(value: &Value, field: &str) -> BTreeSet<u64> {
+    list(value, field).map(|number| number.as_u64().expect("a number")).collect()
 }

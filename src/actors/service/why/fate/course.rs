@@ -141,7 +141,10 @@ impl Course {
                     self.end_owed_about_nothing(&deletion);
                 }
             }
-            Event::Said { reply: Some(ticket), .. } | Event::ReplyFailed { ticket, .. } => {
+            Event::Replanned { companion, ticket, messages, .. } => self.replanned(recorded, companion, *ticket, messages),
+            Event::Said { reply: Some(ticket), .. }
+            | Event::ReplyFailed { ticket, .. }
+            | Event::Cancelled { ticket: Some(ticket), .. } => {
                 self.end_owed(|_, owed| owed == *ticket, recorded);
             }
             Event::Said { .. }
@@ -150,6 +153,9 @@ impl Course {
             | Event::CaughtUp { .. }
             | Event::JitterDrawn { .. }
             | Event::LullFired { .. }
+            | Event::SilenceFired { .. }
+            | Event::EventsDeferred { .. }
+            | Event::EventsReleased
             | Event::BackOffEnded { .. }
             | Event::DeadlinesExtended { .. }
             | Event::AddressRefused { .. }
@@ -159,9 +165,27 @@ impl Course {
             | Event::StageChanged { .. }
             | Event::RoundClosed(_)
             | Event::RepetitionAsked { .. }
+            | Event::Replanning { .. }
+            | Event::Cancelled { .. }
+            | Event::FloorExpired { .. }
+            | Event::FloorTaken { .. }
+            | Event::HeldSelected { .. }
             | Event::RepetitionJudged { .. }
             | Event::ReplyOwed { .. }
             | Event::Summarised { .. } => {}
+        }
+    }
+
+    /// A reply was begun again under another number, and may answer the message now.
+    fn replanned(&mut self, recorded: &Recorded, companion: &CompanionId, stopped: Ticket, messages: &[Seq]) {
+        if let Some(Fate::Owed { owed, ending: None, .. }) = self.fates.get_mut(companion)
+            && let Event::ReplyOwed { ticket, .. } | Event::Replanned { next: ticket, .. } = &owed.event
+            && *ticket == stopped
+        {
+            *owed = recorded.clone();
+        } else if messages.contains(&self.message) {
+            let yes = self.yes.get(companion).copied();
+            self.settle(companion, Fate::Owed { owed: recorded.clone(), yes, ending: None });
         }
     }
 
@@ -200,7 +224,7 @@ impl Course {
         for (companion, fate) in &mut self.fates {
             if let Fate::Owed { owed, ending, .. } = fate
                 && ending.as_ref().is_none_or(|previous| is_said && matches!(previous.event, Event::Deleted { .. }))
-                && let Event::ReplyOwed { ticket, .. } = &owed.event
+                && let Event::ReplyOwed { ticket, .. } | Event::Replanned { next: ticket, .. } = &owed.event
                 && is_match(companion, *ticket)
             {
                 *ending = Some(Box::new(recorded.clone()));
@@ -212,7 +236,7 @@ impl Course {
     fn end_owed_about_nothing(&mut self, deletion: &Recorded) {
         for fate in self.fates.values_mut() {
             if let Fate::Owed { owed, ending: ending @ None, .. } = fate
-                && let Event::ReplyOwed { messages, .. } = &owed.event
+                && let Event::ReplyOwed { messages, .. } | Event::Replanned { messages, .. } = &owed.event
                 && messages.iter().all(|seq| self.deleted.contains(seq))
             {
                 *ending = Some(Box::new(deletion.clone()));
@@ -359,11 +383,13 @@ mod tests {
 
     fn said(by: &str, role: Role, reply: Option<Ticket>) -> Event {
         let message = Message {
+            asks_to_stop: false,
             id: None,
             from: Author { id: by.into(), name: by.into(), role },
             text: "words".into(),
             modality: Default::default(),
             lull_endpoint: false,
+            kind: None,
             address: Default::default(),
         };
         Event::Said { message, reply_to: None, reply, said_at: None }
@@ -371,6 +397,7 @@ mod tests {
 
     fn owed(by: &str, seq: u64, ticket: u64) -> Recorded {
         let owed = Event::ReplyOwed {
+            expires_at: None,
             companion: by.into(),
             ticket: Ticket(ticket),
             trigger: Trigger::DirectAddress,

@@ -97,6 +97,7 @@ fn room() -> Room {
         aliases: Vec::<Arc<str>>::new(),
         external: false,
         interjection: "average".into(),
+        starts_after: None,
         max_turns: None,
         repetition: true,
         model: ModelChoice::default(),

@@ -1,0 +1,189 @@
+//! Who has the floor: votes that wait for it, companions that lose it because they write for too long, and their late statements
+//! (docs/design/turn-taking.md T-20 to T-22).
+
+use super::super::event::Outvoted;
+use super::super::round::ranked;
+use super::advance::AnswerRecord;
+use super::*;
+
+/// The error code of a late reply whose companion was closed or paused, or left.
+pub const CLOSED: &str = "closed";
+
+impl Conversation {
+    /// Whether a companion has the floor, or was selected and waits for its delay.
+    pub(super) fn is_floor_taken(&self) -> bool {
+        self.floor.is_some() || self.turn.is_some()
+    }
+
+    /// The replies that are owed: that of the companion with the floor, then those that are written late.
+    pub fn owed_replies(&self) -> impl Iterator<Item = &Floor> {
+        self.floor.as_deref().into_iter().chain(&self.late)
+    }
+
+    /// The owed reply with this number.
+    pub fn owed_reply(&self, ticket: Ticket) -> Option<&Floor> {
+        self.owed_replies().find(|floor| floor.ticket == ticket)
+    }
+
+    /// Whether a companion writes without the floor. Until it has spoken, it is not asked.
+    pub(super) fn is_late(&self, companion: &CompanionId) -> bool {
+        self.late.iter().any(|late| late.companion == *companion)
+    }
+
+    /// Removes an owed reply.
+    pub(super) fn take_owed(&mut self, ticket: Ticket) -> Option<Floor> {
+        if let Some(floor) = self.floor.take_if(|floor| floor.ticket == ticket) {
+            return Some(*floor);
+        }
+        let index = self.late.iter().position(|late| late.ticket == ticket)?;
+        Some(self.late.remove(index))
+    }
+
+    /// The number of statements that were selected after the newest human message. Late ones count from their selection.
+    pub(super) fn streak(&self) -> u32 {
+        let late = self.late.iter().filter(|late| late.selection.selected_at >= self.tally.newest_human);
+        self.tally.streak.saturating_add(late.count() as u32)
+    }
+
+    /// The number of statements since the conversation was opened. Late ones count from their selection.
+    pub(super) fn turns_count(&self) -> u32 {
+        let late = self.late.iter().filter(|late| late.selection.selected_at >= self.tally.opened);
+        self.tally.turns.saturating_add(late.count() as u32)
+    }
+
+    /// Notes that a restart interrupted the posting of this reply: it is not made again.
+    pub fn note_interrupted_posting(&mut self, ticket: Ticket) {
+        if let Some(floor) = self.floor.as_mut().filter(|floor| floor.ticket == ticket) {
+            floor.is_posting = true;
+        }
+    }
+
+    /// The text of a reply is complete. The companion with the floor posts it; a late one waits for the floor.
+    pub(super) fn accept_text(&mut self, ticket: Ticket, text: Arc<str>, out: &mut Vec<Output>) {
+        match self.floor.as_ref().filter(|floor| floor.ticket == ticket) {
+            // The text of an attempt that is being stopped is discarded.
+            Some(floor) if floor.is_being_made() => self.post(text, out),
+            Some(_) => {}
+            None => {
+                if let Some(late) = self.late.iter_mut().find(|late| late.ticket == ticket) {
+                    late.text = Some(text);
+                }
+            }
+        }
+    }
+
+    fn post(&mut self, text: Arc<str>, out: &mut Vec<Output>) {
+        if let Some(floor) = &mut self.floor {
+            floor.is_posting = true;
+            out.push(Output::Post(Box::new(Posting { companion: floor.companion.clone(), ticket: floor.ticket, text })));
+        }
+    }
+
+    /// Takes the floor from a companion that has written for too long.
+    pub(super) fn expire_floor(&mut self, occasion: Occasion, world: &mut World<'_>, out: &mut Vec<Output>) {
+        let has_expired = |floor: &&Floor| {
+            floor.is_being_made() && floor.expires_at.is_some_and(|expires_at| self.is_due(expires_at, occasion))
+        };
+        if let Some(floor) = self.floor.as_deref().filter(has_expired) {
+            self.record(Event::FloorExpired { companion: floor.companion.clone(), ticket: floor.ticket }, world, out);
+        }
+    }
+
+    /// Drops late replies of companions that were closed or paused, or have left.
+    fn drop_silenced_late(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
+        let is_silenced = |late: &&Floor| self.gates.get(&late.companion).is_none_or(Gate::is_silent);
+        for ticket in self.late.iter().filter(is_silenced).map(|late| late.ticket).collect::<Vec<_>>() {
+            self.fail_reply(ticket, CLOSED.into(), world, out);
+            out.push(Output::Cancel { ticket });
+        }
+    }
+
+    /// Gives a free floor to a complete late text, else to one of the companions whose votes are held.
+    pub(super) fn use_free_floor(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
+        // A statement may have closed companions, and a paused one may have lost the floor.
+        self.drop_silenced_late(world, out);
+        while !self.is_floor_taken() && !self.is_being_judged() {
+            if let Some(late) = self.late.iter_mut().find(|late| late.text.is_some()) {
+                let (companion, ticket, text) = (late.companion.clone(), late.ticket, late.text.take());
+                self.record(Event::FloorTaken { companion, ticket }, world, out);
+                if let Some(text) = text {
+                    self.post(text, out);
+                }
+            } else if self.held.is_empty() || !self.select_held(world, out) {
+                return;
+            }
+        }
+    }
+
+    /// Selects among the companions whose votes are held. The loop guard and the budget may have changed since they voted. Returns whether one was
+    /// selected.
+    fn select_held(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) -> bool {
+        // The statement of one of them is expected already.
+        world.ledger.promise_statements(world.channel, self.expected_statements() - 1);
+        let used_up = world.exhausted_statement_budget(self.clock);
+        let refusal = if self.streak() >= world.rules.turn_taking.max_companion_streak {
+            Some(Reason::LoopGuard)
+        } else {
+            used_up.map(|_| Reason::Budget)
+        };
+        let ranking = ranked(self.held.values().map(|held| &held.state), |companion| self.spoke.get(companion).copied());
+        if let Some(reason) = refusal {
+            for companion in ranking {
+                let Some(wish) = self.gates.get(&companion).and_then(|gate| gate.wish.as_ref()) else { continue };
+                let (trigger, upto) = (wish.trigger, wish.upto);
+                let answered = AnswerRecord { used_up: used_up.filter(|_| reason == Reason::Budget), ..AnswerRecord::default() };
+                // What was said since its question waits for the next one.
+                self.decline(&companion, trigger, reason, upto, answered, world, out);
+            }
+            return false;
+        }
+        let mut ranking = ranking.into_iter();
+        let Some(selected) = ranking.next() else { return false };
+        let others = self.outvoted(ranking, world);
+        self.record(Event::HeldSelected { selected, others }, world, out);
+        self.begin_turn_at_once(world, out);
+        true
+    }
+
+    /// What the candidates of a selection that did not get the floor lose.
+    pub(super) fn outvoted(&self, others: impl IntoIterator<Item = CompanionId>, world: &World<'_>) -> Vec<Outvoted> {
+        let others = others.into_iter().map(|companion| {
+            let gate = &self.gates[&companion];
+            let next = world.policies.get(&companion).and_then(|policy| gate.after_losing(policy.interval(gate.check_count, 0)));
+            Outvoted { companion, next_interjection_at: next }
+        });
+        others.collect()
+    }
+
+    /// Drops held votes whose messages have settled, and those of companions that do not want to speak any more.
+    pub(super) fn drop_settled_held(&mut self) {
+        let Self { held, gates, .. } = self;
+        held.retain(|companion, _| {
+            let Some(gate) = gates.get_mut(companion) else { return false };
+            let cursor = gate.cursor;
+            gate.wish.take_if(|wish| wish.message <= cursor);
+            gate.wish.is_some()
+        });
+    }
+
+    pub(super) fn apply_floor_expired(&mut self, ticket: Ticket) {
+        self.late.extend(self.floor.take_if(|floor| floor.ticket == ticket).map(|floor| *floor));
+    }
+
+    pub(super) fn apply_floor_taken(&mut self, ticket: Ticket) {
+        if let Some(index) = self.late.iter().position(|late| late.ticket == ticket) {
+            let mut floor = self.late.remove(index);
+            // If it cannot be posted, nobody takes its place.
+            floor.selection.others.clear();
+            self.floor = Some(Box::new(floor));
+        }
+    }
+
+    pub(super) fn apply_held_selected(&mut self, selected: &CompanionId, others: &[Outvoted]) {
+        let opened = self.held.get(selected).map_or(self.handled, |held| held.opened);
+        let turn = self.gates.get(selected).and_then(|gate| gate.wish.as_ref()).and_then(|wish| wish.turn);
+        self.held.clear();
+        // Held votes spent their delay while they waited.
+        self.begin_turn(Some(selected), others, opened, turn, None);
+    }
+}

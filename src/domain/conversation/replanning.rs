@@ -1,0 +1,306 @@
+//! What people say while a statement is being made: it is begun again (docs/design/speaking.md S-14), or cancelled (S-15).
+
+use super::super::gate::Waiting;
+use super::super::message::{Message, Role};
+use super::super::window::Entry;
+use super::advance::AnswerRecord;
+use super::*;
+use crate::settings::reply::REPLAN_PAUSE;
+
+/// The replies and the selected companion that a stop phrase cancels.
+struct Stopped {
+    companion: CompanionId,
+    ticket: Option<Ticket>,
+    trigger: Trigger,
+    /// The messages that it would have answered.
+    answered: Vec<Seq>,
+    /// The other candidates of its selection.
+    others: Vec<Candidate>,
+    turn: Option<TurnId>,
+}
+
+impl Conversation {
+    /// Begins a statement again once nobody has said more for a moment, if this message concerns it.
+    pub(super) fn replan_for_message(
+        &mut self,
+        seq: Seq,
+        message: &Message,
+        said_at: Moment,
+        world: &mut World<'_>,
+        out: &mut Vec<Output>,
+    ) {
+        let is_person = message.from.role == Role::Person && !message.asks_to_stop && !message.is_event();
+        // A message that is too old is not answered.
+        let is_too_late = |floor: &Floor| {
+            let is_address = message.address.includes(&floor.companion);
+            super::inbound::is_too_late(self.clock, said_at, is_address, &world.rules)
+        };
+        let concerns = |floor: &&Floor| self.concerns(message, &floor.companion, &floor.messages) && !is_too_late(floor);
+        if is_person && self.floor.as_deref().filter(concerns).is_some() {
+            self.stop_attempt(seq, said_at, world, out);
+        }
+    }
+
+    /// Begins a statement again if messages that it answers were edited or deleted.
+    pub(super) fn replan_for_change(
+        &mut self,
+        seq: Seq,
+        changed: &[Seq],
+        before: &[Seq],
+        world: &mut World<'_>,
+        out: &mut Vec<Output>,
+    ) {
+        if changed.iter().any(|seq| before.contains(seq)) {
+            self.stop_attempt(seq, self.clock, world, out);
+        }
+    }
+
+    /// The messages that the companion with the floor answers.
+    pub(super) fn answered_now(&self) -> Vec<Seq> {
+        self.floor.as_ref().map(|floor| floor.messages.clone()).unwrap_or_default()
+    }
+
+    /// Stops the attempt in progress, if it may be begun again. If it is stopped already, it waits longer.
+    fn stop_attempt(&mut self, message: Seq, said_at: Moment, world: &mut World<'_>, out: &mut Vec<Output>) {
+        let reply = world.rules.reply;
+        let Some(floor) = self.floor.as_deref().filter(|floor| !floor.is_posting) else { return };
+        let is_external = self.gates.get(&floor.companion).is_none_or(|gate| gate.external);
+        if is_external || floor.replans >= reply.max_replans || said_at.since(floor.began_at) > reply.replan_within() {
+            return;
+        }
+        let until = said_at + REPLAN_PAUSE;
+        if floor.replan_at.is_none_or(|at| at < until) {
+            let (companion, ticket) = (floor.companion.clone(), floor.ticket);
+            self.record(Event::Replanning { companion, ticket, message, until }, world, out);
+        }
+    }
+
+    /// Starts the next attempt. It answers everything that is unsettled by now, too.
+    pub(super) fn replan_due(&mut self, occasion: Occasion, world: &mut World<'_>, out: &mut Vec<Output>) {
+        let is_due = |floor: &&Floor| !floor.is_posting && floor.replan_at.is_some_and(|at| self.is_due(at, occasion));
+        let Some(floor) = self.floor.as_deref().filter(is_due) else { return };
+        let Some(gate) = self.gates.get(&floor.companion) else { return };
+        let mut messages = floor.messages.clone();
+        messages.extend(self.unsettled(&floor.companion, gate, self.handled));
+        let replanned = Event::Replanned {
+            companion: floor.companion.clone(),
+            ticket: floor.ticket,
+            next: Ticket(self.tickets.0 + 1),
+            trigger: floor.trigger,
+            messages,
+            upto: self.handled,
+        };
+        self.record(replanned, world, out);
+    }
+
+    pub(super) fn apply_replanning(&mut self, ticket: Ticket, until: Moment) {
+        if let Some(floor) = self.floor.as_mut().filter(|floor| floor.ticket == ticket) {
+            floor.replan_at = Some(until);
+        }
+    }
+
+    pub(super) fn apply_replanned(&mut self, ticket: Ticket, next: Ticket, messages: &[Seq], upto: Seq, notes: &mut Vec<Output>) {
+        self.tickets = self.tickets.max(next);
+        let Some(floor) = self.floor.as_mut().filter(|floor| floor.ticket == ticket) else { return };
+        floor.ticket = next;
+        floor.replan_at = None;
+        floor.replans += 1;
+        floor.messages = messages.to_vec();
+        floor.upto = upto;
+        if let Some(gate) = self.gates.get_mut(&floor.companion) {
+            gate.settle(upto);
+            gate.message_counter = 0;
+            gate.waiting = None;
+            super::apply::cancel_lull(&floor.companion, gate, notes);
+        }
+    }
+
+    /// Cancels the replies that a stop phrase is about, before the message is applied. Returns what settles with it.
+    pub(super) fn stop_replies(&mut self, seq: Seq, message: &Message, world: &mut World<'_>, out: &mut Vec<Output>) -> Stops {
+        let stopped = self.stopped_by(seq, message);
+        let settled = self.settled_by_stop(&stopped, seq, message);
+        for one in &stopped {
+            let Stopped { companion, ticket, trigger, .. } = one;
+            let cancelled = Event::Cancelled { companion: companion.clone(), ticket: *ticket, trigger: *trigger, message: seq };
+            self.record(cancelled, world, out);
+        }
+        let turn = stopped.first().and_then(|one| one.turn);
+        Stops { companions: stopped.into_iter().map(|one| one.companion).collect(), turn, settled }
+    }
+
+    /// Journals that the phrase, and what the cancelled replies would have answered, settle without a question.
+    pub(super) fn settle_stopped(
+        &mut self,
+        stops: Stops,
+        seq: Seq,
+        message: &Message,
+        world: &mut World<'_>,
+        out: &mut Vec<Output>,
+    ) {
+        if stops.settled.is_empty() {
+            return;
+        }
+        self.turn_without_question = stops.turn;
+        for companion in stops.settled {
+            let trigger = if message.address.includes(&companion) { Trigger::DirectAddress } else { Trigger::Lull };
+            let is_left = |gate: &Gate| !gate.is_silent() && !self.unsettled(&companion, gate, seq).is_empty();
+            if self.gates.get(&companion).is_some_and(is_left) {
+                self.decline(&companion, trigger, Reason::Cancelled, seq, AnswerRecord::default(), world, out);
+            }
+        }
+        self.turn_without_question = None;
+    }
+
+    /// The companion with the floor, a selected one and late ones, as far as a stop phrase is about them. What they answer came before it.
+    fn stopped_by(&self, seq: Seq, message: &Message) -> Vec<Stopped> {
+        if !message.asks_to_stop || message.from.role != Role::Person {
+            return Vec::new();
+        }
+        let owed = self.owed_replies().filter(|floor| !floor.is_posting && floor.upto < seq).map(|floor| Stopped {
+            companion: floor.companion.clone(),
+            ticket: Some(floor.ticket),
+            trigger: floor.trigger,
+            answered: floor.messages.clone(),
+            others: floor.selection.others.clone(),
+            turn: floor.selection.turn,
+        });
+        let selected = self.turn.as_deref().filter(|turn| turn.selection.selected_at < seq).map(|turn| Stopped {
+            companion: turn.candidate.companion.clone(),
+            ticket: None,
+            trigger: turn.candidate.trigger,
+            answered: self.answered_by_selected(turn, seq),
+            others: turn.selection.others.clone(),
+            turn: turn.selection.turn,
+        });
+        owed.chain(selected).filter(|stopped| self.concerns(message, &stopped.companion, &stopped.answered)).collect()
+    }
+
+    /// The companions for which a stop phrase settles with everything before it: those that would have answered, the other candidates, and those
+    /// that were not addressed. Where something else is unsettled, the phrase is part of the next decision.
+    fn settled_by_stop(&self, stopped: &[Stopped], seq: Seq, message: &Message) -> Vec<CompanionId> {
+        if stopped.is_empty() {
+            return Vec::new();
+        }
+        let answered: BTreeSet<Seq> = stopped.iter().flat_map(|one| one.answered.iter().copied()).collect();
+        let settles = |companion: &CompanionId| {
+            let would_have_spoken = stopped
+                .iter()
+                .any(|one| one.companion == *companion || one.others.iter().any(|other| other.companion == *companion));
+            // An earlier message that has settled for it asks it nothing.
+            let is_addressed = || message.address.includes(companion) || self.is_called(companion);
+            let is_idle = self.gates.get(companion).is_some_and(|gate| !gate.is_engaged() && !gate.is_silent());
+            let owes_another = || {
+                let is_stopped = |floor: &Floor| stopped.iter().any(|one| one.ticket == Some(floor.ticket));
+                self.owed_replies().any(|floor| floor.companion == *companion && !is_stopped(floor))
+            };
+            let has_nothing_else = || self.buffer(companion).all(|entry| entry.seq == seq || answered.contains(&entry.seq));
+            is_idle && (would_have_spoken || !is_addressed()) && !owes_another() && has_nothing_else()
+        };
+        self.gates.keys().filter(|companion| settles(companion)).cloned().collect()
+    }
+
+    /// Whether a message addresses a companion that answers these messages, or is by somebody who wrote one of them and speaks to nobody else.
+    fn concerns(&self, message: &Message, companion: &CompanionId, answered: &[Seq]) -> bool {
+        let by_answered = || !message.address.is_elsewhere(companion) && self.answers_author(answered, message);
+        message.address.includes(companion) || by_answered()
+    }
+
+    /// The messages that a selected companion would answer, of those before this one: what was said until it was selected, and what the same people
+    /// said since then.
+    fn answered_by_selected(&self, turn: &Turn, before: Seq) -> Vec<Seq> {
+        let (companion, selected_at) = (&turn.candidate.companion, turn.selection.selected_at);
+        let unsettled = self.buffer(companion).filter(|entry| entry.seq < before);
+        let (mut answered, later): (Vec<_>, Vec<_>) = unsettled.partition(|entry| entry.seq <= selected_at);
+        let asked: Vec<_> = answered.iter().map(|entry| entry.seq).collect();
+        let is_more = |entry: &&Entry| {
+            let is_words = !entry.message.is_event() && !entry.message.address.is_elsewhere(companion);
+            is_words && self.answers_author(&asked, &entry.message)
+        };
+        answered.extend(later.into_iter().filter(is_more));
+        answered.into_iter().map(|entry| entry.seq).collect()
+    }
+
+    /// Whether the author of a message also wrote one of these. Nobody has written an event.
+    fn answers_author(&self, answered: &[Seq], message: &Message) -> bool {
+        let entries = answered.iter().filter_map(|seq| self.window.get(*seq));
+        let mut authors = entries.filter(|entry| !entry.message.is_event()).map(|entry| &entry.message.from);
+        authors.any(|author| author.role == Role::Person && author.id == message.from.id)
+    }
+
+    pub(super) fn apply_cancelled(&mut self, companion: &CompanionId, ticket: Option<Ticket>, message: Seq) {
+        let stopped = match ticket {
+            Some(ticket) => self.take_owed(ticket).map(|floor| (floor.selection, floor.messages)),
+            None => self.turn.take_if(|turn| turn.candidate.companion == *companion).map(|turn| {
+                let answered = self.answered_by_selected(&turn, message);
+                (turn.selection, answered)
+            }),
+        };
+        if let Some((Selection { others, selected_at, .. }, answered)) = stopped {
+            let is_answered = |waiting: &mut Waiting| answered.contains(&waiting.message);
+            if let Some(gate) = self.gates.get_mut(companion) {
+                gate.waiting.take_if(is_answered);
+            }
+            // The triggers that lost this floor do not follow. Later ones did not lose it.
+            for other in others {
+                if let Some(gate) = self.gates.get_mut(&other.companion) {
+                    gate.waiting.take_if(|waiting| waiting.message <= selected_at && is_answered(waiting));
+                }
+            }
+        }
+        if message > self.handled {
+            // Those of another phrase, which was never handled, do not count.
+            let stopped = self.stopped.take().filter(|(phrase, _)| *phrase == message);
+            let mut companions = stopped.map(|(_, companions)| companions).unwrap_or_default();
+            companions.insert(companion.clone());
+            self.stopped = Some((message, companions));
+        } else {
+            // It was applied before a restart.
+            for (other, gate) in self.gates.iter_mut() {
+                let is_addressed = self.window.get(message).is_some_and(|entry| entry.message.address.includes(other));
+                if other == companion || !is_addressed {
+                    gate.waiting.take_if(|waiting| waiting.message == message);
+                }
+            }
+        }
+    }
+
+    /// After a restart: messages that were on record before the channel handled them may concern a reply.
+    pub(super) fn reconsider_replies_after_restart(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
+        let Some(oldest) =
+            self.owed_replies().map(|floor| floor.upto).chain(self.turn.iter().map(|turn| turn.selection.selected_at)).min()
+        else {
+            return;
+        };
+        // A refused address concerns nobody.
+        let later = self.window.after(oldest).filter(|entry| entry.declined_by.is_empty());
+        let later: Vec<_> = later.map(|entry| (entry.seq, entry.at, entry.message.clone())).collect();
+        for (seq, said_at, message) in later {
+            if message.asks_to_stop {
+                let is_newest = self.window.after(seq).next().is_none();
+                let stops = self.stop_replies(seq, &message, world, out);
+                if is_newest {
+                    self.settle_stopped(stops, seq, &message, world, out);
+                }
+            } else if self.floor.as_ref().is_some_and(|floor| seq > floor.upto) {
+                self.replan_for_message(seq, &message, said_at, world, out);
+            }
+        }
+    }
+}
+
+/// What follows from a stop phrase once its message is applied.
+#[derive(Default)]
+pub(super) struct Stops {
+    companions: Vec<CompanionId>,
+    /// The turn of the cancelled reply.
+    turn: Option<TurnId>,
+    /// The companions for which the message settles.
+    settled: Vec<CompanionId>,
+}
+
+impl Stops {
+    /// Whether a reply was cancelled, and the message addresses nobody else.
+    pub(super) fn are_all(&self, message: &Message) -> bool {
+        !self.companions.is_empty() && message.address.companions.iter().all(|companion| self.companions.contains(companion))
+    }
+}

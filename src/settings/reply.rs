@@ -1,0 +1,59 @@
+//! Section `reply`: what happens to a statement that is being made when people say more.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Problem, duration, within};
+use crate::domain::stop_phrase::is_stop_phrase;
+
+/// How long nobody may say more before a statement is begun again.
+pub const REPLAN_PAUSE: Duration = Duration::from_secs(1);
+/// The most phrases of one language, and the most characters of a phrase.
+const MOST_PHRASES: usize = 100;
+const MOST_CHARS: usize = 60;
+
+/// Section `reply`.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reply {
+    /// How often a statement is begun again because people said more (0 to 10). 0: never.
+    pub max_replans: u32,
+    /// Seconds from the start of the first call, after which it is not begun again (0 to 600).
+    pub replan_within_secs: f64,
+    /// The messages that cancel a statement when they stand alone, by language. The languages are labels: all phrases count everywhere.
+    pub stop_phrases: BTreeMap<String, Vec<String>>,
+}
+
+impl Reply {
+    /// `replan_within_secs` as a duration.
+    pub fn replan_within(&self) -> Duration {
+        duration(self.replan_within_secs)
+    }
+
+    /// The stop phrases of all languages.
+    pub fn all_stop_phrases(&self) -> impl Iterator<Item = &str> {
+        self.stop_phrases.values().flatten().map(String::as_str)
+    }
+
+    /// Checks all ranges.
+    ///
+    /// # Errors
+    /// The first value that is out of range.
+    pub fn check(&self) -> Result<(), Problem> {
+        within("max_replans", self.max_replans, 0..=10)?;
+        within("replan_within_secs", self.replan_within_secs, 0.0..=600.0)?;
+        for (language, phrases) in &self.stop_phrases {
+            let key = format!("stop_phrases.{language}");
+            within(&key, phrases.len(), 0..=MOST_PHRASES)?;
+            for phrase in phrases {
+                if phrase.chars().count() > MOST_CHARS || !is_stop_phrase(phrase, None, [&**phrase]) {
+                    let what = format!("{phrase:?} must be 1 to 8 words without mentions, with at most {MOST_CHARS} characters");
+                    return Err(Problem::new(key, what));
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,107 @@
+//! What people do while a companion writes: they say more, address another companion, ask it to stop, or change what it answers. It has random
+//! numbers of its own, so that the other parts of every seed's story stay the same.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::acts::{Act, PEOPLE, Say};
+use super::dice::Dice;
+use super::manners::Turn;
+use super::plan::{CAST, FloorEvent, Guild, Room, Strike, Target, When};
+
+/// Messages that are interrupted, at most.
+const MOST: usize = 7;
+/// The longest stop phrase that settings accept is longer.
+const STOP: &str = "stop";
+
+/// Adds these acts to the plan. Returns the phrases that ask to stop: each has the words by which the message is known.
+pub(super) fn add(acts: &mut Vec<(Duration, Act)>, guilds: &[Guild], rooms: &[Room], dice: &mut Dice) -> Vec<String> {
+    let said = |(at, act): &(Duration, Act)| match act {
+        Act::Say(say) if !say.is_by_bot && !say.is_deadly && say.late_by == 0 => Some((*at, say.clone())),
+        _ => None,
+    };
+    let all: Vec<(Duration, Say)> = acts.iter().filter_map(said).collect();
+    let mut number = all.iter().map(|(_, say)| say.number).chain(acts.iter().filter_map(number_of)).max().unwrap_or_default();
+    let (mut phrases, mut interrupted) = (Vec::new(), 0);
+    for (at, say) in all {
+        // Who is addressed usually answers.
+        let share = if say.text.contains(", what of it?") { 0.6 } else { 0.1 };
+        if interrupted == MOST || !dice.chance(share) {
+            continue;
+        }
+        interrupted += 1;
+        let (mut at, times) = (at, if dice.chance(0.25) { dice.between(2, 4) } else { 1 });
+        for _ in 0..times {
+            at += match dice.below(4) {
+                0 | 1 => dice.millis(100, 2_500),
+                2 => dice.millis(2_500, 8_000),
+                _ => dice.millis(8_000, 60_000),
+            };
+            number += 1;
+            acts.push((at, interruption(&say, number, guilds, rooms, &mut phrases, dice)));
+        }
+    }
+    acts.sort_by_key(|(at, _)| *at);
+    phrases
+}
+
+pub(super) fn number_of((_, act): &(Duration, Act)) -> Option<usize> {
+    match act {
+        Act::Say(say) => Some(say.number),
+        _ => None,
+    }
+}
+
+fn interruption(say: &Say, number: usize, guilds: &[Guild], rooms: &[Room], phrases: &mut Vec<String>, dice: &mut Dice) -> Act {
+    let home = &rooms[say.room];
+    let mark = format!("{} m{number}m", guilds[home.guild].word);
+    let alias = |companion: &str| CAST.iter().find(|(id, _)| *id == companion).map_or("ari", |(_, alias)| *alias);
+    let named = CAST.iter().find(|(_, alias)| say.text.contains(alias)).map_or("ari", |(_, alias)| *alias);
+    let other = alias(dice.pick::<&str>(&home.companions));
+    let mut from = say.from;
+    let text = match dice.below(18) {
+        0..3 => format!("{mark} I mean the other one"),
+        3..5 => format!("{mark} {named}, and that?"),
+        5..8 => format!("{mark} {other}, and you?"),
+        8..10 => {
+            from = dice.pick::<&str>(&PEOPLE);
+            format!("{mark} {other}, what is new?")
+        }
+        10..14 => {
+            phrases.push(format!("{mark} {STOP}"));
+            format!("{mark} {STOP}!")
+        }
+        14 => {
+            phrases.push(format!("{mark} {STOP}"));
+            format!("{mark} {named}, {STOP}")
+        }
+        15 => format!("{mark} {named}, {STOP}! I mean the film"),
+        16 => return Act::Edit(say.number),
+        _ => return Act::DeleteMessage(say.number),
+    };
+    let has_id = home.is_on_platform || dice.chance(0.8);
+    let (room, turn) = (say.room, Turn::default());
+    Act::Say(Say { number, room, from, text, has_id, is_by_bot: false, turn, late_by: 0, is_deadly: false, is_event: false })
+}
+
+/// Adds the stop phrases to the settings of a process.
+pub(super) fn add_phrases(settings: &mut Value, phrases: &[String]) {
+    settings["reply"]["stop_phrases"] = json!({ "sim": phrases });
+}
+
+/// Kills between an event about the floor and its effects.
+pub(super) fn strikes(dice: &mut Dice) -> Vec<Strike> {
+    let strike = |_| {
+        let target = match dice.below(10) {
+            0..4 => Target::Channel(0),
+            4..7 => Target::Process,
+            7 => Target::ReplyOrDelivery(0),
+            8 => Target::Writer,
+            _ => Target::Guild(0),
+        };
+        let when = When::Floor(*dice.pick(&FloorEvent::ALL), dice.between(1, 3));
+        Strike { when, steps: *dice.pick(&[0, 0, 1, 2, 4, 8, 16, 24]), target }
+    };
+    (0..3).map(strike).collect()
+}
