@@ -264,6 +264,7 @@ impl<'a> Run<'a> {
             modality: saying.modality,
             lull_endpoint: saying.lull_endpoint,
             kind: saying.kind.as_deref().map(Arc::from),
+            speech: None,
             asks_to_stop: saying.kind.is_none()
                 && role == Role::Person
                 && is_stop_phrase(&saying.text, Some(&self.names), self.script.settings.reply.all_stop_phrases()),
@@ -352,7 +353,8 @@ impl<'a> Run<'a> {
             Output::LullCancelled { companion } => self.print(channel, ReplayEventKind::LullCancelled { companion }),
             Output::Post(posting) => self.post(channel, &posting.companion, posting.ticket, posting.text),
             Output::Cancel { ticket } => self.cancel(channel, ticket),
-            Output::Dropped { .. } | Output::Summarise { .. } => {}
+            Output::HandOver(messages) => self.hand_over(channel, messages),
+            Output::Dropped { .. } | Output::Summarise { .. } | Output::Voice(_) => {}
         }
     }
 
@@ -435,6 +437,7 @@ impl<'a> Run<'a> {
                 let reason = Some(error).filter(|error| **error == *conversation::CLOSED);
                 self.print(channel, ReplayEventKind::Failed { companion, trigger, reason });
             }
+            Event::VoiceQuiet { companions } => self.print(channel, ReplayEventKind::VoiceQuiet { companions }),
             Event::Said { .. }
             | Event::Edited { .. }
             | Event::Deleted { .. }
@@ -442,6 +445,9 @@ impl<'a> Run<'a> {
             | Event::Left { .. }
             | Event::Paused { .. }
             | Event::Cleared
+            | Event::VoiceJoined { .. }
+            | Event::VoiceLeft { .. }
+            | Event::Segment(_)
             | Event::CaughtUp { .. }
             | Event::JitterDrawn { .. }
             | Event::LullFired { .. }
@@ -457,6 +463,30 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// The messages of a hand-over come back in one batch, as from a journal.
+    fn hand_over(&mut self, channel: &str, messages: Vec<Event>) {
+        let mut batch = Vec::with_capacity(messages.len());
+        for event in messages {
+            let Event::Said { message, .. } = &event else { continue };
+            let (from, text) = (message.from.id.to_string(), message.text.clone());
+            if let Some(speech) = &message.speech {
+                let (from, started, ended) = (from.clone(), speech.started, speech.ended);
+                self.print(channel, ReplayEventKind::Utterance { from, text: text.to_string(), started, ended });
+            }
+            let seq = self.number(channel, text.clone());
+            self.print(channel, ReplayEventKind::Message { seq, from, kind: None, text: text.to_string() });
+            batch.push(Recorded { seq, at: self.now, handled: seq, turn: None, event });
+        }
+        self.step(channel, Input::HandedOver(batch));
+    }
+
+    /// The number of the next event with a text.
+    fn number(&mut self, channel: &str, text: Arc<str>) -> Seq {
+        let Some(channel) = self.channels.get_mut(channel) else { return Seq::NONE };
+        channel.texts.push(text);
+        Seq(channel.texts.len() as u64)
+    }
+
     fn post(&mut self, channel: &str, companion: &CompanionId, ticket: Ticket, text: Arc<str>) {
         self.print(channel, ReplayEventKind::Statement { companion: companion.clone(), text: text.to_string() });
         let name = self.script.companions.get(companion).map_or_else(|| companion.as_str().into(), |known| known.name.clone());
@@ -466,7 +496,7 @@ impl<'a> Run<'a> {
             Incoming { speaker: &from, text: &text, mentions: &[], reply_to: None, to_all_of: &[], names_narrow: false };
         let address = address::resolve(&self.names, is_companion, &incoming);
         let modality = Default::default();
-        let message = Message { id: None, from, text, modality, lull_endpoint: false, asks_to_stop: false, kind: None, address };
+        let message = Message { id: None, from, text, modality, lull_endpoint: false, asks_to_stop: false, speech: None, kind: None, address };
         self.receive_message(channel, message, Some(ticket));
     }
 
