@@ -133,7 +133,8 @@ impl Room {
 pub fn message(text: &str) -> Message {
     let ana: Arc<str> = "Ana".into();
     Message {
-        asks_to_stop: false, speech: None,
+        asks_to_stop: false,
+        speech: None,
         id: None,
         from: Author { id: ana.clone(), name: ana, role: Role::Person },
         text: text.into(),

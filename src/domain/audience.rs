@@ -114,7 +114,8 @@ mod tests {
     fn entry(by: &str, role: Role, to: &[&str], others: bool) -> Entry {
         let by: Arc<str> = by.into();
         let message = Message {
-            asks_to_stop: false, speech: None,
+            asks_to_stop: false,
+            speech: None,
             id: None,
             from: Author { id: by.clone(), name: by, role },
             text: "words".into(),

@@ -342,8 +342,7 @@ impl<'a> Run<'a> {
     fn hear_segment(&mut self, channel: &str, from: Author, text: &str, (started, ended): (Moment, Moment), is_last: bool) {
         let settings = &self.script.settings;
         let is_companion = |id: &str| self.script.companions.contains_key(&id.into());
-        let incoming =
-            Incoming { speaker: &from, text, mentions: &[], reply_to: None, to_all_of: &[], names_narrow: false };
+        let incoming = Incoming { speaker: &from, text, mentions: &[], reply_to: None, to_all_of: &[], names_narrow: false };
         let heard = Heard {
             text,
             started,
@@ -591,7 +590,17 @@ impl<'a> Run<'a> {
             Incoming { speaker: &from, text: &text, mentions: &[], reply_to: None, to_all_of: &[], names_narrow: false };
         let address = address::resolve(&self.names, is_companion, &incoming);
         let modality = Default::default();
-        let message = Message { id: None, from, text, modality, lull_endpoint: false, asks_to_stop: false, speech: None, kind: None, address };
+        let message = Message {
+            id: None,
+            from,
+            text,
+            modality,
+            lull_endpoint: false,
+            asks_to_stop: false,
+            speech: None,
+            kind: None,
+            address,
+        };
         self.receive_message(channel, message, Some(ticket));
     }
 

@@ -316,8 +316,7 @@ impl ParsedEvent {
     /// The event; for `say` the several events that it stands for.
     fn validate(self, position: &str) -> Result<Vec<ScriptedEvent>, ScriptError> {
         let at = moment(self.at, &format!("{position}.at"))?;
-        let moment_of =
-            |secs: Option<f64>, key: &str| secs.map(|secs| moment(secs, &format!("{position}.{key}"))).transpose();
+        let moment_of = |secs: Option<f64>, key: &str| secs.map(|secs| moment(secs, &format!("{position}.{key}"))).transpose();
         let heard = ParsedVoiceEvent {
             voice: self.voice,
             speech: self.speech,

@@ -153,9 +153,7 @@ impl LiveCall {
     }
 
     fn holds_text_lulls(&self) -> bool {
-        self.is_handing_over()
-            || self.utterances.holds_text_lull()
-            || self.holds_text_lulls && !self.utterances.is_lull_over()
+        self.is_handing_over() || self.utterances.holds_text_lull() || self.holds_text_lulls && !self.utterances.is_lull_over()
     }
 }
 
@@ -291,7 +289,8 @@ impl Conversation {
         let is_left_over = |companion: &CompanionId| {
             let Some(gate) = self.gates.get(companion) else { return false };
             let newest = self.window.newest(companion, gate.cursor);
-            let is_lull_fired = gate.waiting.is_some_and(|waiting| waiting.trigger == Trigger::Lull && waiting.check == Check::Quiet);
+            let is_lull_fired =
+                gate.waiting.is_some_and(|waiting| waiting.trigger == Trigger::Lull && waiting.check == Check::Quiet);
             !gate.is_silent() && !is_lull_fired && newest.is_some_and(|newest| newest.message.modality == Modality::Voice)
         };
         let companions: Vec<_> = companions.into_iter().filter(is_left_over).collect();

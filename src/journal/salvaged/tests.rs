@@ -14,7 +14,8 @@ fn said(by: &str, id: Option<&str>) -> Recorded {
     let from = Author { id: by.into(), name: by.into(), role: Role::Person };
     let (address, modality) = (Address::default(), Modality::Text);
     let message = Message {
-        asks_to_stop: false, speech: None,
+        asks_to_stop: false,
+        speech: None,
         kind: None,
         id: id.map(Into::into),
         from,

@@ -138,8 +138,8 @@ mod tests {
     use super::*;
     use crate::domain::event::{Gap, Segment};
     use crate::domain::message::{Address, Author, Role};
-    use crate::domain::voice::segment::Kind;
     use crate::domain::moment::Moment;
+    use crate::domain::voice::segment::Kind;
 
     #[test]
     fn what_a_script_cannot_represent_is_counted() {
@@ -165,7 +165,14 @@ mod tests {
 
         let notes = losses.in_words();
         let counted: Vec<_> = notes.iter().filter_map(|note| note.split_once(':')).map(|(counted, _)| counted).collect();
-        let expected = ["2 pauses", "1 edited message", "2 deleted messages", "1 gap", "1 piece of speech", "0 votes of zed, an external companion"];
+        let expected = [
+            "2 pauses",
+            "1 edited message",
+            "2 deleted messages",
+            "1 gap",
+            "1 piece of speech",
+            "0 votes of zed, an external companion",
+        ];
         assert_eq!(counted, expected);
         assert_eq!(Losses::default().in_words(), [""; 0]);
     }

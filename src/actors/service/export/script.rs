@@ -138,7 +138,11 @@ impl Script<'_> {
                 if let Some(ticket) = reply {
                     let text = self.statement_text(message);
                     self.add_statement(*ticket, recorded.at, Ok(text));
-                } else if message.speech.as_ref().is_some_and(|speech| speech.segments.iter().any(|seq| self.spoken.contains(seq))) {
+                } else if message
+                    .speech
+                    .as_ref()
+                    .is_some_and(|speech| speech.segments.iter().any(|seq| self.spoken.contains(seq)))
+                {
                     // The script says it aloud.
                 } else if message.from.role != Role::Companion
                     && (!is_redacted(message) || self.asked_about.contains(&recorded.seq))

@@ -175,7 +175,9 @@ pub(super) fn in_a_row(before: &[Recorded]) -> String {
     let mut selected_at = None;
     for recorded in before {
         match &recorded.event {
-            Event::Said { message, .. } if message.from.role == Role::Person && !message.is_event() && !message.is_backchannel() => {
+            Event::Said { message, .. }
+                if message.from.role == Role::Person && !message.is_event() && !message.is_backchannel() =>
+            {
                 (said, counted, newest_human) = (0, 0, recorded.seq);
             }
             Event::Said { message, .. } if message.from.role == Role::Companion => {

@@ -35,7 +35,8 @@ fn message(room: u32, seq: u64) -> Recorded {
     let text = format!("message {seq} of room {room}, which says about as much as people say at once in a chat.");
     let address = Address::default();
     let message = Message {
-        asks_to_stop: false, speech: None,
+        asks_to_stop: false,
+        speech: None,
         kind: None,
         id: None,
         from,

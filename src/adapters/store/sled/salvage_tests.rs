@@ -227,7 +227,8 @@ fn said(seq: u64, id: &str) -> Recorded {
     let from = Author { id: "ana".into(), name: "Ana".into(), role: Role::Person };
     let (address, modality) = (Address::default(), Modality::Text);
     let message = Message {
-        asks_to_stop: false, speech: None,
+        asks_to_stop: false,
+        speech: None,
         kind: None,
         id: Some(id.into()),
         from,

@@ -7,7 +7,8 @@ use super::super::*;
 fn statement(text: &str) -> Arc<Message> {
     let from = Author { id: "aria".into(), name: "Aria".into(), role: Role::Companion };
     Arc::new(Message {
-        asks_to_stop: false, speech: None,
+        asks_to_stop: false,
+        speech: None,
         id: None,
         from,
         text: text.into(),

@@ -570,7 +570,8 @@ impl Scene {
     fn post(&mut self, companion: CompanionId, ticket: Ticket, text: Arc<str>) {
         let from = Author { id: companion.as_str().into(), name: companion.as_str().into(), role: Role::Companion };
         let message = Message {
-            asks_to_stop: false, speech: None,
+            asks_to_stop: false,
+            speech: None,
             id: None,
             from,
             text,
@@ -668,7 +669,8 @@ fn role(bot: bool) -> Role {
 
 fn message(by: &str, role: Role, voice: bool, address: Address) -> Message {
     Message {
-        asks_to_stop: false, speech: None,
+        asks_to_stop: false,
+        speech: None,
         id: None,
         from: Author { id: by.into(), name: by.into(), role },
         text: "words".into(),

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::super::super::event::Segment;
 use super::super::super::id::PersonId;
-use super::super::super::message::{Address, Author, Role};
+use super::super::super::message::{Address, Author, HandedOver, Role, Speech};
 use super::super::super::voice::segment::Kind;
 use super::super::super::voice::utterance;
 use super::super::*;
@@ -25,7 +25,12 @@ enum VoiceAct {
     End(usize),
     Partial(usize),
     /// A final result. Without a kind it is empty.
-    Final { by: usize, kind: Option<Kind>, to: Option<usize>, is_last: bool },
+    Final {
+        by: usize,
+        kind: Option<Kind>,
+        to: Option<usize>,
+        is_last: bool,
+    },
     /// Everything that the person said and was not handed over is deleted.
     Ignore(usize),
     Other(Act),
@@ -185,4 +190,74 @@ proptest! {
         }
         scene.check_every_message_settles_once();
     }
+}
+
+const ALONE: Setup = Setup { companions: 1, judge: "lexical", max_turns: None, streak: 4, equal_timeouts: true, external: false };
+
+/// Two people are in the call with one companion, and one of them has said something.
+fn scene_with_words() -> Scene {
+    let mut scene = Scene::new(&ALONE);
+    for act in [
+        VoiceAct::Join(0),
+        VoiceAct::Join(1),
+        VoiceAct::Start(0),
+        VoiceAct::End(0),
+        VoiceAct::Final { by: 0, kind: Some(Kind::Words), to: None, is_last: true },
+    ] {
+        scene.act_in_call(&act);
+    }
+    scene
+}
+
+fn spoken(journal: &[Recorded]) -> Vec<&Speech> {
+    let said = journal.iter().filter_map(|recorded| match &recorded.event {
+        Event::Said { message, .. } => message.speech.as_deref(),
+        _ => None,
+    });
+    said.collect()
+}
+
+#[test]
+fn after_a_restart_the_voice_lull_begins_and_hands_over_what_was_said_before() {
+    let mut scene = scene_with_words();
+    scene.wait(3_000_000);
+
+    scene.act(&Act::Restart(1_000_000));
+    scene.wait(4_999_999);
+    assert_eq!(spoken(&scene.journal).len(), 0);
+    scene.wait(1);
+
+    let [speech] = spoken(&scene.journal)[..] else { panic!("one message is handed over") };
+    assert_eq!(speech.handed_over, HandedOver::LullEnded);
+    assert_eq!(speech.ends_lull_for, scene.cast);
+    assert_eq!(speech.confidence, Some(900));
+}
+
+#[test]
+fn words_of_who_wants_to_be_ignored_are_never_handed_over() {
+    let mut scene = scene_with_words();
+
+    scene.hear(utterance::Input::OptedOut { user: user(0) });
+    scene.act_in_call(&VoiceAct::Ignore(0));
+    scene.wait(60_000_000);
+
+    assert_eq!(spoken(&scene.journal).len(), 0);
+    assert!(scene.conversation.call.oldest_segment().is_none());
+}
+
+#[test]
+fn who_is_forgotten_while_in_the_call_has_left_it() {
+    let mut scene = scene_with_words();
+    let theirs = |recorded: &&Recorded| match &recorded.event {
+        Event::VoiceJoined { from } => from.id == author(0).id,
+        Event::Segment(_) => true,
+        _ => false,
+    };
+    let messages = scene.journal.iter().filter(theirs).map(|recorded| recorded.seq).collect();
+
+    scene.receive(Event::Deleted { messages });
+
+    assert_eq!(scene.conversation.people_in_call().collect::<Vec<_>>(), [&user(1)]);
+    assert_eq!(scene.conversation.talkers().count(), 0);
+    assert!(scene.conversation.call.oldest_segment().is_none());
 }

@@ -123,7 +123,8 @@ impl Record<'_> {
             | Reason::Cancelled
             | Reason::Backchannel => !is_yes && !is_answer,
         };
-        let is_for_one = decided.companions.len() == 1 || matches!(decided.reason, Reason::Closed | Reason::Paused | Reason::Backchannel);
+        let is_for_one =
+            decided.companions.len() == 1 || matches!(decided.reason, Reason::Closed | Reason::Paused | Reason::Backchannel);
         let votes = |stance: Stance| if is_yes { stance == Stance::Speak } else { stance == Stance::Listen };
         let round = decided.companions.first().and_then(|companion| self.seats.get(companion)?.round);
         let is_open = |message: &Seq| self.rounds.iter().any(|round| round.message == *message);

@@ -387,7 +387,8 @@ mod tests {
 
     fn said(by: &str, role: Role, reply: Option<Ticket>) -> Event {
         let message = Message {
-            asks_to_stop: false, speech: None,
+            asks_to_stop: false,
+            speech: None,
             id: None,
             from: Author { id: by.into(), name: by.into(), role },
             text: "words".into(),
