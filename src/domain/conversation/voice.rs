@@ -294,7 +294,8 @@ impl Conversation {
             !gate.is_silent() && !is_lull_fired && newest.is_some_and(|newest| newest.message.modality == Modality::Voice)
         };
         let companions: Vec<_> = companions.into_iter().filter(is_left_over).collect();
-        if !companions.is_empty() {
+        // After the call, gates have timers of their own.
+        if !companions.is_empty() && self.call.is_connected() {
             self.record(Event::VoiceQuiet { companions }, world, out);
         }
     }
