@@ -86,7 +86,10 @@ impl Conversation {
             Event::LullFired { companions } => self.apply_lull_fired(companions),
             Event::SilenceFired { companions } => self.apply_silence_fired(companions, world),
             Event::EventsDeferred { until } => self.acknowledgements.defer(*until),
-            Event::EventsReleased => self.acknowledgements.deferred_until = None,
+            Event::EventsReleased => {
+                let is_any_owed = self.gates.values().any(Gate::owes_acknowledgement);
+                self.acknowledgements.free(is_any_owed);
+            }
             Event::BackOffEnded { companions } => self.apply_back_off_ended(companions, world, notes),
             Event::DeadlinesExtended { round, floor: due } => {
                 if let Some(deadline) = round {
@@ -233,7 +236,7 @@ impl Conversation {
     /// Checks waiting triggers again. Returns whether any of them is about to be handled.
     fn recheck_waiting(&mut self, world: &World<'_>) -> bool {
         let mut is_any_next = false;
-        let late = &self.late;
+        let (late, are_events_deferred) = (&self.late, self.acknowledgements.deferred_until.is_some());
         for (companion, gate) in self.gates.iter_mut().filter(|(_, gate)| gate.waiting.is_some() && !gate.is_silent()) {
             let is_backing_off = gate.is_backing_off();
             if !is_backing_off {
@@ -241,7 +244,9 @@ impl Conversation {
             }
             let is_next = gate.waiting.is_some_and(|waiting| waiting.urgent || !is_backing_off);
             let is_writing = late.iter().any(|late| late.companion == *companion);
-            is_any_next |= is_next && !is_writing && world.policies.contains_key(companion);
+            // Others need not wait for an event that waits itself.
+            let is_deferred = are_events_deferred && gate.owes_acknowledgement();
+            is_any_next |= is_next && !is_writing && !is_deferred && world.policies.contains_key(companion);
         }
         is_any_next
     }

@@ -34,6 +34,12 @@ impl Acknowledgements {
         self.are_merged = true;
     }
 
+    /// The budget allows the next statement. If no event waits for it, later ones are not merged with any.
+    pub(super) fn free(&mut self, is_any_owed: bool) {
+        self.deferred_until = None;
+        self.are_merged &= is_any_owed;
+    }
+
     /// Nothing waits any more. Returns whether events had to wait.
     pub(super) fn release(&mut self) -> bool {
         self.deferred_until = None;
@@ -176,7 +182,13 @@ impl Conversation {
         self.acknowledgements.selected.push(now);
         let covers_all = self.acknowledgements.release();
         let mut covered = self.gates.companions_where(|gate| covers_all && gate.owes_acknowledgement());
-        covered.retain(|companion| !decided.companions.contains(companion));
+        // What the selected companion has settled, it does not acknowledge.
+        let settled = decided.companions.iter().filter_map(|companion| self.gates.get(companion)).map(|gate| gate.cursor).max();
+        let is_covered = |companion: &CompanionId| {
+            let oldest = self.buffer(companion).find(|entry| entry.message.is_event()).map(|entry| entry.seq);
+            oldest > settled && !decided.companions.contains(companion)
+        };
+        covered.retain(is_covered);
         for companion in &covered {
             self.forget_event_of(companion);
         }

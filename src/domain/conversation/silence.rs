@@ -48,6 +48,7 @@ impl Conversation {
         for gate in self.gates.values_mut() {
             gate.may_start = false;
             gate.silence_at = None;
+            gate.waiting.take_if(|waiting| waiting.trigger == Trigger::Silence);
         }
     }
 

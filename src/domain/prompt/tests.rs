@@ -79,7 +79,7 @@ fn each_trigger_has_its_sentence_and_its_question() {
         (Trigger::Lull, "</messages>\n\nWould you like to respond to this conversation?\n\n"),
         (
             Trigger::Silence,
-            "\n\nNobody has said anything for 30 minutes. You may start a conversation.\n\nWould you like to respond to this conversation?\n\n",
+            "\n\nNobody has said anything for 30 min. You may start a conversation.\n\nWould you like to respond to this conversation?\n\n",
         ),
     ] {
         let input = message(Role::Person, "p", "Ana", "hi");

@@ -46,6 +46,8 @@ struct Seat {
     round: Option<Seq>,
     /// It said YES in a round, and neither got the floor nor lost it.
     has_wish: bool,
+    /// The newest YES was to start a conversation.
+    wants_to_start: bool,
     /// The newest message of a question without an answer; the back-off after it, and the length of the last back-off.
     tried: Seq,
     pause: Option<Pause>,
@@ -266,6 +268,7 @@ impl<'a> Record<'a> {
                 if *trigger == Trigger::Silence {
                     self.stage.reach("conversation started");
                     self.no_starts(|_| true);
+                    self.seats.values_mut().for_each(|seat| seat.is_silence_over = false);
                 }
             }
             Event::Replanning { companion, ticket, message, until } => {

@@ -79,13 +79,13 @@ fn decision_line(room: &Room, decision: &DecisionRecord) -> String {
         Trigger::Event => "something had happened that it had to acknowledge",
     };
     let outcome = match (&*decision.decision, &*decision.reason) {
+        ("YES", "event") => "was to answer what had happened".to_owned(),
         ("YES", _) => match decision.more.get("floor").and_then(|floor| floor.as_str()) {
             Some("lost") => format!("wanted to speak ({trigger}), but another companion went first"),
             _ => format!("decided to speak ({trigger})"),
         },
         (_, "model_no" | "external") => format!("was asked ({trigger}), and stayed silent"),
         (_, "unreadable") => format!("was asked ({trigger}), but its model's answer made no sense, so it stayed silent"),
-        (_, "event") => "answered what had happened".to_owned(),
         (_, "other_addressed") => "stayed silent: what was said was meant for somebody else".to_owned(),
         (_, "budget") => "stayed silent: it, or this server, has used up its budget for now".to_owned(),
         (_, "unpostable") => "stayed silent: nothing can be posted here at the moment (`/tertulia status` says why)".to_owned(),

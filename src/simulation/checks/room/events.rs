@@ -117,7 +117,15 @@ impl Record<'_> {
         self.acknowledgements.deferred = None;
         if std::mem::take(&mut self.acknowledgements.are_merged) {
             self.stage.reach("events merged");
-            for (_, other) in self.seats.iter_mut().filter(|(other, _)| *other != companion) {
+            // What the selected companion has settled, it does not acknowledge.
+            let settled = self.seats.get(companion).map(|seat| seat.cursor).unwrap_or_default();
+            let is_covered = |seat: &Seat| {
+                seat.unsettled
+                    .iter()
+                    .find(|seq| self.received.get(seq).is_some_and(|received| received.is_event))
+                    .is_none_or(|seq| *seq > settled)
+            };
+            for (_, other) in self.seats.iter_mut().filter(|(other, seat)| *other != companion && is_covered(seat)) {
                 if other.owes_acknowledgement() {
                     self.stage.reach("event of another acknowledged");
                     // It hears of it after a lull.
@@ -166,6 +174,8 @@ impl Record<'_> {
 
     pub(super) fn events_released(&mut self, recorded: &Recorded) {
         self.stage.reach("events released");
+        let is_any_owed = self.seats.values().any(Seat::owes_acknowledgement);
+        self.acknowledgements.are_merged &= is_any_owed;
         match self.acknowledgements.deferred.take() {
             Some((until, _)) if recorded.at < until => self.violate(format_args!("events wait until {until:?}: {recorded:?}")),
             Some(_) => {}

@@ -19,6 +19,8 @@ pub(super) struct HeldVote {
     pub(super) state: State,
     /// The message that the companion was asked for.
     pub(super) message: Seq,
+    /// It would start a conversation.
+    pub(super) is_for_silence: bool,
 }
 
 impl HeldVote {
@@ -27,7 +29,7 @@ impl HeldVote {
         let (from, selected) = (companion.clone(), trigger == Trigger::DirectAddress);
         let state =
             State { from, message_id: String::new(), state: Stance::Speak, importance: 5.0, selected, closing: Closing::None };
-        Self { state, message }
+        Self { state, message, is_for_silence: trigger == Trigger::Silence }
     }
 }
 
@@ -232,7 +234,7 @@ impl Record<'_> {
         let Self { held, seats, stage, .. } = self;
         held.retain(|companion, held| {
             let Some(seat) = seats.get_mut(companion) else { return false };
-            let is_settled = held.message <= seat.cursor;
+            let is_settled = held.message <= seat.cursor || held.is_for_silence;
             if is_settled {
                 stage.reach("held vote dropped");
                 seat.has_wish = false;

@@ -70,6 +70,7 @@ impl Record<'_> {
                 continue;
             }
             if decided.decision == Decision::Yes {
+                seat.wants_to_start = decided.trigger == Trigger::Silence;
                 seat.has_wish = decided.vote.is_some() || self.floor.is_some() || !self.due.is_empty();
                 if !seat.has_wish {
                     (self.alone, self.due, self.is_due_unsure) = (Some(companion.clone()), vec![companion.clone()], false);

@@ -14,7 +14,7 @@ use crate::settings::companion::ModelChoice;
 fn every_reason_is_described_without_jargon() {
     for trigger in Trigger::ALL {
         for reason in Reason::ALL {
-            let decision = if reason == Reason::ModelYes { "YES" } else { "NO" };
+            let decision = if matches!(reason, Reason::ModelYes | Reason::Event) { "YES" } else { "NO" };
 
             let line = decision_line(&room(), &record(trigger, decision, reason.as_str()));
 
