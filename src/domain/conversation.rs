@@ -6,6 +6,7 @@
 
 mod advance;
 mod alone;
+mod aloud;
 mod apply;
 mod asking;
 mod ending;
@@ -29,11 +30,12 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub use advance::DELETED;
+pub use aloud::{Aloud, INTERRUPTED, SpokenStatement, UNVOICED};
 use ending::Judgement;
 use events::Acknowledgements;
 pub use floor::CLOSED;
 use gates::Gates;
-pub use parts::{Candidate, Episode, Floor, Selection, Tally, Turn};
+pub use parts::{Candidate, Episode, Floor, Selection, SpokenSentence, Tally, Turn};
 use parts::{Held, PostedStatement, RecentStatement};
 pub use summary::{Summary, SummaryLimits};
 use turns::assign_first_turn;
@@ -46,11 +48,11 @@ use super::closing::{Cause, Stage};
 use super::decision::{Decision, Reason};
 use super::event::{Call, Event, Made, Recorded};
 use super::gate::{Gate, InterjectionPolicy};
-use super::id::{ChannelId, CompanionId, Seq, Ticket, TurnId};
+use super::id::{ChannelId, CompanionId, PersonId, Seq, Ticket, TurnId};
 use super::moment::Moment;
 use super::round::Round;
 use super::trigger::Trigger;
-use super::voice::utterance;
+use super::voice::{interruption, utterance};
 use super::vote::{State, Vote};
 use super::window::Window;
 use crate::settings::Settings;
@@ -75,6 +77,31 @@ pub enum Input {
     /// Something happened in the voice call that is not on record: speech pulses, partial results, people who mute themselves. Who joins or leaves, and
     /// every final result with words, are inbound events.
     Voice(utterance::Input),
+    /// A person's voice was heard in the call.
+    Voiced {
+        /// The person.
+        user: PersonId,
+        /// The beginning of the first voiced hop.
+        from: Moment,
+        /// The end of the last voiced hop.
+        to: Moment,
+    },
+    /// A recogniser has words in the call that may still change.
+    Partial {
+        /// The person who says them.
+        user: PersonId,
+        /// When they were begun.
+        started: Moment,
+        /// What they count as.
+        words: interruption::Words,
+    },
+    /// What became of a reply that is spoken: what [`Output::Aloud`] asked for, and how far it was played.
+    Spoken {
+        /// The reply's number.
+        ticket: Ticket,
+        /// What happened. What people do comes as [`Input::Voice`].
+        told: interruption::Input,
+    },
     /// A question was answered.
     Answered {
         /// The question's number.
@@ -162,6 +189,13 @@ pub enum Output {
     HandOver(Vec<Event>),
     /// Something to do in the voice call. It is never [`utterance::Effect::HandOver`] or [`utterance::Effect::Quiet`].
     Voice(Box<utterance::Effect>),
+    /// Something to do for a reply that is spoken.
+    Aloud {
+        /// The reply's number.
+        ticket: Ticket,
+        /// What to do.
+        aloud: Aloud,
+    },
     /// A text to post. Once it is posted it returns as `Said` with this ticket.
     Post(Box<Posting>),
     /// The rolling summary should be refreshed with the messages that follow `after`, up to `upto`.
@@ -182,6 +216,8 @@ pub struct Posting {
     pub ticket: Ticket,
     /// The text, not yet split into parts.
     pub text: Arc<str>,
+    /// If it was spoken: all of it was heard, or its rest is to be posted. None: all of it is to be posted.
+    pub spoken: Option<SpokenStatement>,
 }
 
 /// What a step needs from outside.
@@ -194,6 +230,8 @@ pub struct World<'a> {
     pub policies: &'a BTreeMap<CompanionId, InterjectionPolicy>,
     /// Draws a jitter of −2 to 2.
     pub jitter: &'a mut dyn FnMut() -> i8,
+    /// Draws a number from 0 to 1 for an interruption. None counts as 1 (docs/design/voice.md A-32).
+    pub roll: &'a mut dyn FnMut() -> Option<f64>,
     /// Draws the id of a turn that begins.
     pub turn: &'a mut dyn FnMut() -> TurnId,
     /// The uses of the guild's budgets.
@@ -239,6 +277,8 @@ pub struct Rules<'a> {
     pub reply: &'a Reply,
     /// `voice`: when spoken words are handed over.
     pub voice: &'a Voice,
+    /// The longest wait for an answer of the main model.
+    pub answer_timeout: Duration,
     /// `companion_defaults.voice_lull_timeout`: how long a voice lull is while no companion is present.
     pub voice_lull_timeout: Duration,
     /// In every round, every companion with unsettled messages is asked, listeners too (as aikyo does, docs/design/turn-taking.md T-3). No setting
@@ -255,6 +295,7 @@ impl<'a> From<&'a Settings> for Rules<'a> {
             repetition: &settings.repetition,
             reply: &settings.reply,
             voice: &settings.voice,
+            answer_timeout: settings.models.main.timeout(),
             voice_lull_timeout: settings.companion_defaults.voice_lull(),
             asks_everyone: false,
         }
@@ -352,13 +393,26 @@ impl Conversation {
             Input::Inbound(recorded) => self.handle_inbound(*recorded, world, &mut out),
             Input::HandedOver(batch) => self.take_in(batch, world, &mut out),
             Input::Voice(heard) => self.hear(heard, world, &mut out),
+            Input::Voiced { user, from, to } => {
+                self.tell_reply(interruption::Input::Voiced { user, from, to }, world, &mut out);
+            }
+            Input::Partial { user, started, words } => {
+                let told = interruption::Input::Words { user: user.clone(), started, is_final: false, words };
+                self.tell_reply(told, world, &mut out);
+                self.hear(utterance::Input::Partial { user }, world, &mut out);
+            }
+            Input::Spoken { ticket, told } => self.hear_mouth(ticket, told, world, &mut out),
             Input::Answered { ticket, vote, call } => self.on_answer(ticket, vote, call, world, &mut out),
             Input::Voted(state) => self.accept_vote(state, world, &mut out),
             Input::Judged { ticket, score, call } => {
                 occasion.after_statement = self.judge(ticket, score, call, world, &mut out);
             }
             Input::Unanswered { ticket, error } => self.on_unanswered(ticket, error, world, &mut out),
-            Input::Written { ticket, text } => self.accept_text(ticket, text, &mut out),
+            Input::Written { ticket, text } => {
+                if let Some(text) = self.speak(ticket, text, world, &mut out) {
+                    self.accept_text(ticket, text, &mut out);
+                }
+            }
             Input::ReplyFailed { ticket, error } => self.fail_reply(ticket, error, world, &mut out),
             Input::Summarised { upto, messages, text } => self.accept_summary(upto, messages, text, world, &mut out),
             Input::Woken => self.wake(world, &mut out),
@@ -451,6 +505,7 @@ impl Conversation {
         self.advance_to(now, world, &mut out);
         self.extend_deadlines(world, &mut out);
         self.record_reopened(world, &mut out);
+        self.resume_aloud(world, &mut out);
         self.settle_stale_after_restart(world, &mut out);
         self.settle_overflow_after_restart(world, &mut out);
         self.count_addresses_after_restart(world, &mut out);
@@ -467,6 +522,7 @@ impl Conversation {
     fn end_step(&mut self, world: &mut World<'_>, mut out: Vec<Output>) -> Vec<Output> {
         self.turn_without_question = None;
         self.answered_turn = None;
+        self.drop_orphaned_reply(&mut out);
         self.live.note_deadline(&self.gates, world);
         if let Some(turn) = self.oldest_started.take() {
             assign_first_turn(turn, &mut out);

@@ -11,6 +11,7 @@ use super::closing::Stage;
 use super::id::{Seq, Ticket, TurnId};
 use super::moment::Moment;
 use super::trigger::Trigger;
+use crate::settings::companion::Interjection;
 
 /// The shortest interval between two interjection checks, in messages (docs/design/gate.md G-7).
 const SHORTEST_INTERVAL: u64 = 3;
@@ -25,6 +26,8 @@ const LONGEST_BACK_OFF: Duration = Duration::from_secs(600);
 /// When a companion considers interjecting in one channel, and what ends its conversation there, from its settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InterjectionPolicy {
+    /// How readily it interjects, and pushes through when somebody talks into what it says.
+    pub level: Interjection,
     /// The number of messages until the first interjection check (3 to 15, docs/design/gate.md G-7).
     pub starting_interval: u64,
     /// The silence in a text channel that counts as a lull.

@@ -114,6 +114,13 @@ pub enum Modality {
     Voice,
 }
 
+impl Modality {
+    /// Whether it was typed.
+    pub const fn is_text(&self) -> bool {
+        matches!(self, Self::Text)
+    }
+}
+
 /// Whom a message addresses, resolved when it is accepted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Address {

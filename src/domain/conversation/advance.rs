@@ -32,6 +32,7 @@ impl Conversation {
         if recorded.seq <= self.handled && recorded.seq != Seq::NONE {
             return;
         }
+        self.end_unwanted_reply(&recorded.event, world, out);
         let first = out.len();
         let heard = voice::heard(&recorded);
         let (mut refused, mut is_late) = (None, false);
@@ -445,6 +446,9 @@ impl Conversation {
         let next_interjection_at = world.policies.get(companion).map(|policy| policy.interval(0, (world.jitter)()));
         let gate = &self.gates[companion];
         let is_external = gate.external;
+        let modality = self.modality_of_reply(candidate.message, world);
+        // A spoken reply has deadlines of its own, and nobody else could use the floor of a companion that is alone.
+        let may_expire = !is_external && self.holds_rounds() && modality.is_text();
         let owed = Event::ReplyOwed {
             ticket: Ticket(self.tickets.0 + 1),
             trigger: candidate.trigger,
@@ -452,10 +456,11 @@ impl Conversation {
             upto: self.handled,
             next_interjection_at: next_interjection_at.or(gate.next_interjection_at).unwrap_or_default(),
             due_at: is_external.then(|| self.clock + world.rules.turn_taking.external_statement_timeout()),
-            // Nobody else could use the floor of a companion that is alone.
-            expires_at: (!is_external && self.holds_rounds()).then(|| self.clock + world.rules.turn_taking.floor_timeout()),
+            expires_at: may_expire.then(|| self.clock + world.rules.turn_taking.floor_timeout()),
             is_farewell: candidate.is_farewell,
             is_unjudged: world.policies.get(companion).is_some_and(|policy| !policy.repetition),
+            message: candidate.message,
+            modality,
             companion: companion.clone(),
         };
         self.record(owed, world, out);
@@ -466,6 +471,8 @@ impl Conversation {
             self.fail_reply(ticket, DELETED.into(), world, out);
         } else {
             self.begin_statement(companion, world, out);
+            let is_called = candidate.trigger == Trigger::DirectAddress;
+            self.begin_aloud(if is_called { Duration::ZERO } else { world.rules.voice.turn_delay() }, world);
         }
     }
 

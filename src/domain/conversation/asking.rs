@@ -121,7 +121,9 @@ impl Conversation {
             if !may_ask || !self.is_ready(companion, gate, world) {
                 return None;
             }
-            if waiting.trigger == Trigger::Interjection && self.holds_interjections() {
+            if waiting.trigger == Trigger::Interjection && self.holds_interjections()
+                || waiting.trigger == Trigger::Turn && self.holds_turns()
+            {
                 return None;
             }
             let Some((reason, used_up)) = self.decide_without_call(companion, waiting, world) else { return Some(waiting) };

@@ -44,6 +44,19 @@ struct Sentence {
     progress: Progress,
 }
 
+/// How far a sentence was played.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Played<'a> {
+    /// The audio of it that was played.
+    pub played: Duration,
+    /// The words that were heard.
+    pub heard: &'a str,
+    /// Whether nothing of it will be played any more.
+    pub is_over: bool,
+    /// Whether its synthesis stalled, and the rest was dropped.
+    pub is_dropped: bool,
+}
+
 /// How much of a sentence's audio there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -155,6 +168,21 @@ impl Script {
         let holds = |(_, (start, sentence)): &(usize, (Duration, &Sentence))| position < start.saturating_add(sentence.sent);
         let (number, (start, _)) = self.with_starts().enumerate().find(holds)?;
         Some((number, position.saturating_sub(start)))
+    }
+
+    /// The words of a sentence.
+    pub fn sentence_text(&self, sentence: usize) -> Option<&Arc<str>> {
+        self.sentences.get(sentence).map(|sentence| &sentence.text)
+    }
+
+    /// How far each sentence was played.
+    pub fn progress(&self) -> impl Iterator<Item = Played<'_>> {
+        self.with_starts().map(|(start, sentence)| {
+            let played = self.played.saturating_sub(start).min(sentence.sent);
+            let is_over = sentence.progress != Progress::Open && played == sentence.sent;
+            let heard = if self.played.is_zero() { "" } else { sentence.heard(played) };
+            Played { played, heard, is_over, is_dropped: sentence.progress == Progress::Dropped }
+        })
     }
 
     /// The sentences, each with the position where it begins.

@@ -135,6 +135,13 @@ impl Interruption {
         out
     }
 
+    /// Does what was due before `at`. Deadlines at `at` itself come after the inputs of that moment, by [`Self::wake`].
+    pub fn advance_to(&mut self, at: Moment) -> Vec<Effect> {
+        let out = self.run(|due| due < at);
+        self.now = self.now.max(at);
+        out
+    }
+
     /// Whether an onset now begins an interruption, which needs a draw (docs/design/voice.md A-32).
     pub fn wants_draw(&self) -> bool {
         matches!(self.phase, Phase::Speaking(_))

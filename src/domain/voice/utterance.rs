@@ -191,6 +191,12 @@ impl Utterances {
         }
     }
 
+    /// Whether more words of a person are to come, or wait to be handed over: the person talks, a final is outstanding, or segments are buffered.
+    pub fn awaits_words_of(&self, user: &PersonId) -> bool {
+        let is_awaited = |person: &Person| person.is_talking() || person.finals != Finals::In;
+        self.people.get(user).is_some_and(is_awaited) || self.buffer.iter().any(|segment| segment.from == *user)
+    }
+
     /// Whether somebody talks who does not count as noise. Nobody interjects meanwhile (docs/design/voice.md A-12).
     pub fn somebody_talks(&self) -> bool {
         self.people.values().any(Person::is_talking)

@@ -139,6 +139,13 @@ pub enum Stop {
     Alone,
 }
 
+impl Stop {
+    /// Whether they do not begin with a stop word.
+    pub const fn is_none(&self) -> bool {
+        matches!(self, Self::None)
+    }
+}
+
 impl Words {
     /// What a text counts as. `kind` is that of the segment, for final words: echo is no words, and noise is none unless it begins with a stop word.
     pub fn of(text: &str, kind: Kind, addressed: Vec<CompanionId>, lists: &WordLists, is_name: impl Fn(&str) -> bool) -> Self {
