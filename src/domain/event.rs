@@ -76,6 +76,9 @@ pub enum Event {
     Deleted {
         /// The numbers of the messages.
         messages: Vec<Seq>,
+        /// Statements that a person cut off who is forgotten. They no longer name the person.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        unnamed: Vec<Seq>,
     },
     /// A companion joined the channel.
     Joined {

@@ -16,6 +16,9 @@ pub fn redact(recorded: &Recorded) -> Recorded {
         Event::Said { message, .. } => {
             message.text = empty.clone();
             message.id = None;
+            if let Some(cut) = &mut message.cut {
+                (cut.full, cut.by) = (empty.clone(), None);
+            }
             if message.from.role != Role::Companion {
                 message.from.id = empty.clone();
                 message.from.name = empty;

@@ -26,10 +26,10 @@ pub const fn after_stretch(seq: Seq) -> Seq {
 }
 
 /// The author's id, if this is something that somebody other than a companion said or did in person, and was not redacted: a message, a segment of
-/// speech, an entry to a voice call, or the end of it.
+/// speech, an entry to a voice call, or the end of it. For a companion's statement that somebody cut off: that person's id.
 pub fn speaker(event: &Event) -> Option<&Arc<str>> {
     let from = match event {
-        Event::Said { message, .. } => &message.from,
+        Event::Said { message, .. } => message.cut_by().unwrap_or(&message.from),
         Event::Segment(segment) => &segment.from,
         Event::VoiceJoined { from } | Event::VoiceLeft { from } => from,
         _ => return None,

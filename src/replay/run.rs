@@ -255,7 +255,7 @@ impl<'a> Run<'a> {
             }
             Action::Delete(message) => {
                 self.set_text(channel, *message, "".into());
-                self.apply_inbound(channel, Seq::NONE, Event::Deleted { messages: vec![*message] });
+                self.apply_inbound(channel, Seq::NONE, Event::Deleted { messages: vec![*message], unnamed: Vec::new() });
             }
         }
     }
@@ -291,6 +291,7 @@ impl<'a> Run<'a> {
             lull_endpoint: saying.lull_endpoint,
             kind: saying.kind.as_deref().map(Arc::from),
             speech: None,
+            cut: None,
             asks_to_stop: saying.kind.is_none()
                 && role == Role::Person
                 && is_stop_phrase(&saying.text, Some(&self.names), self.script.settings.reply.all_stop_phrases()),
@@ -598,6 +599,7 @@ impl<'a> Run<'a> {
             lull_endpoint: false,
             asks_to_stop: false,
             speech: None,
+            cut: None,
             kind: None,
             address,
         };

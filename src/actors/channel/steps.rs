@@ -406,6 +406,7 @@ impl State {
             lull_endpoint: false,
             asks_to_stop: false,
             speech: None,
+            cut: None,
             kind: None,
             text,
             from,

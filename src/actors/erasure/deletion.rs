@@ -14,7 +14,7 @@ use crate::actors::writer::IndexRemoval;
 use crate::actors::writer::requests::{drained, redact_events, remove_from_index, write_meta};
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{PersonId, Seq};
-use crate::domain::message::{Message, Role};
+use crate::domain::message::Role;
 use crate::domain::moment::Moment;
 use crate::domain::repetition::MOST_STATEMENTS;
 use crate::domain::trigger::Trigger;
@@ -93,7 +93,7 @@ async fn delete_all_traces(
         MetaWriteError::Exists { .. } => WriteError::Unknown,
     })?;
     let deleted = messages.iter().copied().collect();
-    append_deletion(context, channel_key, &deleted).await?;
+    append_deletion(context, channel_key, &deleted, Vec::new()).await?;
     let traces = traces_of(&reader, channel_key, &deleted).await?;
     if !traces.illegible.is_empty() {
         let (guild, channel) = (Plain(channel_key.guild.as_str()), Plain(channel_key.channel.as_str()));
@@ -105,7 +105,7 @@ async fn delete_all_traces(
 }
 
 /// Appends the deletion of these messages, and waits until the running conversation has handled it. From then on the channel derives nothing
-/// from their text.
+/// from their text. The statements `unnamed` no longer name who cut them off.
 ///
 /// # Errors
 /// [`RewriteError`].
@@ -113,9 +113,10 @@ pub async fn append_deletion(
     context: &ActorContext,
     channel_key: &ChannelKey,
     messages: &BTreeSet<Seq>,
+    unnamed: Vec<Seq>,
 ) -> Result<(), RewriteError> {
     Inbound::new(context.clone())
-        .accept(channel_key, Event::Deleted { messages: messages.iter().copied().collect() }, None)
+        .accept(channel_key, Event::Deleted { messages: messages.iter().copied().collect(), unnamed }, None)
         .await?;
     // What the channel derived from them before is on record now.
     Ok(drained(context, channel_key).await?)
@@ -222,7 +223,9 @@ pub async fn replace_words(
         for segment in message.speech.iter().flat_map(|speech| &speech.segments) {
             events.extend(Reader::new(&*context.store).event(channel_key, *segment).await?.as_ref().map(redact));
         }
-        let event = Event::Said { message: Message { text, ..message }, reply_to, reply, said_at };
+        let mut message = message;
+        message.edit(text);
+        let event = Event::Said { message, reply_to, reply, said_at };
         events.push(Recorded { seq, at, handled, turn, event });
         redact_events(context, channel_key, events, Vec::new()).await?;
     }
@@ -476,7 +479,7 @@ pub async fn traces_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTr
                     let judged = statements.partition_point(|seq| seq <= message);
                     statements[judged.saturating_sub(MOST_STATEMENTS)..judged].iter().any(|seq| gone.contains(seq))
                 }
-                Event::Deleted { messages } => {
+                Event::Deleted { messages, .. } => {
                     statements.retain(|seq| !messages.contains(seq));
                     false
                 }

@@ -13,6 +13,7 @@ use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{ReadError, Reader};
 use crate::journal::redaction::is_redacted;
 use crate::ports::backend::live::Live;
+use crate::ports::backend::messages::HistoryCut;
 use crate::ports::backend::room::RoomId;
 use crate::ports::backend::stamp::rfc3339;
 
@@ -80,6 +81,9 @@ impl EventView {
                         "handed_over": speech.handed_over,
                     });
                 }
+                if let Some(cut) = &message.cut {
+                    object["cut"] = json!(HistoryCut::from(&**cut));
+                }
                 objects.push(("message", object));
                 objects
             }
@@ -88,9 +92,10 @@ impl EventView {
                 // The text is empty if the message was deleted.
                 if text.is_empty() { Vec::new() } else { vec![("edited", json!({ "message": message, "text": text }))] }
             }
-            Event::Deleted { messages } => {
+            Event::Deleted { messages, .. } => {
                 messages.iter().for_each(|seq| self.texts.insert(*seq, &Arc::from("")));
-                vec![("deleted", json!({ "messages": messages }))]
+                // It may be that statements only forget who cut them off.
+                if messages.is_empty() { Vec::new() } else { vec![("deleted", json!({ "messages": messages }))] }
             }
             Event::Joined { companion, external } => {
                 let mut object = json!({ "companion": companion });

@@ -118,6 +118,7 @@ impl Call {
                     ends_lull_for: ends_lull_for.unwrap_or_default(),
                     is_backchannel: spoken.is_backchannel,
                 })),
+                cut: None,
             };
             messages.push(Event::Said { message, reply_to: None, reply: None, said_at: None });
         }
@@ -187,7 +188,7 @@ pub(super) fn heard(recorded: &Recorded) -> Option<Heard> {
             is_last: segment.is_last,
             segment: Some(buffered(recorded.seq, segment)),
         }),
-        Event::Deleted { messages } => Heard::Deleted(messages.clone()),
+        Event::Deleted { messages, .. } => Heard::Deleted(messages.clone()),
         Event::Cleared => Heard::Cleared,
         _ => return None,
     })

@@ -39,7 +39,7 @@ impl Losses {
             Event::Edited { message, .. } => {
                 self.edited.insert(*message);
             }
-            Event::Deleted { messages } => self.deleted.extend(messages),
+            Event::Deleted { messages, .. } => self.deleted.extend(messages),
             Event::CaughtUp { missed: Some(_), .. } => self.gaps += 1,
             Event::Said { message, .. } if is_redacted(message) => {
                 self.wordless.insert(recorded.seq);
@@ -153,7 +153,7 @@ mod tests {
             Event::Edited { message: Seq(2), text: "better".into() },
             Event::Edited { message: Seq(2), text: "best".into() },
             Event::Edited { message: Seq(3), text: "".into() },
-            Event::Deleted { messages: vec![Seq(3), Seq(4)] },
+            Event::Deleted { messages: vec![Seq(3), Seq(4)], unnamed: Vec::new() },
             Event::CaughtUp { read: 3, missed: None },
             Event::CaughtUp { read: 3, missed: Some(gap()) },
             Event::Segment(Box::new(segment())),

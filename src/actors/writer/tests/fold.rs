@@ -125,7 +125,7 @@ fn inbound_event(kind: u8, number: usize) -> Event {
     let companion = CompanionId::from("aria");
     match kind {
         0 => Event::Joined { companion, external: false },
-        1 => Event::Deleted { messages: vec![Seq(number as u64 / 2)] },
+        1 => Event::Deleted { messages: vec![Seq(number as u64 / 2)], unnamed: Vec::new() },
         2 => Event::Edited { message: Seq(number as u64 / 2), text: "changed".into() },
         3 if number.is_multiple_of(3) => Event::Left { companion },
         4 if number.is_multiple_of(5) => Event::Cleared,

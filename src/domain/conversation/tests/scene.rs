@@ -259,7 +259,7 @@ impl Scene {
                     self.outcomes_by_companion.values_mut().for_each(|outcomes| outcomes.removed.push(message));
                     let only =
                         self.conversation.owed_replies().find(|floor| floor.messages == [message]).map(|floor| floor.ticket);
-                    self.receive(Event::Deleted { messages: vec![message] });
+                    self.receive(Event::Deleted { messages: vec![message], unnamed: Vec::new() });
                     let is_owed = only.is_some_and(|ticket| self.conversation.owed_reply(ticket).is_some());
                     assert!(!is_owed, "nothing is left for reply {only:?} to answer");
                 }
@@ -572,6 +572,7 @@ impl Scene {
         let message = Message {
             asks_to_stop: false,
             speech: None,
+            cut: None,
             id: None,
             from,
             text,
@@ -671,6 +672,7 @@ fn message(by: &str, role: Role, voice: bool, address: Address) -> Message {
     Message {
         asks_to_stop: false,
         speech: None,
+        cut: None,
         id: None,
         from: Author { id: by.into(), name: by.into(), role },
         text: "words".into(),

@@ -98,7 +98,7 @@ impl Course {
     pub(super) fn follow(&mut self, recorded: &Recorded) {
         match &recorded.event {
             Event::Edited { message, .. } if *message == self.message => self.changes.push(recorded.clone()),
-            Event::Deleted { messages } => {
+            Event::Deleted { messages, .. } => {
                 self.deleted.extend(messages);
                 if messages.contains(&self.message) {
                     self.changes.push(recorded.clone());
@@ -319,7 +319,9 @@ mod tests {
 
     #[test]
     fn a_reply_owed_ends_when_all_its_messages_are_deleted_unless_it_was_posted_in_spite_of_that() {
-        let deletion = |seq, gone: &[u64]| recorded(seq, Event::Deleted { messages: gone.iter().copied().map(Seq).collect() });
+        let deletion = |seq, gone: &[u64]| {
+            recorded(seq, Event::Deleted { messages: gone.iter().copied().map(Seq).collect(), unnamed: Vec::new() })
+        };
         let mut dropped = course();
         dropped.follow(&yes(8, "ben"));
         dropped.follow(&owed("ben", 9, 4));
@@ -349,7 +351,7 @@ mod tests {
         course.follow(&asked(10, "ben", &[6]));
         let before = course.asked(&"aria".into());
 
-        course.follow(&recorded(11, Event::Deleted { messages: vec![Seq(7)] }));
+        course.follow(&recorded(11, Event::Deleted { messages: vec![Seq(7)], unnamed: Vec::new() }));
         course.follow(&yes_to(12, "aria", 9));
         course.follow(&yes_to(13, "aria", 11));
 
@@ -389,6 +391,7 @@ mod tests {
         let message = Message {
             asks_to_stop: false,
             speech: None,
+            cut: None,
             id: None,
             from: Author { id: by.into(), name: by.into(), role },
             text: "words".into(),
