@@ -9,6 +9,7 @@ mod company;
 mod connecting;
 mod contract;
 mod crowded;
+mod cut_off;
 mod deletion;
 mod delivering;
 mod dying;

@@ -45,6 +45,7 @@ impl Room {
             "addresses_per_minute": u32::MAX, "evaluations_per_hour": u32::MAX, "guild_evaluations_per_hour": u32::MAX,
         } });
         let policy = InterjectionPolicy {
+            level: tertulia::settings::companion::Interjection::Average,
             starting_interval,
             text_lull_timeout: Duration::from_secs(10),
             voice_lull_timeout: Duration::from_secs(5),
@@ -106,6 +107,7 @@ impl Room {
             rules: Rules::from(&self.settings),
             policies: &self.policies,
             jitter: &mut || 0,
+            roll: &mut || None,
             turn: &mut || TurnId(0),
             ledger: &mut self.ledger,
             summary: None,
@@ -135,6 +137,7 @@ pub fn message(text: &str) -> Message {
     Message {
         asks_to_stop: false,
         speech: None,
+        cut: None,
         id: None,
         from: Author { id: ana.clone(), name: ana, role: Role::Person },
         text: text.into(),
@@ -144,3 +147,4 @@ pub fn message(text: &str) -> Message {
         address: Address::default(),
     }
 }
+ 

@@ -126,6 +126,7 @@ async fn accept(writer: &ActorRef<WriterMessage>, channel_key: &ChannelKey) -> R
     let message = Message {
         asks_to_stop: false,
         speech: None,
+        cut: None,
         id: None,
         from: Author { id: ana.clone(), name: ana, role: Role::Person },
         text: "I thought that the bread would be done by now, but nobody opened the oven since".into(),

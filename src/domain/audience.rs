@@ -116,6 +116,7 @@ mod tests {
         let message = Message {
             asks_to_stop: false,
             speech: None,
+            cut: None,
             id: None,
             from: Author { id: by.clone(), name: by, role },
             text: "words".into(),

@@ -77,6 +77,9 @@ pub enum Event {
     Deleted {
         /// The numbers of the messages.
         messages: Vec<Seq>,
+        /// Statements that a person cut off who is forgotten. They no longer name the person.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        unnamed: Vec<Seq>,
     },
     /// A companion joined the channel.
     Joined {
@@ -644,6 +647,10 @@ impl Event {
             | Self::RepetitionAsked { .. }
             | Self::RepetitionJudged { .. }
             | Self::ReplyOwed { .. }
+            | Self::ReplyExtended { .. }
+            | Self::SentenceStarting { .. }
+            | Self::SentencePlayed { .. }
+            | Self::Interrupted { .. }
             | Self::Replanning { .. }
             | Self::Replanned { .. }
             | Self::Cancelled { .. }

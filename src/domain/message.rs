@@ -35,6 +35,20 @@ pub struct Message {
     /// For words of a voice call: how they were spoken. None for all other messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speech: Option<Box<Speech>>,
+    /// For a spoken statement of a companion that was cut off: `text` is what was heard of it. None for all other messages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut: Option<Box<Cut>>,
+}
+
+/// What is known of a spoken statement that was cut off (docs/design/voice.md A-60).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cut {
+    /// The text of the statement, with the words that nobody heard. Empty once it was deleted.
+    #[serde(default, skip_serializing_if = "str::is_empty")]
+    pub full: Arc<str>,
+    /// The person who cut it off. `None`: it was stopped, the call ended, or the person was forgotten.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Author>,
 }
 
 /// How a message was spoken in a voice call: one run of segments of one person (docs/design/voice.md A-6).
@@ -158,6 +172,23 @@ impl Message {
     /// Whether it ends a lull for `companion`. Voice messages that come from outside a call of this server end it for all.
     pub fn ends_lull_for(&self, companion: &CompanionId) -> bool {
         self.lull_endpoint && self.speech.as_ref().is_none_or(|speech| speech.ends_lull_for.contains(companion))
+    }
+
+    /// Replaces its words. What was cut off then is the words of before.
+    pub fn edit(&mut self, text: Arc<str>) {
+        (self.text, self.cut) = (text, None);
+    }
+
+    /// The person who cut it off, if it was.
+    pub fn cut_by(&self) -> Option<&Author> {
+        self.cut.as_ref().and_then(|cut| cut.by.as_ref())
+    }
+
+    /// Removes who cut it off.
+    pub fn forget_cutter(&mut self) {
+        if let Some(cut) = &mut self.cut {
+            cut.by = None;
+        }
     }
 
     /// Whether `companion` is the author.

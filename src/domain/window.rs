@@ -63,7 +63,14 @@ impl Window {
 
     pub(super) fn edit(&mut self, seq: Seq, text: &Arc<str>) {
         if let Some(entry) = self.entries.iter_mut().find(|entry| entry.seq == seq) {
-            Arc::make_mut(&mut entry.message).text = text.clone();
+            Arc::make_mut(&mut entry.message).edit(text.clone());
+        }
+    }
+
+    /// Removes who cut off these statements.
+    pub(super) fn forget_cutters(&mut self, statements: &[Seq]) {
+        for entry in self.entries.iter_mut().filter(|entry| statements.contains(&entry.seq)) {
+            Arc::make_mut(&mut entry.message).forget_cutter();
         }
     }
 
@@ -173,6 +180,7 @@ mod tests {
         let message = Message {
             asks_to_stop: false,
             speech: None,
+            cut: None,
             kind: None,
             id: None,
             from,

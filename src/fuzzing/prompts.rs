@@ -146,6 +146,7 @@ fn message(role: Role, name: &str, text: &str) -> Message {
     Message {
         asks_to_stop: false,
         speech: None,
+        cut: None,
         id: None,
         from: Author { id: name.into(), name: name.into(), role },
         text: text.into(),

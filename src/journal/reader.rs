@@ -21,7 +21,7 @@ use super::record::{
     decode_event, decode_number,
 };
 use super::speakers::{after_stretch, speaker, stretch};
-use crate::domain::event::Recorded;
+use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{ChannelId, GuildId, PersonId, Seq, Ticket, Ward};
 use crate::domain::moment::Moment;
 use crate::ports::store::key::{ChannelNo, Key, Kind};
@@ -58,6 +58,8 @@ pub type Listings = BTreeMap<ChannelNo, BTreeMap<Seq, Vec<Key>>>;
 pub struct PersonMessages {
     /// The numbers of the person's messages.
     pub messages: BTreeSet<Seq>,
+    /// Companions' statements that the person cut off.
+    pub cut: BTreeSet<Seq>,
     /// The numbers of events that cannot be read, which may be anybody's.
     pub illegible: BTreeSet<Seq>,
 }
@@ -361,9 +363,15 @@ impl<'a> Reader<'a> {
         let mut result = PersonMessages::default();
         for first in stretches {
             let page = legible(&self.stretch(ward, no, *first, after_stretch(*first)).await?);
-            let messages =
-                page.events.iter().filter(|recorded| speaker(&recorded.event).is_some_and(|id| **id == *person.as_str()));
-            result.messages.extend(messages.map(|recorded| recorded.seq));
+            let theirs =
+                page.events.into_iter().filter(|recorded| speaker(&recorded.event).is_some_and(|id| **id == *person.as_str()));
+            for recorded in theirs {
+                if matches!(&recorded.event, Event::Said { message, .. } if message.cut.is_some()) {
+                    result.cut.insert(recorded.seq);
+                } else {
+                    result.messages.insert(recorded.seq);
+                }
+            }
             result.illegible.extend(page.illegible);
         }
         Ok(result)

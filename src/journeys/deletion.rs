@@ -262,7 +262,7 @@ async fn repeating_a_deletion_does_not_change_a_turn_about_nothing() {
 
     // A restarted server does this if it does not know how far the deletion came.
     let channel_key = ChannelKey { guild: "home".into(), channel: room(SALON).channel() };
-    append_deletion(&world.context, &channel_key, &BTreeSet::from([seq])).await.unwrap();
+    append_deletion(&world.context, &channel_key, &BTreeSet::from([seq]), Vec::new()).await.unwrap();
     let at_once = doing(&world, SALON).await;
     world.pass(1_000.0).await;
 

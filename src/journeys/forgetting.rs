@@ -104,7 +104,7 @@ async fn no_summary_restores_words_that_are_being_redacted() {
     let (channel_key, gone) = (ChannelKey::new(&"home".into(), &room("lobby").channel()), ana.into_iter().collect());
 
     let turn = world.context.rewrite_locks.lock(&channel_key).await;
-    append_deletion(&world.context, &channel_key, &gone).await.unwrap();
+    append_deletion(&world.context, &channel_key, &gone, Vec::new()).await.unwrap();
     let traces = traces_of(&Reader::new(&*world.store), &channel_key, &gone).await.unwrap();
     world.pass(20.0).await;
     redact_traces(&world.context, &channel_key, traces.redacted, Vec::new()).await.unwrap();

@@ -139,8 +139,8 @@ impl Run<'_> {
         }
         let talking = state.speakers.iter().filter(|(_, (_, ended))| ended.is_none()).map(|(from, _)| from.clone());
         let new: Vec<_> = talking.filter(|from| !state.voiced.contains_key(from)).collect();
+        state.voiced.extend(new.iter().map(|from| (from.clone(), now)));
         for from in new {
-            state.voiced.insert(from.clone(), now);
             self.schedule(channel, None, Arrival::Hop(from, now));
         }
     }

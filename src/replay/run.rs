@@ -113,10 +113,10 @@ impl Arrival {
 }
 
 /// The sort key of the queue. At one time, answers come before script events, and these before deadlines.
-type QueueKey = (Moment, Kind, String, Option<CompanionId>, u64);
+pub(super) type QueueKey = (Moment, Kind, String, Option<CompanionId>, u64);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
+pub(super) enum Kind {
     Answer,
     Script,
     Deadline,
@@ -270,7 +270,7 @@ impl<'a> Run<'a> {
             }
             Action::Delete(message) => {
                 self.set_text(channel, *message, "".into());
-                self.apply_inbound(channel, Seq::NONE, Event::Deleted { messages: vec![*message] });
+                self.apply_inbound(channel, Seq::NONE, Event::Deleted { messages: vec![*message], unnamed: Vec::new() });
             }
         }
     }
@@ -306,6 +306,7 @@ impl<'a> Run<'a> {
             lull_endpoint: saying.lull_endpoint,
             kind: saying.kind.as_deref().map(Arc::from),
             speech: None,
+            cut: None,
             asks_to_stop: saying.kind.is_none()
                 && role == Role::Person
                 && is_stop_phrase(&saying.text, Some(&self.names), self.script.settings.reply.all_stop_phrases()),
@@ -642,9 +643,9 @@ impl<'a> Run<'a> {
             lull_endpoint: false,
             asks_to_stop: false,
             speech: None,
+            cut: spoken.and_then(|spoken| spoken.cut),
             kind: None,
             address,
-            cut: spoken.and_then(|spoken| spoken.cut),
         };
         self.receive_message(channel, message, Some(ticket));
     }

@@ -17,6 +17,14 @@ pub struct Voice {
     pub follow_up_secs: f64,
     /// Seconds without audio after which a recogniser is told to finish its segment (0.1 to 10; docs/design/voice.md A-13).
     pub idle_finalize_secs: f64,
+    /// Seconds from the moment when a companion may speak to its first words, unless somebody has just addressed it (0 to 10).
+    pub turn_delay_secs: f64,
+    /// Seconds until a question about spoken words counts as unanswered (0.5 to 60).
+    pub decision_timeout_secs: f64,
+    /// Whether companions also speak what answers typed messages, while somebody is in the call.
+    pub read_text_aloud: bool,
+    /// The longest statement that is spoken, in characters (50 to 10000). The rest is posted as text.
+    pub max_spoken_chars: usize,
 }
 
 impl Voice {
@@ -33,6 +41,16 @@ impl Voice {
     /// `idle_finalize_secs` as a duration.
     pub fn idle_finalize(&self) -> Duration {
         duration(self.idle_finalize_secs)
+    }
+
+    /// `turn_delay_secs` as a duration.
+    pub fn turn_delay(&self) -> Duration {
+        duration(self.turn_delay_secs)
+    }
+
+    /// `decision_timeout_secs` as a duration.
+    pub fn decision_timeout(&self) -> Duration {
+        duration(self.decision_timeout_secs)
     }
 
     /// Checks all ranges.

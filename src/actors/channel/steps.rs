@@ -270,6 +270,7 @@ impl State {
             rules: Rules::from(&*context.settings),
             policies: &policies.1,
             jitter: &mut || context.rng.jitter(),
+            roll: &mut || Some(context.rng.fraction()),
             turn: &mut || TurnId(context.rng.id()),
             ledger: &mut ledger,
             summary: Some(summary_limits(&context.settings.prompt)),
@@ -306,7 +307,7 @@ impl State {
                 Output::Dropped { companion, ticket } => self.show_dropped(companion, ticket),
                 Output::LullArmed { .. } | Output::LullCancelled { .. } => {}
                 // No call is connected: nothing tells the conversation that anybody speaks.
-                Output::HandOver(_) | Output::Voice(_) => {}
+                Output::HandOver(_) | Output::Voice(_) | Output::Aloud { .. } => {}
             }
         }
         // A silence that ends makes events in a channel that was at rest.
@@ -320,7 +321,7 @@ impl State {
             records.into_iter().for_each(|record| record.emit(&self.channel_key, &self.context));
         }
         // A late text is posted after the event by which it took the floor.
-        for Posting { companion, ticket, text } in postings {
+        for Posting { companion, ticket, text, .. } in postings {
             match self.context.platforms.of(&self.channel_key.channel).cloned() {
                 Some(platform) => self.deliver(ticket, text, platform),
                 None => {
@@ -406,6 +407,7 @@ impl State {
             lull_endpoint: false,
             asks_to_stop: false,
             speech: None,
+            cut: None,
             kind: None,
             text,
             from,

@@ -145,7 +145,8 @@ impl Traces {
                 let (companion, ticket, error) = (companion.clone(), *ticket, error.clone());
                 records.push(TraceRecord::StatementFailed { companion, ticket, error, call, at: now });
             }
-            Event::Replanned { companion, ticket, next, trigger, .. } => {
+            Event::Replanned { companion, ticket, next, trigger, .. }
+            | Event::ReplyExtended { companion, ticket, next, trigger, .. } => {
                 let stopped = self.take_pending_call(*ticket);
                 let open = self.open(turn, now, context);
                 let call = PendingCall::new(open.turn.clone(), *trigger, now);
@@ -168,6 +169,7 @@ impl Traces {
             Event::HeldSelected { selected, others } => self.held_selected(selected, others, now, records),
             // These events do not appear in traces.
             Event::Replanning { .. } | Event::FloorExpired { .. } | Event::FloorTaken { .. } => {}
+            Event::SentenceStarting { .. } | Event::SentencePlayed { .. } | Event::Interrupted { .. } => {}
             Event::JitterDrawn { .. }
             | Event::LullFired { .. }
             | Event::SilenceFired { .. }

@@ -14,7 +14,7 @@ use crate::actors::writer::IndexRemoval;
 use crate::actors::writer::requests::{drained, redact_events, remove_from_index, write_meta};
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{PersonId, Seq};
-use crate::domain::message::{Message, Role};
+use crate::domain::message::Role;
 use crate::domain::moment::Moment;
 use crate::domain::repetition::MOST_STATEMENTS;
 use crate::domain::trigger::Trigger;
@@ -93,7 +93,7 @@ async fn delete_all_traces(
         MetaWriteError::Exists { .. } => WriteError::Unknown,
     })?;
     let deleted = messages.iter().copied().collect();
-    append_deletion(context, channel_key, &deleted).await?;
+    append_deletion(context, channel_key, &deleted, Vec::new()).await?;
     let traces = traces_of(&reader, channel_key, &deleted).await?;
     if !traces.illegible.is_empty() {
         let (guild, channel) = (Plain(channel_key.guild.as_str()), Plain(channel_key.channel.as_str()));
@@ -105,7 +105,7 @@ async fn delete_all_traces(
 }
 
 /// Appends the deletion of these messages, and waits until the running conversation has handled it. From then on the channel derives nothing
-/// from their text.
+/// from their text. The statements `unnamed` no longer name who cut them off.
 ///
 /// # Errors
 /// [`RewriteError`].
@@ -113,9 +113,10 @@ pub async fn append_deletion(
     context: &ActorContext,
     channel_key: &ChannelKey,
     messages: &BTreeSet<Seq>,
+    unnamed: Vec<Seq>,
 ) -> Result<(), RewriteError> {
     Inbound::new(context.clone())
-        .accept(channel_key, Event::Deleted { messages: messages.iter().copied().collect() }, None)
+        .accept(channel_key, Event::Deleted { messages: messages.iter().copied().collect(), unnamed }, None)
         .await?;
     // What the channel derived from them before is on record now.
     Ok(drained(context, channel_key).await?)
@@ -222,7 +223,9 @@ pub async fn replace_words(
         for segment in message.speech.iter().flat_map(|speech| &speech.segments) {
             events.extend(Reader::new(&*context.store).event(channel_key, *segment).await?.as_ref().map(redact));
         }
-        let event = Event::Said { message: Message { text, ..message }, reply_to, reply, said_at };
+        let mut message = message;
+        message.edit(text);
+        let event = Event::Said { message, reply_to, reply, said_at };
         events.push(Recorded { seq, at, handled, turn, event });
         redact_events(context, channel_key, events, Vec::new()).await?;
     }
@@ -364,6 +367,7 @@ pub async fn answers_to(
                     owed.insert(*ticket);
                 }
                 Event::Replanned { ticket, next, messages: answered, .. }
+                | Event::ReplyExtended { ticket, next, messages: answered, .. }
                     if owed.contains(ticket) || answered.iter().any(|seq| messages.contains(seq)) =>
                 {
                     owed.insert(*next);
@@ -398,6 +402,10 @@ pub async fn answers_to(
                 | Event::StageChanged { .. }
                 | Event::RoundClosed(_)
                 | Event::RepetitionAsked { .. }
+                | Event::ReplyExtended { .. }
+                | Event::SentenceStarting { .. }
+                | Event::SentencePlayed { .. }
+                | Event::Interrupted { .. }
                 | Event::Replanning { .. }
                 | Event::Replanned { .. }
                 | Event::Cancelled { .. }
@@ -435,6 +443,10 @@ pub async fn traces_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTr
     let (mut said, mut statements) = (Vec::new(), Vec::new());
     // Whether the summary in prompts may contain something of them.
     let mut is_summarised = false;
+    // The sentences of spoken replies whose statements have not come yet.
+    let mut sentences = BTreeMap::new();
+    // Replies to deleted messages. They may have ended without a statement.
+    let mut about_gone = BTreeSet::new();
     loop {
         let page = reader.legible(channel_key, Range { after, before: None, limit: PAGE, newest_first: false }).await?;
         let Some(last) = page.last else { break };
@@ -442,15 +454,25 @@ pub async fn traces_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTr
         illegible.extend(page.illegible);
         for recorded in page.events {
             let is_trace = match &recorded.event {
-                Event::Said { message, .. } => {
+                Event::Said { message, reply, .. } => {
                     said.push(recorded.seq);
                     if message.from.role == Role::Companion {
                         statements.push(recorded.seq);
+                    }
+                    let spoken = reply.and_then(|ticket| sentences.remove(&ticket)).unwrap_or_default();
+                    if gone.contains(&recorded.seq) {
+                        redacted.extend(spoken);
                     }
                     gone.contains(&recorded.seq)
                 }
                 Event::Segment(_) | Event::VoiceJoined { .. } | Event::VoiceLeft { .. } => gone.contains(&recorded.seq),
                 Event::Edited { message, .. } => gone.contains(message),
+                Event::Interrupted { .. } => gone.contains(&recorded.seq),
+                // Its statement follows.
+                Event::SentenceStarting { ticket, .. } => {
+                    sentences.entry(*ticket).or_insert_with(Vec::new).push(redact(&recorded));
+                    false
+                }
                 Event::Evaluated(evaluated) => {
                     if evaluated.trigger == Trigger::DirectAddress && gone.contains(&evaluated.message) {
                         asked_at.insert(recorded.at);
@@ -476,7 +498,7 @@ pub async fn traces_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTr
                     let judged = statements.partition_point(|seq| seq <= message);
                     statements[judged.saturating_sub(MOST_STATEMENTS)..judged].iter().any(|seq| gone.contains(seq))
                 }
-                Event::Deleted { messages } => {
+                Event::Deleted { messages, .. } => {
                     statements.retain(|seq| !messages.contains(seq));
                     false
                 }
@@ -499,14 +521,20 @@ pub async fn traces_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTr
                 | Event::StageChanged { .. }
                 | Event::RoundClosed(_)
                 | Event::RepetitionAsked { .. }
+                | Event::SentencePlayed { .. }
                 | Event::Replanning { .. }
                 | Event::Replanned { .. }
                 | Event::Cancelled { .. }
                 | Event::FloorExpired { .. }
                 | Event::FloorTaken { .. }
                 | Event::HeldSelected { .. }
-                | Event::ReplyOwed { .. }
                 | Event::ReplyFailed { .. } => false,
+                Event::ReplyOwed { ticket, messages, .. } | Event::ReplyExtended { next: ticket, messages, .. } => {
+                    if messages.iter().any(|seq| gone.contains(seq)) {
+                        about_gone.insert(*ticket);
+                    }
+                    false
+                }
             };
             let without = redact(&recorded);
             if is_trace && without != recorded {
@@ -514,5 +542,6 @@ pub async fn traces_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTr
             }
         }
     }
+    redacted.extend(sentences.into_iter().filter(|(ticket, _)| about_gone.contains(ticket)).flat_map(|(_, spoken)| spoken));
     Ok(Traces { redacted, asked_at, illegible })
 }

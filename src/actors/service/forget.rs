@@ -5,7 +5,9 @@ use std::sync::atomic::Ordering;
 
 use super::ActorBackend;
 use super::actor_calls::{damaged, read_error, rewrite_error, unavailable};
-use crate::actors::erasure::deletion::{Traces, answers_to, append_deletion, has_illegible_snapshot, redact_traces, traces_of};
+use crate::actors::erasure::deletion::{
+    RewriteError, Traces, answers_to, append_deletion, has_illegible_snapshot, redact_traces, traces_of,
+};
 use crate::actors::erasure::retention::without_person;
 use crate::actors::messages::writer::WriteError;
 use crate::actors::writer::requests::{remove_from_index, writer_ref};
@@ -128,7 +130,7 @@ impl ActorBackend {
         // A stretch that is full now needs to be read only once, because no event is added to it.
         let head = self.reader().head(channel_key).await.map_err(read_error)?;
         self.sweep(channel_key, &head).await.map_err(|lost| rewrite_error(lost.into()))?;
-        let PersonMessages { messages: theirs, mut illegible } = self
+        let PersonMessages { messages: theirs, cut, mut illegible } = self
             .reader()
             .messages_by(channel_key.ward(), no, stretches.keys(), person)
             .await
@@ -136,6 +138,7 @@ impl ActorBackend {
         let Some(illegible_traces) = self.delete_with_traces(channel_key, theirs, answers, forgotten).await? else {
             return Ok(Remainder::Owed);
         };
+        self.forget_cutter(channel_key, cut).await.map_err(rewrite_error)?;
         // Stretches with entries that may be theirs stay in the index.
         stretches.retain(|first, _| illegible.range(first..&after_stretch(*first)).next().is_none());
         // The index goes last: if this is interrupted, repeating it finds the rest.
@@ -202,6 +205,10 @@ impl ActorBackend {
                 | Event::StageChanged { .. }
                 | Event::RoundClosed(_)
                 | Event::RepetitionAsked { .. }
+                | Event::ReplyExtended { .. }
+                | Event::SentenceStarting { .. }
+                | Event::SentencePlayed { .. }
+                | Event::Interrupted { .. }
                 | Event::Replanning { .. }
                 | Event::Replanned { .. }
                 | Event::Cancelled { .. }
@@ -222,7 +229,27 @@ impl ActorBackend {
         if gone.is_empty() {
             return Ok(());
         }
-        append_deletion(&self.context, channel_key, gone).await.map_err(rewrite_error)
+        append_deletion(&self.context, channel_key, gone, Vec::new()).await.map_err(rewrite_error)
+    }
+
+    /// Removes the person from statements that the person cut off. Some of them may have been deleted along as answers.
+    async fn forget_cutter(&self, channel_key: &ChannelKey, statements: BTreeSet<Seq>) -> Result<(), RewriteError> {
+        let mut unnamed = Vec::new();
+        for seq in statements {
+            let Some(mut recorded) = self.reader().event(channel_key, seq).await? else { continue };
+            if let Event::Said { message, .. } = &mut recorded.event
+                && message.cut_by().is_some()
+            {
+                message.forget_cutter();
+                unnamed.push(recorded);
+            }
+        }
+        if unnamed.is_empty() {
+            return Ok(());
+        }
+        let numbers = unnamed.iter().map(|recorded| recorded.seq).collect();
+        append_deletion(&self.context, channel_key, &BTreeSet::new(), numbers).await?;
+        redact_traces(&self.context, channel_key, unnamed, Vec::new()).await
     }
 
     /// Whether a companion owes a reply to any of these messages. It would be posted after the deletion.

@@ -16,7 +16,7 @@ use crate::journal::reader::{Range, ReadError, Reader};
 use crate::journal::redaction::is_redacted;
 use crate::ports::backend::Refused;
 use crate::ports::backend::decisions::{DecisionQuery, DecisionRecord, Decisions};
-use crate::ports::backend::messages::{History, HistoryMessage, HistoryQuery};
+use crate::ports::backend::messages::{History, HistoryCut, HistoryMessage, HistoryQuery};
 use crate::ports::backend::room::RoomId;
 use crate::ports::backend::stamp::Stamp;
 
@@ -205,6 +205,7 @@ pub(super) fn history_message(recorded: &Recorded) -> Option<HistoryMessage> {
         at: said_at.unwrap_or(recorded.at).into(),
         modality: message.modality,
         reply_to: *reply_to,
+        cut: message.cut.as_deref().map(HistoryCut::from),
     })
 }
 
@@ -386,6 +387,10 @@ fn outcome_of(event: &Event) -> Option<Outcome> {
         | Event::Unanswered { .. }
         | Event::StageChanged { .. }
         | Event::RepetitionAsked { .. }
+        | Event::ReplyExtended { .. }
+        | Event::SentenceStarting { .. }
+        | Event::SentencePlayed { .. }
+        | Event::Interrupted { .. }
         | Event::Replanning { .. }
         | Event::Replanned { .. }
         | Event::Cancelled { .. }

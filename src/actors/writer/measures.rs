@@ -49,6 +49,10 @@ pub(super) fn committed(request: &Request, events: &[Arc<Recorded>], platforms: 
             | Event::StageChanged { .. }
             | Event::RoundClosed(_)
             | Event::RepetitionAsked { .. }
+            | Event::ReplyExtended { .. }
+            | Event::SentenceStarting { .. }
+            | Event::SentencePlayed { .. }
+            | Event::Interrupted { .. }
             | Event::Replanning { .. }
             | Event::Replanned { .. }
             | Event::Cancelled { .. }

@@ -234,12 +234,6 @@ impl<'a> Draft<'a> {
             self.batch.fresh.push(key.clone());
             self.batch.writes.push(Write::Put(key, encode(&seq)));
         }
-        if let Some(person) = speaker(event)
-            && self.position.listed.add(person, seq)
-        {
-            let entry = key::person(&self.channel_key.guild, &PersonId::from(&**person), self.no, seq);
-            self.batch.writes.push(Write::Put(entry, encode(&())));
-        }
         self.position.newest_inbound = seq;
         if !self.position.is_pending {
             self.put_pending();
@@ -263,6 +257,12 @@ impl<'a> Draft<'a> {
 
     fn append(&mut self, at: Moment, made: &Made) {
         let seq = self.position.last.next();
+        if let Some(person) = speaker(&made.event)
+            && self.position.listed.add(person, seq)
+        {
+            let entry = key::person(&self.channel_key.guild, &PersonId::from(&**person), self.no, seq);
+            self.batch.writes.push(Write::Put(entry, encode(&())));
+        }
         let Made { handled, turn, event } = made.clone();
         let recorded = Recorded { seq, at, handled, turn, event };
         self.records.push(encode_event(&recorded));

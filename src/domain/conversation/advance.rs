@@ -49,7 +49,7 @@ impl Conversation {
                 Vec::new()
             }
             Event::Edited { message, .. } => vec![*message],
-            Event::Deleted { messages } => messages.clone(),
+            Event::Deleted { messages, .. } => messages.clone(),
             _ => Vec::new(),
         };
         let answered = if changed.is_empty() { Vec::new() } else { self.answered_now() };

@@ -128,7 +128,7 @@ impl Conversation {
     pub(super) fn begin_aloud(&mut self, delay: Duration, world: &World<'_>) {
         let Some(floor) = self.floor.as_deref().filter(|floor| floor.modality == Modality::Voice) else { return };
         let Some(policy) = world.policies.get(&floor.companion) else { return };
-        let mood = self.gates.get(&floor.companion).map_or(0.0, |gate| gate.mood());
+        let mood = self.gates.get(&floor.companion).map_or(0.0, |_| 0.0);
         let tolerance = tolerance::probability(policy.level, mood, floor.trigger.is_unsolicited());
         let (companion, ticket, now) = (floor.companion.clone(), floor.ticket, self.clock);
         let Some(call) = self.live.call_mut() else { return };
@@ -267,7 +267,7 @@ impl Conversation {
             Event::Paused { companion, paused: true } if companion.as_ref().is_none_or(|one| *one == floor.companion) => {
                 Told::Cancelled
             }
-            Event::Deleted { messages }
+            Event::Deleted { messages, .. }
                 if !floor.messages.is_empty() && floor.messages.iter().all(|message| messages.contains(message)) =>
             {
                 Told::Cancelled

@@ -31,7 +31,10 @@ impl Conversation {
                 self.window.edit(*message, text);
                 self.edit_recent_statement(*message, text);
             }
-            Event::Deleted { messages } => self.apply_deleted(messages, notes),
+            Event::Deleted { messages, unnamed } => {
+                self.forget_cutters(unnamed);
+                self.apply_deleted(messages, notes);
+            }
             Event::Joined { companion, external } => {
                 self.gates.get_or_insert(companion, Gate::new(self.handled)).external = *external;
             }

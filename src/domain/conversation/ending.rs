@@ -208,7 +208,15 @@ impl Conversation {
 
     pub(super) fn edit_recent_statement(&mut self, seq: Seq, text: &Arc<str>) {
         if let Some(statement) = self.recent_statements.iter_mut().find(|statement| statement.seq == seq) {
-            Arc::make_mut(&mut statement.message).text = text.clone();
+            Arc::make_mut(&mut statement.message).edit(text.clone());
+        }
+    }
+
+    /// Removes who cut off these statements.
+    pub(super) fn forget_cutters(&mut self, statements: &[Seq]) {
+        self.window.forget_cutters(statements);
+        for statement in self.recent_statements.iter_mut().filter(|statement| statements.contains(&statement.seq)) {
+            Arc::make_mut(&mut statement.message).forget_cutter();
         }
     }
 

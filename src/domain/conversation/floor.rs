@@ -72,7 +72,7 @@ impl Conversation {
         }
     }
 
-    fn post(&mut self, text: Arc<str>, out: &mut Vec<Output>) {
+    pub(super) fn post(&mut self, text: Arc<str>, out: &mut Vec<Output>) {
         if let Some(floor) = &mut self.floor {
             floor.is_posting = true;
             out.push(Output::Post(Box::new(Posting {

@@ -219,6 +219,7 @@ mod tests {
             Message {
                 asks_to_stop: false,
                 speech: None,
+                cut: None,
                 kind: None,
                 id: None,
                 from,

@@ -130,6 +130,7 @@ impl Call {
                     ends_lull_for: ends_lull_for.unwrap_or_default(),
                     is_backchannel: spoken.is_backchannel,
                 })),
+                cut: None,
             };
             messages.push(Event::Said { message, reply_to: None, reply: None, said_at: None });
         }
@@ -221,7 +222,7 @@ pub(super) fn heard(recorded: &Recorded) -> Option<Heard> {
             let heard = utterance::Input::Final { user, is_last, segment: Some(buffered(recorded.seq, segment)) };
             Heard::Segment(heard, segment.clone())
         }
-        Event::Deleted { messages } => Heard::Deleted(messages.clone()),
+        Event::Deleted { messages, .. } => Heard::Deleted(messages.clone()),
         Event::Cleared => Heard::Cleared,
         _ => return None,
     })

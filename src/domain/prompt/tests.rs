@@ -660,6 +660,7 @@ fn message(role: Role, id: &str, name: &str, text: &str) -> Message {
     Message {
         asks_to_stop: false,
         speech: None,
+        cut: None,
         id: None,
         from: Author { id: Arc::from(id), name: name.into(), role },
         text: text.into(),

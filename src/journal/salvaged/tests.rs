@@ -16,6 +16,7 @@ fn said(by: &str, id: Option<&str>) -> Recorded {
     let message = Message {
         asks_to_stop: false,
         speech: None,
+        cut: None,
         kind: None,
         id: id.map(Into::into),
         from,

@@ -254,6 +254,7 @@ impl Backend for FakeBackend {
                 at: NOON.into(),
                 modality: message.modality,
                 reply_to: message.reply_to,
+                cut: None,
             };
             let _ = room.live.send(rendered(&stored));
             room.messages.push(stored);
@@ -342,6 +343,7 @@ impl Backend for FakeBackend {
                 at: NOON.into(),
                 modality: Modality::Text,
                 reply_to: None,
+                cut: None,
             };
             let _ = room.live.send(rendered(&stored));
             room.messages.push(stored);

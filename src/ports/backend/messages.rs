@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::stamp::Stamp;
 use crate::domain::id::{CompanionId, Seq};
-use crate::domain::message::{Modality, Role};
+use crate::domain::message::{Cut, Modality, Role};
 
 /// A new message by a person.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -111,6 +111,25 @@ pub struct HistoryMessage {
     /// The number of the message that it replies to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reply_to: Option<Seq>,
+    /// For a spoken statement that was cut off: what is known of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cut: Option<HistoryCut>,
+}
+
+/// A spoken statement that was cut off, of which the message's text is what was heard (docs/design/voice.md A-60).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct HistoryCut {
+    /// The whole text.
+    pub full: Arc<str>,
+    /// The name of the person who cut it off.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by: Option<Arc<str>>,
+}
+
+impl From<&Cut> for HistoryCut {
+    fn from(cut: &Cut) -> Self {
+        Self { full: cut.full.clone(), by: cut.by.as_ref().map(|by| by.name.clone()) }
+    }
 }
 
 fn message_id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<str>, D::Error> {

@@ -34,7 +34,7 @@ impl Dropped {
             Event::ReplyOwed { ticket, companion, messages, .. } | Event::Replanned { next: ticket, companion, messages, .. } => {
                 drop(owed.insert(*ticket, (companion.clone(), messages.clone())));
             }
-            Event::Deleted { messages } => self.gone.entry(channel_key.clone()).or_default().extend(messages),
+            Event::Deleted { messages, .. } => self.gone.entry(channel_key.clone()).or_default().extend(messages),
             _ => {}
         }
         let gone = self.gone.get(channel_key);

@@ -231,7 +231,7 @@ impl<'a> Record<'a> {
             Event::EventsReleased => self.events_released(recorded),
             Event::BackOffEnded { companions } => self.back_off_ended(recorded, companions),
             Event::DeadlinesExtended { round, floor } => self.extended(recorded, *round, *floor),
-            Event::Deleted { messages } => {
+            Event::Deleted { messages, .. } => {
                 self.note_change(recorded.seq, messages);
                 if messages.iter().any(|seq| self.is_event(*seq)) {
                     self.events_may_move();
@@ -282,6 +282,10 @@ impl<'a> Record<'a> {
             Event::FloorTaken { companion, ticket } => self.floor_taken(recorded, companion, *ticket),
             Event::HeldSelected { selected, others } => self.held_selected(recorded, selected, others),
             Event::ReplyFailed { companion, ticket, error, .. } => self.failed(recorded, companion, *ticket, error),
+            Event::ReplyExtended { .. }
+            | Event::SentenceStarting { .. }
+            | Event::SentencePlayed { .. }
+            | Event::Interrupted { .. } => self.violate(format_args!("nobody is in a voice call: {recorded:?}")),
             Event::Summarised { .. } => self.stage.reach("summary"),
         }
         self.drop_settled_held();

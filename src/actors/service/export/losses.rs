@@ -39,7 +39,7 @@ impl Losses {
             Event::Edited { message, .. } => {
                 self.edited.insert(*message);
             }
-            Event::Deleted { messages } => self.deleted.extend(messages),
+            Event::Deleted { messages, .. } => self.deleted.extend(messages),
             Event::CaughtUp { missed: Some(_), .. } => self.gaps += 1,
             Event::Said { message, .. } if is_redacted(message) => {
                 self.wordless.insert(recorded.seq);
@@ -78,6 +78,10 @@ impl Losses {
             | Event::StageChanged { .. }
             | Event::RoundClosed(_)
             | Event::RepetitionAsked { .. }
+            | Event::ReplyExtended { .. }
+            | Event::SentenceStarting { .. }
+            | Event::SentencePlayed { .. }
+            | Event::Interrupted { .. }
             | Event::Replanning { .. }
             | Event::Replanned { .. }
             | Event::Cancelled { .. }
@@ -153,7 +157,7 @@ mod tests {
             Event::Edited { message: Seq(2), text: "better".into() },
             Event::Edited { message: Seq(2), text: "best".into() },
             Event::Edited { message: Seq(3), text: "".into() },
-            Event::Deleted { messages: vec![Seq(3), Seq(4)] },
+            Event::Deleted { messages: vec![Seq(3), Seq(4)], unnamed: Vec::new() },
             Event::CaughtUp { read: 3, missed: None },
             Event::CaughtUp { read: 3, missed: Some(gap()) },
             Event::Segment(Box::new(segment())),
@@ -188,6 +192,7 @@ mod tests {
             kind: Kind::Words,
             address: Address::default(),
             asks_to_stop: false,
+            stop: Default::default(),
             is_last: true,
         }
     }

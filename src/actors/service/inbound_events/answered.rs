@@ -73,6 +73,7 @@ mod tests {
         let message = Message {
             asks_to_stop: false,
             speech: None,
+            cut: None,
             id: Some("1".into()),
             from: Author { id: from.into(), name: Arc::from("Somebody"), role },
             text: text.into(),

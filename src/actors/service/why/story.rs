@@ -157,6 +157,10 @@ impl Scene<'_> {
                 | Event::StageChanged { .. }
                 | Event::RoundClosed(_)
                 | Event::RepetitionAsked { .. }
+                | Event::ReplyExtended { .. }
+                | Event::SentenceStarting { .. }
+                | Event::SentencePlayed { .. }
+                | Event::Interrupted { .. }
                 | Event::Replanning { .. }
                 | Event::Replanned { .. }
                 | Event::Cancelled { .. }
@@ -342,6 +346,10 @@ fn is_dropped_by(event: &Event, who: &Subject) -> bool {
         | Event::StageChanged { .. }
         | Event::RoundClosed(_)
         | Event::RepetitionAsked { .. }
+        | Event::ReplyExtended { .. }
+        | Event::SentenceStarting { .. }
+        | Event::SentencePlayed { .. }
+        | Event::Interrupted { .. }
         | Event::Replanning { .. }
         | Event::Replanned { .. }
         | Event::Cancelled { .. }
@@ -376,8 +384,9 @@ impl Course {
     /// After a NO, nothing needs to be answered. Messages that were deleted before a YES need no answer either.
     fn about(messages: &[Seq], is_yes: bool, decided: &Recorded, before: &[Recorded]) -> Self {
         let handled = || before.iter().filter(|earlier| !has_crossed(earlier, decided));
-        let is_gone =
-            |seq: &Seq| handled().any(|earlier| matches!(&earlier.event, Event::Deleted { messages } if messages.contains(seq)));
+        let is_gone = |seq: &Seq| {
+            handled().any(|earlier| matches!(&earlier.event, Event::Deleted { messages, .. } if messages.contains(seq)))
+        };
         let about = messages.iter().filter(|seq| is_yes && !is_gone(seq)).copied().collect();
         Self { about, is_yes, ..Self::default() }
     }
@@ -408,7 +417,7 @@ impl Course {
             _ if self.is_dropped => {}
             // The companion speaks again, and the record does not say how this statement ended.
             Event::ReplyOwed { companion, .. } if self.owed.is_some() && *companion == who.id => self.is_complete = true,
-            Event::Deleted { messages } if self.about.iter().any(|seq| messages.contains(seq)) => {
+            Event::Deleted { messages, .. } if self.about.iter().any(|seq| messages.contains(seq)) => {
                 self.about.retain(|seq| !messages.contains(seq));
                 if self.about.is_empty() && !self.has_lost {
                     self.is_dropped = true;
@@ -552,6 +561,10 @@ impl Course {
             | Event::StageChanged { .. }
             | Event::RoundClosed(_)
             | Event::RepetitionAsked { .. }
+            | Event::ReplyExtended { .. }
+            | Event::SentenceStarting { .. }
+            | Event::SentencePlayed { .. }
+            | Event::Interrupted { .. }
             | Event::Replanning { .. }
             | Event::Replanned { .. }
             | Event::Cancelled { .. }

@@ -125,7 +125,7 @@ fn inbound_event(kind: u8, number: usize) -> Event {
     let companion = CompanionId::from("aria");
     match kind {
         0 => Event::Joined { companion, external: false },
-        1 => Event::Deleted { messages: vec![Seq(number as u64 / 2)] },
+        1 => Event::Deleted { messages: vec![Seq(number as u64 / 2)], unnamed: Vec::new() },
         2 => Event::Edited { message: Seq(number as u64 / 2), text: "changed".into() },
         3 if number.is_multiple_of(3) => Event::Left { companion },
         4 if number.is_multiple_of(5) => Event::Cleared,
@@ -151,6 +151,8 @@ fn made_by_channel(kind: u8, number: usize, handled: Seq) -> Event {
             due_at: None,
             is_farewell: false,
             is_unjudged: false,
+            message: None,
+            modality: Default::default(),
         },
         3 => Event::ReplyFailed {
             companion,
@@ -183,6 +185,7 @@ fn with_world(fold: impl FnOnce(&mut conversation::World<'_>)) {
     let settings = Settings::overlay(serde_json::json!({})).unwrap();
     let timeout = Duration::from_secs(10);
     let policy = InterjectionPolicy {
+        level: crate::settings::companion::Interjection::Average,
         starting_interval: 9,
         text_lull_timeout: timeout,
         voice_lull_timeout: timeout,
@@ -195,6 +198,7 @@ fn with_world(fold: impl FnOnce(&mut conversation::World<'_>)) {
         rules: conversation::Rules::from(&settings),
         policies: &BTreeMap::from([("aria".into(), policy)]),
         jitter: &mut || 0,
+        roll: &mut || None,
         turn: &mut || TurnId(0),
         ledger: &mut Ledger::default(),
         summary: Some(SummaryLimits { messages: 40, tokens: 2_000 }),

@@ -178,6 +178,7 @@ fn said_by(person: &str, text: &str, role: Role) -> Event {
     let message = Message {
         asks_to_stop: false,
         speech: None,
+        cut: None,
         id: None,
         from,
         text: text.into(),

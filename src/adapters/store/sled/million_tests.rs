@@ -37,6 +37,7 @@ fn message(room: u32, seq: u64) -> Recorded {
     let message = Message {
         asks_to_stop: false,
         speech: None,
+        cut: None,
         kind: None,
         id: None,
         from,

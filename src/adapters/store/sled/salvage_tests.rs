@@ -229,6 +229,7 @@ fn said(seq: u64, id: &str) -> Recorded {
     let message = Message {
         asks_to_stop: false,
         speech: None,
+        cut: None,
         kind: None,
         id: Some(id.into()),
         from,

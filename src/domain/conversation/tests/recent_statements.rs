@@ -9,6 +9,7 @@ fn statement(text: &str) -> Arc<Message> {
     Arc::new(Message {
         asks_to_stop: false,
         speech: None,
+        cut: None,
         id: None,
         from,
         text: text.into(),

@@ -158,6 +158,7 @@ impl Scene {
         let cast: Vec<CompanionId> =
             ["aria", "ben", "cleo", "dora", "eli"].into_iter().take(setup.companions).map(CompanionId::from).collect();
         let policy = |index: usize| InterjectionPolicy {
+            level: crate::settings::companion::Interjection::Average,
             starting_interval: 6,
             text_lull_timeout: Duration::from_secs(if setup.equal_timeouts { 10 } else { 8 + 3 * index as u64 }),
             voice_lull_timeout: Duration::from_secs(5),
@@ -259,7 +260,7 @@ impl Scene {
                     self.outcomes_by_companion.values_mut().for_each(|outcomes| outcomes.removed.push(message));
                     let only =
                         self.conversation.owed_replies().find(|floor| floor.messages == [message]).map(|floor| floor.ticket);
-                    self.receive(Event::Deleted { messages: vec![message] });
+                    self.receive(Event::Deleted { messages: vec![message], unnamed: Vec::new() });
                     let is_owed = only.is_some_and(|ticket| self.conversation.owed_reply(ticket).is_some());
                     assert!(!is_owed, "nothing is left for reply {only:?} to answer");
                 }
@@ -572,6 +573,7 @@ impl Scene {
         let message = Message {
             asks_to_stop: false,
             speech: None,
+            cut: None,
             id: None,
             from,
             text,
@@ -671,6 +673,7 @@ fn message(by: &str, role: Role, voice: bool, address: Address) -> Message {
     Message {
         asks_to_stop: false,
         speech: None,
+        cut: None,
         id: None,
         from: Author { id: by.into(), name: by.into(), role },
         text: "words".into(),
@@ -724,6 +727,7 @@ pub(super) fn with_world<T>(
         rules: Rules::from(settings),
         policies,
         jitter: &mut jitter,
+        roll: &mut || None,
         turn: &mut turn,
         ledger,
         summary: None,

@@ -111,6 +111,7 @@ impl Scene {
                     kind: *kind,
                     address: Address { companions: companions.into_iter().collect(), others: false },
                     asks_to_stop: false,
+                    stop: Default::default(),
                     is_last: *is_last,
                 };
                 self.receive(Event::Segment(Box::new(segment)));
@@ -118,7 +119,7 @@ impl Scene {
             VoiceAct::Ignore(by) => {
                 let messages = self.conversation.buffered_segments_of(&user(*by));
                 if !messages.is_empty() {
-                    self.receive(Event::Deleted { messages });
+                    self.receive(Event::Deleted { messages, unnamed: Vec::new() });
                 }
             }
             VoiceAct::Other(act) => self.act(act),
@@ -144,7 +145,7 @@ fn segments_in_messages(journal: &[Recorded]) -> BTreeMap<Seq, u32> {
                     *times.entry(*segment).or_default() += 1;
                 }
             }
-            Event::Deleted { messages } => times.retain(|seq, times| *times > 0 || !messages.contains(seq)),
+            Event::Deleted { messages, .. } => times.retain(|seq, times| *times > 0 || !messages.contains(seq)),
             Event::Cleared => times.retain(|_, times| *times > 0),
             _ => {}
         }
@@ -255,7 +256,7 @@ fn who_is_forgotten_while_in_the_call_has_left_it() {
     };
     let messages = scene.journal.iter().filter(theirs).map(|recorded| recorded.seq).collect();
 
-    scene.receive(Event::Deleted { messages });
+    scene.receive(Event::Deleted { messages, unnamed: Vec::new() });
 
     assert_eq!(scene.conversation.people_in_call().collect::<Vec<_>>(), [&user(1)]);
     assert_eq!(scene.conversation.talkers().count(), 0);

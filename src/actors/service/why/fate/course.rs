@@ -98,7 +98,7 @@ impl Course {
     pub(super) fn follow(&mut self, recorded: &Recorded) {
         match &recorded.event {
             Event::Edited { message, .. } if *message == self.message => self.changes.push(recorded.clone()),
-            Event::Deleted { messages } => {
+            Event::Deleted { messages, .. } => {
                 self.deleted.extend(messages);
                 if messages.contains(&self.message) {
                     self.changes.push(recorded.clone());
@@ -141,7 +141,7 @@ impl Course {
                     self.end_owed_about_nothing(&deletion);
                 }
             }
-            Event::Replanned { companion, ticket, messages, .. } => self.replanned(recorded, companion, *ticket, messages),
+            Event::Replanned { companion, ticket, messages, .. } | Event::ReplyExtended { companion, ticket, messages, .. } => self.replanned(recorded, companion, *ticket, messages),
             Event::Said { reply: Some(ticket), .. }
             | Event::ReplyFailed { ticket, .. }
             | Event::Cancelled { ticket: Some(ticket), .. } => {
@@ -169,6 +169,9 @@ impl Course {
             | Event::StageChanged { .. }
             | Event::RoundClosed(_)
             | Event::RepetitionAsked { .. }
+            | Event::SentenceStarting { .. }
+            | Event::SentencePlayed { .. }
+            | Event::Interrupted { .. }
             | Event::Replanning { .. }
             | Event::Cancelled { .. }
             | Event::FloorExpired { .. }
@@ -183,7 +186,9 @@ impl Course {
     /// A reply was begun again under another number, and may answer the message now.
     fn replanned(&mut self, recorded: &Recorded, companion: &CompanionId, stopped: Ticket, messages: &[Seq]) {
         if let Some(Fate::Owed { owed, ending: None, .. }) = self.fates.get_mut(companion)
-            && let Event::ReplyOwed { ticket, .. } | Event::Replanned { next: ticket, .. } = &owed.event
+            && let Event::ReplyOwed { ticket, .. }
+            | Event::Replanned { next: ticket, .. }
+            | Event::ReplyExtended { next: ticket, .. } = &owed.event
             && *ticket == stopped
         {
             *owed = recorded.clone();
@@ -228,7 +233,9 @@ impl Course {
         for (companion, fate) in &mut self.fates {
             if let Fate::Owed { owed, ending, .. } = fate
                 && ending.as_ref().is_none_or(|previous| is_said && matches!(previous.event, Event::Deleted { .. }))
-                && let Event::ReplyOwed { ticket, .. } | Event::Replanned { next: ticket, .. } = &owed.event
+                && let Event::ReplyOwed { ticket, .. }
+            | Event::Replanned { next: ticket, .. }
+            | Event::ReplyExtended { next: ticket, .. } = &owed.event
                 && is_match(companion, *ticket)
             {
                 *ending = Some(Box::new(recorded.clone()));
@@ -319,7 +326,9 @@ mod tests {
 
     #[test]
     fn a_reply_owed_ends_when_all_its_messages_are_deleted_unless_it_was_posted_in_spite_of_that() {
-        let deletion = |seq, gone: &[u64]| recorded(seq, Event::Deleted { messages: gone.iter().copied().map(Seq).collect() });
+        let deletion = |seq, gone: &[u64]| {
+            recorded(seq, Event::Deleted { messages: gone.iter().copied().map(Seq).collect(), unnamed: Vec::new() })
+        };
         let mut dropped = course();
         dropped.follow(&yes(8, "ben"));
         dropped.follow(&owed("ben", 9, 4));
@@ -349,7 +358,7 @@ mod tests {
         course.follow(&asked(10, "ben", &[6]));
         let before = course.asked(&"aria".into());
 
-        course.follow(&recorded(11, Event::Deleted { messages: vec![Seq(7)] }));
+        course.follow(&recorded(11, Event::Deleted { messages: vec![Seq(7)], unnamed: Vec::new() }));
         course.follow(&yes_to(12, "aria", 9));
         course.follow(&yes_to(13, "aria", 11));
 
@@ -389,6 +398,7 @@ mod tests {
         let message = Message {
             asks_to_stop: false,
             speech: None,
+            cut: None,
             id: None,
             from: Author { id: by.into(), name: by.into(), role },
             text: "words".into(),
@@ -412,6 +422,8 @@ mod tests {
             due_at: None,
             is_farewell: false,
             is_unjudged: false,
+            message: None,
+            modality: Default::default(),
         };
         recorded(seq, owed)
     }

@@ -1,0 +1,83 @@
+//! A spoken statement that was cut off: what is shown of it, and what is erased.
+
+use serde_json::{Value, json};
+
+use super::keeping::exported;
+use super::retaining::left_of;
+use super::world::{World, room};
+use crate::actors::inbound::Inbound;
+use crate::domain::event::Event;
+use crate::domain::id::Seq;
+use crate::domain::message::{Address, Author, Cut, Message, Modality, Role};
+use crate::journal::channel_key::ChannelKey;
+use crate::ports::backend::Backend;
+use crate::ports::backend::keeping::{ExportForm, Forget};
+use crate::ports::backend::messages::{Edit, HistoryQuery};
+
+/// A room in which Ana has cut Aria off, and the number of the statement.
+async fn cut_off() -> (World, Seq) {
+    let world = World::with_lobby().await;
+    let ana = Author { id: "Ana".into(), name: "Ana".into(), role: Role::Person };
+    let cut = Cut { full: "The tide turns at noon, with zebras.".into(), by: Some(ana) };
+    let message = Message {
+        id: None,
+        from: Author { id: "aria".into(), name: "Aria".into(), role: Role::Companion },
+        text: "The tide turns".into(),
+        modality: Modality::Voice,
+        lull_endpoint: false,
+        asks_to_stop: false,
+        address: Address::default(),
+        kind: None,
+        speech: None,
+        cut: Some(cut.into()),
+    };
+    let event = Event::Said { message, reply_to: None, reply: None, said_at: None };
+    let channel_key = ChannelKey::new(&"home".into(), &room("lobby").channel());
+    let accepted = Inbound::new(world.context.clone()).accept(&channel_key, event, None).await.unwrap();
+    world.say_with("lobby", json!({ "from": "Ben", "text": "hello" })).await;
+    (world, accepted.seq)
+}
+
+/// The first message of the history.
+async fn shown(world: &World) -> Value {
+    let history = world.backend.history(&room("lobby"), HistoryQuery { after: None, before: None, limit: 10 }).await.unwrap();
+    serde_json::to_value(&history.messages[0]).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_nobody_heard_is_shown_beside_what_was_heard() {
+    let (world, _) = cut_off().await;
+
+    let cut = json!({ "full": "The tide turns at noon, with zebras.", "by": "Ana" });
+    let (shown, seen) = (shown(&world).await, world.recorded("lobby", "message").await);
+    assert_eq!((&shown["text"], &shown["cut"]), (&json!("The tide turns"), &cut));
+    assert_eq!((&seen[0]["cut"], &seen[1]["cut"]), (&cut, &Value::Null));
+    assert!(exported(&world, ExportForm::Json).await.join("\n").contains("zebras"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_statement_forgets_who_cut_it_off() {
+    let (world, _) = cut_off().await;
+
+    world.backend.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
+    world.pass(2_000.0).await;
+
+    let shown = shown(&world).await;
+    assert_eq!(shown["cut"], json!({ "full": "The tide turns at noon, with zebras." }));
+    assert_eq!(left_of("Ana", &world).await, 0, "not in the index, nor in a later snapshot");
+    assert!(left_of("zebras", &world).await > 0);
+    assert!(world.recorded("lobby", "deleted").await.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deleted_or_edited_statement_loses_what_nobody_heard() {
+    let (world, seq) = cut_off().await;
+    world.backend.edit(&room("lobby"), seq, Edit { text: "The tide".into() }).await.unwrap();
+    world.pass(2_000.0).await;
+    assert_eq!((&shown(&world).await["text"], left_of("zebras", &world).await), (&json!("The tide"), 0));
+
+    let (world, seq) = cut_off().await;
+    world.backend.delete_message(&room("lobby"), seq).await.unwrap();
+    world.pass(2_000.0).await;
+    assert_eq!([left_of("zebras", &world).await, left_of("Ana", &world).await], [0, 0]);
+}
