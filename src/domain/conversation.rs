@@ -397,6 +397,7 @@ impl Conversation {
                 self.tell_reply(interruption::Input::Voiced { user, from, to }, world, &mut out);
             }
             Input::Partial { user, started, words } => {
+                let words = self.to_those_present(words);
                 let told = interruption::Input::Words { user: user.clone(), started, is_final: false, words };
                 self.tell_reply(told, world, &mut out);
                 self.hear(utterance::Input::Partial { user }, world, &mut out);
@@ -559,6 +560,8 @@ impl Conversation {
         let lulls = self.gates.values().filter(move |_| !holds_lulls).filter_map(|gate| gate.lull_at).chain(self.live.deadline());
         let turn = self.turn.as_ref().and_then(|turn| turn.speak_at);
         let floor = self.floor.iter().filter_map(|floor| floor.deadline());
+        let questions = self.gates.values().filter_map(|gate| gate.evaluation?.due_at);
+        let lulls = lulls.chain(questions);
         lulls.chain(turn).chain(floor).chain(self.acknowledgements.deferred_until)
     }
 

@@ -526,6 +526,9 @@ pub struct Evaluated {
     pub check_count: u64,
     /// The message count at which the next interjection check is due, once it was drawn.
     pub threshold: Option<u64>,
+    /// For a question about spoken words outside a round: when it counts as unanswered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due_at: Option<Moment>,
 }
 
 /// The content of a decision whether companions speak.

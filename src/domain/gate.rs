@@ -111,6 +111,9 @@ pub struct Evaluation {
     pub upto: Seq,
     /// The number of messages since the companion spoke last, when it was asked.
     pub message_count: u64,
+    /// When it counts as unanswered. None: its round has a deadline, or its call has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due_at: Option<Moment>,
     /// Whether a message that its prompt may show was deleted since. The answer counts, but its words are not stored.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_spoilt: bool,

@@ -9,7 +9,7 @@ use super::post_commit::PostCommitAction;
 use super::rounds::StatementWaiter;
 use super::summarising::summary_limits;
 use super::traces::TraceRecord;
-use super::{Alarm, SLEEP_AFTER, State};
+use super::{Alarm, Received, SLEEP_AFTER, State};
 use crate::actors::inbound::Inbound;
 use crate::actors::membership::changes;
 use crate::actors::messages::channel::{ChannelMessage, Inspection};
@@ -46,21 +46,41 @@ impl State {
         self.carry_out(outputs);
     }
 
-    /// Handles an inbound event. False: the channel is not restored, and the event waits until it is.
-    pub(super) fn receive(&mut self, recorded: Box<Recorded>, committed: Moment) -> bool {
-        if let Some(waiting) = &mut self.received_while_restoring {
-            waiting.push((recorded, committed));
-            return false;
+    /// Handles what was dispatched to the channel. If the channel is not restored, it waits until it is.
+    pub(super) fn take(&mut self, received: Received) {
+        match &mut self.received_while_restoring {
+            Some(waiting) => waiting.push(received),
+            None => {
+                self.receive(received);
+                self.taken_on(1);
+            }
         }
+    }
+
+    pub(super) fn receive(&mut self, received: Received) {
+        match received {
+            Received::Event(recorded, committed) => self.receive_event(recorded, committed),
+            Received::HandOver(batch, committed) => self.receive_hand_over(batch, committed),
+            Received::Voice(input) => self.hear(input),
+        }
+    }
+
+    /// Notes that this many inbound events are being handled.
+    pub(super) fn note_received(&mut self, events: usize) {
         self.is_pending = true;
-        self.since_snapshot += 1;
+        self.since_snapshot += events as u32;
         self.last_received = tokio::time::Instant::now();
+    }
+
+    fn receive_event(&mut self, recorded: Box<Recorded>, committed: Moment) {
+        self.note_received(1);
         self.in_flight.mark(recorded.seq);
         for record in self.traces.receive(&recorded, committed) {
             record.emit(&self.channel_key, &self.context);
         }
         let is_cleared = matches!(recorded.event, Event::Cleared);
         let is_said = matches!(recorded.event, Event::Said { .. });
+        let is_of_call = matches!(recorded.event, Event::VoiceJoined { .. } | Event::Segment(_));
         let owed: Vec<_> = self.conversation.owed_replies().map(|floor| floor.ticket).filter(|_| !is_said).collect();
         self.step(Input::Inbound(recorded));
         self.remove_dropped_replies(owed);
@@ -69,7 +89,9 @@ impl State {
         if self.conversation.rounds().is_empty() && is_cleared {
             self.stop_manager();
         }
-        true
+        if is_of_call {
+            self.ignore_opted_out();
+        }
     }
 
     /// Reports that this many dispatched events wait no longer.
@@ -291,6 +313,7 @@ impl State {
     /// Carries out the outputs of a step: sends the events to the writer and does the rest now.
     pub(super) fn carry_out(&mut self, outputs: Vec<Output>) {
         let (mut made, mut cancelled, mut postings) = (Vec::new(), Vec::new(), Vec::new());
+        let mut hand_overs = Vec::new();
         for output in outputs {
             self.show_note(&output);
             match output {
@@ -306,8 +329,9 @@ impl State {
                 Output::Summarise { after, upto } => self.summarise(after, upto),
                 Output::Dropped { companion, ticket } => self.show_dropped(companion, ticket),
                 Output::LullArmed { .. } | Output::LullCancelled { .. } => {}
-                // No call is connected: nothing tells the conversation that anybody speaks.
-                Output::HandOver(_) | Output::Voice(_) | Output::Aloud { .. } => {}
+                Output::HandOver(messages) => hand_overs.push(messages),
+                Output::Voice(effect) => self.carry_out_in_call(*effect),
+                Output::Aloud { .. } => {}
             }
         }
         // A silence that ends makes events in a channel that was at rest.
@@ -320,6 +344,7 @@ impl State {
         } else {
             records.into_iter().for_each(|record| record.emit(&self.channel_key, &self.context));
         }
+        hand_overs.into_iter().for_each(|messages| self.journal_hand_over(messages));
         // A late text is posted after the event by which it took the floor.
         for Posting { companion, ticket, text, .. } in postings {
             match self.context.platforms.of(&self.channel_key.channel).cloned() {

@@ -12,6 +12,7 @@ use crate::domain::conversation::Conversation;
 use crate::domain::event::Recorded;
 use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::moment::Moment;
+use crate::domain::voice::utterance;
 use crate::domain::vote::{State as Ballot, Vote};
 use crate::journal::reader::{ReadError, Restored};
 use crate::ports::language_model::LazyRequest;
@@ -21,6 +22,12 @@ pub enum ChannelMessage {
     Restored(Result<Box<Restored>, CannotRestore>),
     /// An inbound event, and when it was committed.
     Inbound(Box<Recorded>, Moment),
+    /// The messages of a hand-over, in the order of their numbers, and when they were committed. They are handled as one input.
+    HandedOver(Vec<Recorded>, Moment),
+    /// The messages of a hand-over were not journaled, or may not have been.
+    NotHandedOver(WriteError),
+    /// Something happened in the voice call that is not on record.
+    Voice(utterance::Input),
     /// The writer's answer to a batch of the channel's own events.
     Recorded { batch: u64, result: Result<Committed, WriteError> },
     /// The writer's answer to a statement that is posted by being stored.

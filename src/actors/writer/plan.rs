@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::request::Request;
 use crate::actors::messages::writer::{
-    Accept, DeleteChannel, DeleteExpired, Held, OutboxWrite, Post, Quiet, Record, RedactEvents, RemoveFromIndex, WriteError,
+    Accept, DeleteChannel, DeleteExpired, HandOver, Held, OutboxWrite, Post, Quiet, Record, RedactEvents, RemoveFromIndex, WriteError,
     WriteMeta,
 };
 use crate::domain::event::{Event, Made, Recorded};
@@ -81,6 +81,16 @@ pub(super) fn plan(request: &Request, ward: &mut Held, position: &mut JournalPos
             ids.iter().skip(1).for_each(|id| draft.add_message_id(id));
             draft.remove_from_outbox(*ticket);
             draft.record_usage(draft.position.at, usage);
+            Ok(draft.finish())
+        }
+        Request::HandOver(HandOver { channel_key, at, handled, messages, .. }) => {
+            if *handled < position.deleted_below {
+                return Err(WriteError::Deleted);
+            }
+            let mut draft = Draft::of(channel_key, ward, position);
+            for message in messages {
+                draft.append_inbound(at.unwrap_or_default(), message, None, None)?;
+            }
             Ok(draft.finish())
         }
         Request::Record(record) => plan_record(record, ward, position),

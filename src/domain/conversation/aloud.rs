@@ -25,6 +25,8 @@ const AUDIO_AFTER_ANSWER: Duration = Duration::from_secs(5);
 /// Something to do for a spoken reply.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Aloud {
+    /// A reply is being prepared: its companion thinks.
+    Prepare,
     /// Make audio of a sentence. Tell its words and its audio as [`Input::Spoken`].
     Say {
         /// The number of the sentence, from 0.
@@ -125,7 +127,7 @@ impl Conversation {
     }
 
     /// A companion has got the floor for a spoken reply: people who talk hold it back from now on.
-    pub(super) fn begin_aloud(&mut self, delay: Duration, world: &World<'_>) {
+    pub(super) fn begin_aloud(&mut self, delay: Duration, world: &World<'_>, out: &mut Vec<Output>) {
         let Some(floor) = self.floor.as_deref().filter(|floor| floor.modality == Modality::Voice) else { return };
         let Some(policy) = world.policies.get(&floor.companion) else { return };
         let mood = self.gates.get(&floor.companion).map_or(0.0, |_| 0.0);
@@ -147,6 +149,7 @@ impl Conversation {
             early: Vec::new(),
             is_extending: false,
         }));
+        out.push(Output::Aloud { ticket, aloud: Aloud::Prepare });
     }
 
     /// After a restart: a reply of which a sentence had started is closed as cut. One of which none had is made again, as text if the call is gone.
@@ -155,7 +158,7 @@ impl Conversation {
             return;
         };
         if floor.sentences.is_empty() {
-            return self.begin_aloud(Duration::ZERO, world);
+            return self.begin_aloud(Duration::ZERO, world, out);
         }
         let heard: String = floor.sentences.iter().map(|one| beginning(&one.text, one.heard)).collect();
         let full: String = floor.sentences.iter().map(|one| &*one.text).collect();
@@ -253,8 +256,14 @@ impl Conversation {
 
     /// The final words of a person.
     pub(super) fn tell_reply_of_segment(&mut self, segment: &Segment, world: &mut World<'_>, out: &mut Vec<Output>) {
-        let words = Words::of_segment(segment);
+        let words = self.to_those_present(Words::of_segment(segment));
         self.tell_reply(Told::Words { user: segment.person(), started: segment.started, is_final: true, words }, world, out);
+    }
+
+    /// Only companions that are present can be addressed.
+    pub(super) fn to_those_present(&self, mut words: Words) -> Words {
+        words.addressed.retain(|companion| self.gates.contains_key(companion));
+        words
     }
 
     /// Before an inbound event is applied: it may end the reply in progress. Then what was heard becomes the statement.

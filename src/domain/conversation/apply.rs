@@ -330,6 +330,7 @@ impl Conversation {
                 message: evaluated.message,
                 upto: evaluated.upto,
                 message_count: evaluated.message_count,
+                due_at: evaluated.due_at,
                 is_spoilt: false,
                 turn,
             });

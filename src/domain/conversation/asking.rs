@@ -198,7 +198,9 @@ impl Conversation {
         for (companion, waiting) in asked {
             let gate = &self.gates[&companion];
             let messages = self.unsettled(&companion, gate, self.handled);
+            let is_alone_and_spoken = !self.holds_rounds() && self.is_spoken(waiting.message);
             let evaluated = Evaluated {
+                due_at: is_alone_and_spoken.then(|| self.clock + world.rules.voice.decision_timeout()),
                 ticket: Ticket(self.tickets.0 + 1),
                 trigger: waiting.trigger,
                 message: waiting.message,

@@ -239,6 +239,17 @@ impl Conversation {
         self.call.segments.iter().filter(|(_, segment)| segment.person() == *person).map(|(seq, _)| *seq).collect()
     }
 
+    /// The number of the event with which a person joined the call, if the person is in it.
+    pub fn joined_call_at(&self, person: &PersonId) -> Option<Seq> {
+        self.call.people.get(person).map(|(joined, _)| *joined)
+    }
+
+    /// The people in the call, and those who have left it and whose words were not handed over.
+    pub fn speakers(&self) -> BTreeSet<PersonId> {
+        let speakers = self.call.segments.iter().map(|(_, segment)| segment.person());
+        self.call.people.keys().cloned().chain(speakers).collect()
+    }
+
     /// The people who talk and do not count as noise, by id.
     pub fn talkers(&self) -> impl Iterator<Item = &PersonId> {
         self.live.0.iter().flat_map(|live| live.utterances.talkers())

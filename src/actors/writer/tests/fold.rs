@@ -168,6 +168,7 @@ fn made_by_channel(kind: u8, number: usize, handled: Seq) -> Event {
             back_off: Duration::from_secs(2),
         },
         _ => Event::Evaluated(crate::domain::event::Evaluated {
+            due_at: None,
             companion,
             ticket,
             trigger: Trigger::Interjection,

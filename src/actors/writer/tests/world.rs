@@ -57,8 +57,14 @@ impl World {
             clock: clock.clone(),
             hub: hub.clone(),
             instruments: metrics.instruments(),
-            deliver: Arc::new(move |guild, channel, recorded, _| {
-                deliver_to.lock().unwrap().push((ChannelKey::new(guild, channel), recorded.seq));
+            deliver: Arc::new(move |guild, channel, message| {
+                let delivered = match message {
+                    ChannelMessage::Inbound(recorded, _) => vec![*recorded],
+                    ChannelMessage::HandedOver(batch, _) => batch,
+                    _ => Vec::new(),
+                };
+                let delivered = delivered.iter().map(|recorded| (ChannelKey::new(guild, channel), recorded.seq));
+                deliver_to.lock().unwrap().extend(delivered);
             }),
             report: Arc::new(move |fate| report_to.lock().unwrap().push(fate)),
             bounds,

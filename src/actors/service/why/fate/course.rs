@@ -430,6 +430,7 @@ mod tests {
 
     fn asked(seq: u64, companion: &str, messages: &[u64]) -> Recorded {
         let evaluated = Evaluated {
+            due_at: None,
             companion: companion.into(),
             ticket: Ticket(seq),
             trigger: Trigger::Lull,
