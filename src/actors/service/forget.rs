@@ -5,7 +5,9 @@ use std::sync::atomic::Ordering;
 
 use super::ActorBackend;
 use super::actor_calls::{damaged, read_error, rewrite_error, unavailable};
-use crate::actors::erasure::deletion::{Traces, all_traces_of, answers_to, append_deletion, has_illegible_snapshot, redact_traces};
+use crate::actors::erasure::deletion::{
+    Traces, all_traces_of, answers_to, append_deletion, has_illegible_snapshot, redact_traces,
+};
 use crate::actors::erasure::retention::without_person;
 use crate::actors::messages::writer::WriteError;
 use crate::actors::writer::requests::{remove_from_index, writer_ref};
