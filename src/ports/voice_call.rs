@@ -17,7 +17,8 @@ use crate::domain::voice::utterance;
 /// What a person said, as a recogniser returned it: a final result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InboundSegment {
-    /// An id that is unique in the channel, such as the recogniser's stream and the position in it. A segment with the same id is a duplicate.
+    /// An id that is unique in the channel, such as the recogniser's stream and the position in it, without words or names. A segment with the same id
+    /// is a duplicate.
     pub id: Arc<str>,
     /// The person who said it.
     pub from: Author,

@@ -113,12 +113,13 @@ impl State {
             return;
         }
         let (context, channel_key) = (self.context.clone(), self.channel_key.clone());
-        self.insist("what a person said who wants to be ignored could not be deleted; a restart of the channel tries again", move || {
-            let (context, channel_key, segments) = (context.clone(), channel_key.clone(), segments.clone());
-            async move {
-                delete_messages(&context, &channel_key, &segments).await.map_err(|error| error.to_string())
-            }
-        });
+        self.insist(
+            "what a person said who wants to be ignored could not be deleted; a restart of the channel tries again",
+            move || {
+                let (context, channel_key, segments) = (context.clone(), channel_key.clone(), segments.clone());
+                async move { delete_messages(&context, &channel_key, &segments).await.map_err(|error| error.to_string()) }
+            },
+        );
     }
 
     /// Repeats an attempt in a task of its own until it succeeds. The attempts wait for this channel, so it must not wait for them.

@@ -10,8 +10,8 @@ use super::{Arguments, Fate, measures};
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{
-    Accept, Accepted, Committed, DeleteChannel, DeleteExpired, Fence, HandOver, Held, MetaWriteError, Post, Record, RedactEvents, Refused,
-    RemoveFromIndex, WriteError, WriteMeta,
+    Accept, Accepted, Committed, DeleteChannel, DeleteExpired, Fence, HandOver, Held, MetaWriteError, Post, Record, RedactEvents,
+    Refused, RemoveFromIndex, WriteError, WriteMeta,
 };
 use crate::actors::runtime::hub::Live;
 use crate::domain::event::Recorded;

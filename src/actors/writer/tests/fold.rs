@@ -8,7 +8,7 @@ use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::Accept;
 use crate::domain::budget::Ledger;
 use crate::domain::conversation::{self, Conversation, SummaryLimits};
-use crate::domain::event::{Event, order_of_handling};
+use crate::domain::event::{Event, Recorded, order_of_handling};
 use crate::domain::gate::InterjectionPolicy;
 use crate::domain::id::{CompanionId, Seq, Ticket, TurnId};
 use crate::domain::message::Role;
