@@ -142,6 +142,7 @@ impl<'a> Rehearsed<'a> {
             left_out: 0,
             snapshot: &snapshot,
             notes: &notes,
+            is_spoken: false,
         };
         let worded = prompt::statement(&parts, &self.settings.prompt);
         let purpose = Purpose::Statement { trigger, closing };

@@ -60,6 +60,7 @@ fn wording_a_statement(bencher: Bencher<'_, '_>, messages: usize) {
             left_out: 0,
             snapshot: &snapshot,
             notes: &[],
+            is_spoken: false,
         };
         prompt::statement(&parts, &settings.prompt)
     });

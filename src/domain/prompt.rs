@@ -113,6 +113,8 @@ pub struct StatementParts<'a> {
     pub snapshot: &'a [&'a Message],
     /// Sentences that the server adds, such as the one for a closing stage.
     pub notes: &'a [&'a str],
+    /// Whether the statement is spoken in a voice call.
+    pub is_spoken: bool,
 }
 
 /// The prompt that asks whether to speak, for a decision and a vote in one (docs/design/turn-taking.md T-5). `vote::read` parses the answer.
@@ -169,7 +171,7 @@ pub fn closing_note(stage: Stage, words: &settings::prompt::Prompt) -> Option<&s
 pub fn statement(parts: &StatementParts<'_>, words: &settings::prompt::Prompt) -> Prompt {
     let name = unmarked_name(parts.character.name);
     let context = context(parts.trigger, parts.message_count, parts.minutes, parts.speaker, words);
-    let ending = paragraphs(&[&context, words.manner_for(parts.trigger), &statement_form(&name)]);
+    let ending = paragraphs(&[&context, words.manner_for(parts.trigger), &statement_form(&name, parts.is_spoken)]);
     let shown = Shown {
         summary: parts.summary,
         reason: parts.reason,
@@ -182,7 +184,13 @@ pub fn statement(parts: &StatementParts<'_>, words: &settings::prompt::Prompt) -
 }
 
 /// The form of a statement.
-fn statement_form(name: &str) -> String {
+fn statement_form(name: &str, is_spoken: bool) -> String {
+    if is_spoken {
+        return format!(
+            "You have decided to speak, aloud. Write what {name} says now: only the words, in whole sentences as people say them, with no \
+             lists, links, emoji or Markdown, no name before them, no quotation marks around them, and no JSON."
+        );
+    }
     format!(
         "You have decided to speak. Write what {name} says now: only the words of the message, as plain text or Markdown, with no name \
          before them, no quotation marks around them, and no JSON."

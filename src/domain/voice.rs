@@ -9,5 +9,6 @@ pub mod interruption;
 pub mod pump;
 pub mod segment;
 pub mod speech;
+pub mod spoken_text;
 pub mod utterance;
 pub mod words;

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::rules::{parts, text, texts};
 use crate::domain::closing::Stage;
 use crate::domain::id::CompanionId;
-use crate::domain::message::{Address, Author, Message, Modality, Role};
+use crate::domain::message::{Address, Author, Cut, Message, Modality, Role};
 use crate::domain::prompt::{self, Character, DecisionParts, Prompt, StatementParts};
 use crate::domain::trigger::Trigger;
 use crate::settings::Settings;
@@ -75,6 +75,7 @@ pub(super) fn prompt(bytes: &[u8]) {
         left_out: 0,
         snapshot: new,
         notes: &[],
+        is_spoken: false,
     };
     for prompt in [
         prompt::vote(&deciding, &words),
@@ -117,9 +118,10 @@ fn check(prompt: &Prompt, messages: &[Message], budget: usize) {
             "{line_content:?}, but the role is {role}"
         );
         assert!(
-            line_content.1 == &*message.text || line_content.1.contains("characters left out]"),
+            line_content.1.starts_with(&*message.text) || line_content.1.contains("characters left out]"),
             "the text of another message: {line_content:?}"
         );
+        assert!(message.cut.is_none() || line_content.1.ends_with(']'), "no mark of a cut: {line_content:?}");
         let key = (message.from.role, message.from.id.clone());
         let who = line["who"].as_str().unwrap().to_owned();
         assert_eq!(tags.entry(who.clone()).or_insert_with(|| key.clone()), &key, "{who} stands for two authors");
@@ -143,12 +145,13 @@ fn total(all: usize, prompt: &Prompt) -> usize {
 }
 
 fn message(role: Role, name: &str, text: &str) -> Message {
+    let author = Author { id: name.into(), name: name.into(), role };
     Message {
         asks_to_stop: false,
         speech: None,
-        cut: None,
+        cut: (role == Role::Companion).then(|| Cut { full: [text, text].concat().into(), by: Some(author.clone()) }.into()),
         id: None,
-        from: Author { id: name.into(), name: name.into(), role },
+        from: author,
         text: text.into(),
         modality: Modality::Text,
         lull_endpoint: false,

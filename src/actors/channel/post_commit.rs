@@ -206,6 +206,7 @@ impl State {
             trigger,
             closing: self.conversation.gate(&floor.companion).map(|gate| gate.stage).unwrap_or_default(),
             modality: newest.map(|message| message.modality).unwrap_or_default(),
+            is_spoken: false,
             why: floor.why.clone(),
             message_count: floor.messages.len() as u64,
             minutes: self.conversation.minutes_of_silence(),

@@ -177,6 +177,7 @@ pub(super) fn statement_request(
             left_out: statement.left_out,
             snapshot: &snapshot,
             notes: &notes.into_iter().flatten().collect::<Vec<_>>(),
+            is_spoken: statement.is_spoken,
         },
         templates,
     );

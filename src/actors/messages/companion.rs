@@ -68,6 +68,8 @@ pub struct Statement {
     /// The speaker's closing stage.
     pub closing: Stage,
     pub modality: Modality,
+    /// Whether it is spoken in a voice call.
+    pub is_spoken: bool,
     /// Why the companion decided to speak, in its own words.
     pub why: Option<Arc<str>>,
     /// Messages since the companion last spoke, at the time of the decision.

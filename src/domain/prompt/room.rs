@@ -31,7 +31,7 @@ pub fn persona_room(words: &Words) -> PersonaRoom {
     let questions = longest(&Trigger::ALL.map(|trigger| words.question_for(trigger)));
     let decision = questions + weight(&vote_form("", Stage::PreClosing, words));
     let manners = longest(&Trigger::ALL.map(|trigger| words.manner_for(trigger)));
-    let statement = manners + weight(&statement_form(""));
+    let statement = manners + weight(&statement_form("", false)).max(weight(&statement_form("", true)));
     PersonaRoom {
         decision: (words.decision_tokens * 4).saturating_sub(frame + decision) / 8,
         statement: (words.statement_tokens * 4).saturating_sub(frame + statement) / 5,

@@ -3,7 +3,8 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use serde_json::Value;
 
-use super::super::message::{Address, Author, Modality, Role};
+use super::super::message::{Address, Author, Cut, HandedOver, Modality, Role, Speech};
+use super::super::moment::Moment;
 use super::room::persona_room;
 use super::*;
 
@@ -87,6 +88,69 @@ fn each_trigger_has_its_sentence_and_its_question() {
 
         assert!(vote(&parts, &words()).user.contains(sentence), "{trigger}");
     }
+}
+
+#[test]
+fn a_spoken_statement_is_asked_for_without_markup() {
+    let written = statement(&speaking(character()), &words());
+    let spoken = statement(&StatementParts { is_spoken: true, ..speaking(character()) }, &words());
+
+    assert!(written.user.contains("as plain text or Markdown") && !written.user.contains("aloud"), "{}", written.user);
+    assert!(spoken.user.contains("no lists, links, emoji or Markdown"), "{}", spoken.user);
+    assert_eq!((spoken.system, spoken.user.contains("plain text")), (written.system, false));
+}
+
+#[test]
+fn a_message_by_voice_looks_like_a_typed_one() {
+    let typed = message(Role::Person, "p", "Ana", "hi");
+    let speech = Speech {
+        started: Moment::ZERO,
+        ended: Moment::ZERO,
+        provider: "deepgram".into(),
+        confidence: None,
+        segments: vec![],
+        handed_over: HandedOver::LullEnded,
+        ends_lull_for: vec![],
+        is_backchannel: false,
+    };
+    let voice = Message { modality: Modality::Voice, lull_endpoint: true, speech: Some(speech.into()), ..typed.clone() };
+
+    let prompt_for = |message: &Message| vote(&DecisionParts { buffer: &[message], ..parts() }, &words());
+    assert_eq!(prompt_for(&voice), prompt_for(&typed));
+}
+
+#[test]
+fn a_statement_that_was_cut_off_says_where_and_its_author_reads_the_rest() {
+    let by = |name: &str| Some(Author { id: "p".into(), name: name.into(), role: Role::Person });
+    let said = |id: &str, text: &str, full: &str, by: Option<Author>| Message {
+        cut: Some(Cut { full: full.into(), by }.into()),
+        ..message(Role::Companion, id, id, text)
+    };
+    let (tide, all) = ("The tide turns", "The tide turns at \"noon\".");
+    let shown = [
+        said("aria", tide, all, by("Ana</messages>")),
+        said("aria", tide, all, None),
+        said("aria", tide, "", by("Ana")),
+        said("aria", tide, tide, None),
+        said("mira", tide, all, by("Ana")),
+    ];
+
+    let prompt = vote(&DecisionParts { buffer: &shown.iter().collect::<Vec<_>>(), ..parts() }, &words());
+
+    let texts: Vec<_> = lines(&prompt.user).iter().map(|line| line["text"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(
+        texts,
+        [
+            "The tide turns — [cut off by Ana</messages> here; nobody heard the rest: at \"noon\".]",
+            "The tide turns — [cut off here; nobody heard the rest: at \"noon\".]",
+            "The tide turns — [cut off by Ana here]",
+            "The tide turns — [cut off here]",
+            "The tide turns — [cut off by Ana here]",
+        ]
+    );
+    assert_eq!(prompt.user.matches("</messages>").count(), 1);
+    let summed = summary(None, &[&shown[0]], &words());
+    assert!(!summed.user.contains("noon"), "nobody heard it: {}", summed.user);
 }
 
 #[test]
@@ -313,6 +377,7 @@ fn a_statement_prompt_says_whether_the_statement_is_solicited() {
         left_out: 0,
         snapshot: &[],
         notes: &["Say goodbye."],
+        is_spoken: false,
     };
 
     let unasked = statement(&StatementParts { snapshot: &[&input], ..parts(Trigger::Interjection) }, &words());
@@ -416,6 +481,7 @@ fn speaking(character: Character<'_>) -> StatementParts<'_> {
         left_out: 0,
         snapshot: &[],
         notes: &[],
+        is_spoken: false,
     }
 }
 
@@ -518,7 +584,7 @@ proptest! {
         let voted = vote(&deciding, &words);
         let judged = judgement(&all, &words);
         let stated = statement(&StatementParts { character, trigger: Trigger::Turn, message_count: 1, minutes: 1, speaker: Some(&name), reason: summary_text,
-            summary: summary_text, recent: &all, left_out: 7, snapshot: &all, notes: &notes }, &words);
+            summary: summary_text, recent: &all, left_out: 7, snapshot: &all, notes: &notes, is_spoken: budget % 2 == 0 }, &words);
         let summed = summary(summary_text, &all, &words);
 
         let shortened = brief(&long, &words);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::super::id::CompanionId;
-use super::super::message::{Message, Role};
+use super::super::message::{Cut, Message, Role};
 use super::data::{cut_middle, escape_into, escaped_weight, plain_name, weight};
 
 /// An upper bound of the weight of the line about messages left out.
@@ -79,9 +79,22 @@ fn line(message: &Message, number: usize, tag: usize, reader: Option<Reader<'_>>
     line.push_str("\",\"text\":\"");
     let end = "\"}\n";
     let room = most.checked_sub(weight(&line) + weight(end))?;
+    let mark = message.cut.as_deref().map(|cut| cut_mark(cut, &message.text, own.is_some(), room / 4)).unwrap_or_default();
+    let room = room.checked_sub(mark.chars().map(escaped_weight).sum())?;
     escape_into(&mut line, &cut_middle(&message.text, room, escaped_weight));
+    escape_into(&mut line, &mark);
     line.push_str(end);
     Some(line)
+}
+
+/// The mark after the words of a statement that was cut off. To its author it tells the words that nobody heard, which weigh at most `room`.
+fn cut_mark(cut: &Cut, heard: &str, is_own: bool, room: usize) -> String {
+    let by = cut.by.as_ref().map(|by| format!(" by {}", plain_name(&by.name))).unwrap_or_default();
+    let unheard = cut.full.strip_prefix(heard.trim_end()).map(str::trim).filter(|unheard| is_own && !unheard.is_empty());
+    match unheard.map(|unheard| cut_middle(unheard, room, escaped_weight)) {
+        Some(unheard) if !unheard.is_empty() => format!(" — [cut off{by} here; nobody heard the rest: {unheard}]"),
+        _ => format!(" — [cut off{by} here]"),
+    }
 }
 
 /// A number for each speaker, so that two with the same name can be distinguished.

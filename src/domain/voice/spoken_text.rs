@@ -1,0 +1,180 @@
+//! Removes the markup that a model left in words that are to be spoken (docs/design/voice.md A-61).
+
+/// The text as it is spoken: without the marks of Markdown, without emoji, and with links as their text. No word is lost. Empty if nothing is left to
+/// say.
+pub fn spoken_text(text: &str) -> String {
+    let mut spoken = text.trim().to_owned();
+    // What is left may be markup again. Every pass that changes something removes a mark.
+    loop {
+        let lines: Vec<_> =
+            spoken.lines().filter(|line| !is_rule(line)).map(|line| without_marks(without_prefix(line))).collect();
+        let next = lines.join("\n").trim().to_owned();
+        if next == spoken {
+            return spoken;
+        }
+        spoken = next;
+    }
+}
+
+/// Whether a line only separates others: a rule, the line below a heading or between the parts of a table, or a fence around code.
+fn is_rule(line: &str) -> bool {
+    line.trim().len() >= 3 && line.chars().all(|c| c.is_whitespace() || "-=_*~`|:".contains(c))
+}
+
+/// The line without the marks of headings, quotations and list items before it. Numbers of list items are words.
+fn without_prefix(line: &str) -> &str {
+    let line = line.trim();
+    let rest = line.trim_start_matches(['#', '>']);
+    if rest.len() < line.len() && (rest.starts_with(char::is_whitespace) || line.starts_with('>')) {
+        return rest.trim_start();
+    }
+    let item = line.strip_prefix(['-', '*', '+', '•']).filter(|rest| rest.starts_with(char::is_whitespace));
+    item.map_or(line, str::trim_start)
+}
+
+/// The line without marks within it.
+fn without_marks(line: &str) -> String {
+    let mut out = String::with_capacity(line.len());
+    let (mut rest, mut before, mut is_gap) = (line, None, false);
+    while let Some(c) = rest.chars().next() {
+        if let Some((text, after)) = link(rest).or_else(|| address(rest)) {
+            out.push_str(text);
+            (rest, before, is_gap) = (after, text.chars().last(), false);
+            continue;
+        }
+        let run = &rest[..rest.len() - rest.trim_start_matches(c).len()];
+        let kept = match c {
+            '*' | '_' | '~' | '`' | '|' => kept(run, before, rest[run.len()..].chars().next()),
+            _ if is_emoji(c, before, rest[run.len()..].chars().next()) => "",
+            _ => run,
+        };
+        let is_space = kept.starts_with(char::is_whitespace);
+        if is_gap && !kept.is_empty() && out.ends_with(char::is_whitespace) {
+            // Where something was removed, the white space on its two sides is one.
+            match c {
+                '.' | ',' | '!' | '?' | ';' | ':' | '…' => out.truncate(out.trim_end().len()),
+                _ if is_space => out.truncate(out.trim_end().len()),
+                _ => {}
+            }
+        }
+        out.push_str(kept);
+        is_gap = kept.is_empty() || is_gap && is_space;
+        (rest, before) = (&rest[run.len()..], Some(c));
+    }
+    out
+}
+
+/// What is left of a run of equal marks between two characters.
+fn kept<'a>(run: &'a str, before: Option<char>, after: Option<char>) -> &'a str {
+    let are = |is: fn(char) -> bool| before.is_some_and(is) && after.is_some_and(is);
+    let is_apart = before.is_none_or(char::is_whitespace) && after.is_none_or(char::is_whitespace);
+    match run.as_bytes()[0] {
+        // Several of them are marks wherever they stand.
+        b'*' | b'_' | b'~' if run.len() == 1 && is_apart => run,
+        b'*' if are(char::is_numeric) => run,
+        b'_' if are(char::is_alphanumeric) => run,
+        b'~' if run.len() == 1 => run,
+        // What separates the cells of a table separates words.
+        b'|' if !are(char::is_whitespace) && before.is_some() && after.is_some() => " ",
+        _ => "",
+    }
+}
+
+/// The text of the link or image that a text begins with, and the text after it.
+fn link(text: &str) -> Option<(&str, &str)> {
+    let label = text.strip_prefix('!').unwrap_or(text).strip_prefix('[')?;
+    let (label, rest) = label.split_once("](")?;
+    let end = rest.find([')', '\n'])?;
+    let target = rest[..end].split_whitespace().next().unwrap_or_default();
+    let is_target = target.contains("://") || ["mailto:", "/", "#", "www.", "."].iter().any(|start| target.starts_with(start));
+    (is_target && !label.contains(['[', ']']) && rest[end..].starts_with(')')).then(|| (label, &rest[end + 1..]))
+}
+
+/// The address between angle brackets that a text begins with, and the text after it.
+fn address(text: &str) -> Option<(&str, &str)> {
+    let (address, rest) = text.strip_prefix('<')?.split_once('>')?;
+    (address.contains("://") && !address.contains(['<', ' '])).then_some((address, rest))
+}
+
+/// Whether a character belongs to an emoji, of which it is a picture, a modifier or a joiner. Letters and digits in circles and squares do not.
+fn is_emoji(c: char, before: Option<char>, after: Option<char>) -> bool {
+    let is_picture = |c: char| {
+        matches!(c, '\u{1f000}'..='\u{1faff}' | '\u{2600}'..='\u{27bf}' | '\u{2b05}'..='\u{2b07}' | '\u{2b1b}' | '\u{2b1c}' | '\u{2b50}' | '\u{2b55}')
+            || matches!(c, '\u{231a}' | '\u{231b}' | '\u{23e9}'..='\u{23fa}' | '\u{e0020}'..='\u{e007f}')
+    };
+    match c {
+        '\u{fe0f}' | '\u{20e3}' => true,
+        '\u{200d}' => [before, after].into_iter().flatten().any(|near| is_picture(near) || near == '\u{fe0f}'),
+        c => is_picture(c) && !c.is_alphanumeric(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn markup_is_removed() {
+        for (text, expected) in [
+            ("Well, *that* is **quite** a `boat`.", "Well, that is quite a boat."),
+            ("***All*** of ~~it~~ __this__ and _that_", "All of it this and that"),
+            (
+                "# A heading\n\n> quoted\n> again\n---\n- one\n* two\n+ three\n• four\n1. five",
+                "A heading\n\nquoted\nagain\none\ntwo\nthree\nfour\n1. five",
+            ),
+            (
+                "See [the chart](https://example.org/a_b \"Tide\") or <https://example.org>.",
+                "See the chart or https://example.org.",
+            ),
+            ("![A boat](/boat.png) **[here](#top)**", "A boat here"),
+            ("```rust\nlet x = 2;\n```", "rust\nlet x = 2;"),
+            ("| a | b |\n|---|---|\n| c|d |", "a b\nc d"),
+            ("||the end||", "the end"),
+            ("Hello 😀! 👩‍👩‍👧 We ❤️ it 👍🏽.", "Hello! We it."),
+            ("1️⃣ first 🇪🇸", "1 first"),
+            ("😀", ""),
+        ] {
+            assert_eq!(spoken_text(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_markup_stays() {
+        for text in [
+            "",
+            "2 * 3 and 2*3, ~5 of them",
+            "snake_case_name - a dash",
+            "[sic](he said) and [a]",
+            "f(x) < 3 > 2",
+            "#1 and -5",
+            "क्‍ष",
+            "Ⓜ",
+            "C# – well… “yes”, ja!",
+            "one\n\ntwo",
+        ] {
+            assert_eq!(spoken_text(text), text);
+        }
+    }
+
+    /// The characters of which words are made, word by word.
+    fn words(text: &str) -> Vec<String> {
+        let letters = |word: &str| word.chars().filter(|c| c.is_alphanumeric()).collect::<String>();
+        text.split_whitespace().map(letters).filter(|word| !word.is_empty()).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn no_word_is_lost_and_nothing_is_left_to_remove(text in prop_oneof![
+            any::<String>(),
+            "[a-c1 \n*_~`#>|<!\\[\\]()😀\u{200d}\u{fe0f}❤.,-]{0,40}",
+        ]) {
+            let spoken = spoken_text(&text);
+            prop_assert_eq!(spoken_text(&spoken), &*spoken);
+            // Cells of a table may stand without white space between them.
+            prop_assume!(!text.contains("](") && !text.contains("://"));
+            prop_assert_eq!(words(&spoken), words(&text.replace('|', " ")));
+        }
+    }
+}
