@@ -3,7 +3,7 @@
 use super::super::budget::{MINUTE, Use, UsedUp};
 use super::super::event::Decided;
 use super::super::id::PersonId;
-use super::super::message::{Message, Role};
+use super::super::message::{Message, Modality, Role};
 use super::super::vote::USUAL_IMPORTANCE;
 use super::asking::Attendance;
 use super::ending::reopening_cause;
@@ -466,7 +466,8 @@ impl Conversation {
         let next_interjection_at = world.policies.get(companion).map(|policy| policy.interval(0, (world.jitter)()));
         let gate = &self.gates[companion];
         let is_external = gate.external;
-        let modality = self.modality_of_reply(candidate.message, world);
+        let modality =
+            if is_external { Modality::Text } else { self.modality_of_reply(candidate.message, world) };
         // A spoken reply has deadlines of its own, and nobody else could use the floor of a companion that is alone.
         let may_expire = !is_external && self.holds_rounds() && modality.is_text();
         let owed = Event::ReplyOwed {

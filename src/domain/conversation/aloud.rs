@@ -169,7 +169,7 @@ impl Conversation {
     /// The text of a spoken reply is complete: its sentences are spoken, as far as they are not too long. Returns the text if it is to be posted.
     pub(super) fn speak(&mut self, ticket: Ticket, text: Arc<str>, world: &World<'_>, out: &mut Vec<Output>) -> Option<Arc<str>> {
         let Some(reply) = self.live.reply_mut().filter(|reply| reply.ticket == ticket) else { return Some(text) };
-        if reply.is_extending {
+        if reply.is_extending || reply.text.is_some() {
             return None;
         }
         let mut sentences = Sentences::new("");
@@ -187,10 +187,6 @@ impl Conversation {
         }
         reply.text = Some(text);
         out.push(Output::Aloud { ticket, aloud: Aloud::SaidAll });
-        if let Some(floor) = self.floor.as_mut().filter(|floor| floor.ticket == ticket) {
-            // The words are there; they only have to be heard.
-            floor.due_at = None;
-        }
         None
     }
 

@@ -162,7 +162,10 @@ impl Conversation {
             (ranking.next(), Vec::new())
         };
         let message_of = |companion: &CompanionId| self.gates.get(companion)?.wish.as_ref().map(|wish| wish.message);
-        let is_spoken = selected.as_ref().is_some_and(|one| !self.modality_of_reply(message_of(one), world).is_text());
+        let is_spoken = selected.as_ref().is_some_and(|one| {
+            let is_external = self.gates.get(one).is_some_and(|gate| gate.external);
+            !is_external && !self.modality_of_reply(message_of(one), world).is_text()
+        });
         let closed = RoundClosed {
             message: round.message,
             states: round.states().cloned().collect(),

@@ -8,8 +8,10 @@ use super::super::super::event::Segment;
 use super::super::super::id::PersonId;
 use super::super::super::message::{Address, Author, HandedOver, Role, Speech};
 use super::super::super::voice::segment::Kind;
+use super::super::super::voice::interruption::{Said, Stop, Words};
 use super::super::super::voice::utterance;
 use super::super::*;
+use super::mouth::MouthAct;
 use super::scene::{Act, Scene, Setup, acts, as_recorded, plain};
 
 const TALKERS: [&str; 3] = ["ana", "bob", "cem"];
@@ -30,7 +32,19 @@ enum VoiceAct {
         kind: Option<Kind>,
         to: Option<usize>,
         is_last: bool,
+        stop: Stop,
     },
+    /// A partial result, with a name or a stop word.
+    Words {
+        by: usize,
+        to: Option<usize>,
+        stop: Stop,
+    },
+    /// The person's voice was heard for so many milliseconds.
+    Voiced(usize, u32),
+    Mouth(MouthAct),
+    /// A question is answered with YES, and the reply is written.
+    Speak,
     /// Everything that the person said and was not handed over is deleted.
     Ignore(usize),
     Other(Act),
@@ -56,8 +70,20 @@ fn voice_acts() -> impl Strategy<Value = Vec<VoiceAct>> {
         1 => Just(Some(Kind::Echo)),
         2 => Just(None),
     ];
-    let result = (by(), kind, prop::option::weighted(0.3, 0_usize..3), any::<bool>())
-        .prop_map(|(by, kind, to, is_last)| VoiceAct::Final { by, kind, to, is_last });
+    let to = || prop::option::weighted(0.3, 0_usize..3);
+    let stop = || prop_oneof![8 => Just(Stop::None), 1 => Just(Stop::First), 1 => Just(Stop::Alone)];
+    let result = (by(), kind, to(), any::<bool>(), stop())
+        .prop_map(|(by, kind, to, is_last, stop)| VoiceAct::Final { by, kind, to, is_last, stop });
+    let words = (by(), to(), stop()).prop_map(|(by, to, stop)| VoiceAct::Words { by, to, stop });
+    let mouth = prop_oneof![
+        4 => Just(MouthAct::FirstAudio),
+        6 => (100_u32..3_000).prop_map(MouthAct::Send),
+        4 => Just(MouthAct::Whole),
+        6 => (50_u32..3_000).prop_map(MouthAct::Play),
+        2 => Just(MouthAct::Finish),
+        1 => Just(MouthAct::Stall),
+        1 => Just(MouthAct::Stop),
+    ];
     let act = prop_oneof![
         3 => by().prop_map(VoiceAct::Join),
         1 => by().prop_map(VoiceAct::Leave),
@@ -68,6 +94,10 @@ fn voice_acts() -> impl Strategy<Value = Vec<VoiceAct>> {
         3 => by().prop_map(VoiceAct::Partial),
         10 => result,
         1 => by().prop_map(VoiceAct::Ignore),
+        4 => words,
+        8 => (by(), 16_u32..900).prop_map(|(by, ms)| VoiceAct::Voiced(by, ms)),
+        24 => mouth.prop_map(VoiceAct::Mouth),
+        12 => Just(VoiceAct::Speak),
     ];
     // Each is followed by something that may happen in every channel.
     (prop::collection::vec(act, 1..100), acts()).prop_map(|(voice, others)| {
@@ -99,7 +129,29 @@ impl Scene {
             VoiceAct::Final { by, kind: None, is_last, .. } => {
                 self.hear(utterance::Input::Final { user: user(*by), is_last: *is_last, segment: None });
             }
-            VoiceAct::Final { by, kind: Some(kind), to, is_last } => {
+            VoiceAct::Words { by, to, stop } => {
+                let addressed = to.and_then(|to| self.cast.get(to)).cloned().into_iter().collect();
+                let words = Words { said: Said::Words, stop: *stop, addressed };
+                self.step(Input::Partial { user: user(*by), started: self.now, words });
+            }
+            VoiceAct::Voiced(by, ms) => {
+                let from = self.now - Duration::from_millis((*ms).into());
+                self.step(Input::Voiced { user: user(*by), from, to: self.now });
+            }
+            VoiceAct::Mouth(act) => {
+                for (ticket, told) in self.mouth.tell(*act) {
+                    self.step(Input::Spoken { ticket, told });
+                }
+            }
+            VoiceAct::Speak => {
+                self.answer(0, plain(Verdict::Yes));
+                self.wait(600_000);
+                if let Some(ticket) = self.conversation.floor().map(|floor| floor.ticket) {
+                    let text = "It is five o'clock. In an hour we eat, if you like. Then we go out.";
+                    self.step(Input::Written { ticket, text: text.into() });
+                }
+            }
+            VoiceAct::Final { by, kind: Some(kind), to, is_last, stop } => {
                 let companions = to.filter(|_| *kind == Kind::Words).and_then(|to| self.cast.get(to)).cloned();
                 let segment = Segment {
                     from: author(*by),
@@ -111,7 +163,7 @@ impl Scene {
                     kind: *kind,
                     address: Address { companions: companions.into_iter().collect(), others: false },
                     asks_to_stop: false,
-                    stop: Default::default(),
+                    stop: if *kind == Kind::Echo { Stop::None } else { *stop },
                     is_last: *is_last,
                 };
                 self.receive(Event::Segment(Box::new(segment)));
@@ -177,6 +229,7 @@ proptest! {
 
         for _ in 0..40 {
             scene.fall_silent();
+            scene.act_in_call(&VoiceAct::Mouth(MouthAct::Stop));
             scene.answer(0, plain(Verdict::No));
             scene.act(&Act::FailReply(0));
             scene.wait(700_000_000);
@@ -203,7 +256,7 @@ fn scene_with_words() -> Scene {
         VoiceAct::Join(1),
         VoiceAct::Start(0),
         VoiceAct::End(0),
-        VoiceAct::Final { by: 0, kind: Some(Kind::Words), to: None, is_last: true },
+        VoiceAct::Final { by: 0, kind: Some(Kind::Words), to: None, is_last: true, stop: Stop::None },
     ] {
         scene.act_in_call(&act);
     }
