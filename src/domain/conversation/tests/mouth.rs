@@ -112,7 +112,11 @@ impl Mouth {
                 }
                 told.push(Told::Played { position: self.position });
             }
-            MouthAct::Finish => told.push(Told::Finished),
+            MouthAct::Finish => {
+                // No audio follows.
+                self.sentences.iter_mut().for_each(|sentence| sentence.is_whole = true);
+                told.push(Told::Finished);
+            }
             MouthAct::Stall => {
                 if let Some(open) = open.filter(|_| self.is_playing) {
                     self.sentences[open].is_whole = true;

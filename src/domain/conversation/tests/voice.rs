@@ -45,6 +45,16 @@ enum VoiceAct {
     Mouth(MouthAct),
     /// A question is answered with YES, and the reply is written.
     Speak,
+    /// A person says something for tenths of a second, and the final result follows if it is not lost.
+    Talk {
+        by: usize,
+        tenths: u8,
+        to: Option<usize>,
+        stop: Stop,
+        kind: Option<Kind>,
+    },
+    /// The reply is played for tenths of a second.
+    Recite(u8),
     /// Everything that the person said and was not handed over is deleted.
     Ignore(usize),
     Other(Act),
@@ -75,6 +85,9 @@ fn voice_acts() -> impl Strategy<Value = Vec<VoiceAct>> {
     let result = (by(), kind, to(), any::<bool>(), stop())
         .prop_map(|(by, kind, to, is_last, stop)| VoiceAct::Final { by, kind, to, is_last, stop });
     let words = (by(), to(), stop()).prop_map(|(by, to, stop)| VoiceAct::Words { by, to, stop });
+    let kinds = prop::option::weighted(0.8, prop_oneof![4 => Just(Kind::Words), 1 => Just(Kind::Backchannel)]);
+    let talk = (by(), 1_u8..60, to(), stop(), kinds)
+        .prop_map(|(by, tenths, to, stop, kind)| VoiceAct::Talk { by, tenths, to, stop, kind });
     let mouth = prop_oneof![
         4 => Just(MouthAct::FirstAudio),
         6 => (100_u32..3_000).prop_map(MouthAct::Send),
@@ -98,11 +111,16 @@ fn voice_acts() -> impl Strategy<Value = Vec<VoiceAct>> {
         8 => (by(), 16_u32..900).prop_map(|(by, ms)| VoiceAct::Voiced(by, ms)),
         24 => mouth.prop_map(VoiceAct::Mouth),
         12 => Just(VoiceAct::Speak),
+        12 => talk,
+        16 => (1_u8..30).prop_map(VoiceAct::Recite),
     ];
     // Each is followed by something that may happen in every channel.
-    (prop::collection::vec(act, 1..100), acts()).prop_map(|(voice, others)| {
+    (prop::collection::vec(act, 1..100), acts(), 1_usize..8).prop_map(|(voice, others, pace)| {
         let mut others = others.into_iter().map(VoiceAct::Other);
-        let mut all: Vec<_> = voice.into_iter().flat_map(|act| [Some(act), others.next()]).flatten().collect();
+        let is_followed = |number: usize| number.is_multiple_of(pace);
+        let voice = voice.into_iter().enumerate();
+        let mut all: Vec<_> =
+            voice.flat_map(|(number, act)| [Some(act), others.next().filter(|_| is_followed(number))]).flatten().collect();
         all.insert(0, VoiceAct::Join(0));
         all
     })
@@ -141,6 +159,28 @@ impl Scene {
             VoiceAct::Mouth(act) => {
                 for (ticket, told) in self.mouth.tell(*act) {
                     self.step(Input::Spoken { ticket, told });
+                }
+            }
+            VoiceAct::Talk { by, tenths, to, stop, kind } => {
+                self.act_in_call(&VoiceAct::Start(*by));
+                for _ in 0..*tenths {
+                    self.wait(100_000);
+                    self.act_in_call(&VoiceAct::Voiced(*by, 100));
+                }
+                self.act_in_call(&VoiceAct::Words { by: *by, to: *to, stop: *stop });
+                self.act_in_call(&VoiceAct::End(*by));
+                self.wait(300_000);
+                self.act_in_call(&VoiceAct::Final { by: *by, kind: *kind, to: *to, is_last: true, stop: *stop });
+            }
+            VoiceAct::Recite(tenths) => {
+                for _ in 0..*tenths {
+                    for act in [MouthAct::FirstAudio, MouthAct::Send(150), MouthAct::Play(100)] {
+                        self.act_in_call(&VoiceAct::Mouth(act));
+                    }
+                    self.wait(100_000);
+                }
+                for act in [MouthAct::Whole, MouthAct::Finish].into_iter().take(usize::from(*tenths % 4)) {
+                    self.act_in_call(&VoiceAct::Mouth(act));
                 }
             }
             VoiceAct::Speak => {
