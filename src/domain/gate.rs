@@ -11,6 +11,7 @@ use super::closing::Stage;
 use super::id::{Seq, Ticket, TurnId};
 use super::moment::Moment;
 use super::trigger::Trigger;
+use super::vote::is_usual;
 
 /// The shortest interval between two interjection checks, in messages (docs/design/gate.md G-7).
 const SHORTEST_INTERVAL: u64 = 3;
@@ -187,6 +188,9 @@ pub struct Gate {
     /// Whether a program outside plays the companion.
     #[serde(default)]
     pub external: bool,
+    /// The mood of its newest answer, −0.2 to 0.2 (docs/design/voice.md A-32).
+    #[serde(default, skip_serializing_if = "is_usual")]
+    pub mood: f64,
 }
 
 impl Gate {
@@ -211,6 +215,7 @@ impl Gate {
             turns: 0,
             heard_closed: 0,
             external: false,
+            mood: 0.0,
         }
     }
 
