@@ -18,7 +18,7 @@ use super::moment::Moment;
 use super::trigger::Trigger;
 use super::voice::interruption::{Interrupted, Stop};
 use super::voice::segment::Kind;
-use super::vote::State;
+use super::vote::{State, is_usual};
 
 /// An event of the journal, with its number and time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -569,6 +569,9 @@ pub struct Decided {
     /// In a round: the State that the companion submits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vote: Option<State>,
+    /// The mood of the answer, −0.2 to 0.2.
+    #[serde(default, skip_serializing_if = "is_usual")]
+    pub mood: f64,
     /// The companion's own reason, in one line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<Arc<str>>,

@@ -11,6 +11,7 @@ use super::closing::Stage;
 use super::id::{Seq, Ticket, TurnId};
 use super::moment::Moment;
 use super::trigger::Trigger;
+use super::vote::is_usual;
 use crate::settings::companion::Interjection;
 
 /// The shortest interval between two interjection checks, in messages (docs/design/gate.md G-7).
@@ -193,6 +194,9 @@ pub struct Gate {
     /// Whether a program outside plays the companion.
     #[serde(default)]
     pub external: bool,
+    /// The mood of its newest answer, −0.2 to 0.2 (docs/design/voice.md A-32).
+    #[serde(default, skip_serializing_if = "is_usual")]
+    pub mood: f64,
 }
 
 impl Gate {
@@ -217,6 +221,7 @@ impl Gate {
             turns: 0,
             heard_closed: 0,
             external: false,
+            mood: 0.0,
         }
     }
 

@@ -181,7 +181,15 @@ mod tests {
     }
 
     fn wish(from: &str, importance: f64, selected: bool) -> State {
-        State { from: from.into(), message_id: "7".into(), state: Stance::Speak, importance, selected, closing: Stage::None }
+        State {
+            from: from.into(),
+            message_id: "7".into(),
+            state: Stance::Speak,
+            importance,
+            selected,
+            closing: Stage::None,
+            mood: 0.0,
+        }
     }
 
     fn ranked(round: &Round, spoke: &[(&str, u64)]) -> Vec<String> {

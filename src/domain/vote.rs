@@ -11,7 +11,7 @@ use self::object::{Found, Object};
 use super::answer::{self, Reading, Verdict, Words, sentence};
 use super::closing::Stage;
 use super::thoughts::without_thoughts;
-pub use state::{MOST_IMPORTANCE, Stance, State};
+pub use state::{MOST_IMPORTANCE, MOST_MOOD, Stance, State, is_usual};
 
 /// The importance of a vote without a valid one.
 pub const USUAL_IMPORTANCE: f64 = 5.0;
@@ -32,6 +32,8 @@ pub struct Vote {
     pub selected: bool,
     /// The closing stage. It counts even if the decision is unreadable.
     pub closing: Stage,
+    /// How much more the companion puts up with interruptions than usual, −0.2 to 0.2.
+    pub mood: f64,
 }
 
 /// Parses the answer to a vote: the JSON object `{reason, decision, importance, selected, closing}`, anywhere in the text.
@@ -39,11 +41,11 @@ pub struct Vote {
 /// Of several objects, the ones with a readable `decision` count, else the first with any `decision`, else the first. An object that only wraps
 /// another is replaced by the inner one. Unknown fields are ignored. A `decision` is a text that is read like a plain answer, or `true` or `false`.
 /// `importance` is a number, or a text with one. It is clamped to its range, and is 5 if there is none. `selected` is `true`, or a text that says so.
-/// An unknown `closing` counts as none.
+/// An unknown `closing` counts as none. `mood`, which is not asked for, is read like `importance` and is 0 if there is none.
 ///
 /// A model may quote a vote that somebody wrote in the chat. So a vote is unreadable if anything contradicts it:
 ///
-/// * another object with a readable `decision` that differs in any field but the reason,
+/// * another object with a readable `decision` that differs in any field but the reason and the mood,
 /// * a second value for one field,
 /// * a sentence around the objects that ends in the opposite word.
 ///
@@ -95,7 +97,7 @@ impl Found<'_> {
 
 impl Vote {
     fn agrees_with(&self, other: &Self) -> bool {
-        Self { why: None, ..self.clone() } == Self { why: None, ..other.clone() }
+        Self { why: None, mood: other.mood, ..self.clone() } == Self { why: None, ..other.clone() }
     }
 
     /// Whether any sentence of a text ends in the opposite word.
@@ -110,7 +112,7 @@ impl From<Reading> for Vote {
     /// An answer in two lines has no importance and no closing stage.
     fn from(reading: Reading) -> Self {
         let (verdict, why) = (reading.decision, reading.why);
-        Self { verdict, why, importance: USUAL_IMPORTANCE, selected: false, closing: Stage::None }
+        Self { verdict, why, importance: USUAL_IMPORTANCE, selected: false, closing: Stage::None, mood: 0.0 }
     }
 }
 
@@ -122,15 +124,16 @@ fn vote_of(object: &Object, words: Words<'_>) -> Vote {
         Some(Value::String(decision)) => answer::read(decision, words).decision,
         _ => Verdict::Unreadable,
     };
-    let importance = object.get("importance").and_then(number).filter(|number| number.is_finite());
+    let given = |name| object.get(name).and_then(number).filter(|number| number.is_finite());
     let is_true = |text: &str| text.trim().eq_ignore_ascii_case("true") || answer::read(text, words).decision == Verdict::Yes;
     Vote {
         verdict,
         why: text("reason").and_then(sentence),
         // Adding zero turns −0 into 0, which would otherwise show its sign.
-        importance: importance.map_or(USUAL_IMPORTANCE, |number| number.clamp(0.0, MOST_IMPORTANCE) + 0.0),
+        importance: given("importance").map_or(USUAL_IMPORTANCE, |number| number.clamp(0.0, MOST_IMPORTANCE) + 0.0),
         selected: object.get("selected") == Some(&Value::Bool(true)) || text("selected").is_some_and(is_true),
         closing: text("closing").and_then(Stage::named).unwrap_or_default(),
+        mood: given("mood").map_or(0.0, |number| number.clamp(-MOST_MOOD, MOST_MOOD) + 0.0),
     }
 }
 

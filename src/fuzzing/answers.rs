@@ -7,7 +7,7 @@ use crate::domain::answer::{self, Verdict, Words};
 use crate::domain::repetition;
 use crate::domain::statement::clean_statement;
 use crate::domain::text::one_line;
-use crate::domain::vote::{self, MOST_IMPORTANCE, Stance, State};
+use crate::domain::vote::{self, MOST_IMPORTANCE, MOST_MOOD, Stance, State};
 
 /// The maximum length of a reason, in characters.
 const LONGEST_REASON: usize = 500;
@@ -39,7 +39,7 @@ pub(super) fn votes() -> Vec<Vec<u8>> {
 pub(super) fn states() -> Vec<Vec<u8>> {
     texts(&[
         r#"{"from":"zed","messageId":"12","state":"speak","importance":5.5,"selected":false,"closing":"pre-closing"}"#,
-        r#"{"from":"zed","messageId":"1","state":"listen","importance":0,"selected":true}"#,
+        r#"{"from":"zed","messageId":"1","state":"listen","importance":0,"selected":true,"mood":-0.1}"#,
     ])
 }
 
@@ -91,6 +91,7 @@ pub(super) fn vote(bytes: &[u8]) {
 
     check_reason(read.why.as_deref());
     assert!((0.0..=MOST_IMPORTANCE).contains(&read.importance) && read.importance.is_sign_positive(), "{}", read.importance);
+    assert!((-MOST_MOOD..=MOST_MOOD).contains(&read.mood), "{}", read.mood);
     // Whatever the answer says, the State is for the companion that was asked.
     let state = State::voted(&read, "aria".into(), "7".into(), false);
     assert_eq!((state.from.as_str(), &*state.message_id), ("aria", "7"));
@@ -116,7 +117,7 @@ pub(super) fn vote(bytes: &[u8]) {
 pub(super) fn state(bytes: &[u8]) {
     match serde_json::from_slice::<State>(bytes) {
         Ok(state) => {
-            assert!((0.0..=MOST_IMPORTANCE).contains(&state.importance));
+            assert!((0.0..=MOST_IMPORTANCE).contains(&state.importance) && (-MOST_MOOD..=MOST_MOOD).contains(&state.mood));
             assert!(!state.from.as_str().is_empty() && is_bounded(state.from.as_str(), 64));
             assert!(!state.message_id.is_empty() && is_bounded(&state.message_id, 64));
             let reread: State = serde_json::from_slice(&serde_json::to_vec(&state).unwrap()).unwrap();

@@ -300,7 +300,7 @@ impl Conversation {
         if let Some(call) = call.as_mut().filter(|_| evaluation.is_spoilt) {
             call.answer = Arc::from("");
         }
-        let answered = AnswerRecord { ticket: Some(ticket), why, call, ..AnswerRecord::default() };
+        let answered = AnswerRecord { ticket: Some(ticket), why, mood: vote.mood, call, ..AnswerRecord::default() };
         let reason = match vote.verdict {
             Verdict::Yes => Reason::ModelYes,
             Verdict::No => Reason::ModelNo,
@@ -308,7 +308,7 @@ impl Conversation {
         };
         let vote = if vote.verdict == Verdict::Unreadable && evaluation.trigger == Trigger::DirectAddress {
             // Who is called by name answers, also where the side model is too weak to say so.
-            Vote { verdict: Verdict::Yes, why: vote.why, importance: USUAL_IMPORTANCE, selected: true, closing: Stage::None }
+            Vote { verdict: Verdict::Yes, importance: USUAL_IMPORTANCE, selected: true, closing: Stage::None, ..vote }
         } else {
             vote
         };
@@ -573,6 +573,7 @@ impl Conversation {
             next_interjection_at: None,
             speak_at: None,
             vote: answered.vote,
+            mood: answered.mood,
             used_up: answered.used_up,
             why: answered.why,
             call: answered.call,
@@ -630,6 +631,7 @@ pub(super) struct AnswerRecord {
     /// The used-up budget that refuses it.
     pub(super) used_up: Option<UsedUp>,
     pub(super) vote: Option<State>,
+    pub(super) mood: f64,
     pub(super) why: Option<Arc<str>>,
     pub(super) call: Option<Box<Call>>,
 }

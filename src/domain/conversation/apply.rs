@@ -355,6 +355,7 @@ impl Conversation {
                 Some(ticket) => {
                     answered = gate.evaluation.take_if(|evaluation| evaluation.ticket == ticket);
                     gate.back_off = None;
+                    gate.mood = decided.mood;
                 }
                 None if decided.settles_by_cursor() && !decided.reason.leaves_counters_alone() => {
                     gate.waiting = gate.waiting.filter(|waiting| waiting.message > decided.upto);

@@ -190,6 +190,7 @@ impl Held {
             importance: USUAL_IMPORTANCE,
             selected: trigger == Trigger::DirectAddress,
             closing: Stage::None,
+            mood: 0.0,
         };
         Self { state, opened: upto }
     }

@@ -113,8 +113,9 @@ impl Conversation {
             importance: state.importance,
             selected: state.selected,
             closing: state.closing,
+            mood: state.mood,
         };
-        let answered = AnswerRecord { ticket: Some(evaluation.ticket), ..AnswerRecord::default() };
+        let answered = AnswerRecord { ticket: Some(evaluation.ticket), mood: state.mood, ..AnswerRecord::default() };
         self.conclude_vote(&state.from, &vote, Reason::External, answered, world, out);
     }
 

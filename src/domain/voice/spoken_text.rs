@@ -48,18 +48,16 @@ fn without_marks(line: &str) -> String {
             _ if is_emoji(c, before, rest[run.len()..].chars().next()) => "",
             _ => run,
         };
+        let after = &rest[run.len()..];
         let is_space = kept.starts_with(char::is_whitespace);
-        if is_gap && !kept.is_empty() && out.ends_with(char::is_whitespace) {
-            // Where something was removed, the white space on its two sides is one.
-            match c {
-                '.' | ',' | '!' | '?' | ';' | ':' | '…' => out.truncate(out.trim_end().len()),
-                _ if is_space => out.truncate(out.trim_end().len()),
-                _ => {}
-            }
+        let is_end = matches!(c, '.' | ',' | '!' | '?' | ';' | ':' | '…') && after.chars().next().is_none_or(char::is_whitespace);
+        // Where something was removed, the white space on its two sides is one.
+        if is_gap && (is_space || is_end) {
+            out.truncate(out.trim_end().len());
         }
         out.push_str(kept);
         is_gap = kept.is_empty() || is_gap && is_space;
-        (rest, before) = (&rest[run.len()..], Some(c));
+        (rest, before) = (after, Some(c));
     }
     out
 }
@@ -173,8 +171,8 @@ mod tests {
             let spoken = spoken_text(&text);
             prop_assert_eq!(spoken_text(&spoken), &*spoken);
             // Cells of a table may stand without white space between them.
-            prop_assume!(!text.contains("](") && !text.contains("://"));
-            prop_assert_eq!(words(&spoken), words(&text.replace('|', " ")));
+            let has_links = text.contains("](") || text.contains("://");
+            prop_assert!(has_links || words(&spoken) == words(&text.replace('|', " ")), "{:?} became {:?}", text, spoken);
         }
     }
 }

@@ -54,7 +54,7 @@ impl Object {
 
     /// Whether all its fields are those of a vote.
     fn has_known_fields_only(&self) -> bool {
-        self.fields.keys().all(|name| name == "reason" || DECIDING.contains(&&**name))
+        self.fields.keys().all(|name| ["reason", "mood"].contains(&&**name) || DECIDING.contains(&&**name))
     }
 
     /// The innermost object, if each object holds only the next one: `{"vote": {…}}`.

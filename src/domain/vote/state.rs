@@ -12,12 +12,15 @@ use super::Vote;
 /// The highest importance; the lowest is 0.
 pub const MOST_IMPORTANCE: f64 = 10.0;
 
+/// The largest influence of the mood on the tolerance for interruptions, in both directions.
+pub const MOST_MOOD: f64 = 0.2;
+
 /// The longest id, in characters.
 const MOST_ID_CHARS: usize = 64;
 
 /// A companion's vote in a round.
 ///
-/// It is parsed strictly: every field except `closing` is required, no other is allowed, and an error names the field, what is wrong and what is
+/// It is parsed strictly: every field except `closing` and `mood` is required, no other is allowed, and an error names the field, what is wrong and what is
 /// allowed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -40,6 +43,14 @@ pub struct State {
     /// The closing stage. `none` if it is missing.
     #[serde(default, deserialize_with = "closing")]
     pub closing: Stage,
+    /// How much more it puts up with interruptions of what it says aloud than usual, −0.2 to 0.2 (docs/design/voice.md A-32). 0 if it is missing.
+    #[serde(default, skip_serializing_if = "is_usual", deserialize_with = "mood")]
+    pub mood: f64,
+}
+
+/// Whether a mood is the usual one, which is left out of records.
+pub fn is_usual(mood: &f64) -> bool {
+    *mood == 0.0
 }
 
 /// Whether a companion wants to speak next.
@@ -72,12 +83,13 @@ impl State {
             importance: vote.importance,
             selected: vote.selected || is_addressed,
             closing: vote.closing,
+            mood: vote.mood,
         }
     }
 
     /// The State of a companion that was not asked, or whose answer did not arrive. It listens, and its stage stays.
     pub fn listening(from: CompanionId, message_id: String, is_addressed: bool, closing: Stage) -> Self {
-        Self { from, message_id, state: Stance::Listen, importance: 0.0, selected: is_addressed, closing }
+        Self { from, message_id, state: Stance::Listen, importance: 0.0, selected: is_addressed, closing, mood: 0.0 }
     }
 }
 
@@ -118,6 +130,12 @@ fn closing<'de, D: Deserializer<'de>>(given: D) -> Result<Stage, D::Error> {
     parsed.ok_or_else(|| {
         invalid("closing", &value, "\"none\", \"pre-closing\", \"closing\" or \"terminal\" (\"none\" when left out)")
     })
+}
+
+fn mood<'de, D: Deserializer<'de>>(given: D) -> Result<f64, D::Error> {
+    let value = Value::deserialize(given)?;
+    let number = value.as_f64().filter(|number| (-MOST_MOOD..=MOST_MOOD).contains(number));
+    number.ok_or_else(|| invalid("mood", &value, "a number from -0.2 to 0.2 (0 when left out)"))
 }
 
 /// An error that names a field, what is wrong with it and what is allowed.

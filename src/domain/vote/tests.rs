@@ -11,7 +11,14 @@ fn read(text: &str) -> Vote {
 const WHOLE: &str = r#"{"reason":"They asked me.","decision":"YES","importance":7.5,"selected":true,"closing":"pre-closing"}"#;
 
 fn whole() -> Vote {
-    Vote { verdict: Yes, why: Some("They asked me.".into()), importance: 7.5, selected: true, closing: Stage::PreClosing }
+    Vote {
+        verdict: Yes,
+        why: Some("They asked me.".into()),
+        importance: 7.5,
+        selected: true,
+        closing: Stage::PreClosing,
+        mood: 0.0,
+    }
 }
 
 #[test]
@@ -123,11 +130,47 @@ fn what_says_true_is_selected_and_only_a_stage_closes() {
 }
 
 #[test]
+fn a_mood_is_clamped_to_its_range_and_decides_nothing() {
+    for (given, expected) in [
+        ("0.15", 0.15),
+        ("-0.2", -0.2),
+        ("\"0.1\"", 0.1),
+        ("3", 0.2),
+        ("-1e9", -0.2),
+        ("-0.0", 0.0),
+        ("\"fine\"", 0.0),
+        ("null", 0.0),
+    ] {
+        let vote = read(&format!(r#"{{"decision":"YES","mood":{given}}}"#));
+        assert_eq!((vote.verdict, vote.mood, vote.mood.is_sign_negative()), (Yes, expected, expected < 0.0), "{given}");
+    }
+    assert_eq!(read(WHOLE).mood, 0.0);
+    let twice = format!("{}\n{WHOLE}", WHOLE.replace('}', ",\"mood\":0.1}"));
+    assert_eq!(read(&twice), Vote { mood: 0.1, ..whole() });
+    assert_eq!(read(r#"{"mood":0.1,"reason":"so","decision":"NO","importance":3,"selec"#).verdict, No);
+}
+
+#[test]
+fn a_usual_mood_is_left_out_of_a_state() {
+    let state = State::voted(&Vote { mood: -0.1, ..whole() }, "aria".into(), "12".into(), false);
+
+    assert_eq!(serde_json::to_value(&state).unwrap()["mood"], -0.1);
+    let usual = serde_json::to_value(State { mood: 0.0, ..state }).unwrap();
+    assert!(usual.get("mood").is_none(), "{usual}");
+}
+
+#[test]
 fn two_plain_lines_are_a_vote_of_usual_importance() {
     let vote = read("<think>hm</think>I {rather} like it.\nYES");
 
-    let expected =
-        Vote { verdict: Yes, why: Some("I {rather} like it.".into()), importance: 5.0, selected: false, closing: Stage::None };
+    let expected = Vote {
+        verdict: Yes,
+        why: Some("I {rather} like it.".into()),
+        importance: 5.0,
+        selected: false,
+        closing: Stage::None,
+        mood: 0.0,
+    };
     assert_eq!(vote, expected);
     assert_eq!(read("").verdict, Unreadable);
     assert_eq!(read("{}").verdict, Unreadable);
@@ -160,19 +203,19 @@ fn an_object_that_does_not_end_is_read_as_far_as_its_fields_are_whole() {
     for (text, expected) in [
         (
             r#"{"reason":"so","decision":"YES""#,
-            Vote { verdict: Yes, importance: 5.0, selected: false, closing: Stage::None, why: so.clone() },
+            Vote { verdict: Yes, importance: 5.0, selected: false, closing: Stage::None, why: so.clone(), mood: 0.0 },
         ),
         (
             r#"{"reason":"so","decision":"NO","importance":3,"selec"#,
-            Vote { verdict: No, importance: 3.0, selected: false, closing: Stage::None, why: so.clone() },
+            Vote { verdict: No, importance: 3.0, selected: false, closing: Stage::None, why: so.clone(), mood: 0.0 },
         ),
         (
             r#"{"reason":"so","decision":true,"importance":7.5,"selected":true,"closing":"clo"#,
-            Vote { verdict: Yes, importance: 7.5, selected: true, closing: Stage::None, why: so.clone() },
+            Vote { verdict: Yes, importance: 7.5, selected: true, closing: Stage::None, why: so.clone(), mood: 0.0 },
         ),
         (
             "```json\n{\"decision\": \"NO\",\n \"reason\": \"so\",\n",
-            Vote { verdict: No, importance: 5.0, selected: false, closing: Stage::None, why: so },
+            Vote { verdict: No, importance: 5.0, selected: false, closing: Stage::None, why: so, mood: 0.0 },
         ),
     ] {
         assert_eq!(read(text), expected, "{text}");
@@ -250,6 +293,9 @@ fn an_error_names_the_field_of_a_state_and_the_allowed_values() {
         ("importance", Some(json!(-1)), "importance is -1, must be"),
         ("importance", Some(json!("7")), "importance is \"7\", must be"),
         ("importance", Some(json!(null)), "importance is no value, must be"),
+        ("mood", Some(json!(0.21)), "mood is 0.21, must be a number from -0.2 to 0.2 (0 when left out)"),
+        ("mood", Some(json!("0.1")), "mood is \"0.1\", must be"),
+        ("mood", Some(json!(null)), "mood is no value, must be"),
         ("importance", None, "missing field `importance`"),
         ("selected", Some(json!("yes")), "selected is \"yes\", must be true or false"),
         ("selected", Some(json!([true])), "selected is an array, must be"),
@@ -382,8 +428,8 @@ proptest! {
     }
 
     #[test]
-    fn a_state_can_be_read_back_from_its_json(from in "\\PC{1,64}", id in "[0-9]{1,20}", thousandths in 0..=10_000_u32, selected in any::<bool>(), stage in 0_usize..4) {
-        let state = State { from: from.into(), message_id: id, state: Stance::Listen, importance: f64::from(thousandths) / 1_000.0, selected, closing: Stage::ALL[stage] };
+    fn a_state_can_be_read_back_from_its_json(from in "\\PC{1,64}", id in "[0-9]{1,20}", thousandths in 0..=10_000_u32, selected in any::<bool>(), stage in 0_usize..4, mood in -0.2..=0.2_f64) {
+        let state = State { from: from.into(), message_id: id, state: Stance::Listen, importance: f64::from(thousandths) / 1_000.0, selected, closing: Stage::ALL[stage], mood };
 
         let json = serde_json::to_string(&state).unwrap();
 

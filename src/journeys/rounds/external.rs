@@ -45,7 +45,7 @@ async fn speak(world: &World, from: &str, message_id: &str, text: &str) -> Resul
 
 fn state(from: &str, message_id: &str, importance: f64) -> State {
     let message_id = message_id.to_owned();
-    State { from: from.into(), message_id, state: Stance::Speak, importance, selected: false, closing: Stage::None }
+    State { from: from.into(), message_id, state: Stance::Speak, importance, selected: false, closing: Stage::None, mood: 0.0 }
 }
 
 #[tokio::test(start_paused = true)]

@@ -15,6 +15,7 @@ use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::message::{Author, Message, Modality, Role};
 use crate::domain::moment::Moment;
 use crate::domain::trigger::Trigger;
+use crate::domain::vote::is_usual;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::redaction::is_redacted;
 use crate::settings::Settings;
@@ -342,15 +343,19 @@ fn answer_text(decided: &Decided) -> String {
     }
     let decision = decided.decision.as_str();
     match &decided.vote {
-        None => format!("{why}\n{decision}"),
+        None if is_usual(&decided.mood) => format!("{why}\n{decision}"),
+        None => json!({ "reason": why, "decision": decision, "mood": decided.mood }).to_string(),
         Some(vote) => {
-            let vote = json!({
+            let mut vote = json!({
                 "reason": why,
                 "decision": decision,
                 "importance": vote.importance,
                 "selected": vote.selected,
                 "closing": vote.closing,
             });
+            if !is_usual(&decided.mood) {
+                vote["mood"] = json!(decided.mood);
+            }
             // An external companion votes even where it is alone, and others are not asked for a vote there. So the answer has both forms.
             if decided.reason == Reason::External { format!("{vote}\n{decision}") } else { vote.to_string() }
         }

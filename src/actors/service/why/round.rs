@@ -201,6 +201,14 @@ mod tests {
     }
 
     fn wish(from: &str, importance: f64, selected: bool) -> State {
-        State { from: from.into(), message_id: "7".into(), state: Stance::Speak, importance, selected, closing: Stage::None }
+        State {
+            from: from.into(),
+            message_id: "7".into(),
+            state: Stance::Speak,
+            importance,
+            selected,
+            closing: Stage::None,
+            mood: 0.0,
+        }
     }
 }

@@ -89,6 +89,7 @@ async fn an_invalid_vote_is_refused_with_the_name_of_the_field() {
         (state(json!({ "selected": null })), "selected"),
         (state(json!({ "closing": "soon" })), "closing"),
         (state(json!({ "mood": 1 })), "mood"),
+        (state(json!({ "temper": 0.1 })), "temper"),
         (json!({ "from": "zed" }), "messageId"),
     ];
 

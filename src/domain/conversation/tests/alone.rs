@@ -110,3 +110,17 @@ fn an_unanswered_question_is_not_asked_again_about_a_deleted_message() {
         );
     }
 }
+
+#[test]
+fn the_mood_of_the_newest_answer_is_kept() {
+    for setup in [ALONE, Setup { companions: 3, ..ALONE }, Setup { companions: 2, external: true, ..ALONE }] {
+        let mut scene = Scene::new(&setup);
+        let aria = scene.conversation.companions().next().unwrap().companion.clone();
+        for (verdict, expected) in [(Verdict::No, 0.0), (Verdict::Yes, 0.1)] {
+            scene.call("ana", aria.as_str(), true);
+            scene.answer(0, plain(verdict));
+
+            assert_eq!(scene.conversation.gate(&aria).map(|gate| gate.mood), Some(expected), "{setup:?}");
+        }
+    }
+}

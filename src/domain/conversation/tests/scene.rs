@@ -722,7 +722,8 @@ fn settings(setup: &Setup) -> Settings {
 }
 
 pub(super) fn plain(verdict: Verdict) -> Vote {
-    Vote { verdict, why: Some("because".into()), importance: 5.0, selected: false, closing: Stage::None }
+    let mood = if verdict == Verdict::Yes { 0.1 } else { 0.0 };
+    Vote { verdict, why: Some("because".into()), importance: 5.0, selected: false, closing: Stage::None, mood }
 }
 
 pub(super) fn with_world<T>(

@@ -1,11 +1,10 @@
 //! How probably a companion pushes through when somebody talks into its reply (docs/design/voice.md A-32).
 
+use crate::domain::vote::MOST_MOOD;
 use crate::settings::companion::Interjection;
 
 /// The highest probability.
 const MOST: f64 = 0.9;
-/// The largest influence of the mood, in both directions.
-const MOST_MOOD: f64 = 0.2;
 /// What is added for a reply that nobody asked for.
 const UNSOLICITED: f64 = 0.35;
 

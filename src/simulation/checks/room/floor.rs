@@ -27,8 +27,15 @@ impl HeldVote {
     /// The vote of a companion that was asked alone, before others joined.
     pub(super) fn without_vote(companion: &CompanionId, trigger: Trigger, message: Seq) -> Self {
         let (from, selected) = (companion.clone(), trigger == Trigger::DirectAddress);
-        let state =
-            State { from, message_id: String::new(), state: Stance::Speak, importance: 5.0, selected, closing: Closing::None };
+        let state = State {
+            from,
+            message_id: String::new(),
+            state: Stance::Speak,
+            importance: 5.0,
+            selected,
+            closing: Closing::None,
+            mood: 0.0,
+        };
         Self { state, message, is_for_silence: trigger == Trigger::Silence }
     }
 }
