@@ -86,14 +86,14 @@ def final(name, at, user, text, started, ended, rng, kind):
     return event
 
 
-def talk(rng, users, until, spoken, settings):
+def talk(rng, users, until, spoken, settings, first=0):
     events = []
     for user in users:
-        at = ticks(rng, 0, 6 * S)
+        at = max(first + ticks(rng, -1 * S, 6 * S), 0)
         while at < until:
             some, last = utterance(rng, user, at, spoken, settings)
             events += some
-            at = last + 300 * MS + ticks(rng, 0.1 * S, rng.choice([1 * S, 4 * S, 9 * S]))
+            at = last + 300 * MS + ticks(rng, 0.1 * S, rng.choice([1 * S, 4 * S, 9 * S, 18 * S]))
     return events
 
 
@@ -156,14 +156,25 @@ def interruption(rng):
         "text_channel": rng.random() < 0.7,
     }
     spoken = lambda: rng.sample(SPOKEN, 1)
-    events = talk(rng, users, until, spoken, {"draws": True, "one_words_input": True})
     first = ticks(rng, 0.2 * S, 4 * S)
+    calm = first if rng.random() < 0.7 else 0
+    events = talk(rng, users, until, spoken, {"draws": True, "one_words_input": True}, calm)
+    if rng.random() < 0.15:
+        # Somebody talks already when the machine begins.
+        config["talking"] = ["dee"]
+        last = ticks(rng, 0.1 * S, 3 * S)
+        events.append({"at": 0, "input": "voiced", "user": "dee", "from": 0, "to": last})
+        events.append({"at": last + 300 * MS, "input": "ended", "user": "dee", "ended": last})
+        if rng.random() < 0.6:
+            at = last + ticks(rng, 0.1 * S, 1.5 * S)
+            text = rng.choice(rng.choice([TALK, BACK, STOP]))
+            events.append({"at": at, "input": "words", "user": "dee", "text": text, "is_final": True, "started": 0})
     at, sent, sentence_count = first - HOP, 0, rng.randint(1, 4)
     plan = []  # (moment, sent so far in ms)
     for i in range(sentence_count):
         text = rng.choice(SPOKEN)
         event = {"at": max(at, 0), "input": "sentence", "sentence": i, "text": text}
-        pieces = rng.randint(2, 16)
+        pieces = rng.randint(2, 30)
         if rng.random() < 0.3:
             count = len(spans(text))
             each = pieces * 200 // count
@@ -192,7 +203,7 @@ def interruption(rng):
             position = max(0, position - rng.choice([0, 300, 700]))
         position = min(position + 100, available)
         events.append({"at": at, "input": "played", "ms": position})
-    for _ in range(rng.randint(0, 2)):
+    for _ in range(rng.choice([0, 0, 0, 1, 2])):
         at, user, companion = ticks(rng, 0, until), rng.choice(users), rng.choice(sorted(NAMES))
         events.append(
             rng.choice(
