@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Optional
 
-from machine import MS, S, Machine, add_hop, overlap
+from machine import HOP, MS, S, Machine, add_hop, overlap
 from wording import Words
 
 OUTSTANDING = 1 * S
@@ -30,6 +30,8 @@ class Person:
     offset_at: Optional[int] = None
     finalize_at: Optional[int] = None
     early_from: Optional[int] = None
+    final_to: Optional[int] = None
+    answered: bool = False
     hops: list = field(default_factory=list)
     finals: set = field(default_factory=set)
 
@@ -39,7 +41,7 @@ class Person:
 
 class HandOver(Machine):
     def __init__(self, config):
-        super().__init__()
+        super().__init__(config)
         self.default_lull = config.get("voice_lull_us", 5 * S)
         self.address_timeout = config.get("voice_address_us", 1 * S)
         self.follow_up = config.get("follow_up_us", 10 * S)
@@ -51,6 +53,8 @@ class HandOver(Machine):
         self.companions = {}
         self.buffer = []
         self.unsettled = []
+        self.in_round = set()
+        self.last_batch = []
         self.next_segment = 1
         self.next_message = 1
         self.lull_from = None
@@ -178,7 +182,7 @@ class HandOver(Machine):
             self.offset(person, e.get("ended", self.now))
 
     def onset(self, person):
-        person.talking, person.outstanding = True, True
+        person.talking, person.outstanding, person.answered = True, True, False
         person.offset_at = person.finalize_at = person.early_from = None
         person.newest_word = person.cut_at = self.now
         self.lull_from = self.lull_base = None
@@ -188,6 +192,9 @@ class HandOver(Machine):
         person.talking = False
         person.offset_at = self.now
         person.early_from = ended
+        if "H6b" in self.readings and person.final_to is not None and person.final_to >= ended - HOP:
+            person.outstanding, person.answered = False, True
+        person.final_to = None
         self.last_ended = max(self.last_ended, ended)
         if finalize or self.may_cause_early():
             self.finalize(person)
@@ -200,7 +207,8 @@ class HandOver(Machine):
     def restart_lull(self):
         if self.someone_talks() or not self.call:
             return
-        if self.lull_from is not None and self.lull_from + self.lull() < self.now:
+        waits = self.lull_from is not None and self.lull_from + self.lull() < self.now
+        if waits and "H5a" not in self.readings:
             return  # H5: the timer has run out and only waits for outstanding finals.
         self.lull_from = self.lull_base = self.now
 
@@ -228,10 +236,12 @@ class HandOver(Machine):
             return
         text, started, ended = e["text"].strip(), e.get("started", self.now), e.get("ended", self.now)
         last = e.get("speech_final", True) or e.get("from_finalize", False)
+        if last:
+            person.final_to = ended
         if last and person.talking and not self.detector:
             self.offset(person, ended)
         if last and person.offset_at is not None and not person.talking:
-            person.outstanding = False
+            person.outstanding, person.answered = False, True
         if text and (started, ended) in person.finals:
             self.emit("duplicate", user=person.name, text=text)
             return
@@ -241,7 +251,9 @@ class HandOver(Machine):
                 self.emit("echo", user=person.name, text=text)
             else:
                 self.segment(person, e, text, started, ended)
-        self.restart_lull()  # H2: empty and greyed finals restart it too.
+        spoken = bool(self.buffer) and self.buffer[-1]["segment"] == self.next_segment - 1 and text
+        if spoken or "H2b" not in self.readings:
+            self.restart_lull()  # H2: empty and greyed finals restart it too.
 
     def segment(self, person, e, text, started, ended):
         voiced = overlap(person.hops, started, ended) if self.detector else ended - started
@@ -289,6 +301,7 @@ class HandOver(Machine):
 
     def on_round_ended(self, e):
         """The round is over; what is unsettled now waits for the next end of the voice lull."""
+        self.in_round.clear()
         if not self.unsettled:
             return
         if not self.call:
@@ -365,12 +378,16 @@ class HandOver(Machine):
             self.hand_over("lull", "all", gates=now, text_lull=self.text_waiting)
         elif self.text_waiting:
             self.emit("text_lull")
-        elif self.unsettled:
-            self.emit("voice_quiet", messages=list(self.unsettled), gates=now)
+        elif self.left_over():
+            self.emit("voice_quiet", messages=self.left_over(), gates=now)
         else:
             later = set()
         self.text_waiting = False
         self.waiting_gates = later
+
+    def left_over(self):
+        in_round = self.in_round if "H31b" in self.readings else set()
+        return [m for m in self.unsettled if m not in in_round]
 
     def gate(self, name):
         """A gate with a larger timeout has waited out the rest."""
@@ -396,10 +413,12 @@ class HandOver(Machine):
         own = [s for s in self.buffer if s["user"] == person.name]
         if not own or not self.may_cause_early():
             return None
-        if any(self.words.addressed(s["text"]) for s in own):
-            return "address", None
         here = [p for p in self.people.values() if p.here]
-        if len(here) == 1 and here[0] is person and len(self.companions) == 1:
+        alone = len(here) == 1 and here[0] is person and len(self.companions) == 1
+        addressed = any(self.words.addressed(s["text"]) for s in own)
+        if addressed and not (alone and "H11b" in self.readings):
+            return "address", None
+        if alone:
             return "alone", next(iter(self.companions))
         f = self.follow
         if f and self.follow_up > 0:
@@ -410,7 +429,8 @@ class HandOver(Machine):
 
     def early_due(self, person):
         limit = person.early_from + max(self.address_timeout, EARLY_FINAL)
-        if person.outstanding or self.early_cause(person) is None:
+        unanswered = "H7c" in self.readings and not person.answered
+        if person.outstanding or unanswered or self.early_cause(person) is None:
             return limit
         return person.early_from + self.address_timeout
 
@@ -419,6 +439,7 @@ class HandOver(Machine):
         person.early_from = None
         if cause:
             self.hand_over(*cause)
+            self.in_round |= set(self.last_batch)
 
     # Messages
 

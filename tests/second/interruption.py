@@ -32,6 +32,8 @@ class Talker:
     awaiting: bool = False
     offset_at: Optional[int] = None
     last_voice: Optional[int] = None
+    final_at: Optional[int] = None
+    tolerant: bool = False
     hops: list = field(default_factory=list)
 
 
@@ -74,7 +76,7 @@ class Overlap:
 
 class Interruption(Machine):
     def __init__(self, config):
-        super().__init__()
+        super().__init__(config)
         self.now = config.get("at", 0)
         self.companion = config["companion"]
         self.words = Words(config.get("stop_words"), config.get("backchannel"))
@@ -148,9 +150,13 @@ class Interruption(Machine):
             self.enter("ducked")
         else:
             self.over.talkers.add(e["user"])
+            p.tolerant = self.is_tolerant(e.get("draw"))
+
+    def is_tolerant(self, draw):
+        return (1.0 if draw is None else draw) < self.tolerance
 
     def interrupt(self, user, draw):
-        tolerant = (1.0 if draw is None else draw) < self.tolerance
+        tolerant = self.person(user).tolerant = self.is_tolerant(draw)
         self.over = Overlap(user, draw, self.now, tolerant)
         self.over.talkers = {u for u, p in self.people.items() if p.talking and not p.noise} | {user}
 
@@ -161,7 +167,8 @@ class Interruption(Machine):
             return
         p.last_voice = max(p.last_voice, e["to"])
         if self.state == "ducked" and not p.noise:
-            need, within = (TOLERANT_VOICED, TOLERANT_WITHIN) if self.over.tolerant else (PAUSE_VOICED, PAUSE_WITHIN)
+            tolerant = p.tolerant if "I2b" in self.readings else self.over.tolerant
+            need, within = (TOLERANT_VOICED, TOLERANT_WITHIN) if tolerant else (PAUSE_VOICED, PAUSE_WITHIN)
             if overlap(p.hops, self.now - within, self.now) >= need:
                 self.pause("voiced", e["user"])
 
@@ -170,6 +177,8 @@ class Interruption(Machine):
         if p.talking:
             p.talking = False
             p.offset_at = self.now
+            if "H6b" in self.readings and p.final_at is not None and p.final_at >= p.last_voice:
+                p.awaiting = False
             p.last_voice = max(p.last_voice, min(e.get("ended", 0), self.now))
         p.noise = False
 
@@ -179,8 +188,8 @@ class Interruption(Machine):
     def on_noise(self, e):
         """Rule 2.1: 30 s without a word, or words again."""
         p = self.person(e["user"])
-        p.noise = e.get("on", True)
-        if not p.noise and p.talking:
+        was, p.noise = p.noise, e.get("on", True)
+        if was and not p.noise and p.talking:
             p.talking = False
             self.on_started(e)
 
@@ -191,18 +200,19 @@ class Interruption(Machine):
         if self.state != "preparing" and e.get("started", self.now) < self.first_frame:
             return
         p = self.person(e["user"])
-        if final and not p.talking:
-            p.awaiting = False
-        if not text:
+        if final:
+            p.final_at = self.now
+            p.awaiting = p.awaiting and p.talking
+        if not fold(text):
             return
-        if self.is_echo(text):
+        if self.is_echo(text) and not ("I22b" in self.readings and self.words.is_stop(text)):
             if final:
                 self.echoes += 1
                 self.emit("echo", user=e["user"], text=text)
                 if self.echoes == 3:
                     self.emit("advise_headphones")
             return
-        stop = self.words.is_stop(text)
+        stop = self.is_stop(text)
         if final and e.get("greyed") and not stop:
             return
         addressed = bool(self.words.addressed(text))
@@ -220,8 +230,12 @@ class Interruption(Machine):
                 self.record_words(e["user"], text, final)
             self.pause("stop_word" if stop else "name", e["user"])
 
+    def is_stop(self, text):
+        return self.words.is_only_stop(text) if "I23b" in self.readings else self.words.is_stop(text)
+
     def record_words(self, user, text, final):
-        self.over.any_words = True
+        if not ("I11b" in self.readings and self.words.is_backchannel(text)):
+            self.over.any_words = True
         self.over.talkers.add(user)
         if final:
             self.over.finals.setdefault(user, []).append(text)
@@ -235,7 +249,8 @@ class Interruption(Machine):
 
     def words_preparing(self, text, final):
         to_it = self.companion in self.words.addressed(text)
-        if self.words.is_only_stop(text) or (self.words.is_stop(text) and to_it):
+        stop = self.words.is_only_stop(text) or (self.words.is_stop(text) and to_it)
+        if stop and ("I4a" if final else "I5c") not in self.readings:
             self.cancel("stop_word")  # I4: a final does what a partial does.
         elif final and not self.extended and not self.words.is_backchannel(text):
             self.extend_pending = True
@@ -445,7 +460,8 @@ class Interruption(Machine):
             yield from self.deadlines_preparing()
         elif self.state in ("speaking", "ducked"):
             if self.state == "ducked":
-                yield self.quiet_since() + SILENCE, 0, self.unduck
+                if not ("I1c" in self.readings and any(p.talking for p in self.talkers())):
+                    yield self.quiet_since() + SILENCE, 0, self.unduck
             if self.sent() > self.position():
                 yield self.lost_from + PLAYBACK_LOST, 1, lambda: self.cut("playback_lost")
         elif self.state == "yielded":
@@ -503,9 +519,9 @@ class Interruption(Machine):
         o = self.over
         partials = [t for t in o.partial.values()]
         spoken = [t for texts in o.finals.values() for t in texts] + partials
-        if any(self.words.is_stop(t) for t in partials):
+        if any(self.is_stop(t) for t in partials):
             self.cut("stop_word")
-        elif any(self.words.addressed(t) for t in partials):
+        elif "I13b" not in self.readings and any(self.words.addressed(t) for t in partials):
             self.cut("address")
         elif all(self.words.is_backchannel(t) for t in spoken):
             self.resume("backchannel" if spoken else "nothing")

@@ -3,6 +3,7 @@
 
 second.py run SCRIPT [--state]      effects of a script, one JSON object per line ("-": standard input)
 second.py generate MACHINE SEED     a random script; MACHINE is handover or interruption
+second.py readings COUNT            how many of COUNT random scripts each reading of HOLES.md changes
 second.py soak COUNT [FIRST_SEED]   runs random scripts for both machines and checks invariants
 """
 
@@ -15,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from generate import script  # noqa: E402
 from handover import HandOver  # noqa: E402
 from interruption import ENDS, Interruption  # noqa: E402
-from machine import expand  # noqa: E402
+from machine import READINGS, expand  # noqa: E402
 
 MACHINES = {"handover": HandOver, "interruption": Interruption}
 
@@ -68,6 +69,19 @@ def main(arguments):
         case ["generate", machine, seed]:
             for event in script(int(seed), machine):
                 print(json.dumps(event, ensure_ascii=False))
+        case ["readings", count]:
+            for reading, meaning in READINGS.items():
+                name = "handover" if reading.startswith("H") else "interruption"
+                names = ["handover", "interruption"] if reading == "H6b" else [name]
+                for name in names:
+                    changed = 0
+                    for seed in range(int(count)):
+                        config, *rest = script(seed, name)
+                        other = [{**config, "readings": [reading]}, *rest]
+                        effects = run(other)
+                        check(other, effects)
+                        changed += effects.effects != run([config, *rest]).effects
+                    print(f"{reading:5} {name:12} {changed:5} of {count}  {meaning}")
         case ["soak", count, *rest]:
             first = int(rest[0]) if rest else 0
             seen = {}

@@ -137,6 +137,12 @@ class Early(Case):
         e = self.go(companion(), talk("ana", 1, 2, "Arya, hello", delay=2.1))
         self.assertEqual(self.handed(e)[0][:2], (9.1, "lull"))
 
+    def test_an_unanswered_finalize_is_not_waited_for_after_its_second(self):
+        # The final comes before the offset at 2.3, where `Finalize` is sent; nothing comes after it.
+        e = self.go(companion(), talk("ana", 1, 2, "Arya, hello", delay=0.1))
+        self.assertEqual([x["at"] for x in self.of(e, "finalize")], [us(2.3)])
+        self.assertEqual(self.handed(e)[0][:2], (3.3, "address"))
+
     def test_an_onset_of_the_speaker_cancels_it(self):
         e = self.go(companion(), talk("ana", 1, 2, "Arya, hello"), talk("ana", 2.8, 4, "are you there"))
         self.assertEqual(self.handed(e), [(5, "address", [("ana", "Arya, hello are you there")])])
@@ -168,6 +174,37 @@ class Early(Case):
         # The timer starts anew at the final (2.5) and runs 1.0 s; the early moment is 2 + 1.5.
         e = self.go(companion(lull=1.6), companion("bo", 1, 2.6), talk("ana", 1, 2, "Arya, hello"), voice_address_us=us(1.5))
         self.assertEqual(self.handed(e)[0][:2], (3.5, "lull"))
+
+
+class Readings(Case):
+    def test_the_waiting_lull_restarts(self):
+        events = [companion(lull=1), *talk("ana", 1, 2, "hello", delay=1.5)]
+        e = self.go(events, voice_address_us=us(2), readings=["H5a"])
+        self.assertEqual(self.handed(e)[0][0], 4.5)
+
+    def test_a_final_before_the_offset_ends_the_wait(self):
+        e = self.go(companion(), talk("ana", 1, 2, "Arya, hello", delay=0.1), readings=["H6b"])
+        self.assertEqual(self.handed(e)[0][:2], (3, "address"))
+        self.assertEqual(self.of(e, "finalize"), [])
+
+    def test_an_empty_final_restarts_nothing(self):
+        empty = at(4, "final", user="ana", text="", started=2, ended=2)
+        self.assertEqual(self.handed(self.go(talk("ana", 1, 2, "hello"), empty))[0][0], 9)
+        self.assertEqual(self.handed(self.go(talk("ana", 1, 2, "hello"), empty, readings=["H2b"]))[0][0], 7.5)
+
+    def test_an_address_to_the_only_companion_carries_the_endpoint(self):
+        e = self.go(companion(), talk("ana", 1, 2, "Arya, hello"), users=["ana"], readings=["H11b"])
+        self.assertEqual(self.handed(e)[0][1], "alone")
+
+    def test_voice_quiet_waits_for_the_round(self):
+        e = self.go(companion(), talk("ana", 1, 2, "Arya, hello"), readings=["H31b"])
+        self.assertEqual(self.of(e, "voice_quiet"), [])
+        e = self.go(companion(), talk("ana", 1, 2, "Arya, hello"), at(7, "round_ended"), readings=["H31b"])
+        self.assertEqual(len(self.of(e, "voice_quiet")), 1)
+
+    def test_unknown_readings_are_refused(self):
+        with self.assertRaisesRegex(ValueError, "unknown readings"):
+            self.go(readings=["X1"])
 
 
 class Quiet(Case):

@@ -192,12 +192,25 @@ class Ducked(Case):
         self.assertEqual(self.moment(self.go(speaking(), talk("ana", 1, 4, draw=0.29)), "pause"), 3)
         self.assertEqual(self.moment(self.go(speaking(), talk("ana", 1, 4, draw=0.3)), "pause"), 1.512)
 
+    def bursts(self, voiced, count, draw):
+        """Stretches of voice every 0.4 s, so that no silence reaches 0.3 s."""
+        events = [e for i in range(count) for e in talk("ana", 1 + i * 0.4, 1 + i * 0.4 + voiced, draw, offset=False)]
+        return self.go(speaking(), playback(0, 9), events, at(9, "ended", user="ana"))
+
     def test_voice_must_fall_into_the_window(self):
-        e = self.go(speaking(), *[talk("ana", 1 + i * 0.5, 1.2 + i * 0.5, offset=False) for i in range(4)], at(3, "ended", user="ana"))
-        self.hasnt(e, "pause")
+        # Three times 0.144 s within any second; eight times 0.24 s within any three.
+        self.hasnt(self.bursts(0.144, 12, draw=1), "pause")
+        self.has(self.bursts(0.24, 12, draw=1), "pause")
+        self.hasnt(self.bursts(0.24, 16, draw=0), "pause")
+        self.has(self.bursts(0.272, 16, draw=0), "pause")
 
     def test_two_talkers_are_not_added_up(self):
         self.hasnt(self.go(speaking(), talk("ana", 1, 1.4), talk("ben", 1.3, 1.7)), "pause")
+
+    def test_noise_is_not_talking_here(self):
+        e = self.go(speaking(), talk("ana", 1, 3, draw=0), at(1.5, "noise", user="ana"), at(2, "noise", user="ana", on=False))
+        self.assertEqual(self.moment(e, "unduck"), 1.5)
+        self.assertEqual(self.moment(e, "duck", 1), 2)
 
     def test_a_name_in_a_partial_pauses_at_once(self):
         e = self.go(speaking(), talk("ana", 1, 1.4), word(1.2, "ana", "well Bo", 1, final=False))
@@ -208,8 +221,9 @@ class Ducked(Case):
             ({"tier": "very_eager", "mood": 0.2, "unsolicited": True}, [0.89]),
             ({"tier": "very_quiet", "mood": -0.2}, []),
             ({"tier": "quiet"}, [0.19]),
+            ({"unsolicited": True}, [0.64]),
         ]:
-            for draw in (0.0, 0.19, 0.89, 0.9):
+            for draw in (0.0, 0.19, 0.2, 0.64, 0.65, 0.89, 0.9):
                 e = self.go(speaking(), talk("ana", 1, 1.2, draw=draw), **config)
                 limit = max(tolerant, default=-1)
                 self.has(e, "duck", tolerant=draw <= limit)
@@ -300,6 +314,41 @@ class AnyState(Case):
         self.hasnt(e, "speak")
 
 
+class Readings(Case):
+    def test_unduck_waits_for_the_offset(self):
+        events = [*speaking(), *talk("ana", 1, 1.2, offset=False), at(1.8, "ended", user="ana", ended=1.2)]
+        self.assertEqual(self.moment(self.go(events), "unduck"), 1.5)
+        self.assertEqual(self.moment(self.go(events, readings=["I1c"]), "unduck"), 1.8)
+
+    def test_backchannel_is_no_word_for_the_limit(self):
+        events = [*speaking(), *playback(0, 1.5), *talk("ana", 1, 12), word(3, "ana", "mhm", 1, final=False)]
+        self.has(self.go(events), "cut", reason="limit")
+        self.has(self.go(events, readings=["I11b"]), "interrupted", verdict="noise")
+
+    def test_each_talker_has_his_own_draw(self):
+        events = [*speaking(), *talk("ana", 1, 1.3, draw=0), *talk("ben", 1.2, 4, draw=1)]
+        self.assertEqual(self.moment(self.go(events), "pause"), 3.2)
+        self.assertEqual(self.moment(self.go(events, readings=["I2b"]), "pause"), 1.712)
+
+    def test_stop_words_and_echo(self):
+        events = [*speaking(length=5, text="wait for it until it comes"), *playback(0, 2.5), word(2.5, "ana", "wait", 1)]
+        self.has(self.go(events), "echo")
+        self.has(self.go(events, readings=["I22b"]), "cut", reason="stop_word")
+        events = [*speaking(), word(1, "ana", "wait for me", 0.5)]
+        self.has(self.go(events), "cut", reason="stop_word")
+        self.hasnt(self.go(events, readings=["I23b"]), "cut", reason="stop_word")
+
+    def test_stop_words_in_preparation(self):
+        self.has(self.go(word(1, "ana", "stop", 0.5)), "cancelled")
+        self.has(self.go(word(1, "ana", "stop", 0.5), readings=["I4a"]), "extend")
+        self.hasnt(self.go(word(1, "ana", "stop", 0.5, final=False), readings=["I5c"]), "cancelled")
+
+    def test_a_name_in_a_newest_partial(self):
+        events = [*speaking(), *talk("ana", 1, 1.4), word(1.2, "ana", "well Bo", 1, final=False)]
+        self.has(self.go(events), "cut", reason="address")
+        self.has(self.go(events, readings=["I13b"]), "interrupted", verdict="short")
+
+
 class Words(Case):
     def test_heard_in_proportion_to_the_characters(self):
         text = "aaaa bbbb cccc dddd"  # 19 characters in 1.9 s
@@ -323,6 +372,10 @@ class Words(Case):
         self.has(e, "echo")
         e = self.go(speaking(length=5), playback(0, 2.5), *[word(2.5, "ana", said, 1) for _ in range(3)])
         self.has(e, "advise_headphones")
+        for moment, echo in [(7.4, True), (7.6, False)]:
+            late = at(7, "played", ms=2500)
+            e = self.go(speaking(length=5), playback(0, 2.5), late, word(moment, "ana", "five", 1))
+            self.assertEqual(bool(self.find(e, "echo")), echo)
         e = self.go(speaking(length=5), playback(0, 2.5), word(2.5, "ana", "one two Arya", 1))
         self.has(e, "cut", reason="address")
 
