@@ -1,6 +1,7 @@
 //! Journeys: the real actors, in paused time and on one thread, on a store and models in memory.
 
 mod abroad;
+mod acknowledging;
 mod briefs;
 mod channels;
 mod clock;

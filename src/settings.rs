@@ -21,10 +21,12 @@ pub mod repetition;
 pub mod reply;
 mod roster;
 pub mod server;
+pub mod speech;
 pub mod storage;
 mod strict;
 pub mod telemetry;
 pub mod turn_taking;
+pub mod voice;
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -77,12 +79,16 @@ sections! {
     reply: reply::Reply,
     /// The console's address, access and limits.
     server: server::Server,
+    /// The languages that are spoken, and their word lists.
+    speech: speech::Speech,
     /// Where and for how long histories are stored.
     storage: storage::Storage,
     /// Logs and spans.
     telemetry: telemetry::Telemetry,
     /// Who speaks next when several companions want to.
     turn_taking: turn_taking::TurnTaking,
+    /// What happens in voice calls.
+    voice: voice::Voice,
 }
 
 /// A number of seconds as a duration in whole microseconds. Zero for negative numbers and NaN.

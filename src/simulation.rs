@@ -11,6 +11,7 @@
 //! * The process crashes at any write, and any prefix of the last group of commits is kept.
 //! * Channels, guilds, the writer and the process are killed between every event about the floor and its effects: an attempt that is stopped or
 //!   begins again, a cancelled reply, an expired floor, a held vote and its selection, a late text that takes the floor.
+//! * The same happens between an event or the end of a silence and their effects.
 //! * The process crashes during a redaction, or while a person is forgotten, with or without the answers to them.
 //! * The wall clock is set.
 //! * Settings and companions change during a life of the process, and between two lives.
@@ -31,6 +32,8 @@
 //!
 //! * Rooms are deleted, guilds are lost, and people opt out.
 //! * While a companion writes, people say more, address it or another one, ask it to stop, and change or delete what it answers.
+//! * Bursts of events arrive, for named companions and for any, over their budget. While they arrive, people speak, and events are edited, deleted
+//!   and posted again.
 //! * There are floods, huge messages, and messages that kill their handler (`domain::conversation::poison`).
 //! * A channel is killed until its guild is quarantined.
 //!
@@ -51,6 +54,9 @@
 //!   has an undecided YES is not asked. Others that a person addresses meanwhile are asked at once.
 //! * Votes that meet a taken floor are held, and selected by the usual order when it is free. Late texts take the free floor, and nobody takes the
 //!   place of a late companion.
+//! * The right companion acknowledges an event as soon as the floor is free, and not too often in a minute. Then the next statement acknowledges all
+//!   events. An event that must be acknowledged settles for no other reason than those in the rules.
+//! * Silences end in time, awake or asleep, once between two human messages. Nobody else starts a conversation after one that has.
 //! * Streaks, deadlines, buffers and the budgets of questions, statements, tokens and addresses are respected.
 //! * A running channel handles a journaled event within 45 s.
 //! * A message that kills its handler becomes a dead letter, and no other message does.
@@ -137,6 +143,7 @@ mod course;
 mod dice;
 mod doing;
 mod ends;
+mod events;
 mod faults;
 mod gateway;
 mod interruptions;

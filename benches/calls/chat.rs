@@ -211,6 +211,7 @@ fn saying(from: &str, text: String) -> ScriptedMessage {
         direct: false,
         modality: Modality::default(),
         lull_endpoint: false,
+        kind: None,
     }
 }
 

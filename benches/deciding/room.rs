@@ -48,6 +48,7 @@ impl Room {
             starting_interval,
             text_lull_timeout: Duration::from_secs(10),
             voice_lull_timeout: Duration::from_secs(5),
+            starts_after: None,
             max_turns: None,
             repetition: true,
         };
@@ -138,6 +139,7 @@ pub fn message(text: &str) -> Message {
         text: text.into(),
         modality: Modality::Text,
         lull_endpoint: false,
+        kind: None,
         address: Address::default(),
     }
 }

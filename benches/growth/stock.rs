@@ -92,7 +92,7 @@ impl Stock {
             let append = Some(Append { channel: no, after: last, records: vec![encode_event(&recorded)] });
             let writes = vec![
                 Write::Put(key::person(&channel_key.guild, &PersonId::from("Ana"), no, recorded.seq), encode(&())),
-                Write::Put(key::pending(ward, no), encode(&PendingRecord { heard: recorded.seq })),
+                Write::Put(key::pending(ward, no), encode(&PendingRecord { heard: recorded.seq, due: None })),
             ];
             group.push(Batch { ward, term: terms.of(ward).await?, append, fresh: Vec::new(), writes });
         }

@@ -100,6 +100,7 @@ impl World {
             own_words: None,
             modality: Modality::Text,
             lull_endpoint: false,
+            kind: None,
             mentions: Vec::new(),
             reply_to: None,
             to_all: false,

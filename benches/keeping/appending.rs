@@ -130,6 +130,7 @@ async fn accept(writer: &ActorRef<WriterMessage>, channel_key: &ChannelKey) -> R
         text: "I thought that the bread would be done by now, but nobody opened the oven since".into(),
         modality: Modality::Text,
         lull_endpoint: false,
+        kind: None,
         address: Default::default(),
     };
     let event = Event::Said { message, reply_to: None, reply: None, said_at: None };

@@ -44,6 +44,8 @@ pub struct Speech {
     pub reply_to: Option<Replied>,
     /// The message addresses all companions in the channel, as in a direct message. In a guild: only those that it names, if it names any.
     pub to_all: bool,
+    /// For an event that must be acknowledged: its kind.
+    pub kind: Option<Arc<str>>,
     /// When the message was sent, if that is known better than by its arrival here.
     pub said_at: Option<Moment>,
 }
@@ -115,10 +117,11 @@ impl Inbound {
         }
         let address = names.as_deref().map(|names| address::resolve(names, is_companion, &addressing)).unwrap_or_default();
         let said_at = speech.said_at.filter(|said_at| self.context.clock.now().since(*said_at) > LATE);
-        let asks_to_stop = speech.from.role == Role::Person
+        let asks_to_stop = speech.kind.is_none()
+            && speech.from.role == Role::Person
             && is_stop_phrase(addressing.text, names.as_deref(), self.context.settings.reply.all_stop_phrases());
-        let Speech { id, from, text, modality, lull_endpoint, reply_to, .. } = speech;
-        let message = Message { id, from, text, modality, lull_endpoint, asks_to_stop, address };
+        let Speech { id, from, text, modality, lull_endpoint, reply_to, kind, .. } = speech;
+        let message = Message { id, from, text, modality, lull_endpoint, asks_to_stop, address, kind };
         Some(Event::Said { message, reply_to: reply_to.and_then(|replied| replied.seq), reply: None, said_at })
     }
 }

@@ -54,7 +54,7 @@ use crate::ports::backend::keeping::{
     BackedUp, ExportQuery, Forget, Forgotten, Lines, Person, Quarantine, Readiness, ReadyModel, ReadyModels, ReadyPart,
 };
 use crate::ports::backend::live::{Cursor, LiveStream};
-use crate::ports::backend::messages::{Edit, History, HistoryQuery, NewMessage, Words};
+use crate::ports::backend::messages::{Edit, History, HistoryQuery, NewEvent, NewMessage, Words};
 use crate::ports::backend::room::{Companions, Room, RoomId, RoomPatch, RoomPlan, Rooms};
 use crate::ports::backend::state::RoomState;
 use crate::ports::backend::usage::{Usage, UsageQuery};
@@ -103,6 +103,10 @@ impl Backend for ActorBackend {
 
     async fn say(&self, room: &RoomId, message: NewMessage) -> Result<Seq, Refused> {
         self.accept_message(room, message).await
+    }
+
+    async fn event(&self, room: &RoomId, event: NewEvent) -> Result<Seq, Refused> {
+        self.accept_event(room, event).await
     }
 
     async fn namesake(&self, room: &RoomId, name: &str) -> Result<Option<CompanionId>, Refused> {

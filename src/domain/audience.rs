@@ -120,6 +120,7 @@ mod tests {
             text: "words".into(),
             modality: Default::default(),
             lull_endpoint: false,
+            kind: None,
             address: Address { companions: to.iter().map(|id| CompanionId::from(*id)).collect(), others },
         };
         Entry::new(Seq(1), Moment::ZERO, message.into())

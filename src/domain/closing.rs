@@ -79,6 +79,8 @@ pub enum Cause {
     Repetition,
     /// A human addressed the companion.
     DirectAddress,
+    /// The companion must acknowledge an event.
+    Event,
     /// Humans have written `closing.reopen_after` messages since.
     ReopenAfter,
     /// A new episode began after a long silence.
@@ -87,8 +89,8 @@ pub enum Cause {
 
 impl Cause {
     /// Every cause.
-    pub const ALL: [Self; 6] =
-        [Self::State, Self::MaxTurns, Self::Repetition, Self::DirectAddress, Self::ReopenAfter, Self::NewEpisode];
+    pub const ALL: [Self; 7] =
+        [Self::State, Self::MaxTurns, Self::Repetition, Self::DirectAddress, Self::Event, Self::ReopenAfter, Self::NewEpisode];
 
     /// The name used in records, replay and spans.
     pub const fn as_str(self) -> &'static str {
@@ -97,6 +99,7 @@ impl Cause {
             Self::MaxTurns => "max_turns",
             Self::Repetition => "repetition",
             Self::DirectAddress => "direct_address",
+            Self::Event => "event",
             Self::ReopenAfter => "reopen_after",
             Self::NewEpisode => "new_episode",
         }

@@ -9,12 +9,14 @@ mod alone;
 mod apply;
 mod asking;
 mod ending;
+mod events;
 mod floor;
 mod gates;
 mod inbound;
 mod parts;
 mod replanning;
 mod rounds;
+mod silence;
 mod summary;
 mod turns;
 mod view;
@@ -27,6 +29,7 @@ use serde::{Deserialize, Serialize};
 
 pub use advance::DELETED;
 use ending::Judgement;
+use events::Acknowledgements;
 pub use floor::CLOSED;
 use gates::Gates;
 pub use parts::{Candidate, Episode, Floor, Selection, Tally, Turn};
@@ -270,6 +273,8 @@ pub struct Conversation {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     opened_again: BTreeMap<CompanionId, (Stage, Cause)>,
     summary: Summary,
+    #[serde(default, skip_serializing_if = "Acknowledgements::is_default")]
+    acknowledgements: Acknowledgements,
     /// The number of the next message, if it is an address over the budget of its author.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     refused: Option<Seq>,
@@ -436,29 +441,39 @@ impl Conversation {
 
     /// The earliest deadline: when `Input::Woken` is due.
     pub fn wake_at(&self) -> Option<Moment> {
-        self.gates.values().filter_map(Gate::retry_at).chain(self.wake_at_except_retries()).min()
+        self.deadlines_of_work().chain(self.silence_at()).min()
     }
 
     /// The earliest deadline other than the end of a back-off.
     pub fn wake_at_except_retries(&self) -> Option<Moment> {
-        self.lull_and_turn_deadlines().chain(self.rounds.iter().map(|round| round.deadline)).min()
+        let rounds = self.rounds.iter().map(|round| round.deadline);
+        self.lull_and_turn_deadlines().chain(rounds).chain(self.silence_at()).min()
     }
 
     /// The earliest deadline other than those of the open rounds.
     pub fn wake_at_except_rounds(&self) -> Option<Moment> {
-        self.gates.values().filter_map(Gate::retry_at).chain(self.lull_and_turn_deadlines()).min()
+        let retries = self.gates.values().filter_map(Gate::retry_at);
+        retries.chain(self.lull_and_turn_deadlines()).chain(self.silence_at()).min()
+    }
+
+    /// The deadlines of work in progress: all but those of silences, which nothing but time leads to.
+    fn deadlines_of_work(&self) -> impl Iterator<Item = Moment> {
+        let rounds = self.rounds.iter().map(|round| round.deadline);
+        self.gates.values().filter_map(Gate::retry_at).chain(self.lull_and_turn_deadlines()).chain(rounds)
     }
 
     fn lull_and_turn_deadlines(&self) -> impl Iterator<Item = Moment> {
         let lulls = self.gates.values().filter_map(|gate| gate.lull_at);
         let turn = self.turn.as_ref().and_then(|turn| turn.speak_at);
-        lulls.chain(turn).chain(self.floor.iter().filter_map(|floor| floor.deadline()))
+        let floor = self.floor.iter().filter_map(|floor| floor.deadline());
+        lulls.chain(turn).chain(floor).chain(self.acknowledgements.deferred_until)
     }
 
-    /// Whether nothing is unsettled, armed, in flight or owed: the channel may sleep.
+    /// Whether nothing is unsettled, in flight or owed, and no timer is armed but those of silences: the channel may sleep until
+    /// [`silence_at`](Self::silence_at).
     pub fn is_at_rest(&self) -> bool {
         !self.is_busy()
-            && self.wake_at().is_none()
+            && self.deadlines_of_work().next().is_none()
             && self.late.is_empty()
             && self
                 .gates

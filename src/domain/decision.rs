@@ -42,6 +42,8 @@ pub enum Reason {
     Unreadable,
     /// An external companion voted.
     External,
+    /// An event must be acknowledged. No model was asked.
+    Event,
     /// All unsettled messages were addressed to somebody else. No model was asked.
     OtherAddressed,
     /// A budget is used up. No model was asked, or its YES arrived after the budget was used up.
@@ -64,11 +66,12 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::ModelYes,
         Self::ModelNo,
         Self::Unreadable,
         Self::External,
+        Self::Event,
         Self::OtherAddressed,
         Self::Budget,
         Self::Unpostable,
@@ -87,6 +90,7 @@ impl Reason {
             Self::ModelNo => "model_no",
             Self::Unreadable => "unreadable",
             Self::External => "external",
+            Self::Event => "event",
             Self::OtherAddressed => "other_addressed",
             Self::Budget => "budget",
             Self::Unpostable => "unpostable",

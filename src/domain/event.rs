@@ -120,6 +120,18 @@ pub enum Event {
         /// The companions of the timers, by id.
         companions: Vec<CompanionId>,
     },
+    /// Nobody has said anything for the `starts_after` of these companions.
+    SilenceFired {
+        /// The companions, by id.
+        companions: Vec<CompanionId>,
+    },
+    /// Events that must be acknowledged wait, because `gate.acknowledgements_per_minute` is used up.
+    EventsDeferred {
+        /// When the next statement may acknowledge them. It acknowledges all of them.
+        until: Moment,
+    },
+    /// Events that had to wait may be acknowledged.
+    EventsReleased,
     /// Back-offs ended: their time is over, or a person's address cut them short.
     BackOffEnded {
         /// The companions of the back-offs, by id.
@@ -406,7 +418,7 @@ pub struct Decided {
     /// The number of the question, if one was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ticket: Option<Ticket>,
-    /// The numbers of the messages that the decision settles.
+    /// The numbers of the messages that the decision settles. For the reason `event`: the messages that the statement is about.
     pub messages: Vec<Seq>,
     /// The newest event that settles. `Seq::NONE` for a YES, because the reply's snapshot settles later. `Seq::NONE` for a NO means that only an
     /// address over the budget of its author is declined, and nothing else settles.
@@ -424,6 +436,9 @@ pub struct Decided {
     /// For the reason `budget`: the budget that was used up. Absent in older records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used_up: Option<UsedUp>,
+    /// For the reason `event`: when the companion starts to speak. None: at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub speak_at: Option<Moment>,
     /// In a round: the State that the companion submits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vote: Option<State>,
@@ -489,6 +504,9 @@ impl Event {
             | Self::CaughtUp { .. } => true,
             Self::JitterDrawn { .. }
             | Self::LullFired { .. }
+            | Self::SilenceFired { .. }
+            | Self::EventsDeferred { .. }
+            | Self::EventsReleased
             | Self::BackOffEnded { .. }
             | Self::DeadlinesExtended { .. }
             | Self::AddressRefused { .. }

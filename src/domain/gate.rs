@@ -31,6 +31,8 @@ pub struct InterjectionPolicy {
     pub text_lull_timeout: Duration,
     /// The silence in a voice channel that counts as a lull.
     pub voice_lull_timeout: Duration,
+    /// The silence after which it may start a conversation. None: it never does.
+    pub starts_after: Option<Duration>,
     /// The number of its statements that end its conversation. None: it has no limit of its own (docs/design/closing.md C-19).
     pub max_turns: Option<u32>,
     /// Whether its statements are judged for repetition, and repetition forces stages on it (docs/design/closing.md C-20).
@@ -152,6 +154,12 @@ pub struct Gate {
     pub next_interjection_at: Option<u64>,
     /// When the lull timer fires, if it is armed.
     pub lull_at: Option<Moment>,
+    /// When the companion considers starting a conversation, if nobody says anything until then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub silence_at: Option<Moment>,
+    /// Whether it may still start a conversation before the next human message.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub may_start: bool,
     /// The question in flight, if there is one.
     pub evaluation: Option<Evaluation>,
     /// The wish to speak, until the companion gets the floor or loses it.
@@ -190,6 +198,8 @@ impl Gate {
             check_count: 0,
             next_interjection_at: None,
             lull_at: None,
+            silence_at: None,
+            may_start: false,
             evaluation: None,
             wish: None,
             waiting: None,
@@ -234,6 +244,11 @@ impl Gate {
         self.back_off.and_then(|back_off| back_off.until)
     }
 
+    /// Whether an event waits to be acknowledged.
+    pub fn owes_acknowledgement(&self) -> bool {
+        self.waiting.is_some_and(|waiting| waiting.trigger == Trigger::Event)
+    }
+
     /// Whether a back-off runs. It runs until its end is on record.
     pub fn is_backing_off(&self) -> bool {
         self.retry_at().is_some()
@@ -252,20 +267,22 @@ impl Gate {
     /// Settles everything up to this event.
     pub(super) fn settle(&mut self, upto: Seq) {
         self.cursor = self.cursor.max(upto);
-        self.waiting = self.waiting.filter(|waiting| waiting.message > self.cursor);
+        // A long silence is about no unsettled message.
+        self.waiting = self.waiting.filter(|waiting| waiting.trigger == Trigger::Silence || waiting.message > self.cursor);
     }
 
     /// Drops the waiting trigger if it does not pass its check any more. `newest` is the newest unsettled message. Without one, all were deleted, and
     /// there is nothing to ask about.
     pub(super) fn recheck(&mut self, newest: Option<Seq>) {
         let passes = |waiting: &Waiting| {
-            newest.is_some()
-                && waiting.message > self.cursor
-                && match waiting.check {
-                    Check::Unsettled => true,
-                    Check::Counter => self.is_interjection_due(),
-                    Check::Quiet => newest.is_none_or(|newest| newest <= waiting.message),
-                }
+            waiting.trigger == Trigger::Silence
+                || newest.is_some()
+                    && waiting.message > self.cursor
+                    && match waiting.check {
+                        Check::Unsettled => true,
+                        Check::Counter => self.is_interjection_due(),
+                        Check::Quiet => newest.is_none_or(|newest| newest <= waiting.message),
+                    }
         };
         self.waiting = self.waiting.filter(passes);
     }
@@ -295,7 +312,9 @@ impl Gate {
         if let Some(next) = next_interjection_at {
             self.next_interjection_at = Some(next);
         }
-        let Some(wish) = self.wish.take().filter(|wish| wish.message > self.cursor) else { return };
+        // A silence is considered once.
+        let keeps = |wish: &Wish| wish.message > self.cursor && wish.trigger != Trigger::Silence;
+        let Some(wish) = self.wish.take().filter(keeps) else { return };
         let (trigger, message) = (wish.trigger, wish.message);
         let outvoted = Waiting { trigger, message, check: Check::Unsettled, urgent: false };
         let newer = self.waiting.take();
@@ -318,7 +337,7 @@ impl Gate {
     /// Handles an unanswered question. It waits for a pause and is then asked again, together with triggers that fired in the meantime, unless its
     /// message has settled or was deleted.
     pub(super) fn retry(&mut self, unanswered: Evaluation, is_message_present: bool, pause: Duration, now: Moment) {
-        if is_message_present && unanswered.message > self.cursor {
+        if is_message_present && unanswered.message > self.cursor && unanswered.trigger != Trigger::Silence {
             let retry =
                 Waiting { trigger: unanswered.trigger, message: unanswered.message, check: Check::Unsettled, urgent: false };
             let newer = self.waiting.take();

@@ -28,6 +28,9 @@ pub struct Message {
     /// Whom it addresses.
     #[serde(default)]
     pub address: Address,
+    /// For an event that a companion must acknowledge: its kind, such as `raid`. None for words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<Arc<str>>,
 }
 
 /// The author of a message. Only the platform decides the role, whatever name an author uses.
@@ -89,6 +92,11 @@ impl Address {
 }
 
 impl Message {
+    /// Whether it is an event that a companion must acknowledge (docs/design/gate.md G-33). Its author is the person that the event is about.
+    pub const fn is_event(&self) -> bool {
+        self.kind.is_some()
+    }
+
     /// Whether `companion` is the author.
     pub fn is_by(&self, companion: &CompanionId) -> bool {
         self.from.role == Role::Companion && &*self.from.id == companion.as_str()

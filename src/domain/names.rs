@@ -283,7 +283,7 @@ pub(in crate::domain) fn is_word(c: char) -> bool {
 }
 
 /// Whether a character is of a script that is written without spaces. The prolonged sound mark belongs to two such scripts.
-fn is_unspaced(c: char) -> bool {
+pub(in crate::domain) fn is_unspaced(c: char) -> bool {
     if c.is_ascii() {
         return false;
     }

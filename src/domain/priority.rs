@@ -8,7 +8,7 @@ use super::trigger::Trigger;
 pub enum Priority {
     /// A summary, which nobody waits for.
     Summary,
-    /// A lull in a text channel.
+    /// A lull in a text channel, or a long silence.
     Lull,
     /// An interjection in a text channel.
     Interjection,
@@ -16,7 +16,7 @@ pub enum Priority {
     Turn,
     /// Anything in a voice channel that is not a direct address.
     Voice,
-    /// A direct address: somebody waits for this companion.
+    /// A direct address or an event: somebody waits for this companion.
     DirectAddress,
 }
 
@@ -27,11 +27,11 @@ impl Priority {
     /// The priority of a question, from its trigger and modality.
     pub const fn of(trigger: Trigger, modality: Modality) -> Self {
         match (trigger, modality) {
-            (Trigger::DirectAddress, _) => Self::DirectAddress,
+            (Trigger::DirectAddress | Trigger::Event, _) => Self::DirectAddress,
             (_, Modality::Voice) => Self::Voice,
             (Trigger::Turn, Modality::Text) => Self::Turn,
             (Trigger::Interjection, Modality::Text) => Self::Interjection,
-            (Trigger::Lull, Modality::Text) => Self::Lull,
+            (Trigger::Lull | Trigger::Silence, Modality::Text) => Self::Lull,
         }
     }
 

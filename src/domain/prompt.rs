@@ -74,6 +74,8 @@ pub struct DecisionParts<'a> {
     pub stage: Stage,
     /// The number of messages since the companion spoke last.
     pub message_count: u64,
+    /// The minutes since something was said, for a `silence`.
+    pub minutes: u64,
     /// The name of the companion that has just spoken, for a `turn`.
     pub speaker: Option<&'a str>,
     /// The rolling summary, if there is one.
@@ -95,6 +97,8 @@ pub struct StatementParts<'a> {
     pub trigger: Trigger,
     /// The number of messages since the companion spoke last.
     pub message_count: u64,
+    /// The minutes since something was said, for a `silence`.
+    pub minutes: u64,
     /// The name of the companion that has just spoken, for a `turn`.
     pub speaker: Option<&'a str>,
     /// The reason that the companion gave for its YES.
@@ -114,7 +118,7 @@ pub struct StatementParts<'a> {
 /// The prompt that asks whether to speak, for a decision and a vote in one (docs/design/turn-taking.md T-5). `vote::read` parses the answer.
 pub fn vote(parts: &DecisionParts<'_>, words: &settings::prompt::Prompt) -> Prompt {
     let form = vote_form(&unmarked_name(parts.character.name), parts.stage, words);
-    let context = context(parts.trigger, parts.message_count, parts.speaker, words);
+    let context = context(parts.trigger, parts.message_count, parts.minutes, parts.speaker, words);
     let ending = paragraphs(&[&context, words.question_for(parts.trigger), &form]);
     let recent = &parts.recent[parts.recent.len().saturating_sub(RECENT_TURNS)..];
     let shown = Shown { summary: parts.summary, reason: None, recent, left_out: 0, new: parts.buffer, notes: parts.notes };
@@ -164,7 +168,7 @@ pub fn closing_note(stage: Stage, words: &settings::prompt::Prompt) -> Option<&s
 /// The prompt for the text of a statement. `statement::clean_statement` cleans the answer.
 pub fn statement(parts: &StatementParts<'_>, words: &settings::prompt::Prompt) -> Prompt {
     let name = unmarked_name(parts.character.name);
-    let context = context(parts.trigger, parts.message_count, parts.speaker, words);
+    let context = context(parts.trigger, parts.message_count, parts.minutes, parts.speaker, words);
     let ending = paragraphs(&[&context, words.manner_for(parts.trigger), &statement_form(&name)]);
     let shown = Shown {
         summary: parts.summary,

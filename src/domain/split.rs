@@ -9,7 +9,7 @@ mod tests;
 use std::ops::Range;
 
 use code::{Block, blocks};
-use graphemes::may_break;
+pub(in crate::domain) use graphemes::may_break;
 
 /// The smallest limit. A smaller one has no room for the fences of a code block.
 const MIN_LIMIT: usize = 32;
@@ -105,7 +105,7 @@ fn ends<'a>(
 }
 
 /// Whether a sentence ends between two texts: at a full stop before white space, or at a full stop of a script without spaces.
-fn is_end_of_sentence(before: &str, after: &str) -> bool {
+pub(in crate::domain) fn is_end_of_sentence(before: &str, after: &str) -> bool {
     let words = before.trim_end_matches(['"', '\'', '”', '’', ')', '*', '_', '」', '』', '）']);
     words.ends_with(['。', '！', '？']) && !after.starts_with(['」', '』', '）', '。', '！', '？'])
         || words.ends_with(['.', '!', '?', '…']) && after.starts_with(char::is_whitespace)

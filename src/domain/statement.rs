@@ -4,10 +4,11 @@ use super::text::is_blank;
 use super::thoughts::without_thoughts;
 
 /// The maximum length of a statement, in characters.
-const MAX_CHARS: usize = 20_000;
+pub(in crate::domain) const MAX_CHARS: usize = 20_000;
 
 /// Quotation marks that may surround a whole statement.
-const QUOTES: [(char, char); 7] = [('"', '"'), ('“', '”'), ('„', '“'), ('«', '»'), ('「', '」'), ('『', '』'), ('\'', '\'')];
+pub(in crate::domain) const QUOTES: [(char, char); 7] =
+    [('"', '"'), ('“', '”'), ('„', '“'), ('«', '»'), ('「', '」'), ('『', '』'), ('\'', '\'')];
 
 /// The text of a statement, without the model's thoughts, without its own name before it, and without quotation marks around it.
 ///
@@ -44,7 +45,7 @@ pub fn clean_brief(text: &str, max_bytes: usize) -> Option<String> {
 }
 
 /// The `text` of a message in the JSON of a transcript.
-fn from_json(text: &str) -> Option<String> {
+pub(in crate::domain) fn from_json(text: &str) -> Option<String> {
     if !text.starts_with('{') {
         return None;
     }
@@ -53,7 +54,7 @@ fn from_json(text: &str) -> Option<String> {
 }
 
 /// Removes `Aria:`, `**Aria:**` or `[Aria]:` from the start.
-fn without_name<'a>(text: &'a str, name: &str) -> &'a str {
+pub(in crate::domain) fn without_name<'a>(text: &'a str, name: &str) -> &'a str {
     let name = name.trim();
     let start = text.trim_start_matches(['*', '_', '[', '<']);
     let Some(rest) = strip_ignoring_case(start, name).filter(|_| !name.is_empty()) else { return text };

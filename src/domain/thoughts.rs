@@ -73,6 +73,12 @@ pub(in crate::domain) fn tag_at(text: &str, at: usize) -> Option<(Tag, usize)> {
     end(&CLOSE).map(|end| (Tag::Close, end)).or_else(|| end(&OPEN).map(|end| (Tag::Open, end)))
 }
 
+/// Whether a text may become a tag of a thought with the characters that follow.
+pub(in crate::domain) fn may_become_tag(text: &str) -> bool {
+    let begins = |tag: &&str| tag.as_bytes().get(..text.len()).is_some_and(|start| start.eq_ignore_ascii_case(text.as_bytes()));
+    OPEN.iter().chain(&CLOSE).any(begins)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

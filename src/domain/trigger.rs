@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Trigger {
+    /// Nobody has said anything for the companion's `starts_after`.
+    Silence,
     /// Nobody has said anything for the lull timeout.
     Lull,
     /// Enough messages were said without the companion.
@@ -16,19 +18,23 @@ pub enum Trigger {
     Turn,
     /// The companion was mentioned, answered or named, or the message is a direct message to it.
     DirectAddress,
+    /// An event must be acknowledged (docs/design/gate.md G-33). It is as strong as a direct address; where both wait, no question is needed.
+    Event,
 }
 
 impl Trigger {
     /// Every trigger, the strongest first.
-    pub const ALL: [Self; 4] = [Self::DirectAddress, Self::Turn, Self::Interjection, Self::Lull];
+    pub const ALL: [Self; 6] = [Self::Event, Self::DirectAddress, Self::Turn, Self::Interjection, Self::Lull, Self::Silence];
 
     /// The name used in records, replay, spans and logs.
     pub const fn as_str(self) -> &'static str {
         match self {
+            Self::Silence => "silence",
             Self::Lull => "lull",
             Self::Interjection => "interjection",
             Self::Turn => "turn",
             Self::DirectAddress => "direct_address",
+            Self::Event => "event",
         }
     }
 

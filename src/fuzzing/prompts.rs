@@ -55,6 +55,7 @@ pub(super) fn prompt(bytes: &[u8]) {
         trigger: Trigger::Turn,
         stage: Stage::None,
         message_count: u64::MAX,
+        minutes: 3,
         // The name of a companion, which the operator chose.
         speaker: Some("Mira"),
         summary: Some(first_text),
@@ -66,6 +67,7 @@ pub(super) fn prompt(bytes: &[u8]) {
         character,
         trigger: Trigger::Interjection,
         message_count: 3,
+        minutes: 3,
         speaker: None,
         reason: Some(first_text),
         summary: Some(first_text),
@@ -148,6 +150,7 @@ fn message(role: Role, name: &str, text: &str) -> Message {
         text: text.into(),
         modality: Modality::Text,
         lull_endpoint: false,
+        kind: None,
         address: Address::default(),
     }
 }

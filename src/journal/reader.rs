@@ -42,7 +42,7 @@ pub struct Head {
     pub last: Seq,
     /// The time of that event; if it cannot be read, the time of the newest readable event before it.
     pub at: Moment,
-    /// Present while something is unsettled, armed or owed, with the newest inbound event.
+    /// Present while something is unsettled, armed or owed, or a companion may start a conversation, with the newest inbound event.
     pub pending: Option<PendingRecord>,
     /// The low-water mark: what is missing below this number was deleted.
     pub lowest: Seq,
@@ -137,11 +137,13 @@ impl<'a> Reader<'a> {
         let at = self.newest_at(ward, no, last).await?;
         let pending = match self.record(key::pending(ward, no)).await {
             // The record's existence says that there is unfinished work. The journal has the rest.
-            Err(ReadError::Record(_)) => Some(PendingRecord { heard: Seq::NONE }),
+            Err(ReadError::Record(_)) => Some(PendingRecord { heard: Seq::NONE, due: None }),
             read => read?,
         };
         let pending = match pending {
-            Some(PendingRecord { heard }) => Some(PendingRecord { heard: self.newest_heard(ward, no, heard, last).await? }),
+            Some(PendingRecord { heard, due }) => {
+                Some(PendingRecord { heard: self.newest_heard(ward, no, heard, last).await?, due })
+            }
             None => None,
         };
         Ok(Head {

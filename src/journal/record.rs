@@ -237,11 +237,14 @@ pub enum PartRecord {
     Unconfirmed,
 }
 
-/// Exists while something is unsettled, armed or owed in a channel.
+/// Exists while something is unsettled, armed or owed in a channel, or a companion may start a conversation there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PendingRecord {
     /// The newest inbound event when this was written. Later inbound events do not rewrite it.
     pub heard: Seq,
+    /// Nothing is unsettled or owed, but a companion may start a conversation then. None: there is unfinished work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due: Option<Moment>,
 }
 
 /// The channel of an interned number.

@@ -37,6 +37,9 @@ pub fn redact(recorded: &Recorded) -> Recorded {
         | Event::CaughtUp { .. }
         | Event::JitterDrawn { .. }
         | Event::LullFired { .. }
+        | Event::SilenceFired { .. }
+        | Event::EventsDeferred { .. }
+        | Event::EventsReleased
         | Event::BackOffEnded { .. }
         | Event::DeadlinesExtended { .. }
         | Event::AddressRefused { .. }

@@ -87,7 +87,7 @@ fn greatest_seq(key: &Key, value: &[u8]) -> Option<Seq> {
         Kind::Meta if key::index_removal_in(key).is_some() => key.last_number().map(Seq),
         Kind::Meta => before(value),
         Kind::Snapshot => decode(key, value).ok().map(|SnapshotPosition { handled, made }| handled.max(made)),
-        Kind::Pending => decode(key, value).ok().map(|PendingRecord { heard }| heard),
+        Kind::Pending => decode(key, value).ok().map(|PendingRecord { heard, .. }| heard),
         Kind::Outbox => decode(key, value).ok().map(|record: OutboxRecord| record.upto),
         Kind::MessageId => decode(key, value).ok(),
         Kind::Usage => {

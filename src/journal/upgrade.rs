@@ -246,6 +246,7 @@ mod tests {
             starting_interval: 9,
             text_lull_timeout: timeout,
             voice_lull_timeout: timeout,
+            starts_after: None,
             max_turns: None,
             repetition: true,
         };

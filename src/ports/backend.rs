@@ -25,7 +25,7 @@ use crate::domain::vote::State;
 use decisions::{DecisionQuery, Decisions, Why, WhyQuery};
 use keeping::{BackedUp, ExportQuery, Forget, Forgotten, Lines, Person, Quarantine, Readiness};
 use live::{Cursor, LiveStream};
-use messages::{Edit, History, HistoryQuery, NewMessage, Words};
+use messages::{Edit, History, HistoryQuery, NewEvent, NewMessage, Words};
 use room::{Companions, Room, RoomId, RoomPatch, RoomPlan, Rooms};
 use state::RoomState;
 use usage::{Usage, UsageQuery};
@@ -52,6 +52,10 @@ pub trait Backend: Send + Sync + 'static {
     /// Accepts a message. It is committed when this returns. The same `id` again returns the first number, whatever the text. Mentions are
     /// resolved here, including `@name` in the text.
     async fn say(&self, room: &RoomId, message: NewMessage) -> Result<Seq, Refused>;
+
+    /// Accepts an event that a companion must acknowledge. It is committed when this returns. The same `id` again returns the first number,
+    /// whatever the rest.
+    async fn event(&self, room: &RoomId, event: NewEvent) -> Result<Seq, Refused>;
 
     /// The companion in the room's guild that has this name, if there is one. People by that name are accepted, and hard to tell from it.
     async fn namesake(&self, room: &RoomId, name: &str) -> Result<Option<CompanionId>, Refused>;

@@ -30,8 +30,14 @@ pub struct ReplayEvent {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum ReplayEventKind {
-    /// A message was sent, or a statement was posted.
-    Message { seq: Seq, from: String, text: String },
+    /// A message was sent, a statement was posted, or an event of some kind arrived.
+    Message {
+        seq: Seq,
+        from: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        kind: Option<String>,
+        text: String,
+    },
     /// A companion was asked whether it wants to speak.
     Evaluate {
         companion: CompanionId,
@@ -145,7 +151,10 @@ impl fmt::Display for ReplayEvent {
 impl fmt::Display for ReplayEventKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Message { seq, from, text } => write!(f, "#{seq} {}: {}", printable(from), printable(text)),
+            Self::Message { seq, from, kind, text } => {
+                let kind = kind.as_ref().map(|kind| format!(" ({})", printable(kind))).unwrap_or_default();
+                write!(f, "#{seq} {}{kind}: {}", printable(from), printable(text))
+            }
             Self::Evaluate { companion, trigger, message_count, check_count, threshold, buffer } => write!(
                 f,
                 "{companion:>12} is asked: {trigger}, {message_count}/{} messages, {check_count} checks, {} to read",

@@ -263,7 +263,9 @@ impl<'a> Run<'a> {
             text: saying.text.as_str().into(),
             modality: saying.modality,
             lull_endpoint: saying.lull_endpoint,
-            asks_to_stop: role == Role::Person
+            kind: saying.kind.as_deref().map(Arc::from),
+            asks_to_stop: saying.kind.is_none()
+                && role == Role::Person
                 && is_stop_phrase(&saying.text, Some(&self.names), self.script.settings.reply.all_stop_phrases()),
             from,
         };
@@ -274,7 +276,9 @@ impl<'a> Run<'a> {
         let Some(channel_state) = self.channels.get_mut(channel) else { return };
         channel_state.texts.push(message.text.clone());
         let seq = Seq(channel_state.texts.len() as u64);
-        self.print(channel, ReplayEventKind::Message { seq, from: message.from.id.to_string(), text: message.text.to_string() });
+        let kind = message.kind.as_deref().map(str::to_owned);
+        let (from, text) = (message.from.id.to_string(), message.text.to_string());
+        self.print(channel, ReplayEventKind::Message { seq, from, kind, text });
         self.apply_inbound(channel, seq, Event::Said { message, reply_to: None, reply, said_at: None });
     }
 
@@ -441,6 +445,9 @@ impl<'a> Run<'a> {
             | Event::CaughtUp { .. }
             | Event::JitterDrawn { .. }
             | Event::LullFired { .. }
+            | Event::SilenceFired { .. }
+            | Event::EventsDeferred { .. }
+            | Event::EventsReleased
             | Event::BackOffEnded { .. }
             | Event::DeadlinesExtended { .. }
             | Event::AddressRefused { .. }
@@ -459,7 +466,7 @@ impl<'a> Run<'a> {
             Incoming { speaker: &from, text: &text, mentions: &[], reply_to: None, to_all_of: &[], names_narrow: false };
         let address = address::resolve(&self.names, is_companion, &incoming);
         let modality = Default::default();
-        let message = Message { id: None, from, text, modality, lull_endpoint: false, asks_to_stop: false, address };
+        let message = Message { id: None, from, text, modality, lull_endpoint: false, asks_to_stop: false, kind: None, address };
         self.receive_message(channel, message, Some(ticket));
     }
 

@@ -109,6 +109,8 @@ pub struct ScriptedMessage {
     pub modality: Modality,
     /// Whether it is a voice utterance that ends a lull.
     pub lull_endpoint: bool,
+    /// For an event that must be acknowledged: its kind. Its author is the person that it is about.
+    pub kind: Option<String>,
 }
 
 /// Why a script cannot be read.
@@ -250,6 +252,7 @@ struct ParsedEvent {
     modality: Modality,
     #[serde(default)]
     lull_endpoint: bool,
+    kind: Option<String>,
     #[serde(default)]
     clear: bool,
     edit: Option<u64>,
@@ -315,6 +318,13 @@ impl ParsedEvent {
             _ if message.is_some() => return Err(malformed(position, "needs `edit` and `text`, or `delete` alone".into())),
             (Some(text), None, None, false) => {
                 let from = self.from.ok_or_else(|| malformed(position, "a message needs `from`".into()))?;
+                let is_message =
+                    self.bot || self.direct || self.lull_endpoint || self.reply_to.is_some() || self.modality == Modality::Voice;
+                if self.kind.is_some() && is_message {
+                    let detail =
+                        "has `kind`, so it is an event; leave out `reply_to`, `bot`, `direct`, `modality` and `lull_endpoint`";
+                    return Err(malformed(position, detail.into()));
+                }
                 Action::Say(ScriptedMessage {
                     from,
                     text,
@@ -324,6 +334,7 @@ impl ParsedEvent {
                     direct: self.direct,
                     modality: self.modality,
                     lull_endpoint: self.lull_endpoint,
+                    kind: self.kind,
                 })
             }
             (None, Some(companion), None, false) => Action::Join(companion),

@@ -28,6 +28,9 @@ pub const MAX_PICTURE_BYTES: usize = 2_048;
 pub const MAX_TURNS: u32 = 1_000_000;
 /// The longest lull timeout, in seconds.
 const MAX_LULL_SECS: f64 = 86_400.0;
+/// The shortest and the longest silence after which a companion may start a conversation, in seconds.
+const LEAST_SILENCE_SECS: f64 = 60.0;
+const MOST_SILENCE_SECS: f64 = 604_800.0;
 
 /// A companion's complete configuration.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -46,6 +49,9 @@ pub struct Companion {
     pub text_lull_timeout: f64,
     /// Seconds of silence that make a lull in a voice channel (0 to 86,400; docs/design/gate.md G-4).
     pub voice_lull_timeout: f64,
+    /// Seconds of silence after which it may start a conversation (60 to 604,800; docs/design/gate.md G-37). `None`: it never does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub starts_after: Option<f64>,
     /// The description of the character for its prompts: the key of its file, or the persona files of its folder.
     pub persona: Arc<str>,
     /// What decisions are given instead of a persona that is too long for them (docs/design/gate.md G-32). `None`: the side model makes it.
@@ -130,6 +136,8 @@ pub struct CompanionFile {
     pub text_lull_timeout: Option<f64>,
     /// See [`Companion::voice_lull_timeout`].
     pub voice_lull_timeout: Option<f64>,
+    /// See [`Companion::starts_after`]. The default is never.
+    pub starts_after: Option<f64>,
     /// See [`Companion::persona`].
     pub persona: Option<Arc<str>>,
     /// See [`Companion::brief`]. The default is none.
@@ -180,6 +188,9 @@ pub struct Overrides {
     /// Instead of [`Companion::voice_lull_timeout`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub voice_lull_timeout: Option<f64>,
+    /// Instead of [`Companion::starts_after`]; 0 means never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub starts_after: Option<f64>,
     /// Instead of [`Companion::max_turns`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_turns: Option<u32>,
@@ -234,6 +245,7 @@ impl Companion {
             interjection: file.interjection.unwrap_or(defaults.interjection),
             text_lull_timeout: file.text_lull_timeout.unwrap_or(defaults.text_lull_timeout),
             voice_lull_timeout: file.voice_lull_timeout.unwrap_or(defaults.voice_lull_timeout),
+            starts_after: file.starts_after.filter(|silence| *silence != 0.0),
             persona: file.persona.unwrap_or_else(|| defaults.persona.clone()),
             brief: file.brief,
             tone: file.tone,
@@ -267,6 +279,7 @@ impl Companion {
             starting_interval: self.interjection.starting_interval().into(),
             text_lull_timeout: self.text_lull(),
             voice_lull_timeout: self.voice_lull(),
+            starts_after: self.starts_after.map(duration),
             max_turns: self.max_turns,
             repetition: self.repetition,
         }
@@ -278,6 +291,7 @@ impl Companion {
             check_trait("chattiness", &self.chattiness, MAX_TRAIT_BYTES),
             within("text_lull_timeout", self.text_lull_timeout, 0.0..=MAX_LULL_SECS),
             within("voice_lull_timeout", self.voice_lull_timeout, 0.0..=MAX_LULL_SECS),
+            self.starts_after.map_or(Ok(()), check_starts_after),
             check_trait("persona", &self.persona, MAX_PERSONA_BYTES),
             check_trait("brief", self.brief.as_deref().unwrap_or_default(), MAX_BRIEF_BYTES),
             check_trait("tone", self.tone.as_deref().unwrap_or_default(), MAX_TRAIT_BYTES),
@@ -344,6 +358,7 @@ impl Overrides {
             interjection: self.interjection.unwrap_or(companion.interjection),
             text_lull_timeout: self.text_lull_timeout.unwrap_or(companion.text_lull_timeout),
             voice_lull_timeout: self.voice_lull_timeout.unwrap_or(companion.voice_lull_timeout),
+            starts_after: self.starts_after.or(companion.starts_after).filter(|silence| *silence != 0.0),
             max_turns: self.max_turns.or(companion.max_turns),
             repetition: self.repetition.unwrap_or(companion.repetition),
             model: ModelChoice {
@@ -359,8 +374,17 @@ impl Overrides {
         check_trait("chattiness", self.chattiness.as_deref().unwrap_or_default(), MAX_TRAIT_BYTES)?;
         within("text_lull_timeout", self.text_lull_timeout.unwrap_or_default(), 0.0..=MAX_LULL_SECS)?;
         within("voice_lull_timeout", self.voice_lull_timeout.unwrap_or_default(), 0.0..=MAX_LULL_SECS)?;
+        self.starts_after.map_or(Ok(()), check_starts_after)?;
         check_max_turns(self.max_turns)
     }
+}
+
+/// Checks a `starts_after`: 0 (never), or a minute to a week.
+fn check_starts_after(seconds: f64) -> Result<(), Problem> {
+    if seconds == 0.0 {
+        return Ok(());
+    }
+    within("starts_after", seconds, LEAST_SILENCE_SECS..=MOST_SILENCE_SECS)
 }
 
 /// Checks that a companion can have this id: 1 to 32 of `A-Z a-z 0-9 _ -`.

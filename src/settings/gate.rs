@@ -25,6 +25,8 @@ pub struct Gate {
     pub guild_evaluations_per_hour: u32,
     /// Direct addresses per person, guild and minute; 0 allows none.
     pub addresses_per_minute: u32,
+    /// Statements that acknowledge events, per channel and minute (1 to 60). Further events wait, and are acknowledged together.
+    pub acknowledgements_per_minute: u32,
     /// Statements per guild and day; 0 allows none.
     pub guild_statements_per_day: u32,
 }
@@ -58,6 +60,7 @@ impl Gate {
         within("max_buffer", self.max_buffer, 1..=10_000)?;
         within("stale_after_secs", self.stale_after_secs, 0.0..=YEAR)?;
         within("stale_address_after_secs", self.stale_address_after_secs, 0.0..=YEAR)?;
+        within("acknowledgements_per_minute", self.acknowledgements_per_minute, 1..=60)?;
         Ok(())
     }
 }

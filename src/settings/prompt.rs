@@ -18,6 +18,10 @@ pub struct Prompt {
     pub interjection: String,
     /// For a decision after another companion has spoken. `{name}` is replaced by that companion's name.
     pub turn: String,
+    /// For a decision and a statement after a long silence. `{minutes}` is replaced by its minutes.
+    pub silence: String,
+    /// For a statement that acknowledges an event.
+    pub event: String,
     /// The question at the end of a decision's prompt after a lull or another companion's statement. The format of the answer is added to it.
     pub question: String,
     /// The same for a companion that was addressed.
@@ -97,16 +101,16 @@ impl Prompt {
         match trigger {
             Trigger::DirectAddress => &self.direct_address_question,
             Trigger::Interjection => &self.interjection_question,
-            Trigger::Turn | Trigger::Lull => &self.question,
+            Trigger::Turn | Trigger::Lull | Trigger::Silence | Trigger::Event => &self.question,
         }
     }
 
-    /// The sentence that tells a statement whether it was asked for. Empty after a lull (docs/design/speaking.md S-3).
+    /// The sentence that tells a statement whether it was asked for. Empty after a lull or a long silence (docs/design/speaking.md S-3).
     pub fn manner_for(&self, trigger: Trigger) -> &str {
         match trigger {
             Trigger::Interjection => &self.unsolicited,
-            Trigger::DirectAddress | Trigger::Turn => &self.solicited,
-            Trigger::Lull => "",
+            Trigger::DirectAddress | Trigger::Turn | Trigger::Event => &self.solicited,
+            Trigger::Lull | Trigger::Silence => "",
         }
     }
 
@@ -115,6 +119,8 @@ impl Prompt {
         check_sentence("direct_address", &self.direct_address, "")?;
         check_sentence("interjection", &self.interjection, "{count}")?;
         check_sentence("turn", &self.turn, "{name}")?;
+        check_sentence("silence", &self.silence, "{minutes}")?;
+        check_sentence("event", &self.event, "")?;
         for (key, question) in [
             ("question", &self.question),
             ("direct_address_question", &self.direct_address_question),

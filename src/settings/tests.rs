@@ -10,6 +10,7 @@ use super::*;
 mod companions;
 mod models;
 mod personas;
+mod spoken;
 mod talking;
 
 #[test]

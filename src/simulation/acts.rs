@@ -85,6 +85,8 @@ pub(super) struct Say {
     pub(super) late_by: u64,
     /// It kills its handler.
     pub(super) is_deadly: bool,
+    /// It is no message, but an event that must be acknowledged.
+    pub(super) is_event: bool,
 }
 
 pub(super) const PEOPLE: [&str; 4] = ["Ana", "Ben", "Chloe", "Dan"];
@@ -112,7 +114,7 @@ pub(super) fn planned(
         let room = dice.below(rooms.len() as u64) as usize;
         let at_once = if dice.chance(0.03) { dice.between(5, 30) } else { 1 };
         for _ in 0..at_once {
-            let say = said_in(room, number, rooms, guilds, weather, dice);
+            let say = as_event(said_in(room, number, rooms, guilds, weather, dice), rooms);
             let said_at = Duration::from_millis(at % until);
             if say.has_id && dice.chance(0.06) {
                 // The original may still be in flight.
@@ -182,6 +184,12 @@ pub(super) fn add_deletions(acts: &mut Vec<(Duration, Act)>, dice: &mut Dice) {
     acts.sort_by_key(|(at, _)| *at);
 }
 
+/// Some of what is said in rooms of the console becomes an event. An event has an id.
+fn as_event(say: Say, rooms: &[Room]) -> Say {
+    let is_event = say.has_id && say.number % 6 == 4 && !rooms[say.room].is_on_platform && !say.is_by_bot;
+    Say { is_event, ..say }
+}
+
 fn said_in(room: usize, number: usize, rooms: &[Room], guilds: &[Guild], weather: &Weather, dice: &mut Dice) -> Say {
     let home = &rooms[room];
     let word = guilds[home.guild].word;
@@ -209,5 +217,6 @@ fn said_in(room: usize, number: usize, rooms: &[Room], guilds: &[Guild], weather
         turn: Turn::default(),
         late_by: if home.is_on_platform && dice.chance(0.1) { *dice.pick(&[2, 20, 700, 5_000]) } else { 0 },
         is_deadly,
+        is_event: false,
     }
 }

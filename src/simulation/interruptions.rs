@@ -46,7 +46,7 @@ pub(super) fn add(acts: &mut Vec<(Duration, Act)>, guilds: &[Guild], rooms: &[Ro
     phrases
 }
 
-fn number_of((_, act): &(Duration, Act)) -> Option<usize> {
+pub(super) fn number_of((_, act): &(Duration, Act)) -> Option<usize> {
     match act {
         Act::Say(say) => Some(say.number),
         _ => None,
@@ -82,7 +82,7 @@ fn interruption(say: &Say, number: usize, guilds: &[Guild], rooms: &[Room], phra
     };
     let has_id = home.is_on_platform || dice.chance(0.8);
     let (room, turn) = (say.room, Turn::default());
-    Act::Say(Say { number, room, from, text, has_id, is_by_bot: false, turn, late_by: 0, is_deadly: false })
+    Act::Say(Say { number, room, from, text, has_id, is_by_bot: false, turn, late_by: 0, is_deadly: false, is_event: false })
 }
 
 /// Adds the stop phrases to the settings of a process.

@@ -12,7 +12,7 @@ use super::faults::FaultKind;
 use super::gateway::{SimGateway, Wire};
 use super::models::SimModel;
 use super::people::People;
-use super::plan::{CAST, Plan, lull_timeout};
+use super::plan::{CAST, Plan, lull_timeout, starts_after};
 use super::platform::SimPlatform;
 use super::stage::{Ending, Present, Stage, lock};
 use super::store::SimStore;
@@ -95,7 +95,9 @@ impl Props {
         let configured = lock(&self.cast).clone();
         let companion = |(id, alias): &(&str, &str)| {
             let tier = ["very_quiet", "quiet", "average", "eager", "very_eager"][id.len() % 5];
-            let file = json!({ "id": id, "aliases": [alias], "interjection": tier, "text_lull_timeout": lull_timeout(id).map(|quiet| quiet.as_secs_f64()) });
+            let lull = lull_timeout(id).map(|quiet| quiet.as_secs_f64());
+            let starts_after = starts_after(id).map(|silence| silence.as_secs_f64());
+            let file = json!({ "id": id, "aliases": [alias], "interjection": tier, "text_lull_timeout": lull, "starts_after": starts_after });
             let file: CompanionFile = serde_json::from_value(file).expect("a companion's file");
             let companion = Companion::from_file(file, None, &self.settings.0.companion_defaults).expect("a good companion");
             (companion.id.clone(), companion)

@@ -19,6 +19,7 @@ use crate::domain::id::Seq;
 use crate::domain::message::{Author, Modality, Role};
 use crate::domain::moment::Moment;
 use crate::journal::channel_key::ChannelKey;
+use crate::ports::backend::messages::NewEvent;
 use crate::ports::backend::room::RoomId;
 use crate::ports::backend::{Backend, Refused};
 use crate::ports::inbound_events::{Answered, Answers, ChannelRef, InboundMessage};
@@ -215,6 +216,11 @@ impl Life {
     }
 
     async fn hand_over(&self, say: &Say, id: Option<&str>) -> Result<Option<Seq>, Refused> {
+        if let Some(id) = id.filter(|_| say.is_event) {
+            self.props.stage.reach("event posted");
+            let (id, who, text) = (id.into(), say.from.into(), say.text.as_str().into());
+            return self.backend.event(&self.room(say.room), NewEvent { id, kind: "raid".into(), who, text }).await.map(Some);
+        }
         if !say.is_by_bot {
             let mut message = json!({ "from": say.from, "text": say.text });
             if let Some(id) = id {
@@ -230,6 +236,7 @@ impl Life {
             own_words: None,
             modality: Modality::Text,
             lull_endpoint: false,
+            kind: None,
             mentions: Vec::new(),
             reply_to: None,
             to_all: false,

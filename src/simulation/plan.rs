@@ -7,10 +7,13 @@ use serde_json::Value;
 
 use super::acts::{self, Act};
 use super::dice::Dice;
+use super::events;
 use super::interruptions;
 use super::manners;
 use super::rules::{Rules, settings};
+use crate::domain::decision::Reason;
 use crate::domain::event::Event;
+use crate::domain::trigger::Trigger;
 
 /// The companions that a guild may have, and the alias of each.
 pub(super) const CAST: [(&str, &str); 5] =
@@ -20,6 +23,12 @@ pub(super) const EXTERNAL: &str = "zed";
 /// How long the channel must be quiet before a companion considers speaking. Unknown for the external companion.
 pub(super) fn lull_timeout(companion: &str) -> Option<Duration> {
     (companion != EXTERNAL).then(|| Duration::from_secs(4 + companion.len() as u64))
+}
+
+/// The silence after which a companion may start a conversation: soon, while its channel sleeps, or never.
+pub(super) fn starts_after(companion: &str) -> Option<Duration> {
+    let secs = [75, 400].get(CAST.iter().position(|(id, _)| *id == companion)?)?;
+    Some(Duration::from_secs(*secs))
 }
 
 /// How long a storm on the connections lasts, until they are back.
@@ -124,11 +133,11 @@ pub(super) enum Beat {
 pub(super) enum When {
     At(Duration),
     Beat(Beat, u64),
-    /// An event about the floor is committed. A channel, a guild or a reply that is killed is that of the event.
+    /// An event about the floor, an event to acknowledge, or a silence is committed. A channel, a guild or a reply that is killed is that of the event.
     Floor(FloorEvent, u64),
 }
 
-/// What may happen to the floor.
+/// What may happen to the floor, and what events and silences lead to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum FloorEvent {
     Replanning,
@@ -138,11 +147,23 @@ pub(super) enum FloorEvent {
     Held,
     HeldSelected,
     Taken,
+    /// An event that a companion must acknowledge is on record; a companion was selected for it.
+    Said,
+    Selected,
+    Deferred,
+    Released,
+    /// A silence is over; a companion is asked because of it; it starts a conversation.
+    Silence,
+    Asked,
+    Started,
 }
 
 impl FloorEvent {
     pub(super) const ALL: [Self; 7] =
         [Self::Replanning, Self::Replanned, Self::Cancelled, Self::Expired, Self::Held, Self::HeldSelected, Self::Taken];
+
+    pub(super) const OF_EVENTS: [Self; 7] =
+        [Self::Said, Self::Selected, Self::Deferred, Self::Released, Self::Silence, Self::Asked, Self::Started];
 
     pub(super) fn of(event: &Event) -> Option<Self> {
         match event {
@@ -153,6 +174,13 @@ impl FloorEvent {
             Event::RoundClosed(closed) if !closed.held.is_empty() => Some(Self::Held),
             Event::HeldSelected { .. } => Some(Self::HeldSelected),
             Event::FloorTaken { .. } => Some(Self::Taken),
+            Event::Said { message, .. } if message.is_event() => Some(Self::Said),
+            Event::Decided(decided) if decided.reason == Reason::Event => Some(Self::Selected),
+            Event::EventsDeferred { .. } => Some(Self::Deferred),
+            Event::EventsReleased => Some(Self::Released),
+            Event::SilenceFired { .. } => Some(Self::Silence),
+            Event::Evaluated(evaluated) if evaluated.trigger == Trigger::Silence => Some(Self::Asked),
+            Event::ReplyOwed { trigger: Trigger::Silence, .. } => Some(Self::Started),
             _ => None,
         }
     }
@@ -167,6 +195,13 @@ impl FloorEvent {
             Self::Held => "killed after a vote was held",
             Self::HeldSelected => "killed after a held vote was selected",
             Self::Taken => "killed after a late text took the floor",
+            Self::Said => "killed after an event",
+            Self::Selected => "killed after an event was acknowledged",
+            Self::Deferred => "killed after events were deferred",
+            Self::Released => "killed after events were released",
+            Self::Silence => "killed after a silence",
+            Self::Asked => "killed after a question about a silence",
+            Self::Started => "killed after a conversation was started",
         }
     }
 }
@@ -265,6 +300,7 @@ impl Plan {
         acts::add_deletions(&mut acts, &mut Dice::new(seed, "regrets"));
         manners::add(&mut acts, &rooms, calm_at, &mut Dice::new(seed, "manners"));
         let phrases = interruptions::add(&mut acts, &guilds, &rooms, &mut Dice::new(seed, "interruptions of statements"));
+        events::add(&mut acts, &guilds, &rooms, calm_at, &mut Dice::new(seed, "events"));
         for settings in [&mut first].into_iter().chain(&mut later) {
             interruptions::add_phrases(settings, &phrases);
         }
@@ -272,6 +308,7 @@ impl Plan {
         if weather.is_deadly {
             strikes.extend(storm_on_companion(&rooms, calm_at, &mut Dice::new(seed, "storm on a companion")));
             strikes.extend(interruptions::strikes(&mut Dice::new(seed, "strikes at the floor")));
+            strikes.extend(events::strikes(&mut Dice::new(seed, "strikes at events")));
             strikes.extend(strikes_on_connections(calm_at, &mut Dice::new(seed, "strikes on connections")));
         }
         let (mut store_faults, mut full) = (BTreeMap::new(), None);

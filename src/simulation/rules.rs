@@ -29,6 +29,9 @@ pub(super) struct Rules {
     /// A statement is begun again at least as often, if people say more, and at most as often.
     pub(super) least_replans: u32,
     pub(super) most_replans: u32,
+    /// As many statements acknowledge events in a minute, before others wait.
+    pub(super) least_acknowledgements: u32,
+    pub(super) most_acknowledgements: u32,
     /// No message is stale sooner, and no buffer overflows with fewer.
     pub(super) least_stale_after: f64,
     pub(super) least_buffer: usize,
@@ -77,6 +80,8 @@ impl Rules {
             replan_withins: self.replan_withins.or(other.replan_withins),
             least_replans: self.least_replans.min(other.least_replans),
             most_replans: self.most_replans.max(other.most_replans),
+            least_acknowledgements: self.least_acknowledgements.min(other.least_acknowledgements),
+            most_acknowledgements: self.most_acknowledgements.max(other.most_acknowledgements),
             least_stale_after: self.least_stale_after.min(other.least_stale_after),
             least_buffer: self.least_buffer.min(other.least_buffer),
             least_queue: self.least_queue.min(other.least_queue),
@@ -93,6 +98,7 @@ pub(super) fn settings(dice: &mut Dice) -> (Value, Rules) {
     let (evaluations_per_hour, guild_evaluations_per_hour) = (rare(120, 3, 20), rare(5_000, 5, 40));
     let (guild_statements_per_day, addresses_per_minute) = (rare(5_000, 1, 12), rare(20, 1, 4));
     let streak = dice.between(1, 4) as u32;
+    let acknowledgements = 1 + u32::from(streak > 1);
     let tokens = dice.chance(0.1).then(|| dice.between(200, 3_000));
     let mut rules = Rules {
         state_timeout: side_timeout + dice.between(1, 10) as f64,
@@ -113,6 +119,8 @@ pub(super) fn settings(dice: &mut Dice) -> (Value, Rules) {
         replan_withins: Span::default(),
         least_replans: 0,
         most_replans: 0,
+        least_acknowledgements: acknowledgements,
+        most_acknowledgements: acknowledgements,
         least_stale_after: 0.0,
         least_buffer: 0,
         least_queue: 0,
@@ -128,6 +136,7 @@ pub(super) fn settings(dice: &mut Dice) -> (Value, Rules) {
             "evaluations_per_hour": evaluations_per_hour,
             "guild_evaluations_per_hour": guild_evaluations_per_hour,
             "addresses_per_minute": addresses_per_minute,
+            "acknowledgements_per_minute": acknowledgements,
             "guild_statements_per_day": guild_statements_per_day,
         },
         "turn_taking": {

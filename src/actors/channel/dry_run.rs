@@ -61,6 +61,7 @@ impl State {
                 trigger: Trigger::Lull,
                 stage: Stage::None,
                 message_count: 0,
+                minutes: 0,
                 speaker: Some(&entry.message.from.name),
                 summary: None,
                 recent: &[],

@@ -44,6 +44,7 @@ mod tests {
                     starting_interval,
                     text_lull_timeout,
                     voice_lull_timeout,
+                    starts_after: None,
                     max_turns: None,
                     repetition: true,
                 },

@@ -22,6 +22,7 @@ use crate::domain::conversation::Input;
 use crate::domain::event::{Event, Made, RoundClosed};
 use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::message::Message;
+use crate::domain::trigger::Trigger;
 use crate::domain::vote::State as Ballot;
 use crate::domain::window;
 use crate::telemetry::operations::{self, ActorFacts};
@@ -129,6 +130,7 @@ impl State {
             stage: gate.stage,
             modality: triggered_by.map(|message| message.modality).unwrap_or_default(),
             message_count: evaluation.message_count,
+            minutes: self.conversation.minutes_of_silence(),
             speaker: triggered_by.map(|message| message.from.name.clone()),
             is_repetitive: self.is_repetitive(),
             summary: self.conversation.summary().text.clone(),
@@ -193,13 +195,20 @@ impl State {
         // As for a question: the prompt also shows what the companion itself said in between.
         let is_shown = |entry: &&window::Entry| floor.messages.contains(&entry.seq) || entry.message.is_by(&floor.companion);
         let snapshot: Vec<Arc<Message>> = window.after(before).filter(is_shown).map(|entry| entry.message.clone()).collect();
+        // Of what led to the statement, only what is still true is said.
+        let trigger = match floor.trigger {
+            Trigger::Event if !snapshot.iter().any(|message| message.is_event()) => Trigger::Lull,
+            Trigger::Silence if !floor.messages.is_empty() => Trigger::Lull,
+            trigger => trigger,
+        };
         let newest = floor.messages.iter().rev().find_map(|seq| window.get(*seq)).map(|entry| &entry.message);
         let statement = Statement {
-            trigger: floor.trigger,
+            trigger,
             closing: self.conversation.gate(&floor.companion).map(|gate| gate.stage).unwrap_or_default(),
             modality: newest.map(|message| message.modality).unwrap_or_default(),
             why: floor.why.clone(),
             message_count: floor.messages.len() as u64,
+            minutes: self.conversation.minutes_of_silence(),
             speaker: newest.map(|message| message.from.name.clone()),
             is_repetitive: self.is_repetitive(),
             summary: self.conversation.summary().text.clone(),

@@ -16,9 +16,10 @@ use crate::actors::messages::channel::{ChannelMessage, Inspection};
 use crate::actors::messages::guild::GuildMessage;
 use crate::actors::messages::models::Outcome;
 use crate::actors::messages::reply::Reply;
+use crate::actors::messages::switchboard::SwitchboardMessage;
 use crate::actors::messages::turn_taking_manager::VoteError;
-use crate::actors::messages::writer::{Accepted, OutboxWrite, Post, Record, WriterMessage};
-use crate::actors::runtime::actor_keys::{GuildKey, WriterKey};
+use crate::actors::messages::writer::{Accepted, OutboxWrite, Post, Quiet, Record, WriterMessage};
+use crate::actors::runtime::actor_keys::{GuildKey, SwitchboardKey, WriterKey};
 use crate::actors::runtime::context::ActorContext;
 use crate::domain::address::{self, Incoming};
 use crate::domain::conversation::{Conversation, Input, Output, Posting, Rules, World};
@@ -26,6 +27,7 @@ use crate::domain::event::{Event, Made, Recorded};
 use crate::domain::id::{CompanionId, Seq, Ticket, TurnId};
 use crate::domain::message::{Author, Message, Modality, Role};
 use crate::domain::moment::Moment;
+use crate::journal::channel_key::ChannelKey;
 use crate::journal::record::{OutboxRecord, Used};
 use crate::ports::language_model::{ModelRole, Request};
 use crate::telemetry::instruments::platform_label;
@@ -233,6 +235,11 @@ impl State {
         }
         self.record(Vec::new(), Vec::new(), true, true);
         self.sleep_at = None;
+        if let Some(switchboard) = self.context.directory.find(&SwitchboardKey()) {
+            // A switchboard that is being restarted reads from the record when channels wake.
+            let ChannelKey { guild, channel } = self.channel_key.clone();
+            let _ = switchboard.cast(SwitchboardMessage::WakeAt(guild, channel, self.conversation.silence_at()));
+        }
         self.registration = None;
         self.myself.drain()?;
         Ok(())
@@ -300,6 +307,8 @@ impl State {
                 Output::LullArmed { .. } | Output::LullCancelled { .. } => {}
             }
         }
+        // A silence that ends makes events in a channel that was at rest.
+        self.is_pending |= !made.is_empty();
         let is_quiet = self.is_pending && self.conversation.is_at_rest();
         let records = self.traces.follow(&made, &self.conversation, &self.context);
         self.unrecorded_usage.extend(self.traces.take_unposted_usage());
@@ -355,7 +364,7 @@ impl State {
             channel_key: self.channel_key.clone(),
             // Usage without events happened now. The conversation's clock may show a time long ago.
             at: if made.is_empty() { self.channel_clock.now(self.context.clock.now()) } else { self.conversation.clock() },
-            quiet: is_quiet.then(|| self.conversation.handled()),
+            quiet: is_quiet.then(|| Quiet { handled: self.conversation.handled(), due: self.conversation.silence_at() }),
             snapshot,
             outbox,
             usage,
@@ -388,7 +397,8 @@ impl State {
         let names = memberships.names(&self.channel_key.guild);
         let address = names.map(|names| address::resolve(&names, is_companion, &addressing)).unwrap_or_default();
         let id = ids.first().cloned();
-        let message = Message { id, address, modality: Modality::Text, lull_endpoint: false, asks_to_stop: false, text, from };
+        let message =
+            Message { id, address, modality: Modality::Text, lull_endpoint: false, asks_to_stop: false, kind: None, text, from };
         let mut usage = vec![Used::Statement { companion: companion.clone() }];
         usage.extend(self.traces.take_usage(ticket));
         let channel = self.myself.clone();
@@ -448,7 +458,10 @@ impl State {
     pub(super) fn arm(&mut self) {
         let now = tokio::time::Instant::now();
         // A span, not a time of day: the machine's clock may have been set since.
-        let due = self.due_at().or(self.sleep_at).map(|at| {
+        // While only a silence is waited for, the channel sleeps.
+        let due = self.due_at();
+        let sleep_at = self.sleep_at.filter(|_| due.is_none() || self.conversation.is_at_rest());
+        let due = due.into_iter().chain(sleep_at).min().map(|at| {
             let span = at.since(self.channel_clock.now(self.context.clock.now()));
             now + span.min(MAX_ALARM)
         });

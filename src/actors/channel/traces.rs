@@ -170,6 +170,9 @@ impl Traces {
             Event::Replanning { .. } | Event::FloorExpired { .. } | Event::FloorTaken { .. } => {}
             Event::JitterDrawn { .. }
             | Event::LullFired { .. }
+            | Event::SilenceFired { .. }
+            | Event::EventsDeferred { .. }
+            | Event::EventsReleased
             | Event::BackOffEnded { .. }
             | Event::DeadlinesExtended { .. }
             | Event::AddressRefused { .. }
@@ -200,7 +203,8 @@ impl Traces {
     fn asked(&mut self, evaluated: &Evaluated, turn: Option<TurnId>, now: Moment, context: &ActorContext) -> Option<TraceRecord> {
         let posted = self.posted.as_ref().filter(|_| evaluated.trigger == Trigger::Turn).map(|(posted, _)| posted.trace);
         let unanswered = self.unanswered.remove(&evaluated.companion).map(|(trace, _)| trace);
-        let append = self.appends.take(evaluated.message);
+        // A long silence was not triggered by the message before it.
+        let append = self.appends.take(evaluated.message).filter(|_| evaluated.trigger != Trigger::Silence);
         let open = self.open(turn, now, context);
         open.start_call();
         if open.round.is_none() {
@@ -270,7 +274,11 @@ impl Traces {
         }
         let append = decided.messages.last().and_then(|newest| self.appends.take(*newest));
         let open = self.open(turn, now, context);
-        open.end_with("silence", None);
+        match decided.decision {
+            Decision::No => open.end_with("silence", None),
+            // An event must be acknowledged.
+            Decision::Yes => open.turn.wait_time.waited(now, decided.speak_at.unwrap_or(now)),
+        }
         let turn = &mut open.turn;
         turn.trigger = turn.trigger.max(decided.trigger);
         turn.follows = posted.or(turn.follows).or(unanswered);

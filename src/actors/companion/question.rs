@@ -174,6 +174,7 @@ fn decision_request(
         trigger: input.trigger,
         stage: input.stage,
         message_count: input.message_count,
+        minutes: input.minutes,
         speaker: input.speaker.as_deref(),
         summary: input.summary.as_deref(),
         recent: &recent,

@@ -169,6 +169,7 @@ pub(super) fn statement_request(
             character: character(settings, None),
             trigger: statement.trigger,
             message_count: statement.message_count,
+            minutes: statement.minutes,
             speaker: statement.speaker.as_deref(),
             reason: statement.why.as_deref(),
             summary: statement.summary.as_deref(),

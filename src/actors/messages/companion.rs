@@ -38,6 +38,8 @@ pub struct DecisionInput {
     pub modality: Modality,
     /// Messages since the companion last spoke.
     pub message_count: u64,
+    /// Minutes since something was said.
+    pub minutes: u64,
     /// The name of the author of the message that triggered the question.
     pub speaker: Option<Arc<str>>,
     /// Whether the last statements were judged repetitive.
@@ -70,6 +72,8 @@ pub struct Statement {
     pub why: Option<Arc<str>>,
     /// Messages since the companion last spoke, at the time of the decision.
     pub message_count: u64,
+    /// Minutes since something was said.
+    pub minutes: u64,
     /// The name of the author of the newest message that is answered.
     pub speaker: Option<Arc<str>>,
     /// Whether the last statements were judged repetitive.

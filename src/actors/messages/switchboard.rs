@@ -1,8 +1,13 @@
 //! Messages to the switchboard.
 
 use crate::domain::id::{ChannelId, GuildId};
+use crate::domain::moment::Moment;
 
 pub enum SwitchboardMessage {
     /// An event was accepted for a channel that is not running. The channel reads it when it starts.
     Wake(GuildId, ChannelId),
+    /// A channel sleeps. At this moment, if there is one, a companion may start a conversation there.
+    WakeAt(GuildId, ChannelId, Option<Moment>),
+    /// The next sleeping channel may be due.
+    Due,
 }

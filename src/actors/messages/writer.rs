@@ -86,14 +86,22 @@ pub struct Record {
     /// When they happened, by the conversation's clock.
     pub at: Moment,
     pub made: Vec<Made>,
-    /// Nothing is pending once this inbound event is handled.
-    pub quiet: Option<Seq>,
+    pub quiet: Option<Quiet>,
     /// The conversation after all of this channel's events up to and including these.
     pub snapshot: Option<Box<Conversation>>,
     /// Changes of the outbox.
     pub outbox: Vec<OutboxWrite>,
     pub usage: Vec<Used>,
     pub reply: Reply<Committed>,
+}
+
+/// A channel is at rest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quiet {
+    /// Nothing is pending once this inbound event is handled.
+    pub handled: Seq,
+    /// When a companion may start a conversation, if nobody says anything until then.
+    pub due: Option<Moment>,
 }
 
 /// A change of the outbox.

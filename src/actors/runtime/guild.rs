@@ -360,8 +360,9 @@ fn wake_pending(guild: GuildId, context: ActorContext, myself: ActorRef<GuildMes
                 "a channel of a killed guild is still running; messages that are dispatched to it may be delayed"
             );
         }
-        let pending = pending::channels(&context, Ward::of(&guild)).await;
-        for (index, record) in pending.into_iter().filter(|record| record.guild == guild).enumerate() {
+        let pending = pending::of_ward(&context, Ward::of(&guild)).await;
+        pending::wake_when_due(&context, pending.due.into_iter().filter(|(record, _)| record.guild == guild));
+        for (index, record) in pending.channels.into_iter().filter(|record| record.guild == guild).enumerate() {
             if index % WOKEN_AT_ONCE == WOKEN_AT_ONCE - 1 {
                 tokio::time::sleep(WAKE_PAUSE).await;
             }

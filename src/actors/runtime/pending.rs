@@ -6,10 +6,12 @@ use std::time::Duration;
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::guilds::GuildsMessage;
 use crate::actors::messages::reply::Reply;
+use crate::actors::messages::switchboard::SwitchboardMessage;
 use crate::actors::messages::writer::{Fence, WriterMessage};
-use crate::actors::runtime::actor_keys::{ChannelActorKey, GuildsKey, WriterKey};
+use crate::actors::runtime::actor_keys::{ChannelActorKey, GuildsKey, SwitchboardKey, WriterKey};
 use crate::actors::runtime::context::ActorContext;
 use crate::domain::id::Ward;
+use crate::domain::moment::Moment;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{Pending, Reader};
 use crate::journal::record::ChannelRecord;
@@ -19,11 +21,20 @@ use crate::ports::store::Store;
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// The channels of a ward that have unsettled messages, running timers or owed replies.
-pub(super) async fn channels(context: &ActorContext, ward: Ward) -> Vec<ChannelRecord> {
-    let mut channels = Vec::new();
-    read_wards(&*context.store, vec![ward], |_, pending| channels = pending.channels).await;
-    channels
+/// The channels of a ward that have unsettled messages, running timers or owed replies, and those in which a companion may start a conversation.
+pub(super) async fn of_ward(context: &ActorContext, ward: Ward) -> Pending {
+    let mut found = Pending::default();
+    read_wards(&*context.store, vec![ward], |_, pending| found = pending).await;
+    found
+}
+
+/// Has the switchboard wake sleeping channels when a companion may start a conversation there.
+pub(super) fn wake_when_due(context: &ActorContext, due: impl IntoIterator<Item = (ChannelRecord, Moment)>) {
+    let Some(switchboard) = context.directory.find(&SwitchboardKey()) else { return };
+    for (ChannelRecord { guild, channel }, due) in due {
+        // If the switchboard is being restarted, this is read again.
+        let _ = switchboard.cast(SwitchboardMessage::WakeAt(guild, channel, Some(due)));
+    }
 }
 
 /// Passes the pending channels of each ward to `take`. A ward that cannot be read does not delay the others. It is retried after them until
@@ -100,7 +111,11 @@ pub(super) fn recover(context: ActorContext) {
                 let _ = guilds.cast(GuildsMessage::Open(record.guild, Some(record.channel)));
             }
         };
-        read_wards(&*context.store, wards, |_, pending| pending.channels.into_iter().for_each(recover_channel)).await;
+        let recover_all = |_, pending: Pending| {
+            pending.channels.into_iter().for_each(recover_channel);
+            wake_when_due(&context, pending.due);
+        };
+        read_wards(&*context.store, wards, recover_all).await;
     });
 }
 

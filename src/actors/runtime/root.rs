@@ -218,6 +218,7 @@ fn wake_pending(context: ActorContext) {
         let wards = (0..=u8::MAX).map(Ward).collect();
         let open = |ward, pending: Pending| {
             pending::log_nameless(ward, &pending);
+            pending::wake_when_due(&context, pending.due);
             let guilds: BTreeSet<_> = pending.channels.into_iter().map(|record| record.guild).collect();
             for guild in guilds {
                 if let Some(actor) = context.directory.find(&GuildsKey()) {

@@ -1,6 +1,12 @@
-//! Dispatches accepted events to their channels, and wakes channels that are not running.
+//! Dispatches accepted events to their channels, and wakes channels that are not running: for an event, or because a companion may start a
+//! conversation there.
+
+use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
 
 use ractor::{Actor, ActorProcessingErr, ActorRef};
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
 
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::guild::GuildMessage;
@@ -14,10 +20,19 @@ use crate::domain::id::{ChannelId, GuildId};
 use crate::domain::moment::Moment;
 use crate::telemetry::instruments::kinds::Counted;
 
+/// The pause between two channels that are woken because a companion may start a conversation. After a restart, many may be overdue.
+const PAUSE: Duration = Duration::from_millis(100);
+/// The longest timer. The machine's clock may be set while it runs.
+const LONGEST_TIMER: Duration = Duration::from_secs(60);
+
 pub struct Switchboard;
 
 pub struct State {
     context: ActorContext,
+    sleeping: Sleeping,
+    /// Until then no further channel is woken.
+    pause_until: Instant,
+    timer: Option<AbortHandle>,
     _registration: Registration,
     _counted: Counted,
 }
@@ -30,19 +45,84 @@ impl Actor for Switchboard {
     async fn pre_start(&self, myself: ActorRef<SwitchboardMessage>, context: ActorContext) -> Result<State, ActorProcessingErr> {
         let registration = context.directory.register(&SwitchboardKey(), &myself);
         let counted = context.recorder.instruments().actors.one([Sort::Switchboard.as_str()]);
-        Ok(State { context, _registration: registration, _counted: counted })
+        Ok(State {
+            context,
+            sleeping: Sleeping::default(),
+            pause_until: Instant::now(),
+            timer: None,
+            _registration: registration,
+            _counted: counted,
+        })
     }
 
     async fn handle(
         &self,
-        _: ActorRef<SwitchboardMessage>,
+        myself: ActorRef<SwitchboardMessage>,
         message: SwitchboardMessage,
         state: &mut State,
     ) -> Result<(), ActorProcessingErr> {
         match message {
             SwitchboardMessage::Wake(guild, channel) => wake(guild, channel, &state.context),
+            SwitchboardMessage::WakeAt(guild, channel, due) => {
+                state.sleeping.set(guild, channel, due);
+                state.arm(&myself);
+            }
+            SwitchboardMessage::Due => {
+                let due = state.sleeping.take_due(state.context.clock.now());
+                // A room that was deleted meanwhile is not woken.
+                if let Some((guild, channel)) = due.filter(|(_, channel)| state.context.memberships.get(channel).is_some()) {
+                    wake(guild, channel, &state.context);
+                    state.pause_until = Instant::now() + PAUSE;
+                }
+                state.arm(&myself);
+            }
         }
         Ok(())
+    }
+}
+
+impl State {
+    /// Sets the timer for the next sleeping channel.
+    fn arm(&mut self, myself: &ActorRef<SwitchboardMessage>) {
+        let timer = self.sleeping.next().map(|due| {
+            let pause = self.pause_until.saturating_duration_since(Instant::now());
+            let span = due.since(self.context.clock.now()).clamp(pause, LONGEST_TIMER);
+            myself.send_after(span, || SwitchboardMessage::Due).abort_handle()
+        });
+        if let Some(replaced) = std::mem::replace(&mut self.timer, timer) {
+            replaced.abort();
+        }
+    }
+}
+
+/// The sleeping channels in which a companion may start a conversation, by the time of that.
+#[derive(Default)]
+struct Sleeping {
+    due: BTreeSet<(Moment, ChannelId)>,
+    channels: HashMap<ChannelId, (Moment, GuildId)>,
+}
+
+impl Sleeping {
+    fn set(&mut self, guild: GuildId, channel: ChannelId, due: Option<Moment>) {
+        if let Some((before, _)) = self.channels.remove(&channel) {
+            self.due.remove(&(before, channel.clone()));
+        }
+        if let Some(due) = due {
+            self.due.insert((due, channel.clone()));
+            self.channels.insert(channel, (due, guild));
+        }
+    }
+
+    fn next(&self) -> Option<Moment> {
+        self.due.first().map(|(due, _)| *due)
+    }
+
+    /// Takes the channel that has been due for longest.
+    fn take_due(&mut self, now: Moment) -> Option<(GuildId, ChannelId)> {
+        self.next().filter(|due| *due <= now)?;
+        let (_, channel) = self.due.pop_first()?;
+        let (_, guild) = self.channels.remove(&channel)?;
+        Some((guild, channel))
     }
 }
 

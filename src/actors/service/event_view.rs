@@ -66,6 +66,9 @@ impl EventView {
                     "modality": message.modality,
                     "reply_to": reply_to,
                 });
+                if let Some(kind) = &message.kind {
+                    object["kind"] = json!(kind);
+                }
                 if let Some(said_at) = said_at {
                     object["said_at"] = rfc3339(*said_at).into();
                 }
@@ -105,6 +108,9 @@ impl EventView {
                 vec![("caught_up", object)]
             }
             Event::LullFired { .. }
+            | Event::SilenceFired { .. }
+            | Event::EventsDeferred { .. }
+            | Event::EventsReleased
             | Event::BackOffEnded { .. }
             | Event::DeadlinesExtended { .. }
             | Event::AddressRefused { .. } => Vec::new(),

@@ -90,6 +90,7 @@ impl InboundEvents for Inbound {
             mentions,
             reply_to,
             to_all,
+            kind: None,
             said_at: Some(at),
         };
         let accepted = self.say(&channel_key, speech).await.map_err(refused)?;

@@ -11,11 +11,11 @@ use crate::actors::writer::requests::fence;
 use crate::domain::address::at_names;
 use crate::domain::event::Event;
 use crate::domain::id::{CompanionId, Seq};
-use crate::domain::message::{Author, Role};
+use crate::domain::message::{Author, Modality, Role};
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::redaction::is_redacted;
 use crate::ports::backend::Refused;
-use crate::ports::backend::messages::NewMessage;
+use crate::ports::backend::messages::{NewEvent, NewMessage};
 use crate::ports::backend::room::RoomId;
 
 impl ActorBackend {
@@ -44,10 +44,34 @@ impl ActorBackend {
             mentions,
             reply_to,
             to_all: false,
+            kind: None,
             said_at: None,
         };
         let accepted = self.inbound.say(&channel_key, speech).await.map_err(refused)?;
         accepted.map(|accepted| accepted.seq).ok_or_else(|| broken("a person's message was not admitted"))
+    }
+
+    pub(super) async fn accept_event(&self, room: &RoomId, event: NewEvent) -> Result<Seq, Refused> {
+        let (channel_key, _) = self.room_of(room)?;
+        self.check_writable(room)?;
+        if let Some(known) = self.known_as(&channel_key, &event.id).await? {
+            return Ok(known);
+        }
+        let speech = Speech {
+            id: Some(event.id),
+            from: Author { id: event.who.clone(), name: event.who, role: Role::Person },
+            mentions: at_names(&event.text).into_iter().map(Arc::from).collect(),
+            text: event.text,
+            own_words: None,
+            modality: Modality::Text,
+            lull_endpoint: false,
+            reply_to: None,
+            to_all: false,
+            kind: Some(event.kind),
+            said_at: None,
+        };
+        let accepted = self.inbound.say(&channel_key, speech).await.map_err(refused)?;
+        accepted.map(|accepted| accepted.seq).ok_or_else(|| broken("an event was not admitted"))
     }
 
     pub(super) fn companion_named(&self, room: &RoomId, name: &str) -> Result<Option<CompanionId>, Refused> {

@@ -200,6 +200,7 @@ pub(super) fn history_message(recorded: &Recorded) -> Option<HistoryMessage> {
         id: message.id.clone(),
         from: shown_author(message),
         role: message.from.role,
+        kind: message.kind.clone(),
         text: message.text.clone(),
         at: said_at.unwrap_or(recorded.at).into(),
         modality: message.modality,
@@ -369,6 +370,9 @@ fn outcome_of(event: &Event) -> Option<Outcome> {
         | Event::CaughtUp { .. }
         | Event::JitterDrawn { .. }
         | Event::LullFired { .. }
+        | Event::SilenceFired { .. }
+        | Event::EventsDeferred { .. }
+        | Event::EventsReleased
         | Event::BackOffEnded { .. }
         | Event::DeadlinesExtended { .. }
         | Event::AddressRefused { .. }

@@ -229,6 +229,7 @@ impl ActorBackend {
             chattiness: companion.chattiness.clone(),
             text_lull_timeout: companion.text_lull_timeout,
             voice_lull_timeout: companion.voice_lull_timeout,
+            starts_after: companion.starts_after,
             max_turns: companion.max_turns,
             repetition: companion.repetition,
             model: companion.model.clone(),
@@ -346,6 +347,7 @@ impl ActorBackend {
             "chattiness": settings.chattiness,
             "text_lull_timeout": settings.text_lull_timeout,
             "voice_lull_timeout": settings.voice_lull_timeout,
+            "starts_after": settings.starts_after,
             "max_turns": settings.max_turns,
             "repetition": settings.repetition,
             "model": settings.model,
@@ -363,6 +365,7 @@ impl ActorBackend {
                 aliases: settings.aliases.clone(),
                 external: membership.is_external(companion),
                 interjection: settings.interjection.as_str().into(),
+                starts_after: settings.starts_after,
                 max_turns: settings.max_turns,
                 repetition: settings.repetition,
                 model: settings.model.clone(),
@@ -398,6 +401,7 @@ fn apply(patch: &CompanionPatch, overrides: &mut Overrides, id: &str) -> Result<
     change(&patch.chattiness, &mut overrides.chattiness);
     change(&patch.text_lull_timeout, &mut overrides.text_lull_timeout);
     change(&patch.voice_lull_timeout, &mut overrides.voice_lull_timeout);
+    change(&patch.starts_after, &mut overrides.starts_after);
     change(&patch.max_turns, &mut overrides.max_turns);
     change(&patch.repetition, &mut overrides.repetition);
     match &patch.model {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::request::Request;
 use crate::domain::decision::Reason;
 use crate::domain::event::{Event, Recorded};
-use crate::domain::message::Role;
+use crate::domain::message::{Message, Role};
 use crate::ports::chat_platform::Platforms;
 use crate::telemetry::instruments::{Instruments, NONE, platform_label};
 
@@ -21,9 +21,7 @@ pub(super) fn committed(request: &Request, events: &[Arc<Recorded>], platforms: 
     for recorded in events {
         match &recorded.event {
             Event::Said { message, .. } => {
-                instruments
-                    .messages
-                    .add(1, [platform_label(platforms.name(&channel_key.channel)), role_label(message.from.role)]);
+                instruments.messages.add(1, [platform_label(platforms.name(&channel_key.channel)), role_label(message)]);
             }
             Event::Evaluated(evaluated) => instruments.evaluations.add(1, [evaluated.trigger.as_str()]),
             Event::Edited { .. }
@@ -35,6 +33,9 @@ pub(super) fn committed(request: &Request, events: &[Arc<Recorded>], platforms: 
             | Event::CaughtUp { .. }
             | Event::JitterDrawn { .. }
             | Event::LullFired { .. }
+            | Event::SilenceFired { .. }
+            | Event::EventsDeferred { .. }
+            | Event::EventsReleased
             | Event::BackOffEnded { .. }
             | Event::DeadlinesExtended { .. }
             | Event::AddressRefused { .. }
@@ -62,8 +63,9 @@ pub(super) fn committed(request: &Request, events: &[Arc<Recorded>], platforms: 
     }
 }
 
-const fn role_label(role: Role) -> &'static str {
-    match role {
+const fn role_label(message: &Message) -> &'static str {
+    match message.from.role {
+        _ if message.is_event() => "event",
         Role::Person => "user",
         Role::Companion => "companion",
         Role::Bot => "bot",

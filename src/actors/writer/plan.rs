@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use super::request::Request;
 use crate::actors::messages::writer::{
-    Accept, DeleteChannel, DeleteExpired, Held, OutboxWrite, Post, Record, RedactEvents, RemoveFromIndex, WriteError, WriteMeta,
+    Accept, DeleteChannel, DeleteExpired, Held, OutboxWrite, Post, Quiet, Record, RedactEvents, RemoveFromIndex, WriteError,
+    WriteMeta,
 };
 use crate::domain::event::{Event, Made, Recorded};
 use crate::domain::id::{PersonId, Seq, Ticket, TurnId, Ward};
@@ -28,6 +29,8 @@ pub(super) struct JournalPosition {
     /// The newest inbound event, while the channel is pending.
     newest_inbound: Seq,
     is_pending: bool,
+    /// While the channel is not pending: when a companion may start a conversation there.
+    due: Option<Moment>,
     /// The last event that the channel itself made, or the end of the journal when it was opened. The running conversation contains all of the
     /// channel's own events up to here.
     made: Seq,
@@ -54,7 +57,8 @@ impl From<Head> for JournalPosition {
             last: head.last,
             at: head.at,
             newest_inbound: head.pending.map_or(Seq::NONE, |pending| pending.heard),
-            is_pending: head.pending.is_some(),
+            is_pending: head.pending.is_some_and(|pending| pending.due.is_none()),
+            due: head.pending.and_then(|pending| pending.due),
             made: head.last,
             deleted_below: head.swept_below,
             lowest: head.lowest,
@@ -268,11 +272,17 @@ impl<'a> Draft<'a> {
     }
 
     /// Updates the pending mark. An inbound event makes a channel pending, until the channel has handled the newest one and is at rest.
-    fn mark_pending(&mut self, quiet: Option<Seq>, has_made: bool) {
+    fn mark_pending(&mut self, quiet: Option<Quiet>, has_made: bool) {
         match quiet {
-            Some(quiet) if quiet >= self.position.newest_inbound && self.position.is_pending => {
+            Some(Quiet { handled, due })
+                if handled >= self.position.newest_inbound && (self.position.is_pending || self.position.due != due) =>
+            {
                 self.position.is_pending = false;
-                self.batch.writes.push(Write::Remove(key::pending(self.batch.ward, self.no)));
+                self.position.due = due;
+                match due {
+                    Some(_) => self.write_pending(),
+                    None => self.batch.writes.push(Write::Remove(key::pending(self.batch.ward, self.no))),
+                }
             }
             None if has_made && !self.position.is_pending => self.put_pending(),
             _ => {}
@@ -281,7 +291,12 @@ impl<'a> Draft<'a> {
 
     fn put_pending(&mut self) {
         self.position.is_pending = true;
-        let record = PendingRecord { heard: self.position.newest_inbound };
+        self.position.due = None;
+        self.write_pending();
+    }
+
+    fn write_pending(&mut self) {
+        let record = PendingRecord { heard: self.position.newest_inbound, due: self.position.due };
         self.batch.writes.push(Write::Put(key::pending(self.batch.ward, self.no), encode(&record)));
     }
 
@@ -304,6 +319,7 @@ impl<'a> Draft<'a> {
         let lowest = self.position.last.next();
         self.position.newest_inbound = Seq::NONE;
         self.position.is_pending = false;
+        self.position.due = None;
         self.position.deleted_below = lowest;
         self.position.lowest = lowest;
         self.batch.writes.extend([

@@ -11,7 +11,7 @@ use self::world::{World, channel_key, jitter, made_event, new, retry, said};
 use super::*;
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{
-    Accept, Committed, MetaWriteError, OutboxWrite, RedactEvents, Refused, WriteError, WriteMeta,
+    Accept, Committed, MetaWriteError, OutboxWrite, Quiet, RedactEvents, Refused, WriteError, WriteMeta,
 };
 use crate::actors::runtime::hub::Live;
 use crate::domain::id::{Seq, Ticket};
@@ -285,12 +285,30 @@ async fn a_channel_is_pending_until_it_is_quiet_after_its_newest_inbound_event()
 
     world.accept("lobby", "one", None).await.unwrap().unwrap();
     let after_one = world.is_pending("lobby").await;
-    world.record(|record| record.quiet = Some(Seq(1))).await.unwrap().unwrap();
+    world.record(|record| record.quiet = quiet(Seq(1))).await.unwrap().unwrap();
     let after_quiet = world.is_pending("lobby").await;
 
     assert!(after_one);
     assert!(!after_quiet);
     assert_eq!(world.reader().pending(channel_key("lobby").ward()).await, Ok(Pending::default()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_channel_that_waits_for_a_silence_is_due_then_and_has_no_unfinished_work() {
+    let world = World::new().await;
+    let due = |secs: u64| Some(Moment::from_micros(secs * 1_000_000));
+    let quiet = |due: Option<Moment>| Some(Quiet { handled: Seq(1), due });
+    world.accept("lobby", "one", None).await.unwrap().unwrap();
+
+    let mut found = Vec::new();
+    for due in [due(60), due(90), None] {
+        world.record(|record| record.quiet = quiet(due)).await.unwrap().unwrap();
+        let pending = world.reader().pending(channel_key("lobby").ward()).await.unwrap();
+        assert!(pending.channels.is_empty());
+        found.push(pending.due.first().map(|(_, due)| *due));
+    }
+
+    assert_eq!(found, [due(60), due(90), None]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -300,7 +318,7 @@ async fn a_message_accepted_while_a_quiet_record_is_in_flight_stays_pending() {
     world.store.hold();
 
     let before = world.accept("lobby", "two", None);
-    let quiet = world.record(|record| record.quiet = Some(Seq(1)));
+    let quiet = world.record(|record| record.quiet = quiet(Seq(1)));
     world.finish().await;
     world.store.release();
     before.await.unwrap().unwrap();
@@ -320,9 +338,9 @@ async fn the_pending_mark_survives_a_restart() {
     world.accept("lobby", "two", None).await.unwrap().unwrap();
     let successor = World::on(world.store.clone(), Bounds::default()).await;
 
-    successor.record(|record| record.quiet = Some(Seq(1))).await.unwrap().unwrap();
+    successor.record(|record| record.quiet = quiet(Seq(1))).await.unwrap().unwrap();
     let too_early = successor.is_pending("lobby").await;
-    successor.record(|record| record.quiet = Some(Seq(2))).await.unwrap().unwrap();
+    successor.record(|record| record.quiet = quiet(Seq(2))).await.unwrap().unwrap();
 
     assert!(too_early);
     assert!(!successor.is_pending("lobby").await);
@@ -627,4 +645,9 @@ async fn every_erasing_write_marks_that_the_stores_file_still_has_the_words() {
     world.send(WriterMessage::WriteMeta(WriteMeta { ward, writes: used, fresh: Vec::new(), reply }));
     administered.await.unwrap().unwrap();
     assert_eq!(marks().await, 3);
+}
+
+/// Nothing is pending once this inbound event is handled.
+fn quiet(handled: Seq) -> Option<Quiet> {
+    Some(Quiet { handled, due: None })
 }

@@ -10,7 +10,7 @@ use super::body::{Json, MessagePath, QueryParams, RoomPath};
 use super::problem::Problem;
 use super::validation;
 use crate::domain::id::Seq;
-use crate::ports::backend::messages::{Edit, History, HistoryQuery, NewMessage};
+use crate::ports::backend::messages::{Edit, History, HistoryQuery, NewEvent, NewMessage};
 
 const MAX_MENTIONS: usize = 64;
 pub(super) const MAX_ID_CHARS: usize = 128;
@@ -53,6 +53,15 @@ pub(super) async fn say(State(console): State<Shared>, RoomPath(room): RoomPath,
     });
     let seq = console.backend.say(&room, message).await?;
     Ok((StatusCode::ACCEPTED, Answer(Accepted { seq, warnings: warning.into_iter().collect() })))
+}
+
+/// `POST /api/rooms/{room}/events`
+pub(super) async fn event(State(console): State<Shared>, RoomPath(room): RoomPath, Json(mut event): Json<NewEvent>) -> Reply {
+    validation::opaque_id("id", &event.id, MAX_ID_CHARS)?;
+    validation::kind("kind", &event.kind)?;
+    event.who = validation::name("who", &event.who)?;
+    event.text = validation::text("text", &event.text, console.settings.max_text_chars)?;
+    accepted(console.backend.event(&room, event).await?)
 }
 
 /// `PATCH /api/rooms/{room}/messages/{seq}`

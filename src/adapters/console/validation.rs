@@ -8,6 +8,8 @@ use crate::ports::backend::room::{RoomId, is_plain_id};
 
 /// The longest name of a person, in characters.
 const MAX_NAME_CHARS: usize = 64;
+/// The longest kind of an event, in characters.
+const MAX_KIND_CHARS: usize = 32;
 
 /// Validates a name and returns it trimmed. It must have 1 to 64 characters, at least one of them visible. Control and bidirectional formatting
 /// characters are refused, because they can make one name look like another.
@@ -70,6 +72,19 @@ pub(super) fn opaque_id(field: &str, text: &str, max_chars: usize) -> Result<(),
         return Err(Problem::invalid(field, "contains a control character; remove it"));
     }
     Ok(())
+}
+
+/// Validates the kind of an event: 1 to 32 of `a-z 0-9 _`.
+pub(super) fn kind(field: &str, text: &str) -> Result<(), Problem> {
+    let is_allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+    if (1..=MAX_KIND_CHARS).contains(&text.len()) && text.bytes().all(is_allowed) {
+        return Ok(());
+    }
+    let shown = truncated(text);
+    Err(Problem::invalid(
+        field,
+        format!("{shown:?} is not a kind: it must have 1 to {MAX_KIND_CHARS} of a-z, digits and _, such as raid"),
+    ))
 }
 
 /// Parses the id of a room.

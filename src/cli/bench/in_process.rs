@@ -110,6 +110,7 @@ impl Target for InProcess {
             mentions: message.mention.map(Arc::from).into_iter().collect(),
             reply_to: None,
             to_all: false,
+            kind: None,
             said_at: None,
         };
         match self.system.inbound().say(&self.rooms[message.room].1, speech).await {

@@ -103,7 +103,7 @@ impl Conversation {
         out: &mut Vec<Output>,
     ) -> Option<UsedUp> {
         let address = &message.address;
-        if address.companions.is_empty() || message.from.role == Role::Companion {
+        if address.companions.is_empty() || message.from.role == Role::Companion || message.is_event() {
             return None;
         }
         let now = self.clock;
@@ -207,6 +207,7 @@ impl Conversation {
         ended_back_offs.dedup();
         ended_back_offs.retain(|companion| self.gates.contains_key(companion));
         self.end_back_offs(&ended_back_offs, world, out);
+        self.acknowledge_events(world, out);
         self.ask_waiting(left_out, world, out);
         self.refresh_summary(world, out);
     }
@@ -243,6 +244,8 @@ impl Conversation {
         #[cfg(test)]
         poison::check_unsettled(poison::WOKEN, self);
         self.fire_lulls(Due::Now, world, out);
+        self.fire_silences(Due::Now, world, out);
+        self.release_events(Due::Now, world, out);
     }
 
     /// Advances the time: ends the back-offs that were due before `at`, and fires the lull timers that were due before it, however late that is
@@ -253,6 +256,8 @@ impl Conversation {
         let ended_back_offs = self.gates.companions_where(|gate| gate.retry_at().is_some_and(|until| until < now));
         self.end_back_offs(&ended_back_offs, world, out);
         self.fire_lulls(Due::Before, world, out);
+        self.fire_silences(Due::Before, world, out);
+        self.release_events(Due::Before, world, out);
     }
 
     /// Fires the lull timers that are due.
@@ -397,15 +402,15 @@ impl Conversation {
         if !self.gates.values().any(Gate::is_silent) {
             return;
         }
-        let mut by_messages: BTreeMap<(Vec<Seq>, Reason), Vec<CompanionId>> = BTreeMap::new();
+        let mut by_messages: BTreeMap<(Vec<Seq>, Reason, bool), Vec<CompanionId>> = BTreeMap::new();
         for (companion, gate) in self.gates.iter().filter(|(_, gate)| gate.is_silent()) {
             let messages: Vec<_> = self.window.buffer(companion, gate.cursor).map(|entry| entry.seq).collect();
             if !messages.is_empty() {
                 let reason = if gate.paused { Reason::Paused } else { Reason::Closed };
-                by_messages.entry((messages, reason)).or_default().push(companion.clone());
+                by_messages.entry((messages, reason, gate.owes_acknowledgement())).or_default().push(companion.clone());
             }
         }
-        for ((_, reason), companions) in by_messages {
+        for ((_, reason, _), companions) in by_messages {
             self.settle_all(companions, reason, world, out);
         }
     }
@@ -444,7 +449,9 @@ impl Conversation {
             companion: companion.clone(),
         };
         self.record(owed, world, out);
-        let has_no_messages = self.floor.as_deref().filter(|floor| floor.messages.is_empty()).map(|floor| floor.ticket);
+        // A long silence is about no message.
+        let is_empty = |floor: &&Floor| floor.messages.is_empty() && floor.trigger != Trigger::Silence;
+        let has_no_messages = self.floor.as_deref().filter(is_empty).map(|floor| floor.ticket);
         if let Some(ticket) = has_no_messages {
             self.fail_reply(ticket, DELETED.into(), world, out);
         } else {
@@ -484,7 +491,7 @@ impl Conversation {
             record.next_interjection_at = match trigger {
                 Trigger::DirectAddress => Some(policy.interval(0, (world.jitter)())),
                 Trigger::Interjection => Some(gate.after_declining(policy.interval(gate.check_count + 1, (world.jitter)()))),
-                Trigger::Lull | Trigger::Turn => None,
+                Trigger::Silence | Trigger::Lull | Trigger::Turn | Trigger::Event => None,
             };
         }
         self.record(Event::Decided(record), world, out);
@@ -504,7 +511,7 @@ impl Conversation {
         self.record(Event::Decided(record), world, out);
     }
 
-    fn decided(
+    pub(super) fn decided(
         &self,
         companion: &CompanionId,
         trigger: Trigger,
@@ -526,6 +533,7 @@ impl Conversation {
             check_count: gate.check_count,
             threshold: gate.next_interjection_at,
             next_interjection_at: None,
+            speak_at: None,
             vote: answered.vote,
             used_up: answered.used_up,
             why: answered.why,
@@ -545,9 +553,13 @@ impl Conversation {
         unsettled
     }
 
-    /// The trigger of a decision that no trigger led to: a turn if the newest message is a statement, else a lull.
+    /// The trigger of a decision that no trigger led to: an event that must be acknowledged, else a turn if the newest message is a statement, else a lull.
     fn trigger_without_question(&self, companion: &CompanionId, upto: Seq) -> Trigger {
-        let messages = self.window.buffer(companion, self.gates[companion].cursor).take_while(|entry| entry.seq <= upto);
+        let gate = &self.gates[companion];
+        if gate.owes_acknowledgement() && gate.waiting.is_some_and(|waiting| waiting.message <= upto) {
+            return Trigger::Event;
+        }
+        let messages = self.window.buffer(companion, gate.cursor).take_while(|entry| entry.seq <= upto);
         match messages.last() {
             Some(newest) if newest.message.from.role == Role::Companion => Trigger::Turn,
             _ => Trigger::Lull,

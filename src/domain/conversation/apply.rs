@@ -36,16 +36,21 @@ impl Conversation {
                 self.gates.get_or_insert(companion, Gate::new(self.handled)).external = *external;
             }
             Event::Left { companion } => {
+                let was_about_to = self.is_about_to_acknowledge(companion);
                 self.cancel_activity(Some(companion), notes);
+                let owes = |gate: &&Gate| was_about_to || gate.owes_acknowledgement();
+                let orphaned = self.gates.get(companion).filter(owes).map(|gate| gate.cursor);
                 self.gates.remove(companion);
                 self.opened_again.remove(companion);
                 self.rounds.iter_mut().for_each(|round| round.withdraw(companion));
+                self.fire_remaining_events(orphaned.as_slice(), notes);
             }
             Event::Paused { companion, paused } => self.apply_paused(companion.as_ref(), *paused, notes),
             Event::Cleared => {
                 self.cancel_activity(None, notes);
                 self.episode = None;
                 self.opened_again.clear();
+                self.acknowledgements.release();
                 // What was said before is not shown to a model any more.
                 self.window.drop_below(seq);
                 self.summary.clear(seq);
@@ -65,6 +70,12 @@ impl Conversation {
                 }
             }
             Event::LullFired { companions } => self.apply_lull_fired(companions),
+            Event::SilenceFired { companions } => self.apply_silence_fired(companions, world),
+            Event::EventsDeferred { until } => self.acknowledgements.defer(*until),
+            Event::EventsReleased => {
+                let is_any_owed = self.gates.values().any(Gate::owes_acknowledgement);
+                self.acknowledgements.free(is_any_owed);
+            }
             Event::BackOffEnded { companions } => self.apply_back_off_ended(companions, world, notes),
             Event::DeadlinesExtended { round, floor: due } => {
                 if let Some(deadline) = round {
@@ -108,6 +119,9 @@ impl Conversation {
                 is_unjudged,
             } => {
                 self.tickets = self.tickets.max(*ticket);
+                if *trigger == Trigger::Silence {
+                    self.apply_started();
+                }
                 let wish = self.gates.get_mut(companion).and_then(|gate| gate.wish.take());
                 let (why, selection) = match self.turn.take() {
                     Some(turn) => (turn.candidate.why, turn.selection),
@@ -186,6 +200,8 @@ impl Conversation {
             gate.lull_at = None;
             if let Some(newest) = self.window.newest(companion, gate.cursor) {
                 let message = newest.seq;
+                // A trigger that does not count any more does not take the place of the lull.
+                gate.recheck(Some(message));
                 gate.fire(Waiting { trigger: Trigger::Lull, message, check: Check::Quiet, urgent: false });
             }
         }
@@ -206,7 +222,7 @@ impl Conversation {
     /// Checks waiting triggers again. Returns whether any of them is about to be handled.
     fn recheck_waiting(&mut self, world: &World<'_>) -> bool {
         let mut is_any_next = false;
-        let late = &self.late;
+        let (late, are_events_deferred) = (&self.late, self.acknowledgements.deferred_until.is_some());
         for (companion, gate) in self.gates.iter_mut().filter(|(_, gate)| gate.waiting.is_some() && !gate.is_silent()) {
             let is_backing_off = gate.is_backing_off();
             if !is_backing_off {
@@ -214,7 +230,9 @@ impl Conversation {
             }
             let is_next = gate.waiting.is_some_and(|waiting| waiting.urgent || !is_backing_off);
             let is_writing = late.iter().any(|late| late.companion == *companion);
-            is_any_next |= is_next && !is_writing && world.policies.contains_key(companion);
+            // Others need not wait for an event that waits itself.
+            let is_deferred = are_events_deferred && gate.owes_acknowledgement();
+            is_any_next |= is_next && !is_writing && !is_deferred && world.policies.contains_key(companion);
         }
         is_any_next
     }
@@ -293,6 +311,11 @@ impl Conversation {
             // Only the round that the State is for accepts it.
             self.rounds.iter_mut().for_each(|round| round.submit(state.clone()));
         }
+        if decided.reason == Reason::Event {
+            return self.apply_acknowledging(decided, turn);
+        }
+        // An event may settle before an address that came after it.
+        let mut bereft = Vec::new();
         for companion in &decided.companions {
             let Some(gate) = self.gates.get_mut(companion) else { continue };
             let mut answered = None;
@@ -310,13 +333,15 @@ impl Conversation {
             if decided.decision == Decision::Yes {
                 let (message, upto) = answered.map_or((Seq::NONE, Seq::NONE), |asked| (asked.message, asked.upto));
                 gate.wish = Some(Wish { trigger: decided.trigger, message, upto, why: decided.why.clone(), turn });
-                if decided.vote.is_none() && (self.floor.is_some() || self.turn.is_some()) {
-                    // It was asked alone. A companion that joined since was addressed, and speaks first.
+                // It was asked alone. Another companion that joined since may speak or write late. Then the loop guard is looked at again.
+                if decided.vote.is_none() && (self.floor.is_some() || self.turn.is_some() || !self.late.is_empty()) {
                     self.held.insert(companion.clone(), Held::without_state(companion, decided.trigger, upto));
                 }
                 continue;
             }
+            let owed = gate.owes_acknowledgement();
             gate.settle(decided.upto);
+            bereft.extend((owed && gate.waiting.is_none()).then(|| companion.clone()));
             let cursor = gate.cursor;
             if decided.reason == Reason::Stale && gate.evaluation.take_if(|evaluation| evaluation.upto <= cursor).is_some() {
                 self.submit_listening(companion);
@@ -329,13 +354,16 @@ impl Conversation {
                     let stragglers = self
                         .window
                         .buffer(companion, gate.cursor)
-                        .filter(|entry| entry.message.from.role != Role::Companion)
+                        .filter(|entry| entry.message.from.role != Role::Companion && !entry.message.is_event())
                         .count();
                     gate.reset(stragglers as u64, next);
                     cancel_lull(companion, gate, notes);
                 }
-                Trigger::Lull | Trigger::Turn => {}
+                Trigger::Silence | Trigger::Lull | Trigger::Turn | Trigger::Event => {}
             }
+        }
+        for companion in &bereft {
+            self.forget_event_of(companion);
         }
     }
 

@@ -92,7 +92,11 @@ impl Conversation {
             .buffer(companion, gate.cursor)
             .take_while(|entry| {
                 // A statement that names a companion is a turn for it, not an address.
-                let is_address = entry.message.from.role != Role::Companion && entry.message.address.includes(companion);
+                let is_address = if entry.message.is_event() {
+                    gate.owes_acknowledgement()
+                } else {
+                    entry.message.from.role != Role::Companion && entry.message.address.includes(companion)
+                };
                 let is_untried = entry.seq > gate.tried && is_address;
                 let may_be_answered = is_untried && patience.is_none_or(|patience| age(entry.at) < patience);
                 age(entry.at) > world.rules.gate.stale_after() && !may_be_answered
@@ -111,7 +115,8 @@ impl Conversation {
     pub(super) fn proceed(&mut self, companion: &CompanionId, world: &mut World<'_>, out: &mut Vec<Output>) -> Option<Waiting> {
         loop {
             let gate = &self.gates[companion];
-            let waiting = gate.waiting?;
+            // Events are acknowledged without a question.
+            let waiting = gate.waiting.filter(|waiting| waiting.trigger != Trigger::Event)?;
             let may_ask = !self.is_busy() || self.is_asked_at_once(companion, gate, waiting);
             if !may_ask || !self.is_ready(companion, gate, world) {
                 return None;
@@ -136,7 +141,7 @@ impl Conversation {
             _ if !world.rules.gate.skip_when_other_addressed => false,
             Trigger::Lull => self.buffer(companion).all(|entry| entry.message.address.is_elsewhere(companion)),
             Trigger::Turn => self.buffer(companion).all(|entry| !entry.audience().includes(companion)),
-            Trigger::DirectAddress | Trigger::Interjection => false,
+            Trigger::Silence | Trigger::Interjection | Trigger::DirectAddress | Trigger::Event => false,
         };
         if is_for_others {
             return Some((Reason::OtherAddressed, None));
@@ -146,7 +151,7 @@ impl Conversation {
         }
         let guild_budget = world.exhausted_statement_budget(self.clock);
         let used_up = match waiting.trigger {
-            Trigger::DirectAddress => guild_budget,
+            Trigger::DirectAddress | Trigger::Event => guild_budget,
             _ => world.ledger.take_evaluation(world.channel, companion, self.clock, world.rules.gate, guild_budget).err(),
         }?;
         Some((Reason::Budget, Some(used_up)))
@@ -160,7 +165,8 @@ impl Conversation {
         world: &World<'_>,
     ) {
         for (companion, gate) in self.gates.iter() {
-            let takes_part = left_out != Some(companion) && asked.iter().all(|(other, _)| other != companion);
+            let takes_part =
+                left_out != Some(companion) && !gate.owes_acknowledgement() && asked.iter().all(|(other, _)| other != companion);
             let newest = self.window.newest(companion, gate.cursor).map(|entry| entry.seq);
             if let Some(message) = newest.filter(|_| takes_part && self.is_ready(companion, gate, world)) {
                 let waiting = Waiting { trigger: Trigger::Lull, message, check: Check::Unsettled, urgent: false };

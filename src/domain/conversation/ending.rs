@@ -53,9 +53,11 @@ impl Conversation {
         }
         for companion in changed.into_iter().filter(|_| to == Stage::Terminal) {
             let calls = |entry: &window::Entry| entry.seq > opened && is_call(&entry.message, &companion);
-            if self.is_asked_by_person(&companion) || self.buffer(&companion).any(calls) {
+            let is_called = self.is_asked_by_person(&companion) || self.buffer(&companion).any(calls);
+            if is_called || self.gates.get(&companion).is_some_and(Gate::owes_acknowledgement) {
                 let (from, to) = (Stage::Terminal, Stage::None);
-                self.record(Event::StageChanged { companion, from, to, cause: Cause::DirectAddress }, world, out);
+                let cause = if is_called { Cause::DirectAddress } else { Cause::Event };
+                self.record(Event::StageChanged { companion, from, to, cause }, world, out);
             } else if self.buffer(&companion).next().is_some() {
                 self.settle_all(vec![companion], Reason::Closed, world, out);
             }
@@ -65,8 +67,10 @@ impl Conversation {
     /// Whether a question of this companion, in flight or answered with YES, is about a human's address.
     fn is_asked_by_person(&self, companion: &CompanionId) -> bool {
         let Some(gate) = self.gates.get(companion) else { return false };
-        let asked = gate.evaluation.map(|evaluation| evaluation.message);
-        let about = asked.or(gate.wish.as_ref().map(|wish| wish.message));
+        // A long silence is about no message, whatever was said before it.
+        let asked = gate.evaluation.map(|evaluation| (evaluation.trigger, evaluation.message));
+        let about = asked.or(gate.wish.as_ref().map(|wish| (wish.trigger, wish.message)));
+        let about = about.filter(|(trigger, _)| *trigger != Trigger::Silence).map(|(_, message)| message);
         about.and_then(|about| self.window.get(about)).is_some_and(|entry| is_call(&entry.message, companion))
     }
 
@@ -297,7 +301,11 @@ impl Conversation {
         }
         let is_asked_by_person = self.is_asked_by_person(companion);
         let newest_call = self.buffer(companion).rfind(|entry| is_call(&entry.message, companion)).map(|entry| entry.seq);
+        if lost_turn.as_ref().is_some_and(|turn| turn.candidate.trigger == Trigger::Event) {
+            self.restore_event(companion);
+        }
         let Some(gate) = self.gates.get_mut(companion) else { return };
+        gate.silence_at = None;
         cancel_lull(companion, gate, notes);
         if let Some(message) = newest_call.filter(|_| lost_turn.is_some()) {
             // If the companion is opened again, it is asked again.
@@ -335,7 +343,7 @@ impl Conversation {
 
 /// Whether a human addresses a companion with this message.
 pub(super) fn is_call(message: &Message, companion: &CompanionId) -> bool {
-    message.from.role == Role::Person && message.address.includes(companion)
+    message.from.role == Role::Person && !message.is_event() && message.address.includes(companion)
 }
 
 /// Whether this number of statements reaches a limit.

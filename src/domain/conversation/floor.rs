@@ -155,13 +155,13 @@ impl Conversation {
         others.collect()
     }
 
-    /// Drops held votes whose messages have settled, and those of companions that do not want to speak any more.
+    /// Drops held votes whose messages have settled, those for a silence, which is over, and those of companions that do not want to speak any more.
     pub(super) fn drop_settled_held(&mut self) {
         let Self { held, gates, .. } = self;
         held.retain(|companion, _| {
             let Some(gate) = gates.get_mut(companion) else { return false };
             let cursor = gate.cursor;
-            gate.wish.take_if(|wish| wish.message <= cursor);
+            gate.wish.take_if(|wish| wish.message <= cursor || wish.trigger == Trigger::Silence);
             gate.wish.is_some()
         });
     }

@@ -16,6 +16,9 @@ impl Conversation {
 
     /// Applies a message. If it is a statement, it may fulfil a reply.
     pub(super) fn apply_said(&mut self, mut entry: Entry, reply: Option<Ticket>, world: &World<'_>, notes: &mut Vec<Output>) {
+        if entry.message.is_event() {
+            return self.apply_event(entry, world, notes);
+        }
         let (seq, said_at, message) = (entry.seq, entry.at, &entry.message);
         #[cfg(test)]
         poison::check_applied(message);
@@ -40,6 +43,7 @@ impl Conversation {
             self.tally.streak = 0;
             self.tally.newest_human = seq;
         }
+        self.restart_silence(message.from.role == Role::Person, world);
         let is_refused = self.refused.take() == Some(seq);
         let stopped = self.stopped.take().filter(|(message, _)| *message == seq).map(|(_, companions)| companions);
         let mut declined_by = Vec::new();
@@ -91,7 +95,7 @@ impl Conversation {
 
     /// Adds a message to the window. Before the window grows beyond the size of a buffer, it drops declined messages, unless another companion must
     /// still settle them or a reply in progress answers them.
-    fn push(&mut self, entry: Entry, world: &World<'_>) {
+    pub(super) fn push(&mut self, entry: Entry, world: &World<'_>) {
         if self.window.len() >= world.rules.gate.max_buffer {
             let Self { window, gates, floor, late, .. } = self;
             let is_answered = |seq| floor.as_deref().into_iter().chain(&*late).any(|floor| floor.messages.contains(&seq));
@@ -118,6 +122,7 @@ impl Conversation {
             let asked_upto = gate.evaluation.map(|evaluation| evaluation.upto).max(gate.wish.as_ref().map(|wish| wish.upto));
             let is_address = |entry: &&Entry| {
                 entry.message.from.role != Role::Companion
+                    && !entry.message.is_event()
                     && entry.message.address.includes(companion)
                     && asked_upto.is_none_or(|upto| entry.seq > upto)
             };
@@ -175,6 +180,12 @@ impl Conversation {
         for companion in self.gates.keys().cloned().collect::<Vec<_>>() {
             self.forget_reason(&companion);
         }
+        let is_deleted = |gate: &Gate| gate.waiting.is_some_and(|waiting| deleted.contains(&waiting.message));
+        let bereft = self.gates.companions_where(|gate| gate.owes_acknowledgement() && is_deleted(gate));
+        let orphaned: Vec<_> = bereft.iter().map(|companion| self.gates[companion].cursor).collect();
+        for companion in &bereft {
+            self.forget_event_of(companion);
+        }
         for gate in self.gates.values_mut() {
             gate.waiting = gate.waiting.filter(|waiting| !deleted.contains(&waiting.message));
             if let Some(evaluation) = &mut gate.evaluation {
@@ -184,6 +195,7 @@ impl Conversation {
         if let Some(spoken) = &mut self.spoken {
             spoken.is_spoilt |= deleted.iter().any(|seq| *seq <= spoken.message);
         }
+        self.fire_remaining_events(&orphaned, notes);
     }
 
     /// Cancels wishes, turns and replies whose messages are all deleted. A question in flight continues with what it has read. If its YES leaves
@@ -237,14 +249,19 @@ impl Conversation {
                     notes.push(Output::Cancel { ticket: evaluation.ticket });
                 }
                 gate.wish = None;
-                gate.waiting = None;
+                gate.silence_at = None;
+                // Events that it had to acknowledge are declined visibly.
+                gate.waiting = gate.waiting.filter(|waiting| waiting.trigger == Trigger::Event);
                 gate.back_off = None;
             }
         }
         // A paused companion neither votes nor takes its turn.
         let silenced: Vec<_> = self.gates.iter().filter(|(_, gate)| gate.paused).map(|(id, _)| id.clone()).collect();
         self.submit_listening_for(silenced.iter());
-        self.turn.take_if(|turn| silenced.contains(&turn.candidate.companion));
+        let lost_turn = self.turn.take_if(|turn| silenced.contains(&turn.candidate.companion));
+        if let Some(turn) = lost_turn.filter(|turn| turn.candidate.trigger == Trigger::Event) {
+            self.restore_event(&turn.candidate.companion);
+        }
     }
 
     /// Cancels the timers, questions and replies of one companion, or of all, when it leaves or the channel is cleared.

@@ -29,7 +29,7 @@ impl Conversation {
         world: &mut World<'_>,
         out: &mut Vec<Output>,
     ) {
-        let is_person = message.from.role == Role::Person && !message.asks_to_stop;
+        let is_person = message.from.role == Role::Person && !message.asks_to_stop && !message.is_event();
         // A message that is too old is not answered.
         let is_too_late = |floor: &Floor| {
             let is_address = message.address.includes(&floor.companion);
@@ -212,15 +212,18 @@ impl Conversation {
         let unsettled = self.buffer(companion).filter(|entry| entry.seq < before);
         let (mut answered, later): (Vec<_>, Vec<_>) = unsettled.partition(|entry| entry.seq <= selected_at);
         let asked: Vec<_> = answered.iter().map(|entry| entry.seq).collect();
-        let is_more =
-            |entry: &&Entry| !entry.message.address.is_elsewhere(companion) && self.answers_author(&asked, &entry.message);
+        let is_more = |entry: &&Entry| {
+            let is_words = !entry.message.is_event() && !entry.message.address.is_elsewhere(companion);
+            is_words && self.answers_author(&asked, &entry.message)
+        };
         answered.extend(later.into_iter().filter(is_more));
         answered.into_iter().map(|entry| entry.seq).collect()
     }
 
-    /// Whether the author of a message also wrote one of these.
+    /// Whether the author of a message also wrote one of these. Nobody has written an event.
     fn answers_author(&self, answered: &[Seq], message: &Message) -> bool {
-        let mut authors = answered.iter().filter_map(|seq| self.window.get(*seq)).map(|entry| &entry.message.from);
+        let entries = answered.iter().filter_map(|seq| self.window.get(*seq));
+        let mut authors = entries.filter(|entry| !entry.message.is_event()).map(|entry| &entry.message.from);
         authors.any(|author| author.role == Role::Person && author.id == message.from.id)
     }
 

@@ -1,5 +1,6 @@
 //! Properties of every conversation, whatever is said, answered, lost or dropped.
 
+mod acknowledging;
 mod alone;
 mod closing;
 mod late;

@@ -18,6 +18,10 @@ impl Conversation {
                 let gates = companions.iter().filter_map(|companion| self.gates.get(companion));
                 gates.filter_map(|gate| gate.wish.as_ref()).find_map(|wish| wish.turn)
             }
+            // Its turn is its own, also while a round is open.
+            Event::Decided(Decided { reason: Reason::Event, .. }) => {
+                Some(self.turn_without_question.take().unwrap_or_else(|| self.begin(world)))
+            }
             Event::Decided(Decided { ticket: None, .. }) => {
                 match self.rounds.last().filter(|_| self.turn_without_question.is_none()) {
                     Some(round) => round.turn,
@@ -63,10 +67,15 @@ impl Conversation {
             // These events may lead to a turn. If they do, `assign_first_turn` sets it later.
             Event::JitterDrawn { .. }
             | Event::LullFired { .. }
+            | Event::SilenceFired { .. }
+            | Event::EventsDeferred { .. }
+            | Event::EventsReleased
             | Event::BackOffEnded { .. }
             | Event::DeadlinesExtended { .. }
             | Event::AddressRefused { .. }
-            | Event::StageChanged { cause: Cause::DirectAddress | Cause::ReopenAfter | Cause::NewEpisode, .. } => None,
+            | Event::StageChanged {
+                cause: Cause::DirectAddress | Cause::Event | Cause::ReopenAfter | Cause::NewEpisode, ..
+            } => None,
             Event::Summarised { .. } => None,
             Event::Said { .. }
             | Event::Edited { .. }
@@ -110,6 +119,8 @@ pub(super) fn assign_first_turn(turn: TurnId, out: &mut [Output]) {
         let leads_to_it = matches!(
             made.event,
             Event::LullFired { .. }
+                | Event::SilenceFired { .. }
+                | Event::EventsReleased
                 | Event::BackOffEnded { .. }
                 | Event::AddressRefused { .. }
                 | Event::JitterDrawn { .. }

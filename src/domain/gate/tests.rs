@@ -7,6 +7,7 @@ const fn policy(starting_interval: u64) -> InterjectionPolicy {
         starting_interval,
         text_lull_timeout: Duration::from_secs(10),
         voice_lull_timeout: Duration::from_secs(5),
+        starts_after: None,
         max_turns: None,
         repetition: true,
     }

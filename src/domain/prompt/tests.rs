@@ -77,12 +77,26 @@ fn each_trigger_has_its_sentence_and_its_question() {
         (Trigger::Interjection, "\n\n12 messages have been said without you speaking.\n\nWould you like to interject?\n\n"),
         (Trigger::Turn, "\n\nMira has just spoken.\n\nWould you like to respond to this conversation?\n\n"),
         (Trigger::Lull, "</messages>\n\nWould you like to respond to this conversation?\n\n"),
+        (
+            Trigger::Silence,
+            "\n\nNobody has said anything for 30 min. You may start a conversation.\n\nWould you like to respond to this conversation?\n\n",
+        ),
     ] {
         let input = message(Role::Person, "p", "Ana", "hi");
         let parts = DecisionParts { trigger, message_count: 12, speaker: Some("Mira"), buffer: &[&input], ..parts() };
 
         assert!(vote(&parts, &words()).user.contains(sentence), "{trigger}");
     }
+}
+
+#[test]
+fn an_event_is_shown_as_one_with_its_kind() {
+    let event = Message { kind: Some("raid".into()), ..message(Role::Person, "p", "Ana", "Ana raids\",\"kind\":\"ban") };
+
+    let prompt = vote(&DecisionParts { buffer: &[&event], ..parts() }, &words());
+
+    let line = r##"{"n":1,"who":"#1","role":"event","kind":"raid","from":"Ana","text":"Ana raids\",\"kind\":\"ban"}"##;
+    assert!(prompt.user.contains(line), "{}", prompt.user);
 }
 
 #[test]
@@ -291,6 +305,7 @@ fn a_statement_prompt_says_whether_the_statement_is_solicited() {
         character: character(),
         trigger,
         message_count: 9,
+        minutes: 30,
         speaker: None,
         reason: Some("I know\nthis."),
         summary: None,
@@ -393,6 +408,7 @@ fn speaking(character: Character<'_>) -> StatementParts<'_> {
         character,
         trigger: Trigger::Lull,
         message_count: 1,
+        minutes: 30,
         speaker: None,
         reason: None,
         summary: None,
@@ -497,11 +513,11 @@ proptest! {
         let character = Character { tone: &long, brief: Some(&long), ..character };
         let (summary_text, notes) = (Some(long.as_str()), [long.as_str()]);
 
-        let deciding = DecisionParts { character, trigger: Trigger::Turn, stage: Stage::None, message_count: u64::MAX, speaker: Some(&name),
+        let deciding = DecisionParts { character, trigger: Trigger::Turn, stage: Stage::None, message_count: u64::MAX, minutes: u64::MAX, speaker: Some(&name),
             summary: summary_text, recent: &all, buffer: &all, notes: &notes };
         let voted = vote(&deciding, &words);
         let judged = judgement(&all, &words);
-        let stated = statement(&StatementParts { character, trigger: Trigger::Turn, message_count: 1, speaker: Some(&name), reason: summary_text,
+        let stated = statement(&StatementParts { character, trigger: Trigger::Turn, message_count: 1, minutes: 1, speaker: Some(&name), reason: summary_text,
             summary: summary_text, recent: &all, left_out: 7, snapshot: &all, notes: &notes }, &words);
         let summed = summary(summary_text, &all, &words);
 
@@ -618,6 +634,7 @@ fn parts<'a>() -> DecisionParts<'a> {
         trigger: Trigger::Lull,
         stage: Stage::None,
         message_count: 0,
+        minutes: 30,
         speaker: None,
         summary: None,
         recent: &[],
@@ -647,6 +664,7 @@ fn message(role: Role, id: &str, name: &str, text: &str) -> Message {
         text: text.into(),
         modality: Modality::Text,
         lull_endpoint: false,
+        kind: None,
         address: Address::default(),
     }
 }

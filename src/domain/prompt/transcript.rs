@@ -64,10 +64,17 @@ fn line(message: &Message, number: usize, tag: usize, reader: Option<Reader<'_>>
     let role = match (own, message.from.role) {
         (Some(_), _) => "you",
         (None, Role::Companion) => "companion",
+        _ if message.is_event() => "event",
         (None, Role::Person) => "person",
         (None, Role::Bot) => "bot",
     };
-    let mut line = format!("{{\"n\":{number},\"who\":\"#{tag}\",\"role\":\"{role}\",\"from\":\"");
+    let mut line = format!("{{\"n\":{number},\"who\":\"#{tag}\",\"role\":\"{role}\",");
+    if let Some(kind) = &message.kind {
+        line.push_str("\"kind\":\"");
+        escape_into(&mut line, &plain_name(kind));
+        line.push_str("\",");
+    }
+    line.push_str("\"from\":\"");
     escape_into(&mut line, &plain_name(own.map_or(&message.from.name, |reader| reader.name)));
     line.push_str("\",\"text\":\"");
     let end = "\"}\n";

@@ -35,7 +35,7 @@ fn all() -> Vec<(Key, Vec<u8>)> {
     vec![
         (Key::event(ward, NO, seq), encode_event(&event)),
         (key::snapshot(ward, NO), encode_snapshot(seq, &crate::domain::conversation::Conversation::default())),
-        (key::pending(ward, NO), encode(&PendingRecord { heard: seq })),
+        (key::pending(ward, NO), encode(&PendingRecord { heard: seq, due: None })),
         (key::outbox(ward, NO, Ticket(1)), encode(&owed)),
         (key::message_id(ward, NO, "m1"), encode(&seq)),
         (key::person(&guild, &"Ana".into(), NO, seq), encode(&())),

@@ -1,12 +1,13 @@
-//! Finds the channels with unfinished work, even if some of their records cannot be read.
+//! Finds the channels with unfinished work, and those that sleep until a companion may start a conversation, even if some of their records cannot be read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{ReadError, Reader};
 use crate::domain::id::{ChannelId, GuildId, Ward};
+use crate::domain::moment::Moment;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
-use crate::journal::record::ChannelRecord;
+use crate::journal::record::{ChannelRecord, PendingRecord, decode};
 use crate::ports::store::StoreError;
 use crate::ports::store::key::{ChannelNo, Key, Kind};
 
@@ -15,27 +16,36 @@ use crate::ports::store::key::{ChannelNo, Key, Kind};
 pub struct Pending {
     /// The channels whose names are known.
     pub channels: Vec<ChannelRecord>,
+    /// Other channels in which a companion may start a conversation, and when.
+    pub due: Vec<(ChannelRecord, Moment)>,
     /// The channels whose names can no longer be read.
     pub nameless: Vec<ChannelNo>,
 }
 
 impl Reader<'_> {
-    /// The channels of a ward with something unsettled, armed or owed, and those with a cancelled reply whose posting has an unknown outcome. A
+    /// The channels of a ward with something unsettled, armed or owed, those in which a companion may start a conversation, and those with a cancelled reply whose posting has an unknown outcome. A
     /// channel whose outbox cannot be read is included: starting it reports the error.
     ///
     /// # Errors
     /// The errors of the store. Damaged records are no error here.
     pub async fn pending(&self, ward: Ward) -> Result<Pending, StoreError> {
         let mut pending = Pending::default();
-        // The record's existence is enough. Its content does not matter here.
-        let known = self.channels_with(ward, Kind::Pending).await?;
-        for no in known.keys() {
-            match readable(self.channel_of(ward, *no).await)? {
-                Some(Some(channel)) => pending.channels.push(channel),
-                Some(None) | None => pending.nameless.push(*no),
+        let mut known = BTreeSet::new();
+        for (key, value) in readable(self.all(Key::new(ward, Kind::Pending)).await)?.unwrap_or_default() {
+            let Some(no) = key::channel_in(&key) else { continue };
+            // Of a damaged record, the existence says that there is unfinished work.
+            let due = decode(&key, &value).ok().and_then(|PendingRecord { due, .. }| due);
+            match (readable(self.channel_of(ward, no).await)?.flatten(), due) {
+                (Some(channel), Some(due)) => {
+                    pending.due.push((channel, due));
+                    continue;
+                }
+                (Some(channel), None) => pending.channels.push(channel),
+                (None, _) => pending.nameless.push(no),
             }
+            known.insert(no);
         }
-        for no in self.channels_with(ward, Kind::Outbox).await?.into_keys().filter(|no| !known.contains_key(no)) {
+        for no in self.channels_with(ward, Kind::Outbox).await?.into_keys().filter(|no| !known.contains(no)) {
             // The records of a deleted channel are about to be swept.
             let Some(Some(channel)) = readable(self.channel_of(ward, no).await)? else { continue };
             let owed = readable(self.outbox(&ChannelKey::new(&channel.guild, &channel.channel)).await)?;
@@ -85,7 +95,7 @@ mod tests {
     use super::*;
     use crate::domain::id::{ChannelId, GuildId, Seq, Ticket};
     use crate::journal::reader::tests::store::TestStore;
-    use crate::journal::record::{OutboxRecord, PendingRecord, encode};
+    use crate::journal::record::{OutboxRecord, encode};
 
     const WARD: Ward = Ward(77);
     const BROKEN: &[u8] = b"\x01not what it was";
@@ -97,7 +107,7 @@ mod tests {
         named(&store, 2, "console:den");
         let ward = channel_key.ward();
         store.put(key::pending(ward, ChannelNo(1)), BROKEN.to_vec());
-        store.put(key::pending(ward, ChannelNo(2)), encode(&PendingRecord { heard: Seq(1) }));
+        store.put(key::pending(ward, ChannelNo(2)), encode(&PendingRecord { heard: Seq(1), due: None }));
 
         let pending = Reader::new(&store).pending(ward).await.unwrap();
 
@@ -109,7 +119,7 @@ mod tests {
     async fn channels_without_a_readable_name_are_reported_and_the_others_are_found() {
         let store = TestStore::new();
         for no in 1..=3 {
-            store.put(key::pending(WARD, ChannelNo(no)), encode(&PendingRecord { heard: Seq(1) }));
+            store.put(key::pending(WARD, ChannelNo(no)), encode(&PendingRecord { heard: Seq(1), due: None }));
         }
         store.put(key::channel_of(WARD, ChannelNo(2)), BROKEN.to_vec());
         let record = ChannelRecord { guild: "home".into(), channel: "console:lobby".into() };
@@ -117,7 +127,7 @@ mod tests {
 
         let pending = Reader::new(&store).pending(WARD).await.unwrap();
 
-        assert_eq!(pending, Pending { channels: vec![record], nameless: vec![ChannelNo(1), ChannelNo(2)] });
+        assert_eq!(pending, Pending { channels: vec![record], nameless: vec![ChannelNo(1), ChannelNo(2)], ..Pending::default() });
     }
 
     #[tokio::test]
@@ -141,6 +151,21 @@ mod tests {
         let pending = Reader::new(&store).pending(ward).await.unwrap();
 
         assert_eq!(names(&pending), ["console:lobby", "console:den"]);
+    }
+
+    #[tokio::test]
+    async fn a_channel_that_only_waits_for_a_silence_has_no_unfinished_work() {
+        let store = TestStore::new();
+        let ward = named(&store, 1, "console:lobby").ward();
+        named(&store, 2, "console:den");
+        let due = Some(Moment::from_micros(7));
+        store.put(key::pending(ward, ChannelNo(1)), encode(&PendingRecord { heard: Seq(1), due }));
+        store.put(key::pending(ward, ChannelNo(2)), encode(&PendingRecord { heard: Seq(1), due: None }));
+
+        let pending = Reader::new(&store).pending(ward).await.unwrap();
+
+        let due: Vec<_> = pending.due.iter().map(|(record, due)| (record.channel.as_str(), due.as_micros())).collect();
+        assert_eq!((names(&pending), due), (vec!["console:den"], vec![("console:lobby", 7)]));
     }
 
     #[tokio::test]

@@ -52,7 +52,7 @@ async fn a_low_water_mark_explains_what_is_missing_below_it() {
 async fn a_damaged_pending_record_is_rebuilt_from_the_journal() {
     for damaged in [&b""[..], b"\x01not what it was"] {
         let store = journal(5);
-        let record = PendingRecord { heard: Seq(2) };
+        let record = PendingRecord { heard: Seq(2), due: None };
         store.put(key::pending(channel_key().ward(), NO), encode(&record));
         let intact = Reader::new(&store).head(&channel_key()).await.unwrap();
         store.put(key::pending(channel_key().ward(), NO), damaged.to_vec());
@@ -177,7 +177,7 @@ fn used(store: &TestStore, guild: &str, at: u64) {
 #[tokio::test]
 async fn the_head_of_a_journal_with_unreadable_last_events_has_the_time_of_the_last_readable_one() {
     let store = journal(40);
-    store.put(key::pending(channel_key().ward(), NO), encode(&PendingRecord { heard: Seq(2) }));
+    store.put(key::pending(channel_key().ward(), NO), encode(&PendingRecord { heard: Seq(2), due: None }));
     for seq in (20..=40).map(Seq) {
         store.put(Key::event(channel_key().ward(), NO, seq), b"?".to_vec());
     }
@@ -185,7 +185,7 @@ async fn the_head_of_a_journal_with_unreadable_last_events_has_the_time_of_the_l
     let head = Reader::new(&store).head(&channel_key()).await.unwrap();
 
     assert_eq!((head.last, head.at), (Seq(40), Moment::from_micros(19)));
-    assert_eq!(head.pending, Some(PendingRecord { heard: Seq(40) }), "it may be from outside");
+    assert_eq!(head.pending, Some(PendingRecord { heard: Seq(40), due: None }), "it may be from outside");
 }
 
 #[tokio::test]

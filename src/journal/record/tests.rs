@@ -38,7 +38,7 @@ fn a_kind_of_event_from_a_newer_version_is_not_damage() {
 #[test]
 fn an_unknown_version_is_a_clear_error() {
     let key = Key::event(Ward(1), ChannelNo(2), Seq(7));
-    let mut value = encode(&PendingRecord { heard: Seq(1) });
+    let mut value = encode(&PendingRecord { heard: Seq(1), due: None });
     value[0] = 9;
 
     let error = decode::<PendingRecord>(&key, &value).unwrap_err();

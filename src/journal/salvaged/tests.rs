@@ -15,6 +15,7 @@ fn said(by: &str, id: Option<&str>) -> Recorded {
     let (address, modality) = (Address::default(), Modality::Text);
     let message = Message {
         asks_to_stop: false,
+        kind: None,
         id: id.map(Into::into),
         from,
         text: "zebra".into(),
@@ -122,7 +123,7 @@ fn an_event_number_that_any_record_names_is_not_reused() {
         (Key::event(ward, no, seq), b"?".to_vec()),
         (Key::head(ward, no), encode_number(seq)),
         (key::snapshot(ward, no), encode_snapshot(seq, &Conversation::default())),
-        (key::pending(ward, no), encode(&PendingRecord { heard: seq })),
+        (key::pending(ward, no), encode(&PendingRecord { heard: seq, due: None })),
         (key::outbox(ward, no, Ticket(900)), encode(&owed)),
         (key::message_id(ward, no, "a rather long id"), encode(&seq)),
         (key::person(&channel_key.guild, &"ana".into(), no, seq), encode(&())),

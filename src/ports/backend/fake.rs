@@ -18,7 +18,7 @@ use super::keeping::{
     ReadyPart, SuspendedChannel,
 };
 use super::live::{Cursor, Lagged, Live, LiveStream};
-use super::messages::{Edit, History, HistoryMessage, HistoryQuery, NewMessage, Words};
+use super::messages::{Edit, History, HistoryMessage, HistoryQuery, NewEvent, NewMessage, Words};
 use super::room::{
     CompanionPatch, CompanionView, Companions, Invited, Override, Room, RoomCompanion, RoomId, RoomPatch, RoomPlan, Rooms,
 };
@@ -73,6 +73,7 @@ impl FakeRoom {
             aliases: self.externals.get(id).map(|invited| invited.aliases.clone()).unwrap_or_default(),
             external: self.externals.contains_key(id),
             interjection: interjection.clone().unwrap_or("average".into()),
+            starts_after: None,
             max_turns: None,
             repetition: true,
             model: ModelChoice::default(),
@@ -248,6 +249,7 @@ impl Backend for FakeBackend {
                 id: message.id,
                 from: message.from,
                 role: Role::Person,
+                kind: None,
                 text: message.text,
                 at: NOON.into(),
                 modality: message.modality,
@@ -257,6 +259,22 @@ impl Backend for FakeBackend {
             room.messages.push(stored);
             Ok(Seq(room.messages.len() as u64))
         })
+    }
+
+    async fn event(&self, id: &RoomId, event: NewEvent) -> Result<Seq, Refused> {
+        let NewEvent { id: event_id, kind, who, text } = event;
+        let message = NewMessage {
+            from: who,
+            text,
+            id: Some(event_id),
+            reply_to: None,
+            mentions: Vec::new(),
+            modality: Modality::Text,
+            lull_endpoint: false,
+        };
+        let seq = self.say(id, message).await?;
+        self.with_room(id, |room| room.message(seq).map(|stored| stored.kind = stored.kind.take().or(Some(kind))))?;
+        Ok(seq)
     }
 
     async fn namesake(&self, id: &RoomId, name: &str) -> Result<Option<CompanionId>, Refused> {
@@ -319,6 +337,7 @@ impl Backend for FakeBackend {
                 id: None,
                 from: words.from.as_str().into(),
                 role: Role::Companion,
+                kind: None,
                 text: words.text,
                 at: NOON.into(),
                 modality: Modality::Text,
@@ -415,6 +434,7 @@ impl Backend for FakeBackend {
             chattiness: "curious".into(),
             text_lull_timeout: 10.0,
             voice_lull_timeout: 2.0,
+            starts_after: None,
             max_turns: None,
             repetition: true,
             model: ModelChoice::default(),

@@ -35,6 +35,20 @@ pub struct NewMessage {
     pub lull_endpoint: bool,
 }
 
+/// An event that a companion must acknowledge, such as a raid or a new subscription (docs/design/gate.md G-33).
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NewEvent {
+    /// The sender's own id of the event, 1 to 128 characters. It is an idempotency key among the messages and events of the room.
+    pub id: Arc<str>,
+    /// Its kind: 1 to 32 lower-case letters a-z, digits and _.
+    pub kind: Arc<str>,
+    /// The person that it is about, within the limits of [`NewMessage::from`].
+    pub who: Arc<str>,
+    /// What happened, within the limits of [`NewMessage::text`].
+    pub text: Arc<str>,
+}
+
 /// The statement of an external companion that was selected.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -85,6 +99,9 @@ pub struct HistoryMessage {
     pub from: Arc<str>,
     /// The author's role.
     pub role: Role,
+    /// For an event that must be acknowledged: its kind.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<Arc<str>>,
     /// The current text.
     pub text: Arc<str>,
     /// When it was accepted; or when it was said, if that was well before.

@@ -123,6 +123,9 @@ pub struct RoomCompanion {
     pub external: bool,
     /// Its interjection level: `very_quiet`, `quiet`, `average`, `eager`, `very_eager`.
     pub interjection: Arc<str>,
+    /// The silence after which it may start a conversation, in seconds; absent: it never does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub starts_after: Option<f64>,
     /// The number of its own statements after which it ends a conversation; absent: it has no limit of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_turns: Option<u32>,
@@ -218,6 +221,8 @@ pub struct CompanionPatch {
     pub text_lull_timeout: Override<f64>,
     /// The lull timeout after spoken messages, in seconds.
     pub voice_lull_timeout: Override<f64>,
+    /// The silence after which it may start a conversation, in seconds; 0: it never does.
+    pub starts_after: Override<f64>,
     /// The number of its own statements after which it ends a conversation.
     pub max_turns: Override<u32>,
     /// Whether its statements are judged for repetition.
@@ -328,6 +333,9 @@ pub struct CompanionView {
     pub text_lull_timeout: f64,
     /// The lull timeout after spoken messages, in seconds.
     pub voice_lull_timeout: f64,
+    /// The silence after which it may start a conversation, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub starts_after: Option<f64>,
     /// The number of its own statements after which it ends a conversation; absent: it has no limit of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_turns: Option<u32>,

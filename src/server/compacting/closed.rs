@@ -11,7 +11,7 @@ use crate::domain::vote::State;
 use crate::ports::backend::decisions::{DecisionQuery, Decisions, Why, WhyQuery};
 use crate::ports::backend::keeping::{BackedUp, ExportQuery, Forget, Forgotten, Lines, Person, Quarantine, Readiness, ReadyPart};
 use crate::ports::backend::live::{Cursor, LiveStream};
-use crate::ports::backend::messages::{Edit, History, HistoryQuery, NewMessage, Words};
+use crate::ports::backend::messages::{Edit, History, HistoryQuery, NewEvent, NewMessage, Words};
 use crate::ports::backend::room::{Companions, Room, RoomId, RoomPatch, RoomPlan, Rooms};
 use crate::ports::backend::state::RoomState;
 use crate::ports::backend::usage::{Usage, UsageQuery};
@@ -64,6 +64,10 @@ impl Backend for Closed {
     }
 
     async fn say(&self, _: &RoomId, _: NewMessage) -> Result<Seq, Refused> {
+        self.refuse()
+    }
+
+    async fn event(&self, _: &RoomId, _: NewEvent) -> Result<Seq, Refused> {
         self.refuse()
     }
 

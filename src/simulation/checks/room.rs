@@ -1,5 +1,6 @@
 //! Checks the record of a room against the rules, event by event. The reference shares nothing with the domain except its events.
 
+mod events;
 mod floor;
 mod reasons;
 mod replanning;
@@ -17,6 +18,7 @@ use crate::domain::message::{Message, Role};
 use crate::domain::moment::Moment;
 use crate::domain::trigger::Trigger;
 use crate::journal::channel_key::ChannelKey;
+use events::Acknowledgements;
 use floor::{Floor, HeldVote};
 use replanning::Cancel;
 pub(super) use waits::Watch;
@@ -44,6 +46,8 @@ struct Seat {
     round: Option<Seq>,
     /// It said YES in a round, and neither got the floor nor lost it.
     has_wish: bool,
+    /// The newest YES was to start a conversation.
+    wants_to_start: bool,
     /// The newest message of a question without an answer; the back-off after it, and the length of the last back-off.
     tried: Seq,
     pause: Option<Pause>,
@@ -52,6 +56,14 @@ struct Seat {
     has_fired: bool,
     /// A message was deleted since it last settled everything. Its pending lull may have changed with that.
     is_unsure: bool,
+    /// The events that it had to acknowledge, settled ones too, and since when it could do that at once.
+    events: BTreeSet<Seq>,
+    acknowledges_since: Option<Duration>,
+    /// It does not start a conversation until a human message follows this one.
+    started_after: Seq,
+    /// Since when nobody has said anything, if it may start a conversation, and whether that has lasted for long enough.
+    silent_since: Option<Duration>,
+    is_silence_over: bool,
 }
 
 /// An open round, and its voters.
@@ -114,6 +126,7 @@ pub(super) struct Record<'a> {
     turns: BTreeMap<Ticket, TurnId>,
     spoke: BTreeMap<CompanionId, Seq>,
     newest_human: Seq,
+    acknowledgements: Acknowledgements,
     longest_streak: u32,
     /// The same with dead letters, which may have been handled or not.
     newest_human_maybe: Seq,
@@ -160,6 +173,7 @@ impl<'a> Record<'a> {
             turns: BTreeMap::new(),
             spoke: BTreeMap::new(),
             newest_human: Seq::NONE,
+            acknowledgements: Acknowledgements::default(),
             longest_streak: 0,
             newest_human_maybe: Seq::NONE,
             streak: 0,
@@ -181,7 +195,14 @@ impl<'a> Record<'a> {
     fn enter(&mut self, recorded: &Recorded) {
         let now = self.when(recorded.seq);
         self.pass(now);
-        let is_timer = matches!(recorded.event, Event::LullFired { .. } | Event::BackOffEnded { .. });
+        let is_timer = matches!(
+            recorded.event,
+            Event::LullFired { .. }
+                | Event::SilenceFired { .. }
+                | Event::EventsDeferred { .. }
+                | Event::EventsReleased
+                | Event::BackOffEnded { .. }
+        );
         if !is_timer {
             // Timer events give nobody a reason to wait again.
             self.since = self.since.max(now);
@@ -193,6 +214,8 @@ impl<'a> Record<'a> {
             Event::Said { message, reply, said_at, .. } => {
                 self.note_received(recorded.seq, message, *said_at);
                 self.said(recorded.seq, message, *reply);
+                self.note_event(recorded.seq, message);
+                self.restart_silences(recorded.seq);
                 self.note_stop(recorded.seq);
                 self.note_follow_up(recorded.seq);
             }
@@ -200,14 +223,27 @@ impl<'a> Record<'a> {
             Event::CaughtUp { .. } | Event::JitterDrawn { .. } => {}
             Event::AddressRefused { message } => drop(self.refused.insert(*message)),
             Event::LullFired { companions } => self.lull_fired(recorded, companions),
+            Event::SilenceFired { companions } => self.silence_fired(recorded, companions),
+            Event::EventsDeferred { until } => self.events_deferred(recorded, *until),
+            Event::EventsReleased => self.events_released(recorded),
             Event::BackOffEnded { companions } => self.back_off_ended(recorded, companions),
             Event::DeadlinesExtended { round, floor } => self.extended(recorded, *round, *floor),
             Event::Deleted { messages } => {
                 self.note_change(recorded.seq, messages);
+                if messages.iter().any(|seq| self.is_event(*seq)) {
+                    self.events_may_move();
+                }
                 self.deleted(messages);
             }
-            Event::Joined { companion, external } => self.seats.entry(companion.clone()).or_default().is_external = *external,
-            Event::Left { companion } => self.left(companion),
+            Event::Joined { companion, external } => {
+                let started_after = self.newest_human;
+                let seat = self.seats.entry(companion.clone()).or_insert_with(|| Seat { started_after, ..Seat::default() });
+                seat.is_external = *external;
+            }
+            Event::Left { companion } => {
+                self.events_may_move();
+                self.left(companion);
+            }
             Event::Paused { companion, paused } => self.paused(companion.as_ref(), *paused),
             Event::Cleared => self.cleared(),
             Event::RoundOpened(opened) => self.opened(recorded, opened),
@@ -224,8 +260,13 @@ impl<'a> Record<'a> {
                 self.is_being_judged = false;
                 self.stage.reach(if call.is_some() { "judged by a model" } else { "judged by words" });
             }
-            Event::ReplyOwed { companion, ticket, messages, due_at, expires_at, .. } => {
+            Event::ReplyOwed { companion, ticket, trigger, messages, due_at, expires_at, .. } => {
                 self.owed(recorded, companion, *ticket, messages, (*due_at, *expires_at));
+                if *trigger == Trigger::Silence {
+                    self.stage.reach("conversation started");
+                    self.no_starts(|_| true);
+                    self.seats.values_mut().for_each(|seat| seat.is_silence_over = false);
+                }
             }
             Event::Replanning { companion, ticket, message, until } => {
                 self.replanning(recorded, companion, *ticket, *message, *until);
@@ -241,6 +282,7 @@ impl<'a> Record<'a> {
             Event::Summarised { .. } => self.stage.reach("summary"),
         }
         self.drop_settled_held();
+        self.note_acknowledgers(now);
         if was_taken || self.is_floor_taken() || self.is_being_judged {
             self.free_since = self.free_since.max(now);
         }
@@ -281,7 +323,7 @@ impl<'a> Record<'a> {
     /// A dead letter. If it is a statement, it was made nevertheless.
     fn skip(&mut self, seq: Seq, message: &Message, reply: Option<Ticket>) {
         self.lulls_may_be_armed();
-        if message.from.role == Role::Person {
+        if message.from.role == Role::Person && !message.is_event() {
             (self.newest_human_maybe, self.streak) = (seq, 0);
         }
         if let Some(ticket) = reply {
@@ -296,7 +338,7 @@ impl<'a> Record<'a> {
 
     fn said(&mut self, seq: Seq, message: &Message, reply: Option<Ticket>) {
         self.lulls_may_be_armed();
-        if message.from.role == Role::Person {
+        if message.from.role == Role::Person && !message.is_event() {
             (self.newest_human, self.longest_streak, self.newest_human_maybe, self.streak) = (seq, 0, seq, 0);
         }
         if let Some(ticket) = reply {
@@ -325,6 +367,7 @@ impl<'a> Record<'a> {
         for (_, seat) in self.seats.iter_mut().filter(|(companion, _)| only.is_none_or(|only| only == *companion)) {
             seat.paused = paused;
             if paused {
+                (seat.silent_since, seat.is_silence_over) = (None, false);
                 (seat.asked, seat.pause, seat.back_off, seat.has_fired, seat.has_wish) = (None, None, None, false, false);
             }
         }
@@ -339,9 +382,11 @@ impl<'a> Record<'a> {
     }
 
     fn cleared(&mut self) {
+        let started_after = self.newest_human;
         for seat in self.seats.values_mut() {
-            *seat = Seat { paused: seat.paused, is_external: seat.is_external, ..Seat::default() };
+            *seat = Seat { paused: seat.paused, is_external: seat.is_external, started_after, ..Seat::default() };
         }
+        self.acknowledgements.clear();
         self.drop_turns_of(|_| true);
         self.is_being_judged = false;
         self.rounds.clear();
@@ -373,6 +418,7 @@ impl<'a> Record<'a> {
             "direct_address" => "asked: direct address",
             "interjection" => "asked: interjection",
             "turn" => "asked: turn",
+            "silence" => "asked: silence",
             _ => "asked: lull",
         });
         self.new_ticket(evaluated.ticket);
@@ -383,6 +429,9 @@ impl<'a> Record<'a> {
             self.speak_at = None;
         }
         self.check_who_is_asked(recorded, evaluated);
+        if evaluated.trigger == Trigger::Silence {
+            self.check_silence(recorded, &evaluated.companion, &evaluated.messages);
+        }
         let round = self.rounds.iter().rev().find(|round| round.asked.contains(&evaluated.companion)).map(|round| round.message);
         let Some(seat) = self.seats.get_mut(&evaluated.companion) else {
             return self.violate(format_args!("{} is not present: {recorded:?}", evaluated.companion));
@@ -412,15 +461,24 @@ impl<'a> Record<'a> {
             Cause::MaxTurns => "stage: max turns",
             Cause::Repetition => "stage: repetition",
             Cause::DirectAddress => "stage: opened by address",
+            Cause::Event => "stage: opened by event",
             Cause::ReopenAfter => "stage: opened by messages",
             Cause::NewEpisode => "stage: new episode",
         });
         match self.seats.get_mut(companion) {
-            Some(seat) if seat.stage == from => seat.stage = to,
+            Some(seat) if seat.stage == from => {
+                seat.stage = to;
+                if to == Closing::Terminal {
+                    (seat.silent_since, seat.is_silence_over) = (None, false);
+                }
+            }
             seat => {
                 let current = seat.map(|seat| seat.stage);
                 self.violate(format_args!("{companion} was {current:?}: {recorded:?}"));
             }
+        }
+        if to == Closing::Terminal {
+            self.withdraw(companion);
         }
         if to == Closing::Terminal && self.speak_at.is_some() && self.due.contains(companion) {
             // It had not begun to speak.
@@ -428,6 +486,23 @@ impl<'a> Record<'a> {
             (self.due, self.speak_at) = (Vec::new(), None);
             self.candidates.clear();
         }
+    }
+
+    /// A companion that became terminal is asked no more, and what it voted does not count, unless a person addressed it with that.
+    fn withdraw(&mut self, companion: &CompanionId) {
+        let is_call = |seq: &Seq| {
+            let received = self.received.get(seq).filter(|received| received.role == Role::Person && !received.is_event);
+            received.is_some_and(|received| received.address.includes(companion))
+        };
+        let Some(seat) = self.seats.get_mut(companion) else { return };
+        // An address that has settled in the meantime may not be known any more.
+        if (seat.asked.is_none() && !seat.has_wish) || is_call(&seat.message) {
+            return;
+        }
+        self.stage.reach("question withdrawn: closed");
+        (seat.asked, seat.has_wish) = (None, false);
+        self.held.remove(companion);
+        self.rounds.iter_mut().for_each(|round| round.listeners.extend([companion.clone()]));
     }
 
     fn without_skipped(&self, messages: &[Seq]) -> Vec<Seq> {
@@ -450,6 +525,9 @@ impl<'a> Record<'a> {
         }
         for (companion, seat) in &self.seats {
             let unsettled = self.without_skipped(&seat.unsettled);
+            if seat.silent_since.is_some() && self.keeps_time() {
+                self.violate(format_args!("{companion} has not noticed that nobody said anything"));
+            }
             if !unsettled.is_empty() {
                 self.violate(format_args!("{unsettled:?} never settled for {companion}"));
             }

@@ -44,7 +44,7 @@ pub(super) const ERRORS: &[&str] = &[
     "other",
 ];
 pub(super) const OUTCOMES: &[&str] = &["posted", "silence", "failed", "cancelled"];
-pub(super) const MESSAGE_ROLES: &[&str] = &["user", "companion", "bot"];
+pub(super) const MESSAGE_ROLES: &[&str] = &["user", "companion", "bot", "event"];
 pub(super) const PLATFORMS: &[&str] = &["console", "discord", "other"];
 pub(super) const SENDS: &[&str] = &["posted", "failed", "unconfirmed"];
 /// The routes of requests to Discord; see `adapters/discord/rest/metrics.rs`.
@@ -149,8 +149,10 @@ pub(super) const STATUSES: &[&str] = &[
 /// Whether a combination of label values is possible. Only possible ones begin at zero.
 pub(super) fn is_possible(instrument: &str, values: &[&str]) -> bool {
     match (instrument, values) {
+        // An event is acknowledged without a question.
+        ("tertulia.decisions", ["event", "YES", reason]) => *reason == "event",
         ("tertulia.decisions", [_, "YES", reason]) => matches!(*reason, "model_yes" | "external"),
-        ("tertulia.decisions", [_, _, reason]) => *reason != "model_yes",
+        ("tertulia.decisions", [_, _, reason]) => !matches!(*reason, "model_yes" | "event"),
         _ => true,
     }
 }

@@ -26,9 +26,12 @@ fn impossible_decisions_have_no_series() {
     let decisions = series(&metrics.exposition().unwrap(), "tertulia_decisions_total");
 
     let is_possible = |labels: &String| {
-        labels.contains("\"YES\"") == (labels.contains("model_yes") || (labels.contains("YES") && labels.contains("external")))
+        let is_event = labels.contains("decision_reason=\"event\"");
+        let is_external = labels.contains("YES") && labels.contains("external");
+        (!is_event || labels.contains("decision_trigger=\"event\""))
+            && labels.contains("\"YES\"") == (labels.contains("model_yes") || is_event || is_external)
     };
-    assert_eq!(decisions.len(), 4 * 14);
+    assert_eq!(decisions.len(), 5 * 14 + 13);
     assert!(decisions.keys().all(is_possible), "{decisions:#?}");
 }
 

@@ -99,9 +99,9 @@ impl Turn {
         format!("{}#{}", channel_key.channel, self.message)
     }
 
-    /// Since when people wait for the outcome. After a lull that is when the lull ended, otherwise when the message arrived.
+    /// Since when people wait for the outcome. After a lull or a silence that is when it ended, otherwise when the message arrived.
     pub(super) fn awaited_since(&self) -> Moment {
-        if self.trigger == Trigger::Lull { self.triggered } else { self.began }
+        if matches!(self.trigger, Trigger::Lull | Trigger::Silence) { self.triggered } else { self.began }
     }
 
     /// The time since the trigger that the server itself used, without wait time.

@@ -159,6 +159,9 @@ impl Script<'_> {
                 if let Some(ticket) = decided.ticket {
                     self.add_answer(ticket, recorded.at, Ok(answer_text(decided)), decided.reason == Reason::Unreadable);
                 }
+                if decided.reason == Reason::Event {
+                    self.turn = decided.companions.first().cloned().zip(decided.speak_at);
+                }
                 for companion in &decided.companions {
                     match (decided.trigger, decided.next_interjection_at, decided.threshold) {
                         (Trigger::DirectAddress, Some(next), _) => self.add_jitter(companion, 0, next),
@@ -202,6 +205,9 @@ impl Script<'_> {
             | Event::Paused { .. }
             | Event::CaughtUp { .. }
             | Event::LullFired { .. }
+            | Event::SilenceFired { .. }
+            | Event::EventsDeferred { .. }
+            | Event::EventsReleased
             | Event::BackOffEnded { .. }
             | Event::DeadlinesExtended { .. }
             | Event::AddressRefused { .. }
@@ -245,6 +251,9 @@ impl Script<'_> {
         }
         if message.lull_endpoint {
             event["lull_endpoint"] = json!(true);
+        }
+        if let Some(kind) = &message.kind {
+            event["kind"] = json!(kind);
         }
         if message.from.role == Role::Bot {
             event["bot"] = json!(true);
@@ -347,6 +356,7 @@ fn companion(id: &CompanionId, channel_key: &ChannelKey, memberships: &Membershi
         "interjection": companion.interjection,
         "text_lull_timeout": companion.text_lull_timeout,
         "voice_lull_timeout": companion.voice_lull_timeout,
+        "starts_after": companion.starts_after.unwrap_or_default(),
         "max_turns": companion.max_turns,
         "repetition": companion.repetition,
     })

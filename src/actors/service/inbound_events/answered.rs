@@ -77,6 +77,7 @@ mod tests {
             text: text.into(),
             modality: Modality::Text,
             lull_endpoint: false,
+            kind: None,
             address: Address::default(),
         };
         let event = Event::Said { message, reply_to: None, reply: None, said_at: None };

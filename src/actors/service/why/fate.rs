@@ -206,6 +206,9 @@ impl Scene<'_> {
                         | Event::CaughtUp { .. }
                         | Event::JitterDrawn { .. }
                         | Event::LullFired { .. }
+                        | Event::SilenceFired { .. }
+                        | Event::EventsDeferred { .. }
+                        | Event::EventsReleased
                         | Event::BackOffEnded { .. }
                         | Event::DeadlinesExtended { .. }
                         | Event::AddressRefused { .. }

@@ -20,11 +20,16 @@ pub(super) fn question_sentence(who: &Subject, asked: &Recorded, evaluated: &Eva
     let name = &who.name;
     let message = find_message(before, evaluated.message);
     let row = match evaluated.trigger {
-        Trigger::DirectAddress => addressed(who, evaluated, before),
+        Trigger::DirectAddress | Trigger::Event => addressed(who, evaluated, before),
         Trigger::Interjection => counted(who, evaluated),
         Trigger::Turn => {
             let speaker = message.map_or_else(|| "A companion".to_owned(), |(message, _)| author(message));
             format!("{speaker} had just spoken")
+        }
+        Trigger::Silence => {
+            let newest = before.iter().rev().find(|recorded| recorded.seq == evaluated.message);
+            let silence = newest.map(|newest| format!(" for {}", secs(asked.at.since(newest.at)))).unwrap_or_default();
+            format!("Nobody had said anything{silence}, and {name} may start a conversation then (starts_after)")
         }
         Trigger::Lull => match message {
             Some((message, _)) if message.modality == Modality::Voice && message.lull_endpoint => {
@@ -36,7 +41,11 @@ pub(super) fn question_sentence(who: &Subject, asked: &Recorded, evaluated: &Eva
             },
         },
     };
-    let about = messages_in_words(evaluated.messages.len());
+    // A silence is about no message.
+    let about = match evaluated.trigger {
+        Trigger::Silence => String::new(),
+        _ => format!(", about {}", messages_in_words(evaluated.messages.len())),
+    };
     let addressee = if who.is_external { format!("the program that plays {name}") } else { name.to_string() };
     let at_once = if evaluated.trigger == Trigger::DirectAddress && !repetition(who, evaluated, asked.seq, before).is_repeated() {
         match before.iter().find(|message| message.seq == evaluated.message).map(|message| asked.at.since(message.at)) {
@@ -47,7 +56,7 @@ pub(super) fn question_sentence(who: &Subject, asked: &Recorded, evaluated: &Eva
         String::new()
     };
     let repeated = repetition(who, evaluated, asked.seq, before).sentence(name);
-    format!("{row}, so {addressee} was asked{at_once}, about {about}.{repeated}")
+    format!("{row}, so {addressee} was asked{at_once}{about}.{repeated}")
 }
 
 /// The message of this number, and the number of the message that it answers.
@@ -146,6 +155,9 @@ fn repetition(who: &Subject, evaluated: &Evaluated, asked: Seq, before: &[Record
             | Event::CaughtUp { .. }
             | Event::JitterDrawn { .. }
             | Event::LullFired { .. }
+            | Event::SilenceFired { .. }
+            | Event::EventsDeferred { .. }
+            | Event::EventsReleased
             | Event::BackOffEnded { .. }
             | Event::DeadlinesExtended { .. }
             | Event::AddressRefused { .. }

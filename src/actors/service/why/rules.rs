@@ -60,6 +60,11 @@ impl Scene<'_> {
                  triggers count as NO. Another model (models.side) may follow better."
                     .to_owned()
             }
+            Reason::Event => format!(
+                "An event is acknowledged by the companion that it names, else by the one that spoke least recently. At most {} statements a \
+                 minute acknowledge events (gate.acknowledgements_per_minute); further events wait, and are acknowledged together.",
+                settings.gate.acknowledgements_per_minute
+            ),
             Reason::ModelYes | Reason::ModelNo | Reason::External => return None,
         })
     }
@@ -167,7 +172,7 @@ pub(super) fn in_a_row(before: &[Recorded]) -> String {
     let mut selected_at = None;
     for recorded in before {
         match &recorded.event {
-            Event::Said { message, .. } if message.from.role == Role::Person => {
+            Event::Said { message, .. } if message.from.role == Role::Person && !message.is_event() => {
                 (said, counted, newest_human) = (0, 0, recorded.seq);
             }
             Event::Said { message, .. } if message.from.role == Role::Companion => {
@@ -176,6 +181,7 @@ pub(super) fn in_a_row(before: &[Recorded]) -> String {
             }
             // `handled` excludes messages that arrived while the statement was being written.
             Event::RoundClosed(closed) => selected_at = closed.selected.as_ref().map(|_| recorded.handled),
+            Event::Decided(decided) if decided.reason == Reason::Event => selected_at = Some(recorded.handled),
             Event::ReplyOwed { .. } => {
                 selected_at.get_or_insert(recorded.handled);
             }
@@ -190,6 +196,9 @@ pub(super) fn in_a_row(before: &[Recorded]) -> String {
             | Event::CaughtUp { .. }
             | Event::JitterDrawn { .. }
             | Event::LullFired { .. }
+            | Event::SilenceFired { .. }
+            | Event::EventsDeferred { .. }
+            | Event::EventsReleased
             | Event::BackOffEnded { .. }
             | Event::DeadlinesExtended { .. }
             | Event::AddressRefused { .. }

@@ -32,7 +32,12 @@ impl Scene<'_> {
             format!("{} said something that was deleted since.", author(message))
         } else {
             let bot = if message.from.role == Role::Bot { " (not a person)" } else { "" };
-            format!("{}{bot} said{}: “{}”", author(message), self.addressees(message), cut(&message.text))
+            match &message.kind {
+                Some(kind) => {
+                    format!("An event ({kind}, {}){}: “{}”", author(message), self.addressees(message), cut(&message.text))
+                }
+                None => format!("{}{bot} said{}: “{}”", author(message), self.addressees(message), cut(&message.text)),
+            }
         };
         Some(line(recorded, "message", text))
     }
@@ -115,6 +120,7 @@ pub(super) fn decision_sentence(name: &str, decided: &Decided) -> String {
                 Reason::Stale => "the messages were too old to be answered",
                 Reason::Cancelled => "a person asked to stop before it was answered",
                 Reason::External => "it voted itself",
+                Reason::Event => "an event must be acknowledged",
                 Reason::ModelYes | Reason::ModelNo | Reason::Unreadable => "the model said so",
             };
             let is_bookkeeping =
@@ -152,6 +158,7 @@ pub(super) fn stage_changed(recorded: &Recorded, who: &Subject) -> Option<StoryL
         Cause::MaxTurns => "as much was said as the conversation may hold (max_turns)",
         Cause::Repetition => "the conversation repeated itself",
         Cause::DirectAddress => "it was addressed",
+        Cause::Event => "it must acknowledge an event",
         Cause::ReopenAfter => "people continued talking (closing.reopen_after)",
         Cause::NewEpisode => "a new conversation began after a long quiet",
     };
@@ -178,6 +185,9 @@ pub(super) fn moved(recorded: &Recorded, who: &Subject) -> Option<StoryLine> {
         | Event::CaughtUp { .. }
         | Event::JitterDrawn { .. }
         | Event::LullFired { .. }
+        | Event::SilenceFired { .. }
+        | Event::EventsDeferred { .. }
+        | Event::EventsReleased
         | Event::BackOffEnded { .. }
         | Event::DeadlinesExtended { .. }
         | Event::AddressRefused { .. }
@@ -239,6 +249,8 @@ fn trigger_in_words(trigger: Trigger) -> &'static str {
         Trigger::Turn => "a companion had spoken",
         Trigger::Interjection => "enough was said without it",
         Trigger::Lull => "it was quiet",
+        Trigger::Silence => "nobody had said anything for long",
+        Trigger::Event => "something happened",
     }
 }
 

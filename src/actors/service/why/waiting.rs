@@ -91,6 +91,12 @@ impl Scene<'_> {
             // Its trigger has fired, but another companion is being asked, votes, or speaks.
             let floor = conversation.floor().map(|floor| &floor.companion);
             let busy = floor.or(conversation.turn().map(|turn| &turn.candidate.companion));
+            if let Some(until) = conversation.events_deferred_until().filter(|_| gate.owes_acknowledgement()) {
+                let left = secs(until.since(now));
+                return nothing(&format!(
+                    "its name, or {left} until it acknowledges an event (gate.acknowledgements_per_minute)"
+                ));
+            }
             return nothing(&match busy {
                 Some(busy) => format!("{} to finish speaking; it may be asked then", self.name(busy)),
                 None if !conversation.rounds().is_empty() => "the end of the round; it may be asked then".to_owned(),
@@ -141,7 +147,10 @@ impl Scene<'_> {
                 "the server: the pause was long enough, and the companion is asked once the server runs".to_owned()
             }
             Some(left) => format!("{more}, {} of quiet, or its name", secs(left)),
-            None => format!("{more}, or its name"),
+            None => match gate.silence_at.map(|silence_at| silence_at.since(now)) {
+                Some(left) => format!("{more}, {} of silence, after which it may start a conversation, or its name", secs(left)),
+                None => format!("{more}, or its name"),
+            },
         };
         WaitingFor { text, messages: Some(missing), lull_at: gate.lull_at.map(Into::into), retry_at: None, unsettled }
     }

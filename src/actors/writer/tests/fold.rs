@@ -186,6 +186,7 @@ fn with_world(fold: impl FnOnce(&mut conversation::World<'_>)) {
         starting_interval: 9,
         text_lull_timeout: timeout,
         voice_lull_timeout: timeout,
+        starts_after: None,
         max_turns: None,
         repetition: true,
     };

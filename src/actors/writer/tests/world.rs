@@ -182,6 +182,7 @@ fn said_by(person: &str, text: &str, role: Role) -> Event {
         text: text.into(),
         modality: Modality::Text,
         lull_endpoint: false,
+        kind: None,
         address: Address::default(),
     };
     Event::Said { message, reply_to: None, reply: None, said_at: None }

@@ -13,7 +13,7 @@ export function announcement(room, e, me) {
   const who = () => nameOf(room, e.companion);
   switch (e.event) {
     case 'message':
-      return e.role === 'user' && e.from === me ? '' : `${e.role === 'companion' ? nameOf(room, e.from) : e.from}: ${e.text}`;
+      return e.role === 'user' && !e.kind && e.from === me ? '' : `${e.role === 'companion' ? nameOf(room, e.from) : e.from}: ${e.text}`;
     case 'decision':
       // Decisions of a round are announced when the round ends, and stopped replies by themselves.
       if (e.decision !== 'NO' || e.reason === 'cancelled' || room.rounds.some(round => round.ballots.get(e.companion)?.entry?.seq === e.seq)) return '';

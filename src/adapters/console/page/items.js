@@ -67,7 +67,7 @@ export function itemsOf(room, now) {
       previous = null;
       return;
     }
-    const follows = previous !== null && what === 'message' && previous.from === entry.from && previous.role === entry.role && !entry.replyTo && entry.time - previous.time < FOLLOWS_WITHIN_MS;
+    const follows = previous !== null && what === 'message' && previous.from === entry.from && previous.role === entry.role && entry.role !== 'event' && !entry.replyTo && entry.time - previous.time < FOLLOWS_WITHIN_MS;
     // A new item is created only when the entry changed.
     if (!entry.item || entry.item.follows !== follows || entry.item.version !== entry.version) {
       // A loop guard decision is drawn as a group, even if it is the only one.
@@ -110,13 +110,13 @@ function withMarks(text, search) {
 
 const clockTime = at => el('time', { datetime: at, title: words.moment(at) }, words.time(at));
 
-function speech(view, { from, role, at, text, follows, tone, extra, className }) {
+function speech(view, { from, role, eventKind, at, text, follows, tone, extra, className }) {
   const isCompanion = role === 'companion';
   return el(
     'article',
     { class: `chat-message ${role} ${className ?? ''} ${follows ? 'follows' : ''}`, 'data-tone': isCompanion ? tone : null },
     el('span', { class: 'face', 'aria-hidden': 'true' }, follows ? null : initial(from)),
-    follows ? el('span', { class: 'at-side' }, clockTime(at)) : el('header', null, name(from, { class: 'who' }), role === 'bot' ? el('span', { class: 'tag' }, 'bot') : null, isCompanion ? el('span', { class: 'tag' }, 'companion') : null, clockTime(at)),
+    follows ? el('span', { class: 'at-side' }, clockTime(at)) : el('header', null, name(from, { class: 'who' }), role === 'bot' ? el('span', { class: 'tag' }, 'bot') : null, eventKind ? el('span', { class: 'tag' }, `event: ${eventKind.replaceAll('_', ' ')}`) : null, isCompanion ? el('span', { class: 'tag' }, 'companion') : null, clockTime(at)),
     el('p', { class: 'words', dir: 'auto' }, withMarks(text, view.search)),
     extra,
   );

@@ -188,7 +188,7 @@ const RULES = {
     return BOTH;
   },
   message(room, e, now) {
-    if (now && e.role === 'user' && !room.seen.has(`m${e.seq}`)) {
+    if (now && e.role === 'user' && !e.kind && !room.seen.has(`m${e.seq}`)) {
       personSpoke(room.guard, [...room.companions.values()].filter(m => m.doing === 'speaking' || m.doing === 'waiting_its_turn').map(m => m.id));
       countForClosed(room);
     }

@@ -5,6 +5,8 @@ const TRIGGERS = {
   turn: 'someone had just spoken',
   interjection: 'enough messages had arrived',
   lull: 'the conversation paused',
+  silence: 'nobody had said anything for long',
+  event: 'something happened',
 };
 
 const REASONS = {
@@ -12,6 +14,7 @@ const REASONS = {
   model_no: 'the model said no',
   unreadable: 'the answer was neither yes nor no',
   external: 'its external program decided',
+  event: 'an event must be acknowledged',
   other_addressed: 'the message addressed someone else',
   budget: 'the budget is used up',
   unpostable: 'it cannot post here',
@@ -24,7 +27,7 @@ const REASONS = {
 };
 
 // With these reasons no model was asked. The last five settle messages whatever the trigger.
-const UNASKED = ['other_addressed', 'budget', 'unpostable', 'loop_guard', 'closed', 'paused', 'cancelled', 'overflow', 'stale'];
+const UNASKED = ['event', 'other_addressed', 'budget', 'unpostable', 'loop_guard', 'closed', 'paused', 'cancelled', 'overflow', 'stale'];
 const WITHOUT_TRIGGER = ['closed', 'paused', 'cancelled', 'overflow', 'stale'];
 
 // Why this companion was selected among those that wanted to speak.
@@ -63,6 +66,7 @@ const CAUSES = {
   max_turns: 'the limit of statements in a conversation is reached',
   repetition: 'the conversation is repeating itself',
   direct_address: 'addressed directly',
+  event: 'an event must be acknowledged',
   reopen_after: 'people kept talking',
   new_episode: 'a new conversation began',
 };

@@ -103,6 +103,46 @@ async fn an_invalid_patch_is_refused_with_the_name_of_the_field() {
 }
 
 #[tokio::test]
+async fn an_event_is_accepted_once_and_shown_with_its_kind() {
+    let world = World::new().await;
+    let path = "/api/rooms/lobby/events";
+
+    let sent = world.post(path, json!({ "id": "e1", "kind": "raid", "who": " Ana ", "text": "Ana raids" })).await;
+    let again = world.post(path, json!({ "id": "e1", "kind": "bits", "who": "Ben", "text": "other" })).await;
+    let history = world.get("/api/rooms/lobby/history").await;
+
+    assert_eq!([sent, again], [const { 202 }; 2].map(|status| (status, json!({ "seq": 1 }))));
+    let message = &history.1["messages"][0];
+    assert_eq!([&message["kind"], &message["from"], &message["text"]], ["raid", "Ana", "Ana raids"]);
+}
+
+#[tokio::test]
+async fn an_invalid_event_is_refused_with_the_name_of_the_field_and_its_limits() {
+    let world = World::new().await;
+    let good = json!({ "id": "e1", "kind": "raid", "who": "Ana", "text": "Ana raids" });
+    let long = "x".repeat(129);
+
+    for (field, value, limits) in [
+        ("id", json!(""), "from 1 to 128"),
+        ("id", json!(long), "from 1 to 128"),
+        ("kind", json!("Raid!"), "1 to 32 of a-z, digits and _"),
+        ("kind", json!(&long[..33]), "1 to 32 of a-z, digits and _"),
+        ("who", json!(" "), "from 1 to 64"),
+        ("text", json!(" "), "no visible characters"),
+        ("id", Value::Null, ""),
+        ("mood", json!(1), ""),
+    ] {
+        let mut event = good.clone();
+        event[field] = value;
+        let (status, problem) = world.post("/api/rooms/lobby/events", event).await;
+        assert_eq!((status, problem["field"].as_str()), (422, Some(field)), "{problem}");
+        assert!(problem["detail"].as_str().unwrap_or_default().contains(limits), "{problem}");
+    }
+    let nowhere = world.post("/api/rooms/nowhere/events", good).await;
+    assert_eq!(nowhere.0, 404);
+}
+
+#[tokio::test]
 async fn a_message_is_accepted_once_edited_and_deleted() {
     let world = World::new().await;
     let path = "/api/rooms/lobby/messages";

@@ -82,8 +82,8 @@ impl CommandHandler {
 
 /// A companion as a member without overrides.
 pub(super) fn as_member(companion: CompanionView) -> RoomCompanion {
-    let CompanionView { id, name, aliases, interjection, max_turns, repetition, model, .. } = companion;
-    RoomCompanion { id, name, aliases, external: false, interjection, max_turns, repetition, model, paused: false }
+    let CompanionView { id, name, aliases, interjection, starts_after, max_turns, repetition, model, .. } = companion;
+    RoomCompanion { id, name, aliases, external: false, interjection, starts_after, max_turns, repetition, model, paused: false }
 }
 
 /// The companion of a room with this name.
@@ -176,6 +176,7 @@ mod tests {
             aliases: aliases.iter().map(|alias| (*alias).into()).collect(),
             external: false,
             interjection: "average".into(),
+            starts_after: None,
             max_turns: None,
             repetition: true,
             model: ModelChoice::default(),

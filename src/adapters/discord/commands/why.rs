@@ -75,8 +75,11 @@ fn decision_line(room: &Room, decision: &DecisionRecord) -> String {
         Trigger::Turn => "another companion had spoken",
         Trigger::Interjection => "enough had been said without it",
         Trigger::Lull => "it had become quiet",
+        Trigger::Silence => "nobody had said anything for long",
+        Trigger::Event => "something had happened that it had to acknowledge",
     };
     let outcome = match (&*decision.decision, &*decision.reason) {
+        ("YES", "event") => "was to answer what had happened".to_owned(),
         ("YES", _) => match decision.more.get("floor").and_then(|floor| floor.as_str()) {
             Some("lost") => format!("wanted to speak ({trigger}), but another companion went first"),
             _ => format!("decided to speak ({trigger})"),

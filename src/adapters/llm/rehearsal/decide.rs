@@ -18,13 +18,14 @@ pub(super) fn probability(trigger: Trigger, situation: &Situation, temper: Tempe
     };
     match trigger {
         Trigger::DirectAddress if matches!(situation.kind, Kind::Thanks | Kind::Goodbye) => 0.85,
-        Trigger::DirectAddress => 0.98,
+        Trigger::DirectAddress | Trigger::Event => 0.98,
         Trigger::Interjection => appetite + name_bonus + shared_bonus + kind_bonus,
         // A message to the whole room seldom stays unanswered: eager companions speak first, and others can follow.
         Trigger::Lull if situation.is_for_all => (appetite * 1.7 - 0.05 + shared_bonus * 0.5).min(0.98) + name_bonus,
         // A new user should see a NO as reliably as a YES.
         Trigger::Lull if situation.is_brief => name_bonus + shared_bonus,
         Trigger::Lull => appetite * 0.9 + name_bonus + shared_bonus,
+        Trigger::Silence => appetite * 0.6,
         Trigger::Turn => appetite * 0.6 + name_bonus + shared_bonus * 0.5 + kind_bonus * 0.5,
     }
 }

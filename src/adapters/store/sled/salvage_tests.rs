@@ -226,8 +226,16 @@ async fn salvaged_with(keys: &[Key], damaged_value: Option<&[u8]>, handled: u64,
 fn said(seq: u64, id: &str) -> Recorded {
     let from = Author { id: "ana".into(), name: "Ana".into(), role: Role::Person };
     let (address, modality) = (Address::default(), Modality::Text);
-    let message =
-        Message { asks_to_stop: false, id: Some(id.into()), from, text: "zebra".into(), address, modality, lull_endpoint: false };
+    let message = Message {
+        asks_to_stop: false,
+        kind: None,
+        id: Some(id.into()),
+        from,
+        text: "zebra".into(),
+        address,
+        modality,
+        lull_endpoint: false,
+    };
     let event = Event::Said { message, reply_to: None, reply: None, said_at: None };
     Recorded { seq: Seq(seq), at: Moment::ZERO, handled: Seq(seq), turn: None, event }
 }

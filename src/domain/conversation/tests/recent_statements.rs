@@ -13,6 +13,7 @@ fn statement(text: &str) -> Arc<Message> {
         text: text.into(),
         modality: Modality::Text,
         lull_endpoint: false,
+        kind: None,
         address: Address::default(),
     })
 }

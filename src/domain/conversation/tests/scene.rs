@@ -24,6 +24,10 @@ pub(super) enum Act {
         stop: bool,
     },
     CatchUp,
+    /// An event that must be acknowledged.
+    Event {
+        to: Option<u8>,
+    },
     Wait(u64),
     /// Time passes without a wake-up.
     Stall(u64),
@@ -86,6 +90,7 @@ pub(super) fn acts() -> impl Strategy<Value = Vec<Act>> {
     let act = prop_oneof![
         10 => say.prop_map(|(to, elsewhere, voice, bot, late, stop)| Act::Say { to, elsewhere, voice, bot, late, stop }),
         1 => Just(Act::CatchUp),
+        2 => prop::option::weighted(0.4, any::<u8>()).prop_map(|to| Act::Event { to }),
         6 => (0_u64..30_000_000).prop_map(Act::Wait),
         1 => (0_u64..2_000_000_000).prop_map(Act::Wait),
         1 => (0_u64..60_000_000).prop_map(Act::Stall),
@@ -124,7 +129,12 @@ pub(super) struct Scene {
     next_selected_at: Option<(u64, u32)>,
     /// The numbers of human messages and of openings when the companion of each owed reply was selected.
     selected_at: BTreeMap<Ticket, (u64, u32)>,
+    /// Statements that acknowledge events are not counted.
     statements_in_a_row: u32,
+    /// The number of statements that acknowledge events.
+    pub(super) acknowledgements: u64,
+    /// The number of human messages when each companion was last asked because of a silence.
+    silences: BTreeMap<CompanionId, u64>,
     /// The number of statements since the conversation began, or was opened again, and when something was said last.
     turns: u32,
     /// How often the conversation began or was opened again.
@@ -151,6 +161,7 @@ impl Scene {
             starting_interval: 6,
             text_lull_timeout: Duration::from_secs(if setup.equal_timeouts { 10 } else { 8 + 3 * index as u64 }),
             voice_lull_timeout: Duration::from_secs(5),
+            starts_after: (!setup.equal_timeouts && index != 1).then(|| Duration::from_secs(90 + 60 * (index as u64 / 2))),
             max_turns: (index == 3).then_some(2),
             repetition: index != 4,
         };
@@ -169,6 +180,8 @@ impl Scene {
             next_selected_at: None,
             selected_at: BTreeMap::new(),
             statements_in_a_row: 0,
+            acknowledgements: 0,
+            silences: BTreeMap::new(),
             turns: 0,
             openings: 0,
             last_said: Moment::ZERO,
@@ -194,6 +207,10 @@ impl Scene {
                     ..message(by, role(*bot), *voice, Address { companions: to, others: *elsewhere })
                 };
                 self.send(message, *late);
+            }
+            Act::Event { to } => {
+                let to = to.map(|to| self.member(to)).into_iter().collect();
+                self.happen(Address { companions: to, others: false });
             }
             Act::CatchUp => self.receive(Event::CaughtUp { read: 1, missed: None }),
             Act::Wait(micros) => self.wait(*micros),
@@ -255,6 +272,8 @@ impl Scene {
                 self.cast.clone().iter().for_each(|companion| self.forget_unsettled(companion));
                 self.statements_in_a_row = 0;
                 self.turns = 0;
+                // The next message or statement begins an episode.
+                self.last_said = Moment::ZERO;
                 self.receive(Event::Cleared);
             }
             Act::Leave(target) => {
@@ -271,6 +290,12 @@ impl Scene {
 
     pub(super) fn say(&mut self, address: Address, voice: bool, bot: bool) {
         self.say_late("ana", address, voice, bot, None);
+    }
+
+    /// An event arrives that must be acknowledged.
+    pub(super) fn happen(&mut self, address: Address) {
+        let message = Message { kind: Some("raid".into()), ..message("ana", Role::Person, false, address) };
+        self.receive(Event::Said { message, reply_to: None, reply: None, said_at: None });
     }
 
     /// Sends a message that arrives late by this duration.
@@ -425,8 +450,10 @@ impl Scene {
     fn receive(&mut self, event: Event) {
         let seq = Seq(self.journal.len() as u64 + 1);
         if let Event::Said { message, .. } = &event {
-            self.begin_episode();
-            self.last_said = self.now;
+            if !message.is_event() {
+                self.begin_episode();
+                self.last_said = self.now;
+            }
             for (companion, outcomes) in &mut self.outcomes_by_companion {
                 if self.conversation.gate(companion).is_some() && !message.is_by(companion) {
                     outcomes.received.push(seq);
@@ -498,7 +525,7 @@ impl Scene {
         let conversation = &self.conversation;
         assert!(conversation.turn.is_none() || conversation.floor.is_none(), "a selected companion and a floor exist at once");
         assert!(
-            conversation.owed_replies().all(|floor| !floor.messages.is_empty()),
+            conversation.owed_replies().all(|floor| !floor.messages.is_empty() || floor.trigger == Trigger::Silence),
             "a companion owes a statement that answers nothing"
         );
         let speakers: BTreeSet<_> = conversation.owed_replies().map(|floor| &floor.companion).collect();
@@ -530,6 +557,7 @@ impl Scene {
             modality: Modality::Text,
             lull_endpoint: false,
             address: Address::default(),
+            kind: None,
         };
         self.statements += 1;
         self.begin_episode();
@@ -537,7 +565,8 @@ impl Scene {
         self.turns += u32::from(selected_at.is_none_or(|(_, openings)| openings == self.openings));
         let most = self.settings.turn_taking.max_turns;
         assert!(most.is_none_or(|most| self.turns <= most), "companions made more statements than max_turns allows");
-        if selected_at.is_some_and(|(humans, _)| humans == self.human_messages) {
+        let acknowledges = self.conversation.owed_reply(ticket).is_some_and(|floor| floor.trigger == Trigger::Event);
+        if !acknowledges && selected_at.is_some_and(|(humans, _)| humans == self.human_messages) {
             self.statements_in_a_row += 1;
         }
         assert!(
@@ -550,12 +579,20 @@ impl Scene {
     fn observe(&mut self, event: &Event) {
         match event {
             Event::Evaluated(evaluated) => {
+                if evaluated.trigger == Trigger::Silence {
+                    assert!(self.human_messages > 0, "{} starts before the first human message", evaluated.companion);
+                    let last = self.silences.insert(evaluated.companion.clone(), self.human_messages);
+                    assert!(last < Some(self.human_messages), "{} starts twice in one silence", evaluated.companion);
+                }
                 let outcomes =
                     self.outcomes_by_companion.get_mut(&evaluated.companion).expect("the companion is one of the cast");
                 assert_eq!(outcomes.asked, None, "{} was asked twice at once", evaluated.companion);
                 outcomes.asked = Some(evaluated.ticket);
             }
             Event::Decided(decided) => {
+                if decided.reason == Reason::Event {
+                    self.next_selected_at = Some((self.human_messages, self.openings));
+                }
                 for companion in &decided.companions {
                     let asked =
                         self.conversation.gate(companion).and_then(|gate| gate.evaluation).map(|evaluation| evaluation.ticket);
@@ -584,7 +621,8 @@ impl Scene {
                 outcomes.settled.extend(new);
             }
             Event::Cancelled { ticket, .. } => drop(ticket.map(|ticket| self.selected_at.remove(&ticket))),
-            Event::ReplyOwed { companion, ticket, messages, .. } => {
+            Event::ReplyOwed { companion, ticket, messages, trigger, .. } => {
+                self.acknowledgements += u64::from(*trigger == Trigger::Event);
                 let is_closed = self.conversation.gate(companion).is_some_and(Gate::is_closed);
                 assert!(!is_closed, "{companion} speaks after it has ended the conversation");
                 let selected_at = self.next_selected_at.take().unwrap_or((self.human_messages, self.openings));
@@ -617,6 +655,7 @@ fn message(by: &str, role: Role, voice: bool, address: Address) -> Message {
         modality: if voice { Modality::Voice } else { Modality::Text },
         lull_endpoint: voice,
         address,
+        kind: None,
     }
 }
 
@@ -629,6 +668,7 @@ fn settings(setup: &Setup) -> Settings {
             "evaluations_per_hour": 40,
             "guild_evaluations_per_hour": 100,
             "addresses_per_minute": 3,
+            "acknowledgements_per_minute": 2,
             "guild_statements_per_day": 100,
         },
         "turn_taking": { "max_companion_streak": setup.streak },

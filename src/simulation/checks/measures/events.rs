@@ -56,6 +56,7 @@ fn by_writer(committed: &[Committed], witness: &Witness, expected: &mut Expected
         match &entry.recorded.event {
             Event::Said { message, reply, .. } => {
                 let role = match message.from.role {
+                    _ if message.is_event() => "event",
                     Role::Person => "user",
                     Role::Companion => "companion",
                     Role::Bot => "bot",

@@ -7,7 +7,7 @@ use super::super::super::plan::EXTERNAL;
 use super::waits::{AT_ONCE, POOLS_OWN};
 use super::{Closing, Record, Seat};
 use crate::domain::conversation::CLOSED;
-use crate::domain::event::{Outvoted, Recorded};
+use crate::domain::event::{Event, Outvoted, Recorded};
 use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::message::Message;
 use crate::domain::moment::Moment;
@@ -19,6 +19,8 @@ pub(super) struct HeldVote {
     pub(super) state: State,
     /// The message that the companion was asked for.
     pub(super) message: Seq,
+    /// It would start a conversation.
+    pub(super) is_for_silence: bool,
 }
 
 impl HeldVote {
@@ -27,7 +29,7 @@ impl HeldVote {
         let (from, selected) = (companion.clone(), trigger == Trigger::DirectAddress);
         let state =
             State { from, message_id: String::new(), state: Stance::Speak, importance: 5.0, selected, closing: Closing::None };
-        Self { state, message }
+        Self { state, message, is_for_silence: trigger == Trigger::Silence }
     }
 }
 
@@ -40,6 +42,10 @@ pub(super) struct Floor {
     pub(super) messages: Vec<Seq>,
     /// The newest event that settled with it.
     pub(super) upto: Seq,
+    /// It acknowledges an event, so the loop guard does not apply.
+    pub(super) acknowledges: bool,
+    /// When companions were selected for events while it was written late: their statements come first, whatever the loop guard says.
+    pub(super) overtaken_by: Vec<Seq>,
     /// The other candidates of its selection.
     pub(super) others: Vec<CompanionId>,
     /// When the first attempt began, by the channel's clock and by the time of the run. The companion loses the floor later.
@@ -65,7 +71,7 @@ impl Record<'_> {
     }
 
     /// The same, if that is certain.
-    fn is_surely_taken(&self) -> bool {
+    pub(super) fn is_surely_taken(&self) -> bool {
         self.floor.is_some() || !self.due.is_empty() && !self.is_due_unsure
     }
 
@@ -121,7 +127,8 @@ impl Record<'_> {
                 self.candidates.clear();
                 self.streak += u32::from(floor.selected_at >= self.newest_human_maybe);
                 self.longest_streak += u32::from(floor.selected_at >= self.newest_human);
-                if self.streak() > self.stage.plan.rules.streak {
+                let overtaken = floor.overtaken_by.iter().filter(|selected_at| **selected_at >= self.newest_human_maybe).count();
+                if self.streak() > self.stage.plan.rules.streak + overtaken as u32 && !floor.acknowledges {
                     self.violate(format_args!("{} statements in a row without a human: {seq} by {companion}", self.streak()));
                 }
             }
@@ -227,7 +234,7 @@ impl Record<'_> {
         let Self { held, seats, stage, .. } = self;
         held.retain(|companion, held| {
             let Some(seat) = seats.get_mut(companion) else { return false };
-            let is_settled = held.message <= seat.cursor;
+            let is_settled = held.message <= seat.cursor || held.is_for_silence;
             if is_settled {
                 stage.reach("held vote dropped");
                 seat.has_wish = false;
@@ -355,6 +362,8 @@ impl Record<'_> {
             selected_at,
             messages: messages.to_vec(),
             upto: recorded.handled,
+            acknowledges: matches!(recorded.event, Event::ReplyOwed { trigger: Trigger::Event, .. }),
+            overtaken_by: Vec::new(),
             others: self.candidates.clone(),
             began_at: recorded.at,
             began: since,

@@ -19,6 +19,12 @@ impl Record<'_> {
         self.check_form(recorded, decided);
         for companion in &decided.companions {
             self.check_reason(recorded, decided, companion);
+            if decided.decision == Decision::No {
+                self.check_declined_events(recorded, decided, companion);
+            }
+            if decided.trigger == Trigger::Silence && decided.ticket.is_none() {
+                self.check_silence(recorded, companion, &decided.messages);
+            }
             let Some(seat) = self.seats.get_mut(companion) else {
                 self.violate(format_args!("{companion} is not present: {recorded:?}"));
                 continue;
@@ -59,7 +65,12 @@ impl Record<'_> {
             if decided.ticket.is_some() || !decided.reason.leaves_counters_alone() {
                 seat.pause = None;
             }
+            if decided.reason == Reason::Event {
+                self.acknowledging(recorded, decided, companion);
+                continue;
+            }
             if decided.decision == Decision::Yes {
+                seat.wants_to_start = decided.trigger == Trigger::Silence;
                 seat.has_wish = decided.vote.is_some() || self.floor.is_some() || !self.due.is_empty();
                 if !seat.has_wish {
                     (self.alone, self.due, self.is_due_unsure) = (Some(companion.clone()), vec![companion.clone()], false);
@@ -98,6 +109,7 @@ impl Record<'_> {
             // Who is addressed answers all the same.
             Reason::Unreadable => is_yes == (decided.trigger == Trigger::DirectAddress) && is_answer,
             Reason::External => is_answer,
+            Reason::Event => is_yes && !is_answer && decided.trigger == Trigger::Event,
             // A companion that would speak may lack the budget, too.
             Reason::Budget => {
                 !is_yes && decided.used_up.is_some() && (decided.settles_by_cursor() || decided.messages.len() == 1)
@@ -163,6 +175,11 @@ impl Record<'_> {
                 };
                 rules.skips_calls && matches!(decided.trigger, Trigger::Lull | Trigger::Turn) && settles().all(is_elsewhere)
             }
+            // The statement is about an event.
+            Reason::Event => {
+                let is_event = |seq: &Seq| self.received.get(seq).is_none_or(|received| received.is_event);
+                decided.messages.iter().any(is_event) || left_out > 0
+            }
             Reason::Cancelled => self.is_settled_by_stop(decided, companion),
             Reason::Budget | Reason::Unpostable | Reason::LoopGuard => true,
         };
@@ -177,6 +194,7 @@ impl Record<'_> {
             Reason::ModelNo => "decided: NO",
             Reason::Unreadable => "decided: unreadable",
             Reason::External => "decided: external",
+            Reason::Event => "decided: event",
             Reason::OtherAddressed => "decided: other addressed",
             Reason::Budget => "decided: budget",
             Reason::Unpostable => "decided: unpostable",

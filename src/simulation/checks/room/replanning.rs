@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::super::super::plan::EXTERNAL;
-use super::waits::AT_ONCE;
+use super::waits::{AT_ONCE, RoomMessage};
 use super::{Floor, Record};
 use crate::domain::event::{Decided, Recorded};
 use crate::domain::id::{CompanionId, Seq, Ticket};
@@ -26,13 +26,13 @@ pub(super) struct Cancel {
 
 impl Record<'_> {
     /// Whether a message is about a companion that answers these: it addresses the companion, or its author wrote one of them and speaks to nobody
-    /// else.
+    /// else. An event is no message by its person.
     fn concerns(&self, seq: Seq, companion: &CompanionId, answered: &[Seq]) -> bool {
-        let Some(message) = self.received.get(&seq).filter(|message| message.role == Role::Person) else { return false };
+        let is_by_person = |message: &&RoomMessage| message.role == Role::Person && !message.is_event;
+        let Some(message) = self.received.get(&seq).filter(is_by_person) else { return false };
         let is_author = |answered: &Seq| {
             let other = self.received.get(answered);
-            self.skipped.contains(answered)
-                || other.is_some_and(|other| other.role == Role::Person && other.author == message.author)
+            self.skipped.contains(answered) || other.filter(is_by_person).is_some_and(|other| other.author == message.author)
         };
         message.address.includes(companion) || !message.address.is_elsewhere(companion) && answered.iter().any(is_author)
     }
@@ -241,7 +241,9 @@ impl Record<'_> {
     /// addressed.
     pub(super) fn is_settled_by_stop(&self, decided: &Decided, companion: &CompanionId) -> bool {
         let Some(cancels) = self.cancels.get(&decided.upto) else { return false };
-        let is_cancelled = |seq: &Seq| *seq == decided.upto || cancels.iter().any(|cancel| cancel.answered.contains(seq));
+        let is_cancelled = |seq: &Seq| {
+            *seq == decided.upto || self.skipped.contains(seq) || cancels.iter().any(|cancel| cancel.answered.contains(seq))
+        };
         let includes = |seq: &Seq| self.received.get(seq).is_some_and(|message| message.address.includes(companion));
         let trigger = if includes(&decided.upto) { Trigger::DirectAddress } else { Trigger::Lull };
         decided.messages.iter().all(is_cancelled) && decided.trigger == trigger && self.loses_by_stop(decided.upto, companion)

@@ -127,8 +127,9 @@ impl Record<'_> {
         }
         self.check_delay(recorded, closed);
         for state in closed.states.iter().filter(|state| closed.held.contains(&state.from)) {
-            let message = self.seats.get(&state.from).map_or(Seq::NONE, |seat| seat.message);
-            self.held.insert(state.from.clone(), HeldVote { state: state.clone(), message });
+            let (message, is_for_silence) =
+                self.seats.get(&state.from).map_or((Seq::NONE, false), |seat| (seat.message, seat.wants_to_start));
+            self.held.insert(state.from.clone(), HeldVote { state: state.clone(), message, is_for_silence });
         }
         if closed.held.is_empty() {
             for companion in &candidates {

@@ -15,6 +15,8 @@ use crate::domain::trigger::Trigger;
 
 /// The longest wait of an address of a companion that has nothing in progress: for the disk, and for reading the record. Less than any lull.
 pub(super) const AT_ONCE: Duration = Duration::from_secs(5);
+/// The window of the budget of acknowledgements.
+const MINUTE: Duration = Duration::from_secs(60);
 const SHORTEST_BACK_OFF: Duration = Duration::from_secs(1);
 const LONGEST_BACK_OFF: Duration = Duration::from_secs(600);
 /// The time that the pool may take after its deadline.
@@ -39,6 +41,15 @@ pub(super) struct RoomMessage {
     pub(super) asks_to_stop: bool,
     /// It was sent well before it arrived.
     pub(super) is_late: bool,
+    /// It is an event that must be acknowledged.
+    pub(super) is_event: bool,
+}
+
+impl RoomMessage {
+    /// Whether it may cut a back-off of this companion short. An event may have to be acknowledged by anybody.
+    fn is_urgent_for(&self, companion: &CompanionId) -> bool {
+        self.is_event || self.role == Role::Person && self.address.includes(companion)
+    }
 }
 
 /// A back-off after a question without an answer.
@@ -101,6 +112,8 @@ impl Record<'_> {
         self.check_expiry(now);
         self.check_held(now);
         self.check_settled_by_stop(now);
+        self.check_acknowledged(now);
+        self.check_silences(now);
         if !self.keeps_time() || !self.is_free() {
             return;
         }
@@ -109,7 +122,9 @@ impl Record<'_> {
         };
         for (companion, seat) in self.seats.iter().filter(waits) {
             let Some(quiet) = lull_timeout(companion.as_str()) else { continue };
-            let due = seat.pause.map_or(self.since, |pause| pause.due.max(self.since)) + quiet;
+            // Over their budget, events wait.
+            let deferral = if seat.unsettled.iter().any(|seq| self.is_event(*seq)) { MINUTE } else { Duration::ZERO };
+            let due = seat.pause.map_or(self.since, |pause| pause.due.max(self.since)) + quiet + deferral;
             if self.watch.lateness.is_late(self.channel_key, self.since, now, due - self.since) {
                 let waited = (now - self.since).as_secs_f64();
                 self.violate(format_args!("{companion} was not asked about {:?} for {waited:.1} s", seat.unsettled));
@@ -123,9 +138,11 @@ impl Record<'_> {
         let author = self.watch.authors.get(&seq).unwrap_or(&message.from.id).clone();
         let address = message.address.clone();
         let (role, asks_to_stop, is_late) = (message.from.role, message.asks_to_stop, said_at.is_some());
-        let received = RoomMessage { at, address, role, author, asks_to_stop, is_late };
+        let is_event = message.is_event();
+        let received = RoomMessage { at, address, role, author, asks_to_stop, is_late, is_event };
         let is_free = self.is_free() || role == Role::Person && self.holds_rounds();
-        if role != Role::Companion && !is_late && is_free && self.keeps_time() && self.stage.plan.slow.is_none() {
+        let is_call = role != Role::Companion && !is_event && !is_late;
+        if is_call && is_free && self.keeps_time() && self.stage.plan.slow.is_none() {
             let now = self.when(seq);
             // Only a person cuts a back-off short.
             let is_free = |seat: &Seat| !seat.is_silent() && (seat.pause.is_none() || role == Role::Person);
@@ -151,15 +168,15 @@ impl Record<'_> {
                 self.violate(format_args!("{seq} addresses {companion}, which is asked after {waited:.1} s: {recorded:?}"));
             }
         }
-        if trigger == Trigger::DirectAddress || !self.is_undisturbed() {
+        if matches!(trigger, Trigger::DirectAddress | Trigger::Event) || !self.is_undisturbed() {
             return;
         }
         let Some(seat) = self.seats.get(companion).filter(|seat| !seat.is_unsure) else { return };
         let calls = |seq: &&Seq| {
-            let received = self.received.get(seq).filter(|received| received.role != Role::Companion && !received.is_late);
+            let is_call = |received: &&RoomMessage| received.role != Role::Companion && !received.is_late && !received.is_event;
             **seq <= upto
                 && !seat.cancelled.contains(seq)
-                && received.is_some_and(|received| received.address.includes(companion))
+                && self.received.get(seq).filter(is_call).is_some_and(|received| received.address.includes(companion))
         };
         if let Some(call) = seat.unsettled.iter().find(calls) {
             self.violate(format_args!("{companion} was addressed by {call}, but that is not the trigger: {recorded:?}"));
@@ -180,9 +197,7 @@ impl Record<'_> {
             self.violate(format_args!("{companion} is asked before it was quiet for {} s: {recorded:?}", quiet.as_secs()));
         }
         // A person's address cuts the back-off short, even if it settled before a question was possible.
-        let is_urgent = |(seq, received): (&Seq, &RoomMessage)| {
-            *seq > seat.tried && received.role == Role::Person && received.address.includes(companion)
-        };
+        let is_urgent = |(seq, received): (&Seq, &RoomMessage)| *seq > seat.tried && received.is_urgent_for(companion);
         if let Some(pause) = seat.pause.filter(|pause| recorded.at < pause.until)
             && !seat.is_unsure
             && !self.received.iter().any(is_urgent)
@@ -227,7 +242,7 @@ impl Record<'_> {
             };
             let is_urgent = |seq: &Seq| {
                 let received = self.received.get(seq);
-                received.is_some_and(|received| received.role == Role::Person && received.address.includes(companion))
+                received.is_some_and(|received| received.is_urgent_for(companion))
             };
             match seat.pause {
                 Some(Pause { is_over: true, .. }) => {

@@ -15,7 +15,7 @@ use tertulia::ports::backend::keeping::{
     BackedUp, ExportQuery, Forget, Forgotten, Lines, Person, Quarantine, Readiness, ReadyPart,
 };
 use tertulia::ports::backend::live::{Cursor, LiveStream};
-use tertulia::ports::backend::messages::{Edit, History, HistoryQuery, NewMessage, Words};
+use tertulia::ports::backend::messages::{Edit, History, HistoryQuery, NewEvent, NewMessage, Words};
 use tertulia::ports::backend::room::{
     CompanionView, Companions, Override, Room, RoomCompanion, RoomId, RoomPatch, RoomPlan, Rooms,
 };
@@ -112,6 +112,7 @@ fn member(id: &CompanionId) -> RoomCompanion {
         aliases: vec![],
         external: false,
         interjection: interjection.into(),
+        starts_after: None,
         max_turns: None,
         repetition: true,
         model: ModelChoice::default(),
@@ -328,6 +329,7 @@ impl Backend for SmallBackend {
                 chattiness: "".into(),
                 text_lull_timeout: 10.0,
                 voice_lull_timeout: 5.0,
+                starts_after: None,
                 max_turns: None,
                 repetition: true,
                 model: ModelChoice::default(),
@@ -362,6 +364,10 @@ impl Backend for SmallBackend {
     }
 
     async fn say(&self, _: &RoomId, _: NewMessage) -> Result<Seq, Refused> {
+        never()
+    }
+
+    async fn event(&self, _: &RoomId, _: NewEvent) -> Result<Seq, Refused> {
         never()
     }
 

@@ -153,6 +153,9 @@ impl Course {
             | Event::CaughtUp { .. }
             | Event::JitterDrawn { .. }
             | Event::LullFired { .. }
+            | Event::SilenceFired { .. }
+            | Event::EventsDeferred { .. }
+            | Event::EventsReleased
             | Event::BackOffEnded { .. }
             | Event::DeadlinesExtended { .. }
             | Event::AddressRefused { .. }
@@ -386,6 +389,7 @@ mod tests {
             text: "words".into(),
             modality: Default::default(),
             lull_endpoint: false,
+            kind: None,
             address: Default::default(),
         };
         Event::Said { message, reply_to: None, reply, said_at: None }

@@ -14,7 +14,7 @@ use crate::settings::companion::ModelChoice;
 fn every_reason_is_described_without_jargon() {
     for trigger in Trigger::ALL {
         for reason in Reason::ALL {
-            let decision = if reason == Reason::ModelYes { "YES" } else { "NO" };
+            let decision = if matches!(reason, Reason::ModelYes | Reason::Event) { "YES" } else { "NO" };
 
             let line = decision_line(&room(), &record(trigger, decision, reason.as_str()));
 
@@ -97,6 +97,7 @@ fn room() -> Room {
         aliases: Vec::<Arc<str>>::new(),
         external: false,
         interjection: "average".into(),
+        starts_after: None,
         max_turns: None,
         repetition: true,
         model: ModelChoice::default(),

@@ -1,0 +1,234 @@
+//! Events that must be acknowledged: who acknowledges them, and when (docs/design/gate.md G-33 to G-36).
+
+use super::super::budget::MINUTE;
+use super::super::event::Decided;
+use super::super::gate::{Check, Waiting};
+use super::super::message::{Message, Role};
+use super::super::window::Entry;
+use super::advance::{AnswerRecord, Due};
+use super::apply::cancel_lull;
+use super::ending::is_call;
+use super::*;
+
+/// The statements that events led to, and the end of the wait for the next one.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Acknowledgements {
+    /// When companions were selected to acknowledge events, within the last minute, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    selected: Vec<Moment>,
+    /// Until then, events wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) deferred_until: Option<Moment>,
+    /// Events have had to wait, so the next statement acknowledges all of them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    are_merged: bool,
+}
+
+impl Acknowledgements {
+    pub(super) fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+
+    pub(super) fn defer(&mut self, until: Moment) {
+        self.deferred_until = Some(until);
+        self.are_merged = true;
+    }
+
+    /// The budget allows the next statement. If no event waits for it, later ones are not merged with any.
+    pub(super) fn free(&mut self, is_any_owed: bool) {
+        self.deferred_until = None;
+        self.are_merged &= is_any_owed;
+    }
+
+    /// Nothing waits any more. Returns whether events had to wait.
+    pub(super) fn release(&mut self) -> bool {
+        self.deferred_until = None;
+        std::mem::take(&mut self.are_merged)
+    }
+
+    /// When the next statement may acknowledge events, if as many as `most` have done so in the last minute.
+    fn free_at(&self, now: Moment, most: u32) -> Option<Moment> {
+        let first = self.selected.len().checked_sub(most as usize)?;
+        self.selected.get(first).map(|selected| *selected + MINUTE).filter(|free_at| *free_at > now)
+    }
+}
+
+impl Conversation {
+    /// Applies an event. It counts no message and fires no trigger but that of the companion that must acknowledge it.
+    pub(super) fn apply_event(&mut self, entry: Entry, world: &World<'_>, notes: &mut Vec<Output>) {
+        let seq = entry.seq;
+        for (companion, gate) in self.gates.iter_mut() {
+            cancel_lull(companion, gate, notes);
+        }
+        self.push(entry, world);
+        self.restart_silence(false, world);
+        self.fire_event(seq, notes);
+    }
+
+    /// Selects the companion that must acknowledge an event in the window. If it has ended the conversation, it is opened again.
+    pub(super) fn fire_event(&mut self, seq: Seq, notes: &mut Vec<Output>) {
+        let Some(message) = self.window.get(seq).map(|entry| entry.message.clone()) else { return };
+        let Some(companion) = self.acknowledger_of(&message) else { return };
+        let Some(gate) = self.gates.get_mut(&companion) else { return };
+        let from = gate.stage;
+        // A paused companion declines it as soon as the event is handled.
+        gate.fire(Waiting { trigger: Trigger::Event, message: seq, check: Check::Unsettled, urgent: true });
+        if gate.is_closed() && !gate.paused {
+            self.apply_stage(&companion, Stage::None, Cause::Event, notes);
+            self.opened_again.insert(companion, (from, Cause::Event));
+        }
+    }
+
+    /// The companion that must acknowledge an event: one that it names, if it names any. Of several, one that is not paused comes first, then one
+    /// that is about to acknowledge another event, then the one that spoke least recently, then the smaller id.
+    fn acknowledger_of(&self, event: &Message) -> Option<CompanionId> {
+        let names_any = self.gates.keys().any(|companion| event.address.includes(companion));
+        let may_be_chosen = |companion: &CompanionId| !names_any || event.address.includes(companion);
+        let order = |(companion, gate): &(&CompanionId, &Gate)| {
+            let is_about_to = gate.owes_acknowledgement() || self.is_about_to_acknowledge(companion);
+            let is_speaking = self.owed_replies().any(|floor| floor.companion == **companion);
+            (gate.paused, !is_about_to, is_speaking, self.spoke.get(*companion).copied())
+        };
+        let candidates = self.gates.iter().filter(|(companion, _)| may_be_chosen(companion));
+        candidates.min_by_key(order).map(|(companion, _)| companion.clone())
+    }
+
+    /// Whether a companion was selected to acknowledge events and has not begun to speak.
+    pub(super) fn is_about_to_acknowledge(&self, companion: &CompanionId) -> bool {
+        let candidate = self.turn.as_ref().map(|turn| &turn.candidate);
+        candidate.is_some_and(|candidate| candidate.trigger == Trigger::Event && candidate.companion == *companion)
+    }
+
+    /// A companion lost its turn before it acknowledged the events that it was selected for: they wait again.
+    pub(super) fn restore_event(&mut self, companion: &CompanionId) {
+        let newest = self.buffer(companion).rfind(|entry| entry.message.is_event()).map(|entry| entry.seq);
+        if let (Some(message), Some(gate)) = (newest, self.gates.get_mut(companion)) {
+            gate.fire(Waiting { trigger: Trigger::Event, message, check: Check::Unsettled, urgent: true });
+        }
+    }
+
+    /// Selects without a question a companion that must acknowledge events, if the way is free. Over the budget, events wait, unless a person has
+    /// addressed the companion as well.
+    pub(super) fn acknowledge_events(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
+        while let Some((companion, is_called)) = self.next_acknowledger(world) {
+            world.ledger.promise_statements(world.channel, self.expected_statements());
+            let reason = if world.is_unpostable { Some((Reason::Unpostable, None)) } else { None };
+            let used_up = || world.exhausted_statement_budget(self.clock).map(|used_up| (Reason::Budget, Some(used_up)));
+            if let Some((reason, used_up)) = reason.or_else(used_up) {
+                let answered = AnswerRecord { used_up, ..AnswerRecord::default() };
+                self.decline(&companion, Trigger::Event, reason, self.handled, answered, world, out);
+                continue;
+            }
+            if !is_called && self.are_events_deferred(world, out) {
+                return;
+            }
+            let mut yes =
+                self.decided(&companion, Trigger::Event, Decision::Yes, Reason::Event, Seq::NONE, AnswerRecord::default());
+            yes.messages = self.unsettled(&companion, &self.gates[&companion], self.handled);
+            yes.speak_at = self.holds_rounds().then(|| self.clock + world.rules.turn_taking.turn_delay());
+            self.record(Event::Decided(yes), world, out);
+            self.begin_turn_at_once(world, out);
+        }
+    }
+
+    /// The companion that acknowledges events next, and whether a person has addressed it as well.
+    fn next_acknowledger(&self, world: &World<'_>) -> Option<(CompanionId, bool)> {
+        if self.is_floor_taken() || self.is_being_judged() {
+            return None;
+        }
+        // A companion that is asked answers first. Its statement may acknowledge the event.
+        let is_next = |(companion, gate): &(&CompanionId, &Gate)| {
+            gate.owes_acknowledgement() && !gate.is_engaged() && self.is_ready(companion, gate, world)
+        };
+        let next = self.gates.iter().filter(is_next).map(|(companion, _)| (self.is_called_by_person(companion), companion));
+        let next = next.min_by_key(|(is_called, companion)| (!is_called, self.spoke.get(*companion).copied()))?;
+        Some((next.1.clone(), next.0))
+    }
+
+    fn is_called_by_person(&self, companion: &CompanionId) -> bool {
+        self.buffer(companion).any(|entry| is_call(&entry.message, companion))
+    }
+
+    /// Until when events wait, because `gate.acknowledgements_per_minute` is used up.
+    pub fn events_deferred_until(&self) -> Option<Moment> {
+        self.acknowledgements.deferred_until
+    }
+
+    /// Whether events must wait. If the budget has just been used up, journals until when.
+    fn are_events_deferred(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) -> bool {
+        if self.acknowledgements.deferred_until.is_some() {
+            return true;
+        }
+        let free_at = self.acknowledgements.free_at(self.clock, world.rules.gate.acknowledgements_per_minute);
+        if let Some(until) = free_at {
+            self.record(Event::EventsDeferred { until }, world, out);
+        }
+        free_at.is_some()
+    }
+
+    /// Journals that events need not wait any more, if that is due.
+    pub(super) fn release_events(&mut self, due: Due, world: &mut World<'_>, out: &mut Vec<Output>) {
+        let now = self.clock;
+        let is_due = |until: Moment| until < now || until == now && due == Due::Now;
+        if self.acknowledgements.deferred_until.is_some_and(is_due) {
+            self.record(Event::EventsReleased, world, out);
+        }
+    }
+
+    /// A companion was selected to acknowledge events. If events had to wait, its statement acknowledges those of the others, too.
+    pub(super) fn apply_acknowledging(&mut self, decided: &Decided, turn: Option<TurnId>) {
+        let now = self.clock;
+        self.acknowledgements.selected.retain(|selected| *selected + MINUTE > now);
+        self.acknowledgements.selected.push(now);
+        let covers_all = self.acknowledgements.release();
+        let mut covered = self.gates.companions_where(|gate| covers_all && gate.owes_acknowledgement());
+        // What the selected companion has settled, it does not acknowledge.
+        let settled = decided.companions.iter().filter_map(|companion| self.gates.get(companion)).map(|gate| gate.cursor).max();
+        let is_covered = |companion: &CompanionId| {
+            let oldest = self.buffer(companion).find(|entry| entry.message.is_event()).map(|entry| entry.seq);
+            oldest > settled && !decided.companions.contains(companion)
+        };
+        covered.retain(is_covered);
+        for companion in &covered {
+            self.forget_event_of(companion);
+        }
+        for companion in &decided.companions {
+            if let Some(gate) = self.gates.get_mut(companion) {
+                gate.waiting = None;
+            }
+        }
+        let Some(companion) = decided.companions.first().cloned() else { return };
+        let candidate = Candidate { companion, trigger: Trigger::Event, why: None, is_farewell: false };
+        let selection = Selection { opened: self.handled, selected_at: self.handled, turn, ..Selection::default() };
+        self.turn = Some(Box::new(Turn { candidate, selection, speak_at: decided.speak_at }));
+    }
+
+    /// A companion need not acknowledge an event any more. If it was addressed as well, it is asked about that.
+    pub(super) fn forget_event_of(&mut self, companion: &CompanionId) {
+        let is_call = |message: &Message| message.from.role != Role::Companion && !message.is_event();
+        let call =
+            self.buffer(companion).rev().find(|entry| is_call(&entry.message) && entry.message.address.includes(companion));
+        let call = call.map(|entry| Waiting {
+            trigger: Trigger::DirectAddress,
+            message: entry.seq,
+            check: Check::Unsettled,
+            urgent: entry.message.from.role == Role::Person,
+        });
+        if let Some(gate) = self.gates.get_mut(companion) {
+            gate.waiting = call;
+        }
+    }
+
+    /// Events were deleted, or the companion left that had to acknowledge them: the newest one that is left and nobody has settled is
+    /// acknowledged instead. `orphaned` are the cursors of those that had to.
+    pub(super) fn fire_remaining_events(&mut self, orphaned: &[Seq], notes: &mut Vec<Output>) {
+        let is_heard = |gate: &&Gate| !gate.is_silent();
+        let settled = self.gates.values().filter(is_heard).map(|gate| gate.cursor).max().unwrap_or_default();
+        for cursor in orphaned {
+            let remaining = self.window.after(settled.max(*cursor)).rfind(|entry| entry.message.is_event());
+            if let Some(seq) = remaining.map(|entry| entry.seq) {
+                self.fire_event(seq, notes);
+            }
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Silence-initiated starts: a companion may begin a conversation when nobody has said anything for long (docs/design/gate.md G-37 to G-39).
+
+use super::super::gate::{Check, Waiting};
+use super::advance::Due;
+use super::*;
+
+impl Conversation {
+    /// Something was said, or an event arrived: every silence begins anew. After a human message every companion may start once more.
+    pub(super) fn restart_silence(&mut self, is_human: bool, world: &World<'_>) {
+        let now = self.clock;
+        for (companion, gate) in self.gates.iter_mut() {
+            gate.may_start |= is_human;
+            gate.waiting = gate.waiting.filter(|waiting| waiting.trigger != Trigger::Silence);
+            let may_start = gate.may_start && !gate.is_silent();
+            let policy = world.policies.get(companion).filter(|_| may_start);
+            gate.silence_at = policy.and_then(|policy| policy.starts_after).map(|silence| now + silence);
+        }
+    }
+
+    /// Journals the silences that are due.
+    pub(super) fn fire_silences(&mut self, due: Due, world: &mut World<'_>, out: &mut Vec<Output>) {
+        let now = self.clock;
+        let is_due = |silence_at: Moment| silence_at < now || silence_at == now && due == Due::Now;
+        let companions = self.gates.companions_where(|gate| gate.silence_at.is_some_and(is_due));
+        if !companions.is_empty() {
+            self.record(Event::SilenceFired { companions }, world, out);
+        }
+    }
+
+    /// The silences of these companions are over. One that may not start conversations any more considers nothing, and neither does one that still
+    /// has to be asked about what was said.
+    pub(super) fn apply_silence_fired(&mut self, companions: &[CompanionId], world: &World<'_>) {
+        let message = self.window.entries().next_back().map_or(self.handled, |newest| newest.seq);
+        for companion in companions {
+            let Some(gate) = self.gates.get_mut(companion) else { continue };
+            gate.silence_at = None;
+            gate.may_start = false;
+            let is_wanted = world.policies.get(companion).is_some_and(|policy| policy.starts_after.is_some());
+            let is_quiet = self.window.newest(companion, gate.cursor).is_none();
+            if is_wanted && is_quiet && !gate.is_silent() {
+                gate.fire(Waiting { trigger: Trigger::Silence, message, check: Check::Quiet, urgent: false });
+            }
+        }
+    }
+
+    /// A companion starts a conversation: nobody else does before the next human message.
+    pub(super) fn apply_started(&mut self) {
+        for gate in self.gates.values_mut() {
+            gate.may_start = false;
+            gate.silence_at = None;
+            gate.waiting.take_if(|waiting| waiting.trigger == Trigger::Silence);
+        }
+    }
+
+    /// When the next companion considers starting a conversation, if nobody says anything until then. A channel may sleep meanwhile.
+    pub fn silence_at(&self) -> Option<Moment> {
+        self.gates.values().filter_map(|gate| gate.silence_at).min()
+    }
+
+    /// The whole minutes since something was said, at least one.
+    pub fn minutes_of_silence(&self) -> u64 {
+        let newest = self.window.entries().next_back();
+        newest.map_or(1, |newest| (self.clock.since(newest.at).as_secs() / 60).max(1))
+    }
+}

@@ -1,0 +1,13 @@
+//! The rules of voice: from speech to messages, and what happens when somebody talks while a companion speaks (docs/design/voice.md).
+//!
+//! Every part is a state machine of its own: inputs with their times go in, effects come out, and the next deadline can be read. Nothing here hears
+//! or plays sound.
+
+pub mod echo;
+pub mod heard;
+pub mod interruption;
+pub mod pump;
+pub mod segment;
+pub mod speech;
+pub mod utterance;
+pub mod words;

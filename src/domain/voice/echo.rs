@@ -1,0 +1,85 @@
+//! Recognises what a microphone picks up from the loudspeaker: the companions' own words (docs/design/voice.md A-28).
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::super::moment::Moment;
+use super::words::words;
+
+/// For how long words that were played can come back.
+pub const ECHO_WINDOW: Duration = Duration::from_secs(5);
+/// The number of echoes after which the page advises headphones.
+pub const ECHOES_TO_ADVISE: u32 = 3;
+/// For how long words are kept. A segment is known some time after it was said.
+const KEPT: Duration = Duration::from_secs(30);
+/// A text is an echo if at least this share of its words was played, in percent.
+const ECHO_PERCENT: usize = 80;
+
+/// The words that were played in a channel lately, by any companion.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlayedWords {
+    played: VecDeque<(Moment, String)>,
+}
+
+impl PlayedWords {
+    /// Adds a text that was played up to `at`.
+    pub fn note(&mut self, at: Moment, text: &str) {
+        self.played.extend(words(text).into_iter().map(|word| (at, word)));
+        while self.played.front().is_some_and(|(played, _)| at.since(*played) > KEPT) {
+            self.played.pop_front();
+        }
+    }
+
+    /// Whether at least 80 % of a text's words were played since five seconds before `started`, when it began (docs/design/voice.md A-28). A word counts
+    /// as often as it was played.
+    pub fn is_echo(&self, text: &str, started: Moment) -> bool {
+        let mut recent: BTreeMap<&str, usize> = BTreeMap::new();
+        for (played, word) in &self.played {
+            if started.since(*played) <= ECHO_WINDOW {
+                *recent.entry(word).or_default() += 1;
+            }
+        }
+        let words = words(text);
+        let repeated = words.iter().filter(|word| {
+            let left = recent.get_mut(word.as_str()).filter(|left| **left > 0);
+            left.map(|left| *left -= 1).is_some()
+        });
+        !words.is_empty() && repeated.count() * 100 >= words.len() * ECHO_PERCENT
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(secs: u64) -> Moment {
+        Moment::ZERO + Duration::from_secs(secs)
+    }
+
+    #[test]
+    fn a_text_that_was_just_played_is_an_echo() {
+        let mut played = PlayedWords::default();
+        played.note(at(10), "The weather is fine,");
+        played.note(at(11), " and so are we.");
+
+        assert!(played.is_echo("weather is fine and", at(12)));
+        assert!(played.is_echo("the weather was fine and", at(12)), "four of five words");
+        assert!(!played.is_echo("is the weather bad", at(12)), "three of four words");
+        assert!(!played.is_echo("fine fine", at(12)), "it was played once");
+        assert!(!played.is_echo("…", at(12)));
+        assert!(played.is_echo("the weather", at(15)));
+        assert!(!played.is_echo("the weather", at(16)));
+        assert!(played.is_echo("so are we", at(16)));
+    }
+
+    #[test]
+    fn old_words_are_forgotten() {
+        let mut played = PlayedWords::default();
+        played.note(at(1), "one");
+        played.note(at(32), "two");
+
+        assert_eq!(played.played.len(), 1);
+    }
+}

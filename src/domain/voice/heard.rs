@@ -1,0 +1,244 @@
+//! Relates a position in a reply's audio to its text: which words were heard, and where playback resumes (docs/design/voice.md ).
+//!
+//! Positions count from the reply's first sample. They only depend on what was sent: pauses and repeats do not move them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use unicode_normalization::char::is_combining_mark;
+
+use super::super::names::is_unspaced;
+
+/// The pace that is assumed while the duration of a sentence is unknown, in characters a second.
+const CHARS_PER_SEC: u64 = 15;
+/// How far playback goes back when it resumes, before it looks for the beginning of a word.
+const STEP_BACK: Duration = Duration::from_millis(300);
+
+/// A word of a sentence, with its times from the sentence's first sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WordTime {
+    /// The end of the word in the text, in bytes.
+    pub text_end: usize,
+    /// When it begins.
+    pub start: Duration,
+    /// When it ends.
+    pub end: Duration,
+}
+
+/// The sentences of a reply, the audio that was sent of each, and how far it was played.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Script {
+    sentences: Vec<Sentence>,
+    /// The furthest position that was played (P).
+    played: Duration,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Sentence {
+    text: Arc<str>,
+    /// The words with their times, ascending. Empty if the provider tells none: then they are in proportion.
+    words: Vec<WordTime>,
+    /// The audio that was sent.
+    sent: Duration,
+    progress: Progress,
+}
+
+/// How much of a sentence's audio there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Progress {
+    /// More may come.
+    Open,
+    /// All of it was sent, so its duration is known.
+    Whole,
+    /// The rest will not come.
+    Dropped,
+}
+
+impl Script {
+    /// Adds a sentence. Its texts follow each other without anything between them. Word times that do not fit the text are not used.
+    pub fn sentence(&mut self, text: impl Into<Arc<str>>, words: Vec<WordTime>) {
+        let text = text.into();
+        let words = if fits(&words, &text) { words } else { Vec::new() };
+        self.sentences.push(Sentence { text, words, sent: Duration::ZERO, progress: Progress::Open });
+    }
+
+    /// More audio of a sentence was sent. Ignored if the sentence is unknown, dropped or whole, or if a later one has begun: audio is in one order.
+    pub fn audio(&mut self, sentence: usize, length: Duration) {
+        if self.sentences.iter().skip(sentence.saturating_add(1)).any(|later| !later.sent.is_zero()) {
+            return;
+        }
+        if let Some(sentence) = self.sentences.get_mut(sentence).filter(|sentence| sentence.progress == Progress::Open) {
+            sentence.sent = sentence.sent.saturating_add(length);
+        }
+    }
+
+    /// All audio of a sentence was sent.
+    pub fn whole(&mut self, sentence: usize) {
+        if let Some(sentence) = self.sentences.get_mut(sentence).filter(|sentence| sentence.progress == Progress::Open) {
+            sentence.progress = Progress::Whole;
+        }
+    }
+
+    /// Drops the rest of the sentence whose audio is awaited, because its synthesis stalls (docs/design/voice.md A-35). Returns its number.
+    pub fn drop_stalled(&mut self) -> Option<usize> {
+        let stalled = self.sentences.iter().position(|sentence| sentence.progress == Progress::Open)?;
+        self.sentences[stalled].progress = Progress::Dropped;
+        Some(stalled)
+    }
+
+    /// No more audio comes: a sentence that has audio is whole, one without is dropped.
+    pub fn finish(&mut self) {
+        for sentence in self.sentences.iter_mut().filter(|sentence| sentence.progress == Progress::Open) {
+            sentence.progress = if sentence.sent.is_zero() { Progress::Dropped } else { Progress::Whole };
+        }
+    }
+
+    /// Playback has reached this position. The position is at most what was sent, and never moves back
+    /// (docs/design/voice.md A-29). Returns the text that was heard since.
+    pub fn played(&mut self, position: Duration) -> String {
+        let before = self.heard().len();
+        self.played = position.min(self.sent()).max(self.played);
+        // The sentences did not change, so what was heard before is how it begins.
+        self.heard().get(before..).unwrap_or_default().to_owned()
+    }
+
+    /// The audio that was sent.
+    pub fn sent(&self) -> Duration {
+        self.sentences.iter().fold(Duration::ZERO, |sum, sentence| sum.saturating_add(sentence.sent))
+    }
+
+    /// The furthest position that was played.
+    pub fn position(&self) -> Duration {
+        self.played
+    }
+
+    /// Whether everything that was sent was played.
+    pub fn is_played(&self) -> bool {
+        self.played == self.sent()
+    }
+
+    /// The number of sentences that have begun to play.
+    pub fn begun(&self) -> usize {
+        self.with_starts().filter(|(start, sentence)| *start < self.played && !sentence.sent.is_zero()).count()
+    }
+
+    /// The whole text.
+    pub fn text(&self) -> String {
+        self.sentences.iter().map(|sentence| &*sentence.text).collect()
+    }
+
+    /// The text that was heard (docs/design/voice.md A-30): of each sentence the words that end at or before the position.
+    pub fn heard(&self) -> String {
+        let is_begun = |(start, _): &(Duration, &Sentence)| *start <= self.played && !self.played.is_zero();
+        let heard =
+            |(start, sentence): (Duration, &'_ Sentence)| sentence.heard((self.played - start).min(sentence.sent)).to_owned();
+        self.with_starts().take_while(is_begun).map(heard).collect()
+    }
+
+    /// The position from which playback resumes (docs/design/voice.md A-31): the beginning of the last word that begins at least 0.3 s before the position,
+    /// in this sentence or the one before. If there is none, the beginning of this sentence.
+    pub fn resume_from(&self) -> Duration {
+        let latest = self.played.checked_sub(STEP_BACK);
+        let is_begun = |(start, sentence): &(Duration, &Sentence)| *start < self.played && !sentence.sent.is_zero();
+        let begun: Vec<_> = self.with_starts().filter(is_begun).collect();
+        let newest = &begun[begun.len().saturating_sub(2)..];
+        let words =
+            newest.iter().flat_map(|(start, sentence)| sentence.words().into_iter().map(|word| start.saturating_add(word.start)));
+        let word = latest.and_then(|latest| words.filter(|begin| *begin <= latest).max());
+        word.or(newest.last().map(|(start, _)| *start)).unwrap_or(Duration::ZERO).min(self.played)
+    }
+
+    /// The sentence that holds a position, and the position in it.
+    pub fn locate(&self, position: Duration) -> Option<(usize, Duration)> {
+        let holds = |(_, (start, sentence)): &(usize, (Duration, &Sentence))| position < start.saturating_add(sentence.sent);
+        let (number, (start, _)) = self.with_starts().enumerate().find(holds)?;
+        Some((number, position.saturating_sub(start)))
+    }
+
+    /// The sentences, each with the position where it begins.
+    fn with_starts(&self) -> impl Iterator<Item = (Duration, &Sentence)> {
+        self.sentences.iter().scan(Duration::ZERO, |next, sentence| {
+            let start = *next;
+            *next = next.saturating_add(sentence.sent);
+            Some((start, sentence))
+        })
+    }
+}
+
+impl Sentence {
+    /// The text up to the last word that ends within the first `position` of the sentence.
+    fn heard(&self, position: Duration) -> &str {
+        if self.progress == Progress::Whole && position >= self.sent {
+            return &self.text;
+        }
+        let is_heard = |word: &&WordTime| word.end <= position && !position.is_zero();
+        let end = self.words().iter().filter(is_heard).map(|word| word.text_end).max();
+        &self.text[..end.unwrap_or(0)]
+    }
+
+    /// The words with their times: those of the provider, else in proportion to the characters (docs/design/voice.md A-30).
+    fn words(&self) -> Vec<WordTime> {
+        if !self.words.is_empty() {
+            return self.words.clone();
+        }
+        let ends = word_ranges(&self.text);
+        let chars = self.text.chars().count() as u64;
+        let duration = self.duration(chars);
+        let time = |char: u64| {
+            // The quotient is at most the duration.
+            let micros = duration.as_micros() * u128::from(char) / u128::from(chars.max(1));
+            Duration::from_micros(u64::try_from(micros).unwrap_or(u64::MAX))
+        };
+        ends.into_iter().map(|word| WordTime { text_end: word.text_end, start: time(word.first), end: time(word.last) }).collect()
+    }
+
+    /// The duration of the sentence: what was sent, if that is all; else an estimate.
+    fn duration(&self, chars: u64) -> Duration {
+        match self.progress {
+            Progress::Whole => self.sent,
+            Progress::Open | Progress::Dropped => Duration::from_micros(chars * 1_000_000 / CHARS_PER_SEC).max(self.sent),
+        }
+    }
+}
+
+/// Where a word lies in a text.
+struct WordRange {
+    /// The number of characters before it.
+    first: u64,
+    /// The number of characters up to its end.
+    last: u64,
+    /// Its end in bytes.
+    text_end: usize,
+}
+
+/// The words of a text: between white space, or each character in scripts without spaces. Marks and punctuation belong to the word before them.
+fn word_ranges(text: &str) -> Vec<WordRange> {
+    let mut words: Vec<WordRange> = Vec::new();
+    let mut before: Option<char> = None;
+    for (number, (at, c)) in (0_u64..).zip(text.char_indices()) {
+        let (after, text_end) = (number + 1, at + c.len_utf8());
+        let begins = |before: char| {
+            let is_own = is_unspaced(c) || is_unspaced(before);
+            before.is_whitespace() || is_own && c.is_alphanumeric() && !is_combining_mark(c)
+        };
+        match words.last_mut() {
+            _ if c.is_whitespace() => {}
+            Some(word) if !before.is_none_or(begins) => (word.last, word.text_end) = (after, text_end),
+            _ => words.push(WordRange { first: number, last: after, text_end }),
+        }
+        before = Some(c);
+    }
+    words
+}
+
+/// Whether word times are in order, and fit a text.
+fn fits(words: &[WordTime], text: &str) -> bool {
+    let is_ordered =
+        words.is_sorted_by(|one, next| one.text_end < next.text_end && one.start <= next.start && one.end <= next.end);
+    is_ordered && words.iter().all(|word| word.start <= word.end && word.text_end > 0 && text.is_char_boundary(word.text_end))
+}
+
+#[cfg(test)]
+mod tests;

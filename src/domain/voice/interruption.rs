@@ -1,0 +1,310 @@
+//! Decides what happens to a spoken reply when people talk (docs/design/voice.md ).
+//!
+//! One state machine for each spoken reply, from the floor to its end. [`Interruption::handle`] takes what happened, [`Interruption::deadline`] tells
+//! until when to wait, and [`Interruption::wake`] does what is due. Times are those of the events; the draw is an argument.
+
+mod due;
+mod input;
+mod preparing;
+mod talker;
+#[cfg(test)]
+mod tests;
+pub mod tolerance;
+mod verdict;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::super::id::{CompanionId, PersonId};
+use super::super::moment::Moment;
+use super::echo::PlayedWords;
+use super::heard::Script;
+pub use due::{Deadline, Why};
+pub use input::{Effect, Input, Outcome, Said, Stop, Words};
+use preparing::Preparing;
+use talker::Talker;
+pub use verdict::{Interrupted, Verdict};
+
+/// The state of a spoken reply.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Interruption {
+    companion: CompanionId,
+    /// The probability that it pushes through.
+    tolerance: f64,
+    /// The longest wait for audio.
+    answer_timeout: Duration,
+    /// The newest moment that is known here.
+    now: Moment,
+    phase: Phase,
+    /// The people who talk, or have since the last interruption ended.
+    talkers: BTreeMap<PersonId, Talker>,
+    script: Script,
+    /// Whether all audio was made.
+    is_finished: bool,
+    played_words: PlayedWords,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Phase {
+    /// No audio is played yet.
+    Preparing(Preparing),
+    Speaking(Playing),
+    /// It plays quietly, because somebody talks.
+    Ducked(Playing, Barge),
+    /// It pauses since `at`, because somebody talks or was heard to stop it.
+    Yielded {
+        playing: Playing,
+        barge: Barge,
+        at: Moment,
+    },
+    Ended(Outcome),
+}
+
+/// The playback of a reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Playing {
+    /// The reply's first frame. Words that were begun before are ignored.
+    first_frame: Moment,
+    /// When something was played last, or something to play arrived.
+    progress_at: Moment,
+    /// The position that was reported last.
+    reported: Duration,
+}
+
+/// Somebody talks into the reply (barge-in).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Barge {
+    /// The person who began.
+    who: PersonId,
+    draw: f64,
+    is_tolerant: bool,
+}
+
+impl Interruption {
+    /// A reply whose companion has just got the floor, with the people who then talk. `tolerance` is the probability that it pushes through
+    /// ([`tolerance::probability`]), `answer_timeout` the longest wait for audio (`models.main.timeout` + 5 s), and `played_words` what earlier replies
+    /// have played ([`Self::played_words`]).
+    pub fn new(
+        companion: CompanionId,
+        tolerance: f64,
+        answer_timeout: Duration,
+        played_words: PlayedWords,
+        talkers: impl IntoIterator<Item = PersonId>,
+        now: Moment,
+    ) -> Self {
+        let talkers: BTreeMap<_, _> = talkers.into_iter().map(|user| (user, Talker::started(now, 1.0))).collect();
+        let preparing = Preparing::new(now + answer_timeout, (!talkers.is_empty()).then_some(now));
+        let (phase, script) = (Phase::Preparing(preparing), Script::default());
+        Self { companion, tolerance, answer_timeout, now, phase, talkers, script, is_finished: false, played_words }
+    }
+
+    /// Takes what happened at `at`. Deadlines that were due before are handled first, those at `at` itself afterwards, by [`Self::wake`]. After the end
+    /// nothing has an effect.
+    pub fn handle(&mut self, at: Moment, input: Input) -> Vec<Effect> {
+        let mut out = self.run(|due| due < at);
+        self.now = self.now.max(at);
+        if self.outcome().is_some() {
+            return out;
+        }
+        let effects = &mut out;
+        match input {
+            Input::Started { user, started, draw } => self.on_started(user, started, draw.unwrap_or(1.0), effects),
+            Input::Voiced { user, from, to } => self.on_voiced(&user, from, to, effects),
+            Input::Ended { user, ended } => self.on_ended(&user, ended, effects),
+            Input::PersonGone { user } => self.on_ended(&user, self.now, effects),
+            Input::Noise { user } => {
+                self.talkers.entry(user).and_modify(|talker| talker.is_noise = true);
+            }
+            Input::Words { user, started, is_final, words } => self.on_words(user, started, is_final, &words, effects),
+            Input::Sentence { text, words } => self.script.sentence(text, words),
+            Input::Audio { sentence, length } => self.on_audio(sentence, length),
+            Input::Whole { sentence } => self.script.whole(sentence),
+            Input::FirstAudio => self.on_first_audio(effects),
+            Input::Played { position } => self.on_played(position),
+            Input::Finished => self.on_finished(effects),
+            Input::Stall => effects.extend(self.script.drop_stalled().map(|sentence| Effect::SentenceDropped { sentence })),
+            Input::StopPressed => self.cut(None, Verdict::StopPressed, effects),
+            Input::CallEnded => self.cut(None, Verdict::CallEnded, effects),
+            Input::Cancelled => self.cancel(false, effects),
+            Input::ShutDown => self.cancel(true, effects),
+        }
+        self.end_if_played(&mut out);
+        out
+    }
+
+    /// Whether an onset now begins an interruption, which needs a draw (docs/design/voice.md A-32).
+    pub fn wants_draw(&self) -> bool {
+        matches!(self.phase, Phase::Speaking(_))
+    }
+
+    /// How the reply ended, once it has.
+    pub fn outcome(&self) -> Option<&Outcome> {
+        match &self.phase {
+            Phase::Ended(outcome) => Some(outcome),
+            _ => None,
+        }
+    }
+
+    /// Whether nothing was played yet, so that more words still extend the reply (docs/design/voice.md A-23).
+    pub fn is_preparing(&self) -> bool {
+        matches!(self.phase, Phase::Preparing(_))
+    }
+
+    /// The text that was heard.
+    pub fn heard(&self) -> String {
+        self.script.heard()
+    }
+
+    /// The sentences, and how far they were played.
+    pub fn script(&self) -> &Script {
+        &self.script
+    }
+
+    /// The words that were played lately, to recognise their echo.
+    pub fn played_words(&self) -> &PlayedWords {
+        &self.played_words
+    }
+
+    fn on_started(&mut self, user: PersonId, started: Moment, draw: f64, out: &mut Vec<Effect>) {
+        let started = started.min(self.now);
+        let talker = self.talkers.entry(user.clone()).or_insert_with(|| Talker::started(started, draw));
+        talker.begin(started, draw);
+        match &mut self.phase {
+            Phase::Preparing(preparing) => preparing.hold(self.now),
+            Phase::Speaking(_) => self.duck(user, out),
+            Phase::Ducked(..) | Phase::Yielded { .. } | Phase::Ended(_) => {}
+        }
+    }
+
+    fn on_voiced(&mut self, user: &PersonId, from: Moment, to: Moment, out: &mut Vec<Effect>) {
+        let to = to.min(self.now);
+        let Some(talker) = self.talkers.get_mut(user).filter(|talker| talker.is_talking && !talker.is_noise) else { return };
+        talker.voiced(from, to);
+        match &self.phase {
+            Phase::Preparing(_) | Phase::Yielded { .. } | Phase::Ended(_) => {}
+            // The talk goes on after a pause that was just long enough.
+            Phase::Speaking(_) => self.duck(user.clone(), out),
+            Phase::Ducked(..) => {}
+        }
+        if let Phase::Ducked(_, barge) = &self.phase
+            && self.talkers.get(user).is_some_and(|talker| talker.has_insisted(to, barge.is_tolerant))
+        {
+            self.pause(None, out);
+        }
+    }
+
+    fn on_ended(&mut self, user: &PersonId, ended: Moment, out: &mut Vec<Effect>) {
+        let Some(talker) = self.talkers.get_mut(user).filter(|talker| talker.is_talking) else { return };
+        if talker.is_noise {
+            self.talkers.remove(user);
+            return;
+        }
+        talker.end(ended.min(self.now));
+        if matches!(self.phase, Phase::Preparing(_) | Phase::Yielded { .. }) {
+            out.push(Effect::Finalize { user: user.clone() });
+        }
+    }
+
+    fn on_words(&mut self, user: PersonId, started: Moment, is_final: bool, words: &Words, out: &mut Vec<Effect>) {
+        let first_frame = match &self.phase {
+            Phase::Preparing(_) => return self.on_words_before(user, is_final, words, out),
+            Phase::Speaking(playing) | Phase::Ducked(playing, _) | Phase::Yielded { playing, .. } => playing.first_frame,
+            Phase::Ended(_) => return,
+        };
+        if started < first_frame {
+            return;
+        }
+        let talker = self.talkers.entry(user.clone()).or_insert_with(|| Talker::heard(self.now));
+        talker.words(is_final, words);
+        if !words.stops() {
+            return;
+        }
+        if is_final {
+            let verdict = if words.stop == Stop::None { Verdict::Addressed } else { Verdict::StopWord };
+            self.cut(Some(user), verdict, out);
+        } else {
+            self.pause(Some(user), out);
+        }
+    }
+
+    fn on_audio(&mut self, sentence: usize, length: Duration) {
+        let (now, was_played) = (self.now, self.script.is_played());
+        self.script.audio(sentence, length);
+        if let Some(playing) = self.playing_mut()
+            && was_played
+        {
+            playing.progress_at = playing.progress_at.max(now);
+        }
+    }
+
+    fn on_played(&mut self, position: Duration) {
+        let (now, position) = (self.now, position.min(self.script.sent()));
+        let Some(playing) = self.playing_mut() else { return };
+        if playing.reported != position {
+            (playing.reported, playing.progress_at) = (position, now);
+        }
+        let text = self.script.played(position);
+        self.played_words.note(now, &text);
+    }
+
+    fn playing_mut(&mut self) -> Option<&mut Playing> {
+        match &mut self.phase {
+            Phase::Speaking(playing) | Phase::Ducked(playing, _) | Phase::Yielded { playing, .. } => Some(playing),
+            Phase::Preparing(_) | Phase::Ended(_) => None,
+        }
+    }
+
+    /// Begins to play.
+    fn speak(&mut self, out: &mut Vec<Effect>) {
+        let playing = Playing { first_frame: self.now, progress_at: self.now, reported: Duration::ZERO };
+        self.phase = Phase::Speaking(playing);
+        out.push(Effect::Speak);
+    }
+
+    /// Ducks for a person who talks, with what was drawn (docs/design/voice.md A-25).
+    fn duck(&mut self, who: PersonId, out: &mut Vec<Effect>) {
+        if let Phase::Speaking(playing) = self.phase {
+            self.phase = Phase::Ducked(playing, self.barge(who));
+            out.push(Effect::Duck);
+        }
+    }
+
+    fn barge(&self, who: PersonId) -> Barge {
+        let draw = self.talkers.get(&who).map_or(1.0, |talker| talker.draw);
+        Barge { who, draw, is_tolerant: draw < self.tolerance }
+    }
+
+    /// Pauses, because of voice or of the words of a person.
+    fn pause(&mut self, by_words_of: Option<PersonId>, out: &mut Vec<Effect>) {
+        let (playing, barge) = match &self.phase {
+            Phase::Speaking(playing) => match by_words_of {
+                Some(who) => (*playing, self.barge(who)),
+                None => return,
+            },
+            Phase::Ducked(playing, barge) => (*playing, barge.clone()),
+            Phase::Preparing(_) | Phase::Yielded { .. } | Phase::Ended(_) => return,
+        };
+        self.phase = Phase::Yielded { playing, barge, at: self.now };
+        out.push(Effect::Pause);
+        let awaited = self.talkers.iter().filter(|(_, talker)| talker.awaits_final && !talker.is_talking);
+        out.extend(awaited.map(|(user, _)| Effect::Finalize { user: user.clone() }));
+    }
+
+    /// Ends the reply if all of it was made and played (docs/design/voice.md A-35). A pause lasts until its verdict.
+    fn end_if_played(&mut self, out: &mut Vec<Effect>) {
+        let is_playing = matches!(self.phase, Phase::Speaking(_) | Phase::Ducked(..));
+        if is_playing && self.is_finished && self.script.is_played() {
+            self.conclude(None, Verdict::PlayedOut, out);
+            self.end(Outcome::Done, out);
+        }
+    }
+
+    fn end(&mut self, outcome: Outcome, out: &mut Vec<Effect>) {
+        self.phase = Phase::Ended(outcome.clone());
+        self.talkers.clear();
+        out.push(Effect::Ended(outcome));
+    }
+}

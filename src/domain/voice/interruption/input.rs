@@ -1,0 +1,217 @@
+//! What a spoken reply is told, and what it answers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::super::super::id::{CompanionId, PersonId};
+use super::super::super::moment::Moment;
+use super::super::heard::WordTime;
+use super::super::segment::Kind;
+use super::super::words::WordLists;
+use super::Interrupted;
+
+/// What happened around a spoken reply.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "input", rename_all = "snake_case")]
+pub enum Input {
+    /// A person began to talk.
+    Started {
+        /// The person. Bots are no people here.
+        user: PersonId,
+        /// The beginning of the first voiced hop.
+        started: Moment,
+        /// A number drawn from 0 to 1, if [`Interruption::wants_draw`](super::Interruption::wants_draw) asked for one. `None` counts as 1: never tolerant.
+        draw: Option<f64>,
+    },
+    /// A person's voice was heard for a while.
+    Voiced {
+        /// The person.
+        user: PersonId,
+        /// The beginning of the first hop.
+        from: Moment,
+        /// The end of the last hop.
+        to: Moment,
+    },
+    /// A person stopped talking.
+    Ended {
+        /// The person.
+        user: PersonId,
+        /// The end of the last voiced hop.
+        ended: Moment,
+    },
+    /// A person talks without words for so long that it counts as noise (docs/design/voice.md A-5).
+    Noise {
+        /// The person.
+        user: PersonId,
+    },
+    /// A person left, was muted or ignored, or lost the socket.
+    PersonGone {
+        /// The person.
+        user: PersonId,
+    },
+    /// Words were recognised.
+    Words {
+        /// The person.
+        user: PersonId,
+        /// When they were begun.
+        started: Moment,
+        /// Whether they are final.
+        is_final: bool,
+        /// What they count as.
+        words: Words,
+    },
+    /// The next sentence of the reply is known.
+    Sentence {
+        /// The text.
+        text: Arc<str>,
+        /// The times of its words, if the provider tells them.
+        words: Vec<WordTime>,
+    },
+    /// Audio of a sentence was sent to be played.
+    Audio {
+        /// The number of the sentence, from 0.
+        sentence: usize,
+        /// The length.
+        length: Duration,
+    },
+    /// All audio of a sentence was sent.
+    Whole {
+        /// The number of the sentence, from 0.
+        sentence: usize,
+    },
+    /// The first audio of the reply is ready.
+    FirstAudio,
+    /// Playback has reached a position.
+    Played {
+        /// The position from the reply's first sample.
+        position: Duration,
+    },
+    /// All audio of the reply was made.
+    Finished,
+    /// The synthesis of a sentence stalls.
+    Stall,
+    /// Somebody pressed Stop, or typed a stop phrase.
+    StopPressed,
+    /// The reply is not wanted any more: clear, pause, leave, forget, deletion.
+    Cancelled,
+    /// The server shuts down in order.
+    ShutDown,
+    /// The call ended.
+    CallEnded,
+}
+
+/// What recognised words count as.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Words {
+    /// Whether they are words at all.
+    pub said: Said,
+    /// Whether they begin with a stop word.
+    pub stop: Stop,
+    /// The companions present that they address; in a partial result, those that they name.
+    pub addressed: Vec<CompanionId>,
+}
+
+/// How much words say. More is greater.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Said {
+    /// No words.
+    #[default]
+    Nothing,
+    /// Only backchannel.
+    Backchannel,
+    /// Other words.
+    Words,
+}
+
+/// Whether words begin with a stop word.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stop {
+    /// They do not.
+    #[default]
+    None,
+    /// They do, and more follows or a name comes before.
+    First,
+    /// There is nothing else.
+    Alone,
+}
+
+impl Words {
+    /// What a text counts as. `kind` is that of the segment, for final words: echo is no words, and noise is none unless it begins with a stop word.
+    pub fn of(text: &str, kind: Kind, addressed: Vec<CompanionId>, lists: &WordLists, is_name: impl Fn(&str) -> bool) -> Self {
+        let stop = match () {
+            () if lists.is_only_stop(text) => Stop::Alone,
+            () if lists.begins_with_stop(text, is_name) => Stop::First,
+            () => Stop::None,
+        };
+        if kind == Kind::Echo || text.trim().is_empty() || kind == Kind::Noise && stop == Stop::None {
+            return Self::default();
+        }
+        let is_backchannel = stop == Stop::None && lists.is_backchannel(text);
+        Self { said: if is_backchannel { Said::Backchannel } else { Said::Words }, stop, addressed }
+    }
+
+    /// Whether they stop a reply that is spoken: they begin with a stop word, or address a companion.
+    pub(super) fn stops(&self) -> bool {
+        self.stop != Stop::None || !self.addressed.is_empty()
+    }
+}
+
+/// What the caller must do next.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "effect", rename_all = "snake_case")]
+pub enum Effect {
+    /// Begin to play.
+    Speak,
+    /// Play 12 dB more quietly.
+    Duck,
+    /// Play at full level again.
+    Unduck,
+    /// Pause: empty the player's buffer, and report what was played.
+    Pause,
+    /// Continue to play.
+    Resume {
+        /// The position from the reply's first sample.
+        from: Duration,
+    },
+    /// Tell the recogniser of this person to finish its segment.
+    Finalize {
+        /// The person.
+        user: PersonId,
+    },
+    /// Hand over everything that is buffered, settle it for the speaker (`ReplyExtended`), and make the reply again from the beginning.
+    Extend,
+    /// This sentence's synthesis stalled: journal that, and synthesise the next.
+    SentenceDropped {
+        /// The number of the sentence, from 0.
+        sentence: usize,
+    },
+    /// Journal how an interruption came out.
+    Interrupted(Interrupted),
+    /// The reply has ended. What was heard of it is [`Interruption::heard`](super::Interruption::heard).
+    Ended(Outcome),
+}
+
+/// How a spoken reply ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum Outcome {
+    /// It was played to its end.
+    Done,
+    /// It was cut. The statement is what was heard.
+    Cut {
+        /// The person who cut it, if it was a person.
+        by: Option<PersonId>,
+    },
+    /// It was cancelled before anything was heard.
+    Cancelled,
+    /// People talked for too long: post it as text where there is a text channel, else it has failed.
+    AsText,
+    /// No audio came, or none could be made.
+    Failed,
+    /// The server shuts down before anything was spoken: it stays owed.
+    StaysOwed,
+}

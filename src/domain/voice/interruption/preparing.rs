@@ -1,0 +1,107 @@
+//! A reply of which nothing was played yet: people who talk hold it back, and their words extend it once (docs/design/voice.md ).
+
+use serde::{Deserialize, Serialize};
+
+use super::super::super::id::PersonId;
+use super::super::super::moment::Moment;
+use super::super::heard::Script;
+use super::talker::Talker;
+use super::{Effect, Interruption, Outcome, Phase, Said, Stop, Words};
+
+/// The state of a reply that is being prepared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Preparing {
+    /// Until when audio must be there.
+    pub(super) answer_by: Moment,
+    /// Since when people hold it back.
+    pub(super) held_since: Option<Moment>,
+    /// Whether the first audio is there, and is kept.
+    pub(super) is_ready: bool,
+    pub(super) extension: Extension,
+}
+
+/// Whether the reply was made again with words that came in the meantime.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Extension {
+    None,
+    /// It will be, when nobody holds it back any longer.
+    Wanted,
+    Made,
+}
+
+impl Preparing {
+    pub(super) fn new(answer_by: Moment, held_since: Option<Moment>) -> Self {
+        Self { answer_by, held_since, is_ready: false, extension: Extension::None }
+    }
+
+    /// Somebody talks.
+    pub(super) fn hold(&mut self, now: Moment) {
+        self.held_since.get_or_insert(now);
+    }
+}
+
+impl Interruption {
+    pub(super) fn on_words_before(&mut self, user: PersonId, is_final: bool, words: &Words, out: &mut Vec<Effect>) {
+        let now = self.now;
+        self.talkers.entry(user).or_insert_with(|| Talker::heard(now)).words(is_final, words);
+        let is_meant = words.stop == Stop::Alone || words.addressed.contains(&self.companion);
+        if words.stop != Stop::None && is_meant {
+            return self.end(Outcome::Cancelled, out);
+        }
+        if let Phase::Preparing(preparing) = &mut self.phase
+            && is_final
+            && words.said == Said::Words
+            && preparing.extension == Extension::None
+        {
+            preparing.extension = Extension::Wanted;
+        }
+    }
+
+    pub(super) fn on_first_audio(&mut self, out: &mut Vec<Effect>) {
+        let Phase::Preparing(preparing) = &mut self.phase else { return };
+        if preparing.held_since.is_some() || preparing.extension == Extension::Wanted {
+            preparing.is_ready = true;
+        } else {
+            self.begin(out);
+        }
+    }
+
+    pub(super) fn on_finished(&mut self, out: &mut Vec<Effect>) {
+        if let Phase::Preparing(preparing) = self.phase
+            && !preparing.is_ready
+        {
+            // A reply that is made again anyway has not failed.
+            if preparing.extension != Extension::Wanted {
+                self.end(Outcome::Failed, out);
+            }
+            return;
+        }
+        self.script.finish();
+        self.is_finished = true;
+    }
+
+    /// Nobody holds the reply back any longer.
+    pub(super) fn release(&mut self, out: &mut Vec<Effect>) {
+        let answer_by = self.now + self.answer_timeout;
+        let Phase::Preparing(preparing) = &mut self.phase else { return };
+        preparing.held_since = None;
+        if preparing.extension == Extension::Wanted {
+            *preparing = Preparing { extension: Extension::Made, ..Preparing::new(answer_by, None) };
+            (self.script, self.is_finished) = (Script::default(), false);
+            self.talkers.retain(|_, talker| talker.is_noise);
+            out.push(Effect::Extend);
+        } else if preparing.is_ready {
+            self.begin(out);
+        } else {
+            self.talkers.retain(|_, talker| talker.is_noise);
+        }
+    }
+
+    /// Begins to play. Who was heard before does not interrupt.
+    fn begin(&mut self, out: &mut Vec<Effect>) {
+        self.talkers.retain(|_, talker| talker.is_noise);
+        self.speak(out);
+        self.end_if_played(out);
+    }
+}

@@ -1,0 +1,139 @@
+//! What is known of one person who talks around a reply.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::super::super::moment::Moment;
+use super::{Said, Stop, Words};
+
+/// How long a person must talk within a window until a reply pauses.
+const INSISTS: Share = Share { voiced: Duration::from_millis(500), within: Duration::from_secs(1) };
+/// The same for a reply that pushes through.
+const INSISTS_LONG: Share = Share { voiced: Duration::from_secs(2), within: Duration::from_secs(3) };
+
+struct Share {
+    voiced: Duration,
+    within: Duration,
+}
+
+/// One person who talks, or has talked.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Talker {
+    /// Whether the person talks: between onset and offset.
+    pub(super) is_talking: bool,
+    /// Whether the talk counts as noise, until its offset.
+    pub(super) is_noise: bool,
+    /// Whether a final is outstanding.
+    pub(super) awaits_final: bool,
+    /// The end of the last voiced hop.
+    pub(super) last_voiced: Moment,
+    /// What was drawn at the onset.
+    pub(super) draw: f64,
+    /// The sum of the voiced hops in this interruption.
+    pub(super) voiced: Duration,
+    /// The voiced time of the last seconds, in order.
+    recent: VecDeque<(Moment, Moment)>,
+    /// What the finals of this interruption say.
+    finals: Said,
+    /// The newest partial result, if no final has followed.
+    partial: Option<Partial>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Partial {
+    said: Said,
+    is_stop: bool,
+}
+
+impl Talker {
+    /// A person who begins to talk.
+    pub(super) fn started(at: Moment, draw: f64) -> Self {
+        Self { is_talking: true, draw, ..Self::heard(at) }
+    }
+
+    /// A person whose words are known, and whose voice is not.
+    pub(super) fn heard(at: Moment) -> Self {
+        Self {
+            is_talking: false,
+            is_noise: false,
+            awaits_final: true,
+            last_voiced: at,
+            draw: 1.0,
+            voiced: Duration::ZERO,
+            recent: VecDeque::new(),
+            finals: Said::Nothing,
+            partial: None,
+        }
+    }
+
+    /// A new onset.
+    pub(super) fn begin(&mut self, started: Moment, draw: f64) {
+        if !self.is_talking {
+            self.draw = draw;
+        }
+        (self.is_talking, self.is_noise, self.awaits_final) = (true, false, true);
+        self.last_voiced = self.last_voiced.max(started);
+    }
+
+    /// The person's voice was heard. What is known already does not count twice.
+    pub(super) fn voiced(&mut self, from: Moment, to: Moment) {
+        let known = self.recent.back().map_or(Moment::ZERO, |(_, to)| *to);
+        let from = from.max(known);
+        self.last_voiced = self.last_voiced.max(to);
+        if to <= from {
+            return;
+        }
+        self.voiced = self.voiced.saturating_add(to.since(from));
+        match self.recent.back_mut() {
+            Some((_, end)) if *end == from => *end = to,
+            _ => self.recent.push_back((from, to)),
+        }
+        while self.recent.front().is_some_and(|(_, end)| to.since(*end) > INSISTS_LONG.within) {
+            self.recent.pop_front();
+        }
+    }
+
+    /// The offset.
+    pub(super) fn end(&mut self, ended: Moment) {
+        self.is_talking = false;
+        self.last_voiced = self.last_voiced.max(ended);
+    }
+
+    /// Words of the person. A final replaces the partial result before it.
+    pub(super) fn words(&mut self, is_final: bool, words: &Words) {
+        if is_final {
+            self.finals = self.finals.max(words.said);
+            self.partial = None;
+            self.awaits_final = self.is_talking;
+        } else {
+            self.partial = Some(Partial { said: words.said, is_stop: words.stop != Stop::None });
+            self.awaits_final = true;
+        }
+    }
+
+    /// What the person said in this interruption, with the newest partial result where the final is missing.
+    pub(super) fn said(&self) -> Said {
+        self.partial.map_or(Said::Nothing, |partial| partial.said).max(self.finals)
+    }
+
+    /// Whether the newest partial result begins with a stop word, and no final has followed.
+    pub(super) fn has_said_stop(&self) -> bool {
+        self.partial.is_some_and(|partial| partial.is_stop)
+    }
+
+    /// Whether the person has talked so much that the reply pauses (docs/design/voice.md A-25): 0.5 s within the second before `now`, and 2 s within
+    /// three if the reply pushes through.
+    pub(super) fn has_insisted(&self, now: Moment, is_tolerant: bool) -> bool {
+        let share = if is_tolerant { INSISTS_LONG } else { INSISTS };
+        let begin = now - share.within;
+        let voiced: Duration = self.recent.iter().map(|(from, to)| to.since((*from).max(begin))).sum();
+        voiced >= share.voiced
+    }
+
+    /// Forgets what was said, because the interruption is over.
+    pub(super) fn begin_anew(&mut self) {
+        (self.finals, self.partial, self.voiced) = (Said::Nothing, None, Duration::ZERO);
+    }
+}

@@ -1,0 +1,159 @@
+//! How an interruption comes out (docs/design/voice.md ).
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::super::super::id::PersonId;
+use super::{Effect, Interruption, Outcome, Phase, Said};
+
+/// A person who has talked for less does not cut a reply with words alone.
+const LEAST_TO_CUT: Duration = Duration::from_secs(4);
+
+/// The record of an interruption.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Interrupted {
+    /// The person who interrupted, if it was a person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub who: Option<PersonId>,
+    /// What was drawn, from 0 to 1, if there was a draw.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub draw: Option<f64>,
+    /// The probability that the companion pushes through, from 0 to 0.9. It does if the draw is smaller.
+    pub tolerance: f64,
+    /// How it came out.
+    pub verdict: Verdict,
+    /// The position in the reply, in milliseconds.
+    pub at_ms: u64,
+}
+
+/// How an interruption came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// The person was silent again before the reply paused.
+    Unducked,
+    /// The reply was played to its end meanwhile.
+    PlayedOut,
+    /// It paused, and no words were heard: it goes on.
+    NothingSaid,
+    /// It paused, and only backchannel was heard: it goes on.
+    Backchannel,
+    /// It paused, and the words were few and to nobody of us: it goes on.
+    FewWords,
+    /// It paused for too long without words: it goes on, and the voice counts as noise.
+    Noise,
+    /// A stop word cut it.
+    StopWord,
+    /// Words that address a companion cut it.
+    Addressed,
+    /// Somebody talked for long, and cut it.
+    ManyWords,
+    /// The pause was too long, and cut it.
+    TookTooLong,
+    /// Somebody pressed Stop.
+    StopPressed,
+    /// The call ended.
+    CallEnded,
+    /// Playback was lost.
+    PlaybackLost,
+    /// The reply was not wanted any more.
+    Cancelled,
+}
+
+impl Interruption {
+    /// Everybody is silent before the reply had to pause.
+    pub(super) fn unduck(&mut self, out: &mut Vec<Effect>) {
+        let Phase::Ducked(playing, _) = self.phase else { return };
+        self.conclude(None, Verdict::Unducked, out);
+        self.phase = Phase::Speaking(playing);
+        self.forget_words();
+        out.push(Effect::Unduck);
+    }
+
+    /// Everybody is silent, and the words are final or overdue (docs/design/voice.md A-33).
+    pub(super) fn judge(&mut self, out: &mut Vec<Effect>) {
+        if let Some(who) = self.talkers.iter().find(|(_, talker)| talker.has_said_stop()).map(|(user, _)| user.clone()) {
+            return self.cut(Some(who), Verdict::StopWord, out);
+        }
+        let longest = self.talkers.values().map(|talker| talker.voiced).max().unwrap_or_default();
+        match self.said() {
+            Said::Nothing => self.resume(Verdict::NothingSaid, out),
+            Said::Backchannel => self.resume(Verdict::Backchannel, out),
+            Said::Words if longest < LEAST_TO_CUT => self.resume(Verdict::FewWords, out),
+            Said::Words => self.cut(self.loudest(), Verdict::ManyWords, out),
+        }
+    }
+
+    /// The longest pause is over, and no verdict was possible (docs/design/voice.md A-34).
+    pub(super) fn end_pause(&mut self, out: &mut Vec<Effect>) {
+        if self.said() == Said::Words {
+            return self.cut(self.loudest(), Verdict::TookTooLong, out);
+        }
+        for talker in self.talkers.values_mut().filter(|talker| talker.is_talking) {
+            talker.is_noise = true;
+        }
+        self.resume(Verdict::Noise, out);
+    }
+
+    /// Goes on after a pause, or ends if nothing is left to play.
+    fn resume(&mut self, verdict: Verdict, out: &mut Vec<Effect>) {
+        let Phase::Yielded { mut playing, .. } = self.phase else { return };
+        self.conclude(None, verdict, out);
+        playing.progress_at = self.now;
+        self.phase = Phase::Speaking(playing);
+        self.forget_words();
+        if self.is_finished && self.script.is_played() {
+            self.end(Outcome::Done, out);
+        } else {
+            out.push(Effect::Resume { from: self.script.resume_from() });
+        }
+    }
+
+    /// Ends the reply where it is.
+    pub(super) fn cut(&mut self, by: Option<PersonId>, verdict: Verdict, out: &mut Vec<Effect>) {
+        self.conclude(Some(by.clone()), verdict, out);
+        self.end(Outcome::Cut { by }, out);
+    }
+
+    /// The reply is not wanted any more (docs/design/voice.md A-36).
+    pub(super) fn cancel(&mut self, is_shutdown: bool, out: &mut Vec<Effect>) {
+        if !self.heard().is_empty() {
+            return self.cut(None, Verdict::Cancelled, out);
+        }
+        let stays_owed = is_shutdown && self.is_preparing();
+        self.end(if stays_owed { Outcome::StaysOwed } else { Outcome::Cancelled }, out);
+    }
+
+    /// Records how an interruption came out, if there is one. With `cut_by` the reply is cut, which is always recorded.
+    pub(super) fn conclude(&mut self, cut_by: Option<Option<PersonId>>, verdict: Verdict, out: &mut Vec<Effect>) {
+        let barge = match &self.phase {
+            Phase::Ducked(_, barge) | Phase::Yielded { barge, .. } => Some(barge),
+            Phase::Preparing(_) | Phase::Speaking(_) | Phase::Ended(_) => None,
+        };
+        if barge.is_none() && cut_by.is_none() {
+            return;
+        }
+        let who = cut_by.flatten().or_else(|| barge.map(|barge| barge.who.clone()));
+        let at_ms = u64::try_from(self.script.position().as_millis()).unwrap_or(u64::MAX);
+        let draw = barge.map(|barge| barge.draw);
+        out.push(Effect::Interrupted(Interrupted { who, draw, tolerance: self.tolerance, verdict, at_ms }));
+    }
+
+    /// What all talkers together said.
+    fn said(&self) -> Said {
+        self.talkers.values().map(super::Talker::said).max().unwrap_or_default()
+    }
+
+    /// Of those who said words, the one who talked longest.
+    fn loudest(&self) -> Option<PersonId> {
+        let talkers = self.talkers.iter().filter(|(_, talker)| talker.said() == Said::Words);
+        talkers.max_by_key(|(_, talker)| talker.voiced).map(|(user, _)| user.clone())
+    }
+
+    /// The next interruption begins without the words of this one.
+    fn forget_words(&mut self) {
+        self.talkers.retain(|_, talker| talker.is_talking);
+        self.talkers.values_mut().for_each(super::Talker::begin_anew);
+    }
+}

@@ -1,0 +1,124 @@
+//! What a recogniser returns as final, and whether it is a message (docs/design/voice.md A-9).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::super::id::{CompanionId, PersonId, Seq};
+use super::super::moment::Moment;
+use super::echo::PlayedWords;
+use super::words::WordLists;
+
+/// A segment with less voiced audio is noise.
+pub const LEAST_VOICED: Duration = Duration::from_millis(300);
+/// A segment that its recogniser considers no speech with a probability above this is noise.
+pub const MOST_NO_SPEECH: f64 = 0.6;
+
+/// What a person said, as a recogniser returned it: a final result that has words.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Segment {
+    /// The number of its event.
+    pub seq: Seq,
+    /// The person who said it.
+    pub from: PersonId,
+    /// The words.
+    pub text: Arc<str>,
+    /// The beginning of its first voiced hop.
+    pub started: Moment,
+    /// The end of its last voiced hop.
+    pub ended: Moment,
+    /// The companions that it addresses.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub addressed: Vec<CompanionId>,
+    /// What it counts as.
+    pub kind: Kind,
+}
+
+/// What a segment counts as. It is decided when the segment is journaled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// Words: they become a message, or a part of one.
+    Words,
+    /// Words during a reply that only show that somebody listens. They become a message that fires nothing.
+    Backchannel,
+    /// Too little voice for words. It is shown greyed, and is no message.
+    Noise,
+    /// What the microphone picked up from the loudspeaker. It is dropped.
+    Echo,
+}
+
+impl Kind {
+    /// Whether a segment of this kind is handed over as a message.
+    pub const fn is_message(self) -> bool {
+        matches!(self, Self::Words | Self::Backchannel)
+    }
+}
+
+/// What is known of a segment before it is journaled.
+#[derive(Clone, Copy, Debug)]
+pub struct Heard<'a> {
+    /// The words.
+    pub text: &'a str,
+    /// The beginning of its first voiced hop.
+    pub started: Moment,
+    /// The end of its last voiced hop.
+    pub ended: Moment,
+    /// The sum of the voiced hops within `started` to `ended`. `None` where no detector runs.
+    pub voiced: Option<Duration>,
+    /// The probability that it is no speech, where the recogniser tells it.
+    pub no_speech: Option<f64>,
+    /// Whether it was said during a spoken reply, or while one was being prepared.
+    pub is_during_reply: bool,
+}
+
+/// Decides what a segment counts as, in this order: noise, echo, backchannel, words (docs/design/voice.md ).
+pub fn kind_of(heard: &Heard<'_>, lists: &WordLists, played: &PlayedWords) -> Kind {
+    let is_short = heard.voiced.is_some_and(|voiced| voiced < LEAST_VOICED);
+    if is_short || heard.no_speech.is_some_and(|probability| probability > MOST_NO_SPEECH) {
+        Kind::Noise
+    } else if played.is_echo(heard.text, heard.started) {
+        Kind::Echo
+    } else if heard.is_during_reply && lists.is_backchannel(heard.text) {
+        Kind::Backchannel
+    } else {
+        Kind::Words
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WORDS: Heard<'_> = Heard {
+        text: "mhm",
+        started: Moment::ZERO,
+        ended: Moment::from_micros(2_000_000),
+        voiced: Some(LEAST_VOICED),
+        no_speech: Some(MOST_NO_SPEECH),
+        is_during_reply: false,
+    };
+
+    #[test]
+    fn a_segment_with_little_voice_is_noise() {
+        let lists = WordLists::new([], ["mhm"]);
+        let kind = |heard: Heard<'_>| kind_of(&heard, &lists, &PlayedWords::default());
+
+        assert_eq!(kind(WORDS), Kind::Words);
+        assert_eq!(kind(Heard { voiced: Some(LEAST_VOICED - Duration::from_micros(1)), ..WORDS }), Kind::Noise);
+        assert_eq!(kind(Heard { no_speech: Some(0.61), ..WORDS }), Kind::Noise);
+        assert_eq!(kind(Heard { voiced: None, no_speech: None, ..WORDS }), Kind::Words);
+    }
+
+    #[test]
+    fn backchannel_counts_only_during_a_reply_and_echo_always() {
+        let lists = WordLists::new([], ["mhm"]);
+        let mut played = PlayedWords::default();
+
+        assert_eq!(kind_of(&Heard { is_during_reply: true, ..WORDS }, &lists, &played), Kind::Backchannel);
+        played.note(WORDS.ended, "mhm");
+        assert_eq!(kind_of(&Heard { is_during_reply: true, ..WORDS }, &lists, &played), Kind::Echo);
+        assert_eq!(kind_of(&WORDS, &lists, &played), Kind::Echo);
+    }
+}

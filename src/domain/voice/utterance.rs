@@ -1,0 +1,353 @@
+//! Gathers what people in a voice call say, and hands it over as messages (docs/design/voice.md ).
+//!
+//! One state machine for each call: [`Utterances::handle`] takes what happened, [`Utterances::deadline`] tells until when to wait, and
+//! [`Utterances::wake`] does what is due. Only `wake`, and a late `handle`, hand anything over.
+
+mod due;
+mod hand_over;
+mod input;
+mod person;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::super::id::{CompanionId, PersonId};
+use super::super::moment::Moment;
+use super::pump::FINALIZE_TIMEOUT;
+use super::segment::Segment;
+pub use due::{Deadline, Why};
+pub use hand_over::{Cause, HandOver, Spoken};
+pub use input::{Effect, Input};
+use person::{Ear, Finals, Person, Presence, Talk};
+
+/// A person without a word for this long, since the onset or the newest word, counts as noise.
+pub const NOISE_AFTER: Duration = Duration::from_secs(30);
+/// For how long an early hand-over waits at least for the speaker's outstanding final.
+pub const EARLY_FINAL_TIMEOUT: Duration = Duration::from_secs(2);
+/// After this time without its socket a person has left.
+pub const SOCKET_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The settings in force, and who of the companions is present.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// The companions in the call, each with its `voice_lull_timeout`.
+    pub companions: BTreeMap<CompanionId, Duration>,
+    /// The voice lull timeout if no companion is present.
+    pub default_timeout: Duration,
+    /// The silence of a speaker after which an early hand-over happens (`voice_address_timeout`).
+    pub address_timeout: Duration,
+    /// For how long after a companion's answer the person whom it answered is handed over early. Zero: never.
+    pub follow_up: Duration,
+}
+
+impl Policy {
+    /// The timeout after which the voice lull ends: the smallest one of the companions present.
+    pub fn lull_timeout(&self) -> Duration {
+        self.companions.values().min().copied().unwrap_or(self.default_timeout)
+    }
+
+    /// Whether words can be handed over before the voice lull ends (docs/design/voice.md A-8).
+    pub fn hands_over_early(&self) -> bool {
+        !self.companions.is_empty() && self.address_timeout < self.lull_timeout()
+    }
+}
+
+/// What was said in a call and is not handed over yet, and who talks.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Utterances {
+    /// The newest moment that is known here.
+    now: Moment,
+    /// The segments that become messages, in the order of the journal.
+    buffer: Vec<Segment>,
+    people: BTreeMap<PersonId, Person>,
+    lull: Lull,
+    /// The newest spoken reply.
+    replied: Option<Reply>,
+    /// Whether the last person has left, and nobody has come since.
+    is_deserted: bool,
+    /// The people who want to be ignored.
+    ignored: BTreeSet<PersonId>,
+}
+
+/// The voice lull timer.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Lull {
+    /// Nothing was said, or the lull has ended for all companions.
+    #[default]
+    Over,
+    /// Somebody talks. The newest end of speech since the timer was stopped.
+    Stopped { ended: Moment },
+    /// It runs.
+    Running {
+        since: Moment,
+        /// The companions for which the lull has ended already. Those with longer timeouts wait out the rest.
+        over_for: BTreeSet<CompanionId>,
+        /// Whether only outstanding finals are missing.
+        awaits_finals: bool,
+    },
+}
+
+impl Lull {
+    fn running(since: Moment) -> Self {
+        Self::Running { since, over_for: BTreeSet::new(), awaits_finals: false }
+    }
+}
+
+/// A spoken reply that is over.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Reply {
+    companion: CompanionId,
+    people: BTreeSet<PersonId>,
+    last_frame: Moment,
+}
+
+impl Utterances {
+    /// Continues after a restart with the segments that were not handed over, in the order of the journal, the people in the call, and those who want
+    /// to be ignored. Nobody is known to talk, and the voice lull timer starts now (docs/design/voice.md A-18).
+    pub fn restored(
+        segments: Vec<Segment>,
+        people: impl IntoIterator<Item = PersonId>,
+        ignored: BTreeSet<PersonId>,
+        now: Moment,
+    ) -> Self {
+        let buffer: Vec<_> = segments.into_iter().filter(|segment| segment.kind.is_message()).collect();
+        let people = people.into_iter().map(|user| (user, Person::here())).collect();
+        Self { now, buffer, people, ignored, lull: Lull::running(now), ..Self::default() }
+    }
+
+    /// Takes what happened at `at`. Deadlines that were due before are handled first, those at `at` itself afterwards, by [`Self::wake`].
+    pub fn handle(&mut self, at: Moment, input: Input, policy: &Policy) -> Vec<Effect> {
+        let mut out = self.run(|due| due < at, policy);
+        self.now = self.now.max(at);
+        match input {
+            Input::Joined { user } => {
+                self.people.entry(user).or_insert_with(Person::here).presence = Presence::Here;
+                self.is_deserted = false;
+            }
+            Input::Left { user } => self.leave(&user, &mut out),
+            Input::SocketLost { user } => self.lose_socket(&user, &mut out),
+            Input::Muted { user } => self.end_talk_by_force(&user, &mut out),
+            Input::OptedOut { user } => self.ignore(user, &mut out),
+            Input::OptedIn { user } => {
+                self.ignored.remove(&user);
+            }
+            Input::Started { user, started } => self.begin_talk(&user, started, Ear::Detector),
+            Input::RecogniserStarted { user } => self.begin_talk(&user, self.now, Ear::Recogniser),
+            Input::Ended { user, ended } => self.offset(&user, ended, policy, &mut out),
+            Input::Partial { user } => self.hear_word(&user),
+            Input::Final { user, is_last, segment } => self.hear_final(&user, is_last, segment),
+            Input::Finalized { user } => self.sent_finalize(&user),
+            Input::Replied { companion, people, last_frame } => self.replied = Some(Reply { companion, people, last_frame }),
+            Input::LeftUnsettled => self.await_next_lull(),
+            Input::CallEnded => {
+                for user in self.people.keys().cloned().collect::<Vec<_>>() {
+                    self.leave(&user, &mut out);
+                }
+            }
+        }
+        self.people.retain(|_, person| person.presence != Presence::Gone || person.finals != Finals::In);
+        out
+    }
+
+    /// Hands over everything at once, without an endpoint: the words extend a reply that is being prepared (docs/design/voice.md A-23). `None`:
+    /// nothing is buffered.
+    pub fn hand_over_now(&mut self) -> Option<HandOver> {
+        (!self.buffer.is_empty()).then(|| self.hand_over(Cause::Extension))
+    }
+
+    /// Whether somebody talks who does not count as noise. Nobody interjects meanwhile (docs/design/voice.md A-12).
+    pub fn somebody_talks(&self) -> bool {
+        self.people.values().any(Person::is_talking)
+    }
+
+    /// The people who talk and do not count as noise, by id.
+    pub fn talkers(&self) -> impl Iterator<Item = &PersonId> {
+        self.people.iter().filter(|(_, person)| person.is_talking()).map(|(user, _)| user)
+    }
+
+    /// The people in the call, by id, those included whose socket was lost a moment ago.
+    pub fn present(&self) -> impl Iterator<Item = &PersonId> {
+        self.people.iter().filter(|(_, person)| person.is_present()).map(|(user, _)| user)
+    }
+
+    /// The segments that were not handed over, in the order of the journal.
+    pub fn buffered(&self) -> &[Segment] {
+        &self.buffer
+    }
+
+    /// Whether a text lull must wait for the voice lull: somebody talks, or segments are buffered (docs/design/voice.md A-19).
+    pub fn holds_text_lull(&self) -> bool {
+        self.somebody_talks() || !self.buffer.is_empty()
+    }
+
+    fn begin_talk(&mut self, user: &PersonId, started: Moment, ear: Ear) {
+        let Some(person) = self.people.get_mut(user).filter(|person| person.is_present()) else { return };
+        if self.ignored.contains(user) || person.is_talking() {
+            return;
+        }
+        person.talk = Talk::Talking { word_at: started, ear };
+        person.finals = Finals::Awaited;
+        self.stop_lull();
+    }
+
+    fn stop_lull(&mut self) {
+        if !matches!(self.lull, Lull::Stopped { .. }) {
+            self.lull = Lull::Stopped { ended: Moment::ZERO };
+        }
+    }
+
+    /// An offset that a detector found.
+    fn offset(&mut self, user: &PersonId, ended: Moment, policy: &Policy, out: &mut Vec<Effect>) {
+        let Some(person) = self.people.get_mut(user) else { return };
+        match person.talk {
+            Talk::Talking { .. } => self.end_talk(user, ended, policy.hands_over_early(), out),
+            // The noise was its offset.
+            Talk::Noise { ended, .. } => person.talk = Talk::Silent { ended: Some(ended) },
+            Talk::Silent { .. } => {}
+        }
+    }
+
+    /// Ends the talk of a person, and starts the voice lull timer if nobody talks any more.
+    fn end_talk(&mut self, user: &PersonId, ended: Moment, finalizes: bool, out: &mut Vec<Effect>) {
+        let ended = ended.min(self.now);
+        let Some(person) = self.people.get_mut(user) else { return };
+        person.talk = Talk::Silent { ended: Some(ended) };
+        if finalizes {
+            self.finalize(user, self.now, out);
+        }
+        self.start_lull(ended);
+    }
+
+    fn start_lull(&mut self, newest: Moment) {
+        let is_quiet = !self.somebody_talks();
+        if let Lull::Stopped { ended } = &mut self.lull {
+            *ended = newest.max(*ended);
+            if is_quiet {
+                self.lull = Lull::running(*ended);
+            }
+        }
+    }
+
+    /// Has a recogniser asked for the person's outstanding final, unless it was asked already.
+    fn finalize(&mut self, user: &PersonId, at: Moment, out: &mut Vec<Effect>) {
+        if let Some(person) = self.people.get_mut(user).filter(|person| person.finals == Finals::Awaited) {
+            person.finals = Finals::Finalized { until: at + FINALIZE_TIMEOUT };
+            out.push(Effect::Finalize { user: user.clone() });
+        }
+    }
+
+    fn sent_finalize(&mut self, user: &PersonId) {
+        let until = self.now + FINALIZE_TIMEOUT;
+        if let Some(person) = self.people.get_mut(user).filter(|person| person.finals == Finals::Awaited && !person.is_talking())
+        {
+            person.finals = Finals::Finalized { until };
+        }
+    }
+
+    /// Counts as an offset, whether a detector found one or not (docs/design/voice.md A-15).
+    fn end_talk_by_force(&mut self, user: &PersonId, out: &mut Vec<Effect>) {
+        let Some(person) = self.people.get_mut(user) else { return };
+        match person.talk {
+            Talk::Talking { .. } => self.end_talk(user, self.now, true, out),
+            Talk::Noise { ended, .. } => {
+                person.talk = Talk::Silent { ended: Some(ended) };
+                self.finalize(user, self.now, out);
+            }
+            Talk::Silent { .. } => self.finalize(user, self.now, out),
+        }
+    }
+
+    fn leave(&mut self, user: &PersonId, out: &mut Vec<Effect>) {
+        self.end_talk_by_force(user, out);
+        if let Some(person) = self.people.get_mut(user) {
+            person.presence = Presence::Gone;
+            self.is_deserted = !self.people.values().any(Person::is_present);
+        }
+    }
+
+    fn lose_socket(&mut self, user: &PersonId, out: &mut Vec<Effect>) {
+        self.end_talk_by_force(user, out);
+        let until = self.now + SOCKET_TIMEOUT;
+        if let Some(person) = self.people.get_mut(user).filter(|person| person.presence == Presence::Here) {
+            person.presence = Presence::Lost { until };
+        }
+    }
+
+    /// From now on nothing that the person says is taken, and what was not handed over is redacted (docs/design/voice.md A-17).
+    fn ignore(&mut self, user: PersonId, out: &mut Vec<Effect>) {
+        self.buffer.retain(|segment| segment.from != user);
+        if let Some(person) = self.people.get_mut(&user) {
+            let was_talking = person.is_talking();
+            (person.talk, person.finals) = (Talk::Silent { ended: None }, Finals::In);
+            if was_talking {
+                self.start_lull(self.now);
+            }
+        }
+        out.push(Effect::Redact { user: user.clone() });
+        self.ignored.insert(user);
+    }
+
+    /// A word ends what counts as noise (docs/design/voice.md A-5).
+    fn hear_word(&mut self, user: &PersonId) {
+        let Some(person) = self.people.get_mut(user).filter(|_| !self.ignored.contains(user)) else { return };
+        match &mut person.talk {
+            Talk::Talking { word_at, .. } => *word_at = self.now,
+            Talk::Noise { ear, .. } => {
+                person.talk = Talk::Talking { word_at: self.now, ear: *ear };
+                person.finals = Finals::Awaited;
+                self.stop_lull();
+            }
+            Talk::Silent { .. } => {}
+        }
+    }
+
+    fn hear_final(&mut self, user: &PersonId, is_last: bool, segment: Option<Segment>) {
+        if self.ignored.contains(user) {
+            return;
+        }
+        let was_quiet = !self.somebody_talks();
+        let is_noise = self.people.get(user).is_some_and(|person| matches!(person.talk, Talk::Noise { .. }));
+        let message = segment.filter(|segment| segment.kind.is_message() && !segment.text.trim().is_empty());
+        if message.is_some() {
+            self.hear_word(user);
+        }
+        if let Some(person) = self.people.get_mut(user) {
+            if is_last && person.ear() == Some(Ear::Recogniser) {
+                let ended = message.as_ref().map_or(self.now, |segment| segment.ended.min(self.now));
+                person.talk = Talk::Silent { ended: Some(ended) };
+                person.finals = Finals::In;
+                self.start_lull(ended);
+            } else if is_last && !person.is_talking() {
+                person.finals = Finals::In;
+            }
+        }
+        let restarts = was_quiet && !self.somebody_talks() && (message.is_some() || !is_noise);
+        self.buffer.extend(message);
+        if restarts {
+            self.restart_lull();
+        }
+    }
+
+    /// A final in quiet restarts the timer, unless the lull has ended but for outstanding finals (docs/design/voice.md A-4).
+    fn restart_lull(&mut self) {
+        if !matches!(self.lull, Lull::Running { awaits_finals: true, .. }) {
+            self.lull = Lull::running(self.now);
+        }
+    }
+
+    fn await_next_lull(&mut self) {
+        let is_over = match &self.lull {
+            Lull::Over => true,
+            Lull::Stopped { .. } => false,
+            Lull::Running { over_for, .. } => !over_for.is_empty(),
+        };
+        if is_over {
+            self.lull = Lull::running(self.now);
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Makes messages of buffered segments: one for each speaker and run (docs/design/voice.md A-6).
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::super::super::id::{CompanionId, PersonId, Seq};
+use super::super::super::moment::Moment;
+use super::super::segment::{Kind, Segment};
+use super::Utterances;
+
+/// Segments that become messages: one journal batch, and one input of the conversation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HandOver {
+    /// Why it happens now.
+    pub cause: Cause,
+    /// The messages, by their beginning. There is at least one.
+    pub messages: Vec<Spoken>,
+    /// Whether somebody still talks. An interjection that these messages fire waits for the next end of the voice lull (docs/design/voice.md A-11).
+    pub somebody_talks: bool,
+}
+
+/// Why segments are handed over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "cause", rename_all = "snake_case")]
+pub enum Cause {
+    /// The voice lull has ended.
+    LullEnded {
+        /// The companions whose timeout has run, by id.
+        companions: Vec<CompanionId>,
+    },
+    /// The last person has left the call.
+    Deserted {
+        /// The companions in the call, by id.
+        companions: Vec<CompanionId>,
+    },
+    /// Early: the speaker addressed a companion.
+    Addressed {
+        /// The speaker.
+        by: PersonId,
+    },
+    /// Early: the speaker and the companion are alone in the call.
+    OneToOne {
+        /// The speaker.
+        by: PersonId,
+        /// The companion.
+        companion: CompanionId,
+    },
+    /// Early: the companion has just answered the speaker.
+    FollowUp {
+        /// The speaker.
+        by: PersonId,
+        /// The companion.
+        companion: CompanionId,
+    },
+    /// The words extend a reply that is being prepared.
+    Extension,
+}
+
+/// A message that was spoken: one run of segments of one person.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spoken {
+    /// The speaker.
+    pub from: PersonId,
+    /// The texts of the segments, joined by one space.
+    pub text: Arc<str>,
+    /// The beginning of the first segment.
+    pub started: Moment,
+    /// The end of the last segment.
+    pub ended: Moment,
+    /// The numbers of the segments' events, by their beginning.
+    pub segments: Vec<Seq>,
+    /// Whether it is only backchannel: it passes no row, counts nothing, and settles at once.
+    pub is_backchannel: bool,
+}
+
+impl HandOver {
+    /// The message that ends a lull, and the companions for which it does (docs/design/voice.md ): the newest message that is not backchannel.
+    pub fn endpoint(&self) -> Option<(&Spoken, &[CompanionId])> {
+        let companions = match &self.cause {
+            Cause::LullEnded { companions } | Cause::Deserted { companions } => companions,
+            Cause::OneToOne { companion, .. } | Cause::FollowUp { companion, .. } => std::slice::from_ref(companion),
+            Cause::Addressed { .. } | Cause::Extension => return None,
+        };
+        self.messages.iter().rev().find(|message| !message.is_backchannel).map(|message| (message, companions))
+    }
+}
+
+impl Utterances {
+    /// Hands over everything that is buffered.
+    pub(super) fn hand_over(&mut self, cause: Cause) -> HandOver {
+        let messages = runs(std::mem::take(&mut self.buffer));
+        HandOver { cause, messages, somebody_talks: self.somebody_talks() }
+    }
+}
+
+/// One message for each contiguous run of a speaker's segments, by their beginnings. At equal beginnings the order of the journal decides.
+fn runs(mut segments: Vec<Segment>) -> Vec<Spoken> {
+    segments.sort_by_key(|segment| (segment.started, segment.seq));
+    segments.chunk_by(|one, next| one.from == next.from).filter_map(run).collect()
+}
+
+fn run(segments: &[Segment]) -> Option<Spoken> {
+    let first = segments.first()?;
+    let texts: Vec<_> = segments.iter().map(|segment| segment.text.trim()).collect();
+    Some(Spoken {
+        from: first.from.clone(),
+        text: texts.join(" ").into(),
+        started: first.started,
+        ended: segments.iter().map(|segment| segment.ended).fold(first.started, Moment::max),
+        segments: segments.iter().map(|segment| segment.seq).collect(),
+        is_backchannel: segments.iter().all(|segment| segment.kind == Kind::Backchannel),
+    })
+}

@@ -1,0 +1,130 @@
+//! What a call is told, and what it answers.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use super::super::super::id::{CompanionId, PersonId};
+use super::super::super::moment::Moment;
+use super::super::segment::Segment;
+use super::HandOver;
+
+/// What happened in the call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "input", rename_all = "snake_case")]
+pub enum Input {
+    /// A person entered the call, or the person's socket is back.
+    Joined {
+        /// The person.
+        user: PersonId,
+    },
+    /// A person left the call.
+    Left {
+        /// The person.
+        user: PersonId,
+    },
+    /// A person's socket was lost.
+    SocketLost {
+        /// The person.
+        user: PersonId,
+    },
+    /// A person was muted.
+    Muted {
+        /// The person.
+        user: PersonId,
+    },
+    /// A person wants to be ignored from now on.
+    OptedOut {
+        /// The person.
+        user: PersonId,
+    },
+    /// A person is no longer ignored.
+    OptedIn {
+        /// The person.
+        user: PersonId,
+    },
+    /// The own detector found an onset.
+    Started {
+        /// The person.
+        user: PersonId,
+        /// The beginning of the first voiced hop.
+        started: Moment,
+    },
+    /// The recogniser found an onset. Only for people without a detector of our own.
+    RecogniserStarted {
+        /// The person.
+        user: PersonId,
+    },
+    /// The own detector found an offset.
+    Ended {
+        /// The person.
+        user: PersonId,
+        /// The end of the last voiced hop.
+        ended: Moment,
+    },
+    /// A partial result has words.
+    Partial {
+        /// The person.
+        user: PersonId,
+    },
+    /// The recogniser returned a final result.
+    Final {
+        /// The person.
+        user: PersonId,
+        /// Whether the recogniser has returned all of the utterance (Deepgram: `speech_final` or `from_finalize`).
+        is_last: bool,
+        /// What was said, as journaled. `None`: the result is empty.
+        segment: Option<Segment>,
+    },
+    /// `Finalize` was sent by the audio pump (docs/design/voice.md A-13).
+    Finalized {
+        /// The person.
+        user: PersonId,
+    },
+    /// A companion has finished a spoken reply, or was cut.
+    Replied {
+        /// The companion.
+        companion: CompanionId,
+        /// The author of the message that it answered, and who cut it.
+        people: BTreeSet<PersonId>,
+        /// The reply's last frame.
+        last_frame: Moment,
+    },
+    /// After a round, voice messages are still unsettled (docs/design/voice.md A-12).
+    LeftUnsettled,
+    /// The call ended.
+    CallEnded,
+}
+
+/// What the caller must do next.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "effect", rename_all = "snake_case")]
+pub enum Effect {
+    /// Tell the recogniser of this person to finish its segment.
+    Finalize {
+        /// The person.
+        user: PersonId,
+    },
+    /// Journal these messages, and handle them as one input.
+    HandOver(HandOver),
+    /// The voice lull has ended without new messages for these companions. If any voice message is unsettled, journal `VoiceQuiet` and fire `lull`.
+    Quiet {
+        /// The companions whose lull has ended, by id.
+        companions: Vec<CompanionId>,
+    },
+    /// The person talks without words, and counts as noise until the next offset or word.
+    CountsAsNoise {
+        /// The person.
+        user: PersonId,
+    },
+    /// The person's socket was lost for too long: the person has left.
+    Left {
+        /// The person.
+        user: PersonId,
+    },
+    /// Redact all segments of this person that were not handed over.
+    Redact {
+        /// The person.
+        user: PersonId,
+    },
+}

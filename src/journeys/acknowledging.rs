@@ -1,0 +1,167 @@
+//! Events that must be acknowledged, and conversations that begin out of silence while their channels sleep.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::world::{World, lines, room};
+use crate::actors::writer::requests::look;
+use crate::domain::id::Seq;
+use crate::ports::backend::Backend;
+use crate::ports::backend::decisions::WhyQuery;
+use crate::ports::backend::keeping::Forget;
+
+/// The silence after which Aria may start a conversation, in seconds.
+const SILENCE: f64 = 1_800.0;
+
+#[tokio::test(start_paused = true)]
+async fn an_event_is_acknowledged_without_a_question_once_and_forgotten_with_its_person() {
+    let world = World::with_lobby().await;
+    world.main.answers([Ok("Welcome, Tomé!")]);
+
+    let first = happen(&world, "raid1", "Tomé").await;
+    let again = happen(&world, "raid1", "Ana").await;
+    world.pass(30.0).await;
+
+    assert_eq!(first, again);
+    let said = lines(&[("Tomé", "Tomé raids"), ("aria", "Welcome, Tomé!")]);
+    assert_eq!((world.history("lobby").await, world.side.asked_for("aria")), (said, 0));
+    assert_eq!(reasons(&world, "lobby").await, ["event YES event"]);
+
+    let forget = Forget { guild: "home".into(), person: "Tomé".into(), answers: true };
+    assert_eq!(world.backend.forget(forget).await.unwrap().messages, 2);
+    assert_eq!(world.history("lobby").await, []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_is_acknowledged_after_a_crash_between_its_record_and_the_statement() {
+    for delay in [0.0, 1.0] {
+        let world = World::with_salon(json!({})).await;
+        let event = json!({ "id": "raid1", "kind": "raid", "who": "Tomé", "text": "Tomé raids" });
+        world.backend.event(&room("salon"), serde_json::from_value(event).unwrap()).await.unwrap();
+        world.pass(delay).await;
+
+        let world = world.crash().await;
+        world.pass(30.0).await;
+
+        assert_eq!(world.history("salon").await, lines(&[("Tomé", "Tomé raids"), ("aria", "Hello!")]), "after {delay} s");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_over_the_budget_waits_and_why_says_how_long() {
+    let world = World::with_salon(json!({ "gate": { "acknowledgements_per_minute": 1 } })).await;
+    for id in ["raid1", "raid2"] {
+        let event = json!({ "id": id, "kind": "raid", "who": "Tomé", "text": "Tomé raids" });
+        world.backend.event(&room("salon"), serde_json::from_value(event).unwrap()).await.unwrap();
+        world.pass(20.0).await;
+    }
+
+    let query = WhyQuery { room: room("salon"), companion: Some("bruno".into()), at: None };
+    let waiting = world.backend.why(query).await.unwrap().waiting_for.unwrap();
+
+    assert_eq!(waiting.text, "its name, or 20 s until it acknowledges an event (gate.acknowledgements_per_minute)");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sleeping_channel_is_woken_when_a_silence_is_over() {
+    let world = World::with_lobby().await;
+    begin(&world, "lobby").await;
+
+    world.pass(SILENCE - 600.0 - 5.0).await;
+    let before = (is_asleep(&world, "lobby").await, reasons(&world, "lobby").await);
+    world.side.answers([Ok("It is too quiet here.\nYES")]);
+    world.pass(20.0).await;
+
+    assert_eq!(before, (true, vec!["lull NO model_no".to_owned()]));
+    assert_eq!(reasons(&world, "lobby").await, ["lull NO model_no", "silence YES model_yes"]);
+    assert_eq!(world.history("lobby").await, lines(&[("Ana", "The boats are out."), ("aria", "Hello!")]));
+    world.pass(4.0 * SILENCE).await;
+    assert_eq!(reasons(&world, "lobby").await.len(), 2, "once, until a person says something");
+    assert!(is_asleep(&world, "lobby").await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_channel_that_slept_before_a_crash_stays_asleep_until_the_silence_is_over() {
+    let world = World::with_lobby().await;
+    begin(&world, "lobby").await;
+
+    let world = world.crash().await;
+    world.pass(60.0).await;
+    let after_crash = (is_asleep(&world, "lobby").await, reasons(&world, "lobby").await.len());
+    world.pass(SILENCE - 600.0).await;
+
+    assert_eq!(after_crash, (true, 1));
+    assert_eq!(reasons(&world, "lobby").await, ["lull NO model_no", "silence NO model_no"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn overdue_silences_of_many_rooms_are_spread_over_time() {
+    const ROOMS: usize = 30;
+    let world = World::new().await;
+    let names: Vec<String> = (0..ROOMS).map(|number| format!("room{number}")).collect();
+    world.open_in("home", names.clone()).await;
+    for name in &names {
+        start_after(&world, name).await;
+        world.say(name, "The boats are out.").await;
+    }
+    world.pass(600.0).await;
+    world.set_clock(24 * 3_600);
+
+    let world = world.crash().await;
+    // An answer takes a second.
+    world.pass(2.0).await;
+    let at_first = silences(&world, &names).await;
+    world.pass(10.0).await;
+
+    assert!((1..=15).contains(&at_first), "{at_first} of {ROOMS} rooms ask in the first second");
+    assert_eq!(silences(&world, &names).await, ROOMS);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silence_is_not_lost_with_the_switchboard() {
+    let mut world = World::with_lobby().await;
+    begin(&world, "lobby").await;
+    world.expect_deaths();
+
+    world.kill(&crate::actors::runtime::actor_keys::SwitchboardKey()).await;
+    world.pass(SILENCE - 590.0).await;
+
+    assert_eq!(reasons(&world, "lobby").await, ["lull NO model_no", "silence NO model_no"]);
+}
+
+async fn happen(world: &World, id: &str, who: &str) -> Seq {
+    let event = json!({ "id": id, "kind": "raid", "who": who, "text": format!("{who} raids") });
+    world.backend.event(&room("lobby"), serde_json::from_value(event).unwrap()).await.unwrap()
+}
+
+async fn start_after(world: &World, name: &str) {
+    let patch = json!({ "companions": { "aria": { "starts_after": SILENCE } } });
+    world.backend.patch_room(&room(name), serde_json::from_value(patch).unwrap()).await.unwrap();
+}
+
+/// Says something in a room whose companion may start conversations, and lets the room fall asleep: ten minutes.
+async fn begin(world: &World, name: &str) {
+    start_after(world, name).await;
+    world.say(name, "The boats are out.").await;
+    tokio::time::sleep(Duration::from_secs(600)).await;
+}
+
+async fn is_asleep(world: &World, name: &str) -> bool {
+    look(&world.context, &room(name).channel()).await.is_none()
+}
+
+async fn silences(world: &World, names: &[String]) -> usize {
+    let mut count = 0;
+    for name in names {
+        count += reasons(world, name).await.iter().filter(|reason| reason.starts_with("silence")).count();
+    }
+    count
+}
+
+/// Trigger, decision and reason of each decision.
+async fn reasons(world: &World, name: &str) -> Vec<String> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let line = |of: &Value| ["trigger", "decision", "reason"].map(|key| text(&of[key])).join(" ");
+    world.decisions(name).await.iter().map(line).collect()
+}

@@ -1,0 +1,47 @@
+//! Section `voice`: what happens in voice calls.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Problem, duration, within};
+
+/// Section `voice`.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Voice {
+    /// Seconds of silence after which the words of a speaker who addressed a companion are handed over (0 to 60; docs/design/voice.md A-8). A value
+    /// that is not smaller than the companions' `voice_lull_timeout` turns early hand-overs off.
+    pub address_timeout_secs: f64,
+    /// Seconds after a companion's answer in which the person whom it answered is handed over early (0 to 600; docs/design/voice.md A-8). 0: never.
+    pub follow_up_secs: f64,
+    /// Seconds without audio after which a recogniser is told to finish its segment (0.1 to 10; docs/design/voice.md A-13).
+    pub idle_finalize_secs: f64,
+}
+
+impl Voice {
+    /// `address_timeout_secs` as a duration.
+    pub fn address_timeout(&self) -> Duration {
+        duration(self.address_timeout_secs)
+    }
+
+    /// `follow_up_secs` as a duration.
+    pub fn follow_up(&self) -> Duration {
+        duration(self.follow_up_secs)
+    }
+
+    /// `idle_finalize_secs` as a duration.
+    pub fn idle_finalize(&self) -> Duration {
+        duration(self.idle_finalize_secs)
+    }
+
+    /// Checks all ranges.
+    ///
+    /// # Errors
+    /// The first value that is out of range.
+    pub fn check(&self) -> Result<(), Problem> {
+        within("address_timeout_secs", self.address_timeout_secs, 0.0..=60.0)?;
+        within("follow_up_secs", self.follow_up_secs, 0.0..=600.0)?;
+        within("idle_finalize_secs", self.idle_finalize_secs, 0.1..=10.0)
+    }
+}
