@@ -7,8 +7,10 @@ mod replay_event;
 mod responder;
 mod run;
 mod script;
+mod speech;
 
 pub use replay_event::{ReplayEvent, ReplayEventKind};
 pub use responder::{Question, Responder};
 pub use run::{RunError, run, run_with};
 pub use script::{Action, Answer, Answers, Script, ScriptError, ScriptedEvent, ScriptedMessage};
+pub use speech::{VoiceAction, VoiceEvent};

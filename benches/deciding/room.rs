@@ -134,6 +134,7 @@ pub fn message(text: &str) -> Message {
     let ana: Arc<str> = "Ana".into();
     Message {
         asks_to_stop: false,
+        speech: None,
         id: None,
         from: Author { id: ana.clone(), name: ana, role: Role::Person },
         text: text.into(),

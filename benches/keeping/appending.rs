@@ -125,6 +125,7 @@ async fn accept(writer: &ActorRef<WriterMessage>, channel_key: &ChannelKey) -> R
     let ana: Arc<str> = "Ana".into();
     let message = Message {
         asks_to_stop: false,
+        speech: None,
         id: None,
         from: Author { id: ana.clone(), name: ana, role: Role::Person },
         text: "I thought that the bread would be done by now, but nobody opened the oven since".into(),

@@ -121,7 +121,7 @@ impl Inbound {
             && speech.from.role == Role::Person
             && is_stop_phrase(addressing.text, names.as_deref(), self.context.settings.reply.all_stop_phrases());
         let Speech { id, from, text, modality, lull_endpoint, reply_to, kind, .. } = speech;
-        let message = Message { id, from, text, modality, lull_endpoint, asks_to_stop, address, kind };
+        let message = Message { id, from, text, modality, lull_endpoint, asks_to_stop, address, kind, speech: None };
         Some(Event::Said { message, reply_to: reply_to.and_then(|replied| replied.seq), reply: None, said_at })
     }
 }

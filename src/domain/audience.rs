@@ -115,6 +115,7 @@ mod tests {
         let by: Arc<str> = by.into();
         let message = Message {
             asks_to_stop: false,
+            speech: None,
             id: None,
             from: Author { id: by.clone(), name: by, role },
             text: "words".into(),

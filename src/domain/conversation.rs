@@ -20,6 +20,7 @@ mod silence;
 mod summary;
 mod turns;
 mod view;
+mod voice;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -37,6 +38,7 @@ use parts::{Held, PostedStatement, RecentStatement};
 pub use summary::{Summary, SummaryLimits};
 use turns::assign_first_turn;
 pub use view::{Doing, View};
+use voice::{Call as VoiceCall, Live};
 
 pub use super::answer::Verdict;
 use super::budget::{Ledger, Use, UsedUp};
@@ -48,6 +50,7 @@ use super::id::{ChannelId, CompanionId, Seq, Ticket, TurnId};
 use super::moment::Moment;
 use super::round::Round;
 use super::trigger::Trigger;
+use super::voice::utterance;
 use super::vote::{State, Vote};
 use super::window::Window;
 use crate::settings::Settings;
@@ -56,6 +59,7 @@ use crate::settings::gate::Gate as Policy;
 use crate::settings::repetition::Repetition;
 use crate::settings::reply::Reply;
 use crate::settings::turn_taking::TurnTaking;
+use crate::settings::voice::Voice;
 
 /// The outputs of most steps: a cancelled and an armed timer, or a question, or a decision and what follows.
 const USUAL_OUTPUTS: usize = 4;
@@ -65,6 +69,12 @@ const USUAL_OUTPUTS: usize = 4;
 pub enum Input {
     /// An inbound event, accepted and numbered. Inbound events arrive in the order of their numbers.
     Inbound(Box<Recorded>),
+    /// The messages of a hand-over, accepted and numbered in one batch: what [`Output::HandOver`] asked for. All are taken in before anything is
+    /// decided.
+    HandedOver(Vec<Recorded>),
+    /// Something happened in the voice call that is not on record: speech pulses, partial results, people who mute themselves. Who joins or leaves, and
+    /// every final result with words, are inbound events.
+    Voice(utterance::Input),
     /// A question was answered.
     Answered {
         /// The question's number.
@@ -148,6 +158,10 @@ pub enum Output {
         /// The number of its reply. None if it waited for the floor, or was selected and had not begun.
         ticket: Option<Ticket>,
     },
+    /// Messages that people have spoken. They are to be journaled in one batch, and return as [`Input::HandedOver`].
+    HandOver(Vec<Event>),
+    /// Something to do in the voice call. It is never [`utterance::Effect::HandOver`] or [`utterance::Effect::Quiet`].
+    Voice(Box<utterance::Effect>),
     /// A text to post. Once it is posted it returns as `Said` with this ticket.
     Post(Box<Posting>),
     /// The rolling summary should be refreshed with the messages that follow `after`, up to `upto`.
@@ -223,6 +237,10 @@ pub struct Rules<'a> {
     pub repetition: &'a Repetition,
     /// `reply`: what happens to a statement that is being made when people say more.
     pub reply: &'a Reply,
+    /// `voice`: when spoken words are handed over.
+    pub voice: &'a Voice,
+    /// `companion_defaults.voice_lull_timeout`: how long a voice lull is while no companion is present.
+    pub voice_lull_timeout: Duration,
     /// In every round, every companion with unsettled messages is asked, listeners too (as aikyo does, docs/design/turn-taking.md T-3). No setting
     /// turns this on. It exists to measure what it would cost.
     pub asks_everyone: bool,
@@ -236,6 +254,8 @@ impl<'a> From<&'a Settings> for Rules<'a> {
             closing: &settings.closing,
             repetition: &settings.repetition,
             reply: &settings.reply,
+            voice: &settings.voice,
+            voice_lull_timeout: settings.companion_defaults.voice_lull(),
             asks_everyone: false,
         }
     }
@@ -281,6 +301,12 @@ pub struct Conversation {
     /// The number of the next message, if it asks to stop and cancels a reply: the companions that owed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     stopped: Option<(Seq, BTreeSet<CompanionId>)>,
+    /// What is on record of the voice call.
+    #[serde(default, skip_serializing_if = "VoiceCall::is_default")]
+    call: VoiceCall,
+    /// What happens in the voice call. It is not on record.
+    #[serde(skip)]
+    live: Live,
     /// The turn that began in this step and has no question yet.
     #[serde(skip)]
     turn_without_question: Option<TurnId>,
@@ -308,18 +334,24 @@ impl Conversation {
         let now = self.clock.max(now);
         let mut occasion = Occasion { by_deadline: matches!(input, Input::Woken), after_statement: false };
         let mut ended_back_offs = Vec::new();
-        let inbound_at = if let Input::Inbound(recorded) = &input { Some(recorded.at) } else { None };
+        let inbound_at = match &input {
+            Input::Inbound(recorded) => Some(recorded.at),
+            Input::HandedOver(batch) => batch.first().map(|recorded| recorded.at),
+            _ => None,
+        };
         self.advance_to(inbound_at.unwrap_or(now), world, &mut out);
         self.collect_ended_back_offs(occasion, &mut ended_back_offs);
         if let Input::Inbound(recorded) = &input {
             occasion.after_statement = matches!(recorded.event, Event::Said { reply: Some(_), .. });
-        } else {
+        } else if inbound_at.is_none() {
             // A round's own deadlines come before those of companions at the same moment.
             self.begin_turn_due(occasion, world, &mut out);
             self.close_rounds(occasion, world, &mut out);
         }
         match input {
             Input::Inbound(recorded) => self.handle_inbound(*recorded, world, &mut out),
+            Input::HandedOver(batch) => self.take_in(batch, world, &mut out),
+            Input::Voice(heard) => self.hear(heard, world, &mut out),
             Input::Answered { ticket, vote, call } => self.on_answer(ticket, vote, call, world, &mut out),
             Input::Voted(state) => self.accept_vote(state, world, &mut out),
             Input::Judged { ticket, score, call } => {
@@ -353,6 +385,7 @@ impl Conversation {
                 self.window.replace(redacted.seq, message);
                 self.replace_recent_statement(redacted.seq, message);
             }
+            Event::Segment(segment) => self.call.redact(redacted.seq, segment),
             Event::Summarised { upto, text, .. } => self.summary.redact(*upto, text),
             Event::Decided(decided) => {
                 for companion in &decided.companions {
@@ -369,7 +402,8 @@ impl Conversation {
         if self.is_at_rest() {
             return Seq(u64::MAX);
         }
-        self.window.entries().next().map_or(self.handled, |entry| entry.seq)
+        let oldest = self.window.entries().next().map_or(self.handled, |entry| entry.seq);
+        self.call.oldest_segment().map_or(oldest, |segment| segment.min(oldest))
     }
 
     /// Drops the state below a number that is [not needed](Self::needed_from): messages, recent statements, and a summary that covers nothing
@@ -413,6 +447,7 @@ impl Conversation {
     pub fn resume(&mut self, now: Moment, world: &mut World<'_>) -> Vec<Output> {
         let mut out = Vec::new();
         let before = self.clock;
+        self.live = self.call.restored(self.clock.max(now));
         self.advance_to(now, world, &mut out);
         self.extend_deadlines(world, &mut out);
         self.record_reopened(world, &mut out);
@@ -432,6 +467,7 @@ impl Conversation {
     fn end_step(&mut self, world: &mut World<'_>, mut out: Vec<Output>) -> Vec<Output> {
         self.turn_without_question = None;
         self.answered_turn = None;
+        self.live.note_deadline(&self.gates, world);
         if let Some(turn) = self.oldest_started.take() {
             assign_first_turn(turn, &mut out);
         }
@@ -463,7 +499,8 @@ impl Conversation {
     }
 
     fn lull_and_turn_deadlines(&self) -> impl Iterator<Item = Moment> {
-        let lulls = self.gates.values().filter_map(|gate| gate.lull_at);
+        let holds_lulls = self.holds_text_lulls();
+        let lulls = self.gates.values().filter(move |_| !holds_lulls).filter_map(|gate| gate.lull_at).chain(self.live.deadline());
         let turn = self.turn.as_ref().and_then(|turn| turn.speak_at);
         let floor = self.floor.iter().filter_map(|floor| floor.deadline());
         lulls.chain(turn).chain(floor).chain(self.acknowledgements.deferred_until)
@@ -473,6 +510,7 @@ impl Conversation {
     /// [`silence_at`](Self::silence_at).
     pub fn is_at_rest(&self) -> bool {
         !self.is_busy()
+            && self.call.is_default()
             && self.deadlines_of_work().next().is_none()
             && self.late.is_empty()
             && self

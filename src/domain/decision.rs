@@ -62,11 +62,13 @@ pub enum Reason {
     Stale,
     /// A person asked the companion to stop before it had answered.
     Cancelled,
+    /// It was speech that only shows that somebody listens.
+    Backchannel,
 }
 
 impl Reason {
     /// Every reason.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::ModelYes,
         Self::ModelNo,
         Self::Unreadable,
@@ -81,6 +83,7 @@ impl Reason {
         Self::Overflow,
         Self::Stale,
         Self::Cancelled,
+        Self::Backchannel,
     ];
 
     /// The name used in records, replay, spans and logs.
@@ -100,12 +103,13 @@ impl Reason {
             Self::Overflow => "overflow",
             Self::Stale => "stale",
             Self::Cancelled => "cancelled",
+            Self::Backchannel => "backchannel",
         }
     }
 
     /// Whether a decision for this reason leaves all counters of the gate unchanged.
     pub const fn leaves_counters_alone(self) -> bool {
-        matches!(self, Self::Closed | Self::Paused | Self::Overflow | Self::Stale | Self::Cancelled)
+        matches!(self, Self::Closed | Self::Paused | Self::Overflow | Self::Stale | Self::Cancelled | Self::Backchannel)
     }
 }
 

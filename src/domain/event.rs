@@ -12,10 +12,11 @@ use serde::{Deserialize, Serialize};
 use super::budget::UsedUp;
 use super::closing::{Cause, Stage};
 use super::decision::{Decision, Reason};
-use super::id::{CompanionId, Seq, Ticket, TurnId};
-use super::message::Message;
+use super::id::{CompanionId, PersonId, Seq, Ticket, TurnId};
+use super::message::{Address, Author, Message};
 use super::moment::Moment;
 use super::trigger::Trigger;
+use super::voice::segment::Kind;
 use super::vote::State;
 
 /// An event of the journal, with its number and time.
@@ -107,6 +108,18 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         missed: Option<Gap>,
     },
+    /// A person entered the channel's voice call.
+    VoiceJoined {
+        /// The person.
+        from: Author,
+    },
+    /// A person left the channel's voice call.
+    VoiceLeft {
+        /// The person.
+        from: Author,
+    },
+    /// A recogniser returned what a person said in the voice call. It becomes a part of a message when it is handed over.
+    Segment(Box<Segment>),
 
     /// The first interjection interval of a gate was drawn at random.
     JitterDrawn {
@@ -118,6 +131,11 @@ pub enum Event {
     /// Lull timers fired: nothing was said for their timeouts.
     LullFired {
         /// The companions of the timers, by id.
+        companions: Vec<CompanionId>,
+    },
+    /// A voice lull has ended without new words, and earlier voice messages are unsettled for these companions (docs/design/voice.md A-12).
+    VoiceQuiet {
+        /// The companions whose lull has ended, by id.
         companions: Vec<CompanionId>,
     },
     /// Nobody has said anything for the `starts_after` of these companions.
@@ -337,6 +355,47 @@ pub struct Gap {
     pub why: Arc<str>,
 }
 
+/// What a person said in a voice call, as a recogniser returned it: a final result that has words. Its names are resolved when it is accepted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Segment {
+    /// The person who said it.
+    pub from: Author,
+    /// The words.
+    pub text: Arc<str>,
+    /// The beginning of its first voiced hop.
+    pub started: Moment,
+    /// The end of its last voiced hop.
+    pub ended: Moment,
+    /// How sure the recogniser is, in thousandths. `None` where it does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<u16>,
+    /// The recogniser, as in the span attribute `gen_ai.provider.name`.
+    pub provider: Arc<str>,
+    /// What it counts as.
+    pub kind: Kind,
+    /// Whom it addresses.
+    #[serde(default)]
+    pub address: Address,
+    /// Whether it asks to stop, with nothing else (docs/design/speaking.md S-15).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub asks_to_stop: bool,
+    /// Whether the recogniser has returned all of the utterance with it (docs/design/voice.md A-10).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_last: bool,
+}
+
+impl Segment {
+    /// Whether its words were deleted. An original segment is never empty.
+    pub fn is_redacted(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    /// The id of the person.
+    pub fn person(&self) -> PersonId {
+        PersonId::from(&*self.from.id)
+    }
+}
+
 /// The content of an event that opens a round.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RoundOpened {
@@ -407,7 +466,7 @@ pub struct Evaluated {
 /// The content of a decision whether companions speak.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Decided {
-    /// The companions that the decision is about: several only for the reasons `closed` and `paused`.
+    /// The companions that the decision is about: several only for the reasons `closed`, `paused` and `backchannel`.
     pub companions: Vec<CompanionId>,
     /// The trigger of the decision.
     pub trigger: Trigger,
@@ -501,10 +560,14 @@ impl Event {
             | Self::Left { .. }
             | Self::Paused { .. }
             | Self::Cleared
-            | Self::CaughtUp { .. } => true,
+            | Self::CaughtUp { .. }
+            | Self::VoiceJoined { .. }
+            | Self::VoiceLeft { .. }
+            | Self::Segment(_) => true,
             Self::JitterDrawn { .. }
             | Self::LullFired { .. }
             | Self::SilenceFired { .. }
+            | Self::VoiceQuiet { .. }
             | Self::EventsDeferred { .. }
             | Self::EventsReleased
             | Self::BackOffEnded { .. }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::id::CompanionId;
+use super::id::{CompanionId, Seq};
+use super::moment::Moment;
 
 /// A message by a person, a companion or a bot that is not ours.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,6 +32,51 @@ pub struct Message {
     /// For an event that a companion must acknowledge: its kind, such as `raid`. None for words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<Arc<str>>,
+    /// For words of a voice call: how they were spoken. None for all other messages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub speech: Option<Box<Speech>>,
+}
+
+/// How a message was spoken in a voice call: one run of segments of one person (docs/design/voice.md A-6).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Speech {
+    /// The beginning of its first voiced hop.
+    pub started: Moment,
+    /// The end of its last voiced hop.
+    pub ended: Moment,
+    /// The recogniser of its first segment.
+    pub provider: Arc<str>,
+    /// How sure the recogniser is of the least certain segment, in thousandths. `None` where it does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<u16>,
+    /// The numbers of its segments, by their beginning.
+    pub segments: Vec<Seq>,
+    /// Why it was handed over when it was.
+    pub handed_over: HandedOver,
+    /// If it ends a lull: the companions for which it does, by id.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ends_lull_for: Vec<CompanionId>,
+    /// Whether it is only backchannel: it passes no row, counts nothing, and settles at once.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_backchannel: bool,
+}
+
+/// Why words of a voice call became a message when they did (docs/design/voice.md ).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HandedOver {
+    /// The voice lull had ended.
+    LullEnded,
+    /// The last person had left the call.
+    Deserted,
+    /// Somebody addressed a companion.
+    Addressed,
+    /// One person and one companion were alone in the call.
+    OneToOne,
+    /// Somebody answered a companion that had just spoken.
+    FollowUp,
+    /// The words extended a reply that was being prepared.
+    Extension,
 }
 
 /// The author of a message. Only the platform decides the role, whatever name an author uses.
@@ -95,6 +141,16 @@ impl Message {
     /// Whether it is an event that a companion must acknowledge (docs/design/gate.md G-33). Its author is the person that the event is about.
     pub const fn is_event(&self) -> bool {
         self.kind.is_some()
+    }
+
+    /// Whether it is speech that only shows that somebody listens (docs/design/voice.md A-9).
+    pub fn is_backchannel(&self) -> bool {
+        self.speech.as_ref().is_some_and(|speech| speech.is_backchannel)
+    }
+
+    /// Whether it ends a lull for `companion`. Voice messages that come from outside a call of this server end it for all.
+    pub fn ends_lull_for(&self, companion: &CompanionId) -> bool {
+        self.lull_endpoint && self.speech.as_ref().is_none_or(|speech| speech.ends_lull_for.contains(companion))
     }
 
     /// Whether `companion` is the author.

@@ -170,8 +170,18 @@ mod tests {
     fn entry(seq: u64) -> Entry {
         let from = Author { id: "ana".into(), name: "Ana".into(), role: Role::Person };
         let (text, modality, address) = ("Yes".into(), Modality::Text, Address::default());
-        let message =
-            Message { asks_to_stop: false, kind: None, id: None, from, text, modality, lull_endpoint: false, address }.into();
+        let message = Message {
+            asks_to_stop: false,
+            speech: None,
+            kind: None,
+            id: None,
+            from,
+            text,
+            modality,
+            lull_endpoint: false,
+            address,
+        }
+        .into();
         Entry::new(Seq(seq), Moment::ZERO, message)
     }
 }

@@ -145,6 +145,7 @@ fn total(all: usize, prompt: &Prompt) -> usize {
 fn message(role: Role, name: &str, text: &str) -> Message {
     Message {
         asks_to_stop: false,
+        speech: None,
         id: None,
         from: Author { id: name.into(), name: name.into(), role },
         text: text.into(),

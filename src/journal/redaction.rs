@@ -21,6 +21,11 @@ pub fn redact(recorded: &Recorded) -> Recorded {
                 message.from.name = empty;
             }
         }
+        Event::VoiceJoined { from } | Event::VoiceLeft { from } => (from.id, from.name) = (empty.clone(), empty),
+        Event::Segment(segment) => {
+            segment.text = empty.clone();
+            (segment.from.id, segment.from.name) = (empty.clone(), empty);
+        }
         Event::Edited { text, .. } | Event::Summarised { text, .. } => *text = empty,
         Event::Decided(decided) => {
             decided.why = None;
@@ -38,6 +43,7 @@ pub fn redact(recorded: &Recorded) -> Recorded {
         | Event::JitterDrawn { .. }
         | Event::LullFired { .. }
         | Event::SilenceFired { .. }
+        | Event::VoiceQuiet { .. }
         | Event::EventsDeferred { .. }
         | Event::EventsReleased
         | Event::BackOffEnded { .. }

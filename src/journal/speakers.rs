@@ -25,10 +25,16 @@ pub const fn after_stretch(seq: Seq) -> Seq {
     Seq(stretch(seq).0.saturating_add(STRETCH))
 }
 
-/// The author's id, if this is a message by somebody other than a companion and was not redacted.
+/// The author's id, if this is something that somebody other than a companion said or did in person, and was not redacted: a message, a segment of
+/// speech, an entry to a voice call, or the end of it.
 pub fn speaker(event: &Event) -> Option<&Arc<str>> {
-    let Event::Said { message, .. } = event else { return None };
-    (message.from.role != Role::Companion && !message.from.id.is_empty()).then_some(&message.from.id)
+    let from = match event {
+        Event::Said { message, .. } => &message.from,
+        Event::Segment(segment) => &segment.from,
+        Event::VoiceJoined { from } | Event::VoiceLeft { from } => from,
+        _ => return None,
+    };
+    (from.role != Role::Companion && !from.id.is_empty()).then_some(&from.id)
 }
 
 /// A bounded cache of the people who are in the index for the newest stretch of a journal. Cheap to clone.

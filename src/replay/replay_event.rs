@@ -38,6 +38,17 @@ pub enum ReplayEventKind {
         kind: Option<String>,
         text: String,
     },
+    /// Somebody said this in the voice call: it was handed over. Its `message` follows.
+    Utterance {
+        from: String,
+        text: String,
+        #[serde(serialize_with = "secs")]
+        started: Moment,
+        #[serde(serialize_with = "secs")]
+        ended: Moment,
+    },
+    /// The voice lull has ended without new words, and these companions consider earlier ones.
+    VoiceQuiet { companions: Vec<CompanionId> },
     /// A companion was asked whether it wants to speak.
     Evaluate {
         companion: CompanionId,
@@ -109,7 +120,7 @@ impl ReplayEventKind {
     /// The companion that the event is about, if there is one.
     pub fn companion(&self) -> Option<&CompanionId> {
         match self {
-            Self::Message { .. } | Self::Round { .. } => None,
+            Self::Message { .. } | Self::Utterance { .. } | Self::VoiceQuiet { .. } | Self::Round { .. } => None,
             Self::Evaluate { companion, .. }
             | Self::Decision { companion, .. }
             | Self::Error { companion, .. }
@@ -154,6 +165,14 @@ impl fmt::Display for ReplayEventKind {
             Self::Message { seq, from, kind, text } => {
                 let kind = kind.as_ref().map(|kind| format!(" ({})", printable(kind))).unwrap_or_default();
                 write!(f, "#{seq} {}{kind}: {}", printable(from), printable(text))
+            }
+            Self::Utterance { from, text, started, ended } => {
+                let (started, ended) = (started.as_secs_f64(), ended.as_secs_f64());
+                write!(f, "{} said from {started:.3} to {ended:.3}: {}", printable(from), printable(text))
+            }
+            Self::VoiceQuiet { companions } => {
+                let companions: Vec<_> = companions.iter().map(CompanionId::as_str).collect();
+                write!(f, "quiet in the voice call for {}", companions.join(", "))
             }
             Self::Evaluate { companion, trigger, message_count, check_count, threshold, buffer } => write!(
                 f,

@@ -6,17 +6,21 @@ use std::sync::Arc;
 use super::replay_event::{ReplayEvent, ReplayEventKind};
 use super::responder::{Cursor, Question, Responder, ScriptedAnswers};
 use super::script::{Action, Answer, Script, ScriptedMessage};
+use super::speech::{VoiceAction, VoiceEvent};
 use crate::domain::address::{self, Incoming};
 use crate::domain::answer::Verdict;
 use crate::domain::budget::Ledger;
 use crate::domain::conversation::{self, Conversation, Input, Output, Rules, World};
-use crate::domain::event::{Evaluated, Event, Recorded};
+use crate::domain::event::{Evaluated, Event, Recorded, Segment};
 use crate::domain::gate::InterjectionPolicy;
-use crate::domain::id::{ChannelId, CompanionId, Seq, Ticket, TurnId};
+use crate::domain::id::{ChannelId, CompanionId, PersonId, Seq, Ticket, TurnId};
 use crate::domain::message::{Author, Message, Role};
 use crate::domain::moment::Moment;
 use crate::domain::names::Names;
 use crate::domain::stop_phrase::is_stop_phrase;
+use crate::domain::voice::echo::PlayedWords;
+use crate::domain::voice::segment::{Heard, kind_of};
+use crate::domain::voice::utterance;
 use crate::domain::{repetition, vote};
 
 /// Why a script cannot be run.
@@ -123,6 +127,16 @@ struct Run<'a> {
 struct Channel {
     conversation: Conversation,
     texts: Vec<Arc<str>>,
+    /// Who speaks or has spoken: since when, and until when.
+    speakers: BTreeMap<String, (Moment, Option<Moment>)>,
+}
+
+impl Channel {
+    fn end_speech(&mut self, from: &str, now: Moment) {
+        if let Some((_, ended)) = self.speakers.get_mut(from) {
+            ended.get_or_insert(now);
+        }
+    }
 }
 
 impl<'a> Run<'a> {
@@ -198,6 +212,7 @@ impl<'a> Run<'a> {
         self.channels.insert(channel.to_owned(), Channel::default());
         let mut seen = BTreeSet::new();
         let mut absent = BTreeSet::new();
+        let (mut heard, mut callers) = (BTreeSet::new(), Vec::new());
         let mut channel_events: Vec<_> = self.script.events.iter().filter(|event| event.channel == channel).collect();
         channel_events.sort_by_key(|event| event.at);
         for event in channel_events {
@@ -207,9 +222,19 @@ impl<'a> Run<'a> {
             {
                 absent.insert(companion);
             }
+            // As with companions: whose first event in the call is not that they join was there before.
+            if let Action::Voice(action) = &event.action
+                && heard.insert(&action.from)
+                && !matches!(action.what, VoiceEvent::Join)
+            {
+                callers.push(action.from.as_str());
+            }
         }
         for companion in self.script.companions.keys().filter(|companion| !absent.contains(companion)) {
             self.join(channel, companion);
+        }
+        for caller in callers {
+            self.apply_inbound(channel, Seq::NONE, Event::VoiceJoined { from: person(caller) });
         }
     }
 
@@ -220,6 +245,7 @@ impl<'a> Run<'a> {
     fn apply(&mut self, channel: &str, action: &Action) {
         match action {
             Action::Say(saying) => self.say(channel, saying),
+            Action::Voice(action) => self.hear(channel, action),
             Action::Join(companion) => self.join(channel, companion),
             Action::Leave(companion) => self.apply_inbound(channel, Seq::NONE, Event::Left { companion: companion.clone() }),
             Action::Clear => self.apply_inbound(channel, Seq::NONE, Event::Cleared),
@@ -264,12 +290,81 @@ impl<'a> Run<'a> {
             modality: saying.modality,
             lull_endpoint: saying.lull_endpoint,
             kind: saying.kind.as_deref().map(Arc::from),
+            speech: None,
             asks_to_stop: saying.kind.is_none()
                 && role == Role::Person
                 && is_stop_phrase(&saying.text, Some(&self.names), self.script.settings.reply.all_stop_phrases()),
             from,
         };
         self.receive_message(channel, message, None);
+    }
+
+    /// Somebody does something in the voice call. The detector's hops are those of the script: an offset is found when it happens.
+    fn hear(&mut self, channel: &str, action: &VoiceAction) {
+        let (now, from) = (self.now, person(&action.from));
+        let user = PersonId::from(action.from.as_str());
+        let Some(channel_state) = self.channels.get_mut(channel) else { return };
+        let input = match &action.what {
+            VoiceEvent::Join => return self.apply_inbound(channel, Seq::NONE, Event::VoiceJoined { from }),
+            VoiceEvent::Leave => {
+                channel_state.end_speech(&action.from, now);
+                return self.apply_inbound(channel, Seq::NONE, Event::VoiceLeft { from });
+            }
+            VoiceEvent::Mute => {
+                channel_state.end_speech(&action.from, now);
+                utterance::Input::Muted { user }
+            }
+            VoiceEvent::Start => {
+                channel_state.speakers.insert(action.from.clone(), (now, None));
+                utterance::Input::Started { user, started: now }
+            }
+            VoiceEvent::End => {
+                channel_state.end_speech(&action.from, now);
+                utterance::Input::Ended { user, ended: now }
+            }
+            VoiceEvent::Partial(text) if text.trim().is_empty() => return,
+            VoiceEvent::Partial(_) => utterance::Input::Partial { user },
+            VoiceEvent::Final { text, started, ended } => {
+                let spoken = channel_state.speakers.get(&action.from).copied();
+                let is_last = spoken.is_none_or(|(_, ended)| ended.is_some());
+                let ended = ended.or(spoken.and_then(|(_, ended)| ended)).unwrap_or(now);
+                let started = started.or(spoken.map(|(started, _)| started)).unwrap_or(ended).min(ended);
+                if !text.trim().is_empty() {
+                    return self.hear_segment(channel, from, text, (started, ended), is_last);
+                }
+                utterance::Input::Final { user, is_last, segment: None }
+            }
+        };
+        self.step(channel, Input::Voice(input));
+    }
+
+    /// A recogniser returns a final result with words.
+    fn hear_segment(&mut self, channel: &str, from: Author, text: &str, (started, ended): (Moment, Moment), is_last: bool) {
+        let settings = &self.script.settings;
+        let is_companion = |id: &str| self.script.companions.contains_key(&id.into());
+        let incoming = Incoming { speaker: &from, text, mentions: &[], reply_to: None, to_all_of: &[], names_narrow: false };
+        let heard = Heard {
+            text,
+            started,
+            ended,
+            voiced: Some(ended.since(started)),
+            no_speech: None,
+            is_during_reply: self.channels[channel].conversation.floor().is_some(),
+        };
+        let segment = Segment {
+            text: text.into(),
+            started,
+            ended,
+            confidence: None,
+            provider: "rehearsal".into(),
+            kind: kind_of(&heard, &settings.speech.word_lists(&settings.speech.language), &PlayedWords::default()),
+            address: address::resolve(&self.names, is_companion, &incoming),
+            asks_to_stop: is_stop_phrase(text, Some(&self.names), settings.reply.all_stop_phrases()),
+            is_last,
+            from,
+        };
+        let seq = self.number(channel, text.into());
+        self.apply_inbound(channel, seq, Event::Segment(Box::new(segment)));
     }
 
     fn receive_message(&mut self, channel: &str, message: Message, reply: Option<Ticket>) {
@@ -352,7 +447,8 @@ impl<'a> Run<'a> {
             Output::LullCancelled { companion } => self.print(channel, ReplayEventKind::LullCancelled { companion }),
             Output::Post(posting) => self.post(channel, &posting.companion, posting.ticket, posting.text),
             Output::Cancel { ticket } => self.cancel(channel, ticket),
-            Output::Dropped { .. } | Output::Summarise { .. } => {}
+            Output::HandOver(messages) => self.hand_over(channel, messages),
+            Output::Dropped { .. } | Output::Summarise { .. } | Output::Voice(_) => {}
         }
     }
 
@@ -435,6 +531,7 @@ impl<'a> Run<'a> {
                 let reason = Some(error).filter(|error| **error == *conversation::CLOSED);
                 self.print(channel, ReplayEventKind::Failed { companion, trigger, reason });
             }
+            Event::VoiceQuiet { companions } => self.print(channel, ReplayEventKind::VoiceQuiet { companions }),
             Event::Said { .. }
             | Event::Edited { .. }
             | Event::Deleted { .. }
@@ -442,6 +539,9 @@ impl<'a> Run<'a> {
             | Event::Left { .. }
             | Event::Paused { .. }
             | Event::Cleared
+            | Event::VoiceJoined { .. }
+            | Event::VoiceLeft { .. }
+            | Event::Segment(_)
             | Event::CaughtUp { .. }
             | Event::JitterDrawn { .. }
             | Event::LullFired { .. }
@@ -457,6 +557,30 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// The messages of a hand-over come back in one batch, as from a journal.
+    fn hand_over(&mut self, channel: &str, messages: Vec<Event>) {
+        let mut batch = Vec::with_capacity(messages.len());
+        for event in messages {
+            let Event::Said { message, .. } = &event else { continue };
+            let (from, text) = (message.from.id.to_string(), message.text.clone());
+            if let Some(speech) = &message.speech {
+                let (from, started, ended) = (from.clone(), speech.started, speech.ended);
+                self.print(channel, ReplayEventKind::Utterance { from, text: text.to_string(), started, ended });
+            }
+            let seq = self.number(channel, text.clone());
+            self.print(channel, ReplayEventKind::Message { seq, from, kind: None, text: text.to_string() });
+            batch.push(Recorded { seq, at: self.now, handled: seq, turn: None, event });
+        }
+        self.step(channel, Input::HandedOver(batch));
+    }
+
+    /// The number of the next event with a text.
+    fn number(&mut self, channel: &str, text: Arc<str>) -> Seq {
+        let Some(channel) = self.channels.get_mut(channel) else { return Seq::NONE };
+        channel.texts.push(text);
+        Seq(channel.texts.len() as u64)
+    }
+
     fn post(&mut self, channel: &str, companion: &CompanionId, ticket: Ticket, text: Arc<str>) {
         self.print(channel, ReplayEventKind::Statement { companion: companion.clone(), text: text.to_string() });
         let name = self.script.companions.get(companion).map_or_else(|| companion.as_str().into(), |known| known.name.clone());
@@ -466,7 +590,17 @@ impl<'a> Run<'a> {
             Incoming { speaker: &from, text: &text, mentions: &[], reply_to: None, to_all_of: &[], names_narrow: false };
         let address = address::resolve(&self.names, is_companion, &incoming);
         let modality = Default::default();
-        let message = Message { id: None, from, text, modality, lull_endpoint: false, asks_to_stop: false, kind: None, address };
+        let message = Message {
+            id: None,
+            from,
+            text,
+            modality,
+            lull_endpoint: false,
+            asks_to_stop: false,
+            speech: None,
+            kind: None,
+            address,
+        };
         self.receive_message(channel, message, Some(ticket));
     }
 
@@ -515,10 +649,14 @@ impl<'a> Run<'a> {
     }
 }
 
+fn person(name: &str) -> Author {
+    Author { id: name.into(), name: name.into(), role: Role::Person }
+}
+
 /// Whether an output is an inbound event or an awaited answer. These are printed before what follows for each companion.
 fn is_printed_first(output: &Output) -> bool {
     match output {
-        Output::Post(_) => true,
+        Output::Post(_) | Output::HandOver(_) => true,
         Output::Made(made) => match &made.event {
             Event::RoundClosed(_) | Event::ReplyFailed { .. } | Event::Unanswered { .. } => true,
             Event::Cancelled { .. } | Event::Replanned { .. } | Event::FloorExpired { .. } | Event::FloorTaken { .. } => true,

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use super::speech::{ParsedSpeech, ParsedVoice, ParsedVoiceEvent, VoiceAction};
 use crate::domain::id::{CompanionId, Seq};
 use crate::domain::message::Modality;
 use crate::domain::moment::Moment;
@@ -73,6 +74,8 @@ pub struct ScriptedEvent {
 pub enum Action {
     /// Somebody sends a message.
     Say(ScriptedMessage),
+    /// Somebody does something in the voice call.
+    Voice(VoiceAction),
     /// A companion joins the channel.
     Join(CompanionId),
     /// A companion leaves the channel.
@@ -259,6 +262,13 @@ struct ParsedEvent {
     delete: Option<u64>,
     join: Option<CompanionId>,
     leave: Option<CompanionId>,
+    voice: Option<ParsedVoice>,
+    speech: Option<ParsedSpeech>,
+    partial: Option<String>,
+    r#final: Option<String>,
+    say: Option<String>,
+    started: Option<f64>,
+    ended: Option<f64>,
 }
 
 impl ParsedScript {
@@ -288,11 +298,12 @@ impl ParsedScript {
         let mut events = Vec::with_capacity(self.events.len());
         for (index, event) in self.events.into_iter().enumerate() {
             let position = format!("events[{index}]");
-            let scripted = event.validate(&position)?;
-            if let Action::Join(companion) | Action::Leave(companion) = &scripted.action {
-                check_known(companion, &position)?;
+            for scripted in event.validate(&position)? {
+                if let Action::Join(companion) | Action::Leave(companion) = &scripted.action {
+                    check_known(companion, &position)?;
+                }
+                events.push(scripted);
             }
-            events.push(scripted);
         }
         let side = answers(self.models.side, "models.side", "NO", check_known)?;
         let main = answers(self.models.main, "models.main", "ok", check_known)?;
@@ -302,8 +313,26 @@ impl ParsedScript {
 }
 
 impl ParsedEvent {
-    fn validate(self, position: &str) -> Result<ScriptedEvent, ScriptError> {
+    /// The event; for `say` the several events that it stands for.
+    fn validate(self, position: &str) -> Result<Vec<ScriptedEvent>, ScriptError> {
         let at = moment(self.at, &format!("{position}.at"))?;
+        let moment_of = |secs: Option<f64>, key: &str| secs.map(|secs| moment(secs, &format!("{position}.{key}"))).transpose();
+        let heard = ParsedVoiceEvent {
+            voice: self.voice,
+            speech: self.speech,
+            partial: self.partial,
+            last: self.r#final,
+            say: self.say,
+            started: moment_of(self.started, "started")?,
+            ended: moment_of(self.ended, "ended")?,
+        };
+        if heard.is_given() {
+            let is_other = self.text.is_some() || self.join.is_some() || self.leave.is_some() || self.clear;
+            if is_other || self.edit.is_some() || self.delete.is_some() {
+                return Err(malformed(position, "needs exactly one thing that happens".into()));
+            }
+            return heard.events(at, &self.channel, self.from).map_err(|detail| malformed(position, detail));
+        }
         let message = self.edit.or(self.delete).map(Seq);
         if message == Some(Seq::NONE) {
             return Err(malformed(position, "the first message of a channel has number 1".into()));
@@ -342,7 +371,7 @@ impl ParsedEvent {
             (None, None, None, true) => Action::Clear,
             _ => return Err(malformed(position, "needs exactly one of `text`, `join`, `leave`, `clear`, `delete`".into())),
         };
-        Ok(ScriptedEvent { at, channel: self.channel, action })
+        Ok(vec![ScriptedEvent { at, channel: self.channel, action }])
     }
 }
 

@@ -341,6 +341,11 @@ impl std::fmt::Display for Interjection {
 }
 
 impl CompanionDefaults {
+    /// `voice_lull_timeout` as a duration.
+    pub fn voice_lull(&self) -> Duration {
+        duration(self.voice_lull_timeout)
+    }
+
     /// Checks all ranges, and returns the first value that is out of range.
     pub fn check(&self) -> Result<(), Problem> {
         check_trait("chattiness", &self.chattiness, MAX_TRAIT_BYTES)?;

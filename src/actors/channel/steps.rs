@@ -305,6 +305,8 @@ impl State {
                 Output::Summarise { after, upto } => self.summarise(after, upto),
                 Output::Dropped { companion, ticket } => self.show_dropped(companion, ticket),
                 Output::LullArmed { .. } | Output::LullCancelled { .. } => {}
+                // No call is connected: nothing tells the conversation that anybody speaks.
+                Output::HandOver(_) | Output::Voice(_) => {}
             }
         }
         // A silence that ends makes events in a channel that was at rest.
@@ -397,8 +399,17 @@ impl State {
         let names = memberships.names(&self.channel_key.guild);
         let address = names.map(|names| address::resolve(&names, is_companion, &addressing)).unwrap_or_default();
         let id = ids.first().cloned();
-        let message =
-            Message { id, address, modality: Modality::Text, lull_endpoint: false, asks_to_stop: false, kind: None, text, from };
+        let message = Message {
+            id,
+            address,
+            modality: Modality::Text,
+            lull_endpoint: false,
+            asks_to_stop: false,
+            speech: None,
+            kind: None,
+            text,
+            from,
+        };
         let mut usage = vec![Used::Statement { companion: companion.clone() }];
         usage.extend(self.traces.take_usage(ticket));
         let channel = self.myself.clone();

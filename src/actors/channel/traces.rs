@@ -171,6 +171,7 @@ impl Traces {
             Event::JitterDrawn { .. }
             | Event::LullFired { .. }
             | Event::SilenceFired { .. }
+            | Event::VoiceQuiet { .. }
             | Event::EventsDeferred { .. }
             | Event::EventsReleased
             | Event::BackOffEnded { .. }
@@ -185,6 +186,9 @@ impl Traces {
             | Event::Left { .. }
             | Event::Paused { .. }
             | Event::Cleared
+            | Event::VoiceJoined { .. }
+            | Event::VoiceLeft { .. }
+            | Event::Segment(_)
             | Event::CaughtUp { .. } => {}
         }
     }

@@ -217,8 +217,14 @@ pub async fn replace_words(
     }
     if message.text != text {
         Inbound::new(context.clone()).accept(channel_key, Event::Edited { message: seq, text: text.clone() }, None).await?;
+        // The segments still say what the message said before.
+        let mut events = Vec::new();
+        for segment in message.speech.iter().flat_map(|speech| &speech.segments) {
+            events.extend(Reader::new(&*context.store).event(channel_key, *segment).await?.as_ref().map(redact));
+        }
         let event = Event::Said { message: Message { text, ..message }, reply_to, reply, said_at };
-        redact_events(context, channel_key, vec![Recorded { seq, at, handled, turn, event }], Vec::new()).await?;
+        events.push(Recorded { seq, at, handled, turn, event });
+        redact_events(context, channel_key, events, Vec::new()).await?;
     }
     Ok(true)
 }
@@ -308,12 +314,17 @@ async fn closed_dead_letters(
     Ok(closed.map(|record| Write::Put(key::dead_letter(channel_key.ward(), no, record.seq), encode(&record))).collect())
 }
 
-/// Those of these messages that still have their text, in order. An unreadable message does not prevent the deletion of the others.
+/// Those of these messages and segments that still have their text, and the segments of spoken ones, in order. An unreadable message does not prevent the deletion of the others.
 async fn with_text(reader: &Reader<'_>, channel_key: &ChannelKey, messages: &BTreeSet<Seq>) -> Result<Vec<Seq>, ReadError> {
     let (mut found, mut illegible) = (Vec::new(), None);
     for seq in messages {
         match reader.event(channel_key, *seq).await {
-            Ok(Some(Recorded { event: Event::Said { message, .. }, .. })) if !is_redacted(&message) => found.push(*seq),
+            Ok(Some(Recorded { event: Event::Said { message, .. }, .. })) if !is_redacted(&message) => {
+                // The words of a spoken message are on record as segments, too.
+                found.extend(message.speech.iter().flat_map(|speech| &speech.segments));
+                found.push(*seq);
+            }
+            Ok(Some(Recorded { event: Event::Segment(segment), .. })) if !segment.is_redacted() => found.push(*seq),
             Ok(_) => {}
             Err(error @ (ReadError::Record(_) | ReadError::Illegible { .. })) => {
                 tracing::warn!(channel = %Plain(channel_key.channel.as_str()), %seq, %error, "a message that should be deleted cannot be read");
@@ -324,7 +335,11 @@ async fn with_text(reader: &Reader<'_>, channel_key: &ChannelKey, messages: &BTr
     }
     match illegible {
         Some(error) if found.is_empty() => Err(error),
-        _ => Ok(found),
+        _ => {
+            found.sort();
+            found.dedup();
+            Ok(found)
+        }
     }
 }
 
@@ -363,10 +378,14 @@ pub async fn answers_to(
                 | Event::Left { .. }
                 | Event::Paused { .. }
                 | Event::Cleared
+                | Event::VoiceJoined { .. }
+                | Event::VoiceLeft { .. }
+                | Event::Segment(_)
                 | Event::CaughtUp { .. }
                 | Event::JitterDrawn { .. }
                 | Event::LullFired { .. }
                 | Event::SilenceFired { .. }
+                | Event::VoiceQuiet { .. }
                 | Event::EventsDeferred { .. }
                 | Event::EventsReleased
                 | Event::BackOffEnded { .. }
@@ -430,6 +449,7 @@ pub async fn traces_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTr
                     }
                     gone.contains(&recorded.seq)
                 }
+                Event::Segment(_) | Event::VoiceJoined { .. } | Event::VoiceLeft { .. } => gone.contains(&recorded.seq),
                 Event::Edited { message, .. } => gone.contains(message),
                 Event::Evaluated(evaluated) => {
                     if evaluated.trigger == Trigger::DirectAddress && gone.contains(&evaluated.message) {
@@ -468,6 +488,7 @@ pub async fn traces_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTr
                 | Event::JitterDrawn { .. }
                 | Event::LullFired { .. }
                 | Event::SilenceFired { .. }
+                | Event::VoiceQuiet { .. }
                 | Event::EventsDeferred { .. }
                 | Event::EventsReleased
                 | Event::BackOffEnded { .. }

@@ -72,6 +72,14 @@ impl EventView {
                 if let Some(said_at) = said_at {
                     object["said_at"] = rfc3339(*said_at).into();
                 }
+                if let Some(speech) = &message.speech {
+                    object["speech"] = json!({
+                        "started": rfc3339(speech.started),
+                        "ended": rfc3339(speech.ended),
+                        "provider": speech.provider,
+                        "handed_over": speech.handed_over,
+                    });
+                }
                 objects.push(("message", object));
                 objects
             }
@@ -107,6 +115,25 @@ impl EventView {
                 }
                 vec![("caught_up", object)]
             }
+            Event::VoiceJoined { from } | Event::VoiceLeft { from } if from.id.is_empty() => Vec::new(),
+            Event::VoiceJoined { from } => vec![("voice_joined", json!({ "from": from.id, "name": from.name }))],
+            Event::VoiceLeft { from } => vec![("voice_left", json!({ "from": from.id, "name": from.name }))],
+            Event::Segment(segment) if segment.is_redacted() => Vec::new(),
+            Event::Segment(segment) => {
+                let mut object = json!({
+                    "from": segment.from.name,
+                    "text": segment.text,
+                    "kind": segment.kind,
+                    "started": rfc3339(segment.started),
+                    "ended": rfc3339(segment.ended),
+                    "provider": segment.provider,
+                });
+                if let Some(confidence) = segment.confidence {
+                    object["confidence"] = json!(f64::from(confidence) / 1_000.0);
+                }
+                vec![("segment", object)]
+            }
+            Event::VoiceQuiet { companions } => vec![("voice_quiet", json!({ "companions": companions }))],
             Event::LullFired { .. }
             | Event::SilenceFired { .. }
             | Event::EventsDeferred { .. }

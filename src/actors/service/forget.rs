@@ -183,10 +183,14 @@ impl ActorBackend {
                 | Event::Left { .. }
                 | Event::Paused { .. }
                 | Event::Cleared
+                | Event::VoiceJoined { .. }
+                | Event::VoiceLeft { .. }
+                | Event::Segment(_)
                 | Event::CaughtUp { .. }
                 | Event::JitterDrawn { .. }
                 | Event::LullFired { .. }
                 | Event::SilenceFired { .. }
+                | Event::VoiceQuiet { .. }
                 | Event::EventsDeferred { .. }
                 | Event::EventsReleased
                 | Event::BackOffEnded { .. }

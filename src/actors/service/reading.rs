@@ -357,7 +357,8 @@ fn outcome_of(event: &Event) -> Option<Outcome> {
         Event::RoundClosed(closed) => Some(Outcome::Closed(closed.clone())),
         Event::HeldSelected { selected, .. } => Some(Outcome::HeldSelected(selected.clone())),
         Event::Decided(decided) => {
-            let stays_silent = decided.decision == Decision::No && decided.reason != Reason::Overflow;
+            let stays_silent =
+                decided.decision == Decision::No && !matches!(decided.reason, Reason::Overflow | Reason::Backchannel);
             stays_silent.then(|| Outcome::Silent(decided.companions.clone()))
         }
         Event::Cleared => Some(Outcome::Cleared),
@@ -367,10 +368,14 @@ fn outcome_of(event: &Event) -> Option<Outcome> {
         | Event::Joined { .. }
         | Event::Left { .. }
         | Event::Paused { .. }
+        | Event::VoiceJoined { .. }
+        | Event::VoiceLeft { .. }
+        | Event::Segment(_)
         | Event::CaughtUp { .. }
         | Event::JitterDrawn { .. }
         | Event::LullFired { .. }
         | Event::SilenceFired { .. }
+        | Event::VoiceQuiet { .. }
         | Event::EventsDeferred { .. }
         | Event::EventsReleased
         | Event::BackOffEnded { .. }

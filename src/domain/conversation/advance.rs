@@ -33,10 +33,11 @@ impl Conversation {
             return;
         }
         let first = out.len();
+        let heard = voice::heard(&recorded);
         let (mut refused, mut is_late) = (None, false);
         let (mut when_said, mut stops) = (None, Stops::default());
         let changed = match &recorded.event {
-            Event::Said { message, said_at, .. } => {
+            Event::Said { message, said_at, .. } if !message.is_backchannel() => {
                 stops = self.stop_replies(recorded.seq, message, world, out);
                 if !stops.are_all(message) {
                     refused = self.refuse_address(recorded.seq, message, *said_at, world, out);
@@ -65,7 +66,13 @@ impl Conversation {
         if let Some(used_up) = refused {
             self.decline_address(seq, used_up, world, out);
         }
+        if let Some(heard) = heard {
+            self.hear_on_record(heard, world, out);
+        }
         let said = self.window.get(seq).map(|entry| entry.message.clone());
+        if said.as_ref().is_some_and(|message| message.is_backchannel()) {
+            self.settle_backchannel(seq, world, out);
+        }
         if let Some((message, said_at)) = said.zip(when_said) {
             if refused.is_none() {
                 self.replan_for_message(seq, &message, said_at, world, out);
@@ -209,6 +216,7 @@ impl Conversation {
         self.end_back_offs(&ended_back_offs, world, out);
         self.acknowledge_events(world, out);
         self.ask_waiting(left_out, world, out);
+        self.await_voice_lull(world, out);
         self.refresh_summary(world, out);
     }
 
@@ -243,6 +251,7 @@ impl Conversation {
     pub(super) fn wake(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
         #[cfg(test)]
         poison::check_unsettled(poison::WOKEN, self);
+        self.advance_voice(Due::Now, world, out);
         self.fire_lulls(Due::Now, world, out);
         self.fire_silences(Due::Now, world, out);
         self.release_events(Due::Now, world, out);
@@ -255,6 +264,7 @@ impl Conversation {
         let now = self.clock;
         let ended_back_offs = self.gates.companions_where(|gate| gate.retry_at().is_some_and(|until| until < now));
         self.end_back_offs(&ended_back_offs, world, out);
+        self.advance_voice(Due::Before, world, out);
         self.fire_lulls(Due::Before, world, out);
         self.fire_silences(Due::Before, world, out);
         self.release_events(Due::Before, world, out);
@@ -265,7 +275,7 @@ impl Conversation {
         let now = self.clock;
         let is_due = |lull_at: Moment| lull_at < now || lull_at == now && due == Due::Now;
         let companions = self.gates.companions_where(|gate| gate.lull_at.is_some_and(is_due));
-        if !companions.is_empty() {
+        if !companions.is_empty() && !self.hold_text_lulls() {
             self.record(Event::LullFired { companions }, world, out);
         }
     }

@@ -2,7 +2,7 @@
 
 use super::super::event::{Decided, Evaluated};
 use super::super::gate::{Check, Evaluation, Waiting, Wish};
-use super::super::message::Role;
+use super::super::message::{Modality, Role};
 use super::super::window::Entry;
 use super::parts::Held;
 use super::*;
@@ -19,7 +19,7 @@ impl Conversation {
         notes: &mut Vec<Output>,
     ) {
         self.clock = self.clock.max(at);
-        if event.is_inbound() && !matches!(event, Event::CaughtUp { .. }) {
+        if event.is_inbound() && !leaves_statements_alone(event) {
             self.note_inbound(seq);
         }
         match event {
@@ -49,6 +49,7 @@ impl Conversation {
             Event::Cleared => {
                 self.cancel_activity(None, notes);
                 self.episode = None;
+                self.call.clear();
                 self.opened_again.clear();
                 self.acknowledgements.release();
                 // What was said before is not shown to a model any more.
@@ -59,6 +60,19 @@ impl Conversation {
                 }
             }
             Event::CaughtUp { .. } => self.handled = self.handled.max(seq),
+            Event::VoiceJoined { from } => {
+                self.handled = self.handled.max(seq);
+                self.call.join(seq, from);
+            }
+            Event::VoiceLeft { from } => {
+                self.handled = self.handled.max(seq);
+                self.call.leave(from);
+            }
+            Event::Segment(segment) => {
+                self.handled = self.handled.max(seq);
+                self.call.keep(seq, segment);
+            }
+            Event::VoiceQuiet { companions } => self.apply_lull_fired(companions),
             Event::JitterDrawn { companion, next_interjection_at } => {
                 if let Some(gate) = self.gates.get_mut(companion) {
                     gate.next_interjection_at = Some(*next_interjection_at);
@@ -240,6 +254,7 @@ impl Conversation {
     /// Arms the lull timers of companions without a waiting trigger, if `may_wait`.
     fn arm_lulls(&mut self, may_wait: bool, world: &World<'_>, notes: &mut Vec<Output>) {
         let now = self.clock;
+        let in_call = self.call.is_connected();
         for (companion, gate) in self.gates.iter_mut() {
             if gate.is_silent() || gate.waiting.is_some() || gate.is_backing_off() {
                 continue;
@@ -248,8 +263,8 @@ impl Conversation {
                 // Nothing is unsettled, so there is nothing to wait for.
                 None => cancel_lull(companion, gate, notes),
                 Some(last) if may_wait && gate.lull_at.is_none() => {
-                    if let Some(policy) = world.policies.get(companion) {
-                        arm_lull(companion, gate, now.max(last.at + policy.text_lull_timeout), notes);
+                    if let Some(timeout) = world.policies.get(companion).and_then(|policy| lull_timeout(last, policy, in_call)) {
+                        arm_lull(companion, gate, now.max(last.at + timeout), notes);
                     }
                 }
                 Some(_) => {}
@@ -260,6 +275,7 @@ impl Conversation {
     /// Ends back-offs. A companion without a question to ask again waits for a lull from the end of its back-off, even if that end was noticed late.
     fn apply_back_off_ended(&mut self, companions: &[CompanionId], world: &World<'_>, notes: &mut Vec<Output>) {
         let (now, is_busy) = (self.clock, self.is_busy());
+        let in_call = self.call.is_connected();
         for companion in companions {
             let Some(gate) = self.gates.get_mut(companion) else { continue };
             let until = gate.retry_at();
@@ -270,8 +286,9 @@ impl Conversation {
             if let (Some(last), Some(policy)) = (newest, world.policies.get(companion))
                 && gate.waiting.is_none()
                 && gate.lull_at.is_none()
+                && let Some(timeout) = lull_timeout(last, policy, in_call)
             {
-                arm_lull(companion, gate, until.max(last.at + policy.text_lull_timeout), notes);
+                arm_lull(companion, gate, until.max(last.at + timeout), notes);
             }
         }
     }
@@ -375,6 +392,20 @@ impl Conversation {
         let settled = answered.map_or(settled, |first| settled.min(Seq(first.0.saturating_sub(1))));
         let Self { window, summary, .. } = self;
         window.trim(settled, |entry| summary.count(entry));
+    }
+}
+
+/// Whether an inbound event does not keep a statement from opening a round: nothing was said with it, or not yet.
+const fn leaves_statements_alone(event: &Event) -> bool {
+    matches!(event, Event::CaughtUp { .. } | Event::VoiceJoined { .. } | Event::VoiceLeft { .. } | Event::Segment(_))
+}
+
+/// For how long a companion waits after this message, which is left over. None: it waits for the end of the voice lull (docs/design/voice.md A-12).
+fn lull_timeout(last: &Entry, policy: &InterjectionPolicy, in_call: bool) -> Option<Duration> {
+    match &last.message.speech {
+        _ if in_call && last.message.modality == Modality::Voice => None,
+        Some(_) => Some(policy.voice_lull_timeout),
+        None => Some(policy.text_lull_timeout),
     }
 }
 

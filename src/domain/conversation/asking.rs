@@ -121,6 +121,9 @@ impl Conversation {
             if !may_ask || !self.is_ready(companion, gate, world) {
                 return None;
             }
+            if waiting.trigger == Trigger::Interjection && self.holds_interjections() {
+                return None;
+            }
             let Some((reason, used_up)) = self.decide_without_call(companion, waiting, world) else { return Some(waiting) };
             let answered = AnswerRecord { used_up, ..AnswerRecord::default() };
             self.decline(companion, waiting.trigger, reason, self.handled, answered, world, out);

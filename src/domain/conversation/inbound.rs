@@ -19,6 +19,13 @@ impl Conversation {
         if entry.message.is_event() {
             return self.apply_event(entry, world, notes);
         }
+        if let Some(speech) = &entry.message.speech {
+            self.call.hand_over(&speech.segments);
+            if speech.is_backchannel {
+                return self.apply_backchannel(entry, world);
+            }
+        }
+        let in_call = self.call.is_connected();
         let (seq, said_at, message) = (entry.seq, entry.at, &entry.message);
         #[cfg(test)]
         poison::check_applied(message);
@@ -73,13 +80,22 @@ impl Conversation {
                 let check = Check::Unsettled;
                 gate.fire(Waiting { trigger: Trigger::Turn, message: seq, check, urgent: false });
             } else {
-                match_triggers(companion, gate, seq, message, now, policy, notes);
+                match_triggers(companion, gate, seq, message, now, policy, in_call, notes);
             }
         }
         entry.answers = answers;
         entry.declined_by = declined_by.clone().into();
         self.push(entry, world);
         self.settle_declined(&declined_by, seq);
+    }
+
+    /// Takes in speech that only shows that somebody listens: it fires nothing, counts nothing, and all companions settle it at once.
+    fn apply_backchannel(&mut self, mut entry: Entry, world: &World<'_>) {
+        let companions: Vec<_> = self.gates.keys().cloned().collect();
+        let seq = entry.seq;
+        entry.declined_by = companions.clone().into();
+        self.push(entry, world);
+        self.settle_declined(&companions, seq);
     }
 
     /// Moves the cursor past a declined message, for companions that have nothing else unsettled.
@@ -173,6 +189,7 @@ impl Conversation {
         // Messages that were deleted before have no further effect.
         let present: Vec<_> = deleted.iter().copied().filter(|seq| self.window.get(*seq).is_some()).collect();
         self.window.delete(deleted);
+        self.call.delete(deleted);
         self.delete_recent_statements(deleted);
         self.cancel_replies_to_deleted(deleted, &present, notes);
         self.summary.delete(deleted);
@@ -299,6 +316,7 @@ pub(super) fn is_too_late(now: Moment, said_at: Moment, is_address: bool, rules:
 
 /// Matches a message by a person, or by an admitted foreign bot, against the table of triggers (docs/design/gate.md G-4). The first row that applies
 /// counts.
+#[expect(clippy::too_many_arguments, reason = "each argument is one thing that a row looks at")]
 fn match_triggers(
     companion: &CompanionId,
     gate: &mut Gate,
@@ -306,6 +324,7 @@ fn match_triggers(
     message: &Message,
     now: Moment,
     policy: &InterjectionPolicy,
+    in_call: bool,
     notes: &mut Vec<Output>,
 ) {
     gate.message_counter += 1;
@@ -315,8 +334,10 @@ fn match_triggers(
         gate.fire(fired(Trigger::DirectAddress, Check::Unsettled, message.from.role == Role::Person));
     } else if gate.is_interjection_due() {
         gate.fire(fired(Trigger::Interjection, Check::Counter, false));
-    } else if is_voice && message.lull_endpoint {
+    } else if is_voice && message.ends_lull_for(companion) {
         gate.fire(fired(Trigger::Lull, Check::Unsettled, false));
+    } else if is_voice && in_call {
+        // It waits for the end of the voice lull.
     } else {
         let timeout = if is_voice { policy.voice_lull_timeout } else { policy.text_lull_timeout };
         arm_lull(companion, gate, now + timeout, notes);

@@ -216,7 +216,18 @@ mod tests {
         Entry::new(
             Seq(seq),
             Moment::ZERO,
-            Message { asks_to_stop: false, kind: None, id: None, from, text, modality, lull_endpoint: false, address }.into(),
+            Message {
+                asks_to_stop: false,
+                speech: None,
+                kind: None,
+                id: None,
+                from,
+                text,
+                modality,
+                lull_endpoint: false,
+                address,
+            }
+            .into(),
         )
     }
 }

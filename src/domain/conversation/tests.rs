@@ -10,3 +10,4 @@ mod recent_statements;
 mod regressions;
 mod room;
 mod scene;
+mod voice;

@@ -68,6 +68,7 @@ impl Conversation {
             Event::JitterDrawn { .. }
             | Event::LullFired { .. }
             | Event::SilenceFired { .. }
+            | Event::VoiceQuiet { .. }
             | Event::EventsDeferred { .. }
             | Event::EventsReleased
             | Event::BackOffEnded { .. }
@@ -84,6 +85,9 @@ impl Conversation {
             | Event::Left { .. }
             | Event::Paused { .. }
             | Event::Cleared
+            | Event::VoiceJoined { .. }
+            | Event::VoiceLeft { .. }
+            | Event::Segment(_)
             | Event::CaughtUp { .. } => None,
         }
     }
@@ -120,6 +124,7 @@ pub(super) fn assign_first_turn(turn: TurnId, out: &mut [Output]) {
             made.event,
             Event::LullFired { .. }
                 | Event::SilenceFired { .. }
+                | Event::VoiceQuiet { .. }
                 | Event::EventsReleased
                 | Event::BackOffEnded { .. }
                 | Event::AddressRefused { .. }

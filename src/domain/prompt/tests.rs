@@ -659,6 +659,7 @@ fn character<'a>() -> Character<'a> {
 fn message(role: Role, id: &str, name: &str, text: &str) -> Message {
     Message {
         asks_to_stop: false,
+        speech: None,
         id: None,
         from: Author { id: Arc::from(id), name: name.into(), role },
         text: text.into(),

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::super::id::{CompanionId, PersonId};
+use super::super::id::{CompanionId, PersonId, Seq};
 use super::super::moment::Moment;
 use super::pump::FINALIZE_TIMEOUT;
 use super::segment::Segment;
@@ -158,6 +158,37 @@ impl Utterances {
     /// nothing is buffered.
     pub fn hand_over_now(&mut self) -> Option<HandOver> {
         (!self.buffer.is_empty()).then(|| self.hand_over(Cause::Extension))
+    }
+
+    /// Does what was due before `at`. Deadlines at `at` itself come after the inputs of that moment, by [`Self::wake`].
+    pub fn advance_to(&mut self, at: Moment, policy: &Policy) -> Vec<Effect> {
+        let out = self.run(|due| due < at, policy);
+        self.now = self.now.max(at);
+        out
+    }
+
+    /// Drops segments that were not handed over: their words were deleted.
+    pub fn delete(&mut self, segments: &[Seq]) {
+        self.buffer.retain(|segment| !segments.contains(&segment.seq));
+    }
+
+    /// Drops all segments that were not handed over. Who talks goes on talking.
+    pub fn clear(&mut self) {
+        self.buffer.clear();
+    }
+
+    /// Whether the voice lull is over for all companions, and nothing has begun another.
+    pub fn is_lull_over(&self) -> bool {
+        self.lull == Lull::Over
+    }
+
+    /// Whether the end of the voice lull is still to come for a companion.
+    pub fn awaits_lull(&self, companion: &CompanionId) -> bool {
+        match &self.lull {
+            Lull::Over => false,
+            Lull::Stopped { .. } => true,
+            Lull::Running { over_for, .. } => !over_for.contains(companion),
+        }
     }
 
     /// Whether somebody talks who does not count as noise. Nobody interjects meanwhile (docs/design/voice.md A-12).

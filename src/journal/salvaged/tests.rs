@@ -15,6 +15,7 @@ fn said(by: &str, id: Option<&str>) -> Recorded {
     let (address, modality) = (Address::default(), Modality::Text);
     let message = Message {
         asks_to_stop: false,
+        speech: None,
         kind: None,
         id: id.map(Into::into),
         from,

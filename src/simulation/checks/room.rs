@@ -199,6 +199,7 @@ impl<'a> Record<'a> {
             recorded.event,
             Event::LullFired { .. }
                 | Event::SilenceFired { .. }
+                | Event::VoiceQuiet { .. }
                 | Event::EventsDeferred { .. }
                 | Event::EventsReleased
                 | Event::BackOffEnded { .. }
@@ -221,6 +222,8 @@ impl<'a> Record<'a> {
             }
             Event::Edited { message, .. } => self.note_change(recorded.seq, &[*message]),
             Event::CaughtUp { .. } | Event::JitterDrawn { .. } => {}
+            // Nobody speaks in the simulation yet.
+            Event::VoiceJoined { .. } | Event::VoiceLeft { .. } | Event::Segment(_) | Event::VoiceQuiet { .. } => {}
             Event::AddressRefused { message } => drop(self.refused.insert(*message)),
             Event::LullFired { companions } => self.lull_fired(recorded, companions),
             Event::SilenceFired { companions } => self.silence_fired(recorded, companions),

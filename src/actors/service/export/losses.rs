@@ -20,6 +20,8 @@ pub(super) struct Losses {
     gaps: usize,
     /// Messages that were accepted long after they were said.
     late: usize,
+    /// Final results of speech recognition.
+    spoken: usize,
     /// How often each external companion voted.
     external: BTreeMap<CompanionId, usize>,
 }
@@ -42,6 +44,7 @@ impl Losses {
             Event::Said { message, .. } if is_redacted(message) => {
                 self.wordless.insert(recorded.seq);
             }
+            Event::Segment(_) => self.spoken += 1,
             Event::Said { said_at: Some(_), .. } => self.late += 1,
             Event::Joined { companion, external: true } => {
                 self.external.entry(companion.clone()).or_default();
@@ -56,10 +59,13 @@ impl Losses {
             | Event::Left { .. }
             | Event::Paused { .. }
             | Event::Cleared
+            | Event::VoiceJoined { .. }
+            | Event::VoiceLeft { .. }
             | Event::CaughtUp { .. }
             | Event::JitterDrawn { .. }
             | Event::LullFired { .. }
             | Event::SilenceFired { .. }
+            | Event::VoiceQuiet { .. }
             | Event::EventsDeferred { .. }
             | Event::EventsReleased
             | Event::BackOffEnded { .. }
@@ -114,6 +120,8 @@ impl Losses {
         note(self.gaps, "gap", "gaps", meaning);
         let meaning = "in a script it arrives when it was read, and is answered as if it had just been said";
         note(self.late, "message that was read late", "messages that were read late", meaning);
+        let meaning = "a script has its times; talk without words and partial results are not on record, so a voice lull may end at another moment";
+        note(self.spoken, "piece of speech", "pieces of speech", meaning);
         for (companion, votes) in &self.external {
             let votes = if *votes == 1 { "1 vote".to_owned() } else { format!("{votes} votes") };
             notes.push(format!(
@@ -128,8 +136,10 @@ impl Losses {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::event::Gap;
+    use crate::domain::event::{Gap, Segment};
+    use crate::domain::message::{Address, Author, Role};
     use crate::domain::moment::Moment;
+    use crate::domain::voice::segment::Kind;
 
     #[test]
     fn what_a_script_cannot_represent_is_counted() {
@@ -146,6 +156,7 @@ mod tests {
             Event::Deleted { messages: vec![Seq(3), Seq(4)] },
             Event::CaughtUp { read: 3, missed: None },
             Event::CaughtUp { read: 3, missed: Some(gap()) },
+            Event::Segment(Box::new(segment())),
         ];
 
         for (event, seq) in events.into_iter().zip(1..) {
@@ -154,9 +165,31 @@ mod tests {
 
         let notes = losses.in_words();
         let counted: Vec<_> = notes.iter().filter_map(|note| note.split_once(':')).map(|(counted, _)| counted).collect();
-        let expected = ["2 pauses", "1 edited message", "2 deleted messages", "1 gap", "0 votes of zed, an external companion"];
+        let expected = [
+            "2 pauses",
+            "1 edited message",
+            "2 deleted messages",
+            "1 gap",
+            "1 piece of speech",
+            "0 votes of zed, an external companion",
+        ];
         assert_eq!(counted, expected);
         assert_eq!(Losses::default().in_words(), [""; 0]);
+    }
+
+    fn segment() -> Segment {
+        Segment {
+            from: Author { id: "ana".into(), name: "Ana".into(), role: Role::Person },
+            text: "well".into(),
+            started: Moment::ZERO,
+            ended: Moment::ZERO,
+            confidence: None,
+            provider: "rehearsal".into(),
+            kind: Kind::Words,
+            address: Address::default(),
+            asks_to_stop: false,
+            is_last: true,
+        }
     }
 
     fn gap() -> Gap {

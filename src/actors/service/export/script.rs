@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use super::losses::Losses;
 use crate::actors::membership::memberships::Memberships;
 use crate::domain::decision::Reason;
-use crate::domain::event::{Decided, Event, Recorded};
+use crate::domain::event::{Decided, Event, Recorded, Segment};
 use crate::domain::gate::InterjectionPolicy;
 use crate::domain::id::{CompanionId, Seq, Ticket};
-use crate::domain::message::{Message, Modality, Role};
+use crate::domain::message::{Author, Message, Modality, Role};
 use crate::domain::moment::Moment;
 use crate::domain::trigger::Trigger;
 use crate::journal::channel_key::ChannelKey;
@@ -42,6 +42,7 @@ pub(super) fn of(channel_key: &ChannelKey, events: &[Recorded], memberships: &Me
         names: BTreeMap::new(),
         asked_about: events.iter().filter_map(asked_about).flatten().copied().collect(),
         authors: HashMap::new(),
+        spoken: BTreeSet::new(),
         events: Vec::new(),
         asked: Vec::new(),
         owed: Vec::new(),
@@ -107,6 +108,8 @@ struct Script<'a> {
     /// Messages that companions were asked about. Without them, the answers would be matched with the wrong questions.
     asked_about: BTreeSet<Seq>,
     authors: HashMap<Seq, String>,
+    /// The segments of speech that are in the script. Their messages are not.
+    spoken: BTreeSet<Seq>,
     events: Vec<Value>,
     asked: Vec<(CompanionId, Ticket, Moment)>,
     owed: Vec<(CompanionId, Ticket, Moment)>,
@@ -135,6 +138,12 @@ impl Script<'_> {
                 if let Some(ticket) = reply {
                     let text = self.statement_text(message);
                     self.add_statement(*ticket, recorded.at, Ok(text));
+                } else if message
+                    .speech
+                    .as_ref()
+                    .is_some_and(|speech| speech.segments.iter().any(|seq| self.spoken.contains(seq)))
+                {
+                    // The script says it aloud.
                 } else if message.from.role != Role::Companion
                     && (!is_redacted(message) || self.asked_about.contains(&recorded.seq))
                 {
@@ -150,6 +159,9 @@ impl Script<'_> {
                 self.present.insert(companion.clone());
                 self.events.push(json!({ "at": at, "channel": self.channel, "leave": companion }));
             }
+            Event::VoiceJoined { from } => self.call_event(at, from, json!({ "voice": "join" })),
+            Event::VoiceLeft { from } => self.call_event(at, from, json!({ "voice": "leave" })),
+            Event::Segment(segment) => self.segment(recorded, segment),
             Event::Cleared => self.events.push(json!({ "at": at, "channel": self.channel, "clear": true })),
             Event::JitterDrawn { companion, next_interjection_at } => self.add_jitter(companion, 0, *next_interjection_at),
             Event::Evaluated(evaluated) => {
@@ -206,6 +218,7 @@ impl Script<'_> {
             | Event::CaughtUp { .. }
             | Event::LullFired { .. }
             | Event::SilenceFired { .. }
+            | Event::VoiceQuiet { .. }
             | Event::EventsDeferred { .. }
             | Event::EventsReleased
             | Event::BackOffEnded { .. }
@@ -220,6 +233,33 @@ impl Script<'_> {
             | Event::HeldSelected { .. }
             | Event::Summarised { .. } => {}
         }
+    }
+
+    fn call_event(&mut self, at: f64, from: &Author, mut event: Value) {
+        if !from.name.is_empty() {
+            event["at"] = json!(at);
+            event["channel"] = json!(self.channel);
+            event["from"] = json!(from.name);
+            self.events.push(event);
+        }
+    }
+
+    /// Somebody spoke: onset, offset and final result. What was no words has none in a script, either.
+    fn segment(&mut self, recorded: &Recorded, segment: &Segment) {
+        if segment.is_redacted() {
+            return;
+        }
+        let secs = |at: Moment| at.min(recorded.at).since(self.began).as_secs_f64();
+        let (started, ended, at) = (secs(segment.started), secs(segment.ended), secs(recorded.at));
+        self.call_event(started, &segment.from, json!({ "speech": "start" }));
+        self.call_event(ended, &segment.from, json!({ "speech": "end" }));
+        let result = if segment.kind.is_message() {
+            self.spoken.insert(recorded.seq);
+            json!({ "final": segment.text, "started": started, "ended": ended })
+        } else {
+            json!({ "final": "" })
+        };
+        self.call_event(at, &segment.from, result);
     }
 
     /// The text of a statement. If it was deleted, a text that addresses the same companions.

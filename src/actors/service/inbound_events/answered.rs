@@ -72,6 +72,7 @@ mod tests {
     fn recorded(from: &str, role: Role, text: &str) -> Recorded {
         let message = Message {
             asks_to_stop: false,
+            speech: None,
             id: Some("1".into()),
             from: Author { id: from.into(), name: Arc::from("Somebody"), role },
             text: text.into(),

@@ -203,10 +203,14 @@ impl Scene<'_> {
                         | Event::Left { .. }
                         | Event::Paused { .. }
                         | Event::Cleared
+                        | Event::VoiceJoined { .. }
+                        | Event::VoiceLeft { .. }
+                        | Event::Segment(_)
                         | Event::CaughtUp { .. }
                         | Event::JitterDrawn { .. }
                         | Event::LullFired { .. }
                         | Event::SilenceFired { .. }
+                        | Event::VoiceQuiet { .. }
                         | Event::EventsDeferred { .. }
                         | Event::EventsReleased
                         | Event::BackOffEnded { .. }

@@ -152,10 +152,14 @@ fn repetition(who: &Subject, evaluated: &Evaluated, asked: Seq, before: &[Record
             | Event::Joined { .. }
             | Event::Left { .. }
             | Event::Paused { .. }
+            | Event::VoiceJoined { .. }
+            | Event::VoiceLeft { .. }
+            | Event::Segment(_)
             | Event::CaughtUp { .. }
             | Event::JitterDrawn { .. }
             | Event::LullFired { .. }
             | Event::SilenceFired { .. }
+            | Event::VoiceQuiet { .. }
             | Event::EventsDeferred { .. }
             | Event::EventsReleased
             | Event::BackOffEnded { .. }

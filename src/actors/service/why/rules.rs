@@ -43,6 +43,9 @@ impl Scene<'_> {
             Reason::Cancelled => "A message that is a stop phrase alone (reply.stop_phrases) cancels the statement that was about to answer, and nobody \
                  is asked about the same words. With more words in it, the statement is begun again instead."
                 .to_owned(),
+            Reason::Backchannel => "Words like “mhm” that are spoken while a companion speaks (speech.words) settle at once. They count for nothing, \
+                 and nobody is asked about them."
+                .to_owned(),
             Reason::Paused => self.pause(who),
             Reason::Overflow => format!(
                 "At most {} wait to be considered (gate.max_buffer), and the oldest settle first. {name} was not free to consider them: \
@@ -172,7 +175,9 @@ pub(super) fn in_a_row(before: &[Recorded]) -> String {
     let mut selected_at = None;
     for recorded in before {
         match &recorded.event {
-            Event::Said { message, .. } if message.from.role == Role::Person && !message.is_event() => {
+            Event::Said { message, .. }
+                if message.from.role == Role::Person && !message.is_event() && !message.is_backchannel() =>
+            {
                 (said, counted, newest_human) = (0, 0, recorded.seq);
             }
             Event::Said { message, .. } if message.from.role == Role::Companion => {
@@ -193,10 +198,14 @@ pub(super) fn in_a_row(before: &[Recorded]) -> String {
             | Event::Left { .. }
             | Event::Paused { .. }
             | Event::Cleared
+            | Event::VoiceJoined { .. }
+            | Event::VoiceLeft { .. }
+            | Event::Segment(_)
             | Event::CaughtUp { .. }
             | Event::JitterDrawn { .. }
             | Event::LullFired { .. }
             | Event::SilenceFired { .. }
+            | Event::VoiceQuiet { .. }
             | Event::EventsDeferred { .. }
             | Event::EventsReleased
             | Event::BackOffEnded { .. }

@@ -119,12 +119,12 @@ pub(super) fn decision_sentence(name: &str, decided: &Decided) -> String {
                 Reason::Overflow => "more messages waited than it can hold",
                 Reason::Stale => "the messages were too old to be answered",
                 Reason::Cancelled => "a person asked to stop before it was answered",
+                Reason::Backchannel => "somebody only showed that they were listening",
                 Reason::External => "it voted itself",
                 Reason::Event => "an event must be acknowledged",
                 Reason::ModelYes | Reason::ModelNo | Reason::Unreadable => "the model said so",
             };
-            let is_bookkeeping =
-                matches!(reason, Reason::Closed | Reason::Paused | Reason::Overflow | Reason::Stale | Reason::Cancelled);
+            let is_bookkeeping = reason.leaves_counters_alone();
             // Nothing triggered these decisions. The recorded trigger has no meaning.
             let trigger = if is_bookkeeping { String::new() } else { format!(" ({})", trigger_in_words(decided.trigger)) };
             format!("{name} was not asked: {because}. That is a {answer}{trigger}.")
@@ -182,10 +182,14 @@ pub(super) fn moved(recorded: &Recorded, who: &Subject) -> Option<StoryLine> {
         | Event::Joined { .. }
         | Event::Left { .. }
         | Event::Paused { .. }
+        | Event::VoiceJoined { .. }
+        | Event::VoiceLeft { .. }
+        | Event::Segment(_)
         | Event::CaughtUp { .. }
         | Event::JitterDrawn { .. }
         | Event::LullFired { .. }
         | Event::SilenceFired { .. }
+        | Event::VoiceQuiet { .. }
         | Event::EventsDeferred { .. }
         | Event::EventsReleased
         | Event::BackOffEnded { .. }

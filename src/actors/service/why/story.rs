@@ -137,10 +137,14 @@ impl Scene<'_> {
                 | Event::Left { .. }
                 | Event::Paused { .. }
                 | Event::Cleared
+                | Event::VoiceJoined { .. }
+                | Event::VoiceLeft { .. }
+                | Event::Segment(_)
                 | Event::CaughtUp { .. }
                 | Event::JitterDrawn { .. }
                 | Event::LullFired { .. }
                 | Event::SilenceFired { .. }
+                | Event::VoiceQuiet { .. }
                 | Event::EventsDeferred { .. }
                 | Event::EventsReleased
                 | Event::BackOffEnded { .. }
@@ -318,10 +322,14 @@ fn is_dropped_by(event: &Event, who: &Subject) -> bool {
         | Event::Deleted { .. }
         | Event::Joined { .. }
         | Event::Paused { .. }
+        | Event::VoiceJoined { .. }
+        | Event::VoiceLeft { .. }
+        | Event::Segment(_)
         | Event::CaughtUp { .. }
         | Event::JitterDrawn { .. }
         | Event::LullFired { .. }
         | Event::SilenceFired { .. }
+        | Event::VoiceQuiet { .. }
         | Event::EventsDeferred { .. }
         | Event::EventsReleased
         | Event::BackOffEnded { .. }
@@ -524,10 +532,14 @@ impl Course {
             | Event::Joined { .. }
             | Event::Left { .. }
             | Event::Paused { .. }
+            | Event::VoiceJoined { .. }
+            | Event::VoiceLeft { .. }
+            | Event::Segment(_)
             | Event::CaughtUp { .. }
             | Event::JitterDrawn { .. }
             | Event::LullFired { .. }
             | Event::SilenceFired { .. }
+            | Event::VoiceQuiet { .. }
             | Event::EventsDeferred { .. }
             | Event::EventsReleased
             | Event::BackOffEnded { .. }

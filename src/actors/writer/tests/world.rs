@@ -177,6 +177,7 @@ fn said_by(person: &str, text: &str, role: Role) -> Event {
     let from = Author { id: person.into(), name: person.into(), role };
     let message = Message {
         asks_to_stop: false,
+        speech: None,
         id: None,
         from,
         text: text.into(),

@@ -255,8 +255,8 @@ const RULES = {
     const entry = decisionEntry(e);
     insert(room, entry);
     const round = answerRound(room, entry);
-    // Messages that are too many may settle while a vote is held. Any other NO ends it.
-    const isOver = !entry.yes && entry.reason !== 'overflow';
+    // Messages that are too many, and backchannel, may settle while a vote is held. Any other NO ends it.
+    const isOver = !entry.yes && !['overflow', 'backchannel'].includes(entry.reason);
     if (isOver) for (const other of room.rounds) release(other, e.companion);
     if (now) {
       const m = companionIn(room, e.companion);

@@ -22,13 +22,14 @@ const REASONS = {
   closed: 'it had ended the conversation',
   paused: 'paused',
   cancelled: 'a person asked to stop',
+  backchannel: 'somebody only showed that they listen',
   overflow: 'too many messages to read',
   stale: 'the messages were too old',
 };
 
-// With these reasons no model was asked. The last five settle messages whatever the trigger.
-const UNASKED = ['event', 'other_addressed', 'budget', 'unpostable', 'loop_guard', 'closed', 'paused', 'cancelled', 'overflow', 'stale'];
-const WITHOUT_TRIGGER = ['closed', 'paused', 'cancelled', 'overflow', 'stale'];
+// With these reasons no model was asked. The last six settle messages whatever the trigger.
+const UNASKED = ['event', 'other_addressed', 'budget', 'unpostable', 'loop_guard', 'closed', 'paused', 'cancelled', 'backchannel', 'overflow', 'stale'];
+const WITHOUT_TRIGGER = ['closed', 'paused', 'cancelled', 'backchannel', 'overflow', 'stale'];
 
 // Why this companion was selected among those that wanted to speak.
 const SELECTIONS = {

@@ -94,6 +94,7 @@ fn decision_line(room: &Room, decision: &DecisionRecord) -> String {
         (_, "paused") => "stayed silent: it is paused".to_owned(),
         (_, "overflow") => "passed over old messages: too many were waiting".to_owned(),
         (_, "cancelled") => "kept silent because somebody asked to stop".to_owned(),
+        (_, "backchannel") => "kept silent because somebody only showed that they were listening".to_owned(),
         (_, "stale") => "passed over messages that were too old to be answered".to_owned(),
         (_, reason) => format!("stayed silent ({})", verbatim(reason)),
     };

@@ -36,6 +36,7 @@ fn message(room: u32, seq: u64) -> Recorded {
     let address = Address::default();
     let message = Message {
         asks_to_stop: false,
+        speech: None,
         kind: None,
         id: None,
         from,

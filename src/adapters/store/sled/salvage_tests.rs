@@ -228,6 +228,7 @@ fn said(seq: u64, id: &str) -> Recorded {
     let (address, modality) = (Address::default(), Modality::Text);
     let message = Message {
         asks_to_stop: false,
+        speech: None,
         kind: None,
         id: Some(id.into()),
         from,

@@ -8,6 +8,7 @@ fn statement(text: &str) -> Arc<Message> {
     let from = Author { id: "aria".into(), name: "Aria".into(), role: Role::Companion };
     Arc::new(Message {
         asks_to_stop: false,
+        speech: None,
         id: None,
         from,
         text: text.into(),

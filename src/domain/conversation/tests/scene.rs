@@ -447,10 +447,20 @@ impl Scene {
         self.outcomes_by_companion.get_mut(companion).expect("the companion is one of the cast")
     }
 
-    fn receive(&mut self, event: Event) {
+    pub(super) fn receive(&mut self, event: Event) {
+        let recorded = self.accept(event);
+        self.step(Input::Inbound(Box::new(recorded)));
+    }
+
+    /// Journals an inbound event.
+    fn accept(&mut self, event: Event) -> Recorded {
         let seq = Seq(self.journal.len() as u64 + 1);
         if let Event::Said { message, .. } = &event {
-            if !message.is_event() {
+            if message.speech.is_some() && !message.is_backchannel() {
+                self.human_messages += 1;
+                self.statements_in_a_row = 0;
+            }
+            if !message.is_event() && !message.is_backchannel() {
                 self.begin_episode();
                 self.last_said = self.now;
             }
@@ -462,7 +472,12 @@ impl Scene {
         }
         let recorded = Recorded { seq, at: self.now, handled: seq, turn: None, event };
         self.journal.push(recorded.clone());
-        self.step(Input::Inbound(Box::new(recorded)));
+        recorded
+    }
+
+    /// Something happens in the voice call that is not on record.
+    pub(super) fn hear(&mut self, heard: utterance::Input) {
+        self.step(Input::Voice(heard));
     }
 
     /// The next message may begin a new episode.
@@ -504,9 +519,10 @@ impl Scene {
 
     fn handle_outputs(&mut self, outputs: Vec<Output>) {
         let at = self.conversation.clock();
-        let mut posts = Vec::new();
+        let (mut posts, mut handed_over) = (Vec::new(), Vec::new());
         for output in outputs {
             match output {
+                Output::HandOver(messages) => handed_over.push(messages),
                 Output::Made(made) => {
                     let Made { handled, turn, event } = *made;
                     self.observe(&event);
@@ -545,12 +561,17 @@ impl Scene {
         for (companion, ticket, text) in posts {
             self.post(companion, ticket, text);
         }
+        for messages in handed_over {
+            let batch: Vec<_> = messages.into_iter().map(|event| self.accept(event)).collect();
+            self.step(Input::HandedOver(batch));
+        }
     }
 
     fn post(&mut self, companion: CompanionId, ticket: Ticket, text: Arc<str>) {
         let from = Author { id: companion.as_str().into(), name: companion.as_str().into(), role: Role::Companion };
         let message = Message {
             asks_to_stop: false,
+            speech: None,
             id: None,
             from,
             text,
@@ -649,6 +670,7 @@ fn role(bot: bool) -> Role {
 fn message(by: &str, role: Role, voice: bool, address: Address) -> Message {
     Message {
         asks_to_stop: false,
+        speech: None,
         id: None,
         from: Author { id: by.into(), name: by.into(), role },
         text: "words".into(),

@@ -121,9 +121,11 @@ impl Record<'_> {
             | Reason::Paused
             | Reason::Overflow
             | Reason::Stale
-            | Reason::Cancelled => !is_yes && !is_answer,
+            | Reason::Cancelled
+            | Reason::Backchannel => !is_yes && !is_answer,
         };
-        let is_for_one = decided.companions.len() == 1 || matches!(decided.reason, Reason::Closed | Reason::Paused);
+        let is_for_one =
+            decided.companions.len() == 1 || matches!(decided.reason, Reason::Closed | Reason::Paused | Reason::Backchannel);
         let votes = |stance: Stance| if is_yes { stance == Stance::Speak } else { stance == Stance::Listen };
         let round = decided.companions.first().and_then(|companion| self.seats.get(companion)?.round);
         let is_open = |message: &Seq| self.rounds.iter().any(|round| round.message == *message);
@@ -181,6 +183,8 @@ impl Record<'_> {
                 decided.messages.iter().any(is_event) || left_out > 0
             }
             Reason::Cancelled => self.is_settled_by_stop(decided, companion),
+            // Nobody speaks in the simulation yet.
+            Reason::Backchannel => false,
             Reason::Budget | Reason::Unpostable | Reason::LoopGuard => true,
         };
         if !is_right {
@@ -204,6 +208,7 @@ impl Record<'_> {
             Reason::Overflow => "decided: overflow",
             Reason::Stale => "decided: stale",
             Reason::Cancelled => "decided: cancelled",
+            Reason::Backchannel => "decided: backchannel",
         });
     }
 }

@@ -150,10 +150,14 @@ impl Course {
             Event::Said { .. }
             | Event::Edited { .. }
             | Event::Paused { .. }
+            | Event::VoiceJoined { .. }
+            | Event::VoiceLeft { .. }
+            | Event::Segment(_)
             | Event::CaughtUp { .. }
             | Event::JitterDrawn { .. }
             | Event::LullFired { .. }
             | Event::SilenceFired { .. }
+            | Event::VoiceQuiet { .. }
             | Event::EventsDeferred { .. }
             | Event::EventsReleased
             | Event::BackOffEnded { .. }
@@ -384,6 +388,7 @@ mod tests {
     fn said(by: &str, role: Role, reply: Option<Ticket>) -> Event {
         let message = Message {
             asks_to_stop: false,
+            speech: None,
             id: None,
             from: Author { id: by.into(), name: by.into(), role },
             text: "words".into(),

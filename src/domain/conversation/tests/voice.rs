@@ -1,0 +1,263 @@
+//! Properties of a channel with a voice call: what people say is handed over once, and considered in the end.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::super::super::event::Segment;
+use super::super::super::id::PersonId;
+use super::super::super::message::{Address, Author, HandedOver, Role, Speech};
+use super::super::super::voice::segment::Kind;
+use super::super::super::voice::utterance;
+use super::super::*;
+use super::scene::{Act, Scene, Setup, acts, as_recorded, plain};
+
+const TALKERS: [&str; 3] = ["ana", "bob", "cem"];
+
+/// Something that happens in the call.
+#[derive(Clone, Debug)]
+enum VoiceAct {
+    Join(usize),
+    Leave(usize),
+    Mute(usize),
+    LoseSocket(usize),
+    Start(usize),
+    End(usize),
+    Partial(usize),
+    /// A final result. Without a kind it is empty.
+    Final {
+        by: usize,
+        kind: Option<Kind>,
+        to: Option<usize>,
+        is_last: bool,
+    },
+    /// Everything that the person said and was not handed over is deleted.
+    Ignore(usize),
+    Other(Act),
+}
+
+fn setups() -> impl Strategy<Value = Setup> {
+    (1_usize..=3, any::<bool>()).prop_map(|(companions, equal_timeouts)| Setup {
+        companions,
+        judge: "lexical",
+        max_turns: None,
+        streak: 4,
+        equal_timeouts,
+        external: false,
+    })
+}
+
+fn voice_acts() -> impl Strategy<Value = Vec<VoiceAct>> {
+    let by = || 0..TALKERS.len();
+    let kind = prop_oneof![
+        8 => Just(Some(Kind::Words)),
+        2 => Just(Some(Kind::Backchannel)),
+        1 => Just(Some(Kind::Noise)),
+        1 => Just(Some(Kind::Echo)),
+        2 => Just(None),
+    ];
+    let result = (by(), kind, prop::option::weighted(0.3, 0_usize..3), any::<bool>())
+        .prop_map(|(by, kind, to, is_last)| VoiceAct::Final { by, kind, to, is_last });
+    let act = prop_oneof![
+        3 => by().prop_map(VoiceAct::Join),
+        1 => by().prop_map(VoiceAct::Leave),
+        1 => by().prop_map(VoiceAct::Mute),
+        1 => by().prop_map(VoiceAct::LoseSocket),
+        8 => by().prop_map(VoiceAct::Start),
+        8 => by().prop_map(VoiceAct::End),
+        3 => by().prop_map(VoiceAct::Partial),
+        10 => result,
+        1 => by().prop_map(VoiceAct::Ignore),
+    ];
+    // Each is followed by something that may happen in every channel.
+    (prop::collection::vec(act, 1..100), acts()).prop_map(|(voice, others)| {
+        let mut others = others.into_iter().map(VoiceAct::Other);
+        let mut all: Vec<_> = voice.into_iter().flat_map(|act| [Some(act), others.next()]).flatten().collect();
+        all.insert(0, VoiceAct::Join(0));
+        all
+    })
+}
+
+fn author(by: usize) -> Author {
+    Author { id: TALKERS[by].into(), name: TALKERS[by].into(), role: Role::Person }
+}
+
+fn user(by: usize) -> PersonId {
+    TALKERS[by].into()
+}
+
+impl Scene {
+    fn act_in_call(&mut self, act: &VoiceAct) {
+        match act {
+            VoiceAct::Join(by) => self.receive(Event::VoiceJoined { from: author(*by) }),
+            VoiceAct::Leave(by) => self.receive(Event::VoiceLeft { from: author(*by) }),
+            VoiceAct::Mute(by) => self.hear(utterance::Input::Muted { user: user(*by) }),
+            VoiceAct::LoseSocket(by) => self.hear(utterance::Input::SocketLost { user: user(*by) }),
+            VoiceAct::Start(by) => self.hear(utterance::Input::Started { user: user(*by), started: self.now }),
+            VoiceAct::End(by) => self.hear(utterance::Input::Ended { user: user(*by), ended: self.now }),
+            VoiceAct::Partial(by) => self.hear(utterance::Input::Partial { user: user(*by) }),
+            VoiceAct::Final { by, kind: None, is_last, .. } => {
+                self.hear(utterance::Input::Final { user: user(*by), is_last: *is_last, segment: None });
+            }
+            VoiceAct::Final { by, kind: Some(kind), to, is_last } => {
+                let companions = to.filter(|_| *kind == Kind::Words).and_then(|to| self.cast.get(to)).cloned();
+                let segment = Segment {
+                    from: author(*by),
+                    text: "so it was".into(),
+                    started: self.now - Duration::from_secs(1),
+                    ended: self.now,
+                    confidence: Some(900),
+                    provider: "rehearsal".into(),
+                    kind: *kind,
+                    address: Address { companions: companions.into_iter().collect(), others: false },
+                    asks_to_stop: false,
+                    is_last: *is_last,
+                };
+                self.receive(Event::Segment(Box::new(segment)));
+            }
+            VoiceAct::Ignore(by) => {
+                let messages = self.conversation.buffered_segments_of(&user(*by));
+                if !messages.is_empty() {
+                    self.receive(Event::Deleted { messages });
+                }
+            }
+            VoiceAct::Other(act) => self.act(act),
+        }
+    }
+
+    /// Everybody falls silent, and nobody is heard any more.
+    fn fall_silent(&mut self) {
+        for by in 0..TALKERS.len() {
+            self.hear(utterance::Input::Ended { user: user(by), ended: self.now });
+        }
+    }
+}
+
+/// How often each segment that counts as words is part of a message. Segments that were deleted or cleared are left out.
+fn segments_in_messages(journal: &[Recorded]) -> BTreeMap<Seq, u32> {
+    let mut times = BTreeMap::new();
+    for recorded in journal {
+        match &recorded.event {
+            Event::Segment(segment) if segment.kind.is_message() => drop(times.insert(recorded.seq, 0)),
+            Event::Said { message, .. } => {
+                for segment in message.speech.iter().flat_map(|speech| &speech.segments) {
+                    *times.entry(*segment).or_default() += 1;
+                }
+            }
+            Event::Deleted { messages } => times.retain(|seq, times| *times > 0 || !messages.contains(seq)),
+            Event::Cleared => times.retain(|_, times| *times > 0),
+            _ => {}
+        }
+    }
+    times
+}
+
+proptest! {
+    #[test]
+    fn a_fold_of_the_journal_restores_a_call(setup in setups(), acts in voice_acts()) {
+        let mut scene = Scene::new(&setup);
+
+        for act in &acts {
+            scene.act_in_call(act);
+            prop_assert_eq!(scene.folded(), as_recorded(&scene.conversation), "after {:?}", act);
+        }
+        let written = serde_json::to_string(&scene.conversation).unwrap();
+        prop_assert_eq!(serde_json::from_str::<Conversation>(&written).unwrap(), as_recorded(&scene.conversation));
+    }
+
+    #[test]
+    fn what_people_say_is_handed_over_once_and_considered_in_the_end(setup in setups(), acts in voice_acts()) {
+        let mut scene = Scene::new(&setup);
+        for act in &acts {
+            scene.act_in_call(act);
+        }
+        (0..3).for_each(|member| scene.act(&Act::Join(member)));
+        scene.act(&Act::Pause { target: None, paused: false });
+
+        for _ in 0..40 {
+            scene.fall_silent();
+            scene.answer(0, plain(Verdict::No));
+            scene.act(&Act::FailReply(0));
+            scene.wait(700_000_000);
+        }
+
+        for (segment, times) in segments_in_messages(&scene.journal) {
+            prop_assert_eq!(times, 1, "segment {} is in {} messages", segment, times);
+        }
+        prop_assert!(scene.conversation.call.oldest_segment().is_none());
+        for companion in &scene.cast {
+            prop_assert_eq!(scene.conversation.buffer(companion).count(), 0, "{} has not considered everything", companion);
+        }
+        scene.check_every_message_settles_once();
+    }
+}
+
+const ALONE: Setup = Setup { companions: 1, judge: "lexical", max_turns: None, streak: 4, equal_timeouts: true, external: false };
+
+/// Two people are in the call with one companion, and one of them has said something.
+fn scene_with_words() -> Scene {
+    let mut scene = Scene::new(&ALONE);
+    for act in [
+        VoiceAct::Join(0),
+        VoiceAct::Join(1),
+        VoiceAct::Start(0),
+        VoiceAct::End(0),
+        VoiceAct::Final { by: 0, kind: Some(Kind::Words), to: None, is_last: true },
+    ] {
+        scene.act_in_call(&act);
+    }
+    scene
+}
+
+fn spoken(journal: &[Recorded]) -> Vec<&Speech> {
+    let said = journal.iter().filter_map(|recorded| match &recorded.event {
+        Event::Said { message, .. } => message.speech.as_deref(),
+        _ => None,
+    });
+    said.collect()
+}
+
+#[test]
+fn after_a_restart_the_voice_lull_begins_and_hands_over_what_was_said_before() {
+    let mut scene = scene_with_words();
+    scene.wait(3_000_000);
+
+    scene.act(&Act::Restart(1_000_000));
+    scene.wait(4_999_999);
+    assert_eq!(spoken(&scene.journal).len(), 0);
+    scene.wait(1);
+
+    let [speech] = spoken(&scene.journal)[..] else { panic!("one message is handed over") };
+    assert_eq!(speech.handed_over, HandedOver::LullEnded);
+    assert_eq!(speech.ends_lull_for, scene.cast);
+    assert_eq!(speech.confidence, Some(900));
+}
+
+#[test]
+fn words_of_who_wants_to_be_ignored_are_never_handed_over() {
+    let mut scene = scene_with_words();
+
+    scene.hear(utterance::Input::OptedOut { user: user(0) });
+    scene.act_in_call(&VoiceAct::Ignore(0));
+    scene.wait(60_000_000);
+
+    assert_eq!(spoken(&scene.journal).len(), 0);
+    assert!(scene.conversation.call.oldest_segment().is_none());
+}
+
+#[test]
+fn who_is_forgotten_while_in_the_call_has_left_it() {
+    let mut scene = scene_with_words();
+    let theirs = |recorded: &&Recorded| match &recorded.event {
+        Event::VoiceJoined { from } => from.id == author(0).id,
+        Event::Segment(_) => true,
+        _ => false,
+    };
+    let messages = scene.journal.iter().filter(theirs).map(|recorded| recorded.seq).collect();
+
+    scene.receive(Event::Deleted { messages });
+
+    assert_eq!(scene.conversation.people_in_call().collect::<Vec<_>>(), [&user(1)]);
+    assert_eq!(scene.conversation.talkers().count(), 0);
+    assert!(scene.conversation.call.oldest_segment().is_none());
+}

@@ -1,0 +1,383 @@
+//! The voice call of a channel: what people say in it becomes messages (docs/design/voice.md ).
+//!
+//! Who is in the call and what was not handed over is on record ([`Call`]). Who talks, the voice lull timer and outstanding finals are not ([`Live`]):
+//! they decide when something happens, and what happens then is on record. After a restart they begin anew.
+
+use super::super::gate::Check;
+use super::super::id::PersonId;
+use super::super::message::{Author, HandedOver, Message, Modality, Speech};
+use super::super::voice::segment;
+use super::super::voice::utterance::{Cause as Handing, Effect, HandOver, Policy, Utterances};
+use super::advance::{AnswerRecord, Due};
+use super::*;
+use crate::domain::event::Segment;
+use crate::domain::message::Address;
+
+/// What is on record of the voice call.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Call {
+    /// The people in the call, each with the number of the event with which they joined.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    people: BTreeMap<PersonId, Seq>,
+    /// The segments that were not handed over, in the order of the journal. Noise and echo are not among them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    segments: Vec<(Seq, Segment)>,
+}
+
+impl Call {
+    pub(super) fn is_default(&self) -> bool {
+        self.people.is_empty() && self.segments.is_empty()
+    }
+
+    /// Whether anybody is in the call.
+    pub(super) fn is_connected(&self) -> bool {
+        !self.people.is_empty()
+    }
+
+    pub(super) fn oldest_segment(&self) -> Option<Seq> {
+        self.segments.first().map(|(seq, _)| *seq)
+    }
+
+    pub(super) fn join(&mut self, seq: Seq, from: &Author) {
+        if !from.id.is_empty() {
+            self.people.insert(PersonId::from(&*from.id), seq);
+        }
+    }
+
+    pub(super) fn leave(&mut self, from: &Author) {
+        self.people.remove(&PersonId::from(&*from.id));
+    }
+
+    pub(super) fn keep(&mut self, seq: Seq, segment: &Segment) {
+        if segment.kind.is_message() && !segment.text.trim().is_empty() {
+            self.segments.push((seq, segment.clone()));
+        }
+    }
+
+    pub(super) fn hand_over(&mut self, segments: &[Seq]) {
+        self.segments.retain(|(seq, _)| !segments.contains(seq));
+    }
+
+    /// Segments were deleted. Who is forgotten while in the call counts as having left.
+    pub(super) fn delete(&mut self, deleted: &[Seq]) {
+        self.segments.retain(|(seq, _)| !deleted.contains(seq));
+        self.people.retain(|_, joined| !deleted.contains(joined));
+    }
+
+    pub(super) fn redact(&mut self, redacted: Seq, segment: &Segment) {
+        if segment.is_redacted() {
+            self.hand_over(&[redacted]);
+        }
+    }
+
+    /// What was said before is not considered any more. Who is in the call stays.
+    pub(super) fn clear(&mut self) {
+        self.segments.clear();
+    }
+
+    /// What a restart makes of it: nobody is known to talk, and the voice lull timer starts (docs/design/voice.md A-18).
+    pub(super) fn restored(&self, now: Moment) -> Live {
+        if self.is_default() {
+            return Live::default();
+        }
+        let segments = self.segments.iter().map(|(seq, segment)| buffered(*seq, segment)).collect();
+        // Whoever wants to be ignored has no segments, and is not heard.
+        let utterances = Utterances::restored(segments, self.people.keys().cloned(), BTreeSet::new(), now);
+        Live(Some(Box::new(LiveCall { utterances, ..LiveCall::default() })))
+    }
+
+    /// The messages of a hand-over.
+    fn messages(&self, hand_over: &HandOver) -> Vec<Event> {
+        let endpoint = hand_over.endpoint();
+        let mut messages = Vec::with_capacity(hand_over.messages.len());
+        for spoken in &hand_over.messages {
+            let segment = |seq: &Seq| self.segments.iter().find(|(of, _)| of == seq).map(|(_, segment)| segment);
+            let parts: Vec<_> = spoken.segments.iter().filter_map(segment).collect();
+            let Some(first) = parts.first() else { continue };
+            let mut companions: Vec<_> = parts.iter().flat_map(|part| part.address.companions.iter().cloned()).collect();
+            companions.sort();
+            companions.dedup();
+            let ends_lull_for =
+                endpoint.filter(|(message, _)| std::ptr::eq(*message, spoken)).map(|(_, companions)| companions.to_vec());
+            let message = Message {
+                id: None,
+                from: first.from.clone(),
+                text: spoken.text.clone(),
+                modality: Modality::Voice,
+                lull_endpoint: ends_lull_for.is_some(),
+                asks_to_stop: parts.iter().all(|part| part.asks_to_stop),
+                address: Address { companions, others: parts.iter().any(|part| part.address.others) },
+                kind: None,
+                speech: Some(Box::new(Speech {
+                    started: spoken.started,
+                    ended: spoken.ended,
+                    provider: first.provider.clone(),
+                    confidence: parts.iter().filter_map(|part| part.confidence).min(),
+                    segments: spoken.segments.clone(),
+                    handed_over: reason(&hand_over.cause),
+                    ends_lull_for: ends_lull_for.unwrap_or_default(),
+                    is_backchannel: spoken.is_backchannel,
+                })),
+            };
+            messages.push(Event::Said { message, reply_to: None, reply: None, said_at: None });
+        }
+        messages
+    }
+}
+
+/// What happens in the voice call. Nothing of it is on record, so it makes no difference between two conversations.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Live(Option<Box<LiveCall>>);
+
+impl PartialEq for Live {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+struct LiveCall {
+    utterances: Utterances,
+    /// The number of hand-overs that are being journaled.
+    in_flight: u32,
+    /// An interjection came up while people talked, and waits for the end of the voice lull.
+    holds_interjections: bool,
+    /// A text lull was due while somebody talked or segments were buffered, and waits for the end of the voice lull.
+    holds_text_lulls: bool,
+    deadline: Option<Moment>,
+}
+
+impl LiveCall {
+    fn is_handing_over(&self) -> bool {
+        self.in_flight > 0
+    }
+
+    fn holds_text_lulls(&self) -> bool {
+        self.is_handing_over() || self.utterances.holds_text_lull() || self.holds_text_lulls && !self.utterances.is_lull_over()
+    }
+}
+
+impl Live {
+    pub(super) fn deadline(&self) -> Option<Moment> {
+        self.0.as_ref().and_then(|live| live.deadline)
+    }
+
+    pub(super) fn note_deadline(&mut self, gates: &Gates, world: &World<'_>) {
+        if let Some(live) = &mut self.0 {
+            live.deadline = live.utterances.deadline(&policy(gates, world)).map(|deadline| deadline.at);
+        }
+    }
+}
+
+/// What an event of the record tells a call, before the event is applied.
+pub(super) enum Heard {
+    Input(utterance::Input),
+    Deleted(Vec<Seq>),
+    Cleared,
+}
+
+/// What an inbound event tells the call.
+pub(super) fn heard(recorded: &Recorded) -> Option<Heard> {
+    let user = |from: &Author| PersonId::from(&*from.id);
+    Some(match &recorded.event {
+        Event::VoiceJoined { from } => Heard::Input(utterance::Input::Joined { user: user(from) }),
+        Event::VoiceLeft { from } => Heard::Input(utterance::Input::Left { user: user(from) }),
+        Event::Segment(segment) => Heard::Input(utterance::Input::Final {
+            user: segment.person(),
+            is_last: segment.is_last,
+            segment: Some(buffered(recorded.seq, segment)),
+        }),
+        Event::Deleted { messages } => Heard::Deleted(messages.clone()),
+        Event::Cleared => Heard::Cleared,
+        _ => return None,
+    })
+}
+
+impl Conversation {
+    /// The people in the voice call, by id.
+    pub fn people_in_call(&self) -> impl Iterator<Item = &PersonId> {
+        self.call.people.keys()
+    }
+
+    /// The numbers of a person's segments that were not handed over. They are deleted when the person wants to be ignored (docs/design/voice.md A-17).
+    pub fn buffered_segments_of(&self, person: &PersonId) -> Vec<Seq> {
+        self.call.segments.iter().filter(|(_, segment)| segment.person() == *person).map(|(seq, _)| *seq).collect()
+    }
+
+    /// The people who talk and do not count as noise, by id.
+    pub fn talkers(&self) -> impl Iterator<Item = &PersonId> {
+        self.live.0.iter().flat_map(|live| live.utterances.talkers())
+    }
+
+    /// Takes in what happened in the call and is not on record. Nothing happens in a call without people.
+    pub(super) fn hear(&mut self, heard: utterance::Input, world: &mut World<'_>, out: &mut Vec<Output>) {
+        if self.live.0.is_some() || matches!(heard, utterance::Input::OptedOut { .. }) {
+            self.tell(heard, world, out);
+        }
+    }
+
+    /// Takes in what an inbound event tells the call.
+    pub(super) fn hear_on_record(&mut self, heard: Heard, world: &mut World<'_>, out: &mut Vec<Output>) {
+        match heard {
+            Heard::Input(input) => self.tell(input, world, out),
+            Heard::Deleted(segments) => {
+                let people = &self.call.people;
+                let Some(live) = &mut self.live.0 else { return };
+                live.utterances.delete(&segments);
+                let gone: Vec<_> = live.utterances.present().filter(|user| !people.contains_key(*user)).cloned().collect();
+                for user in gone {
+                    self.tell(utterance::Input::Left { user }, world, out);
+                }
+            }
+            Heard::Cleared => self.live.0.iter_mut().for_each(|live| live.utterances.clear()),
+        }
+    }
+
+    /// The messages of a hand-over are on record: all of them are taken in before anything is decided.
+    pub(super) fn take_in(&mut self, batch: Vec<Recorded>, world: &mut World<'_>, out: &mut Vec<Output>) {
+        if let Some(live) = &mut self.live.0 {
+            live.in_flight = live.in_flight.saturating_sub(1);
+        }
+        for recorded in batch {
+            self.handle_inbound(recorded, world, out);
+        }
+    }
+
+    /// Does what is due in the call.
+    pub(super) fn advance_voice(&mut self, due: Due, world: &mut World<'_>, out: &mut Vec<Output>) {
+        let Some(live) = &mut self.live.0 else { return };
+        let policy = policy(&self.gates, world);
+        let effects = match due {
+            Due::Before => live.utterances.advance_to(self.clock, &policy),
+            Due::Now => live.utterances.wake(self.clock, &policy),
+        };
+        self.follow_effects(effects, world, out);
+    }
+
+    fn tell(&mut self, input: utterance::Input, world: &mut World<'_>, out: &mut Vec<Output>) {
+        let policy = policy(&self.gates, world);
+        let effects = self.live.0.get_or_insert_default().utterances.handle(self.clock, input, &policy);
+        self.follow_effects(effects, world, out);
+    }
+
+    fn follow_effects(&mut self, effects: Vec<Effect>, world: &mut World<'_>, out: &mut Vec<Output>) {
+        for effect in effects {
+            match effect {
+                Effect::HandOver(hand_over) => {
+                    let Some(live) = &mut self.live.0 else { continue };
+                    let messages = self.call.messages(&hand_over);
+                    if matches!(hand_over.cause, Handing::LullEnded { .. } | Handing::Deserted { .. }) {
+                        (live.holds_interjections, live.holds_text_lulls) = (false, false);
+                    }
+                    if !messages.is_empty() {
+                        live.in_flight += 1;
+                        out.push(Output::HandOver(messages));
+                    }
+                }
+                Effect::Quiet { companions } => self.fall_quiet(companions, world, out),
+                effect => out.push(Output::Voice(Box::new(effect))),
+            }
+        }
+    }
+
+    /// The voice lull has ended without new words. A text lull that waited for it fires, and so do earlier voice messages.
+    fn fall_quiet(&mut self, companions: Vec<CompanionId>, world: &mut World<'_>, out: &mut Vec<Output>) {
+        if let Some(live) = &mut self.live.0 {
+            (live.holds_interjections, live.holds_text_lulls) = (false, false);
+        }
+        self.fire_lulls(Due::Now, world, out);
+        let is_left_over = |companion: &CompanionId| {
+            let Some(gate) = self.gates.get(companion) else { return false };
+            let newest = self.window.newest(companion, gate.cursor);
+            let is_lull_fired =
+                gate.waiting.is_some_and(|waiting| waiting.trigger == Trigger::Lull && waiting.check == Check::Quiet);
+            !gate.is_silent() && !is_lull_fired && newest.is_some_and(|newest| newest.message.modality == Modality::Voice)
+        };
+        let companions: Vec<_> = companions.into_iter().filter(is_left_over).collect();
+        // After the call, gates have timers of their own.
+        if !companions.is_empty() && self.call.is_connected() {
+            self.record(Event::VoiceQuiet { companions }, world, out);
+        }
+    }
+
+    /// Voice messages that are left over wait for the next end of the voice lull (docs/design/voice.md A-12).
+    pub(super) fn await_voice_lull(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
+        let Some(live) = self.live.0.as_ref().filter(|live| !live.is_handing_over()) else { return };
+        if !self.call.is_connected() || self.is_busy() {
+            return;
+        }
+        let is_left_over = |(companion, gate): (&CompanionId, &Gate)| {
+            let waits = gate.is_silent() || gate.waiting.is_some() || gate.is_backing_off() || gate.lull_at.is_some();
+            let newest = self.window.newest(companion, gate.cursor).filter(|_| !waits && world.policies.contains_key(companion));
+            newest.is_some_and(|newest| newest.message.modality == Modality::Voice) && !live.utterances.awaits_lull(companion)
+        };
+        if self.gates.iter().any(is_left_over) {
+            self.tell(utterance::Input::LeftUnsettled, world, out);
+        }
+    }
+
+    /// Whether an interjection must wait: people talk, or talked when it came up (docs/design/voice.md ).
+    pub(super) fn holds_interjections(&mut self) -> bool {
+        let Some(live) = &mut self.live.0 else { return false };
+        live.holds_interjections |= live.utterances.somebody_talks();
+        live.is_handing_over() || live.holds_interjections && !live.utterances.is_lull_over()
+    }
+
+    /// Whether text lulls wait for the end of the voice lull (docs/design/voice.md A-19).
+    pub(super) fn holds_text_lulls(&self) -> bool {
+        self.live.0.as_ref().is_some_and(|live| live.holds_text_lulls())
+    }
+
+    /// The same, for a text lull that is due: it is remembered.
+    pub(super) fn hold_text_lulls(&mut self) -> bool {
+        let Some(live) = &mut self.live.0 else { return false };
+        live.holds_text_lulls = live.holds_text_lulls();
+        live.holds_text_lulls
+    }
+
+    /// Journals that all companions have settled backchannel.
+    pub(super) fn settle_backchannel(&mut self, seq: Seq, world: &mut World<'_>, out: &mut Vec<Output>) {
+        let companions = self.window.get(seq).map(|entry| entry.declined_by.to_vec()).unwrap_or_default();
+        let Some(first) = companions.first() else { return };
+        let mut record =
+            self.decided(first, Trigger::Lull, Decision::No, Reason::Backchannel, Seq::NONE, AnswerRecord::default());
+        record.messages = vec![seq];
+        record.companions = companions;
+        self.record(Event::Decided(record), world, out);
+    }
+}
+
+/// The settings in force for the call, and the companions present.
+fn policy(gates: &Gates, world: &World<'_>) -> Policy {
+    let present = gates.keys().filter_map(|companion| Some((companion, world.policies.get(companion)?)));
+    Policy {
+        companions: present.map(|(companion, policy)| (companion.clone(), policy.voice_lull_timeout)).collect(),
+        default_timeout: world.rules.voice_lull_timeout,
+        address_timeout: world.rules.voice.address_timeout(),
+        follow_up: world.rules.voice.follow_up(),
+    }
+}
+
+/// A segment as the rules of voice see it.
+fn buffered(seq: Seq, segment: &Segment) -> segment::Segment {
+    segment::Segment {
+        seq,
+        from: segment.person(),
+        text: segment.text.clone(),
+        started: segment.started,
+        ended: segment.ended,
+        addressed: segment.address.companions.clone(),
+        kind: segment.kind,
+    }
+}
+
+const fn reason(cause: &Handing) -> HandedOver {
+    match cause {
+        Handing::LullEnded { .. } => HandedOver::LullEnded,
+        Handing::Deserted { .. } => HandedOver::Deserted,
+        Handing::Addressed { .. } => HandedOver::Addressed,
+        Handing::OneToOne { .. } => HandedOver::OneToOne,
+        Handing::FollowUp { .. } => HandedOver::FollowUp,
+        Handing::Extension => HandedOver::Extension,
+    }
+}

@@ -1,0 +1,131 @@
+//! What people do and say in the voice call of a script.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::script::{Action, ScriptedEvent};
+use crate::domain::moment::Moment;
+
+/// The words in a second of what `say` speaks.
+const WORDS_PER_SEC: f64 = 2.5;
+/// The time between two partial results of `say`.
+const PARTIAL_SECS: f64 = 0.4;
+/// The time from the end of speech to the final result of `say`.
+const FINAL_AFTER: Duration = Duration::from_millis(300);
+
+/// Something that a person does in the voice call.
+#[derive(Clone, Debug)]
+pub struct VoiceAction {
+    /// The person's id, which is also the name.
+    pub from: String,
+    /// What the person does.
+    pub what: VoiceEvent,
+}
+
+/// What happens in the voice call.
+#[derive(Clone, Debug)]
+pub enum VoiceEvent {
+    /// The person enters the call.
+    Join,
+    /// The person leaves the call.
+    Leave,
+    /// The person is muted.
+    Mute,
+    /// The first voiced hop.
+    Start,
+    /// The end of the last voiced hop.
+    End,
+    /// The recogniser has words that may still change.
+    Partial(String),
+    /// The recogniser returns a final result. Empty: without words.
+    Final {
+        /// The words.
+        text: String,
+        /// The beginning of the first voiced hop. None: as `speech: "start"` said.
+        started: Option<Moment>,
+        /// The end of the last voiced hop. None: as `speech: "end"` said, else now.
+        ended: Option<Moment>,
+    },
+}
+
+/// `voice` in a script.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum ParsedVoice {
+    Join,
+    Leave,
+    Mute,
+}
+
+/// `speech` in a script.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum ParsedSpeech {
+    Start,
+    End,
+}
+
+/// The speech keys of an event in a script.
+#[derive(Debug)]
+pub(super) struct ParsedVoiceEvent {
+    pub(super) voice: Option<ParsedVoice>,
+    pub(super) speech: Option<ParsedSpeech>,
+    pub(super) partial: Option<String>,
+    pub(super) last: Option<String>,
+    pub(super) say: Option<String>,
+    pub(super) started: Option<Moment>,
+    pub(super) ended: Option<Moment>,
+}
+
+impl ParsedVoiceEvent {
+    /// Whether any of the keys is there.
+    pub(super) const fn is_given(&self) -> bool {
+        self.voice.is_some() || self.speech.is_some() || self.partial.is_some() || self.last.is_some() || self.say.is_some()
+    }
+
+    /// The events that it stands for, in order; `say` stands for several. The error is a sentence without its subject.
+    pub(super) fn events(self, at: Moment, channel: &str, from: Option<String>) -> Result<Vec<ScriptedEvent>, String> {
+        let from = from.ok_or("something in a voice call needs `from`")?;
+        if self.last.is_none() && (self.started.is_some() || self.ended.is_some()) {
+            return Err("only `final` has `started` and `ended`".into());
+        }
+        let (started, ended) = (self.started, self.ended);
+        if started.zip(ended).is_some_and(|(started, ended)| ended < started) || ended.is_some_and(|ended| ended > at) {
+            return Err("`started` must not be after `ended`, and `ended` not after `at`".into());
+        }
+        let what = match (self.voice, self.speech, self.partial, self.last, self.say) {
+            (Some(ParsedVoice::Join), None, None, None, None) => vec![(at, VoiceEvent::Join)],
+            (Some(ParsedVoice::Leave), None, None, None, None) => vec![(at, VoiceEvent::Leave)],
+            (Some(ParsedVoice::Mute), None, None, None, None) => vec![(at, VoiceEvent::Mute)],
+            (None, Some(ParsedSpeech::Start), None, None, None) => vec![(at, VoiceEvent::Start)],
+            (None, Some(ParsedSpeech::End), None, None, None) => vec![(at, VoiceEvent::End)],
+            (None, None, Some(partial), None, None) => vec![(at, VoiceEvent::Partial(partial))],
+            (None, None, None, Some(text), None) => vec![(at, VoiceEvent::Final { text, started, ended })],
+            (None, None, None, None, Some(text)) => said(at, &text),
+            _ => return Err("needs exactly one of `voice`, `speech`, `partial`, `final`, `say`".into()),
+        };
+        let event = |(at, what)| {
+            let action = Action::Voice(VoiceAction { from: from.clone(), what });
+            ScriptedEvent { at, channel: channel.to_owned(), action }
+        };
+        Ok(what.into_iter().map(event).collect())
+    }
+}
+
+/// What a text sounds like: onset, partial results, offset, and a final result.
+fn said(at: Moment, text: &str) -> Vec<(Moment, VoiceEvent)> {
+    let words: Vec<_> = text.split_whitespace().collect();
+    let lasts = words.len().max(1) as f64 / WORDS_PER_SEC;
+    let after = |secs: f64| at + Duration::from_micros((secs * 1e6).round() as u64);
+    let ended = after(lasts);
+    let mut events = vec![(at, VoiceEvent::Start)];
+    for count in 1..words.len() {
+        let partial = words[..count].join(" ");
+        events.push((after(count as f64 * PARTIAL_SECS), VoiceEvent::Partial(partial)));
+    }
+    let text = words.join(" ");
+    events.push((ended, VoiceEvent::End));
+    events.push((ended + FINAL_AFTER, VoiceEvent::Final { text, started: Some(at), ended: Some(ended) }));
+    events
+}
