@@ -32,14 +32,14 @@ def length(rng):
 def utterance(rng, user, start, spoken, settings):
     """One stretch of talk: onset after three hops, offset 0.3 s after the last voiced one."""
     end = start + max(length(rng), 3 * HOP)
-    events = [{"at": start + 3 * HOP, "input": "started", "user": user}]
+    events = [{"at": start + 3 * HOP, "input": "started", "user": user, "started": start}]
     if settings["draws"] and rng.random() < 0.9:
-        events[0]["draw"] = round(rng.random(), 2)
+        events[0]["draw"] = round(rng.random(), 2) + 0.005  # Never exactly a probability.
     low = start
     while low < end:
         high = min(low + ticks(rng, 0.2 * S, 4 * S), end)
         events.append({"at": low, "input": "voiced", "user": user, "from": low, "to": high})
-        low = high + ticks(rng, 0, 0.25 * S)
+        low = high + ticks(rng, 0, 0.29 * S)  # The detector bears up to 18 hops without voice.
     last = max(e["to"] for e in events if "to" in e)
     if rng.random() < 0.97:
         events.append({"at": last + 300 * MS, "input": "ended", "user": user, "ended": last})
@@ -172,13 +172,13 @@ def interruption(rng):
     at, sent, sentence_count = first - HOP, 0, rng.randint(1, 4)
     plan = []  # (moment, sent so far in ms)
     for i in range(sentence_count):
-        text = rng.choice(SPOKEN)
+        text = (" " if i else "") + rng.choice(SPOKEN)
         event = {"at": max(at, 0), "input": "sentence", "sentence": i, "text": text}
         pieces = rng.randint(2, 30)
         if rng.random() < 0.3:
             count = len(spans(text))
             each = pieces * 200 // count
-            event["words"] = [[k * each, (k + 1) * each] for k in range(count)]
+            event["words"] = [[k * each, (k + 1) * each, end] for k, (_first, end) in enumerate(spans(text))]
         events.append(event)
         for _ in range(pieces):
             at += 120 * MS
@@ -191,6 +191,9 @@ def interruption(rng):
             events.append({"at": at + 2 * S, "input": "stall"})
     if rng.random() < 0.95:
         events.append({"at": first, "input": "first_audio"})
+    if rng.random() < 0.5:
+        # After an extension the new answer's audio comes; otherwise this changes nothing.
+        events.append({"at": first + ticks(rng, 0, 8 * S), "input": "first_audio"})
     if rng.random() < 0.9:
         events.append({"at": at + ticks(rng, 0, 2 * S), "input": "finished"})
     # The page reports what it plays; it stands still at times, and goes a little back after a resume.

@@ -67,6 +67,7 @@ class HandOver(Machine):
         self.replies = []
         self.call = True
         self.restarted = False
+        self.restored = set()
 
     # Who is here
 
@@ -74,6 +75,7 @@ class HandOver(Machine):
         person = self.people.setdefault(e["user"], Person(e["user"]))
         if not person.here:
             person.here, person.muted, person.lost_at = True, False, None
+        self.restarted = False
 
     def on_left(self, e):
         self.off(e, lambda p: setattr(p, "here", False))
@@ -148,6 +150,7 @@ class HandOver(Machine):
         if person and person.hears() and self.detector and not person.talking:
             person.noise = False
             self.onset(person)
+            person.newest_word = e.get("started", self.now)
 
     def on_speech_started(self, e):
         """Deepgram's `SpeechStarted`: talk only without an own detector."""
@@ -158,8 +161,8 @@ class HandOver(Machine):
             if not person.talking:
                 person.noise = False
                 self.onset(person)
-        else:
-            self.restart_lull()  # H3
+        elif "H3b" not in self.readings:
+            self.restart_lull()
 
     def on_utterance_end(self, e):
         pass
@@ -208,14 +211,14 @@ class HandOver(Machine):
         if self.someone_talks() or not self.call:
             return
         waits = self.lull_from is not None and self.lull_from + self.lull() < self.now
-        if waits and "H5a" not in self.readings:
+        if waits and "H5b" not in self.readings:
             return  # H5: the timer has run out and only waits for outstanding finals.
         self.lull_from = self.lull_base = self.now
 
-    def finalize(self, person):
+    def finalize(self, person, why="offset"):
         if person.outstanding:
             person.finalize_at = self.now
-            self.emit("finalize", user=person.name)
+            self.emit("finalize", user=person.name, why=why)
 
     # Words
 
@@ -235,8 +238,11 @@ class HandOver(Machine):
         if person is None or person.opted_out:
             return
         text, started, ended = e["text"].strip(), e.get("started", self.now), e.get("ended", self.now)
+        if text and (started, ended) in person.finals and "H18b" in self.readings:
+            self.emit("duplicate", user=person.name, text=text)
+            return
         last = e.get("speech_final", True) or e.get("from_finalize", False)
-        if last:
+        if last and text:
             person.final_to = ended
         if last and person.talking and not self.detector:
             self.offset(person, ended)
@@ -252,7 +258,8 @@ class HandOver(Machine):
             else:
                 self.segment(person, e, text, started, ended)
         spoken = bool(self.buffer) and self.buffer[-1]["segment"] == self.next_segment - 1 and text
-        if spoken or "H2b" not in self.readings:
+        ignored = person.noise and "H4b" in self.readings
+        if spoken or not ("H2b" in self.readings or ignored):
             self.restart_lull()  # H2: empty and greyed finals restart it too.
 
     def segment(self, person, e, text, started, ended):
@@ -264,7 +271,9 @@ class HandOver(Machine):
         if greyed:
             return
         self.heard_word(person)
-        self.buffer.append({"segment": number, "user": person.name, "text": text, "started": started, "ended": ended})
+        found = {"segment": number, "user": person.name, "text": text, "started": started, "ended": ended}
+        is_backchannel = "H21b" in self.readings and self.words.is_backchannel(text) and self.during_reply(found)
+        self.buffer.append({**found, "backchannel": is_backchannel})
 
     # The rest of the conversation
 
@@ -331,7 +340,8 @@ class HandOver(Machine):
         self.follow = self.reply_from = None
         self.waiting_gates.clear()
         self.text_waiting = False
-        self.restarted = True
+        self.restarted = not self.people
+        self.restored = {s["segment"] for s in self.buffer}
         self.lull_from = self.lull_base = self.now
 
     # Deadlines
@@ -343,12 +353,12 @@ class HandOver(Machine):
                 if not self.partials:
                     yield p.cut_at + SEGMENT_CUT, 1, lambda p=p: self.cut_segment(p)
             elif p.outstanding and p.finalize_at is None:
-                yield p.offset_at + self.idle_finalize, 2, lambda p=p: self.finalize(p)
+                yield p.offset_at + self.idle_finalize, 2, lambda p=p: self.finalize(p, "idle")
             if p.outstanding and p.finalize_at is not None:
                 yield p.finalize_at + OUTSTANDING, 3, lambda p=p: setattr(p, "outstanding", False)
             if p.here and p.lost_at is not None:
                 yield p.lost_at + SOCKET_GONE, 4, lambda p=p: setattr(p, "here", False)
-            if p.early_from is not None:
+            if self.awaits_early(p):
                 yield self.early_due(p), 7, lambda p=p: self.early(p)
         outstanding = any(p.outstanding for p in self.people.values())
         if self.lull_from is not None and not outstanding:
@@ -371,11 +381,14 @@ class HandOver(Machine):
 
     def lull_ends(self):
         self.lull_base, self.lull_from = self.lull_from, None
+        all_at_once = self.restarted and not any(p.here for p in self.people.values())
         self.restarted = False
-        now = [n for n, lull in sorted(self.companions.items()) if self.lull_base + lull <= self.now]
+        now = [n for n, lull in sorted(self.companions.items()) if all_at_once or self.lull_base + lull <= self.now]
         later = {n for n in self.companions if n not in now}
         if self.buffer:
-            self.hand_over("lull", "all", gates=now, text_lull=self.text_waiting)
+            newest = self.hand_over("lull", "all", gates=now, text_lull=self.text_waiting)
+            if newest is None and "H21b" in self.readings and self.left_over():
+                self.emit("voice_quiet", messages=self.left_over(), gates=now)
         elif self.text_waiting:
             self.emit("text_lull")
         elif self.left_over():
@@ -396,7 +409,8 @@ class HandOver(Machine):
             self.emit("gate", companion=name, messages=list(self.unsettled))
 
     def last_gone(self):
-        self.hand_over("gone", "all")
+        self.hand_over("gone", "all", text_lull=self.text_waiting)
+        self.text_waiting = False
         self.lull_from = None
         self.waiting_gates.clear()
 
@@ -408,9 +422,13 @@ class HandOver(Machine):
     def may_cause_early(self):
         return self.early_on() and bool(self.companions)  # H8
 
+    def own(self, person):
+        """What the person said that can be handed over early. What a restart has brought back waits for the lull."""
+        return [s for s in self.buffer if s["user"] == person.name and not s["backchannel"] and s["segment"] not in self.restored]
+
     def early_cause(self, person):
         """(cause, companion for the endpoint), or None."""
-        own = [s for s in self.buffer if s["user"] == person.name]
+        own = self.own(person)
         if not own or not self.may_cause_early():
             return None
         here = [p for p in self.people.values() if p.here]
@@ -423,20 +441,30 @@ class HandOver(Machine):
         f = self.follow
         if f and self.follow_up > 0:
             if person.name in f["people"] and f["companion"] in self.companions:
-                if any(0 <= s["started"] - f["last_frame"] <= self.follow_up for s in own):
+                earliest = -self.follow_up if "H12b" in self.readings else 0
+                if any(earliest <= s["started"] - f["last_frame"] <= self.follow_up for s in own):
                     return "follow_up", f["companion"]
         return None
 
+    def awaits_early(self, person):
+        if "H7b" in self.readings:
+            return not person.talking and self.early_cause(person) is not None
+        return person.early_from is not None
+
     def early_due(self, person):
-        limit = person.early_from + max(self.address_timeout, EARLY_FINAL)
+        ended = person.early_from
+        if "H7b" in self.readings:
+            ended = max([s["ended"] for s in self.own(person)] + ([] if ended is None else [ended]))
+        limit = ended + max(self.address_timeout, EARLY_FINAL)
         unanswered = "H7c" in self.readings and not person.answered
         if person.outstanding or unanswered or self.early_cause(person) is None:
             return limit
-        return person.early_from + self.address_timeout
+        return ended + self.address_timeout
 
     def early(self, person):
         cause = self.early_cause(person)
-        person.early_from = None
+        if "H7b" not in self.readings:
+            person.early_from = None
         if cause:
             self.hand_over(*cause)
             self.in_round |= set(self.last_batch)
@@ -466,14 +494,17 @@ class HandOver(Machine):
             self.next_message += 1
         self.last_batch = [m["message"] for m in messages]
         backchannel = [m["message"] for m in messages if self.words.is_backchannel(m["text"])]
+        quiet = [m for m, run in zip(self.last_batch, runs) if m in backchannel and all(map(self.during_reply, run))]
+        if "H21b" in self.readings:
+            quiet = backchannel = [m for m, run in zip(self.last_batch, runs) if all(s["backchannel"] for s in run)]
         newest = max((n for n in self.last_batch if n not in backchannel), default=None)
         point = {"for": endpoint, "message": newest} if endpoint and newest else None
         fields = {"gates": gates} if gates is not None else {}
         self.emit("hand_over", cause=cause, endpoint=point, text_lull=text_lull, messages=messages, **fields)
-        quiet = [m for m, run in zip(self.last_batch, runs) if m in backchannel and all(map(self.during_reply, run))]
         if quiet:
             self.emit("settled", messages=quiet, reason="backchannel")
         self.unsettled += [m for m in self.last_batch if m not in quiet]
+        return newest
 
     def during_reply(self, segment):
         if self.reply_from is not None and segment["started"] >= self.reply_from:

@@ -1,7 +1,6 @@
 """Section 4: one spoken reply and the people who talk over it. Letters (I1 …) are entries of HOLES.md."""
 
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import Optional
 
 from machine import MS, S, Machine, add_hop, overlap
@@ -33,8 +32,14 @@ class Talker:
     offset_at: Optional[int] = None
     last_voice: Optional[int] = None
     final_at: Optional[int] = None
-    tolerant: bool = False
+    draw: Optional[float] = None
     hops: list = field(default_factory=list)
+    finals: list = field(default_factory=list)
+    partial: Optional[str] = None
+
+    def final_by(self):
+        """When this person's final is not waited for any more. Without an offset it is 0.3 s after the last hop."""
+        return (self.last_voice + SILENCE if self.talking else self.offset_at) + FINAL_WAIT
 
 
 @dataclass
@@ -50,13 +55,10 @@ class Sentence:
         """(first character, end character, start, end) of each word, times in µs in the sentence."""
         where = spans(self.text)
         if self.words and len(self.words) == len(where):
-            return [(a, b, s * MS, e * MS) for (a, b), (s, e) in zip(where, self.words)]
+            return [(a, b, w[0] * MS, w[1] * MS) for (a, b), w in zip(where, self.words)]
         total = len(self.text)
-        if self.whole:
-            length = Fraction(self.audio)
-        else:
-            length = max(Fraction(total * S, 15), Fraction(self.audio))
-        return [(a, b, length * a / total, length * b / total) for a, b in where]
+        length = self.audio if self.whole else max(total * S // 15, self.audio)
+        return [(a, b, length * a // total, length * b // total) for a, b in where]
 
 
 @dataclass
@@ -65,13 +67,8 @@ class Overlap:
 
     who: str
     draw: Optional[float]
-    since: int
     tolerant: bool
-    talkers: set = field(default_factory=set)
-    finals: dict = field(default_factory=dict)
-    partial: dict = field(default_factory=dict)
     paused_at: Optional[int] = None
-    any_words: bool = False
 
 
 class Interruption(Machine):
@@ -98,6 +95,7 @@ class Interruption(Machine):
         self.over = None
         self.echoes = 0
         self.pages = {}
+        self.played = []
         self.reset_audio()
         for user in config.get("talking", []):
             self.on_started({"user": user})
@@ -106,8 +104,7 @@ class Interruption(Machine):
         self.sentences = []
         self.audio_ready = False
         self.finished = False
-        self.history = []
-        self.position_now = 0
+        self.reported = 0
         self.lost_from = None
 
     def enter(self, state):
@@ -124,74 +121,73 @@ class Interruption(Machine):
     def person(self, user):
         return self.people.setdefault(user, Talker())
 
-    def talkers(self):
-        return [p for p in self.people.values() if not p.noise and p.last_voice is not None]
+    def voices(self):
+        return [p for p in self.people.values() if not p.noise]
 
-    def quiet_since(self):
-        return max((p.last_voice for p in self.talkers()), default=self.over.since if self.over else 0)
+    def quiet_since(self, default):
+        return max((p.last_voice for p in self.voices() if p.last_voice is not None), default=default)
+
+    def forget(self):
+        """What was said and voiced so far does not count for the next interruption. Who talks goes on."""
+        self.people = {user: p for user, p in self.people.items() if p.talking}
+        for p in self.people.values():
+            p.hops, p.finals, p.partial = [], [], None
 
     # Talk
 
     def on_started(self, e):
         p = self.person(e["user"])
-        if p.talking:
-            return
-        p.talking, p.awaiting, p.offset_at = True, True, None
-        p.last_voice = self.now
-        if p.noise:
-            return
-        if self.state == "preparing":
-            if self.hold_since is None:
-                self.hold_since = self.now
-                self.emit("hold")
+        if not p.talking:
+            p.draw = e.get("draw") if self.state == "speaking" else None
+        since = e.get("started", self.now)
+        p.talking, p.noise, p.awaiting, p.offset_at = True, False, True, None
+        p.last_voice = max(p.last_voice or 0, since)
+        self.onset(e["user"])
+        self.on_voiced({"user": e["user"], "from": since, "to": self.now})
+
+    def onset(self, user):
+        if self.state == "preparing" and self.hold_since is None:
+            self.hold_since = self.now
+            self.emit("hold")
         elif self.state == "speaking":
-            self.interrupt(e["user"], e.get("draw"))
-            self.emit("duck", user=e["user"], tolerant=self.over.tolerant)
+            self.interrupt(user)
+            self.emit("duck", user=user, tolerant=self.over.tolerant)
             self.enter("ducked")
-        else:
-            self.over.talkers.add(e["user"])
-            p.tolerant = self.is_tolerant(e.get("draw"))
 
-    def is_tolerant(self, draw):
-        return (1.0 if draw is None else draw) < self.tolerance
-
-    def interrupt(self, user, draw):
-        tolerant = self.person(user).tolerant = self.is_tolerant(draw)
-        self.over = Overlap(user, draw, self.now, tolerant)
-        self.over.talkers = {u for u, p in self.people.items() if p.talking and not p.noise} | {user}
+    def interrupt(self, user):
+        draw = self.people[user].draw
+        self.over = Overlap(user, draw, (1.0 if draw is None else draw) < self.tolerance)
 
     def on_voiced(self, e):
-        p = self.person(e["user"])
-        add_hop(p.hops, e["from"], e["to"])
-        if not p.talking:
+        p = self.people.get(e["user"])
+        if p is None or not p.talking or p.noise:
             return
+        add_hop(p.hops, e["from"], e["to"])
         p.last_voice = max(p.last_voice, e["to"])
-        if self.state == "ducked" and not p.noise:
-            tolerant = p.tolerant if "I2b" in self.readings else self.over.tolerant
-            need, within = (TOLERANT_VOICED, TOLERANT_WITHIN) if tolerant else (PAUSE_VOICED, PAUSE_WITHIN)
+        if "I1b" in self.readings:
+            self.onset(e["user"])
+        if self.state == "ducked":
+            need, within = (TOLERANT_VOICED, TOLERANT_WITHIN) if self.over.tolerant else (PAUSE_VOICED, PAUSE_WITHIN)
             if overlap(p.hops, self.now - within, self.now) >= need:
                 self.pause("voiced", e["user"])
 
     def on_ended(self, e):
-        p = self.person(e["user"])
-        if p.talking:
-            p.talking = False
-            p.offset_at = self.now
-            if "H6b" in self.readings and p.final_at is not None and p.final_at >= p.last_voice:
-                p.awaiting = False
-            p.last_voice = max(p.last_voice, min(e.get("ended", 0), self.now))
-        p.noise = False
+        p = self.people.get(e["user"])
+        if p is None or not p.talking:
+            return
+        p.talking, p.offset_at = False, self.now
+        p.last_voice = max(p.last_voice, min(e.get("ended", 0), self.now))
+        if "H6b" in self.readings and p.final_at is not None and p.final_at >= p.last_voice:
+            p.awaiting = False
 
     def on_person_gone(self, e):
         self.on_ended({"user": e["user"]})
 
     def on_noise(self, e):
-        """Rule 2.1: 30 s without a word, or words again."""
-        p = self.person(e["user"])
-        was, p.noise = p.noise, e.get("on", True)
-        if was and not p.noise and p.talking:
-            p.talking = False
-            self.on_started(e)
+        """Rule 2.1: 30 s without a word."""
+        p = self.people.get(e["user"])
+        if p is not None and p.talking:
+            p.noise = True
 
     # Words
 
@@ -199,73 +195,68 @@ class Interruption(Machine):
         text, final = e["text"].strip(), e.get("is_final", False)
         if self.state != "preparing" and e.get("started", self.now) < self.first_frame:
             return
-        p = self.person(e["user"])
-        if final:
-            p.final_at = self.now
-            p.awaiting = p.awaiting and p.talking
-        if not fold(text):
-            return
-        if self.is_echo(text) and not ("I22b" in self.readings and self.words.is_stop(text)):
-            if final:
-                self.echoes += 1
-                self.emit("echo", user=e["user"], text=text)
-                if self.echoes == 3:
-                    self.emit("advise_headphones")
-            return
         stop = self.is_stop(text)
-        if final and e.get("greyed") and not stop:
+        echo = self.is_echo(text, e.get("started", self.now)) and not ("I22b" in self.readings and stop)
+        if echo and final:
+            self.echoes += 1
+            self.emit("echo", user=e["user"], text=text)
+            if self.echoes == 3:
+                self.emit("advise_headphones")
+        if echo or not fold(text) or (final and e.get("greyed") and not stop):
+            text, stop = "", False
+        if not final and not text:
             return
+        p = self.person(e["user"]) if self.over else self.people.get(e["user"])
+        if p is not None:
+            self.note_words(p, text, final)
         addressed = bool(self.words.addressed(text))
         if self.state == "preparing":
             self.words_preparing(text, final)
-            return
-        if self.over:
-            self.record_words(e["user"], text, final)
-        if final:
-            if stop or addressed:
-                self.cut("stop_word" if stop else "address")
+        elif final and (stop or addressed):
+            self.cut("stop_word" if stop else "address")
         elif self.state in ("speaking", "ducked") and (stop or addressed):
             if self.over is None:
-                self.interrupt(e["user"], None)
-                self.record_words(e["user"], text, final)
+                self.interrupt_by_words(e["user"], text)
             self.pause("stop_word" if stop else "name", e["user"])
+
+    def interrupt_by_words(self, user, text):
+        p = self.person(user)
+        self.interrupt(user)
+        self.note_words(p, text, False)
 
     def is_stop(self, text):
         return self.words.is_only_stop(text) if "I23b" in self.readings else self.words.is_stop(text)
 
-    def record_words(self, user, text, final):
-        if not ("I11b" in self.readings and self.words.is_backchannel(text)):
-            self.over.any_words = True
-        self.over.talkers.add(user)
+    def note_words(self, p, text, final):
         if final:
-            self.over.finals.setdefault(user, []).append(text)
-            self.over.partial.pop(user, None)
-        else:
-            self.over.partial[user] = text
-            p = self.people[user]
-            p.awaiting = True
-            if not p.talking and p.offset_at is None:
-                p.offset_at = self.now
+            p.final_at, p.awaiting, p.partial = self.now, p.talking, None
+            if text and self.over:
+                p.finals.append(text)
+            return
+        p.final_at, p.awaiting = None, True
+        if self.over:
+            p.partial = text
+        if not p.talking and p.offset_at is None:
+            p.offset_at = self.now
 
     def words_preparing(self, text, final):
+        if not text:
+            return
         to_it = self.companion in self.words.addressed(text)
-        stop = self.words.is_only_stop(text) or (self.words.is_stop(text) and to_it)
-        if stop and ("I4a" if final else "I5c") not in self.readings:
+        stop = self.words.is_alone(text) or (self.words.is_stop(text) and to_it)
+        if stop and ("I4b" if final else "I5b") not in self.readings:
             self.cancel("stop_word")  # I4: a final does what a partial does.
         elif final and not self.extended and not self.words.is_backchannel(text):
             self.extend_pending = True
 
-    def is_echo(self, text):
-        if self.state == "preparing":
-            return False
-        since = max((p for at, p in self.history if at <= self.now - ECHO_WINDOW), default=0)
-        played = set()
-        for sentence, offset in self.placed():
-            for a, b, start, end in sentence.word_times():
-                if offset + start < self.position_now and offset + end > since:
-                    played.update(fold(sentence.text[a:b]))
-        words = fold(text)
-        return bool(words) and 5 * sum(w in played for w in words) >= 4 * len(words)
+    def is_echo(self, text, started):
+        left = [word for at, word in self.played if at >= started - ECHO_WINDOW]
+        words, repeated = fold(text), 0
+        for word in words:
+            if word in left:
+                left.remove(word)
+                repeated += 1
+        return bool(words) and 5 * repeated >= 4 * len(words)
 
     # Audio
 
@@ -278,7 +269,9 @@ class Interruption(Machine):
 
     def on_audio(self, e):
         sentence = self.sentence(e)
-        if sentence is None or sentence.dropped or e["ms"] <= 0:
+        if sentence is None or sentence.dropped or sentence.whole or e["ms"] <= 0:
+            return
+        if any(s.audio for s in self.sentences[self.sentences.index(sentence) + 1 :]):
             return
         if self.sent() == self.position():
             self.lost_from = self.now
@@ -295,9 +288,14 @@ class Interruption(Machine):
             self.speak()
 
     def on_finished(self, _e):
-        self.finished = True
         if self.state == "preparing" and not self.audio_ready:
-            self.fail("nothing_voiced")
+            if not (self.extend_pending and "I8b" in self.readings):
+                self.fail("nothing_voiced")
+            return
+        self.finished = True
+        for sentence in self.sentences:
+            if not sentence.whole and not sentence.dropped:
+                sentence.whole, sentence.dropped = sentence.audio > 0, sentence.audio == 0
         self.check_end()
 
     def on_stall(self, _e):
@@ -312,10 +310,11 @@ class Interruption(Machine):
             return
         page = e.get("page", "")
         position = min(e["ms"] * MS, self.sent())
+        before = len(self.heard())
         self.pages[page] = max(self.pages.get(page, 0), position)
-        self.position_now = self.position()
-        self.history.append((self.now, self.position_now))
-        self.lost_from = self.now
+        self.played += [(self.now, word) for word in fold(self.heard()[before:])]
+        if position != self.reported or "I16b" not in self.readings:
+            self.reported, self.lost_from = position, self.now
         self.check_end()
 
     def sent(self):
@@ -338,35 +337,25 @@ class Interruption(Machine):
             offset += sentence.audio
 
     def heard(self):
-        position, parts = self.position(), []
+        position, text = self.position(), ""
         for sentence, offset in self.placed():
-            end = max((b for _a, b, _s, e in sentence.word_times() if offset + e <= position), default=0)
-            if end:
-                parts.append(sentence.text[:end].strip())
-        return " ".join(parts)
+            here = min(position - offset, sentence.audio)
+            if here > 0:
+                text += sentence.text[: max((b for _a, b, _s, e in sentence.word_times() if e <= here), default=0)]
+        return text
 
     def resume_from(self):
-        position, previous = self.position(), None
-        for sentence, offset in self.placed():
-            if sentence.audio and offset <= position < offset + sentence.audio:
-                break
-            if sentence.audio:
-                previous = (sentence, offset)
-        else:
-            # P is at the end of all that was sent: the last sentence is the present one.
-            if previous is None:
-                return 0
-            sentence, offset = previous
-            before = [(s, o) for s, o in self.placed() if s.audio and o < offset]
-            previous = before[-1] if before else None
-        kept = ([previous] if previous else []) + [(sentence, offset)]
-        starts = [o + start for s, o in kept for _a, _b, start, _e in s.word_times() if o + start <= position - REWIND]
-        return int(starts[-1]) if starts else offset
+        position = self.position()
+        kept = [(s, offset) for s, offset in self.placed() if s.audio and offset < position][-2:]
+        starts = [o + start for s, o in kept for _a, _b, start, _e in s.word_times() if start < s.audio]
+        starts = [start for start in starts if start <= position - REWIND]
+        return max(starts) if starts else kept[-1][1] if kept else 0
 
     # Transitions
 
     def speak(self):
         self.first_frame = self.lost_from = self.now
+        self.forget()
         self.emit("speak")
         self.enter("speaking")
 
@@ -390,6 +379,7 @@ class Interruption(Machine):
     def unduck(self):
         self.record("unduck")
         self.over = None
+        self.forget()
         self.emit("unduck")
         self.enter("speaking")
 
@@ -397,10 +387,13 @@ class Interruption(Machine):
         self.record(verdict)
         start = self.resume_from()
         self.over = None
+        self.forget()
         self.lost_from = self.now
+        if self.finished and self.position() >= self.sent():
+            self.done()
+            return
         self.emit("resume", from_ms=start // MS)
         self.enter("speaking")
-        self.check_end()
 
     def cut(self, reason):
         self.record("cut")
@@ -415,15 +408,7 @@ class Interruption(Machine):
 
     def done(self):
         self.record("done")
-        parts = []
-        position = self.position()
-        for sentence, offset in self.placed():
-            text = sentence.text
-            if sentence.dropped:  # I17: of a dropped sentence only what was played counts.
-                text = text[: max((b for _a, b, _s, e in sentence.word_times() if offset + e <= position), default=0)]
-            if text.strip():
-                parts.append(text.strip())
-        self.emit("done", heard=" ".join(parts))
+        self.emit("done", heard=self.heard())
         self.enter("done")
 
     def fail(self, reason):
@@ -460,34 +445,27 @@ class Interruption(Machine):
             yield from self.deadlines_preparing()
         elif self.state in ("speaking", "ducked"):
             if self.state == "ducked":
-                if not ("I1c" in self.readings and any(p.talking for p in self.talkers())):
-                    yield self.quiet_since() + SILENCE, 0, self.unduck
+                yield self.quiet_since(0) + SILENCE, 0, self.unduck
             if self.sent() > self.position():
                 yield self.lost_from + PLAYBACK_LOST, 1, lambda: self.cut("playback_lost")
+            elif "I18b" in self.readings:
+                yield self.lost_from + self.main_timeout + TIMEOUT_MARGIN, 1, self.done
         elif self.state == "yielded":
-            verdict = self.verdict_at()
-            if verdict is not None:
-                yield verdict, 0, self.verdict
+            yield max(self.finals_by(), self.quiet_since(self.over.paused_at) + VERDICT_SILENCE), 0, self.verdict
             yield self.over.paused_at + VERDICT_LIMIT, 1, self.limit
 
     def deadlines_preparing(self):
         if self.hold_since is not None:
-            moment = self.finals_by(self.talkers(), each=True)
-            if moment is not None:
-                yield max(moment, self.quiet_since() + SILENCE), 0, self.release
+            yield max(self.finals_by(), self.quiet_since(0) + SILENCE), 0, self.release
             yield self.hold_since + HOLD_LIMIT, 1, self.talked_over
         elif self.extend_pending:
             yield self.now, 0, self.release
         if not self.audio_ready and not self.finished:
             yield self.timeout_from + self.main_timeout + TIMEOUT_MARGIN, 2, lambda: self.fail("timeout")
 
-    def finals_by(self, people, each):
-        """When nobody's final is waited for any more; None while somebody without a final talks."""
-        waited = [p for p in people if p.awaiting]
-        if any(p.talking for p in waited):
-            return None
-        offsets = [p.offset_at for p in (waited if each else people) if p.offset_at is not None]
-        return max(offsets) + FINAL_WAIT if waited and offsets else 0
+    def finals_by(self):
+        """When nobody's final is waited for any more."""
+        return max((p.final_by() for p in self.voices() if p.awaiting), default=0)
 
     def release(self):
         held, self.hold_since = self.hold_since is not None, None
@@ -502,6 +480,7 @@ class Interruption(Machine):
             if self.audio_ready:
                 self.speak()
                 self.check_end()
+        self.forget()
 
     def talked_over(self):
         if self.text_channel:
@@ -510,34 +489,31 @@ class Interruption(Machine):
         else:
             self.fail("talked_over")
 
-    def verdict_at(self):
-        people = [self.people[u] for u in self.over.talkers if not self.people[u].noise]
-        moment = self.finals_by(people, each=False)
-        return None if moment is None else max(moment, self.quiet_since() + VERDICT_SILENCE)
-
     def verdict(self):
-        o = self.over
-        partials = [t for t in o.partial.values()]
-        spoken = [t for texts in o.finals.values() for t in texts] + partials
+        partials = [p.partial for p in self.people.values() if p.partial]
+        spoken = self.spoken()
         if any(self.is_stop(t) for t in partials):
             self.cut("stop_word")
         elif "I13b" not in self.readings and any(self.words.addressed(t) for t in partials):
             self.cut("address")
         elif all(self.words.is_backchannel(t) for t in spoken):
             self.resume("backchannel" if spoken else "nothing")
-        elif max(overlap(p.hops, o.since, self.now) for p in self.people.values()) < LONG_TALK:
+        elif max(sum(high - low for low, high in p.hops) for p in self.people.values()) < LONG_TALK:
             self.resume("short")
         else:
             self.cut("talk")
 
+    def spoken(self):
+        """What people said in this interruption, with the newest partial where a final is missing."""
+        return [t for p in self.people.values() for t in [*p.finals, p.partial] if t]
+
     def limit(self):
         """5 s have passed since the pause."""
-        o = self.over
-        if o.any_words:
+        if any(not ("I11b" in self.readings and self.words.is_backchannel(t)) for t in self.spoken()):
             self.cut("limit")
             return
-        for user in sorted(o.talkers):
-            if self.people[user].talking:
-                self.people[user].noise = True
+        for user, p in sorted(self.people.items()):
+            if p.talking:
+                p.noise = True
                 self.emit("noise", user=user)
         self.resume("noise")

@@ -3,6 +3,7 @@
 
 second.py run SCRIPT [--state]      effects of a script, one JSON object per line ("-": standard input)
 second.py generate MACHINE SEED     a random script; MACHINE is handover or interruption
+second.py compare COUNT FIRST_SEED  scripts of both machines with their effects, one JSON object per script
 second.py readings COUNT            how many of COUNT random scripts each reading of HOLES.md changes
 second.py soak COUNT [FIRST_SEED]   runs random scripts for both machines and checks invariants
 """
@@ -16,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from generate import script  # noqa: E402
 from handover import HandOver  # noqa: E402
 from interruption import ENDS, Interruption  # noqa: E402
-from machine import READINGS, expand  # noqa: E402
+from machine import READINGS, TAKEN, expand  # noqa: E402
 
 MACHINES = {"handover": HandOver, "interruption": Interruption}
 
@@ -69,6 +70,14 @@ def main(arguments):
         case ["generate", machine, seed]:
             for event in script(int(seed), machine):
                 print(json.dumps(event, ensure_ascii=False))
+        case ["compare", count, first]:
+            for seed in range(int(first), int(first) + int(count)):
+                for name in MACHINES:
+                    events = script(seed, name)
+                    machine = run(events)
+                    check(events, machine)
+                    found = {"machine": name, "seed": seed, "config": events[0], "events": events[1:], "effects": machine.effects}
+                    print(json.dumps(found, ensure_ascii=False))
         case ["readings", count]:
             for reading, meaning in READINGS.items():
                 name = "handover" if reading.startswith("H") else "interruption"
@@ -77,7 +86,7 @@ def main(arguments):
                     changed = 0
                     for seed in range(int(count)):
                         config, *rest = script(seed, name)
-                        other = [{**config, "readings": [reading]}, *rest]
+                        other = [{**config, "readings": sorted(set(TAKEN) ^ {reading})}, *rest]
                         effects = run(other)
                         check(other, effects)
                         changed += effects.effects != run([config, *rest]).effects

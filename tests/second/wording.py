@@ -23,19 +23,16 @@ def _unspaced(char):
 
 
 def spans(text):
-    """The words of `text` as (first, end) character offsets."""
-    found, first = [], None
+    """The words of `text` as (first, end) character offsets. Punctuation belongs to the word before it."""
+    found, before = [], " "
     for i, char in enumerate(text):
-        if char.isspace() or _unspaced(char):
-            if first is not None:
-                found.append((first, i))
-                first = None
-            if not char.isspace():
-                found.append((i, i + 1))
-        elif first is None:
-            first = i
-    if first is not None:
-        found.append((first, len(text)))
+        if char.isspace():
+            pass
+        elif not found or before.isspace() or (_unspaced(char) or _unspaced(before)) and char.isalnum():
+            found.append((i, i + 1))
+        else:
+            found[-1] = (found[-1][0], i + 1)
+        before = char
     return found
 
 
@@ -88,7 +85,13 @@ class Words:
 
     def is_only_stop(self, text):
         """True when nothing but stop phrases (and names before them) is said."""
-        words = self.after_names(text)
+        return self._only_stop(self.after_names(text))
+
+    def is_alone(self, text):
+        """True when nothing but stop phrases is said."""
+        return self._only_stop(fold(text))
+
+    def _only_stop(self, words):
         if not words:
             return False
         while words:
