@@ -131,7 +131,9 @@ fn expand(events: &[Event]) -> Vec<Event> {
         while from < to {
             let end = to.min(from + micros(HOP));
             let mut hop = event.clone();
-            hop.0.extend([("at", end.max(event.at())), ("from", from), ("to", end)].map(|(key, time)| (key.to_owned(), time.into())));
+            hop.0.extend(
+                [("at", end.max(event.at())), ("from", from), ("to", end)].map(|(key, time)| (key.to_owned(), time.into())),
+            );
             all.push(hop);
             from = end;
         }
@@ -172,7 +174,12 @@ fn two_implementations_of_the_rules_of_voice_do_the_same() {
 
     println!("{compared} scripts, {effects} effects, {} scripts differ", different.len());
     assert_eq!(compared, 2 * scripts);
-    assert!(different.is_empty(), "{} of {compared} scripts differ\n{}", different.len(), different[..different.len().min(8)].join("\n"));
+    assert!(
+        different.is_empty(),
+        "{} of {compared} scripts differ\n{}",
+        different.len(),
+        different[..different.len().min(8)].join("\n")
+    );
 }
 
 /// The first difference of a script with what happened around it.
@@ -185,7 +192,8 @@ fn difference(script: &Script, ours: &Log, theirs: &Log) -> String {
     };
     let inputs = script.events.iter().filter(|event| event.at() <= at && event.at() + 9_000_000 > at);
     let inputs: Vec<_> = inputs.filter(|event| event.text("input") != "played" && event.text("input") != "audio").collect();
-    let inputs: String = inputs.iter().rev().take(25).rev().map(|event| format!("    {}\n", Value::from(event.0.clone()))).collect();
+    let inputs: String =
+        inputs.iter().rev().take(25).rev().map(|event| format!("    {}\n", Value::from(event.0.clone()))).collect();
     let config = Value::from(script.config.0.clone());
     format!(
         "{} {} differs at {}\n  config {config}\n  inputs\n{inputs}  Rust\n{}  Python\n{}",

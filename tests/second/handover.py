@@ -75,7 +75,7 @@ class HandOver(Machine):
         person = self.people.setdefault(e["user"], Person(e["user"]))
         if not person.here:
             person.here, person.muted, person.lost_at = True, False, None
-        self.restarted = False
+        self.restarted, self.call = False, True
 
     def on_left(self, e):
         self.off(e, lambda p: setattr(p, "here", False))

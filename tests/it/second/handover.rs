@@ -79,7 +79,8 @@ impl Call {
     /// Does what is due before a moment.
     fn wait_until(&mut self, end: u64) {
         loop {
-            let pump = self.listeners.iter().filter_map(|(user, of)| Some((of.pump.deadline(IDLE_FINALIZE)?, user.clone()))).min();
+            let pump =
+                self.listeners.iter().filter_map(|(user, of)| Some((of.pump.deadline(IDLE_FINALIZE)?, user.clone()))).min();
             let due = self.utterances.deadline(&self.policy).map(|deadline| deadline.at);
             match (pump, due) {
                 (Some((at, user)), due) if at.as_micros() < end && due.is_none_or(|due| at <= due) => {
@@ -118,6 +119,7 @@ impl Call {
         let user = PersonId::from(name);
         match event.text("input") {
             "joined" => {
+                self.is_over = false;
                 if !self.is_present(name) {
                     let listener = self.listeners.entry(name.to_owned()).or_default();
                     (listener.is_muted, listener.is_lost) = (false, false);
@@ -146,7 +148,8 @@ impl Call {
             }
             "opt_out" => {
                 self.listener(name).is_ignored = true;
-                let segments: Vec<_> = self.utterances.buffered().iter().filter(|one| one.from == user).map(|one| one.seq.0).collect();
+                let segments: Vec<_> =
+                    self.utterances.buffered().iter().filter(|one| one.from == user).map(|one| one.seq.0).collect();
                 self.tell(at, Input::OptedOut { user });
                 if !segments.is_empty() {
                     self.note(at, format!("redact {name} {segments:?}"));
@@ -214,7 +217,8 @@ impl Call {
             }
             "restart" => {
                 let people = event.texts("connected");
-                let ignored = self.listeners.iter().filter(|(_, of)| of.is_ignored).map(|(user, _)| user.as_str().into()).collect();
+                let ignored =
+                    self.listeners.iter().filter(|(_, of)| of.is_ignored).map(|(user, _)| user.as_str().into()).collect();
                 for listener in self.listeners.values_mut() {
                     (listener.is_muted, listener.is_lost, listener.pump) = (false, false, Pump::default());
                     listener.hops.clear();
@@ -251,8 +255,8 @@ impl Call {
         }
         let voiced: u64 = listener.hops.iter().map(|(from, to)| (*to).min(ended).saturating_sub((*from).max(started))).sum();
         let voiced = if has_detector { voiced } else { ended - started };
-        let is_during_reply =
-            self.reply_since.is_some_and(|since| since <= started) || self.replies.iter().any(|(from, to)| (*from..=*to).contains(&started));
+        let is_during_reply = self.reply_since.is_some_and(|since| since <= started)
+            || self.replies.iter().any(|(from, to)| (*from..=*to).contains(&started));
         let (started, ended) = (Moment::from_micros(started), Moment::from_micros(ended));
         let heard = Heard {
             text,
@@ -299,7 +303,9 @@ impl Call {
 
     fn hand_over(&mut self, at: u64, hand_over: &HandOver) {
         let (cause, companions) = match &hand_over.cause {
-            Cause::LullEnded { companions } => ("lull", format!("{:?}", companions.iter().map(CompanionId::as_str).collect::<Vec<_>>())),
+            Cause::LullEnded { companions } => {
+                ("lull", format!("{:?}", companions.iter().map(CompanionId::as_str).collect::<Vec<_>>()))
+            }
             Cause::Deserted { .. } => ("gone", "-".to_owned()),
             Cause::Addressed { .. } => ("address", "-".to_owned()),
             Cause::OneToOne { companion, .. } => ("alone", companion.to_string()),
@@ -307,7 +313,8 @@ impl Call {
             Cause::Extension => ("extension", "-".to_owned()),
         };
         let first = self.messages + 1;
-        let endpoint = hand_over.endpoint().and_then(|(point, _)| hand_over.messages.iter().position(|one| std::ptr::eq(one, point)));
+        let endpoint =
+            hand_over.endpoint().and_then(|(point, _)| hand_over.messages.iter().position(|one| std::ptr::eq(one, point)));
         let endpoint = endpoint.map(|index| first + index as u64);
         let text_lull = matches!(cause, "lull" | "gone") && std::mem::take(&mut self.holds_text_lull);
         let mut settled = Vec::new();
@@ -324,7 +331,10 @@ impl Call {
             shown.push(format!("{} {}: {} {from}-{to} {segments:?}", self.messages, message.from, message.text));
         }
         let for_whom = if endpoint.is_some() { companions } else { "-".to_owned() };
-        self.note(at, format!("hand_over {cause} endpoint {endpoint:?} for {for_whom} text lull {text_lull}: {}", shown.join(" | ")));
+        self.note(
+            at,
+            format!("hand_over {cause} endpoint {endpoint:?} for {for_whom} text lull {text_lull}: {}", shown.join(" | ")),
+        );
         if !settled.is_empty() {
             self.note(at, format!("settled {settled:?}"));
         }
@@ -369,7 +379,13 @@ fn hand_over_shown(effect: &Event) -> String {
         .map(|message| {
             let number = |key: &str| message.number(key).unwrap_or_default();
             let (from, to) = (number("started"), number("ended"));
-            format!("{} {}: {} {from}-{to} {:?}", number("message"), message.text("user"), message.text("text"), message.numbers("segments"))
+            format!(
+                "{} {}: {} {from}-{to} {:?}",
+                number("message"),
+                message.text("user"),
+                message.text("text"),
+                message.numbers("segments")
+            )
         })
         .collect();
     let cause = effect.text("cause");

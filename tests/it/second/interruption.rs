@@ -187,7 +187,8 @@ fn word_times(event: &Event, text: &str) -> Vec<WordTime> {
     let ends: Vec<_> = text.char_indices().map(|(at, c)| at + c.len_utf8()).collect();
     let time = |word: &serde_json::Value| {
         let [start, end, chars] = serde_json::from_value::<[u64; 3]>(word.clone()).expect("a word's times");
-        let text_end = usize::try_from(chars).ok().and_then(|chars| ends.get(chars - 1).copied()).expect("characters of the text");
+        let text_end =
+            usize::try_from(chars).ok().and_then(|chars| ends.get(chars - 1).copied()).expect("characters of the text");
         WordTime { text_end, start: Duration::from_millis(start), end: Duration::from_millis(end) }
     };
     event.list("words").iter().map(time).collect()

@@ -181,7 +181,8 @@ fn words_are_told_apart() {
     assert_eq!(said("stop it", Kind::Words), (Said::Words, Stop::First));
     assert_eq!(said("hello", Kind::Noise), (Said::Nothing, Stop::None));
     assert_eq!(said("stop", Kind::Noise), (Said::Words, Stop::Alone));
-    assert_eq!(said("stop", Kind::Echo), (Said::Nothing, Stop::None));
+    assert_eq!(said("hello", Kind::Echo), (Said::Nothing, Stop::None));
+    assert_eq!(said("stop", Kind::Echo), (Said::Words, Stop::Alone));
 }
 
 // Preparing.

@@ -226,9 +226,10 @@ impl Utterances {
         all.min_by(|(one, one_user, _), (other, other_user, _)| (one, one_user).cmp(&(other, other_user)))
     }
 
-    /// The words of a person that were not handed over.
+    /// The words of a person that can be handed over early. Those of before a restart wait for the lull.
     fn own<'a>(&'a self, user: &'a PersonId) -> impl Iterator<Item = &'a Segment> {
-        self.buffer.iter().filter(move |segment| segment.from == *user && segment.kind == Kind::Words)
+        let is_own = |segment: &&Segment| segment.from == *user && segment.kind == Kind::Words && segment.seq > self.restored;
+        self.buffer.iter().filter(is_own)
     }
 
     /// Why a person's words are handed over early (docs/design/voice.md A-8). An address comes first.
