@@ -41,7 +41,9 @@ def utterance(rng, user, start, spoken, settings):
         events.append({"at": low, "input": "voiced", "user": user, "from": low, "to": high})
         low = high + ticks(rng, 0, 0.29 * S)  # The detector bears up to 18 hops without voice.
     last = max(e["to"] for e in events if "to" in e)
-    if rng.random() < 0.97:
+    if not settings.get("detector", True):
+        events = [{"at": start + ticks(rng, 0.1 * S, 0.4 * S), "input": "speech_started", "user": user}]
+    if rng.random() < 0.97 and settings.get("detector", True):
         events.append({"at": last + 300 * MS, "input": "ended", "user": user, "ended": last})
     text = rng.choice(rng.choice([TALK, TALK, BACK, STOP, NAMED, spoken()]))
     words = text.split()
@@ -106,10 +108,13 @@ def handover(rng):
         config["voice_address_us"] = rng.choice([3 * S, 6 * S])
     if rng.random() < 0.1:
         config["partials"] = False
+    if rng.random() < 0.15:
+        config["detector"] = False
     events = [{"at": 0, "input": "joined", "user": u} for u in users]
     lull = lambda: rng.choice([5 * S, 5 * S, 3 * S, 8 * S])
     events += [{"at": 0, "input": "companion_joined", "companion": c, "names": NAMES[c], "lull_us": lull()} for c in companions]
-    events += talk(rng, users, until, lambda: TALK, {"draws": False, "one_words_input": False})
+    settings = {"draws": False, "one_words_input": False, "detector": config.get("detector", True)}
+    events += talk(rng, users, until, lambda: TALK, settings)
     for _ in range(rng.randint(0, 4)):
         at, user, companion = ticks(rng, 1 * S, until), rng.choice(users), rng.choice(sorted(NAMES))
         events += rng.choice(
@@ -120,6 +125,8 @@ def handover(rng):
                 [{"at": at, "input": "socket_lost", "user": user}],
                 [{"at": at, "input": "socket_lost", "user": user}, {"at": at + ticks(rng, 1 * S, 9 * S), "input": "socket_back", "user": user}],
                 [{"at": at, "input": "opt_out", "user": user}],
+                [{"at": at, "input": "opt_out", "user": user}, {"at": at + ticks(rng, 1 * S, 9 * S), "input": "opt_in", "user": user}],
+                [{"at": at, "input": "partial", "user": user, "text": ""}],
                 [{"at": at, "input": "companion_joined", "companion": companion, "names": NAMES[companion], "lull_us": lull()}],
                 [{"at": at, "input": "companion_left", "companion": companion}],
                 [{"at": at, "input": "typed", "user": user, "text": "hello"}],
@@ -129,7 +136,7 @@ def handover(rng):
                 [{"at": at, "input": "extend"}],
                 [{"at": at, "input": "round_ended"}],
                 [{"at": at, "input": "settled", "messages": [rng.randint(1, 5)]}],
-                [{"at": at, "input": "restart", "connected": users}],
+                [{"at": at, "input": "restart", "connected": rng.choice([users, users[:1], []])}],
             ]
         )
         if companions and rng.random() < 0.5:
@@ -221,6 +228,7 @@ def interruption(rng):
                     {"at": at, "input": "companion_joined", "companion": companion, "names": NAMES[companion]},
                     {"at": at, "input": "companion_left", "companion": companion},
                     {"at": at, "input": "stall"},
+                    {"at": at, "input": "words", "user": user, "text": "", "is_final": False, "started": at},
                 ]
             )
         )

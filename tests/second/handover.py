@@ -243,9 +243,11 @@ class HandOver(Machine):
             return
         last = e.get("speech_final", True) or e.get("from_finalize", False)
         if last and text:
-            person.final_to = ended
-        if last and person.talking and not self.detector:
-            self.offset(person, ended)
+            person.final_to = max(ended, person.final_to or 0)
+        ends_talk = last and person.talking and not self.detector
+        if ends_talk:
+            person.outstanding, person.answered = False, True
+            self.offset(person, ended if text else self.now)  # An empty final has no times.
         if last and person.offset_at is not None and not person.talking:
             person.outstanding, person.answered = False, True
         if text and (started, ended) in person.finals:
@@ -259,6 +261,8 @@ class HandOver(Machine):
                 self.segment(person, e, text, started, ended)
         spoken = bool(self.buffer) and self.buffer[-1]["segment"] == self.next_segment - 1 and text
         ignored = person.noise and "H4b" in self.readings
+        if ends_talk and "H2c" in self.readings:
+            return
         if spoken or not ("H2b" in self.readings or ignored):
             self.restart_lull()  # H2: empty and greyed finals restart it too.
 
@@ -273,7 +277,7 @@ class HandOver(Machine):
         self.heard_word(person)
         found = {"segment": number, "user": person.name, "text": text, "started": started, "ended": ended}
         is_backchannel = "H21b" in self.readings and self.words.is_backchannel(text) and self.during_reply(found)
-        self.buffer.append({**found, "backchannel": is_backchannel})
+        self.buffer.append({**found, "backchannel": is_backchannel, "addressed": self.words.addressed(text)})
 
     # The rest of the conversation
 
@@ -332,15 +336,13 @@ class HandOver(Machine):
 
     def on_restart(self, e):
         """The process starts again: segments without a hand-over are the buffer again."""
-        opted_out = {p.name for p in self.people.values() if p.opted_out}
-        finals = {p.name: p.finals for p in self.people.values()}
-        self.people = {}
-        for user in e.get("connected", []):
-            self.people[user] = Person(user, opted_out=user in opted_out, finals=finals.get(user, set()))
+        connected = e.get("connected", [])
+        for name, p in self.people.items():
+            self.people[name] = Person(name, here=name in connected, opted_out=p.opted_out, finals=p.finals)
         self.follow = self.reply_from = None
         self.waiting_gates.clear()
         self.text_waiting = False
-        self.restarted = not self.people
+        self.restarted = not connected
         self.restored = {s["segment"] for s in self.buffer}
         self.lull_from = self.lull_base = self.now
 
@@ -389,13 +391,14 @@ class HandOver(Machine):
             newest = self.hand_over("lull", "all", gates=now, text_lull=self.text_waiting)
             if newest is None and "H21b" in self.readings and self.left_over():
                 self.emit("voice_quiet", messages=self.left_over(), gates=now)
-        elif self.text_waiting:
+            self.text_waiting = False
+        elif self.text_waiting and self.companions:
             self.emit("text_lull")
         elif self.left_over():
             self.emit("voice_quiet", messages=self.left_over(), gates=now)
         else:
             later = set()
-        self.text_waiting = False
+        self.text_waiting = self.text_waiting and not self.companions
         self.waiting_gates = later
 
     def left_over(self):
@@ -433,7 +436,7 @@ class HandOver(Machine):
             return None
         here = [p for p in self.people.values() if p.here]
         alone = len(here) == 1 and here[0] is person and len(self.companions) == 1
-        addressed = any(self.words.addressed(s["text"]) for s in own)
+        addressed = any(name in self.companions for s in own for name in s["addressed"])
         if addressed and not (alone and "H11b" in self.readings):
             return "address", None
         if alone:

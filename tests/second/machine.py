@@ -6,6 +6,7 @@ HOP = 16 * MS
 
 # Readings of the text other than the literal one; the numbers are those of HOLES.md. A script without `readings` takes the first group.
 TAKEN = {
+    "H2c": "without an own detector the final that ends the talk starts the lull at its `ended`, and does not restart it",
     "H3b": "with an own detector the recogniser's SpeechStarted restarts nothing",
     "H4b": "finals without words restart nothing while the person counts as noise",
     "H6b": "a final that reaches the last voiced hop is final although it comes before the offset",
@@ -27,7 +28,6 @@ OTHERS = {
     "H7c": "early hand-over waits for a final until 2.0 s, whatever became of Finalize",
     "H11b": "one person and one companion goes before an address",
     "H31b": "VoiceQuiet leaves out messages of an early hand-over until a round has ended",
-    "I2b": "each talker has his own draw",
     "I4b": "a final stop word in Preparing extends like other words",
     "I5b": "a partial in Preparing never cancels",
     "I23b": "a stop word counts only as all of the utterance",

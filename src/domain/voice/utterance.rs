@@ -153,7 +153,7 @@ impl Utterances {
                 }
             }
         }
-        self.people.retain(|_, person| person.presence != Presence::Gone || person.finals != Finals::In);
+        self.forget_gone();
         out
     }
 
@@ -217,6 +217,14 @@ impl Utterances {
     /// Whether a text lull must wait for the voice lull: somebody talks, or segments are buffered (docs/design/voice.md A-19).
     pub fn holds_text_lull(&self) -> bool {
         self.somebody_talks() || !self.buffer.is_empty()
+    }
+
+    /// Forgets who has left and said nothing that is still to come.
+    fn forget_gone(&mut self) {
+        let buffer = &self.buffer;
+        let is_heard_of =
+            |user: &PersonId, person: &Person| person.finals != Finals::In || buffer.iter().any(|segment| segment.from == *user);
+        self.people.retain(|user, person| person.is_present() || is_heard_of(user, person));
     }
 
     fn begin_talk(&mut self, user: &PersonId, started: Moment, ear: Ear) {
@@ -353,7 +361,7 @@ impl Utterances {
         }
         if let Some(person) = self.people.get_mut(user) {
             if is_last && person.ear() == Some(Ear::Recogniser) {
-                let ended = message.as_ref().map_or(self.now, |segment| segment.ended.min(self.now));
+                let ended = until.map_or(self.now, |ended| ended.min(self.now));
                 person.talk = Talk::Silent { ended: Some(ended) };
                 person.finals = Finals::In;
                 self.start_lull(ended);

@@ -147,13 +147,19 @@ impl Call {
                 }
             }
             "opt_out" => {
-                self.listener(name).is_ignored = true;
+                let listener = self.listener(name);
+                listener.is_ignored = true;
+                listener.hops.clear();
                 let segments: Vec<_> =
                     self.utterances.buffered().iter().filter(|one| one.from == user).map(|one| one.seq.0).collect();
                 self.tell(at, Input::OptedOut { user });
                 if !segments.is_empty() {
                     self.note(at, format!("redact {name} {segments:?}"));
                 }
+            }
+            "opt_in" => {
+                self.listener(name).is_ignored = false;
+                self.tell(at, Input::OptedIn { user });
             }
             "companion_joined" => {
                 let timeout = event.number("lull_us").map_or(self.policy.default_timeout, Duration::from_micros);

@@ -132,7 +132,8 @@ impl Reply {
                 Effect::SentenceDropped { sentence } => format!("dropped {}", self.sentences[sentence]),
                 Effect::Interrupted(record) => {
                     verdict = Some(record.verdict);
-                    let Some(verdict) = going_on(record.verdict) else { continue };
+                    let is_cut = matches!(self.machine.outcome(), Some(Outcome::Cut { .. }));
+                    let Some(verdict) = going_on(record.verdict).filter(|_| !is_cut) else { continue };
                     let who = record.who.as_ref().map_or("nobody", PersonId::as_str);
                     format!("interrupted by {who} at {}: {verdict}", record.at_ms)
                 }

@@ -90,7 +90,7 @@ impl Utterances {
                 Why::Noise { user } => self.count_as_noise(user, policy, &mut out),
                 Why::SocketLost { user } => {
                     self.leave(&user, &mut out);
-                    self.people.retain(|_, person| person.is_present() || person.finals != Finals::In);
+                    self.forget_gone();
                     out.push(Effect::Left { user });
                 }
                 Why::Lull => self.end_lull(policy, &mut out),
@@ -113,7 +113,7 @@ impl Utterances {
         if let Some(person) = self.people.get_mut(user) {
             person.finals = Finals::In;
         }
-        self.people.retain(|_, person| person.is_present() || person.finals != Finals::In);
+        self.forget_gone();
     }
 
     /// The talk counts as an offset, and until the next offset or word as noise (docs/design/voice.md A-5).
@@ -191,7 +191,7 @@ impl Utterances {
 
     /// Whether words of before a restart wait in a call without people (docs/design/voice.md A-18).
     fn waits_without_people(&self) -> bool {
-        !self.buffer.is_empty() && self.present().next().is_none()
+        !self.buffer.is_empty() && !self.is_deserted && self.present().next().is_none()
     }
 
     /// When everybody has left: as soon as the finals are in (docs/design/voice.md A-16).
