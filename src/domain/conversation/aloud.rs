@@ -130,7 +130,7 @@ impl Conversation {
     pub(super) fn begin_aloud(&mut self, delay: Duration, world: &World<'_>, out: &mut Vec<Output>) {
         let Some(floor) = self.floor.as_deref().filter(|floor| floor.modality == Modality::Voice) else { return };
         let Some(policy) = world.policies.get(&floor.companion) else { return };
-        let mood = self.gates.get(&floor.companion).map_or(0.0, |_| 0.0);
+        let mood = self.gates.get(&floor.companion).map_or(0.0, |gate| gate.mood);
         let tolerance = tolerance::probability(policy.level, mood, floor.trigger.is_unsolicited());
         let (companion, ticket, now) = (floor.companion.clone(), floor.ticket, self.clock);
         let Some(call) = self.live.call_mut() else { return };
@@ -544,10 +544,9 @@ impl Words {
         use super::super::voice::interruption::Stop;
         use super::super::voice::segment::Kind;
         let said = match segment.kind {
-            Kind::Echo => return Self::default(),
-            Kind::Noise if segment.stop == Stop::None => return Self::default(),
+            Kind::Echo | Kind::Noise if segment.stop == Stop::None => return Self::default(),
             Kind::Backchannel if segment.stop == Stop::None => Said::Backchannel,
-            Kind::Backchannel | Kind::Noise | Kind::Words => Said::Words,
+            Kind::Backchannel | Kind::Echo | Kind::Noise | Kind::Words => Said::Words,
         };
         Self { said, stop: segment.stop, addressed: segment.address.companions.clone() }
     }

@@ -157,8 +157,12 @@ impl Script {
         let is_begun = |(start, sentence): &(Duration, &Sentence)| *start < self.played && !sentence.sent.is_zero();
         let begun: Vec<_> = self.with_starts().filter(is_begun).collect();
         let newest = &begun[begun.len().saturating_sub(2)..];
-        let words =
-            newest.iter().flat_map(|(start, sentence)| sentence.words().into_iter().map(|word| start.saturating_add(word.start)));
+        // Words whose audio did not come were not played.
+        let begins = |(start, sentence): &(Duration, &Sentence)| {
+            let (start, sent) = (*start, sentence.sent);
+            sentence.words().into_iter().filter(move |word| word.start < sent).map(move |word| start.saturating_add(word.start))
+        };
+        let words = newest.iter().flat_map(begins);
         let word = latest.and_then(|latest| words.filter(|begin| *begin <= latest).max());
         word.or(newest.last().map(|(start, _)| *start)).unwrap_or(Duration::ZERO).min(self.played)
     }

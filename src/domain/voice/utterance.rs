@@ -71,6 +71,8 @@ pub struct Utterances {
     is_deserted: bool,
     /// The people who want to be ignored.
     ignored: BTreeSet<PersonId>,
+    /// The newest segment of before a restart. Those segments wait for the end of the voice lull.
+    restored: Seq,
 }
 
 /// The voice lull timer.
@@ -117,7 +119,8 @@ impl Utterances {
     ) -> Self {
         let buffer: Vec<_> = segments.into_iter().filter(|segment| segment.kind.is_message()).collect();
         let people = people.into_iter().map(|user| (user, Person::here())).collect();
-        Self { now, buffer, people, ignored, lull: Lull::running(now), ..Self::default() }
+        let restored = buffer.iter().map(|segment| segment.seq).max().unwrap_or_default();
+        Self { now, buffer, people, ignored, restored, lull: Lull::running(now), ..Self::default() }
     }
 
     /// Takes what happened at `at`. Deadlines that were due before are handled first, those at `at` itself afterwards, by [`Self::wake`].
@@ -150,7 +153,7 @@ impl Utterances {
                 }
             }
         }
-        self.people.retain(|_, person| person.presence != Presence::Gone || person.finals != Finals::In);
+        self.forget_gone();
         out
     }
 
@@ -222,12 +225,20 @@ impl Utterances {
         self.somebody_talks() || !self.buffer.is_empty()
     }
 
+    /// Forgets who has left and said nothing that is still to come.
+    fn forget_gone(&mut self) {
+        let buffer = &self.buffer;
+        let is_heard_of =
+            |user: &PersonId, person: &Person| person.finals != Finals::In || buffer.iter().any(|segment| segment.from == *user);
+        self.people.retain(|user, person| person.is_present() || is_heard_of(user, person));
+    }
+
     fn begin_talk(&mut self, user: &PersonId, started: Moment, ear: Ear) {
         let Some(person) = self.people.get_mut(user).filter(|person| person.is_present()) else { return };
         if self.ignored.contains(user) || person.is_talking() {
             return;
         }
-        person.talk = Talk::Talking { word_at: started, ear };
+        person.talk = Talk::Talking { word_at: started, ear, final_until: Moment::ZERO };
         person.finals = Finals::Awaited;
         self.stop_lull();
     }
@@ -253,7 +264,7 @@ impl Utterances {
     fn end_talk(&mut self, user: &PersonId, ended: Moment, finalizes: bool, out: &mut Vec<Effect>) {
         let ended = ended.min(self.now);
         let Some(person) = self.people.get_mut(user) else { return };
-        person.talk = Talk::Silent { ended: Some(ended) };
+        person.end_talk(ended);
         if finalizes {
             self.finalize(user, self.now, out);
         }
@@ -335,7 +346,7 @@ impl Utterances {
         match &mut person.talk {
             Talk::Talking { word_at, .. } => *word_at = self.now,
             Talk::Noise { ear, .. } => {
-                person.talk = Talk::Talking { word_at: self.now, ear: *ear };
+                person.talk = Talk::Talking { word_at: self.now, ear: *ear, final_until: Moment::ZERO };
                 person.finals = Finals::Awaited;
                 self.stop_lull();
             }
@@ -349,17 +360,20 @@ impl Utterances {
         }
         let was_quiet = !self.somebody_talks();
         let is_noise = self.people.get(user).is_some_and(|person| matches!(person.talk, Talk::Noise { .. }));
+        let until = segment.as_ref().map(|segment| segment.ended);
         let message = segment.filter(|segment| segment.kind.is_message() && !segment.text.trim().is_empty());
         if message.is_some() {
             self.hear_word(user);
         }
         if let Some(person) = self.people.get_mut(user) {
             if is_last && person.ear() == Some(Ear::Recogniser) {
-                let ended = message.as_ref().map_or(self.now, |segment| segment.ended.min(self.now));
+                let ended = until.map_or(self.now, |ended| ended.min(self.now));
                 person.talk = Talk::Silent { ended: Some(ended) };
                 person.finals = Finals::In;
                 self.start_lull(ended);
-            } else if is_last && !person.is_talking() {
+            } else if let Talk::Talking { final_until, .. } = &mut person.talk {
+                *final_until = until.filter(|_| is_last).unwrap_or_default().max(*final_until);
+            } else if is_last {
                 person.finals = Finals::In;
             }
         }

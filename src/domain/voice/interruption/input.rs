@@ -156,10 +156,11 @@ impl Stop {
 }
 
 impl Words {
-    /// What a text counts as. `kind` is that of the segment, for final words: echo is no words, and noise is none unless it begins with a stop word.
+    /// What a text counts as. `kind` is that of the segment, for final words: echo and noise are no words unless they begin with a stop word.
     pub fn of(text: &str, kind: Kind, addressed: Vec<CompanionId>, lists: &WordLists, is_name: impl Fn(&str) -> bool) -> Self {
         let stop = Stop::of(text, lists, is_name);
-        if kind == Kind::Echo || text.trim().is_empty() || kind == Kind::Noise && stop == Stop::None {
+        let is_dropped = matches!(kind, Kind::Echo | Kind::Noise) && stop == Stop::None;
+        if is_dropped || text.trim().is_empty() {
             return Self::default();
         }
         let is_backchannel = stop == Stop::None && lists.is_backchannel(text);
