@@ -147,4 +147,3 @@ pub fn message(text: &str) -> Message {
         address: Address::default(),
     }
 }
- 

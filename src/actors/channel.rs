@@ -41,13 +41,13 @@ use crate::actors::runtime::in_flight::InFlight;
 use crate::actors::runtime::supervision::child::DependencyLost;
 use crate::actors::runtime::watchdog::at_work;
 use crate::domain::budget::{Budget, Ledger};
-use crate::domain::conversation::Conversation;
+use crate::domain::conversation::{Conversation, Notice};
 use crate::domain::event::Recorded;
 use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::moment::Moment;
-use crate::domain::voice::utterance;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::record::{OutboxRecord, Used};
+use crate::ports::voice_call::CallEffect;
 use crate::telemetry::instruments::kinds::Counted;
 use clock::ChannelClock;
 use deliveries::RunningDelivery;
@@ -153,6 +153,8 @@ pub struct State {
     traces: Traces,
     /// Usage that is not on record yet. The next batch records it.
     unrecorded_usage: Vec<Used>,
+    /// What a spoken reply may do once the next batch is committed.
+    calls_after_commit: Vec<CallEffect>,
     shown: Shown,
     /// When the channel began to read its record.
     restore_started: tokio::time::Instant,
@@ -174,7 +176,7 @@ enum Received {
     Event(Box<Recorded>, Moment),
     HandOver(Vec<Recorded>, Moment),
     /// It is not on record.
-    Voice(utterance::Input),
+    Voice(Notice),
 }
 
 struct Alarm {
@@ -234,6 +236,7 @@ impl Actor for Channel {
             waiter: None,
             traces: Traces::default(),
             unrecorded_usage: Vec::new(),
+            calls_after_commit: Vec::new(),
             shown: Shown::default(),
             restore_started: tokio::time::Instant::now(),
             _counted: counted,

@@ -74,34 +74,8 @@ pub enum Input {
     /// The messages of a hand-over, accepted and numbered in one batch: what [`Output::HandOver`] asked for. All are taken in before anything is
     /// decided.
     HandedOver(Vec<Recorded>),
-    /// Something happened in the voice call that is not on record: speech pulses, partial results, people who mute themselves. Who joins or leaves, and
-    /// every final result with words, are inbound events.
-    Voice(utterance::Input),
-    /// A person's voice was heard in the call.
-    Voiced {
-        /// The person.
-        user: PersonId,
-        /// The beginning of the first voiced hop.
-        from: Moment,
-        /// The end of the last voiced hop.
-        to: Moment,
-    },
-    /// A recogniser has words in the call that may still change.
-    Partial {
-        /// The person who says them.
-        user: PersonId,
-        /// When they were begun.
-        started: Moment,
-        /// What they count as.
-        words: interruption::Words,
-    },
-    /// What became of a reply that is spoken: what [`Output::Aloud`] asked for, and how far it was played.
-    Spoken {
-        /// The reply's number.
-        ticket: Ticket,
-        /// What happened. What people do comes as [`Input::Voice`].
-        told: interruption::Input,
-    },
+    /// Something happened in the voice call that is not on record. Who joins or leaves, and every final result with words, are inbound events.
+    Voice(Notice),
     /// A question was answered.
     Answered {
         /// The question's number.
@@ -154,6 +128,38 @@ pub enum Input {
     },
     /// A deadline is due; see [`wake_at`](Conversation::wake_at).
     Woken,
+}
+
+/// Something that happens in a voice call and is not on record.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Notice {
+    /// Speech pulses, final results without words, people who mute themselves.
+    Call(utterance::Input),
+    /// A person's voice was heard.
+    Voiced {
+        /// The person.
+        user: PersonId,
+        /// The beginning of the first voiced hop.
+        from: Moment,
+        /// The end of the last voiced hop.
+        to: Moment,
+    },
+    /// A recogniser has words that may still change.
+    Partial {
+        /// The person who says them.
+        user: PersonId,
+        /// When they were begun.
+        started: Moment,
+        /// What they count as.
+        words: interruption::Words,
+    },
+    /// What became of a reply that is spoken: what [`Output::Aloud`] asked for, and how far it was played.
+    Reply {
+        /// The reply's number.
+        ticket: Ticket,
+        /// What happened. What people do comes as the other notices.
+        told: interruption::Input,
+    },
 }
 
 /// An output of the conversation. Outputs are in the order in which they happened.
@@ -392,17 +398,7 @@ impl Conversation {
         match input {
             Input::Inbound(recorded) => self.handle_inbound(*recorded, world, &mut out),
             Input::HandedOver(batch) => self.take_in(batch, world, &mut out),
-            Input::Voice(heard) => self.hear(heard, world, &mut out),
-            Input::Voiced { user, from, to } => {
-                self.tell_reply(interruption::Input::Voiced { user, from, to }, world, &mut out);
-            }
-            Input::Partial { user, started, words } => {
-                let words = self.to_those_present(words);
-                let told = interruption::Input::Words { user: user.clone(), started, is_final: false, words };
-                self.tell_reply(told, world, &mut out);
-                self.hear(utterance::Input::Partial { user }, world, &mut out);
-            }
-            Input::Spoken { ticket, told } => self.hear_mouth(ticket, told, world, &mut out),
+            Input::Voice(notice) => self.notice(notice, world, &mut out),
             Input::Answered { ticket, vote, call } => self.on_answer(ticket, vote, call, world, &mut out),
             Input::Voted(state) => self.accept_vote(state, world, &mut out),
             Input::Judged { ticket, score, call } => {
@@ -414,7 +410,11 @@ impl Conversation {
                     self.accept_text(ticket, text, &mut out);
                 }
             }
-            Input::ReplyFailed { ticket, error } => self.fail_reply(ticket, error, world, &mut out),
+            Input::ReplyFailed { ticket, error } => {
+                if !self.end_lost_answer(ticket, &mut out) && !self.keep_heard(ticket, world, &mut out) {
+                    self.fail_reply(ticket, error, world, &mut out);
+                }
+            }
             Input::Summarised { upto, messages, text } => self.accept_summary(upto, messages, text, world, &mut out),
             Input::Woken => self.wake(world, &mut out),
         }

@@ -9,6 +9,7 @@ use crate::actors::inbound::Inbound;
 use crate::actors::membership::opt_out::OptOutService;
 use crate::actors::runtime::actor_keys::{ChannelActorKey, WriterKey};
 use crate::actors::writer::requests::look;
+use crate::domain::conversation::Notice;
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{PersonId, Seq};
 use crate::domain::message::{Author, HandedOver, Modality, Role, Speech};
@@ -181,16 +182,19 @@ async fn a_segment_is_recorded_once_and_noise_is_no_message() {
 async fn recognisers_are_told_to_finish_at_the_end_of_a_lull() {
     let world = call(&["ana", "ben"]).await;
     let now = world.context.clock.now();
-    assert!(inbound(&world).noticed(&lobby().channel, Input::Started { user: user("ana"), started: now }));
+    assert!(inbound(&world).noticed(&lobby().channel, Notice::Call(Input::Started { user: user("ana"), started: now })));
     world.pass(1.0).await;
-    assert!(inbound(&world).noticed(&lobby().channel, Input::Ended { user: user("ana"), ended: world.context.clock.now() }));
+    assert!(
+        inbound(&world)
+            .noticed(&lobby().channel, Notice::Call(Input::Ended { user: user("ana"), ended: world.context.clock.now() }))
+    );
     says(&world, "ben", "hello").await;
 
     world.pass(10.0).await;
 
     assert!(world.call_effects().contains(&CallEffect::Finalize { user: user("ana") }), "{:?}", world.call_effects());
     assert_eq!(words(&world).await, ["hello"]);
-    assert!(!inbound(&world).noticed(&"console:nowhere".into(), Input::Partial { user: user("ana") }));
+    assert!(!inbound(&world).noticed(&"console:nowhere".into(), Notice::Call(Input::Partial { user: user("ana") })));
 }
 
 #[tokio::test(start_paused = true)]
@@ -198,7 +202,7 @@ async fn who_has_lost_the_socket_has_left_after_a_while() {
     let world = call(&["ana"]).await;
     says(&world, "ana", "the tide").await;
 
-    assert!(inbound(&world).noticed(&lobby().channel, Input::SocketLost { user: user("ana") }));
+    assert!(inbound(&world).noticed(&lobby().channel, Notice::Call(Input::SocketLost { user: user("ana") })));
     world.pass(12.0).await;
 
     let left = events(&world)
@@ -283,7 +287,7 @@ async fn a_platform_repeats_after_a_restart_who_wants_to_be_ignored() {
 
     let world = world.crash().await;
     join(&world, &["ana", "ben"]).await;
-    assert!(inbound(&world).noticed(&lobby().channel, Input::OptedOut { user: user("ana") }));
+    assert!(inbound(&world).noticed(&lobby().channel, Notice::Call(Input::OptedOut { user: user("ana") })));
     world.pass(6.0).await;
 
     assert_eq!(words(&world).await, ["it is"]);

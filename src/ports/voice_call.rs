@@ -8,11 +8,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::inbound_events::{Acceptance, ChannelRef, InboundError};
-use crate::domain::id::{ChannelId, PersonId};
+use crate::domain::conversation::{Aloud, Notice};
+use crate::domain::id::{ChannelId, PersonId, Ticket};
 use crate::domain::message::Author;
 use crate::domain::moment::Moment;
 use crate::domain::voice::echo::PlayedWords;
-use crate::domain::voice::utterance;
 
 /// What a person said, as a recogniser returned it: a final result.
 #[derive(Clone, Debug, PartialEq)]
@@ -70,11 +70,11 @@ pub trait CallEvents: Send + Sync + 'static {
 
     /// Reports what is not on record: onsets, offsets, partial and empty final results, `Finalize` that was sent, people who are muted, ignored, or
     /// have lost their socket. False: the channel does not run, or too much waits there, and it was dropped.
-    fn noticed(&self, channel: &ChannelId, input: utterance::Input) -> bool;
+    fn noticed(&self, channel: &ChannelId, notice: Notice) -> bool;
 }
 
 /// Something to do in a call.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum CallEffect {
     /// Tell the recogniser of this person to finish its segment.
     Finalize {
@@ -85,6 +85,13 @@ pub enum CallEffect {
     CountsAsNoise {
         /// The person.
         user: PersonId,
+    },
+    /// Something to do for a reply that is spoken. What is to be done for a reply that has ended is ignored.
+    Reply {
+        /// The reply's number.
+        ticket: Ticket,
+        /// What to do.
+        aloud: Aloud,
     },
 }
 

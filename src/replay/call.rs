@@ -4,7 +4,7 @@ use super::mouth::{Player, Progress};
 use super::replay_event::ReplayEventKind;
 use super::run::{Arrival, Run};
 use crate::domain::address::{self, Incoming};
-use crate::domain::conversation::{Aloud, Input};
+use crate::domain::conversation::{Aloud, Input, Notice};
 use crate::domain::id::{PersonId, Ticket};
 use crate::domain::message::Author;
 use crate::domain::moment::Moment;
@@ -29,7 +29,7 @@ impl Run<'_> {
         let companion = reply.map(|floor| floor.companion.clone());
         let Some(state) = self.channels.get_mut(channel) else { return };
         match aloud {
-            Aloud::Prepare => {}
+            Aloud::Prepare | Aloud::Start { .. } => {}
             Aloud::Say { text, .. } => {
                 if state.player.as_ref().is_none_or(|(of, _)| *of != ticket) {
                     let mouth = self.mouths.take(&self.script.mouths).cloned().unwrap_or_default();
@@ -87,7 +87,8 @@ impl Run<'_> {
 
     /// The first audio of a reply is there. The audio of a silent mouth ends before it begins.
     pub(super) fn first_audio(&mut self, channel: &str, ticket: Ticket) {
-        let Some((_, player)) = self.channels.get(channel).and_then(|state| state.player.as_ref()).filter(|(of, _)| *of == ticket)
+        let Some((_, player)) =
+            self.channels.get(channel).and_then(|state| state.player.as_ref()).filter(|(of, _)| *of == ticket)
         else {
             return;
         };
@@ -124,7 +125,7 @@ impl Run<'_> {
     }
 
     fn tell(&mut self, channel: &str, ticket: Ticket, told: Told) {
-        self.step(channel, Input::Spoken { ticket, told });
+        self.step(channel, Input::Voice(Notice::Reply { ticket, told }));
     }
 
     fn is_scheduled(&self, channel: &str, ticket: Ticket) -> bool {
@@ -155,7 +156,7 @@ impl Run<'_> {
         }
         state.voiced.insert(from.clone(), now);
         self.schedule(channel, None, Arrival::Hop(from.clone(), now));
-        self.step(channel, Input::Voiced { user: PersonId::from(from.as_str()), from: since, to: now });
+        self.step(channel, Input::Voice(Notice::Voiced { user: PersonId::from(from.as_str()), from: since, to: now }));
     }
 
     /// Somebody stops talking: the last hop ends.
@@ -166,7 +167,7 @@ impl Run<'_> {
             ended.get_or_insert(now);
         }
         if let Some(since) = state.voiced.remove(from).filter(|since| *since < now) {
-            self.step(channel, Input::Voiced { user: PersonId::from(from), from: since, to: now });
+            self.step(channel, Input::Voice(Notice::Voiced { user: PersonId::from(from), from: since, to: now }));
         }
     }
 

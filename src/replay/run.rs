@@ -12,7 +12,7 @@ use super::speech::{VoiceAction, VoiceEvent};
 use crate::domain::address::{self, Incoming};
 use crate::domain::answer::Verdict;
 use crate::domain::budget::Ledger;
-use crate::domain::conversation::{self, Conversation, Input, Output, Posting, Rules, World};
+use crate::domain::conversation::{self, Conversation, Input, Notice, Output, Posting, Rules, World};
 use crate::domain::event::{Evaluated, Event, Recorded, Segment};
 use crate::domain::gate::InterjectionPolicy;
 use crate::domain::id::{ChannelId, CompanionId, PersonId, Seq, Ticket, TurnId};
@@ -342,7 +342,7 @@ impl<'a> Run<'a> {
             VoiceEvent::Partial(text) => {
                 let started = channel_state.speakers.get(&action.from).map_or(now, |(started, _)| *started);
                 let words = self.words(&from, text, SegmentKind::Words);
-                return self.step(channel, Input::Partial { user, started, words });
+                return self.step(channel, Input::Voice(Notice::Partial { user, started, words }));
             }
             VoiceEvent::Final { text, started, ended } => {
                 let spoken = channel_state.speakers.get(&action.from).copied();
@@ -355,7 +355,7 @@ impl<'a> Run<'a> {
                 utterance::Input::Final { user, is_last, segment: None }
             }
         };
-        self.step(channel, Input::Voice(input));
+        self.step(channel, Input::Voice(Notice::Call(input)));
     }
 
     /// A recogniser returns a final result with words.
@@ -424,7 +424,7 @@ impl<'a> Run<'a> {
             },
             Arrival::FirstAudio(ticket) => return self.first_audio(channel, ticket),
             Arrival::Playing(ticket) => return self.play_on(channel, ticket),
-            Arrival::Paused(ticket, position) => Input::Spoken { ticket, told: Told::Played { position } },
+            Arrival::Paused(ticket, position) => Input::Voice(Notice::Reply { ticket, told: Told::Played { position } }),
             Arrival::Hop(from, since) => return self.hop(channel, from, since),
             Arrival::Judge { ticket, answer } => {
                 Input::Judged { ticket, score: answer.outcome.map_or(0.0, |text| repetition::read_score(&text)), call: None }
@@ -565,7 +565,9 @@ impl<'a> Run<'a> {
             Event::FloorTaken { companion, .. } => self.print(channel, ReplayEventKind::FloorTaken { companion }),
             Event::HeldSelected { selected, .. } => self.print(channel, ReplayEventKind::HeldSelected { selected }),
             Event::ReplyFailed { companion, trigger, error, .. } => {
-                let reason = Some(error).filter(|error| matches!(&**error, conversation::CLOSED | conversation::INTERRUPTED | conversation::UNVOICED));
+                let reason = Some(error).filter(|error| {
+                    matches!(&**error, conversation::CLOSED | conversation::INTERRUPTED | conversation::UNVOICED)
+                });
                 self.print(channel, ReplayEventKind::Failed { companion, trigger, reason });
             }
             Event::VoiceQuiet { companions } => self.print(channel, ReplayEventKind::VoiceQuiet { companions }),

@@ -25,7 +25,7 @@ use crate::domain::address::{self, Incoming};
 use crate::domain::conversation::{Conversation, Input, Output, Posting, Rules, World};
 use crate::domain::event::{Event, Made, Recorded};
 use crate::domain::id::{CompanionId, Seq, Ticket, TurnId};
-use crate::domain::message::{Author, Message, Modality, Role};
+use crate::domain::message::{Author, Cut, Message, Modality, Role};
 use crate::domain::moment::Moment;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::record::{OutboxRecord, Used};
@@ -331,7 +331,7 @@ impl State {
                 Output::LullArmed { .. } | Output::LullCancelled { .. } => {}
                 Output::HandOver(messages) => hand_overs.push(messages),
                 Output::Voice(effect) => self.carry_out_in_call(*effect),
-                Output::Aloud { .. } => {}
+                Output::Aloud { ticket, aloud } => self.follow_reply(ticket, aloud),
             }
         }
         // A silence that ends makes events in a channel that was at rest.
@@ -346,12 +346,20 @@ impl State {
         }
         hand_overs.into_iter().for_each(|messages| self.journal_hand_over(messages));
         // A late text is posted after the event by which it took the floor.
-        for Posting { companion, ticket, text, .. } in postings {
-            match self.context.platforms.of(&self.channel_key.channel).cloned() {
-                Some(platform) => self.deliver(ticket, text, platform),
+        for Posting { companion, ticket, text, spoken } in postings {
+            // What was heard was said already.
+            let to_post = match &spoken {
+                Some(spoken) => spoken.rest.clone(),
+                None => Some(text.clone()),
+            };
+            match self.context.platforms.of(&self.channel_key.channel).cloned().zip(to_post) {
+                Some((platform, text)) => self.deliver(ticket, text, platform),
                 None => {
                     let waiter = self.take_waiter(ticket);
-                    self.post(&companion, ticket, text, Vec::new(), waiter);
+                    let modality = if spoken.is_some() { Modality::Voice } else { Modality::Text };
+                    let cut = spoken.and_then(|spoken| spoken.cut);
+                    let statement = Statement { companion, text, modality, cut, ids: Vec::new() };
+                    self.post(ticket, statement, waiter);
                 }
             }
         }
@@ -376,6 +384,7 @@ impl State {
         self.batches += 1;
         self.since_snapshot += made.len() as u32;
         let mut actions = self.actions(&made);
+        actions.extend(self.calls_after_commit.drain(..).map(PostCommitAction::Call));
         actions.extend(records.into_iter().map(|record| PostCommitAction::Emit(Box::new(record))));
         let is_due = falls_asleep || self.since_snapshot >= EVENTS_PER_SNAPSHOT;
         let snapshot = is_due.then(|| Box::new(self.conversation.clone()));
@@ -407,16 +416,10 @@ impl State {
     }
 
     /// Journals a statement, under the ids that its platform gave its parts. In a channel without a platform this is what posts it.
-    pub(super) fn post(
-        &mut self,
-        companion: &CompanionId,
-        ticket: Ticket,
-        text: Arc<str>,
-        ids: Vec<Arc<str>>,
-        waiter: Option<StatementWaiter>,
-    ) {
+    pub(super) fn post(&mut self, ticket: Ticket, statement: Statement, waiter: Option<StatementWaiter>) {
+        let Statement { companion, text, modality, cut, ids } = statement;
         let memberships = &self.context.memberships;
-        let known = memberships.companion(&self.channel_key.channel, companion);
+        let known = memberships.companion(&self.channel_key.channel, &companion);
         let name = known.map_or_else(|| companion.as_str().into(), |known| known.name);
         let from = Author { id: companion.as_str().into(), name, role: Role::Companion };
         let is_companion = |id: &str| memberships.is_in_guild(&self.channel_key.guild, id);
@@ -428,16 +431,16 @@ impl State {
         let message = Message {
             id,
             address,
-            modality: Modality::Text,
+            modality,
             lull_endpoint: false,
             asks_to_stop: false,
             speech: None,
-            cut: None,
+            cut,
             kind: None,
             text,
             from,
         };
-        let mut usage = vec![Used::Statement { companion: companion.clone() }];
+        let mut usage = vec![Used::Statement { companion }];
         usage.extend(self.traces.take_usage(ticket));
         let channel = self.myself.clone();
         // A statement for a platform was sent and counted before, even if its ids are unknown. Here it is only journaled.
@@ -512,6 +515,16 @@ impl State {
     }
 }
 
+/// A statement that was made.
+pub(super) struct Statement {
+    pub(super) companion: CompanionId,
+    pub(super) text: Arc<str>,
+    pub(super) modality: Modality,
+    pub(super) cut: Option<Box<Cut>>,
+    /// The ids that its platform gave its parts.
+    pub(super) ids: Vec<Arc<str>>,
+}
+
 fn outbox_writes(event: &Event) -> Vec<OutboxWrite> {
     let owed = |companion: &CompanionId, trigger, messages: &[Seq], upto| OutboxRecord {
         companion: companion.clone(),
@@ -526,7 +539,8 @@ fn outbox_writes(event: &Event) -> Vec<OutboxWrite> {
         Event::ReplyOwed { companion, ticket, trigger, messages, upto, .. } => {
             vec![OutboxWrite::Put(*ticket, owed(companion, *trigger, messages, *upto))]
         }
-        Event::Replanned { companion, ticket, next, trigger, messages, upto } => {
+        Event::Replanned { companion, ticket, next, trigger, messages, upto }
+        | Event::ReplyExtended { companion, ticket, next, trigger, messages, upto } => {
             vec![OutboxWrite::Remove(*ticket), OutboxWrite::Put(*next, owed(companion, *trigger, messages, *upto))]
         }
         Event::ReplyFailed { ticket, .. } | Event::Cancelled { ticket: Some(ticket), .. } => vec![OutboxWrite::Remove(*ticket)],

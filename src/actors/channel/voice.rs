@@ -9,10 +9,11 @@ use crate::actors::inbound::Inbound;
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{HandOver, WriterMessage};
-use crate::domain::conversation::Input;
+use crate::domain::conversation::{Aloud, Input, Notice};
 use crate::domain::event::{Event, Recorded};
-use crate::domain::id::{PersonId, Seq};
+use crate::domain::id::{PersonId, Seq, Ticket};
 use crate::domain::moment::Moment;
+use crate::domain::voice::interruption;
 use crate::domain::voice::utterance::{self, Effect};
 use crate::journal::reader::Reader;
 use crate::ports::voice_call::CallEffect;
@@ -57,13 +58,13 @@ impl State {
     }
 
     /// Handles what happened in the call and is not on record. Who is not in the call has nothing to be ignored.
-    pub(super) fn hear(&mut self, input: utterance::Input) {
-        if let utterance::Input::OptedOut { user } = &input
+    pub(super) fn hear(&mut self, notice: Notice) {
+        if let Notice::Call(utterance::Input::OptedOut { user }) = &notice
             && !self.conversation.speakers().contains(user)
         {
             return;
         }
-        self.step(Input::Voice(input));
+        self.step(Input::Voice(notice));
     }
 
     /// Ignores everybody in the call who has opted out. The opt-out may be older than this channel, or than their words.
@@ -71,7 +72,7 @@ impl State {
         let (guild, opt_outs) = (&self.channel_key.guild, &self.context.opt_outs);
         let ignored: Vec<_> = self.conversation.speakers().into_iter().filter(|user| opt_outs.holds(guild, user)).collect();
         for user in ignored {
-            self.step(Input::Voice(utterance::Input::OptedOut { user }));
+            self.step(Input::Voice(Notice::Call(utterance::Input::OptedOut { user })));
         }
     }
 
@@ -85,6 +86,29 @@ impl State {
             Effect::HandOver(_) | Effect::Quiet { .. } => return,
         };
         self.context.voice_calls.carry_out(&self.channel_key.channel, effect);
+    }
+
+    /// Does something for a spoken reply: what makes it heard waits until that is on record.
+    pub(super) fn follow_reply(&mut self, ticket: Ticket, aloud: Aloud) {
+        let waits = matches!(aloud, Aloud::Start { .. } | Aloud::Play(interruption::Effect::Speak));
+        let effect = CallEffect::Reply { ticket, aloud };
+        if waits {
+            self.calls_after_commit.push(effect);
+        } else {
+            self.context.voice_calls.carry_out(&self.channel_key.channel, effect);
+        }
+    }
+
+    /// Makes a reply heard, now that this is on record. It may have ended or paused meanwhile; then it is resumed where it paused.
+    pub(super) fn play_on_record(&self, effect: CallEffect) {
+        let is_wanted = match &effect {
+            CallEffect::Reply { ticket, aloud: Aloud::Play(_) } => self.conversation.plays_aloud(*ticket),
+            CallEffect::Reply { ticket, .. } => self.conversation.spoken_reply() == Some(*ticket),
+            CallEffect::Finalize { .. } | CallEffect::CountsAsNoise { .. } => true,
+        };
+        if is_wanted {
+            self.context.voice_calls.carry_out(&self.channel_key.channel, effect);
+        }
     }
 
     /// Puts on record that a person has left whose socket was lost.

@@ -7,6 +7,7 @@ use crate::actors::messages::writer::{MetaWriteError, WriteError};
 use crate::actors::runtime::actor_keys::ChannelActorKey;
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::writer::requests::write_meta;
+use crate::domain::conversation::Notice;
 use crate::domain::id::{GuildId, PersonId, Ward};
 use crate::domain::voice::utterance::Input;
 use crate::journal::key;
@@ -35,7 +36,7 @@ impl OptOutService {
                 let user = person.clone();
                 let input = if ignored { Input::OptedOut { user } } else { Input::OptedIn { user } };
                 // A channel that is not running asks for the opt-outs when it starts.
-                self.context.directory.hand_over(&ChannelActorKey(channel), ChannelMessage::Voice(input));
+                self.context.directory.hand_over(&ChannelActorKey(channel), ChannelMessage::Voice(Notice::Call(input)));
             }
         }
     }

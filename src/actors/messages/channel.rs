@@ -8,11 +8,10 @@ use ractor::{ActorId, RpcReplyPort};
 use super::models::Outcome;
 use super::turn_taking_manager::VoteError;
 use super::writer::{Accepted, Committed, WriteError};
-use crate::domain::conversation::Conversation;
+use crate::domain::conversation::{Conversation, Notice};
 use crate::domain::event::Recorded;
 use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::moment::Moment;
-use crate::domain::voice::utterance;
 use crate::domain::vote::{State as Ballot, Vote};
 use crate::journal::reader::{ReadError, Restored};
 use crate::ports::language_model::LazyRequest;
@@ -27,7 +26,7 @@ pub enum ChannelMessage {
     /// The messages of a hand-over were not journaled, or may not have been.
     NotHandedOver(WriteError),
     /// Something happened in the voice call that is not on record.
-    Voice(utterance::Input),
+    Voice(Notice),
     /// The writer's answer to a batch of the channel's own events.
     Recorded { batch: u64, result: Result<Committed, WriteError> },
     /// The writer's answer to a statement that is posted by being stored.

@@ -8,6 +8,7 @@ use super::inbound_events::{channel_key_of, refused};
 use crate::actors::inbound::Inbound;
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::runtime::actor_keys::ChannelActorKey;
+use crate::domain::conversation::Notice;
 use crate::domain::event::{Event, Segment};
 use crate::domain::id::{ChannelId, PersonId};
 use crate::domain::message::{Author, Role};
@@ -39,16 +40,17 @@ impl CallEvents for Inbound {
         }
         if segment.text.trim().is_empty() {
             let user = PersonId::from(&*from.id);
-            self.noticed(&channel_ref.channel, utterance::Input::Final { user, is_last: segment.is_last, segment: None });
+            let empty = utterance::Input::Final { user, is_last: segment.is_last, segment: None };
+            self.noticed(&channel_ref.channel, Notice::Call(empty));
             return Ok(Acceptance::Ignored);
         }
         let id = segment.id.clone();
         self.accept_call_event(channel_ref, self.segment_event(channel_ref, segment), Some(id)).await
     }
 
-    fn noticed(&self, channel: &ChannelId, input: utterance::Input) -> bool {
+    fn noticed(&self, channel: &ChannelId, notice: Notice) -> bool {
         let key = ChannelActorKey(channel.clone());
-        !self.is_crowded(&key) && self.context().directory.hand_over(&key, ChannelMessage::Voice(input))
+        !self.is_crowded(&key) && self.context().directory.hand_over(&key, ChannelMessage::Voice(notice))
     }
 }
 

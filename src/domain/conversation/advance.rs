@@ -466,8 +466,7 @@ impl Conversation {
         let next_interjection_at = world.policies.get(companion).map(|policy| policy.interval(0, (world.jitter)()));
         let gate = &self.gates[companion];
         let is_external = gate.external;
-        let modality =
-            if is_external { Modality::Text } else { self.modality_of_reply(candidate.message, world) };
+        let modality = if is_external { Modality::Text } else { self.modality_of_reply(candidate.message, world) };
         // A spoken reply has deadlines of its own, and nobody else could use the floor of a companion that is alone.
         let may_expire = !is_external && self.holds_rounds() && modality.is_text();
         let owed = Event::ReplyOwed {

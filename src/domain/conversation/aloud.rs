@@ -8,6 +8,7 @@ use super::super::message::{Modality, Role};
 use super::super::sentences::Sentences;
 use super::super::voice::echo::PlayedWords;
 use super::super::voice::interruption::{Effect, Input as Told, Interruption, Outcome, Said, Words, tolerance};
+use super::super::voice::spoken_text::spoken_text;
 use super::super::voice::utterance;
 use super::advance::Due;
 use super::voice::LiveCall;
@@ -27,7 +28,7 @@ const AUDIO_AFTER_ANSWER: Duration = Duration::from_secs(5);
 pub enum Aloud {
     /// A reply is being prepared: its companion thinks.
     Prepare,
-    /// Make audio of a sentence. Tell its words and its audio as [`Input::Spoken`].
+    /// Make audio of a sentence. Tell its words and its audio as [`Notice::Reply`].
     Say {
         /// The number of the sentence, from 0.
         sentence: usize,
@@ -36,6 +37,11 @@ pub enum Aloud {
     },
     /// No more sentences follow.
     SaidAll,
+    /// Audio of this sentence may be played from now on: that it starts is on record.
+    Start {
+        /// The number of the sentence, from 0.
+        sentence: usize,
+    },
     /// Play, duck, pause, resume, or stop because the reply has ended.
     Play(Effect),
 }
@@ -121,6 +127,12 @@ impl Conversation {
         self.live.call().map(of_call).unwrap_or_default()
     }
 
+    /// Whether this reply plays, and does not pause.
+    pub fn plays_aloud(&self, ticket: Ticket) -> bool {
+        let reply = self.live.call().and_then(|call| call.reply.as_ref());
+        reply.is_some_and(|reply| reply.ticket == ticket && reply.machine.is_playing())
+    }
+
     /// Whether this reply is being prepared or spoken aloud.
     pub(super) fn is_aloud(&self, ticket: Ticket) -> bool {
         self.spoken_reply() == Some(ticket)
@@ -160,9 +172,8 @@ impl Conversation {
         if floor.sentences.is_empty() {
             return self.begin_aloud(Duration::ZERO, world, out);
         }
-        let heard: String = floor.sentences.iter().map(|one| beginning(&one.text, one.heard)).collect();
+        let (ticket, heard) = (floor.ticket, floor.heard());
         let full: String = floor.sentences.iter().map(|one| &*one.text).collect();
-        let ticket = floor.ticket;
         self.conclude_spoken(ticket, heard, Some((full, None)), None, world, out);
     }
 
@@ -173,7 +184,7 @@ impl Conversation {
             return None;
         }
         let mut sentences = Sentences::new("");
-        let mut all = sentences.push(&text);
+        let mut all = sentences.push(&spoken_text(&text));
         all.extend(sentences.finish());
         let mut length = 0;
         for sentence in all {
@@ -190,8 +201,40 @@ impl Conversation {
         None
     }
 
+    /// The answer of the model was lost. After the first sentence was said, the reply ends there. Returns whether it did.
+    pub(super) fn end_lost_answer(&mut self, ticket: Ticket, out: &mut Vec<Output>) -> bool {
+        let reply = self.live.reply_mut().filter(|reply| reply.ticket == ticket && reply.said > 0);
+        if reply.is_some() {
+            out.push(Output::Aloud { ticket, aloud: Aloud::SaidAll });
+        }
+        reply.is_some()
+    }
+
+    /// A reply failed of which something was heard: its rest could not be posted. What was heard is the statement.
+    pub(super) fn keep_heard(&mut self, ticket: Ticket, world: &mut World<'_>, out: &mut Vec<Output>) -> bool {
+        let heard = self.floor.as_ref().filter(|floor| floor.ticket == ticket).map(|floor| floor.heard()).unwrap_or_default();
+        if !heard.trim().is_empty() {
+            self.conclude_spoken(ticket, heard.clone(), None, None, world, out);
+        }
+        !heard.trim().is_empty()
+    }
+
+    /// Takes in what happened in the call and is not on record.
+    pub(super) fn notice(&mut self, notice: Notice, world: &mut World<'_>, out: &mut Vec<Output>) {
+        match notice {
+            Notice::Call(heard) => self.hear(heard, world, out),
+            Notice::Voiced { user, from, to } => self.tell_reply(Told::Voiced { user, from, to }, world, out),
+            Notice::Partial { user, started, words } => {
+                let words = self.to_those_present(words);
+                self.tell_reply(Told::Words { user: user.clone(), started, is_final: false, words }, world, out);
+                self.hear(utterance::Input::Partial { user }, world, out);
+            }
+            Notice::Reply { ticket, told } => self.hear_mouth(ticket, told, world, out),
+        }
+    }
+
     /// Takes in what the mouth tells of a reply. What it tells of an earlier one is ignored.
-    pub(super) fn hear_mouth(&mut self, ticket: Ticket, told: Told, world: &mut World<'_>, out: &mut Vec<Output>) {
+    fn hear_mouth(&mut self, ticket: Ticket, told: Told, world: &mut World<'_>, out: &mut Vec<Output>) {
         let now = self.clock;
         let Some(reply) = self.live.reply_mut().filter(|reply| reply.ticket == ticket && !reply.is_extending) else { return };
         let waits = matches!(told, Told::FirstAudio | Told::Finished) && (now < reply.speaks_from || !reply.early.is_empty());
@@ -257,7 +300,7 @@ impl Conversation {
     }
 
     /// Only companions that are present can be addressed.
-    pub(super) fn to_those_present(&self, mut words: Words) -> Words {
+    fn to_those_present(&self, mut words: Words) -> Words {
         words.addressed.retain(|companion| self.gates.contains_key(companion));
         words
     }
@@ -343,8 +386,9 @@ impl Conversation {
             let Some(text) = reply.machine.script().sentence_text(sentence).filter(|_| sentence <= upto) else { return };
             let (companion, ticket, text) = (reply.companion.clone(), reply.ticket, text.clone());
             reply.started.push(0);
-            let sentence = sentence as u32;
-            self.record(Event::SentenceStarting { companion, ticket, sentence, text }, world, out);
+            let number = sentence as u32;
+            self.record(Event::SentenceStarting { companion, ticket, sentence: number, text }, world, out);
+            out.push(Output::Aloud { ticket, aloud: Aloud::Start { sentence } });
         }
     }
 
@@ -494,7 +538,10 @@ impl Conversation {
             text: text.trim().into(),
             spoken: Some(SpokenStatement { rest, cut }),
         };
-        out.push(Output::Cancel { ticket });
+        // Its model may still write.
+        if posting.spoken.as_ref().is_some_and(|spoken| spoken.cut.is_some()) {
+            out.push(Output::Cancel { ticket });
+        }
         out.push(Output::Post(Box::new(posting)));
     }
 
@@ -529,13 +576,6 @@ impl Conversation {
             sentence.heard = heard;
         }
     }
-
-}
-
-/// The first characters of a text.
-fn beginning(text: &str, chars: u32) -> &str {
-    let end = text.char_indices().nth(chars as usize).map_or(text.len(), |(at, _)| at);
-    &text[..end]
 }
 
 /// How much final words say is part of their record.

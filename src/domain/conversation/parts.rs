@@ -151,6 +151,11 @@ impl Floor {
         !self.is_posting && self.replan_at.is_none() && self.text.is_none()
     }
 
+    /// What was heard of a spoken reply, as far as it is on record.
+    pub fn heard(&self) -> String {
+        self.sentences.iter().flat_map(|sentence| sentence.text.chars().take(sentence.heard as usize)).collect()
+    }
+
     /// The next deadline of the companion that has the floor.
     pub(super) fn deadline(&self) -> Option<Moment> {
         let expiry = self.expires_at.filter(|_| self.replan_at.is_none());

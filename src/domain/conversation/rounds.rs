@@ -29,12 +29,7 @@ impl Conversation {
             true => world.rules.voice.decision_timeout(),
             false => world.rules.turn_taking.state_timeout(),
         };
-        let opened = RoundOpened {
-            message: self.handled,
-            deadline: self.clock + timeout,
-            asked,
-            listening,
-        };
+        let opened = RoundOpened { message: self.handled, deadline: self.clock + timeout, asked, listening };
         self.record(Event::RoundOpened(opened), world, out);
     }
 

@@ -161,6 +161,11 @@ impl Interruption {
         matches!(self.phase, Phase::Preparing(_))
     }
 
+    /// Whether it plays, quietly or not.
+    pub fn is_playing(&self) -> bool {
+        matches!(self.phase, Phase::Speaking(_) | Phase::Ducked(..))
+    }
+
     /// The text that was heard.
     pub fn heard(&self) -> String {
         self.script.heard()

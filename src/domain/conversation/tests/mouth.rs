@@ -57,7 +57,7 @@ impl Mouth {
                 assert_eq!(*sentence, self.sentences.len(), "a sentence is missing");
                 self.sentences.push(Sentence { text: text.clone(), sent: Duration::ZERO, is_whole: false });
             }
-            Aloud::SaidAll => {}
+            Aloud::SaidAll | Aloud::Start { .. } => {}
             Aloud::Play(effect) => match effect {
                 Effect::Speak | Effect::Resume { .. } => {
                     assert!(self.started.contains(&ticket), "a reply is heard before its first sentence is on record");

@@ -481,7 +481,7 @@ impl Scene {
 
     /// Something happens in the voice call that is not on record.
     pub(super) fn hear(&mut self, heard: utterance::Input) {
-        self.step(Input::Voice(heard));
+        self.step(Input::Voice(Notice::Call(heard)));
     }
 
     /// The next message may begin a new episode.

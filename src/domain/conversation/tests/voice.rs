@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use super::super::super::event::Segment;
 use super::super::super::id::PersonId;
 use super::super::super::message::{Address, Author, HandedOver, Role, Speech};
-use super::super::super::voice::segment::Kind;
 use super::super::super::voice::interruption::{Said, Stop, Words};
+use super::super::super::voice::segment::Kind;
 use super::super::super::voice::utterance;
 use super::super::*;
 use super::mouth::MouthAct;
@@ -82,12 +82,22 @@ fn voice_acts() -> impl Strategy<Value = Vec<VoiceAct>> {
     ];
     let to = || prop::option::weighted(0.3, 0_usize..3);
     let stop = || prop_oneof![8 => Just(Stop::None), 1 => Just(Stop::First), 1 => Just(Stop::Alone)];
-    let result = (by(), kind, to(), any::<bool>(), stop())
-        .prop_map(|(by, kind, to, is_last, stop)| VoiceAct::Final { by, kind, to, is_last, stop });
+    let result = (by(), kind, to(), any::<bool>(), stop()).prop_map(|(by, kind, to, is_last, stop)| VoiceAct::Final {
+        by,
+        kind,
+        to,
+        is_last,
+        stop,
+    });
     let words = (by(), to(), stop()).prop_map(|(by, to, stop)| VoiceAct::Words { by, to, stop });
     let kinds = prop::option::weighted(0.8, prop_oneof![4 => Just(Kind::Words), 1 => Just(Kind::Backchannel)]);
-    let talk = (by(), 1_u8..60, to(), stop(), kinds)
-        .prop_map(|(by, tenths, to, stop, kind)| VoiceAct::Talk { by, tenths, to, stop, kind });
+    let talk = (by(), 1_u8..60, to(), stop(), kinds).prop_map(|(by, tenths, to, stop, kind)| VoiceAct::Talk {
+        by,
+        tenths,
+        to,
+        stop,
+        kind,
+    });
     let mouth = prop_oneof![
         4 => Just(MouthAct::FirstAudio),
         6 => (100_u32..3_000).prop_map(MouthAct::Send),
@@ -150,15 +160,15 @@ impl Scene {
             VoiceAct::Words { by, to, stop } => {
                 let addressed = to.and_then(|to| self.cast.get(to)).cloned().into_iter().collect();
                 let words = Words { said: Said::Words, stop: *stop, addressed };
-                self.step(Input::Partial { user: user(*by), started: self.now, words });
+                self.step(Input::Voice(Notice::Partial { user: user(*by), started: self.now, words }));
             }
             VoiceAct::Voiced(by, ms) => {
                 let from = self.now - Duration::from_millis((*ms).into());
-                self.step(Input::Voiced { user: user(*by), from, to: self.now });
+                self.step(Input::Voice(Notice::Voiced { user: user(*by), from, to: self.now }));
             }
             VoiceAct::Mouth(act) => {
                 for (ticket, told) in self.mouth.tell(*act) {
-                    self.step(Input::Spoken { ticket, told });
+                    self.step(Input::Voice(Notice::Reply { ticket, told }));
                 }
             }
             VoiceAct::Talk { by, tenths, to, stop, kind } => {

@@ -141,7 +141,9 @@ impl Course {
                     self.end_owed_about_nothing(&deletion);
                 }
             }
-            Event::Replanned { companion, ticket, messages, .. } | Event::ReplyExtended { companion, ticket, messages, .. } => self.replanned(recorded, companion, *ticket, messages),
+            Event::Replanned { companion, ticket, messages, .. } | Event::ReplyExtended { companion, ticket, messages, .. } => {
+                self.replanned(recorded, companion, *ticket, messages)
+            }
             Event::Said { reply: Some(ticket), .. }
             | Event::ReplyFailed { ticket, .. }
             | Event::Cancelled { ticket: Some(ticket), .. } => {
@@ -234,8 +236,8 @@ impl Course {
             if let Fate::Owed { owed, ending, .. } = fate
                 && ending.as_ref().is_none_or(|previous| is_said && matches!(previous.event, Event::Deleted { .. }))
                 && let Event::ReplyOwed { ticket, .. }
-            | Event::Replanned { next: ticket, .. }
-            | Event::ReplyExtended { next: ticket, .. } = &owed.event
+                | Event::Replanned { next: ticket, .. }
+                | Event::ReplyExtended { next: ticket, .. } = &owed.event
                 && is_match(companion, *ticket)
             {
                 *ending = Some(Box::new(recorded.clone()));
