@@ -4,7 +4,7 @@
 //! had started is closed as cut, and one of which none had is made again.
 
 use super::super::id::PersonId;
-use super::super::message::{Modality, Role};
+use super::super::message::{Message, Modality, Role};
 use super::super::sentences::Sentences;
 use super::super::voice::echo::PlayedWords;
 use super::super::voice::interruption::{Effect, Input as Told, Interruption, Outcome, Said, Words, tolerance};
@@ -103,9 +103,10 @@ impl Conversation {
         }
     }
 
-    /// Whether this message was spoken.
+    /// Whether this message was spoken in the call, by a person or a companion.
     pub(super) fn is_spoken(&self, message: Seq) -> bool {
-        self.window.get(message).is_some_and(|entry| !entry.message.modality.is_text())
+        let was_heard = |message: &Message| message.speech.is_some() || message.from.role == Role::Companion;
+        self.window.get(message).is_some_and(|entry| !entry.message.modality.is_text() && was_heard(&entry.message))
     }
 
     /// The number of the reply that is being prepared or spoken aloud.
