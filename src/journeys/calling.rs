@@ -1,5 +1,9 @@
 //! Voice calls: what people say is journaled, handed over once, and deleted on request.
 
+mod erasing;
+mod told;
+
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,7 +32,11 @@ use crate::ports::voice_call::{CallEffect, CallEvents, InboundSegment};
 const STEPS: usize = 24;
 
 fn lobby() -> ChannelRef {
-    ChannelRef { guild: "home".into(), channel: room("lobby").channel(), parent: None }
+    call_in("lobby")
+}
+
+fn call_in(id: &str) -> ChannelRef {
+    ChannelRef { guild: "home".into(), channel: room(id).channel(), parent: None }
 }
 
 fn key() -> ChannelActorKey {
@@ -50,24 +58,37 @@ fn inbound(world: &World) -> Inbound {
 /// A room in whose voice call these people are.
 async fn call(people: &[&str]) -> World {
     let world = World::with_lobby().await;
-    join(&world, people).await;
+    join_all(&world, people).await;
     world
 }
 
-async fn join(world: &World, people: &[&str]) {
+async fn join_all(world: &World, people: &[&str]) {
     for name in people {
-        let joined = inbound(world).joined(&lobby(), person(name)).await.unwrap();
-        assert!(matches!(joined, Acceptance::New(_)), "{joined:?}");
+        join(world, "lobby", name).await;
     }
     world.rest().await;
+}
+
+/// Somebody enters the voice call of a room.
+pub(super) async fn join(world: &World, id: &str, name: &str) {
+    let joined = inbound(world).joined(&call_in(id), person(name)).await.unwrap();
+    assert!(matches!(joined, Acceptance::New(_)), "{joined:?}");
+}
+
+/// Somebody leaves the voice call of a room.
+pub(super) async fn leave(world: &World, id: &str, name: &str) {
+    let left = inbound(world).left(&call_in(id), person(name)).await.unwrap();
+    assert!(matches!(left, Acceptance::New(_)), "{left:?}");
 }
 
 /// What somebody has said during the last second.
 fn segment(world: &World, name: &str, text: &str) -> InboundSegment {
     let ended = world.context.clock.now();
+    let mut id = DefaultHasher::new();
+    (name, text).hash(&mut id);
     InboundSegment {
         // Ids stay when words are deleted.
-        id: format!("{}:{}", name.len(), text.len()).into(),
+        id: format!("{:x}", id.finish()).into(),
         from: person(name),
         text: text.into(),
         started: ended - Duration::from_secs(1),
@@ -83,7 +104,12 @@ fn segment(world: &World, name: &str, text: &str) -> InboundSegment {
 }
 
 async fn says(world: &World, name: &str, text: &str) -> Seq {
-    match inbound(world).heard(&lobby(), segment(world, name, text)).await.unwrap() {
+    says_in(world, "lobby", name, text).await
+}
+
+/// Somebody has just said something in the voice call of a room.
+pub(super) async fn says_in(world: &World, id: &str, name: &str, text: &str) -> Seq {
+    match inbound(world).heard(&call_in(id), segment(world, name, text)).await.unwrap() {
         Acceptance::New(seq) => seq,
         other => panic!("{text} is {other:?}"),
     }
@@ -286,7 +312,7 @@ async fn a_platform_repeats_after_a_restart_who_wants_to_be_ignored() {
     says(&world, "ben", "it is").await;
 
     let world = world.crash().await;
-    join(&world, &["ana", "ben"]).await;
+    join_all(&world, &["ana", "ben"]).await;
     assert!(inbound(&world).noticed(&lobby().channel, Notice::Call(Input::OptedOut { user: user("ana") })));
     world.pass(6.0).await;
 

@@ -25,7 +25,7 @@ use crate::ports::language_model::Request;
 use crate::telemetry::trace::TurnTrace;
 pub(super) use calls::{record_call, record_late_call};
 pub(super) use trace_record::TraceRecord;
-use turn::{Append, Appends, OpenTurn, PendingCall, Round, Turn, Vote};
+use turn::{Append, Appends, OpenTurn, PendingCall, Round, Turn, Utterance, Vote};
 
 /// How many characters of a model's answer are journaled.
 const JOURNALED_ANSWER_CHARS: usize = 1_000;
@@ -474,7 +474,7 @@ impl Traces {
     /// A message was journaled. It may trigger a turn, or it is the statement that ends one.
     pub(super) fn receive(&mut self, recorded: &Recorded, committed: Moment) -> Vec<TraceRecord> {
         let Event::Said { message, reply, .. } = &recorded.event else { return Vec::new() };
-        let append = Append { seq: recorded.seq, taken: recorded.at, committed };
+        let append = Append { seq: recorded.seq, taken: recorded.at, committed, utterance: None };
         let fulfilled = reply.and_then(|ticket| Some((ticket, self.take_pending_call(ticket)?)));
         let Some((ticket, call)) = fulfilled else {
             self.appends.remember(append);
@@ -488,5 +488,13 @@ impl Traces {
             TraceRecord::Appended { turn: turn.clone(), append },
             TraceRecord::Ended { turn, outcome: "posted", error: None },
         ]
+    }
+
+    /// Notes the messages of a hand-over. None of them is a statement.
+    pub(super) fn receive_hand_over(&mut self, batch: &[Recorded], committed: Moment) {
+        let utterance = Utterance::of(batch);
+        for recorded in batch {
+            self.appends.remember(Append { seq: recorded.seq, taken: recorded.at, committed, utterance });
+        }
     }
 }

@@ -48,11 +48,7 @@ impl State {
         self.note_received(batch.len());
         // If they kill the channel, its successor folds them one by one, and finds which one does.
         self.in_flight.mark(first.seq);
-        for recorded in &batch {
-            for record in self.traces.receive(recorded, committed) {
-                record.emit(&self.channel_key, &self.context);
-            }
-        }
+        self.traces.receive_hand_over(&batch, committed);
         self.step(Input::HandedOver(batch));
         self.in_flight.clear();
     }
