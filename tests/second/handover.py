@@ -328,7 +328,7 @@ class HandOver(Machine):
     def on_call_ended(self, e):
         for person in self.people.values():
             self.on_left({"user": person.name})
-        self.call = False
+        self.call = self.restarted = False
         self.lull_from = self.lull_base = None
         self.waiting_gates.clear()
         self.arm()

@@ -153,6 +153,7 @@ impl Utterances {
                 for user in self.people.keys().cloned().collect::<Vec<_>>() {
                     self.leave(&user, &mut out);
                 }
+                self.is_deserted = true;
             }
         }
         self.forget_gone();
