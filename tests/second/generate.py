@@ -143,6 +143,7 @@ def handover(rng):
             reply = {"at": at + 4 * S, "input": "reply_ended", "companion": companions[0], "author": user, "last_frame": at + 4 * S}
             events += [{"at": at, "input": "reply_started", "companion": companions[0]}, reply]
     if rng.random() < 0.1:
+        events = [e for e in events if e["input"] != "joined" or e["at"] < until]
         events.append({"at": until, "input": "call_ended"})
     return config, events
 

@@ -136,9 +136,12 @@ class HandOver(Machine):
         self.waiting_gates.discard(e["companion"])
 
     def lull(self):
-        if self.restarted and not any(p.here for p in self.people.values()):
+        if self.waits_without_people():
             return self.default_lull  # H20: "5 s if nobody is connected"
         return min(self.companions.values(), default=self.default_lull)
+
+    def waits_without_people(self):
+        return self.restarted and bool(self.buffer) and not any(p.here for p in self.people.values())
 
     def someone_talks(self):
         return any(p.talking for p in self.people.values())
@@ -325,7 +328,7 @@ class HandOver(Machine):
     def on_call_ended(self, e):
         for person in self.people.values():
             self.on_left({"user": person.name})
-        self.call = False
+        self.call = self.restarted = False
         self.lull_from = self.lull_base = None
         self.waiting_gates.clear()
         self.arm()
@@ -344,6 +347,7 @@ class HandOver(Machine):
         self.text_waiting = False
         self.restarted = not connected
         self.restored = {s["segment"] for s in self.buffer}
+        self.last_ended = 0
         self.lull_from = self.lull_base = self.now
 
     # Deadlines
@@ -365,7 +369,7 @@ class HandOver(Machine):
         outstanding = any(p.outstanding for p in self.people.values())
         if self.lull_from is not None and not outstanding:
             yield self.lull_from + self.lull(), 5, self.lull_ends
-        gone = not any(p.here for p in self.people.values()) and not (self.restarted and self.call)
+        gone = not any(p.here for p in self.people.values()) and not self.restarted
         if gone and self.buffer and not outstanding:
             yield self.now, 6, self.last_gone
         for name in sorted(self.waiting_gates):
@@ -383,8 +387,7 @@ class HandOver(Machine):
 
     def lull_ends(self):
         self.lull_base, self.lull_from = self.lull_from, None
-        all_at_once = self.restarted and not any(p.here for p in self.people.values())
-        self.restarted = False
+        all_at_once = self.waits_without_people()
         now = [n for n, lull in sorted(self.companions.items()) if all_at_once or self.lull_base + lull <= self.now]
         later = {n for n in self.companions if n not in now}
         if self.buffer:

@@ -65,6 +65,8 @@ pub struct Utterances {
     buffer: Vec<Segment>,
     people: BTreeMap<PersonId, Person>,
     lull: Lull,
+    /// The newest end of speech.
+    ended: Moment,
     /// The newest spoken reply.
     replied: Option<Reply>,
     /// Whether the last person has left, and nobody has come since.
@@ -82,8 +84,8 @@ enum Lull {
     /// Nothing was said, or the lull has ended for all companions.
     #[default]
     Over,
-    /// Somebody talks. The newest end of speech since the timer was stopped.
-    Stopped { ended: Moment },
+    /// Somebody talks.
+    Stopped,
     /// It runs.
     Running {
         since: Moment,
@@ -151,6 +153,7 @@ impl Utterances {
                 for user in self.people.keys().cloned().collect::<Vec<_>>() {
                     self.leave(&user, &mut out);
                 }
+                self.is_deserted = true;
             }
         }
         self.forget_gone();
@@ -189,7 +192,7 @@ impl Utterances {
     pub fn awaits_lull(&self, companion: &CompanionId) -> bool {
         match &self.lull {
             Lull::Over => false,
-            Lull::Stopped { .. } => true,
+            Lull::Stopped => true,
             Lull::Running { over_for, .. } => !over_for.contains(companion),
         }
     }
@@ -244,9 +247,7 @@ impl Utterances {
     }
 
     fn stop_lull(&mut self) {
-        if !matches!(self.lull, Lull::Stopped { .. }) {
-            self.lull = Lull::Stopped { ended: Moment::ZERO };
-        }
+        self.lull = Lull::Stopped;
     }
 
     /// An offset that a detector found.
@@ -272,12 +273,9 @@ impl Utterances {
     }
 
     fn start_lull(&mut self, newest: Moment) {
-        let is_quiet = !self.somebody_talks();
-        if let Lull::Stopped { ended } = &mut self.lull {
-            *ended = newest.max(*ended);
-            if is_quiet {
-                self.lull = Lull::running(*ended);
-            }
+        self.ended = self.ended.max(newest);
+        if self.lull == Lull::Stopped && !self.somebody_talks() {
+            self.lull = Lull::running(self.ended);
         }
     }
 
@@ -394,7 +392,7 @@ impl Utterances {
     fn await_next_lull(&mut self) {
         let is_over = match &self.lull {
             Lull::Over => true,
-            Lull::Stopped { .. } => false,
+            Lull::Stopped => false,
             Lull::Running { over_for, .. } => !over_for.is_empty(),
         };
         if is_over {
