@@ -110,6 +110,7 @@ impl Inbound {
             mentions: &mentions,
             reply_to: speech.reply_to.as_ref().map(|replied| (&*replied.author, replied.role)),
             to_all_of: &present,
+            sounds: None,
             names_narrow: !channel_key.guild.is_direct(),
         };
         if !address::admits(self.context.settings.gate.foreign_bots, is_companion, &addressing) {

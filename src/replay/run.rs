@@ -110,6 +110,8 @@ enum Kind {
 struct Run<'a> {
     script: &'a Script,
     names: Names,
+    /// What is recognised in speech instead of names.
+    sounds: Names,
     policies: BTreeMap<CompanionId, InterjectionPolicy>,
     channels: BTreeMap<String, Channel>,
     arrivals: BTreeMap<QueueKey, Arrival>,
@@ -143,6 +145,9 @@ impl<'a> Run<'a> {
     fn new(script: &'a Script, responder: &'a mut dyn Responder) -> Result<Self, RunError> {
         let names = Names::new(script.companions.values().map(|companion| (companion.id.clone(), companion.names())))
             .map_err(|shared| RunError::SharedName(shared.to_string()))?;
+        let heard = script.companions.values();
+        let sounds = heard.map(|companion| (companion.id.clone(), companion.voice.sounds_like.iter().map(|sound| &**sound)));
+        let sounds = Names::of_sounds(&names, sounds);
         let policies = script.companions.values().map(|companion| (companion.id.clone(), companion.policy())).collect();
         let events = script
             .events
@@ -151,6 +156,7 @@ impl<'a> Run<'a> {
             .map(|(index, event)| ((event.at, Kind::Script, event.channel.clone(), None, index as u64), index));
         Ok(Self {
             script,
+            sounds,
             names,
             policies,
             channels: BTreeMap::new(),
@@ -278,6 +284,7 @@ impl<'a> Run<'a> {
             mentions: &mentions,
             reply_to,
             to_all_of: if saying.direct { &present } else { &[] },
+            sounds: None,
             names_narrow: false,
         };
         if !address::admits(self.script.settings.gate.foreign_bots, is_companion, &incoming) {
@@ -343,7 +350,15 @@ impl<'a> Run<'a> {
     fn hear_segment(&mut self, channel: &str, from: Author, text: &str, (started, ended): (Moment, Moment), is_last: bool) {
         let settings = &self.script.settings;
         let is_companion = |id: &str| self.script.companions.contains_key(&id.into());
-        let incoming = Incoming { speaker: &from, text, mentions: &[], reply_to: None, to_all_of: &[], names_narrow: false };
+        let incoming = Incoming {
+            speaker: &from,
+            text,
+            mentions: &[],
+            reply_to: None,
+            to_all_of: &[],
+            sounds: Some(&self.sounds),
+            names_narrow: false,
+        };
         let heard = Heard {
             text,
             started,
@@ -358,7 +373,7 @@ impl<'a> Run<'a> {
             ended,
             confidence: None,
             provider: "rehearsal".into(),
-            kind: kind_of(&heard, &settings.speech.word_lists(&settings.speech.language), &PlayedWords::default()),
+            kind: kind_of(&heard, settings.speech.word_lists(None), &PlayedWords::default()),
             address: address::resolve(&self.names, is_companion, &incoming),
             asks_to_stop: is_stop_phrase(text, Some(&self.names), settings.reply.all_stop_phrases()),
             is_last,
@@ -587,8 +602,15 @@ impl<'a> Run<'a> {
         let name = self.script.companions.get(companion).map_or_else(|| companion.as_str().into(), |known| known.name.clone());
         let from = Author { id: companion.as_str().into(), name, role: Role::Companion };
         let is_companion = |id: &str| self.script.companions.contains_key(&id.into());
-        let incoming =
-            Incoming { speaker: &from, text: &text, mentions: &[], reply_to: None, to_all_of: &[], names_narrow: false };
+        let incoming = Incoming {
+            speaker: &from,
+            text: &text,
+            mentions: &[],
+            reply_to: None,
+            to_all_of: &[],
+            sounds: None,
+            names_narrow: false,
+        };
         let address = address::resolve(&self.names, is_companion, &incoming);
         let modality = Default::default();
         let message = Message {
