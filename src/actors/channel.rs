@@ -128,6 +128,8 @@ pub struct State {
     last_received: tokio::time::Instant,
     /// The interjection policies of this channel, with the edition of the memberships that they were read from.
     policies: (u64, Arc<InterjectionPolicies>),
+    /// The language of this channel, of the same edition.
+    language: Option<Arc<str>>,
     channel_clock: ChannelClock,
     alarm: Option<Alarm>,
     /// When the channel next checks whether it can sleep. `None` until it is restored.
@@ -220,6 +222,7 @@ impl Actor for Channel {
             since_snapshot: 0,
             last_received: tokio::time::Instant::now(),
             policies: (u64::MAX, Arc::default()),
+            language: None,
             channel_clock,
             alarm: None,
             sleep_at: None,

@@ -10,13 +10,14 @@ use crate::actors::runtime::context::ActorContext;
 use crate::actors::writer::requests::send_to_writer;
 use crate::domain::address::{self, Incoming};
 use crate::domain::event::Event;
-use crate::domain::id::{CompanionId, GuildId, Seq};
+use crate::domain::id::{CompanionId, Seq};
 use crate::domain::message::{Address, Author, Message, Modality, Role};
 use crate::domain::moment::Moment;
 use crate::domain::stop_phrase::is_stop_phrase;
 use crate::domain::voice::interruption::Stop;
 use crate::domain::voice::words::WordLists;
 use crate::journal::channel_key::ChannelKey;
+use crate::ports::inbound_events::ChannelRef;
 
 /// How many accepted events of a channel can wait to be handled. Over this limit nothing is accepted for the channel until it has caught up.
 const MAX_WAITING: usize = 4_096;
@@ -108,19 +109,30 @@ impl Inbound {
     }
 
     /// Whom spoken words address, and whether they ask to stop. Aliases that count only for speech belong to these names.
-    pub fn resolve_speech(&self, guild: &GuildId, speaker: &Author, text: &str) -> (Address, bool) {
-        let memberships = &self.context.memberships;
+    pub fn resolve_speech(&self, channel_ref: &ChannelRef, speaker: &Author, text: &str) -> (Address, bool) {
+        let (memberships, guild) = (&self.context.memberships, &channel_ref.guild);
         let names = memberships.names(guild);
+        let sounds = memberships.sounds(&channel_ref.channel);
         let is_companion = |id: &str| memberships.is_in_guild(guild, id);
-        let incoming = Incoming { speaker, text, mentions: &[], reply_to: None, to_all_of: &[], names_narrow: false };
+        let incoming = Incoming {
+            speaker,
+            text,
+            mentions: &[],
+            reply_to: None,
+            to_all_of: &[],
+            sounds: sounds.as_ref(),
+            names_narrow: false,
+        };
         let address = names.as_deref().map(|names| address::resolve(names, is_companion, &incoming)).unwrap_or_default();
         (address, is_stop_phrase(text, names.as_deref(), self.context.settings.reply.all_stop_phrases()))
     }
 
     /// Whether spoken words begin with a stop word.
-    pub fn stop_word(&self, guild: &GuildId, text: &str, lists: &WordLists) -> Stop {
-        let names = self.context.memberships.names(guild);
-        Stop::of(text, lists, |name| names.as_deref().is_some_and(|names| names.owner(name).is_some()))
+    pub fn stop_word(&self, channel_ref: &ChannelRef, text: &str, lists: &WordLists) -> Stop {
+        let names = self.context.memberships.names(&channel_ref.guild);
+        let sounds = self.context.memberships.sounds(&channel_ref.channel);
+        let is_name = |name: &str| names.as_deref().into_iter().chain(&sounds).any(|names| names.owner(name).is_some());
+        Stop::of(text, lists, is_name)
     }
 
     fn message_event(&self, channel_key: &ChannelKey, speech: Speech) -> Option<Event> {
@@ -137,6 +149,7 @@ impl Inbound {
             mentions: &mentions,
             reply_to: speech.reply_to.as_ref().map(|replied| (&*replied.author, replied.role)),
             to_all_of: &present,
+            sounds: None,
             names_narrow: !channel_key.guild.is_direct(),
         };
         if !address::admits(self.context.settings.gate.foreign_bots, is_companion, &addressing) {

@@ -18,6 +18,8 @@ pub struct Incoming<'a> {
     pub reply_to: Option<(&'a str, Role)>,
     /// The companions of the channel, if it addresses all of them: in a direct message, or in a message to the account that they share.
     pub to_all_of: &'a [CompanionId],
+    /// For speech: what is recognised instead of the companions' names ([`Names::of_sounds`]). None for typed words.
+    pub sounds: Option<&'a Names>,
     /// The message goes to the companions' shared account in a guild: then the names in it narrow `to_all_of`.
     pub names_narrow: bool,
 }
@@ -29,6 +31,7 @@ pub struct Incoming<'a> {
 pub fn resolve(names: &Names, is_companion: impl Fn(&str) -> bool, incoming: &Incoming<'_>) -> Address {
     let speaker = incoming.speaker;
     let mut companions: Vec<CompanionId> = names.find(incoming.text);
+    companions.extend(incoming.sounds.into_iter().flat_map(|sounds| sounds.find(incoming.text)));
     let mut others = false;
 
     for mention in incoming.mentions.iter().filter_map(|mention| mentioned(mention)) {
@@ -174,6 +177,7 @@ mod tests {
             mentions: &[],
             reply_to: None,
             to_all_of: &["mira".into(), "aria".into()],
+            sounds: None,
             names_narrow: false,
         };
 
@@ -190,6 +194,7 @@ mod tests {
                 mentions: &[],
                 reply_to: None,
                 to_all_of: &present,
+                sounds: None,
                 names_narrow: true,
             };
             resolve(&names(), is_companion, &incoming)
@@ -197,6 +202,32 @@ mod tests {
 
         assert_eq!(read("hi"), to(&["aria", "mira"], false));
         assert_eq!(read("hi Aria"), to(&["aria"], false));
+    }
+
+    #[test]
+    fn what_a_name_sounds_like_addresses_in_speech_only() {
+        let sounds =
+            Names::of_sounds(&names(), [("aria".into(), vec!["Arya", "Mira", "aria"]), ("mira".into(), vec!["Arya", "Meera"])]);
+        let (ana, aria) = (person("Ana"), Author { id: "aria".into(), name: "Aria".into(), role: Role::Companion });
+        let heard = |speaker, text| {
+            let incoming = Incoming {
+                speaker,
+                text,
+                mentions: &[],
+                reply_to: None,
+                to_all_of: &[],
+                sounds: Some(&sounds),
+                names_narrow: false,
+            };
+            resolve(&names(), is_companion, &incoming)
+        };
+
+        assert_eq!(heard(&ana, "arya, and Mira"), to(&["aria", "mira"], false));
+        assert_eq!(heard(&ana, "Mira"), to(&["mira"], false), "it is the other one's name");
+        assert_eq!(heard(&ana, "meera?"), to(&["mira"], false));
+        assert_eq!(heard(&ana, "aryan"), to(&[], false));
+        assert_eq!(heard(&aria, "Arya and Meera"), to(&["mira"], false));
+        assert_eq!(read(&ana, "arya", &[], None), to(&[], false));
     }
 
     #[test]
@@ -213,7 +244,11 @@ mod tests {
     }
 
     fn read(speaker: &Author, text: &str, mentions: &[&str], reply_to: Option<(&str, Role)>) -> Address {
-        resolve(&names(), is_companion, &Incoming { speaker, text, mentions, reply_to, to_all_of: &[], names_narrow: false })
+        resolve(
+            &names(),
+            is_companion,
+            &Incoming { speaker, text, mentions, reply_to, to_all_of: &[], sounds: None, names_narrow: false },
+        )
     }
 
     fn names() -> Names {

@@ -52,6 +52,7 @@ use super::id::{ChannelId, CompanionId, PersonId, Seq, Ticket, TurnId};
 use super::moment::Moment;
 use super::round::Round;
 use super::trigger::Trigger;
+use super::voice::words::WordLists;
 use super::voice::{interruption, utterance};
 use super::vote::{State, Vote};
 use super::window::Window;
@@ -281,15 +282,24 @@ pub struct Rules<'a> {
     pub repetition: &'a Repetition,
     /// `reply`: what happens to a statement that is being made when people say more.
     pub reply: &'a Reply,
-    /// `voice`: when spoken words are handed over.
+    /// `voice`: when spoken words are handed over, and how companions speak.
     pub voice: &'a Voice,
     /// The longest wait for an answer of the main model.
     pub answer_timeout: Duration,
+    /// The word lists of the language that is spoken in the channel.
+    pub words: &'a WordLists,
     /// `companion_defaults.voice_lull_timeout`: how long a voice lull is while no companion is present.
     pub voice_lull_timeout: Duration,
     /// In every round, every companion with unsettled messages is asked, listeners too (as aikyo does, docs/design/turn-taking.md T-3). No setting
     /// turns this on. It exists to measure what it would cost.
     pub asks_everyone: bool,
+}
+
+impl<'a> Rules<'a> {
+    /// The rules of a channel in which this language is spoken. None: `speech.language`.
+    pub fn of(settings: &'a Settings, language: Option<&str>) -> Self {
+        Self { words: settings.speech.word_lists(language), ..Self::from(settings) }
+    }
 }
 
 impl<'a> From<&'a Settings> for Rules<'a> {
@@ -302,6 +312,7 @@ impl<'a> From<&'a Settings> for Rules<'a> {
             reply: &settings.reply,
             voice: &settings.voice,
             answer_timeout: settings.models.main.timeout(),
+            words: settings.speech.word_lists(None),
             voice_lull_timeout: settings.companion_defaults.voice_lull(),
             asks_everyone: false,
         }

@@ -89,6 +89,27 @@ impl Names {
         Ok(Self::build(ids, owners))
     }
 
+    /// The index of what speech recognition writes instead of names (docs/design/voice.md A-63). What is a name of another companion of `names`, or
+    /// was listed for another companion before, is left out.
+    pub fn of_sounds<'a, N>(names: &Self, companions: impl IntoIterator<Item = (CompanionId, N)>) -> Self
+    where
+        N: IntoIterator<Item = &'a str>,
+    {
+        let mut owners: BTreeMap<String, CompanionId> = BTreeMap::new();
+        let mut ids = Vec::new();
+        for (id, sounds) in companions {
+            for sound in sounds.into_iter().map(normalized).filter(|sound| !sound.is_empty()) {
+                if names.whole.get(&sound).is_none_or(|owner| names.companions[*owner] == id) {
+                    owners.entry(sound).or_insert_with(|| id.clone());
+                }
+            }
+            ids.push(id);
+        }
+        ids.sort();
+        ids.dedup();
+        Self::build(ids, owners)
+    }
+
     /// The companions that a text names, sorted by id, without duplicates.
     pub fn find(&self, text: &str) -> Vec<CompanionId> {
         let folded;

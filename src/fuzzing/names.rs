@@ -80,6 +80,7 @@ pub(super) fn address(bytes: &[u8]) {
             mentions: &mentions,
             reply_to: None,
             to_all_of: &[],
+            sounds: None,
             names_narrow: false,
         };
 

@@ -33,6 +33,9 @@ pub struct Membership {
     /// The thread was changed itself, so it no longer inherits changes of its parent channel.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stands_alone: bool,
+    /// The language that is spoken in the channel. None: `speech.language`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub language: Option<Arc<str>>,
     /// When the membership was created.
     pub created_at: Moment,
     /// When a companion joined after the channel had had no members, if that ever happened.
@@ -62,6 +65,7 @@ impl Membership {
             paused: false,
             within: None,
             stands_alone: false,
+            language: None,
             created_at,
             moved_in_again: None,
         }
@@ -77,12 +81,12 @@ impl Membership {
         self.within.as_ref().filter(|_| !self.stands_alone)
     }
 
-    /// This membership with the companions, overrides and pause of another one; without another one, it has no members.
+    /// This membership with the companions, overrides, pause and language of another one; without another one, it has no members.
     #[must_use]
     pub fn like(&self, other: Option<&Self>) -> Self {
         let empty = Self::empty(self.guild.clone(), self.created_at);
-        let Self { companions, externals, overrides, paused, moved_in_again, .. } = other.unwrap_or(&empty).clone();
-        Self { companions, externals, overrides, paused, moved_in_again, ..self.clone() }
+        let Self { companions, externals, overrides, paused, language, moved_in_again, .. } = other.unwrap_or(&empty).clone();
+        Self { companions, externals, overrides, paused, language, moved_in_again, ..self.clone() }
     }
 
     /// Whether a program outside plays this companion here.

@@ -191,3 +191,24 @@ async fn a_companion_removed_from_the_settings_while_it_was_asked_answers_once_i
 
     assert_eq!(world.history("lobby").await.last(), lines(&[("aria", "Hello!")]).last());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_room_has_a_language_of_its_own() {
+    let world = World::with_lobby().await;
+    let put = async |language: serde_json::Value| {
+        let mut body = json!({ "guild": "home", "companions": ["aria"] });
+        if language != json!("kept") {
+            body["language"] = language;
+        }
+        world.backend.put_room(&room("lobby"), plan(body)).await.map(|(room, _)| room.language)
+    };
+    let language = || world.context.memberships.language(&room("lobby").channel());
+
+    assert_eq!(put(json!("de")).await.unwrap().as_deref(), Some("de"));
+    assert_eq!(put(json!("kept")).await.unwrap().as_deref(), Some("de"));
+    let Err(Refused::Invalid { field, detail, .. }) = put(json!("xx")).await else { panic!("there is no such language") };
+    assert_eq!((&*field, language().as_deref()), ("language", Some("de")));
+    assert!(detail.contains("choose one of de, en, es, fr"), "{detail}");
+    let world = world.crash().await;
+    assert_eq!(world.backend.room(&room("lobby")).await.unwrap().language.as_deref(), Some("de"));
+}

@@ -14,12 +14,19 @@ use crate::domain::voice::segment::Kind;
 impl Run<'_> {
     /// What words count as that a person said.
     pub(super) fn words(&self, from: &Author, text: &str, kind: Kind) -> Words {
-        let settings = &self.script.settings;
         let is_companion = |id: &str| self.script.companions.contains_key(&id.into());
-        let incoming = Incoming { speaker: from, text, mentions: &[], reply_to: None, to_all_of: &[], names_narrow: false };
+        let incoming = Incoming {
+            speaker: from,
+            text,
+            mentions: &[],
+            reply_to: None,
+            to_all_of: &[],
+            sounds: Some(&self.sounds),
+            names_narrow: false,
+        };
         let addressed = address::resolve(&self.names, is_companion, &incoming).companions;
-        let lists = settings.speech.word_lists(&settings.speech.language);
-        Words::of(text, kind, addressed, &lists, |name| self.names.owner(name).is_some())
+        let is_name = |name: &str| self.names.owner(name).or(self.sounds.owner(name)).is_some();
+        Words::of(text, kind, addressed, self.script.settings.speech.word_lists(None), is_name)
     }
 
     /// Does something for a reply that is spoken.

@@ -125,6 +125,8 @@ pub(super) enum Kind {
 pub(super) struct Run<'a> {
     pub(super) script: &'a Script,
     pub(super) names: Names,
+    /// What is recognised in speech instead of names.
+    pub(super) sounds: Names,
     policies: BTreeMap<CompanionId, InterjectionPolicy>,
     pub(super) channels: BTreeMap<String, Channel>,
     pub(super) arrivals: BTreeMap<QueueKey, Arrival>,
@@ -156,6 +158,9 @@ impl<'a> Run<'a> {
     fn new(script: &'a Script, responder: &'a mut dyn Responder) -> Result<Self, RunError> {
         let names = Names::new(script.companions.values().map(|companion| (companion.id.clone(), companion.names())))
             .map_err(|shared| RunError::SharedName(shared.to_string()))?;
+        let heard = script.companions.values();
+        let sounds = heard.map(|companion| (companion.id.clone(), companion.voice.sounds_like.iter().map(|sound| &**sound)));
+        let sounds = Names::of_sounds(&names, sounds);
         let policies = script.companions.values().map(|companion| (companion.id.clone(), companion.policy())).collect();
         let events = script
             .events
@@ -164,6 +169,7 @@ impl<'a> Run<'a> {
             .map(|(index, event)| ((event.at, Kind::Script, event.channel.clone(), None, index as u64), index));
         Ok(Self {
             script,
+            sounds,
             names,
             policies,
             channels: BTreeMap::new(),
@@ -293,6 +299,7 @@ impl<'a> Run<'a> {
             mentions: &mentions,
             reply_to,
             to_all_of: if saying.direct { &present } else { &[] },
+            sounds: None,
             names_narrow: false,
         };
         if !address::admits(self.script.settings.gate.foreign_bots, is_companion, &incoming) {
@@ -362,7 +369,15 @@ impl<'a> Run<'a> {
     fn hear_segment(&mut self, channel: &str, from: Author, text: &str, (started, ended): (Moment, Moment), is_last: bool) {
         let settings = &self.script.settings;
         let is_companion = |id: &str| self.script.companions.contains_key(&id.into());
-        let incoming = Incoming { speaker: &from, text, mentions: &[], reply_to: None, to_all_of: &[], names_narrow: false };
+        let incoming = Incoming {
+            speaker: &from,
+            text,
+            mentions: &[],
+            reply_to: None,
+            to_all_of: &[],
+            sounds: Some(&self.sounds),
+            names_narrow: false,
+        };
         let heard = Heard {
             text,
             started,
@@ -371,8 +386,7 @@ impl<'a> Run<'a> {
             no_speech: None,
             is_during_reply: self.channels[channel].conversation.is_during_spoken_reply(started),
         };
-        let lists = settings.speech.word_lists(&settings.speech.language);
-        let kind = kind_of(&heard, &lists, &self.channels[channel].conversation.played_words());
+        let kind = kind_of(&heard, settings.speech.word_lists(None), &self.channels[channel].conversation.played_words());
         let segment = Segment {
             text: text.into(),
             started,
@@ -633,8 +647,15 @@ impl<'a> Run<'a> {
         let name = self.script.companions.get(&companion).map_or_else(|| companion.as_str().into(), |known| known.name.clone());
         let from = Author { id: companion.as_str().into(), name, role: Role::Companion };
         let is_companion = |id: &str| self.script.companions.contains_key(&id.into());
-        let incoming =
-            Incoming { speaker: &from, text: &text, mentions: &[], reply_to: None, to_all_of: &[], names_narrow: false };
+        let incoming = Incoming {
+            speaker: &from,
+            text: &text,
+            mentions: &[],
+            reply_to: None,
+            to_all_of: &[],
+            sounds: None,
+            names_narrow: false,
+        };
         let address = address::resolve(&self.names, is_companion, &incoming);
         let modality = if spoken.is_some() { Modality::Voice } else { Modality::Text };
         let message = Message {

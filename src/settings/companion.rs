@@ -11,6 +11,9 @@ use crate::domain::gate::InterjectionPolicy;
 use crate::domain::id::{CompanionId, ModelName};
 use crate::domain::model_role::ModelRole;
 use crate::domain::text::first_hidden;
+pub use voice::CompanionVoice;
+
+mod voice;
 
 /// The maximum number of a companion's aliases.
 pub const MAX_ALIASES: usize = 16;
@@ -70,6 +73,9 @@ pub struct Companion {
     /// The models that it uses.
     #[serde(skip_serializing_if = "ModelChoice::is_default")]
     pub model: ModelChoice,
+    /// How it sounds, and how its name sounds.
+    #[serde(skip_serializing_if = "CompanionVoice::is_default")]
+    pub voice: CompanionVoice,
 }
 
 /// The models that a companion uses, by name: `main`, `side` or the NAME of a table `[models.NAME]`.
@@ -152,6 +158,8 @@ pub struct CompanionFile {
     pub repetition: Option<bool>,
     /// See [`Companion::model`].
     pub model: Option<ModelChoice>,
+    /// See [`Companion::voice`].
+    pub voice: Option<CompanionVoice>,
 }
 
 /// Section `companion_defaults`: values for keys that a companion's file does not set.
@@ -253,6 +261,7 @@ impl Companion {
             max_turns: file.max_turns,
             repetition: file.repetition.unwrap_or(defaults.repetition),
             model: file.model.unwrap_or_default(),
+            voice: file.voice.unwrap_or_default(),
         };
         problems.extend(companion.problems());
         if problems.is_empty() { Ok(companion) } else { Err(problems) }
@@ -304,7 +313,7 @@ impl Companion {
             let message = format!("has {} entries, at most {MAX_ALIASES} are allowed", self.aliases.len());
             found.push(Err(Problem::new("aliases", message)));
         }
-        found.into_iter().filter_map(Result::err).collect()
+        found.into_iter().filter_map(Result::err).chain(self.voice.problems()).collect()
     }
 }
 

@@ -26,21 +26,46 @@ pub struct Speech {
 
 /// The word lists of one language. Case and punctuation do not matter.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
+#[serde(from = "Written")]
 pub struct SpokenWords {
     /// Words and phrases that stop a companion when somebody begins with them (docs/design/voice.md A-26).
     pub stop: Vec<Arc<str>>,
     /// Words that only show that somebody listens (docs/design/voice.md A-27).
     pub backchannel: Vec<Arc<str>>,
+    #[serde(skip_serializing)]
+    lists: WordLists,
+}
+
+/// The word lists of one language as they are written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a table with `stop` and `backchannel`")]
+struct Written {
+    stop: Vec<Arc<str>>,
+    backchannel: Vec<Arc<str>>,
+}
+
+impl From<Written> for SpokenWords {
+    fn from(Written { stop, backchannel }: Written) -> Self {
+        let lists = WordLists::new(stop.iter().map(|word| &**word), backchannel.iter().map(|word| &**word));
+        Self { stop, backchannel, lists }
+    }
 }
 
 impl Speech {
-    /// The word lists of a language. Empty for a language without a table.
-    pub fn word_lists(&self, language: &str) -> WordLists {
-        let of = |lists: &SpokenWords| {
-            WordLists::new(lists.stop.iter().map(|word| &**word), lists.backchannel.iter().map(|word| &**word))
-        };
-        self.words.get(language).map(of).unwrap_or_default()
+    /// The word lists of a room: those of its language, or of `language` if it has none or its language has no table any more.
+    pub fn word_lists(&self, language: Option<&str>) -> &WordLists {
+        static NONE: WordLists = WordLists::empty();
+        let found = language.and_then(|language| self.words.get(language)).or_else(|| self.words.get(&self.language));
+        found.map_or(&NONE, |found| &found.lists)
+    }
+
+    /// What is wrong with a language, if it has no table.
+    pub fn problem_of(&self, language: &str) -> Option<String> {
+        let known = || self.words.keys().map(|language| &**language).collect::<Vec<_>>().join(", ");
+        (!self.words.contains_key(language)).then(|| {
+            let language = shortened(language);
+            format!("= {language:?} has no table [speech.words.{language}]; add one, or choose one of {}", known())
+        })
     }
 
     /// Checks the language and all lists.
@@ -52,16 +77,7 @@ impl Speech {
             check_list(&format!("words.{language}.stop"), &lists.stop)?;
             check_list(&format!("words.{language}.backchannel"), &lists.backchannel)?;
         }
-        if !self.words.contains_key(&self.language) {
-            let known = self.words.keys().map(|language| &**language).collect::<Vec<_>>().join(", ");
-            let message = format!(
-                "= {:?} has no table [speech.words.{}]; add one, or choose one of {known}",
-                shortened(&self.language),
-                shortened(&self.language)
-            );
-            return Err(Problem::new("language", message));
-        }
-        Ok(())
+        self.problem_of(&self.language).map_or(Ok(()), |message| Err(Problem::new("language", message)))
     }
 }
 

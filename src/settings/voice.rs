@@ -17,14 +17,18 @@ pub struct Voice {
     pub follow_up_secs: f64,
     /// Seconds without audio after which a recogniser is told to finish its segment (0.1 to 10; docs/design/voice.md A-13).
     pub idle_finalize_secs: f64,
-    /// Seconds from the moment when a companion may speak to its first words, unless somebody has just addressed it (0 to 10).
+    /// Seconds between a companion's selection and its spoken statement, unless somebody addressed it (0 to 10; docs/design/voice.md A-64).
     pub turn_delay_secs: f64,
-    /// Seconds until a question about spoken words counts as unanswered (0.5 to 60).
+    /// Seconds that a question to a companion about spoken words may take (0.5 to 60; docs/design/voice.md A-64).
     pub decision_timeout_secs: f64,
-    /// Whether companions also speak what answers typed messages, while somebody is in the call.
+    /// Whether statements that answer typed messages are spoken, too, while a call is going on.
     pub read_text_aloud: bool,
-    /// The longest statement that is spoken, in characters (50 to 10000). The rest is posted as text.
+    /// The maximum number of characters of a statement that are spoken (50 to 10,000; docs/design/voice.md A-65).
     pub max_spoken_chars: usize,
+    /// Seconds until the first audio of a sentence, after which it is dropped (1 to 60; docs/design/voice.md A-65).
+    pub first_audio_timeout_secs: f64,
+    /// Seconds without further audio of a sentence, after which the rest of it is dropped (0.5 to 30; docs/design/voice.md A-65).
+    pub stall_timeout_secs: f64,
 }
 
 impl Voice {
@@ -53,6 +57,16 @@ impl Voice {
         duration(self.decision_timeout_secs)
     }
 
+    /// `first_audio_timeout_secs` as a duration.
+    pub fn first_audio_timeout(&self) -> Duration {
+        duration(self.first_audio_timeout_secs)
+    }
+
+    /// `stall_timeout_secs` as a duration.
+    pub fn stall_timeout(&self) -> Duration {
+        duration(self.stall_timeout_secs)
+    }
+
     /// Checks all ranges.
     ///
     /// # Errors
@@ -60,6 +74,11 @@ impl Voice {
     pub fn check(&self) -> Result<(), Problem> {
         within("address_timeout_secs", self.address_timeout_secs, 0.0..=60.0)?;
         within("follow_up_secs", self.follow_up_secs, 0.0..=600.0)?;
-        within("idle_finalize_secs", self.idle_finalize_secs, 0.1..=10.0)
+        within("idle_finalize_secs", self.idle_finalize_secs, 0.1..=10.0)?;
+        within("turn_delay_secs", self.turn_delay_secs, 0.0..=10.0)?;
+        within("decision_timeout_secs", self.decision_timeout_secs, 0.5..=60.0)?;
+        within("max_spoken_chars", self.max_spoken_chars, 50..=10_000)?;
+        within("first_audio_timeout_secs", self.first_audio_timeout_secs, 1.0..=60.0)?;
+        within("stall_timeout_secs", self.stall_timeout_secs, 0.5..=30.0)
     }
 }

@@ -280,16 +280,17 @@ impl State {
 
     pub(super) fn with_world<T>(&mut self, run: impl FnOnce(&mut Conversation, Moment, &mut World<'_>) -> T) -> T {
         let is_unpostable = self.is_unpostable();
-        let Self { context, conversation, channel_key, budgets, policies, channel_clock, .. } = self;
+        let Self { context, conversation, channel_key, budgets, policies, language, channel_clock, .. } = self;
         let now = channel_clock.now(context.clock.now());
         let edition = context.memberships.edition();
         if policies.0 != edition {
             *policies = (edition, budgets.policies.shared(context.memberships.policies(&channel_key.channel)));
+            *language = context.memberships.language(&channel_key.channel);
         }
         let mut ledger = budgets.ledger();
         let mut world = World {
             channel: &channel_key.channel,
-            rules: Rules::from(&*context.settings),
+            rules: Rules::of(&context.settings, language.as_deref()),
             policies: &policies.1,
             jitter: &mut || context.rng.jitter(),
             roll: &mut || Some(context.rng.fraction()),
@@ -423,8 +424,15 @@ impl State {
         let name = known.map_or_else(|| companion.as_str().into(), |known| known.name);
         let from = Author { id: companion.as_str().into(), name, role: Role::Companion };
         let is_companion = |id: &str| memberships.is_in_guild(&self.channel_key.guild, id);
-        let addressing =
-            Incoming { speaker: &from, text: &text, mentions: &[], reply_to: None, to_all_of: &[], names_narrow: false };
+        let addressing = Incoming {
+            speaker: &from,
+            text: &text,
+            mentions: &[],
+            reply_to: None,
+            to_all_of: &[],
+            sounds: None,
+            names_narrow: false,
+        };
         let names = memberships.names(&self.channel_key.guild);
         let address = names.map(|names| address::resolve(&names, is_companion, &addressing)).unwrap_or_default();
         let id = ids.first().cloned();

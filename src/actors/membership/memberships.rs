@@ -277,6 +277,22 @@ impl Memberships {
         members.filter(|(id, is_external)| *is_external || register.cast.contains_key(id)).collect()
     }
 
+    /// The language that is spoken in a channel. None: `speech.language`.
+    pub fn language(&self, channel: &ChannelId) -> Option<Arc<str>> {
+        let register = self.read();
+        register.effective(register.channels.get(channel)?)?.language.clone()
+    }
+
+    /// What speech recognition writes instead of the names of the companions that are present in a channel. None: nothing is known of that.
+    pub fn sounds(&self, channel: &ChannelId) -> Option<Names> {
+        let present = self.present(channel).into_keys().filter_map(|id| self.companion(channel, &id));
+        let heard: Vec<_> = present.filter(|companion| !companion.voice.sounds_like.is_empty()).collect();
+        let names = self.names(&self.guild_of(channel)?).filter(|_| !heard.is_empty())?;
+        let sounds =
+            heard.iter().map(|companion| (companion.id.clone(), companion.voice.sounds_like.iter().map(|sound| &**sound)));
+        Some(Names::of_sounds(&names, sounds))
+    }
+
     /// The interjection policies of the companions that are present in a channel.
     pub fn policies(&self, channel: &ChannelId) -> BTreeMap<CompanionId, InterjectionPolicy> {
         let present = self.present(channel).into_keys();

@@ -163,6 +163,11 @@ impl ActorBackend {
         self.check_plan(&plan, existing.as_ref(), room)?;
         let is_new = existing.is_none();
         let mut membership = existing.unwrap_or_else(|| Membership::empty(plan.guild.clone(), self.context.clock.now()));
+        match plan.language {
+            Override::Keep => {}
+            Override::Reset => membership.language = None,
+            Override::Set(language) => membership.language = Some(language),
+        }
         membership.companions = plan.companions.iter().map(|invited| invited.id.clone()).collect();
         membership.externals = plan.companions.into_iter().filter_map(as_external).collect();
         membership.overrides.retain(|companion, _| membership.companions.contains(companion));
@@ -248,6 +253,11 @@ impl ActorBackend {
         if self.is_written_here(room) {
             console::check_room_name(plan.guild.as_str())
                 .map_err(|message| invalid("guild", message.strip_prefix("= ").unwrap_or(&message)))?;
+        }
+        if let Override::Set(language) = &plan.language
+            && let Some(message) = self.context.settings.speech.problem_of(language)
+        {
+            return Err(invalid("language", message.strip_prefix("= ").unwrap_or(&message)));
         }
         let cast = self.context.memberships.companions();
         for (index, invited) in plan.companions.iter().enumerate() {
@@ -380,6 +390,7 @@ impl ActorBackend {
             guild: membership.guild.clone(),
             inherits_from: membership.inherits_from().cloned(),
             companions: membership.companions.iter().filter_map(companion).collect(),
+            language: membership.language.clone(),
             paused: membership.paused,
             last_at,
             id,

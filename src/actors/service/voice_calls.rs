@@ -67,7 +67,7 @@ impl Inbound {
 
     /// The event of a segment: whom it addresses and what it counts as is decided now.
     fn segment_event(&self, channel_ref: &ChannelRef, segment: InboundSegment) -> Event {
-        let (address, asks_to_stop) = self.resolve_speech(&channel_ref.guild, &segment.from, &segment.text);
+        let (address, asks_to_stop) = self.resolve_speech(channel_ref, &segment.from, &segment.text);
         let ended = segment.ended.min(self.context().clock.now());
         let started = segment.started.min(ended);
         let InboundSegment { from, text, confidence, provider, is_last, .. } = segment;
@@ -79,10 +79,10 @@ impl Inbound {
             no_speech: segment.no_speech,
             is_during_reply: segment.is_during_reply,
         };
-        let speech = &self.context().settings.speech;
-        let lists = speech.word_lists(&speech.language);
-        let kind = kind_of(&heard, &lists, &segment.played);
-        let stop = self.stop_word(&channel_ref.guild, &text, &lists);
+        let language = self.context().memberships.language(&channel_ref.channel);
+        let lists = self.context().settings.speech.word_lists(language.as_deref());
+        let kind = kind_of(&heard, lists, &segment.played);
+        let stop = self.stop_word(channel_ref, &text, lists);
         let segment = Segment { from, text, started, ended, confidence, provider, kind, address, asks_to_stop, stop, is_last };
         Event::Segment(Box::new(segment))
     }

@@ -327,7 +327,16 @@ impl CommandHandler {
             Some(ids) => all.into_iter().filter(|companion| ids.contains(&companion.id)).map(choosing::as_member).collect(),
             None => all.into_iter().take(1).map(choosing::as_member).collect(),
         };
-        Ok(Some(Room { id, guild: at.guild_id(), companions, paused: false, last_at: None, inherits_from: None, title: None }))
+        Ok(Some(Room {
+            id,
+            guild: at.guild_id(),
+            companions,
+            paused: false,
+            last_at: None,
+            inherits_from: None,
+            title: None,
+            language: None,
+        }))
     }
 
     async fn room_of(&self, at: &ChannelContext, channel: Snowflake) -> Result<Option<Room>, Answer> {

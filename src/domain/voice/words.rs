@@ -16,6 +16,11 @@ pub struct WordLists {
 }
 
 impl WordLists {
+    /// Lists without words.
+    pub const fn empty() -> Self {
+        Self { stop: Vec::new(), backchannel: BTreeSet::new() }
+    }
+
     /// Lists of phrases that stop a companion, and of words that only show that somebody listens. Case and punctuation do not matter.
     pub fn new<'a>(stop: impl IntoIterator<Item = &'a str>, backchannel: impl IntoIterator<Item = &'a str>) -> Self {
         Self {

@@ -85,6 +85,7 @@ impl FakeRoom {
             guild: self.guild.clone(),
             inherits_from: None,
             companions: self.companions.iter().map(companion).collect(),
+            language: None,
             paused: self.paused,
             last_at: self.messages.last().map(|message| message.at),
         }

@@ -104,6 +104,9 @@ pub struct Room {
     pub inherits_from: Option<ChannelId>,
     /// Its members, ordered by id.
     pub companions: Vec<RoomCompanion>,
+    /// The language that is spoken in it; absent: `speech.language`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub language: Option<Arc<str>>,
     /// Whether an operator paused it.
     pub paused: bool,
     /// The time of the last message.
@@ -145,6 +148,9 @@ pub struct RoomPlan {
     pub guild: GuildId,
     /// The desired members: at most [`MOST_IN_A_ROOM`], without duplicates.
     pub companions: Vec<Invited>,
+    /// The language that is spoken in it: the name of a table of `speech.words`.
+    #[serde(default)]
+    pub language: Override<Arc<str>>,
 }
 
 /// A desired member of a room: written `"aria"`, or `{"id": "zed", "external": true}`.

@@ -135,6 +135,7 @@ impl MembershipPort for SmallBackend {
             companions: vec![],
             paused: false,
             last_at: None,
+            language: None,
         };
         let room = data.rooms.entry(id).or_insert(empty);
         let is_new = !room.companions.iter().any(|one| one.id == *companion);

@@ -117,6 +117,7 @@ fn status() -> ChannelStatus {
     ChannelStatus {
         here: here(),
         room: Some(Room {
+            language: None,
             id,
             title: None,
             inherits_from: None,

@@ -104,5 +104,14 @@ fn room() -> Room {
         paused: false,
     };
     let id = RoomId::parse("discord:3").unwrap();
-    Room { id, title: None, inherits_from: None, guild: "discord:2".into(), companions: vec![aria], paused: false, last_at: None }
+    Room {
+        id,
+        title: None,
+        inherits_from: None,
+        guild: "discord:2".into(),
+        companions: vec![aria],
+        paused: false,
+        last_at: None,
+        language: None,
+    }
 }
