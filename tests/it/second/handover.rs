@@ -133,18 +133,14 @@ impl Call {
                 }
             }
             "left" => self.tell(at, Input::Left { user }),
-            "muted" => {
-                if self.is_present(name) {
-                    self.tell(at, Input::Muted { user });
-                    self.listener(name).is_muted = true;
-                }
+            "muted" if self.is_present(name) => {
+                self.tell(at, Input::Muted { user });
+                self.listener(name).is_muted = true;
             }
             "unmuted" => self.listener(name).is_muted = false,
-            "socket_lost" => {
-                if self.is_present(name) {
-                    self.tell(at, Input::SocketLost { user });
-                    self.listener(name).is_lost = true;
-                }
+            "socket_lost" if self.is_present(name) => {
+                self.tell(at, Input::SocketLost { user });
+                self.listener(name).is_lost = true;
             }
             "opt_out" => {
                 let listener = self.listener(name);
