@@ -55,6 +55,7 @@ impl Run<'_> {
             }
             Aloud::Play(effect) => {
                 let kind = match &effect {
+                    Effect::Speak => companion.map(|companion| ReplayEventKind::Speak { companion }),
                     Effect::Duck => companion.map(|companion| ReplayEventKind::Duck { companion }),
                     Effect::Unduck => companion.map(|companion| ReplayEventKind::Unduck { companion }),
                     Effect::Pause => companion.map(|companion| ReplayEventKind::Yield { companion }),

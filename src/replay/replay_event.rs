@@ -91,6 +91,8 @@ pub enum ReplayEventKind {
     Replanning { companion: CompanionId },
     /// It is begun again, to answer these messages.
     Replanned { companion: CompanionId, trigger: Trigger, messages: Vec<String> },
+    /// The first frame of a spoken reply.
+    Speak { companion: CompanionId },
     /// A spoken reply is quieter, because somebody talks.
     Duck { companion: CompanionId },
     /// It is as loud as before.
@@ -155,6 +157,7 @@ impl ReplayEventKind {
             | Self::LullCancelled { companion }
             | Self::Replanning { companion }
             | Self::Replanned { companion, .. }
+            | Self::Speak { companion }
             | Self::Duck { companion }
             | Self::Unduck { companion }
             | Self::Yield { companion }
@@ -255,6 +258,7 @@ impl fmt::Display for ReplayEventKind {
             Self::Replanned { companion, trigger, messages } => {
                 write!(f, "{companion:>12} begins again: {trigger}, to {}", quoted(messages))
             }
+            Self::Speak { companion } => write!(f, "{companion:>12} begins to speak"),
             Self::Duck { companion } => write!(f, "{companion:>12} speaks quietly"),
             Self::Unduck { companion } => write!(f, "{companion:>12} speaks as loud as before"),
             Self::Yield { companion } => write!(f, "{companion:>12} pauses"),

@@ -73,6 +73,8 @@ pub(super) struct LiveReply {
     speaks_from: Moment,
     /// What was told before that, and waits for it.
     early: Vec<Told>,
+    /// The reply that it was extended from.
+    replaced: Option<Ticket>,
     /// The buffer is being handed over, and then the reply is made again. What is told of it until then belongs to the one that was stopped.
     is_extending: bool,
 }
@@ -81,7 +83,7 @@ impl LiveReply {
     /// When something is due, and whether audio waits for the turn delay.
     fn deadline(&self) -> Option<Moment> {
         let early = (!self.early.is_empty()).then_some(self.speaks_from);
-        let machine = self.machine.deadline().map(|deadline| deadline.at).filter(|_| !self.is_extending);
+        let machine = self.machine.deadline().map(|deadline| deadline.at);
         early.into_iter().chain(machine).min()
     }
 }
@@ -160,6 +162,7 @@ impl Conversation {
             started: Vec::new(),
             speaks_from: now + delay,
             early: Vec::new(),
+            replaced: None,
             is_extending: false,
         }));
         out.push(Output::Aloud { ticket, aloud: Aloud::Prepare });
@@ -237,7 +240,12 @@ impl Conversation {
     /// Takes in what the mouth tells of a reply. What it tells of an earlier one is ignored.
     fn hear_mouth(&mut self, ticket: Ticket, told: Told, world: &mut World<'_>, out: &mut Vec<Output>) {
         let now = self.clock;
-        let Some(reply) = self.live.reply_mut().filter(|reply| reply.ticket == ticket && !reply.is_extending) else { return };
+        let Some(reply) = self.live.reply_mut() else { return };
+        let is_stop = told == Told::StopPressed;
+        let is_of_it = reply.ticket == ticket && (is_stop || !reply.is_extending);
+        if !is_of_it && !(is_stop && reply.replaced == Some(ticket)) {
+            return;
+        }
         let waits = matches!(told, Told::FirstAudio | Told::Finished) && (now < reply.speaks_from || !reply.early.is_empty());
         if waits {
             reply.early.push(told);
@@ -256,7 +264,7 @@ impl Conversation {
     /// Tells the reply in progress what happened.
     pub(super) fn tell_reply(&mut self, told: Told, world: &mut World<'_>, out: &mut Vec<Output>) {
         let now = self.clock;
-        let Some(reply) = self.live.reply_mut().filter(|reply| !reply.is_extending) else { return };
+        let Some(reply) = self.live.reply_mut() else { return };
         let is_position = matches!(told, Told::Played { .. });
         let effects = reply.machine.handle(now, told);
         if is_position {
@@ -330,7 +338,7 @@ impl Conversation {
     /// Does what is due for the reply in progress.
     pub(super) fn advance_reply(&mut self, due: Due, world: &mut World<'_>, out: &mut Vec<Output>) {
         let now = self.clock;
-        let Some(reply) = self.live.reply_mut().filter(|reply| !reply.is_extending) else { return };
+        let Some(reply) = self.live.reply_mut() else { return };
         let effects = match due {
             Due::Before => reply.machine.advance_to(now),
             Due::Now => reply.machine.wake(now),
@@ -443,7 +451,7 @@ impl Conversation {
         let is_handing_over = call.is_handing_over();
         let Some(reply) = call.reply.as_mut().filter(|reply| reply.is_extending && !is_handing_over) else { return };
         let (ticket, next) = (reply.ticket, Ticket(self.tickets.0 + 1));
-        (reply.is_extending, reply.ticket) = (false, next);
+        (reply.is_extending, reply.ticket, reply.replaced) = (false, next, Some(ticket));
         (reply.text, reply.rest, reply.said) = (None, String::new(), 0);
         reply.started.clear();
         reply.early.clear();
@@ -472,7 +480,7 @@ impl Conversation {
             }
             Outcome::Cut { by } => {
                 self.note_reply(&reply.companion, ticket, by.clone(), world, out);
-                let full = reply.text.as_deref().map_or_else(|| reply.machine.script().text(), str::to_owned);
+                let full = reply.text.as_deref().map_or_else(|| reply.machine.script().text(), spoken_text);
                 self.conclude_spoken(ticket, heard, Some((full, by)), None, world, out);
             }
             Outcome::Cancelled => self.fail_reply(ticket, INTERRUPTED.into(), world, out),

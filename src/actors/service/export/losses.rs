@@ -22,6 +22,8 @@ pub(super) struct Losses {
     late: usize,
     /// Final results of speech recognition.
     spoken: usize,
+    /// The number of spoken replies.
+    aloud: usize,
     /// How often each external companion voted.
     external: BTreeMap<CompanionId, usize>,
 }
@@ -45,6 +47,7 @@ impl Losses {
                 self.wordless.insert(recorded.seq);
             }
             Event::Segment(_) => self.spoken += 1,
+            Event::SentenceStarting { sentence: 0, .. } => self.aloud += 1,
             Event::Said { said_at: Some(_), .. } => self.late += 1,
             Event::Joined { companion, external: true } => {
                 self.external.entry(companion.clone()).or_default();
@@ -126,6 +129,8 @@ impl Losses {
         note(self.late, "message that was read late", "messages that were read late", meaning);
         let meaning = "a script has its times; talk without words and partial results are not on record, so a voice lull may end at another moment";
         note(self.spoken, "piece of speech", "pieces of speech", meaning);
+        let meaning = "in a script it is spoken at the usual pace, so that it may be cut elsewhere";
+        note(self.aloud, "spoken reply", "spoken replies", meaning);
         for (companion, votes) in &self.external {
             let votes = if *votes == 1 { "1 vote".to_owned() } else { format!("{votes} votes") };
             notes.push(format!(

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -31,6 +32,8 @@ const DELETED_TEXT: &str = "…";
 
 /// The delay of an answer that never arrived.
 const NEVER_SECS: f64 = 1e6;
+/// The time from the text of a spoken reply to its first audio in a script (docs/design/replay.md R-3).
+const FIRST_AUDIO: Duration = Duration::from_millis(400);
 
 /// The script of these events, which are all events that the journal still contains.
 pub(super) fn of(channel_key: &ChannelKey, events: &[Recorded], memberships: &Memberships, settings: &Settings) -> Value {
@@ -52,6 +55,7 @@ pub(super) fn of(channel_key: &ChannelKey, events: &[Recorded], memberships: &Me
         jitter: Vec::new(),
         turn: None,
         judging: None,
+        first_words: BTreeMap::new(),
         judgements: Vec::new(),
     };
     let cast = memberships.companions();
@@ -120,6 +124,8 @@ struct Script<'a> {
     /// The selected companion, and when it will speak.
     turn: Option<(CompanionId, Moment)>,
     judging: Option<(Ticket, Moment)>,
+    /// When the first words of spoken replies were about to be heard.
+    first_words: BTreeMap<Ticket, Moment>,
     /// The side model's judgements of repetition, in order.
     judgements: Vec<Value>,
 }
@@ -138,7 +144,9 @@ impl Script<'_> {
                 self.authors.insert(recorded.seq, message.from.id.to_string());
                 if let Some(ticket) = reply {
                     let text = self.statement_text(message);
-                    self.add_statement(*ticket, recorded.at, Ok(text));
+                    // A spoken one was written before its first words were heard.
+                    let written = self.first_words.remove(ticket).map_or(recorded.at, |heard| heard - FIRST_AUDIO);
+                    self.add_statement(*ticket, written, Ok(text));
                 } else if message
                     .speech
                     .as_ref()
@@ -213,6 +221,9 @@ impl Script<'_> {
                 self.statements.insert(*ticket, Answer { outcome: Ok(String::new()), delay: NEVER_SECS, is_unreadable: false });
             }
             Event::ReplyFailed { ticket, error, .. } => self.add_statement(*ticket, recorded.at, Err(error.to_string())),
+            Event::SentenceStarting { ticket, sentence: 0, .. } => {
+                self.first_words.insert(*ticket, recorded.at);
+            }
             Event::Edited { .. }
             | Event::Deleted { .. }
             | Event::Paused { .. }
@@ -269,7 +280,7 @@ impl Script<'_> {
     /// The text of a statement. If it was deleted, a text that addresses the same companions.
     fn statement_text(&self, message: &Message) -> String {
         if !is_redacted(message) {
-            return message.text.to_string();
+            return message.cut.as_ref().map_or(&message.text, |cut| &cut.full).to_string();
         }
         let addressed = message.address.companions.iter().filter_map(|id| self.names.get(id)).map(|name| &**name);
         [DELETED_TEXT].into_iter().chain(addressed).collect::<Vec<_>>().join(" ")
