@@ -3,6 +3,7 @@
 mod abroad;
 mod acknowledging;
 mod briefs;
+mod calling;
 mod channels;
 mod clock;
 mod company;

@@ -13,3 +13,4 @@ pub mod notes;
 pub mod opt_out;
 pub mod rng;
 pub mod store;
+pub mod voice_call;

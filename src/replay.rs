@@ -3,12 +3,15 @@
 //! This is a tool for tuning, the format of the recorded talks in `tests/conversations/`, and the way in which external checks drive the engine
 //! (docs/design/replay.md).
 
+mod call;
+mod mouth;
 mod replay_event;
 mod responder;
 mod run;
 mod script;
 mod speech;
 
+pub use mouth::Mouth;
 pub use replay_event::{ReplayEvent, ReplayEventKind};
 pub use responder::{Question, Responder};
 pub use run::{RunError, run, run_with};

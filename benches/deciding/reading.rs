@@ -36,6 +36,7 @@ fn selecting_who_speaks(bencher: Bencher<'_, '_>, companions: usize) {
         importance: (number * 7 % 5) as f64,
         selected: false,
         closing: Stage::None,
+        mood: 0.0,
     };
     let states: Vec<_> = ids.iter().enumerate().map(state).collect();
     let round = Round::new(message, Moment::ZERO, Moment::ZERO, &states, &[]);

@@ -45,6 +45,7 @@ impl Room {
             "addresses_per_minute": u32::MAX, "evaluations_per_hour": u32::MAX, "guild_evaluations_per_hour": u32::MAX,
         } });
         let policy = InterjectionPolicy {
+            level: tertulia::settings::companion::Interjection::Average,
             starting_interval,
             text_lull_timeout: Duration::from_secs(10),
             voice_lull_timeout: Duration::from_secs(5),
@@ -93,7 +94,8 @@ impl Room {
         let mut decisions = 0;
         while let Some(ticket) = asked.pop() {
             decisions += 1;
-            let vote = Vote { verdict: Verdict::No, why: None, importance: 2.0, selected: false, closing: Stage::None };
+            let vote =
+                Vote { verdict: Verdict::No, why: None, importance: 2.0, selected: false, closing: Stage::None, mood: 0.0 };
             asked.extend(self.step(Input::Answered { ticket, vote, call: None }));
         }
         decisions
@@ -106,6 +108,7 @@ impl Room {
             rules: Rules::from(&self.settings),
             policies: &self.policies,
             jitter: &mut || 0,
+            roll: &mut || None,
             turn: &mut || TurnId(0),
             ledger: &mut self.ledger,
             summary: None,

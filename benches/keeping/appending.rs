@@ -78,7 +78,7 @@ async fn append(way: Way) -> anyhow::Result<(f64, f64, f64)> {
         clock: Arc::new(SystemClock),
         hub: Hub::new(),
         instruments: metrics.instruments(),
-        deliver: Arc::new(|_, _, _, _| ()),
+        deliver: Arc::new(|_, _, _| ()),
         report: Arc::new(|fate| eprintln!("{fate:?}")),
         bounds: Bounds { group_batches: way.group, ..Bounds::default() },
     };

@@ -79,6 +79,7 @@ async fn write(store: &dyn Store, channel_key: &ChannelKey, before: usize, after
 async fn read(store: &dyn Store, channel_key: &ChannelKey, messages: usize) -> anyhow::Result<Duration> {
     let settings = Settings::overlay(serde_json::json!({})).map_err(|problems| anyhow::anyhow!("{problems}"))?;
     let policy = InterjectionPolicy {
+        level: tertulia::settings::companion::Interjection::Average,
         starting_interval: 9,
         text_lull_timeout: Duration::from_secs(10),
         voice_lull_timeout: Duration::from_secs(5),
@@ -93,6 +94,7 @@ async fn read(store: &dyn Store, channel_key: &ChannelKey, messages: usize) -> a
         rules: Rules::from(&settings),
         policies: &policies,
         jitter: &mut || 0,
+        roll: &mut || None,
         turn: &mut || TurnId(0),
         ledger: &mut ledger,
         summary: None,

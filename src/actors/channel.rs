@@ -22,6 +22,7 @@ mod steps;
 mod summarising;
 mod traces;
 pub mod turn_taking_manager;
+mod voice;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -40,12 +41,13 @@ use crate::actors::runtime::in_flight::InFlight;
 use crate::actors::runtime::supervision::child::DependencyLost;
 use crate::actors::runtime::watchdog::at_work;
 use crate::domain::budget::{Budget, Ledger};
-use crate::domain::conversation::Conversation;
+use crate::domain::conversation::{Conversation, Notice};
 use crate::domain::event::Recorded;
 use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::moment::Moment;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::record::{OutboxRecord, Used};
+use crate::ports::voice_call::CallEffect;
 use crate::telemetry::instruments::kinds::Counted;
 use clock::ChannelClock;
 use deliveries::RunningDelivery;
@@ -110,8 +112,8 @@ pub struct State {
     myself: ActorRef<ChannelMessage>,
     registration: Option<Registration>,
     conversation: Conversation,
-    /// Events that arrived while the record was being read. `None` once the channel is restored.
-    received_while_restoring: Option<Vec<(Box<Recorded>, Moment)>>,
+    /// What arrived while the record was being read. `None` once the channel is restored.
+    received_while_restoring: Option<Vec<Received>>,
     /// Events below this number have expired. They are dropped from memory once the channel is restored.
     expired_below: Seq,
     /// The actions to run once a batch is committed, by batch, oldest first.
@@ -153,6 +155,8 @@ pub struct State {
     traces: Traces,
     /// Usage that is not on record yet. The next batch records it.
     unrecorded_usage: Vec<Used>,
+    /// What a spoken reply may do once the next batch is committed.
+    calls_after_commit: Vec<CallEffect>,
     shown: Shown,
     /// When the channel began to read its record.
     restore_started: tokio::time::Instant,
@@ -167,6 +171,14 @@ fn restart_error(lost: WriteError) -> ActorProcessingErr {
             DependencyLost(lost.to_string()).into()
         }
     }
+}
+
+/// Something that was dispatched to the channel, with the time when it was committed.
+enum Received {
+    Event(Box<Recorded>, Moment),
+    HandOver(Vec<Recorded>, Moment),
+    /// It is not on record.
+    Voice(Notice),
 }
 
 struct Alarm {
@@ -227,6 +239,7 @@ impl Actor for Channel {
             waiter: None,
             traces: Traces::default(),
             unrecorded_usage: Vec::new(),
+            calls_after_commit: Vec::new(),
             shown: Shown::default(),
             restore_started: tokio::time::Instant::now(),
             _counted: counted,
@@ -245,10 +258,16 @@ impl Actor for Channel {
             ChannelMessage::Restored(Err(error)) => state.not_restored(error)?,
             ChannelMessage::Inbound(recorded, committed) => {
                 state.note_journaled(recorded.seq, recorded.seq)?;
-                if state.receive(recorded, committed) {
-                    state.taken_on(1);
-                }
+                state.take(Received::Event(recorded, committed));
             }
+            ChannelMessage::HandedOver(batch, committed) => {
+                if let (Some(first), Some(last)) = (batch.first(), batch.last()) {
+                    state.note_journaled(first.seq, last.seq)?;
+                }
+                state.take(Received::HandOver(batch, committed));
+            }
+            ChannelMessage::NotHandedOver(lost) => return Err(restart_error(lost)),
+            ChannelMessage::Voice(input) => state.take(Received::Voice(input)),
             ChannelMessage::Recorded { batch, result } => {
                 // After a lost write nobody knows what is stored, so the channel restarts from its record.
                 let Committed { first, last } = result.map_err(restart_error)?;

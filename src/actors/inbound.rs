@@ -11,10 +11,13 @@ use crate::actors::writer::requests::send_to_writer;
 use crate::domain::address::{self, Incoming};
 use crate::domain::event::Event;
 use crate::domain::id::{CompanionId, Seq};
-use crate::domain::message::{Author, Message, Modality, Role};
+use crate::domain::message::{Address, Author, Message, Modality, Role};
 use crate::domain::moment::Moment;
 use crate::domain::stop_phrase::is_stop_phrase;
+use crate::domain::voice::interruption::Stop;
+use crate::domain::voice::words::WordLists;
 use crate::journal::channel_key::ChannelKey;
+use crate::ports::inbound_events::ChannelRef;
 
 /// How many accepted events of a channel can wait to be handled. Over this limit nothing is accepted for the channel until it has caught up.
 const MAX_WAITING: usize = 4_096;
@@ -87,13 +90,49 @@ impl Inbound {
     /// # Errors
     /// As [`say`](Self::say).
     pub async fn accept(&self, channel_key: &ChannelKey, event: Event, id: Option<Arc<str>>) -> Result<Accepted, Refused> {
-        if self.context.directory.waiting(&ChannelActorKey(channel_key.channel.clone())) >= MAX_WAITING {
+        if self.is_crowded(&ChannelActorKey(channel_key.channel.clone())) {
             return Err(Refused::Busy { retry_after: RETRY_AFTER });
         }
         let (reply, accepted) = Reply::awaited();
         let accept = Accept { channel_key: channel_key.clone(), at: None, event, id, reply };
         send_to_writer(&self.context, WriterMessage::Accept(accept))?;
         accepted.await.unwrap_or(Err(WriteError::Unknown.into()))
+    }
+
+    /// Whether too much waits to be handled by a channel.
+    pub fn is_crowded(&self, channel: &ChannelActorKey) -> bool {
+        self.context.directory.waiting(channel) >= MAX_WAITING
+    }
+
+    pub const fn context(&self) -> &ActorContext {
+        &self.context
+    }
+
+    /// Whom spoken words address, and whether they ask to stop. Aliases that count only for speech belong to these names.
+    pub fn resolve_speech(&self, channel_ref: &ChannelRef, speaker: &Author, text: &str) -> (Address, bool) {
+        let (memberships, guild) = (&self.context.memberships, &channel_ref.guild);
+        let names = memberships.names(guild);
+        let sounds = memberships.sounds(&channel_ref.channel);
+        let is_companion = |id: &str| memberships.is_in_guild(guild, id);
+        let incoming = Incoming {
+            speaker,
+            text,
+            mentions: &[],
+            reply_to: None,
+            to_all_of: &[],
+            sounds: sounds.as_ref(),
+            names_narrow: false,
+        };
+        let address = names.as_deref().map(|names| address::resolve(names, is_companion, &incoming)).unwrap_or_default();
+        (address, is_stop_phrase(text, names.as_deref(), self.context.settings.reply.all_stop_phrases()))
+    }
+
+    /// Whether spoken words begin with a stop word.
+    pub fn stop_word(&self, channel_ref: &ChannelRef, text: &str, lists: &WordLists) -> Stop {
+        let names = self.context.memberships.names(&channel_ref.guild);
+        let sounds = self.context.memberships.sounds(&channel_ref.channel);
+        let is_name = |name: &str| names.as_deref().into_iter().chain(&sounds).any(|names| names.owner(name).is_some());
+        Stop::of(text, lists, is_name)
     }
 
     fn message_event(&self, channel_key: &ChannelKey, speech: Speech) -> Option<Event> {

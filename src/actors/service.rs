@@ -12,6 +12,7 @@
 //! * `state`: the current state of a room.
 //! * `why`: the story of a decision.
 //! * `usage`: the usage of guilds, and its cost.
+//! * `voice_calls`: what platforms report that connect voice calls.
 //! * `quarantine`: quarantined guilds, suspended channels, and dead letters.
 //! * `export`: the record, line by line.
 //! * `forget`: deletes what a person said.
@@ -36,6 +37,7 @@ pub mod rooms;
 mod state;
 mod suggestions;
 mod usage;
+mod voice_calls;
 mod why;
 
 use std::path::Path;

@@ -26,13 +26,12 @@ pub use sweep::{Pace, Sweep};
 
 use self::queue::{StoreTask, WriteQueue};
 use self::request::Request;
+use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::writer::{Held, Own, WriterMessage};
 use crate::actors::runtime::directory::{Address, Sort};
 use crate::actors::runtime::hub::Hub;
 use crate::actors::runtime::watchdog::at_work;
-use crate::domain::event::Recorded;
 use crate::domain::id::{ChannelId, GuildId, Ward};
-use crate::domain::moment::Moment;
 use crate::journal::reader::{ReadError, Reader};
 use crate::ports::chat_platform::Platforms;
 use crate::ports::clock::Clock;
@@ -43,8 +42,8 @@ use crate::telemetry::instruments::kinds::Counted;
 #[derive(Debug, Default)]
 pub struct Writer;
 
-/// Dispatches an inbound event to its channel, with the time when it was committed.
-pub type Deliver = Arc<dyn Fn(&GuildId, &ChannelId, Recorded, Moment) + Send + Sync>;
+/// Dispatches committed inbound events to their channel.
+pub type Deliver = Arc<dyn Fn(&GuildId, &ChannelId, ChannelMessage) + Send + Sync>;
 
 #[derive(Clone)]
 pub struct Arguments {
@@ -57,7 +56,7 @@ pub struct Arguments {
     /// The platforms, whose names are labels of metrics.
     pub platforms: Platforms,
     pub instruments: Instruments,
-    /// Dispatches a committed inbound event to its channel, in the order of numbers. Must not block.
+    /// Dispatches committed inbound events to their channel, in the order of numbers. Must not block.
     pub deliver: Deliver,
     /// Is called when the store as a whole has failed. Must not block.
     pub report: Arc<dyn Fn(Fate) + Send + Sync>,
@@ -130,6 +129,7 @@ impl Actor for Writer {
         match message {
             WriterMessage::Accept(accept) => queue.accept(accept),
             WriterMessage::Post(post) => queue.post(post),
+            WriterMessage::HandOver(hand_over) => queue.hand_over(hand_over),
             WriterMessage::Record(record) => queue.enqueue(Request::Record(record)),
             WriterMessage::WriteMeta(write_meta) => queue.enqueue(Request::WriteMeta(write_meta)),
             WriterMessage::DeleteChannel(delete) => queue.enqueue(Request::Delete(delete)),

@@ -6,6 +6,7 @@
 
 mod advance;
 mod alone;
+mod aloud;
 mod apply;
 mod asking;
 mod ending;
@@ -29,11 +30,12 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub use advance::DELETED;
+pub use aloud::{Aloud, INTERRUPTED, SpokenStatement, UNVOICED};
 use ending::Judgement;
 use events::Acknowledgements;
 pub use floor::CLOSED;
 use gates::Gates;
-pub use parts::{Candidate, Episode, Floor, Selection, Tally, Turn};
+pub use parts::{Candidate, Episode, Floor, Selection, SpokenSentence, Tally, Turn};
 use parts::{Held, PostedStatement, RecentStatement};
 pub use summary::{Summary, SummaryLimits};
 use turns::assign_first_turn;
@@ -46,12 +48,12 @@ use super::closing::{Cause, Stage};
 use super::decision::{Decision, Reason};
 use super::event::{Call, Event, Made, Recorded};
 use super::gate::{Gate, InterjectionPolicy};
-use super::id::{ChannelId, CompanionId, Seq, Ticket, TurnId};
+use super::id::{ChannelId, CompanionId, PersonId, Seq, Ticket, TurnId};
 use super::moment::Moment;
 use super::round::Round;
 use super::trigger::Trigger;
-use super::voice::utterance;
 use super::voice::words::WordLists;
+use super::voice::{interruption, utterance};
 use super::vote::{State, Vote};
 use super::window::Window;
 use crate::settings::Settings;
@@ -73,9 +75,8 @@ pub enum Input {
     /// The messages of a hand-over, accepted and numbered in one batch: what [`Output::HandOver`] asked for. All are taken in before anything is
     /// decided.
     HandedOver(Vec<Recorded>),
-    /// Something happened in the voice call that is not on record: speech pulses, partial results, people who mute themselves. Who joins or leaves, and
-    /// every final result with words, are inbound events.
-    Voice(utterance::Input),
+    /// Something happened in the voice call that is not on record. Who joins or leaves, and every final result with words, are inbound events.
+    Voice(Notice),
     /// A question was answered.
     Answered {
         /// The question's number.
@@ -130,6 +131,38 @@ pub enum Input {
     Woken,
 }
 
+/// Something that happens in a voice call and is not on record.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Notice {
+    /// Speech pulses, final results without words, people who mute themselves.
+    Call(utterance::Input),
+    /// A person's voice was heard.
+    Voiced {
+        /// The person.
+        user: PersonId,
+        /// The beginning of the first voiced hop.
+        from: Moment,
+        /// The end of the last voiced hop.
+        to: Moment,
+    },
+    /// A recogniser has words that may still change.
+    Partial {
+        /// The person who says them.
+        user: PersonId,
+        /// When they were begun.
+        started: Moment,
+        /// What they count as.
+        words: interruption::Words,
+    },
+    /// What became of a reply that is spoken: what [`Output::Aloud`] asked for, and how far it was played.
+    Reply {
+        /// The reply's number.
+        ticket: Ticket,
+        /// What happened. What people do comes as the other notices.
+        told: interruption::Input,
+    },
+}
+
 /// An output of the conversation. Outputs are in the order in which they happened.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
@@ -163,6 +196,13 @@ pub enum Output {
     HandOver(Vec<Event>),
     /// Something to do in the voice call. It is never [`utterance::Effect::HandOver`] or [`utterance::Effect::Quiet`].
     Voice(Box<utterance::Effect>),
+    /// Something to do for a reply that is spoken.
+    Aloud {
+        /// The reply's number.
+        ticket: Ticket,
+        /// What to do.
+        aloud: Aloud,
+    },
     /// A text to post. Once it is posted it returns as `Said` with this ticket.
     Post(Box<Posting>),
     /// The rolling summary should be refreshed with the messages that follow `after`, up to `upto`.
@@ -183,6 +223,8 @@ pub struct Posting {
     pub ticket: Ticket,
     /// The text, not yet split into parts.
     pub text: Arc<str>,
+    /// If it was spoken: all of it was heard, or its rest is to be posted. None: all of it is to be posted.
+    pub spoken: Option<SpokenStatement>,
 }
 
 /// What a step needs from outside.
@@ -195,6 +237,8 @@ pub struct World<'a> {
     pub policies: &'a BTreeMap<CompanionId, InterjectionPolicy>,
     /// Draws a jitter of −2 to 2.
     pub jitter: &'a mut dyn FnMut() -> i8,
+    /// Draws a number from 0 to 1 for an interruption. None counts as 1 (docs/design/voice.md A-32).
+    pub roll: &'a mut dyn FnMut() -> Option<f64>,
     /// Draws the id of a turn that begins.
     pub turn: &'a mut dyn FnMut() -> TurnId,
     /// The uses of the guild's budgets.
@@ -240,6 +284,8 @@ pub struct Rules<'a> {
     pub reply: &'a Reply,
     /// `voice`: when spoken words are handed over, and how companions speak.
     pub voice: &'a Voice,
+    /// The longest wait for an answer of the main model.
+    pub answer_timeout: Duration,
     /// The word lists of the language that is spoken in the channel.
     pub words: &'a WordLists,
     /// `companion_defaults.voice_lull_timeout`: how long a voice lull is while no companion is present.
@@ -265,6 +311,7 @@ impl<'a> From<&'a Settings> for Rules<'a> {
             repetition: &settings.repetition,
             reply: &settings.reply,
             voice: &settings.voice,
+            answer_timeout: settings.models.main.timeout(),
             words: settings.speech.word_lists(None),
             voice_lull_timeout: settings.companion_defaults.voice_lull(),
             asks_everyone: false,
@@ -362,15 +409,23 @@ impl Conversation {
         match input {
             Input::Inbound(recorded) => self.handle_inbound(*recorded, world, &mut out),
             Input::HandedOver(batch) => self.take_in(batch, world, &mut out),
-            Input::Voice(heard) => self.hear(heard, world, &mut out),
+            Input::Voice(notice) => self.notice(notice, world, &mut out),
             Input::Answered { ticket, vote, call } => self.on_answer(ticket, vote, call, world, &mut out),
             Input::Voted(state) => self.accept_vote(state, world, &mut out),
             Input::Judged { ticket, score, call } => {
                 occasion.after_statement = self.judge(ticket, score, call, world, &mut out);
             }
             Input::Unanswered { ticket, error } => self.on_unanswered(ticket, error, world, &mut out),
-            Input::Written { ticket, text } => self.accept_text(ticket, text, &mut out),
-            Input::ReplyFailed { ticket, error } => self.fail_reply(ticket, error, world, &mut out),
+            Input::Written { ticket, text } => {
+                if let Some(text) = self.speak(ticket, text, world, &mut out) {
+                    self.accept_text(ticket, text, &mut out);
+                }
+            }
+            Input::ReplyFailed { ticket, error } => {
+                if !self.end_lost_answer(ticket, &mut out) && !self.keep_heard(ticket, world, &mut out) {
+                    self.fail_reply(ticket, error, world, &mut out);
+                }
+            }
             Input::Summarised { upto, messages, text } => self.accept_summary(upto, messages, text, world, &mut out),
             Input::Woken => self.wake(world, &mut out),
         }
@@ -462,6 +517,7 @@ impl Conversation {
         self.advance_to(now, world, &mut out);
         self.extend_deadlines(world, &mut out);
         self.record_reopened(world, &mut out);
+        self.resume_aloud(world, &mut out);
         self.settle_stale_after_restart(world, &mut out);
         self.settle_overflow_after_restart(world, &mut out);
         self.count_addresses_after_restart(world, &mut out);
@@ -478,6 +534,7 @@ impl Conversation {
     fn end_step(&mut self, world: &mut World<'_>, mut out: Vec<Output>) -> Vec<Output> {
         self.turn_without_question = None;
         self.answered_turn = None;
+        self.drop_orphaned_reply(&mut out);
         self.live.note_deadline(&self.gates, world);
         if let Some(turn) = self.oldest_started.take() {
             assign_first_turn(turn, &mut out);
@@ -514,6 +571,8 @@ impl Conversation {
         let lulls = self.gates.values().filter(move |_| !holds_lulls).filter_map(|gate| gate.lull_at).chain(self.live.deadline());
         let turn = self.turn.as_ref().and_then(|turn| turn.speak_at);
         let floor = self.floor.iter().filter_map(|floor| floor.deadline());
+        let questions = self.gates.values().filter_map(|gate| gate.evaluation?.due_at);
+        let lulls = lulls.chain(questions);
         lulls.chain(turn).chain(floor).chain(self.acknowledgements.deferred_until)
     }
 

@@ -13,9 +13,10 @@ use super::budget::UsedUp;
 use super::closing::{Cause, Stage};
 use super::decision::{Decision, Reason};
 use super::id::{CompanionId, PersonId, Seq, Ticket, TurnId};
-use super::message::{Address, Author, Message};
+use super::message::{Address, Author, Message, Modality};
 use super::moment::Moment;
 use super::trigger::Trigger;
+use super::voice::interruption::{Interrupted, Stop};
 use super::voice::segment::Kind;
 use super::vote::{State, is_usual};
 
@@ -256,6 +257,64 @@ pub enum Event {
         /// The companion's statements are not judged for repetition.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         is_unjudged: bool,
+        /// The number of the message that triggered it. None for a long silence, and in records of older versions.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        message: Option<Seq>,
+        /// Whether it is spoken in the voice call or posted as text (docs/design/voice.md A-44).
+        #[serde(default, skip_serializing_if = "Modality::is_text")]
+        modality: Modality,
+    },
+    /// What people said while a spoken reply was prepared is taken in, and the reply is made again (docs/design/voice.md A-23).
+    ReplyExtended {
+        /// The companion that has the floor.
+        companion: CompanionId,
+        /// The number of the reply that is stopped.
+        ticket: Ticket,
+        /// The number under which the reply is owed from now on.
+        next: Ticket,
+        /// The trigger that led to the reply.
+        trigger: Trigger,
+        /// The snapshot: the numbers of all messages that it answers now.
+        messages: Vec<Seq>,
+        /// The number of the newest event that settles.
+        upto: Seq,
+    },
+    /// A sentence of a spoken reply is about to be heard: its first frame follows.
+    SentenceStarting {
+        /// The companion that speaks.
+        companion: CompanionId,
+        /// The reply's number.
+        ticket: Ticket,
+        /// The number of the sentence, from 0. The sentences of a reply follow each other without anything between them.
+        sentence: u32,
+        /// The words.
+        text: Arc<str>,
+    },
+    /// How much of a sentence was heard: at its end, when it pauses, and when the reply ends. The newest one counts.
+    SentencePlayed {
+        /// The companion that speaks.
+        companion: CompanionId,
+        /// The reply's number.
+        ticket: Ticket,
+        /// The number of the sentence, from 0.
+        sentence: u32,
+        /// The audio of it that was played, in milliseconds.
+        ms: u64,
+        /// The number of characters that were heard.
+        heard: u32,
+        /// The synthesis stalled, and the rest was dropped.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        dropped: bool,
+    },
+    /// Somebody talked into a spoken reply, or stopped it: how that came out.
+    Interrupted {
+        /// The companion that speaks.
+        companion: CompanionId,
+        /// The reply's number.
+        ticket: Ticket,
+        /// Who, with what draw, and the verdict.
+        #[serde(flatten)]
+        interrupted: Interrupted,
     },
     /// People said more while a statement was being made. Its call is stopped, and the reply waits for its next attempt.
     Replanning {
@@ -382,6 +441,9 @@ pub struct Segment {
     /// Whether it asks to stop, with nothing else (docs/design/speaking.md S-15).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub asks_to_stop: bool,
+    /// Whether it begins with a stop word of speech (docs/design/voice.md A-26).
+    #[serde(default, skip_serializing_if = "Stop::is_none")]
+    pub stop: Stop,
     /// Whether the recogniser has returned all of the utterance with it (docs/design/voice.md A-10).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_last: bool,
@@ -464,6 +526,9 @@ pub struct Evaluated {
     pub check_count: u64,
     /// The message count at which the next interjection check is due, once it was drawn.
     pub threshold: Option<u64>,
+    /// For a question about spoken words outside a round: when it counts as unanswered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due_at: Option<Moment>,
 }
 
 /// The content of a decision whether companions speak.
@@ -588,6 +653,10 @@ impl Event {
             | Self::RepetitionAsked { .. }
             | Self::RepetitionJudged { .. }
             | Self::ReplyOwed { .. }
+            | Self::ReplyExtended { .. }
+            | Self::SentenceStarting { .. }
+            | Self::SentencePlayed { .. }
+            | Self::Interrupted { .. }
             | Self::Replanning { .. }
             | Self::Replanned { .. }
             | Self::Cancelled { .. }

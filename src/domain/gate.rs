@@ -12,6 +12,7 @@ use super::id::{Seq, Ticket, TurnId};
 use super::moment::Moment;
 use super::trigger::Trigger;
 use super::vote::is_usual;
+use crate::settings::companion::Interjection;
 
 /// The shortest interval between two interjection checks, in messages (docs/design/gate.md G-7).
 const SHORTEST_INTERVAL: u64 = 3;
@@ -26,6 +27,8 @@ const LONGEST_BACK_OFF: Duration = Duration::from_secs(600);
 /// When a companion considers interjecting in one channel, and what ends its conversation there, from its settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InterjectionPolicy {
+    /// How readily it interjects, and pushes through when somebody talks into what it says.
+    pub level: Interjection,
     /// The number of messages until the first interjection check (3 to 15, docs/design/gate.md G-7).
     pub starting_interval: u64,
     /// The silence in a text channel that counts as a lull.
@@ -109,6 +112,9 @@ pub struct Evaluation {
     pub upto: Seq,
     /// The number of messages since the companion spoke last, when it was asked.
     pub message_count: u64,
+    /// When it counts as unanswered. None: its round has a deadline, or its call has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due_at: Option<Moment>,
     /// Whether a message that its prompt may show was deleted since. The answer counts, but its words are not stored.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_spoilt: bool,

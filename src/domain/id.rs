@@ -21,6 +21,11 @@ macro_rules! name {
             pub fn as_str(&self) -> &str {
                 &self.0
             }
+
+            /// The id as shared text.
+            pub const fn as_shared(&self) -> &Arc<str> {
+                &self.0
+            }
         }
 
         impl From<&str> for $name {

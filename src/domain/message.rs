@@ -93,6 +93,20 @@ pub enum HandedOver {
     Extension,
 }
 
+impl HandedOver {
+    /// Its stable name, as in records.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::LullEnded => "lull_ended",
+            Self::Deserted => "deserted",
+            Self::Addressed => "addressed",
+            Self::OneToOne => "one_to_one",
+            Self::FollowUp => "follow_up",
+            Self::Extension => "extension",
+        }
+    }
+}
+
 /// The author of a message. Only the platform decides the role, whatever name an author uses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Author {
@@ -126,6 +140,13 @@ pub enum Modality {
     Text,
     /// It was spoken.
     Voice,
+}
+
+impl Modality {
+    /// Whether it was typed.
+    pub const fn is_text(&self) -> bool {
+        matches!(self, Self::Text)
+    }
 }
 
 /// Whom a message addresses, resolved when it is accepted.

@@ -29,7 +29,8 @@ pub fn redact(recorded: &Recorded) -> Recorded {
             segment.text = empty.clone();
             (segment.from.id, segment.from.name) = (empty.clone(), empty);
         }
-        Event::Edited { text, .. } | Event::Summarised { text, .. } => *text = empty,
+        Event::Edited { text, .. } | Event::Summarised { text, .. } | Event::SentenceStarting { text, .. } => *text = empty,
+        Event::Interrupted { interrupted, .. } => interrupted.who = None,
         Event::Decided(decided) => {
             decided.why = None;
             if let Some(call) = &mut decided.call {
@@ -58,6 +59,8 @@ pub fn redact(recorded: &Recorded) -> Recorded {
         | Event::StageChanged { .. }
         | Event::RoundClosed(_)
         | Event::RepetitionAsked { .. }
+        | Event::ReplyExtended { .. }
+        | Event::SentencePlayed { .. }
         | Event::Replanning { .. }
         | Event::Replanned { .. }
         | Event::Cancelled { .. }

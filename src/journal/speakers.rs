@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use crate::domain::event::Event;
-use crate::domain::id::Seq;
+use crate::domain::id::{PersonId, Seq};
 use crate::domain::message::Role;
 
 /// The length of a stretch, in event numbers.
@@ -26,12 +26,13 @@ pub const fn after_stretch(seq: Seq) -> Seq {
 }
 
 /// The author's id, if this is something that somebody other than a companion said or did in person, and was not redacted: a message, a segment of
-/// speech, an entry to a voice call, or the end of it. For a companion's statement that somebody cut off: that person's id.
+/// speech, an entry to a voice call, or the end of it, or an interruption of a companion. For a companion's statement that somebody cut off: that person's id.
 pub fn speaker(event: &Event) -> Option<&Arc<str>> {
     let from = match event {
         Event::Said { message, .. } => message.cut_by().unwrap_or(&message.from),
         Event::Segment(segment) => &segment.from,
         Event::VoiceJoined { from } | Event::VoiceLeft { from } => from,
+        Event::Interrupted { interrupted, .. } => return interrupted.who.as_ref().map(PersonId::as_shared),
         _ => return None,
     };
     (from.role != Role::Companion && !from.id.is_empty()).then_some(&from.id)

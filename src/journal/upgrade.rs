@@ -243,6 +243,7 @@ mod tests {
         let settings = Settings::overlay(serde_json::json!({})).unwrap();
         let timeout = Duration::from_secs(10);
         let policy = InterjectionPolicy {
+            level: crate::settings::companion::Interjection::Average,
             starting_interval: 9,
             text_lull_timeout: timeout,
             voice_lull_timeout: timeout,
@@ -255,6 +256,7 @@ mod tests {
             rules: Rules::from(&settings),
             policies: &BTreeMap::from([("aria".into(), policy)]),
             jitter: &mut || 0,
+            roll: &mut || None,
             turn: &mut || TurnId(7),
             ledger: &mut Ledger::default(),
             summary: None,

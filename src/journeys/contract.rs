@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 
 use drawing::Traces;
 use script::Step::{
-    Clears, Crashes, Dies, DiesAgainAndAgain, Judges, Pass, Pauses, RefusesToWrite, Says, Speaks, Takes, Thinks, Votes, Writes,
+    Clears, Crashes, Dies, DiesAgainAndAgain, Enters, Judges, Pass, Pauses, Quits, RefusesToWrite, Says, Speaks, Takes, Tells,
+    Thinks, Votes, Writes,
 };
 use script::{Chapter, Evening, NO, OUTAGE, REFUSAL, RIDDLE, Who, YES, live_through, words};
 
@@ -205,6 +206,23 @@ const EVENING: &[Chapter] = &[
     Chapter(
         "Half an hour later a new conversation begins",
         &[Thinks("aria", NO), Pass(1_830.0), Says("salon", "Ana", "Good morning, Bruno."), Pass(15.0)],
+    ),
+    Chapter(
+        "Ana and Ben talk aloud in the lobby: a while after it has become quiet Aria is asked, and when she is called, soon",
+        &[
+            Enters("lobby", "Ana"),
+            Enters("lobby", "Ben"),
+            Tells("lobby", "Ana", "The gulls are loud tonight."),
+            Pass(1.0),
+            Tells("lobby", "Ben", "They always are."),
+            Pass(15.0),
+            Thinks("aria", YES),
+            Tells("lobby", "Ana", "Ari, do you hear the gulls?"),
+            Pass(15.0),
+            Quits("lobby", "Ana"),
+            Quits("lobby", "Ben"),
+            Pass(15.0),
+        ],
     ),
 ];
 

@@ -35,6 +35,8 @@ use crate::ports::clock::Clock;
 use crate::ports::gateway::{Gateway, Gateways};
 use crate::ports::language_model::{Answer, Draft, Identity, LanguageModel, NoAnswer, Request, Usage};
 use crate::ports::rng::Rng;
+use crate::ports::voice_call::CallEffect;
+use crate::ports::voice_call::fake::FakeCalls;
 use crate::settings::Settings;
 use crate::settings::companion::{Companion, CompanionFile};
 use crate::telemetry::memory::SpanMemory;
@@ -65,6 +67,8 @@ struct Surviving {
     clock: Arc<TokioClock>,
     /// Ids continue, so that a trace after the crash is not taken for one before it.
     rng: Arc<Counting>,
+    /// What was to be done in voice calls.
+    calls: Arc<FakeCalls>,
     /// The hangs that the ended process noted.
     hung: RecentHangs,
 }
@@ -275,6 +279,7 @@ impl World {
             platforms: surviving.platforms.clone(),
             gateways: surviving.gateways.clone(),
             hung: surviving.hung.clone(),
+            voice_calls: surviving.calls.clone(),
             store_failed: Arc::new(|detail| panic!("the store failed: {detail}")),
             ..ActorContext::new(Environment {
                 store: store.clone(),
@@ -342,6 +347,11 @@ impl World {
     pub(super) fn panic_on_clock_once<P: Address + Send + 'static>(&self, channel_key: P) {
         let directory = self.context.directory.clone();
         *self.surviving.clock.panics.lock().unwrap() = Some(Box::new(move || directory.find(&channel_key).is_some()));
+    }
+
+    /// What was to be done in the voice calls so far.
+    pub(super) fn call_effects(&self) -> Vec<CallEffect> {
+        self.surviving.calls.carried_out().into_iter().map(|(_, effect)| effect).collect()
     }
 
     /// Calls to models in flight.

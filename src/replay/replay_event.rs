@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 
@@ -90,6 +91,27 @@ pub enum ReplayEventKind {
     Replanning { companion: CompanionId },
     /// It is begun again, to answer these messages.
     Replanned { companion: CompanionId, trigger: Trigger, messages: Vec<String> },
+    /// A spoken reply is quieter, because somebody talks.
+    Duck { companion: CompanionId },
+    /// It is as loud as before.
+    Unduck { companion: CompanionId },
+    /// It pauses for somebody.
+    Yield { companion: CompanionId },
+    /// It plays on.
+    Resume {
+        companion: CompanionId,
+        /// The position in the reply's audio, in seconds.
+        #[serde(serialize_with = "duration_secs")]
+        from: Duration,
+    },
+    /// It was cut. Its `message` follows.
+    Cut {
+        companion: CompanionId,
+        /// The words that were heard.
+        heard: String,
+    },
+    /// It is prepared again, to answer these messages, too.
+    Extended { companion: CompanionId, trigger: Trigger, messages: Vec<String> },
     /// A companion wrote for too long and lost the floor. It writes on, late.
     FloorExpired { companion: CompanionId },
     /// A late statement takes the free floor.
@@ -133,6 +155,12 @@ impl ReplayEventKind {
             | Self::LullCancelled { companion }
             | Self::Replanning { companion }
             | Self::Replanned { companion, .. }
+            | Self::Duck { companion }
+            | Self::Unduck { companion }
+            | Self::Yield { companion }
+            | Self::Resume { companion, .. }
+            | Self::Cut { companion, .. }
+            | Self::Extended { companion, .. }
             | Self::FloorExpired { companion }
             | Self::FloorTaken { companion }
             | Self::HeldSelected { selected: companion }
@@ -143,6 +171,10 @@ impl ReplayEventKind {
 
 fn secs<S: Serializer>(moment: &Moment, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64(moment.as_secs_f64())
+}
+
+fn duration_secs<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(duration.as_secs_f64())
 }
 
 fn optional_secs<S: Serializer>(moment: &Option<Moment>, serializer: S) -> Result<S::Ok, S::Error> {
@@ -222,6 +254,14 @@ impl fmt::Display for ReplayEventKind {
             Self::Replanning { companion } => write!(f, "{companion:>12} stops to begin again"),
             Self::Replanned { companion, trigger, messages } => {
                 write!(f, "{companion:>12} begins again: {trigger}, to {}", quoted(messages))
+            }
+            Self::Duck { companion } => write!(f, "{companion:>12} speaks quietly"),
+            Self::Unduck { companion } => write!(f, "{companion:>12} speaks as loud as before"),
+            Self::Yield { companion } => write!(f, "{companion:>12} pauses"),
+            Self::Resume { companion, from } => write!(f, "{companion:>12} speaks on from {:.3} s", from.as_secs_f64()),
+            Self::Cut { companion, heard } => write!(f, "{companion:>12} is cut off after: {}", printable(heard)),
+            Self::Extended { companion, trigger, messages } => {
+                write!(f, "{companion:>12} prepares again: {trigger}, to {}", quoted(messages))
             }
             Self::FloorExpired { companion } => write!(f, "{companion:>12} writes on without the floor"),
             Self::FloorTaken { companion } => write!(f, "{companion:>12} has the floor for a late statement"),

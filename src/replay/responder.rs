@@ -79,6 +79,12 @@ impl Responder for ScriptedAnswers<'_> {
 pub(super) struct Cursor(usize);
 
 impl Cursor {
+    /// The next item, while there is one.
+    pub(super) fn take_once<'a, T>(&mut self, list: &'a [T]) -> Option<&'a T> {
+        self.0 += 1;
+        list.get(self.0 - 1)
+    }
+
     pub(super) fn take<'a, T>(&mut self, list: &'a [T]) -> Option<&'a T> {
         let item = list.get(self.0).or(list.last());
         self.0 += 1;

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
+use super::mouth::Player;
 use super::replay_event::{ReplayEvent, ReplayEventKind};
 use super::responder::{Cursor, Question, Responder, ScriptedAnswers};
 use super::script::{Action, Answer, Script, ScriptedMessage};
@@ -10,16 +12,17 @@ use super::speech::{VoiceAction, VoiceEvent};
 use crate::domain::address::{self, Incoming};
 use crate::domain::answer::Verdict;
 use crate::domain::budget::Ledger;
-use crate::domain::conversation::{self, Conversation, Input, Output, Rules, World};
+use crate::domain::conversation::{self, Conversation, Input, Notice, Output, Posting, Rules, World};
 use crate::domain::event::{Evaluated, Event, Recorded, Segment};
 use crate::domain::gate::InterjectionPolicy;
 use crate::domain::id::{ChannelId, CompanionId, PersonId, Seq, Ticket, TurnId};
-use crate::domain::message::{Author, Message, Role};
+use crate::domain::message::{Author, Message, Modality, Role};
 use crate::domain::moment::Moment;
 use crate::domain::names::Names;
 use crate::domain::stop_phrase::is_stop_phrase;
-use crate::domain::voice::echo::PlayedWords;
-use crate::domain::voice::segment::{Heard, kind_of};
+use crate::domain::voice::interruption::Input as Told;
+use crate::domain::voice::segment::{Heard, Kind as SegmentKind, kind_of};
+use crate::domain::voice::speech::HOP;
 use crate::domain::voice::utterance;
 use crate::domain::{repetition, vote};
 
@@ -64,7 +67,7 @@ pub fn run_with(script: &Script, responder: &mut dyn Responder) -> Result<Vec<Re
 }
 
 /// The answer to a question or a reply.
-enum Arrival {
+pub(super) enum Arrival {
     /// A decision and a vote.
     Side {
         evaluated: Box<Evaluated>,
@@ -80,65 +83,75 @@ enum Arrival {
         ticket: Ticket,
         answer: Answer,
     },
+    /// The first audio of a spoken reply is there.
+    FirstAudio(Ticket),
+    /// A spoken reply plays on.
+    Playing(Ticket),
+    /// A spoken reply has paused at this position.
+    Paused(Ticket, Duration),
+    /// Somebody talks on, since this moment.
+    Hop(String, Moment),
 }
 
 impl Arrival {
     fn delay(&self) -> std::time::Duration {
         match self {
             Self::Side { answer, .. } | Self::Main { answer, .. } | Self::Judge { answer, .. } => answer.delay,
+            Self::FirstAudio(_) | Self::Playing(_) | Self::Paused(..) => Duration::ZERO,
+            Self::Hop(..) => HOP,
         }
     }
 
-    fn ticket(&self) -> Ticket {
+    fn ticket(&self) -> Option<Ticket> {
         match self {
-            Self::Side { evaluated, .. } => evaluated.ticket,
-            Self::Main { ticket, .. } | Self::Judge { ticket, .. } => *ticket,
+            Self::Side { evaluated, .. } => Some(evaluated.ticket),
+            Self::Main { ticket, .. } | Self::Judge { ticket, .. } => Some(*ticket),
+            Self::FirstAudio(ticket) | Self::Playing(ticket) | Self::Paused(ticket, _) => Some(*ticket),
+            Self::Hop(..) => None,
         }
     }
 }
 
 /// The sort key of the queue. At one time, answers come before script events, and these before deadlines.
-type QueueKey = (Moment, Kind, String, Option<CompanionId>, u64);
+pub(super) type QueueKey = (Moment, Kind, String, Option<CompanionId>, u64);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
+pub(super) enum Kind {
     Answer,
     Script,
     Deadline,
 }
 
-struct Run<'a> {
-    script: &'a Script,
-    names: Names,
+pub(super) struct Run<'a> {
+    pub(super) script: &'a Script,
+    pub(super) names: Names,
     /// What is recognised in speech instead of names.
-    sounds: Names,
+    pub(super) sounds: Names,
     policies: BTreeMap<CompanionId, InterjectionPolicy>,
-    channels: BTreeMap<String, Channel>,
-    arrivals: BTreeMap<QueueKey, Arrival>,
+    pub(super) channels: BTreeMap<String, Channel>,
+    pub(super) arrivals: BTreeMap<QueueKey, Arrival>,
     events: BTreeMap<QueueKey, usize>,
     ledger: Ledger,
     jitter: Cursor,
+    pub(super) rolls: Cursor,
+    pub(super) mouths: Cursor,
     responder: &'a mut dyn Responder,
     question_count: u64,
-    now: Moment,
+    pub(super) now: Moment,
     deadlines_in_row: usize,
     printed: Vec<ReplayEvent>,
 }
 
 #[derive(Default)]
-struct Channel {
-    conversation: Conversation,
+pub(super) struct Channel {
+    pub(super) conversation: Conversation,
     texts: Vec<Arc<str>>,
     /// Who speaks or has spoken: since when, and until when.
-    speakers: BTreeMap<String, (Moment, Option<Moment>)>,
-}
-
-impl Channel {
-    fn end_speech(&mut self, from: &str, now: Moment) {
-        if let Some((_, ended)) = self.speakers.get_mut(from) {
-            ended.get_or_insert(now);
-        }
-    }
+    pub(super) speakers: BTreeMap<String, (Moment, Option<Moment>)>,
+    /// The spoken reply that is played.
+    pub(super) player: Option<(Ticket, Player)>,
+    /// During a spoken reply: until when the voice of each person who talks was told.
+    pub(super) voiced: BTreeMap<String, Moment>,
 }
 
 impl<'a> Run<'a> {
@@ -164,6 +177,8 @@ impl<'a> Run<'a> {
             events: events.collect(),
             ledger: Ledger::default(),
             jitter: Cursor::default(),
+            rolls: Cursor::default(),
+            mouths: Cursor::default(),
             responder,
             question_count: 0,
             now: Moment::ZERO,
@@ -315,11 +330,11 @@ impl<'a> Run<'a> {
         let input = match &action.what {
             VoiceEvent::Join => return self.apply_inbound(channel, Seq::NONE, Event::VoiceJoined { from }),
             VoiceEvent::Leave => {
-                channel_state.end_speech(&action.from, now);
+                self.end_speech(channel, &action.from);
                 return self.apply_inbound(channel, Seq::NONE, Event::VoiceLeft { from });
             }
             VoiceEvent::Mute => {
-                channel_state.end_speech(&action.from, now);
+                self.end_speech(channel, &action.from);
                 utterance::Input::Muted { user }
             }
             VoiceEvent::Start => {
@@ -327,11 +342,15 @@ impl<'a> Run<'a> {
                 utterance::Input::Started { user, started: now }
             }
             VoiceEvent::End => {
-                channel_state.end_speech(&action.from, now);
+                self.end_speech(channel, &action.from);
                 utterance::Input::Ended { user, ended: now }
             }
             VoiceEvent::Partial(text) if text.trim().is_empty() => return,
-            VoiceEvent::Partial(_) => utterance::Input::Partial { user },
+            VoiceEvent::Partial(text) => {
+                let started = channel_state.speakers.get(&action.from).map_or(now, |(started, _)| *started);
+                let words = self.words(&from, text, SegmentKind::Words);
+                return self.step(channel, Input::Voice(Notice::Partial { user, started, words }));
+            }
             VoiceEvent::Final { text, started, ended } => {
                 let spoken = channel_state.speakers.get(&action.from).copied();
                 let is_last = spoken.is_none_or(|(_, ended)| ended.is_some());
@@ -343,7 +362,7 @@ impl<'a> Run<'a> {
                 utterance::Input::Final { user, is_last, segment: None }
             }
         };
-        self.step(channel, Input::Voice(input));
+        self.step(channel, Input::Voice(Notice::Call(input)));
     }
 
     /// A recogniser returns a final result with words.
@@ -365,15 +384,17 @@ impl<'a> Run<'a> {
             ended,
             voiced: Some(ended.since(started)),
             no_speech: None,
-            is_during_reply: self.channels[channel].conversation.floor().is_some(),
+            is_during_reply: self.channels[channel].conversation.is_during_spoken_reply(started),
         };
+        let kind = kind_of(&heard, settings.speech.word_lists(None), &self.channels[channel].conversation.played_words());
         let segment = Segment {
             text: text.into(),
             started,
             ended,
             confidence: None,
             provider: "rehearsal".into(),
-            kind: kind_of(&heard, settings.speech.word_lists(None), &PlayedWords::default()),
+            kind,
+            stop: self.words(&from, text, kind).stop,
             address: address::resolve(&self.names, is_companion, &incoming),
             asks_to_stop: is_stop_phrase(text, Some(&self.names), settings.reply.all_stop_phrases()),
             is_last,
@@ -415,6 +436,10 @@ impl<'a> Run<'a> {
                 Ok(text) => Input::Written { ticket, text: text.into() },
                 Err(error) => Input::ReplyFailed { ticket, error: error.into() },
             },
+            Arrival::FirstAudio(ticket) => return self.first_audio(channel, ticket),
+            Arrival::Playing(ticket) => return self.play_on(channel, ticket),
+            Arrival::Paused(ticket, position) => Input::Voice(Notice::Reply { ticket, told: Told::Played { position } }),
+            Arrival::Hop(from, since) => return self.hop(channel, from, since),
             Arrival::Judge { ticket, answer } => {
                 Input::Judged { ticket, score: answer.outcome.map_or(0.0, |text| repetition::read_score(&text)), call: None }
             }
@@ -428,7 +453,7 @@ impl<'a> Run<'a> {
         self.schedule(channel, Some(&companion), Arrival::Side { evaluated, answer, is_repeat });
     }
 
-    fn step(&mut self, channel: &str, input: Input) {
+    pub(super) fn step(&mut self, channel: &str, input: Input) {
         let Some(channel_state) = self.channels.get_mut(channel) else { return };
         let mut jitter = || self.jitter.take(&self.script.jitter).copied().unwrap_or(0);
         let mut world = World {
@@ -436,6 +461,7 @@ impl<'a> Run<'a> {
             rules: Rules { asks_everyone: self.responder.asks_everyone(), ..Rules::from(&self.script.settings) },
             policies: &self.policies,
             jitter: &mut jitter,
+            roll: &mut || self.rolls.take_once(&self.script.rolls).copied(),
             // A replay prints no turns.
             turn: &mut || TurnId(0),
             ledger: &mut self.ledger,
@@ -452,6 +478,7 @@ impl<'a> Run<'a> {
                 unsorted_from = self.printed.len();
             }
         }
+        self.follow_voices(channel);
         self.printed[unsorted_from..]
             .sort_by_key(|printed| (matches!(printed.kind, ReplayEventKind::Evaluate { .. }), printed.kind.companion().cloned()));
     }
@@ -461,15 +488,16 @@ impl<'a> Run<'a> {
             Output::Made(made) => self.on_event(channel, made.event),
             Output::LullArmed { companion, lull_at } => self.print(channel, ReplayEventKind::LullArmed { companion, lull_at }),
             Output::LullCancelled { companion } => self.print(channel, ReplayEventKind::LullCancelled { companion }),
-            Output::Post(posting) => self.post(channel, &posting.companion, posting.ticket, posting.text),
+            Output::Post(posting) => self.post(channel, *posting),
             Output::Cancel { ticket } => self.cancel(channel, ticket),
             Output::HandOver(messages) => self.hand_over(channel, messages),
+            Output::Aloud { ticket, aloud } => self.speak(channel, ticket, aloud),
             Output::Dropped { .. } | Output::Summarise { .. } | Output::Voice(_) => {}
         }
     }
 
     fn cancel(&mut self, channel: &str, ticket: Ticket) {
-        self.arrivals.retain(|key, arrival| key.2 != channel || arrival.ticket() != ticket);
+        self.arrivals.retain(|key, arrival| key.2 != channel || arrival.ticket() != Some(ticket));
     }
 
     fn on_event(&mut self, channel: &str, event: Event) {
@@ -534,6 +562,13 @@ impl<'a> Run<'a> {
                 let messages = self.texts(channel, &messages);
                 self.print(channel, ReplayEventKind::Replanned { companion, trigger, messages });
             }
+            Event::ReplyExtended { companion, ticket, next, trigger, messages, .. } => {
+                self.cancel(channel, ticket);
+                let answer = self.ask(channel, Question::Statement { companion: &companion, trigger, messages: &messages });
+                self.schedule(channel, Some(&companion), Arrival::Main { ticket: next, answer });
+                let messages = self.texts(channel, &messages);
+                self.print(channel, ReplayEventKind::Extended { companion, trigger, messages });
+            }
             Event::Cancelled { companion, ticket, trigger, .. } => {
                 if let Some(ticket) = ticket {
                     self.cancel(channel, ticket);
@@ -544,7 +579,9 @@ impl<'a> Run<'a> {
             Event::FloorTaken { companion, .. } => self.print(channel, ReplayEventKind::FloorTaken { companion }),
             Event::HeldSelected { selected, .. } => self.print(channel, ReplayEventKind::HeldSelected { selected }),
             Event::ReplyFailed { companion, trigger, error, .. } => {
-                let reason = Some(error).filter(|error| **error == *conversation::CLOSED);
+                let reason = Some(error).filter(|error| {
+                    matches!(&**error, conversation::CLOSED | conversation::INTERRUPTED | conversation::UNVOICED)
+                });
                 self.print(channel, ReplayEventKind::Failed { companion, trigger, reason });
             }
             Event::VoiceQuiet { companions } => self.print(channel, ReplayEventKind::VoiceQuiet { companions }),
@@ -569,6 +606,9 @@ impl<'a> Run<'a> {
             | Event::AddressRefused { .. }
             | Event::RoundOpened(_)
             | Event::RepetitionJudged { .. }
+            | Event::SentenceStarting { .. }
+            | Event::SentencePlayed { .. }
+            | Event::Interrupted { .. }
             | Event::Summarised { .. } => {}
         }
     }
@@ -597,9 +637,14 @@ impl<'a> Run<'a> {
         Seq(channel.texts.len() as u64)
     }
 
-    fn post(&mut self, channel: &str, companion: &CompanionId, ticket: Ticket, text: Arc<str>) {
-        self.print(channel, ReplayEventKind::Statement { companion: companion.clone(), text: text.to_string() });
-        let name = self.script.companions.get(companion).map_or_else(|| companion.as_str().into(), |known| known.name.clone());
+    fn post(&mut self, channel: &str, posting: Posting) {
+        let Posting { companion, ticket, text, spoken } = posting;
+        let kind = match spoken.as_ref().and_then(|spoken| spoken.cut.as_ref()) {
+            Some(_) => ReplayEventKind::Cut { companion: companion.clone(), heard: text.to_string() },
+            None => ReplayEventKind::Statement { companion: companion.clone(), text: text.to_string() },
+        };
+        self.print(channel, kind);
+        let name = self.script.companions.get(&companion).map_or_else(|| companion.as_str().into(), |known| known.name.clone());
         let from = Author { id: companion.as_str().into(), name, role: Role::Companion };
         let is_companion = |id: &str| self.script.companions.contains_key(&id.into());
         let incoming = Incoming {
@@ -612,7 +657,7 @@ impl<'a> Run<'a> {
             names_narrow: false,
         };
         let address = address::resolve(&self.names, is_companion, &incoming);
-        let modality = Default::default();
+        let modality = if spoken.is_some() { Modality::Voice } else { Modality::Text };
         let message = Message {
             id: None,
             from,
@@ -621,7 +666,7 @@ impl<'a> Run<'a> {
             lull_endpoint: false,
             asks_to_stop: false,
             speech: None,
-            cut: None,
+            cut: spoken.and_then(|spoken| spoken.cut),
             kind: None,
             address,
         };
@@ -632,9 +677,13 @@ impl<'a> Run<'a> {
         self.responder.answer(question, &self.channels[channel].conversation)
     }
 
-    fn schedule(&mut self, channel: &str, companion: Option<&CompanionId>, arrival: Arrival) {
+    pub(super) fn schedule(&mut self, channel: &str, companion: Option<&CompanionId>, arrival: Arrival) {
+        self.schedule_after(channel, arrival.delay(), companion, arrival);
+    }
+
+    pub(super) fn schedule_after(&mut self, channel: &str, delay: Duration, companion: Option<&CompanionId>, arrival: Arrival) {
         self.question_count += 1;
-        let key = (self.now + arrival.delay(), Kind::Answer, channel.to_owned(), companion.cloned(), self.question_count);
+        let key = (self.now + delay, Kind::Answer, channel.to_owned(), companion.cloned(), self.question_count);
         self.arrivals.insert(key, arrival);
     }
 
@@ -650,7 +699,7 @@ impl<'a> Run<'a> {
         messages.iter().filter_map(|seq| texts.get(seq.0 as usize - 1)).map(ToString::to_string).collect()
     }
 
-    fn print(&mut self, channel: &str, kind: ReplayEventKind) {
+    pub(super) fn print(&mut self, channel: &str, kind: ReplayEventKind) {
         self.printed.push(ReplayEvent { kind, at: self.now, channel: channel.to_owned() });
     }
 

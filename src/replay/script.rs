@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use super::mouth::Mouth;
 use super::speech::{ParsedSpeech, ParsedVoice, ParsedVoiceEvent, VoiceAction};
 use crate::domain::id::{CompanionId, Seq};
 use crate::domain::message::Modality;
@@ -32,6 +33,10 @@ pub struct Script {
     pub side: Answers,
     /// The answers of the main model.
     pub main: Answers,
+    /// The voices of spoken replies, in order. The last one repeats.
+    pub mouths: Vec<Mouth>,
+    /// The draws for interruptions, in order, from 0 to 1. When they are used up, companions are not tolerant.
+    pub rolls: Vec<f64>,
     /// The events, in the order of the script.
     pub events: Vec<ScriptedEvent>,
     /// The end of the run, inclusive.
@@ -210,6 +215,8 @@ struct ParsedScript {
     #[serde(default)]
     jitter: Vec<i8>,
     #[serde(default)]
+    rolls: Vec<f64>,
+    #[serde(default)]
     models: ParsedModels,
     #[serde(default)]
     events: Vec<ParsedEvent>,
@@ -219,8 +226,10 @@ struct ParsedScript {
 }
 
 #[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields, expecting = "the answers of `side` and of `main`, by these keys")]
+#[serde(deny_unknown_fields, expecting = "the answers of `side` and of `main` and the voices of `mouth`, by these keys")]
 struct ParsedModels {
+    #[serde(default)]
+    mouth: Vec<Mouth>,
     #[serde(default)]
     side: Vec<ParsedAnswer>,
     #[serde(default)]
@@ -289,6 +298,12 @@ impl ParsedScript {
         if let Some(jitter) = self.jitter.iter().find(|jitter| !(-2..=2).contains(*jitter)) {
             return Err(malformed("jitter", format!("{jitter} is not one of -2, -1, 0, 1, 2")));
         }
+        if let Some(roll) = self.rolls.iter().find(|roll| !(0.0..=1.0).contains(*roll)) {
+            return Err(malformed("rolls", format!("{roll:?} is not a number from 0 to 1")));
+        }
+        for (index, mouth) in self.models.mouth.iter().enumerate() {
+            mouth.check(&format!("models.mouth[{index}]"))?;
+        }
         let check_known = |companion: &CompanionId, position: &str| {
             companions
                 .contains_key(companion)
@@ -308,7 +323,8 @@ impl ParsedScript {
         let side = answers(self.models.side, "models.side", "NO", check_known)?;
         let main = answers(self.models.main, "models.main", "ok", check_known)?;
         let until = self.until.map(|until| moment(until, "until")).transpose()?;
-        Ok(Script { companions, settings, jitter: self.jitter, side, main, events, until, notes: self.notes })
+        let (jitter, rolls, mouths, notes) = (self.jitter, self.rolls, self.models.mouth, self.notes);
+        Ok(Script { companions, settings, jitter, side, main, mouths, rolls, events, until, notes })
     }
 }
 

@@ -129,3 +129,41 @@ fn said(at: Moment, text: &str) -> Vec<(Moment, VoiceEvent)> {
     events.push((ended + FINAL_AFTER, VoiceEvent::Final { text, started: Some(at), ended: Some(ended) }));
     events
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::script::Script;
+
+    fn error_of(happens: &str) -> String {
+        let event = format!(r#"{{ "at": 5.0, "channel": "1", {happens} }}"#);
+        let script = format!(r#"{{ "companions": [ {{ "id": "aria" }} ], "events": [ {event} ] }}"#);
+        Script::from_json(&script).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn an_error_names_the_key_and_what_it_may_be() {
+        for (happens, key, way_out) in [
+            (r#""from": "Bob", "speech": "begin""#, "events[0].speech", "expected `start` or `end`"),
+            (r#""from": "Bob", "voice": "quit""#, "events[0].voice", "expected one of `join`, `leave`, `mute`"),
+            (r#""from": "Bob", "partial": 5"#, "events[0].partial", "must be a text"),
+            (r#""from": "Bob", "final": ["so"]"#, "events[0].final", "must be a text"),
+            (r#""from": "Bob", "say": true"#, "events[0].say", "must be a text"),
+            (r#""from": "Bob", "final": "so", "started": "now""#, "events[0].started", "must be"),
+            (r#""from": "Bob", "final": "so", "ended": -1.0"#, "events[0].ended", ""),
+            (r#""say": "so""#, "events[0]", "needs `from`"),
+            (
+                r#""from": "Bob", "say": "so", "final": "so""#,
+                "events[0]",
+                "exactly one of `voice`, `speech`, `partial`, `final`, `say`",
+            ),
+            (r#""from": "Bob", "say": "so", "text": "so""#, "events[0]", "needs exactly one thing that happens"),
+            (r#""from": "Bob", "say": "so", "ended": 1.0"#, "events[0]", "only `final` has `started` and `ended`"),
+            (r#""from": "Bob", "final": "so", "ended": 6.0"#, "events[0]", "`ended` not after `at`"),
+            (r#""from": "Bob", "final": "so", "started": 4.0, "ended": 3.0"#, "events[0]", "`started` must not be after `ended`"),
+        ] {
+            let error = error_of(happens);
+
+            assert!(error.contains(key) && error.contains(way_out), "{happens}: {error}");
+        }
+    }
+}

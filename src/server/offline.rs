@@ -132,7 +132,7 @@ fn writer_arguments(context: &ActorContext) -> writer::Arguments {
         clock: context.clock.clone(),
         hub: context.hub.clone(),
         instruments: context.recorder.instruments().clone(),
-        deliver: Arc::new(|_, _, _, _| {}),
+        deliver: Arc::new(|_, _, _| {}),
         report: Arc::new(move |writer::Fate::StoreFailed(detail)| failed(detail)),
         bounds: writer::Bounds::default(),
     }

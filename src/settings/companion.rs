@@ -285,6 +285,7 @@ impl Companion {
     /// The interjection level and lull timeouts, as the gate needs them.
     pub fn policy(&self) -> InterjectionPolicy {
         InterjectionPolicy {
+            level: self.interjection,
             starting_interval: self.interjection.starting_interval().into(),
             text_lull_timeout: self.text_lull(),
             voice_lull_timeout: self.voice_lull(),

@@ -51,6 +51,14 @@ pub const REPETITION_JUDGE: &str = "repetition.judge";
 
 /// Whether the last statements were found to repeat each other.
 pub const REPETITION_FOUND: &str = "repetition.found";
+/// `words`, `backchannel`, `noise` or `echo`.
+pub const SEGMENT_KIND: &str = "segment.kind";
+/// `lull_ended`, `deserted`, `addressed`, `one_to_one`, `follow_up` or `extension`.
+pub const HAND_OVER_CAUSE: &str = "hand_over.cause";
+/// The number of segments of speech that a hand-over made messages of.
+pub const HAND_OVER_SEGMENTS: &str = "hand_over.segments";
+/// The number of these messages.
+pub const HAND_OVER_MESSAGES: &str = "hand_over.messages";
 /// `selected` or `nobody`.
 pub const ROUND_OUTCOME: &str = "round.outcome";
 
@@ -164,6 +172,8 @@ pub const DISCORD_COMMAND_OUTCOME: &str = "discord.command.outcome";
 pub const SPAN_TURN: &str = "conversation.turn";
 /// The span of journaling a message. (The span of sending a statement is `send {platform}`.)
 pub const SPAN_APPEND: &str = "history.append";
+/// The span of a hand-over: from the beginning of what people said to its becoming messages.
+pub const SPAN_UTTERANCE: &str = "voice.utterance";
 /// The span of one decision, or of an evaluation without an answer.
 pub const SPAN_DECISION: &str = "decision.gate";
 /// The span of a round.

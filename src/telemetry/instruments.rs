@@ -149,6 +149,13 @@ instruments! {
     discord_guilds: UpDown, "tertulia.discord.guilds", "{guild}", [Label { name: name::GUILD_STATE, values: values::GUILD_STATES }],
         "Guilds that the bot is in, by whether Discord tells of them; of an unavailable one it does not.";
 
+    voice_segments: Counter, "tertulia.voice.segments", "{segment}", [Label { name: name::SEGMENT_KIND, values: values::SEGMENT_KINDS }],
+        "Final results of speech recognition that have words, by what they count as.";
+    voice_segment_delay: Histogram(WAIT_SECONDS), "tertulia.voice.segment.delay", "s", [],
+        "Time from the end of what somebody said to its words being accepted.";
+    voice_hand_overs: Counter, "tertulia.voice.hand_overs", "{hand_over}", [Label { name: name::HAND_OVER_CAUSE, values: values::HAND_OVERS }],
+        "Times that spoken words became messages, by the cause.";
+
     rounds: Counter, "tertulia.rounds", "{round}", [Label { name: name::ROUND_OUTCOME, values: values::ROUNDS }],
         "Rounds in channels with several companions, by whether somebody was selected.";
     round_duration: Histogram(MODEL_SECONDS), "tertulia.round.duration", "s", [],

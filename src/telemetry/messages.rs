@@ -25,6 +25,16 @@ pub struct AppendFacts<'a> {
     pub ended: Moment,
 }
 
+/// Words of a voice call that became messages. The append is that of the message that led to the turn; its times are those of the utterance.
+#[derive(Clone, Debug)]
+pub struct UtteranceFacts<'a> {
+    pub append: AppendFacts<'a>,
+    /// Why they became messages when they did.
+    pub cause: &'static str,
+    pub segments: usize,
+    pub messages: usize,
+}
+
 /// A statement that was sent to its platform.
 #[derive(Clone, Debug)]
 pub struct SendFacts<'a> {
@@ -48,14 +58,32 @@ pub fn record_append(recorder: &Recorder, facts: &AppendFacts<'_>) -> Option<Spa
     if !recorder.is_on() {
         return None;
     }
-    let attributes = vec![
+    let times = (facts.started, facts.ended);
+    write(recorder, name::SPAN_APPEND.to_owned(), SpanKind::Internal, facts.trace, times, append_attributes(facts))
+}
+
+/// Records that spoken words became messages: `voice.utterance`, from the beginning of the first of them.
+pub fn record_utterance(recorder: &Recorder, facts: &UtteranceFacts<'_>) -> Option<SpanRef> {
+    if !recorder.is_on() {
+        return None;
+    }
+    let UtteranceFacts { append, cause, segments, messages } = facts;
+    let count = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+    let mut attributes = append_attributes(append);
+    attributes.push(KeyValue::new(name::HAND_OVER_CAUSE, *cause));
+    attributes.push(KeyValue::new(name::HAND_OVER_SEGMENTS, count(*segments)));
+    attributes.push(KeyValue::new(name::HAND_OVER_MESSAGES, count(*messages)));
+    let times = (append.started, append.ended);
+    write(recorder, name::SPAN_UTTERANCE.to_owned(), SpanKind::Internal, append.trace, times, attributes)
+}
+
+fn append_attributes(facts: &AppendFacts<'_>) -> Vec<KeyValue> {
+    vec![
         KeyValue::new(name::TURN_ID, facts.turn_id.to_owned()),
         KeyValue::new(name::GUILD_ID, facts.guild.as_str().to_owned()),
         KeyValue::new(name::CHANNEL_ID, facts.channel.as_str().to_owned()),
         KeyValue::new(name::HISTORY_SEQ, i64::try_from(facts.seq.0).unwrap_or(i64::MAX)),
-    ];
-    let times = (facts.started, facts.ended);
-    write(recorder, name::SPAN_APPEND.to_owned(), SpanKind::Internal, facts.trace, times, attributes)
+    ]
 }
 
 /// Records that a statement was sent: `send {platform}`.

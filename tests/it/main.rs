@@ -9,3 +9,4 @@ mod harness;
 mod operating;
 mod ordeals;
 mod processes;
+mod second;

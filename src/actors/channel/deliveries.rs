@@ -7,6 +7,7 @@ use tokio::sync::watch;
 
 use super::State;
 use super::rounds::StatementWaiter;
+use super::steps::Statement;
 use crate::actors::channel::delivery::{Arguments, Delivery};
 use crate::actors::messages::channel::{ChannelMessage, Delivered};
 use crate::actors::messages::reply::Reply;
@@ -14,6 +15,7 @@ use crate::actors::messages::writer::{Accepted, OutboxWrite, Record, WriterMessa
 use crate::actors::runtime::context::ActorContext;
 use crate::domain::conversation::Input;
 use crate::domain::id::{CompanionId, Ticket};
+use crate::domain::message::Modality;
 use crate::domain::moment::Moment;
 use crate::journal::record::OutboxRecord;
 use crate::ports::chat_platform::ChatPlatform;
@@ -174,7 +176,11 @@ impl State {
                 "a statement was sent without a confirmation; it counts as posted"
             );
         }
-        self.post(&companion, ticket, text, ids, waiter);
+        // The words of a reply that was spoken before come first.
+        let heard = self.conversation.owed_reply(ticket).map(|floor| floor.heard()).unwrap_or_default();
+        let modality = if heard.is_empty() { Modality::Text } else { Modality::Voice };
+        let text = if heard.is_empty() { text } else { format!("{} {}", heard.trim(), text.trim()).into() };
+        self.post(ticket, Statement { companion, text, modality, cut: None, ids }, waiter);
     }
 
     /// A statement is on record, unless one of its messages is already there as a different message. Then the channel restarts from its

@@ -17,6 +17,7 @@ pub fn folded(context: &ActorContext, channel_key: &ChannelKey, restored: Restor
         rules: Rules::of(&context.settings, context.memberships.language(&channel_key.channel).as_deref()),
         policies: &policies,
         jitter: &mut || context.rng.jitter(),
+        roll: &mut || Some(context.rng.fraction()),
         turn: &mut || TurnId(context.rng.id()),
         ledger: &mut ledger,
         summary: None,

@@ -41,6 +41,7 @@ mod tests {
             InterjectionPolicies::from([(
                 "aria".into(),
                 InterjectionPolicy {
+                    level: crate::settings::companion::Interjection::Average,
                     starting_interval,
                     text_lull_timeout,
                     voice_lull_timeout,

@@ -25,6 +25,7 @@ use crate::domain::message::Message;
 use crate::domain::trigger::Trigger;
 use crate::domain::vote::State as Ballot;
 use crate::domain::window;
+use crate::ports::voice_call::CallEffect;
 use crate::telemetry::operations::{self, ActorFacts};
 use crate::telemetry::plain::Plain;
 
@@ -63,6 +64,8 @@ pub(super) enum PostCommitAction {
         companion: CompanionId,
         ticket: Option<Ticket>,
     },
+    /// Do this in the voice call, if its reply still plays.
+    Call(CallEffect),
     /// Write spans and log lines.
     Emit(Box<TraceRecord>),
 }
@@ -80,6 +83,10 @@ impl State {
                 Event::RepetitionAsked { ticket, .. } => actions.push(PostCommitAction::Judge { ticket: *ticket }),
                 Event::ReplyOwed { ticket, .. } | Event::Replanned { next: ticket, .. } => {
                     actions.push(PostCommitAction::Reply { ticket: *ticket })
+                }
+                Event::ReplyExtended { ticket, next, .. } => {
+                    actions.push(PostCommitAction::Stop { ticket: *ticket });
+                    actions.push(PostCommitAction::Reply { ticket: *next });
                 }
                 Event::Replanning { ticket, .. } | Event::Cancelled { ticket: Some(ticket), .. } => {
                     actions.push(PostCommitAction::Stop { ticket: *ticket })
@@ -106,6 +113,7 @@ impl State {
             PostCommitAction::Confirm(reply) => drop(reply.send(Ok(()))),
             PostCommitAction::EndRound(closed) => self.end_round(*closed),
             PostCommitAction::ShowDropped { companion, ticket } => self.note_dropped(&companion, ticket),
+            PostCommitAction::Call(effect) => self.play_on_record(effect),
             PostCommitAction::Emit(record) => (*record).emit(&self.channel_key, &self.context),
         }
     }
@@ -206,7 +214,7 @@ impl State {
             trigger,
             closing: self.conversation.gate(&floor.companion).map(|gate| gate.stage).unwrap_or_default(),
             modality: newest.map(|message| message.modality).unwrap_or_default(),
-            is_spoken: false,
+            is_spoken: self.conversation.spoken_reply() == Some(ticket),
             why: floor.why.clone(),
             message_count: floor.messages.len() as u64,
             minutes: self.conversation.minutes_of_silence(),

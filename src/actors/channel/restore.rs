@@ -1,5 +1,6 @@
 //! Restores a channel from its record, and resumes the work that is open there.
 
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +9,7 @@ use ractor::{ActorProcessingErr, ActorRef};
 
 use super::clock::ChannelClock;
 use super::post_commit::PostCommitAction;
-use super::{GuildBudgets, MissedEvents, State};
+use super::{GuildBudgets, MissedEvents, Received, State};
 use crate::actors::messages::channel::{CannotRestore, ChannelMessage};
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{Fence, WriteError, WriterMessage};
@@ -143,14 +144,12 @@ impl State {
         }
         let received = self.received_while_restoring.take().unwrap_or_default();
         self.taken_on(received.len());
-        for (recorded, committed) in received {
-            self.newest = self.newest.max(recorded.seq);
-            if skip.contains(&recorded.seq) {
-                self.conversation.skip(&recorded);
-            } else {
-                self.receive(recorded, committed);
+        for received in received {
+            if let Some(received) = self.without_dead_letters(received, &skip) {
+                self.receive(received);
             }
         }
+        self.ignore_opted_out();
         self.drop_expired(Seq::NONE);
         if std::mem::take(&mut self.must_check_for_missed) {
             self.check_for_missed_events();
@@ -158,6 +157,26 @@ impl State {
         self.reconcile();
         self.schedule_sleep();
         self.in_flight.end_restore();
+    }
+
+    /// What can be handled of something that arrived while the record was being read.
+    fn without_dead_letters(&mut self, received: Received, skip: &BTreeSet<Seq>) -> Option<Received> {
+        let mut is_skipped = |recorded: &Recorded| {
+            self.newest = self.newest.max(recorded.seq);
+            let is_skipped = skip.contains(&recorded.seq);
+            if is_skipped {
+                self.conversation.skip(recorded);
+            }
+            is_skipped
+        };
+        match received {
+            Received::Event(recorded, _) if is_skipped(&recorded) => None,
+            Received::HandOver(mut batch, committed) => {
+                batch.retain(|recorded| !is_skipped(recorded));
+                Some(Received::HandOver(batch, committed))
+            }
+            received => Some(received),
+        }
     }
 
     /// Notes that these events are on record. If there is a gap before them, the writer died before it dispatched the missing events. Then

@@ -9,7 +9,7 @@ use super::post_commit::PostCommitAction;
 use super::rounds::StatementWaiter;
 use super::summarising::summary_limits;
 use super::traces::TraceRecord;
-use super::{Alarm, SLEEP_AFTER, State};
+use super::{Alarm, Received, SLEEP_AFTER, State};
 use crate::actors::inbound::Inbound;
 use crate::actors::membership::changes;
 use crate::actors::messages::channel::{ChannelMessage, Inspection};
@@ -25,7 +25,7 @@ use crate::domain::address::{self, Incoming};
 use crate::domain::conversation::{Conversation, Input, Output, Posting, Rules, World};
 use crate::domain::event::{Event, Made, Recorded};
 use crate::domain::id::{CompanionId, Seq, Ticket, TurnId};
-use crate::domain::message::{Author, Message, Modality, Role};
+use crate::domain::message::{Author, Cut, Message, Modality, Role};
 use crate::domain::moment::Moment;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::record::{OutboxRecord, Used};
@@ -46,21 +46,41 @@ impl State {
         self.carry_out(outputs);
     }
 
-    /// Handles an inbound event. False: the channel is not restored, and the event waits until it is.
-    pub(super) fn receive(&mut self, recorded: Box<Recorded>, committed: Moment) -> bool {
-        if let Some(waiting) = &mut self.received_while_restoring {
-            waiting.push((recorded, committed));
-            return false;
+    /// Handles what was dispatched to the channel. If the channel is not restored, it waits until it is.
+    pub(super) fn take(&mut self, received: Received) {
+        match &mut self.received_while_restoring {
+            Some(waiting) => waiting.push(received),
+            None => {
+                self.receive(received);
+                self.taken_on(1);
+            }
         }
+    }
+
+    pub(super) fn receive(&mut self, received: Received) {
+        match received {
+            Received::Event(recorded, committed) => self.receive_event(recorded, committed),
+            Received::HandOver(batch, committed) => self.receive_hand_over(batch, committed),
+            Received::Voice(input) => self.hear(input),
+        }
+    }
+
+    /// Notes that this many inbound events are being handled.
+    pub(super) fn note_received(&mut self, events: usize) {
         self.is_pending = true;
-        self.since_snapshot += 1;
+        self.since_snapshot += events as u32;
         self.last_received = tokio::time::Instant::now();
+    }
+
+    fn receive_event(&mut self, recorded: Box<Recorded>, committed: Moment) {
+        self.note_received(1);
         self.in_flight.mark(recorded.seq);
         for record in self.traces.receive(&recorded, committed) {
             record.emit(&self.channel_key, &self.context);
         }
         let is_cleared = matches!(recorded.event, Event::Cleared);
         let is_said = matches!(recorded.event, Event::Said { .. });
+        let is_of_call = matches!(recorded.event, Event::VoiceJoined { .. } | Event::Segment(_));
         let owed: Vec<_> = self.conversation.owed_replies().map(|floor| floor.ticket).filter(|_| !is_said).collect();
         self.step(Input::Inbound(recorded));
         self.remove_dropped_replies(owed);
@@ -69,7 +89,9 @@ impl State {
         if self.conversation.rounds().is_empty() && is_cleared {
             self.stop_manager();
         }
-        true
+        if is_of_call {
+            self.ignore_opted_out();
+        }
     }
 
     /// Reports that this many dispatched events wait no longer.
@@ -271,6 +293,7 @@ impl State {
             rules: Rules::of(&context.settings, language.as_deref()),
             policies: &policies.1,
             jitter: &mut || context.rng.jitter(),
+            roll: &mut || Some(context.rng.fraction()),
             turn: &mut || TurnId(context.rng.id()),
             ledger: &mut ledger,
             summary: Some(summary_limits(&context.settings.prompt)),
@@ -291,6 +314,7 @@ impl State {
     /// Carries out the outputs of a step: sends the events to the writer and does the rest now.
     pub(super) fn carry_out(&mut self, outputs: Vec<Output>) {
         let (mut made, mut cancelled, mut postings) = (Vec::new(), Vec::new(), Vec::new());
+        let mut hand_overs = Vec::new();
         for output in outputs {
             self.show_note(&output);
             match output {
@@ -306,8 +330,9 @@ impl State {
                 Output::Summarise { after, upto } => self.summarise(after, upto),
                 Output::Dropped { companion, ticket } => self.show_dropped(companion, ticket),
                 Output::LullArmed { .. } | Output::LullCancelled { .. } => {}
-                // No call is connected: nothing tells the conversation that anybody speaks.
-                Output::HandOver(_) | Output::Voice(_) => {}
+                Output::HandOver(messages) => hand_overs.push(messages),
+                Output::Voice(effect) => self.carry_out_in_call(*effect),
+                Output::Aloud { ticket, aloud } => self.follow_reply(ticket, aloud),
             }
         }
         // A silence that ends makes events in a channel that was at rest.
@@ -320,13 +345,22 @@ impl State {
         } else {
             records.into_iter().for_each(|record| record.emit(&self.channel_key, &self.context));
         }
+        hand_overs.into_iter().for_each(|messages| self.journal_hand_over(messages));
         // A late text is posted after the event by which it took the floor.
-        for Posting { companion, ticket, text } in postings {
-            match self.context.platforms.of(&self.channel_key.channel).cloned() {
-                Some(platform) => self.deliver(ticket, text, platform),
+        for Posting { companion, ticket, text, spoken } in postings {
+            // What was heard was said already.
+            let to_post = match &spoken {
+                Some(spoken) => spoken.rest.clone(),
+                None => Some(text.clone()),
+            };
+            match self.context.platforms.of(&self.channel_key.channel).cloned().zip(to_post) {
+                Some((platform, text)) => self.deliver(ticket, text, platform),
                 None => {
                     let waiter = self.take_waiter(ticket);
-                    self.post(&companion, ticket, text, Vec::new(), waiter);
+                    let modality = if spoken.is_some() { Modality::Voice } else { Modality::Text };
+                    let cut = spoken.and_then(|spoken| spoken.cut);
+                    let statement = Statement { companion, text, modality, cut, ids: Vec::new() };
+                    self.post(ticket, statement, waiter);
                 }
             }
         }
@@ -351,6 +385,7 @@ impl State {
         self.batches += 1;
         self.since_snapshot += made.len() as u32;
         let mut actions = self.actions(&made);
+        actions.extend(self.calls_after_commit.drain(..).map(PostCommitAction::Call));
         actions.extend(records.into_iter().map(|record| PostCommitAction::Emit(Box::new(record))));
         let is_due = falls_asleep || self.since_snapshot >= EVENTS_PER_SNAPSHOT;
         let snapshot = is_due.then(|| Box::new(self.conversation.clone()));
@@ -382,16 +417,10 @@ impl State {
     }
 
     /// Journals a statement, under the ids that its platform gave its parts. In a channel without a platform this is what posts it.
-    pub(super) fn post(
-        &mut self,
-        companion: &CompanionId,
-        ticket: Ticket,
-        text: Arc<str>,
-        ids: Vec<Arc<str>>,
-        waiter: Option<StatementWaiter>,
-    ) {
+    pub(super) fn post(&mut self, ticket: Ticket, statement: Statement, waiter: Option<StatementWaiter>) {
+        let Statement { companion, text, modality, cut, ids } = statement;
         let memberships = &self.context.memberships;
-        let known = memberships.companion(&self.channel_key.channel, companion);
+        let known = memberships.companion(&self.channel_key.channel, &companion);
         let name = known.map_or_else(|| companion.as_str().into(), |known| known.name);
         let from = Author { id: companion.as_str().into(), name, role: Role::Companion };
         let is_companion = |id: &str| memberships.is_in_guild(&self.channel_key.guild, id);
@@ -410,16 +439,16 @@ impl State {
         let message = Message {
             id,
             address,
-            modality: Modality::Text,
+            modality,
             lull_endpoint: false,
             asks_to_stop: false,
             speech: None,
-            cut: None,
+            cut,
             kind: None,
             text,
             from,
         };
-        let mut usage = vec![Used::Statement { companion: companion.clone() }];
+        let mut usage = vec![Used::Statement { companion }];
         usage.extend(self.traces.take_usage(ticket));
         let channel = self.myself.clone();
         // A statement for a platform was sent and counted before, even if its ids are unknown. Here it is only journaled.
@@ -494,6 +523,16 @@ impl State {
     }
 }
 
+/// A statement that was made.
+pub(super) struct Statement {
+    pub(super) companion: CompanionId,
+    pub(super) text: Arc<str>,
+    pub(super) modality: Modality,
+    pub(super) cut: Option<Box<Cut>>,
+    /// The ids that its platform gave its parts.
+    pub(super) ids: Vec<Arc<str>>,
+}
+
 fn outbox_writes(event: &Event) -> Vec<OutboxWrite> {
     let owed = |companion: &CompanionId, trigger, messages: &[Seq], upto| OutboxRecord {
         companion: companion.clone(),
@@ -508,7 +547,8 @@ fn outbox_writes(event: &Event) -> Vec<OutboxWrite> {
         Event::ReplyOwed { companion, ticket, trigger, messages, upto, .. } => {
             vec![OutboxWrite::Put(*ticket, owed(companion, *trigger, messages, *upto))]
         }
-        Event::Replanned { companion, ticket, next, trigger, messages, upto } => {
+        Event::Replanned { companion, ticket, next, trigger, messages, upto }
+        | Event::ReplyExtended { companion, ticket, next, trigger, messages, upto } => {
             vec![OutboxWrite::Remove(*ticket), OutboxWrite::Put(*next, owed(companion, *trigger, messages, *upto))]
         }
         Event::ReplyFailed { ticket, .. } | Event::Cancelled { ticket: Some(ticket), .. } => vec![OutboxWrite::Remove(*ticket)],

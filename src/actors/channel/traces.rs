@@ -25,7 +25,7 @@ use crate::ports::language_model::Request;
 use crate::telemetry::trace::TurnTrace;
 pub(super) use calls::{record_call, record_late_call};
 pub(super) use trace_record::TraceRecord;
-use turn::{Append, Appends, OpenTurn, PendingCall, Round, Turn, Vote};
+use turn::{Append, Appends, OpenTurn, PendingCall, Round, Turn, Utterance, Vote};
 
 /// How many characters of a model's answer are journaled.
 const JOURNALED_ANSWER_CHARS: usize = 1_000;
@@ -145,7 +145,8 @@ impl Traces {
                 let (companion, ticket, error) = (companion.clone(), *ticket, error.clone());
                 records.push(TraceRecord::StatementFailed { companion, ticket, error, call, at: now });
             }
-            Event::Replanned { companion, ticket, next, trigger, .. } => {
+            Event::Replanned { companion, ticket, next, trigger, .. }
+            | Event::ReplyExtended { companion, ticket, next, trigger, .. } => {
                 let stopped = self.take_pending_call(*ticket);
                 let open = self.open(turn, now, context);
                 let call = PendingCall::new(open.turn.clone(), *trigger, now);
@@ -168,6 +169,7 @@ impl Traces {
             Event::HeldSelected { selected, others } => self.held_selected(selected, others, now, records),
             // These events do not appear in traces.
             Event::Replanning { .. } | Event::FloorExpired { .. } | Event::FloorTaken { .. } => {}
+            Event::SentenceStarting { .. } | Event::SentencePlayed { .. } | Event::Interrupted { .. } => {}
             Event::JitterDrawn { .. }
             | Event::LullFired { .. }
             | Event::SilenceFired { .. }
@@ -472,7 +474,7 @@ impl Traces {
     /// A message was journaled. It may trigger a turn, or it is the statement that ends one.
     pub(super) fn receive(&mut self, recorded: &Recorded, committed: Moment) -> Vec<TraceRecord> {
         let Event::Said { message, reply, .. } = &recorded.event else { return Vec::new() };
-        let append = Append { seq: recorded.seq, taken: recorded.at, committed };
+        let append = Append { seq: recorded.seq, taken: recorded.at, committed, utterance: None };
         let fulfilled = reply.and_then(|ticket| Some((ticket, self.take_pending_call(ticket)?)));
         let Some((ticket, call)) = fulfilled else {
             self.appends.remember(append);
@@ -486,5 +488,13 @@ impl Traces {
             TraceRecord::Appended { turn: turn.clone(), append },
             TraceRecord::Ended { turn, outcome: "posted", error: None },
         ]
+    }
+
+    /// Notes the messages of a hand-over. None of them is a statement.
+    pub(super) fn receive_hand_over(&mut self, batch: &[Recorded], committed: Moment) {
+        let utterance = Utterance::of(batch);
+        for recorded in batch {
+            self.appends.remember(Append { seq: recorded.seq, taken: recorded.at, committed, utterance });
+        }
     }
 }

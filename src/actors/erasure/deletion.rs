@@ -92,9 +92,10 @@ async fn delete_all_traces(
         // No key of this request has to be new.
         MetaWriteError::Exists { .. } => WriteError::Unknown,
     })?;
-    let deleted = messages.iter().copied().collect();
+    let mut deleted: BTreeSet<Seq> = messages.iter().copied().collect();
     append_deletion(context, channel_key, &deleted, Vec::new()).await?;
-    let traces = traces_of(&reader, channel_key, &deleted).await?;
+    let traces = all_traces_of(context, channel_key, &mut deleted).await?;
+    let messages: Vec<Seq> = deleted.iter().copied().collect();
     if !traces.illegible.is_empty() {
         let (guild, channel) = (Plain(channel_key.guild.as_str()), Plain(channel_key.channel.as_str()));
         let entries = traces.illegible.len();
@@ -120,6 +121,27 @@ pub async fn append_deletion(
         .await?;
     // What the channel derived from them before is on record now.
     Ok(drained(context, channel_key).await?)
+}
+
+/// The traces of these messages, whose deletion is on record. Messages that were handed over with deleted segments while that was on its way are
+/// deleted, too, and added to `gone`.
+///
+/// # Errors
+/// [`RewriteError`].
+pub async fn all_traces_of(
+    context: &ActorContext,
+    channel_key: &ChannelKey,
+    gone: &mut BTreeSet<Seq>,
+) -> Result<Traces, RewriteError> {
+    let reader = Reader::new(&*context.store);
+    let traces = traces_of(&reader, channel_key, gone).await?;
+    if traces.handed_over.is_empty() {
+        return Ok(traces);
+    }
+    append_deletion(context, channel_key, &traces.handed_over, Vec::new()).await?;
+    gone.extend(traces.handed_over);
+    // Segments are handed over once, so now there are no others.
+    Ok(traces_of(&reader, channel_key, gone).await?)
 }
 
 /// Redacts these messages and their traces like [`redact_traces`]. Also removes authors who have no other messages in the stretch from the index
@@ -367,6 +389,7 @@ pub async fn answers_to(
                     owed.insert(*ticket);
                 }
                 Event::Replanned { ticket, next, messages: answered, .. }
+                | Event::ReplyExtended { ticket, next, messages: answered, .. }
                     if owed.contains(ticket) || answered.iter().any(|seq| messages.contains(seq)) =>
                 {
                     owed.insert(*next);
@@ -401,6 +424,10 @@ pub async fn answers_to(
                 | Event::StageChanged { .. }
                 | Event::RoundClosed(_)
                 | Event::RepetitionAsked { .. }
+                | Event::ReplyExtended { .. }
+                | Event::SentenceStarting { .. }
+                | Event::SentencePlayed { .. }
+                | Event::Interrupted { .. }
                 | Event::Replanning { .. }
                 | Event::Replanned { .. }
                 | Event::Cancelled { .. }
@@ -424,6 +451,8 @@ pub struct Traces {
     pub redacted: Vec<Recorded>,
     /// When companions were asked because one of the messages addressed them.
     pub asked_at: BTreeSet<Moment>,
+    /// Other messages that contain segments which are among these, and still have their text.
+    pub handed_over: BTreeSet<Seq>,
     /// The numbers of unreadable later events, which may quote them as well.
     pub illegible: BTreeSet<Seq>,
 }
@@ -433,11 +462,16 @@ pub async fn traces_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTr
     const PAGE: usize = 512;
     let Some(first) = gone.first() else { return Ok(Traces::default()) };
     let (mut redacted, mut asked_at, mut illegible) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
+    let mut handed_over = BTreeSet::new();
     let mut after = Seq(first.0.saturating_sub(1));
     let mut questions = BTreeSet::new();
     let (mut said, mut statements) = (Vec::new(), Vec::new());
     // Whether the summary in prompts may contain something of them.
     let mut is_summarised = false;
+    // The sentences of spoken replies whose statements have not come yet.
+    let mut sentences = BTreeMap::new();
+    // Replies to deleted messages. They may have ended without a statement.
+    let mut about_gone = BTreeSet::new();
     loop {
         let page = reader.legible(channel_key, Range { after, before: None, limit: PAGE, newest_first: false }).await?;
         let Some(last) = page.last else { break };
@@ -445,15 +479,30 @@ pub async fn traces_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTr
         illegible.extend(page.illegible);
         for recorded in page.events {
             let is_trace = match &recorded.event {
-                Event::Said { message, .. } => {
+                Event::Said { message, reply, .. } => {
                     said.push(recorded.seq);
                     if message.from.role == Role::Companion {
                         statements.push(recorded.seq);
                     }
-                    gone.contains(&recorded.seq)
+                    let is_gone = gone.contains(&recorded.seq);
+                    let spoken = reply.and_then(|ticket| sentences.remove(&ticket)).unwrap_or_default();
+                    if is_gone {
+                        redacted.extend(spoken);
+                    }
+                    let mut segments = message.speech.iter().flat_map(|speech| &speech.segments);
+                    if !is_gone && !is_redacted(message) && segments.any(|segment| gone.contains(segment)) {
+                        handed_over.insert(recorded.seq);
+                    }
+                    is_gone
                 }
                 Event::Segment(_) | Event::VoiceJoined { .. } | Event::VoiceLeft { .. } => gone.contains(&recorded.seq),
                 Event::Edited { message, .. } => gone.contains(message),
+                Event::Interrupted { .. } => gone.contains(&recorded.seq),
+                // Its statement follows.
+                Event::SentenceStarting { ticket, .. } => {
+                    sentences.entry(*ticket).or_insert_with(Vec::new).push(redact(&recorded));
+                    false
+                }
                 Event::Evaluated(evaluated) => {
                     if evaluated.trigger == Trigger::DirectAddress && gone.contains(&evaluated.message) {
                         asked_at.insert(recorded.at);
@@ -502,14 +551,20 @@ pub async fn traces_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTr
                 | Event::StageChanged { .. }
                 | Event::RoundClosed(_)
                 | Event::RepetitionAsked { .. }
+                | Event::SentencePlayed { .. }
                 | Event::Replanning { .. }
                 | Event::Replanned { .. }
                 | Event::Cancelled { .. }
                 | Event::FloorExpired { .. }
                 | Event::FloorTaken { .. }
                 | Event::HeldSelected { .. }
-                | Event::ReplyOwed { .. }
                 | Event::ReplyFailed { .. } => false,
+                Event::ReplyOwed { ticket, messages, .. } | Event::ReplyExtended { next: ticket, messages, .. } => {
+                    if messages.iter().any(|seq| gone.contains(seq)) {
+                        about_gone.insert(*ticket);
+                    }
+                    false
+                }
             };
             let without = redact(&recorded);
             if is_trace && without != recorded {
@@ -517,5 +572,6 @@ pub async fn traces_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTr
             }
         }
     }
-    Ok(Traces { redacted, asked_at, illegible })
+    redacted.extend(sentences.into_iter().filter(|(ticket, _)| about_gone.contains(ticket)).flat_map(|(_, spoken)| spoken));
+    Ok(Traces { redacted, asked_at, handed_over, illegible })
 }

@@ -2,10 +2,14 @@
 
 use async_trait::async_trait;
 
+use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::writer::{MetaWriteError, WriteError};
+use crate::actors::runtime::actor_keys::ChannelActorKey;
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::writer::requests::write_meta;
+use crate::domain::conversation::Notice;
 use crate::domain::id::{GuildId, PersonId, Ward};
+use crate::domain::voice::utterance::Input;
 use crate::journal::key;
 use crate::journal::record::{OptOutRecord, encode};
 use crate::ports::backend::Refused;
@@ -21,6 +25,20 @@ pub struct OptOutService {
 impl OptOutService {
     pub fn new(context: ActorContext) -> Self {
         Self { context }
+    }
+}
+
+impl OptOutService {
+    /// Tells the running channels of the guild, in whose voice calls the person may be.
+    fn tell_calls(&self, guild: &GuildId, person: &PersonId, ignored: bool) {
+        for (channel, membership) in self.context.memberships.all() {
+            if membership.guild == *guild {
+                let user = person.clone();
+                let input = if ignored { Input::OptedOut { user } } else { Input::OptedIn { user } };
+                // A channel that is not running asks for the opt-outs when it starts.
+                self.context.directory.hand_over(&ChannelActorKey(channel), ChannelMessage::Voice(Notice::Call(input)));
+            }
+        }
     }
 }
 
@@ -44,6 +62,7 @@ impl OptOut for OptOutService {
         };
         write_meta(&self.context, Ward::of(guild), vec![write]).await.map_err(not_now)?;
         self.context.opt_outs.note(guild, person, ignored);
+        self.tell_calls(guild, person, ignored);
         Ok(true)
     }
 }

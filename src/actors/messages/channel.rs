@@ -8,7 +8,7 @@ use ractor::{ActorId, RpcReplyPort};
 use super::models::Outcome;
 use super::turn_taking_manager::VoteError;
 use super::writer::{Accepted, Committed, WriteError};
-use crate::domain::conversation::Conversation;
+use crate::domain::conversation::{Conversation, Notice};
 use crate::domain::event::Recorded;
 use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::moment::Moment;
@@ -21,6 +21,12 @@ pub enum ChannelMessage {
     Restored(Result<Box<Restored>, CannotRestore>),
     /// An inbound event, and when it was committed.
     Inbound(Box<Recorded>, Moment),
+    /// The messages of a hand-over, in the order of their numbers, and when they were committed. They are handled as one input.
+    HandedOver(Vec<Recorded>, Moment),
+    /// The messages of a hand-over were not journaled, or may not have been.
+    NotHandedOver(WriteError),
+    /// Something happened in the voice call that is not on record.
+    Voice(Notice),
     /// The writer's answer to a batch of the channel's own events.
     Recorded { batch: u64, result: Result<Committed, WriteError> },
     /// The writer's answer to a statement that is posted by being stored.

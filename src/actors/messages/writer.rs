@@ -22,6 +22,8 @@ pub enum WriterMessage {
     Record(Record),
     /// Append a statement that is posted by being stored.
     Post(Post),
+    /// Append the messages of a hand-over.
+    HandOver(HandOver),
     /// Write records outside of journals.
     WriteMeta(WriteMeta),
     DeleteChannel(DeleteChannel),
@@ -130,6 +132,19 @@ pub struct Post {
     pub reply: Reply<Accepted>,
 }
 
+/// Appends what people said in a voice call, in one atomic batch. The channel receives all of it as one message.
+#[derive(Debug)]
+pub struct HandOver {
+    pub channel_key: ChannelKey,
+    /// When it happened. None: when the writer receives it.
+    pub at: Option<Moment>,
+    /// The newest inbound event that the channel had handled when it made the messages.
+    pub handled: Seq,
+    /// Messages, in the order of their numbers.
+    pub messages: Vec<Event>,
+    pub reply: Reply<Committed>,
+}
+
 /// Writes records outside of journals: settings, rooms, dead letters.
 #[derive(Debug)]
 pub struct WriteMeta {
@@ -202,7 +217,7 @@ pub struct Accepted {
     pub is_new: bool,
 }
 
-/// The answer to [`Record`].
+/// The answer to [`Record`] and [`HandOver`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Committed {
     /// The number of the first event. Without events, the number after `last`.

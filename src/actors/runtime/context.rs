@@ -17,6 +17,7 @@ use crate::ports::clock::Clock;
 use crate::ports::gateway::Gateways;
 use crate::ports::rng::Rng;
 use crate::ports::store::Store;
+use crate::ports::voice_call::{NoCalls, VoiceCalls};
 use crate::settings::Settings;
 use crate::telemetry::recorder::Recorder;
 
@@ -33,6 +34,8 @@ pub struct ActorContext {
     pub platforms: Platforms,
     /// The platforms that receive events over their own connections.
     pub gateways: Gateways,
+    /// The platforms that connect voice calls.
+    pub voice_calls: Arc<dyn VoiceCalls>,
     pub pool: Pool,
     pub recorder: Recorder,
     pub settings: Arc<Settings>,
@@ -78,6 +81,7 @@ impl ActorContext {
             hub: Hub::new(),
             platforms: Platforms::default(),
             gateways: Gateways::default(),
+            voice_calls: Arc::new(NoCalls),
             memberships: Memberships::new(companions, settings.companion_defaults.clone(), recorder.instruments().clone()),
             recorder,
             settings,

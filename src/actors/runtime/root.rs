@@ -202,9 +202,7 @@ fn writer_arguments(context: &ActorContext) -> writer::Arguments {
         clock: context.clock.clone(),
         hub: context.hub.clone(),
         instruments: context.recorder.instruments().clone(),
-        deliver: Arc::new(move |guild, channel, recorded, committed| {
-            switchboard::deliver(guild, channel, recorded, committed, &deliverer);
-        }),
+        deliver: Arc::new(move |guild, channel, message| switchboard::deliver(guild, channel, message, &deliverer)),
         report: Arc::new(move |fate| match fate {
             Fate::StoreFailed(detail) => failed(detail),
         }),

@@ -15,7 +15,6 @@ use crate::actors::messages::switchboard::SwitchboardMessage;
 use crate::actors::runtime::actor_keys::{ChannelActorKey, GuildKey, GuildsKey, SwitchboardKey};
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::{Registration, Sort};
-use crate::domain::event::Recorded;
 use crate::domain::id::{ChannelId, GuildId};
 use crate::domain::moment::Moment;
 use crate::telemetry::instruments::kinds::Counted;
@@ -126,12 +125,11 @@ impl Sleeping {
     }
 }
 
-/// Dispatches an accepted event to its channel. A channel that is not running is woken, and reads the event from its record.
-pub fn deliver(guild: &GuildId, channel: &ChannelId, recorded: Recorded, committed: Moment, context: &ActorContext) {
-    let inbound = ChannelMessage::Inbound(Box::new(recorded), committed);
+/// Dispatches accepted events to their channel. A channel that is not running is woken, and reads the events from its record.
+pub fn deliver(guild: &GuildId, channel: &ChannelId, inbound: ChannelMessage, context: &ActorContext) {
     let handed_over = context.directory.hand_over(&ChannelActorKey(channel.clone()), inbound);
     if !handed_over && let Some(switchboard) = context.directory.find(&SwitchboardKey()) {
-        // If the switchboard is being restarted, the event is not lost: accepted events are pending.
+        // If the switchboard is being restarted, the events are not lost: accepted events are pending.
         let _ = switchboard.cast(SwitchboardMessage::Wake(guild.clone(), channel.clone()));
     }
 }

@@ -205,9 +205,12 @@ impl EventView {
                 let retry_at = rfc3339(recorded.at + *back_off);
                 vec![("error", json!({ "companion": companion, "trigger": trigger, "error": error, "retry_at": retry_at }))]
             }
-            Event::ReplyOwed { companion, ticket, trigger, messages, due_at, .. } => {
+            Event::ReplyOwed { companion, ticket, trigger, messages, due_at, modality, .. } => {
                 let messages = self.texts(reader, messages).await?;
                 let mut object = json!({ "companion": companion, "trigger": trigger, "ticket": ticket, "messages": messages });
+                if !modality.is_text() {
+                    object["modality"] = json!(modality);
+                }
                 // An external companion has until then to submit its statement.
                 if let Some(due_at) = due_at {
                     object["due_at"] = rfc3339(*due_at).into();
@@ -228,6 +231,36 @@ impl EventView {
                     "messages": messages,
                 });
                 vec![("replanned", object)]
+            }
+            Event::ReplyExtended { companion, ticket, next, trigger, messages, .. } => {
+                let messages = self.texts(reader, messages).await?;
+                let object = json!({
+                    "companion": companion,
+                    "trigger": trigger,
+                    "ticket": next,
+                    "replaces": ticket,
+                    "messages": messages,
+                });
+                vec![("extended", object)]
+            }
+            Event::SentenceStarting { text, .. } if text.is_empty() => Vec::new(),
+            Event::SentenceStarting { companion, ticket, sentence, text } => {
+                let object = json!({ "companion": companion, "ticket": ticket, "sentence": sentence, "text": text });
+                vec![("sentence", object)]
+            }
+            Event::SentencePlayed { companion, ticket, sentence, ms, heard, dropped } => {
+                let mut object =
+                    json!({ "companion": companion, "ticket": ticket, "sentence": sentence, "ms": ms, "heard": heard });
+                if *dropped {
+                    object["dropped"] = true.into();
+                }
+                vec![("sentence_played", object)]
+            }
+            Event::Interrupted { companion, ticket, interrupted } => {
+                let mut object = json!(interrupted);
+                object["companion"] = json!(companion);
+                object["ticket"] = json!(ticket);
+                vec![("interrupted", object)]
             }
             Event::Cancelled { companion, ticket, trigger, message } => {
                 let mut object = json!({ "companion": companion, "trigger": trigger, "error": "cancelled", "message": message });

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use super::ActorBackend;
 use super::actor_calls::{damaged, read_error, rewrite_error, unavailable};
 use crate::actors::erasure::deletion::{
-    RewriteError, Traces, answers_to, append_deletion, has_illegible_snapshot, redact_traces, traces_of,
+    RewriteError, Traces, all_traces_of, answers_to, append_deletion, has_illegible_snapshot, redact_traces,
 };
 use crate::actors::erasure::retention::without_person;
 use crate::actors::messages::writer::WriteError;
@@ -169,8 +169,8 @@ impl ActorBackend {
             self.delete(channel_key, &answers).await?;
             gone.extend(answers);
         }
-        let Traces { redacted: events, mut illegible, .. } =
-            traces_of(&self.reader(), channel_key, &gone).await.map_err(read_error)?;
+        let traces = all_traces_of(&self.context, channel_key, &mut gone).await.map_err(rewrite_error)?;
+        let Traces { redacted: events, mut illegible, .. } = traces;
         if has_illegible_snapshot(&*self.context.store, channel_key).await.map_err(read_error)? {
             // No event has this number, so it can stand for the snapshot.
             illegible.insert(Seq::NONE);
@@ -205,6 +205,10 @@ impl ActorBackend {
                 | Event::StageChanged { .. }
                 | Event::RoundClosed(_)
                 | Event::RepetitionAsked { .. }
+                | Event::ReplyExtended { .. }
+                | Event::SentenceStarting { .. }
+                | Event::SentencePlayed { .. }
+                | Event::Interrupted { .. }
                 | Event::Replanning { .. }
                 | Event::Replanned { .. }
                 | Event::Cancelled { .. }

@@ -53,25 +53,11 @@ impl InboundEvents for Inbound {
 
     async fn said(&self, channel_ref: &ChannelRef, inbound_message: InboundMessage) -> Result<Acceptance, InboundError> {
         // An empty message could not be distinguished from a deleted one.
-        if !self.is_of_its_guild(channel_ref)
-            || self.is_ignored(channel_ref, &inbound_message.from.id)
-            || is_blank(&inbound_message.text)
-        {
+        if self.is_ignored(channel_ref, &inbound_message.from.id) || is_blank(&inbound_message.text) {
             return Ok(Acceptance::Ignored);
         }
-        match changes::ensure_room(&self.context, channel_ref).await {
-            Ok(true) => {}
-            Ok(false) => return Ok(Acceptance::Ignored),
-            Err(MembershipError::SharedName(shared)) => {
-                let channel = Plain(channel_ref.channel.as_str());
-                tracing::warn!(
-                    %channel,
-                    %shared,
-                    "no companion can be a member of this channel, and its messages are ignored; give one of the two another name"
-                );
-                return Ok(Acceptance::Ignored);
-            }
-            Err(error) => return Err(membership_error(error)),
+        if !self.opens(channel_ref).await? {
+            return Ok(Acceptance::Ignored);
         }
         let channel_key = channel_key_of(channel_ref);
         let reply_to = match &inbound_message.answers {
@@ -192,7 +178,27 @@ impl Inbound {
         self.context.memberships.guild_of(&channel_ref.channel).is_none_or(|guild| guild == channel_ref.guild)
     }
 
-    fn is_ignored(&self, channel_ref: &ChannelRef, author: &str) -> bool {
+    /// Whether a channel is a room. It becomes one now if companions would be its members. False: what happens there is ignored.
+    pub(super) async fn opens(&self, channel_ref: &ChannelRef) -> Result<bool, InboundError> {
+        if !self.is_of_its_guild(channel_ref) {
+            return Ok(false);
+        }
+        match changes::ensure_room(&self.context, channel_ref).await {
+            Ok(is_room) => Ok(is_room),
+            Err(MembershipError::SharedName(shared)) => {
+                let channel = Plain(channel_ref.channel.as_str());
+                tracing::warn!(
+                    %channel,
+                    %shared,
+                    "no companion can be a member of this channel, and its messages are ignored; give one of the two another name"
+                );
+                Ok(false)
+            }
+            Err(error) => Err(membership_error(error)),
+        }
+    }
+
+    pub(super) fn is_ignored(&self, channel_ref: &ChannelRef, author: &str) -> bool {
         self.context.opt_outs.holds(&channel_ref.guild, &PersonId::from(author))
     }
 
@@ -255,7 +261,7 @@ impl Inbound {
     }
 }
 
-fn channel_key_of(channel_ref: &ChannelRef) -> ChannelKey {
+pub(super) fn channel_key_of(channel_ref: &ChannelRef) -> ChannelKey {
     ChannelKey::new(&channel_ref.guild, &channel_ref.channel)
 }
 
@@ -263,7 +269,7 @@ fn is_blank(text: &str) -> bool {
     text.trim().is_empty()
 }
 
-fn refused(error: writer::Refused) -> InboundError {
+pub(super) fn refused(error: writer::Refused) -> InboundError {
     match error {
         writer::Refused::Busy { retry_after } => {
             InboundError::Later { after: retry_after, detail: "too much waits to be stored".into() }

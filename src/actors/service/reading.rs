@@ -387,6 +387,10 @@ fn outcome_of(event: &Event) -> Option<Outcome> {
         | Event::Unanswered { .. }
         | Event::StageChanged { .. }
         | Event::RepetitionAsked { .. }
+        | Event::ReplyExtended { .. }
+        | Event::SentenceStarting { .. }
+        | Event::SentencePlayed { .. }
+        | Event::Interrupted { .. }
         | Event::Replanning { .. }
         | Event::Replanned { .. }
         | Event::Cancelled { .. }

@@ -6,6 +6,7 @@
 //! * `rules`: the rules that decide without asking a model, and what the user can do about them.
 //! * `round`: a round, its votes and who was selected.
 //! * `fate`: what happened to a message, for every companion.
+//! * `speech`: in which message a segment of speech is, or why in none.
 //! * `waiting`: what a companion waits for now.
 //! * `sentences`: one sentence for each thing that happened.
 
@@ -15,6 +16,7 @@ mod round;
 mod rows;
 mod rules;
 mod sentences;
+mod speech;
 mod story;
 mod waiting;
 
@@ -69,7 +71,7 @@ impl Scene<'_> {
     async fn tell(&self, companion: Option<&str>, at: Option<WhyAt>) -> Result<Why, Refused> {
         if let Some(WhyAt::Message(id)) = &at {
             let companion = companion.map(|name| self.find_companion(name));
-            return self.message(id, companion).await;
+            return self.said(id, companion).await;
         }
         let companion = self.requested_companion(companion)?;
         match (at, companion) {

@@ -8,6 +8,7 @@ use super::request::Request;
 use crate::domain::decision::Reason;
 use crate::domain::event::{Event, Recorded};
 use crate::domain::message::{Message, Role};
+use crate::domain::voice::segment::Kind;
 use crate::ports::chat_platform::Platforms;
 use crate::telemetry::instruments::{Instruments, NONE, platform_label};
 
@@ -24,6 +25,10 @@ pub(super) fn committed(request: &Request, events: &[Arc<Recorded>], platforms: 
                 instruments.messages.add(1, [platform_label(platforms.name(&channel_key.channel)), role_label(message)]);
             }
             Event::Evaluated(evaluated) => instruments.evaluations.add(1, [evaluated.trigger.as_str()]),
+            Event::Segment(segment) => {
+                instruments.voice_segments.add(1, [kind_label(segment.kind)]);
+                instruments.voice_segment_delay.record(recorded.at.since(segment.ended).as_secs_f64(), NONE);
+            }
             Event::Edited { .. }
             | Event::Deleted { .. }
             | Event::Joined { .. }
@@ -32,7 +37,6 @@ pub(super) fn committed(request: &Request, events: &[Arc<Recorded>], platforms: 
             | Event::Cleared
             | Event::VoiceJoined { .. }
             | Event::VoiceLeft { .. }
-            | Event::Segment(_)
             | Event::CaughtUp { .. }
             | Event::JitterDrawn { .. }
             | Event::LullFired { .. }
@@ -49,6 +53,10 @@ pub(super) fn committed(request: &Request, events: &[Arc<Recorded>], platforms: 
             | Event::StageChanged { .. }
             | Event::RoundClosed(_)
             | Event::RepetitionAsked { .. }
+            | Event::ReplyExtended { .. }
+            | Event::SentenceStarting { .. }
+            | Event::SentencePlayed { .. }
+            | Event::Interrupted { .. }
             | Event::Replanning { .. }
             | Event::Replanned { .. }
             | Event::Cancelled { .. }
@@ -61,9 +69,23 @@ pub(super) fn committed(request: &Request, events: &[Arc<Recorded>], platforms: 
             | Event::Summarised { .. } => {}
         }
     }
+    if let (Request::HandOver(_), Some(first)) = (request, events.first())
+        && let Event::Said { message: Message { speech: Some(speech), .. }, .. } = &first.event
+    {
+        instruments.voice_hand_overs.add(1, [speech.handed_over.as_str()]);
+    }
     // All companions that a round would have asked are refused in one step, so in one request. That counts as one trip.
     if events.iter().any(|recorded| is_loop_guard(&recorded.event)) {
         instruments.loop_guard_trips.add(1, NONE);
+    }
+}
+
+const fn kind_label(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Words => "words",
+        Kind::Backchannel => "backchannel",
+        Kind::Noise => "noise",
+        Kind::Echo => "echo",
     }
 }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::request::Request;
 use crate::actors::messages::writer::{
-    Accept, DeleteChannel, DeleteExpired, Held, OutboxWrite, Post, Quiet, Record, RedactEvents, RemoveFromIndex, WriteError,
-    WriteMeta,
+    Accept, DeleteChannel, DeleteExpired, HandOver, Held, OutboxWrite, Post, Quiet, Record, RedactEvents, RemoveFromIndex,
+    WriteError, WriteMeta,
 };
 use crate::domain::event::{Event, Made, Recorded};
 use crate::domain::id::{PersonId, Seq, Ticket, TurnId, Ward};
@@ -81,6 +81,16 @@ pub(super) fn plan(request: &Request, ward: &mut Held, position: &mut JournalPos
             ids.iter().skip(1).for_each(|id| draft.add_message_id(id));
             draft.remove_from_outbox(*ticket);
             draft.record_usage(draft.position.at, usage);
+            Ok(draft.finish())
+        }
+        Request::HandOver(HandOver { channel_key, at, handled, messages, .. }) => {
+            if *handled < position.deleted_below {
+                return Err(WriteError::Deleted);
+            }
+            let mut draft = Draft::of(channel_key, ward, position);
+            for message in messages {
+                draft.append_inbound(at.unwrap_or_default(), message, None, None)?;
+            }
             Ok(draft.finish())
         }
         Request::Record(record) => plan_record(record, ward, position),
@@ -234,12 +244,6 @@ impl<'a> Draft<'a> {
             self.batch.fresh.push(key.clone());
             self.batch.writes.push(Write::Put(key, encode(&seq)));
         }
-        if let Some(person) = speaker(event)
-            && self.position.listed.add(person, seq)
-        {
-            let entry = key::person(&self.channel_key.guild, &PersonId::from(&**person), self.no, seq);
-            self.batch.writes.push(Write::Put(entry, encode(&())));
-        }
         self.position.newest_inbound = seq;
         if !self.position.is_pending {
             self.put_pending();
@@ -263,6 +267,12 @@ impl<'a> Draft<'a> {
 
     fn append(&mut self, at: Moment, made: &Made) {
         let seq = self.position.last.next();
+        if let Some(person) = speaker(&made.event)
+            && self.position.listed.add(person, seq)
+        {
+            let entry = key::person(&self.channel_key.guild, &PersonId::from(&**person), self.no, seq);
+            self.batch.writes.push(Write::Put(entry, encode(&())));
+        }
         let Made { handled, turn, event } = made.clone();
         let recorded = Recorded { seq, at, handled, turn, event };
         self.records.push(encode_event(&recorded));

@@ -7,10 +7,11 @@ use super::journal_cache::{Admission, JournalCache};
 use super::plan::{JournalPosition, is_message_id, plan, weight};
 use super::request::Request;
 use super::{Arguments, Fate, measures};
+use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{
-    Accept, Accepted, Committed, DeleteChannel, DeleteExpired, Fence, Held, MetaWriteError, Post, Record, RedactEvents, Refused,
-    RemoveFromIndex, WriteError, WriteMeta,
+    Accept, Accepted, Committed, DeleteChannel, DeleteExpired, Fence, HandOver, Held, MetaWriteError, Post, Record, RedactEvents,
+    Refused, RemoveFromIndex, WriteError, WriteMeta,
 };
 use crate::actors::runtime::hub::Live;
 use crate::domain::event::Recorded;
@@ -130,6 +131,11 @@ impl WriteQueue {
     pub(super) fn post(&mut self, mut post: Post) {
         post.at.get_or_insert_with(|| self.arguments.clock.now());
         self.enqueue(Request::Post(post));
+    }
+
+    pub(super) fn hand_over(&mut self, mut hand_over: HandOver) {
+        hand_over.at.get_or_insert_with(|| self.arguments.clock.now());
+        self.enqueue(Request::HandOver(hand_over));
     }
 
     /// Takes in a request. It becomes ready once its ward is held and its journal is open.
@@ -418,22 +424,30 @@ impl WriteQueue {
             return;
         };
         self.journal_cache.advance(&channel_key, position.clone());
+        let mut handed_over = Vec::new();
         for recorded in events {
             self.arguments.hub.publish(&channel_key, Live::Recorded(recorded.clone()));
             if recorded.event.is_inbound() {
-                let committed = self.arguments.clock.now();
                 // Nobody else has the event, unless somebody watches the channel. So this mostly needs no copy.
-                (self.arguments.deliver)(&channel_key.guild, &channel_key.channel, Arc::unwrap_or_clone(recorded), committed);
+                let recorded = Arc::unwrap_or_clone(recorded);
+                if matches!(request, Request::HandOver(_)) {
+                    handed_over.push(recorded);
+                } else {
+                    self.deliver(&channel_key, ChannelMessage::Inbound(Box::new(recorded), self.arguments.clock.now()));
+                }
             }
+        }
+        if !handed_over.is_empty() {
+            self.deliver(&channel_key, ChannelMessage::HandedOver(handed_over, self.arguments.clock.now()));
         }
         let last = position.last;
         let accepted = Accepted { seq: last, is_new: true };
+        let committed = |events: usize| Committed { first: Seq(last.next().0 - events as u64), last };
         match request {
             Request::Accept(Accept { reply, .. }) => reply.send(Ok(accepted)),
             Request::Post(Post { reply, .. }) => reply.send(Ok(accepted)),
-            Request::Record(Record { reply, made, .. }) => {
-                reply.send(Ok(Committed { first: Seq(last.next().0 - made.len() as u64), last }));
-            }
+            Request::Record(Record { reply, made, .. }) => reply.send(Ok(committed(made.len()))),
+            Request::HandOver(HandOver { reply, messages, .. }) => reply.send(Ok(committed(messages.len()))),
             Request::Delete(DeleteChannel { channel_key, reply }) => match position.no.filter(|_| has_batch) {
                 Some(no) => self.tasks.push(StoreTask::Sweep { channel_key, no, below: last.next(), reply }),
                 None => reply.send(Ok(())),
@@ -446,6 +460,10 @@ impl WriteQueue {
             Request::WriteMeta(_) => {}
         }
         self.journal_cache.release(&channel_key);
+    }
+
+    fn deliver(&self, channel_key: &ChannelKey, message: ChannelMessage) {
+        (self.arguments.deliver)(&channel_key.guild, &channel_key.channel, message);
     }
 
     fn fail(&mut self, request: Request, error: WriteError) {

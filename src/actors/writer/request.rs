@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{
-    Accept, DeleteChannel, DeleteExpired, Fence, Post, Record, RedactEvents, RemoveFromIndex, WriteError, WriteMeta,
+    Accept, DeleteChannel, DeleteExpired, Fence, HandOver, Post, Record, RedactEvents, RemoveFromIndex, WriteError, WriteMeta,
 };
 use crate::domain::id::{Seq, Ward};
 use crate::journal::channel_key::ChannelKey;
@@ -18,6 +18,7 @@ pub(super) enum Request {
     Accept(Accept),
     Record(Record),
     Post(Post),
+    HandOver(HandOver),
     WriteMeta(WriteMeta),
     Delete(DeleteChannel),
     RedactEvents(RedactEvents),
@@ -39,6 +40,7 @@ impl Request {
             Self::Accept(Accept { channel_key, .. })
             | Self::Record(Record { channel_key, .. })
             | Self::Post(Post { channel_key, .. })
+            | Self::HandOver(HandOver { channel_key, .. })
             | Self::Delete(DeleteChannel { channel_key, .. })
             | Self::RedactEvents(RedactEvents { channel_key, .. })
             | Self::DeleteExpired(DeleteExpired { channel_key, .. })
@@ -57,7 +59,7 @@ impl Request {
                 let (Write::Put(key, _) | Write::Remove(key)) = write;
                 key.kind().is_some_and(is_written_to_erase)
             }),
-            Self::Accept(_) | Self::Record(_) | Self::Post(_) | Self::Fence(_) | Self::Swept { .. } => false,
+            Self::Accept(_) | Self::Record(_) | Self::Post(_) | Self::HandOver(_) | Self::Fence(_) | Self::Swept { .. } => false,
         }
     }
 
@@ -67,6 +69,7 @@ impl Request {
             Self::Accept(Accept { reply, .. }) => Some(reply.since()),
             Self::Record(Record { reply, .. }) => Some(reply.since()),
             Self::Post(Post { reply, .. }) => Some(reply.since()),
+            Self::HandOver(HandOver { reply, .. }) => Some(reply.since()),
             _ => None,
         }
     }
@@ -93,7 +96,7 @@ impl Request {
         match self {
             Self::Accept(Accept { reply, .. }) => reply.send(Err(error.into())),
             Self::WriteMeta(WriteMeta { reply, .. }) => reply.send(Err(error.into())),
-            Self::Record(Record { reply, .. }) => reply.send(Err(error)),
+            Self::Record(Record { reply, .. }) | Self::HandOver(HandOver { reply, .. }) => reply.send(Err(error)),
             Self::Post(Post { reply, .. }) => reply.send(Err(error)),
             Self::Delete(DeleteChannel { reply, .. })
             | Self::RedactEvents(RedactEvents { reply, .. })

@@ -1,4 +1,5 @@
 mod fold;
+mod hand_over;
 mod order;
 mod persons;
 mod world;

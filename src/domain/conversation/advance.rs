@@ -3,7 +3,7 @@
 use super::super::budget::{MINUTE, Use, UsedUp};
 use super::super::event::Decided;
 use super::super::id::PersonId;
-use super::super::message::{Message, Role};
+use super::super::message::{Message, Modality, Role};
 use super::super::vote::USUAL_IMPORTANCE;
 use super::asking::Attendance;
 use super::ending::reopening_cause;
@@ -25,6 +25,8 @@ pub(super) enum Due {
 
 /// The back-off of a companion that is about to leave.
 const LEAVING: Duration = Duration::from_secs(10);
+/// The first back-off of a question about spoken words (docs/design/voice.md A-45).
+const FIRST_SPOKEN_BACK_OFF: Duration = Duration::from_secs(1);
 
 impl Conversation {
     /// Handles an inbound event. Events that were handled before are ignored.
@@ -32,6 +34,7 @@ impl Conversation {
         if recorded.seq <= self.handled && recorded.seq != Seq::NONE {
             return;
         }
+        self.end_unwanted_reply(&recorded.event, world, out);
         let first = out.len();
         let heard = voice::heard(&recorded);
         let (mut refused, mut is_late) = (None, false);
@@ -192,6 +195,7 @@ impl Conversation {
         #[cfg(test)]
         poison::check_unsettled(poison::GONE_ON, self);
         self.settle_silenced(world, out);
+        self.end_overdue_questions(occasion, world, out);
         self.close_rounds(occasion, world, out);
         self.fail_late_words(occasion, world, out);
         self.replan_due(occasion, world, out);
@@ -319,8 +323,25 @@ impl Conversation {
         let Some((companion, evaluation)) = self.question(ticket) else { return };
         let last = self.gates[&companion].back_off.map(|back_off| back_off.pause);
         // A companion without configuration is about to leave. Until that is on record, nobody waits for it.
-        let back_off = world.policies.get(&companion).map_or(LEAVING, |policy| policy.back_off(last));
+        let first = if self.is_spoken(evaluation.message) { Some(FIRST_SPOKEN_BACK_OFF) } else { None };
+        let back_off = world.policies.get(&companion).map_or(LEAVING, |policy| match first.filter(|_| last.is_none()) {
+            Some(first) => first,
+            None => policy.back_off(last),
+        });
         self.record(Event::Unanswered { companion, ticket, trigger: evaluation.trigger, error, back_off }, world, out);
+    }
+
+    /// Ends questions about spoken words that were not answered in time. Those of a round end with it.
+    pub(super) fn end_overdue_questions(&mut self, occasion: Occasion, world: &mut World<'_>, out: &mut Vec<Output>) {
+        let is_overdue = |gate: &Gate| {
+            let due_at = gate.evaluation.and_then(|evaluation| evaluation.due_at);
+            due_at.is_some_and(|due_at| self.is_due(due_at, occasion))
+        };
+        for companion in self.gates.companions_where(is_overdue) {
+            let Some(ticket) = self.gates[&companion].evaluation.map(|evaluation| evaluation.ticket) else { continue };
+            self.on_unanswered(ticket, "timeout".into(), world, out);
+            out.push(Output::Cancel { ticket });
+        }
     }
 
     /// A reply failed. The failure of an attempt that is being stopped does not count.
@@ -445,6 +466,9 @@ impl Conversation {
         let next_interjection_at = world.policies.get(companion).map(|policy| policy.interval(0, (world.jitter)()));
         let gate = &self.gates[companion];
         let is_external = gate.external;
+        let modality = if is_external { Modality::Text } else { self.modality_of_reply(candidate.message, world) };
+        // A spoken reply has deadlines of its own, and nobody else could use the floor of a companion that is alone.
+        let may_expire = !is_external && self.holds_rounds() && modality.is_text();
         let owed = Event::ReplyOwed {
             ticket: Ticket(self.tickets.0 + 1),
             trigger: candidate.trigger,
@@ -452,10 +476,11 @@ impl Conversation {
             upto: self.handled,
             next_interjection_at: next_interjection_at.or(gate.next_interjection_at).unwrap_or_default(),
             due_at: is_external.then(|| self.clock + world.rules.turn_taking.external_statement_timeout()),
-            // Nobody else could use the floor of a companion that is alone.
-            expires_at: (!is_external && self.holds_rounds()).then(|| self.clock + world.rules.turn_taking.floor_timeout()),
+            expires_at: may_expire.then(|| self.clock + world.rules.turn_taking.floor_timeout()),
             is_farewell: candidate.is_farewell,
             is_unjudged: world.policies.get(companion).is_some_and(|policy| !policy.repetition),
+            message: candidate.message,
+            modality,
             companion: companion.clone(),
         };
         self.record(owed, world, out);
@@ -466,6 +491,8 @@ impl Conversation {
             self.fail_reply(ticket, DELETED.into(), world, out);
         } else {
             self.begin_statement(companion, world, out);
+            let is_called = candidate.trigger == Trigger::DirectAddress;
+            self.begin_aloud(if is_called { Duration::ZERO } else { world.rules.voice.turn_delay() }, world, out);
         }
     }
 

@@ -28,7 +28,8 @@ impl Conversation {
         self.answered_turn = evaluation.turn;
         let (trigger, upto) = (evaluation.trigger, evaluation.upto);
         if wants && !withdraws && answered.used_up.is_none() {
-            let candidate = Candidate { companion, trigger, why: answered.why.clone(), is_farewell };
+            let candidate =
+                Candidate { companion, trigger, why: answered.why.clone(), message: Some(evaluation.message), is_farewell };
             self.agree(&candidate.companion, trigger, reason, answered, world, out);
             self.change_stage(&candidate.companion, closing.min(Stage::Closing), Cause::State, upto, world, out);
             // Another companion may have joined and got the floor in the meantime.

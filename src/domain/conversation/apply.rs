@@ -134,6 +134,8 @@ impl Conversation {
                 expires_at,
                 is_farewell,
                 is_unjudged,
+                message,
+                modality,
             } => {
                 self.tickets = self.tickets.max(*ticket);
                 if *trigger == Trigger::Silence {
@@ -166,6 +168,9 @@ impl Conversation {
                     is_farewell: *is_farewell,
                     is_unjudged: *is_unjudged,
                     forced: self.tally.forced,
+                    message: *message,
+                    modality: *modality,
+                    sentences: Vec::new(),
                     is_posting: false,
                     text: None,
                 }));
@@ -176,12 +181,18 @@ impl Conversation {
                 }
             }
             Event::Replanning { ticket, until, .. } => self.apply_replanning(*ticket, *until),
-            Event::Replanned { ticket, next, messages, upto, .. } => self.apply_replanned(*ticket, *next, messages, *upto, notes),
+            Event::Replanned { ticket, next, messages, upto, .. } | Event::ReplyExtended { ticket, next, messages, upto, .. } => {
+                self.apply_replanned(*ticket, *next, messages, *upto, notes);
+            }
+            Event::SentenceStarting { ticket, sentence, text, .. } => self.apply_sentence(*ticket, *sentence, text),
+            Event::SentencePlayed { ticket, sentence, heard, .. } => self.apply_played(*ticket, *sentence, *heard),
+            // What follows from it is another event.
+            Event::Interrupted { .. } => {}
             Event::Cancelled { companion, ticket, message, .. } => self.apply_cancelled(companion, *ticket, *message),
             Event::FloorExpired { ticket, .. } => self.apply_floor_expired(*ticket),
             Event::FloorTaken { ticket, .. } => self.apply_floor_taken(*ticket),
             Event::HeldSelected { selected, others } => self.apply_held_selected(selected, others),
-            Event::ReplyFailed { ticket, .. } => self.apply_reply_failed(*ticket),
+            Event::ReplyFailed { ticket, error, .. } => self.apply_reply_failed(*ticket, error),
             Event::Summarised { upto, text, messages } => self.summary.apply(*upto, text, *messages),
         }
         self.update_waiting(world, notes);
@@ -319,6 +330,7 @@ impl Conversation {
                 message: evaluated.message,
                 upto: evaluated.upto,
                 message_count: evaluated.message_count,
+                due_at: evaluated.due_at,
                 is_spoilt: false,
                 turn,
             });

@@ -121,7 +121,9 @@ impl Conversation {
             if !may_ask || !self.is_ready(companion, gate, world) {
                 return None;
             }
-            if waiting.trigger == Trigger::Interjection && self.holds_interjections() {
+            if waiting.trigger == Trigger::Interjection && self.holds_interjections()
+                || waiting.trigger == Trigger::Turn && self.holds_turns()
+            {
                 return None;
             }
             let Some((reason, used_up)) = self.decide_without_call(companion, waiting, world) else { return Some(waiting) };
@@ -196,7 +198,9 @@ impl Conversation {
         for (companion, waiting) in asked {
             let gate = &self.gates[&companion];
             let messages = self.unsettled(&companion, gate, self.handled);
+            let is_alone_and_spoken = !self.holds_rounds() && self.is_spoken(waiting.message);
             let evaluated = Evaluated {
+                due_at: is_alone_and_spoken.then(|| self.clock + world.rules.voice.decision_timeout()),
                 ticket: Ticket(self.tickets.0 + 1),
                 trigger: waiting.trigger,
                 message: waiting.message,

@@ -198,7 +198,7 @@ impl Conversation {
             }
         }
         let Some(companion) = decided.companions.first().cloned() else { return };
-        let candidate = Candidate { companion, trigger: Trigger::Event, why: None, is_farewell: false };
+        let candidate = Candidate { companion, trigger: Trigger::Event, why: None, message: None, is_farewell: false };
         let selection = Selection { opened: self.handled, selected_at: self.handled, turn, ..Selection::default() };
         self.turn = Some(Box::new(Turn { candidate, selection, speak_at: decided.speak_at }));
     }

@@ -72,10 +72,15 @@ impl Conversation {
         }
     }
 
-    fn post(&mut self, text: Arc<str>, out: &mut Vec<Output>) {
+    pub(super) fn post(&mut self, text: Arc<str>, out: &mut Vec<Output>) {
         if let Some(floor) = &mut self.floor {
             floor.is_posting = true;
-            out.push(Output::Post(Box::new(Posting { companion: floor.companion.clone(), ticket: floor.ticket, text })));
+            out.push(Output::Post(Box::new(Posting {
+                companion: floor.companion.clone(),
+                ticket: floor.ticket,
+                text,
+                spoken: None,
+            })));
         }
     }
 

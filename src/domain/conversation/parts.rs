@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::closing::Stage;
 use super::super::id::{CompanionId, Seq, Ticket, TurnId};
-use super::super::message::Message;
+use super::super::message::{Message, Modality};
 use super::super::moment::Moment;
 use super::super::round::{Round, message_id};
 use super::super::trigger::Trigger;
@@ -36,6 +36,9 @@ pub struct Candidate {
     pub trigger: Trigger,
     /// The reason that it gave.
     pub why: Option<Arc<str>>,
+    /// The number of the message that triggered its question. None for a long silence, and in snapshots of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<Seq>,
     /// It is alone, and ends the conversation with this statement.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_farewell: bool,
@@ -125,6 +128,15 @@ pub struct Floor {
     /// The stage that repetition forced when the call began.
     #[serde(default, skip_serializing_if = "Stage::is_none")]
     pub forced: Stage,
+    /// The number of the message that triggered it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<Seq>,
+    /// Whether it is spoken or posted.
+    #[serde(default, skip_serializing_if = "Modality::is_text")]
+    pub modality: Modality,
+    /// If it is spoken: the sentences that were about to be heard.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sentences: Vec<SpokenSentence>,
     /// The text is complete and is being posted. This is not on record: after a restart the reply is written again, unless it was posted.
     #[serde(skip)]
     pub is_posting: bool,
@@ -139,11 +151,25 @@ impl Floor {
         !self.is_posting && self.replan_at.is_none() && self.text.is_none()
     }
 
+    /// What was heard of a spoken reply, as far as it is on record.
+    pub fn heard(&self) -> String {
+        self.sentences.iter().flat_map(|sentence| sentence.text.chars().take(sentence.heard as usize)).collect()
+    }
+
     /// The next deadline of the companion that has the floor.
     pub(super) fn deadline(&self) -> Option<Moment> {
         let expiry = self.expires_at.filter(|_| self.replan_at.is_none());
         self.due_at.into_iter().chain(self.replan_at).chain(expiry).min().filter(|_| !self.is_posting)
     }
+}
+
+/// A sentence of a spoken reply.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SpokenSentence {
+    /// The words.
+    pub text: Arc<str>,
+    /// The number of characters that were heard, as far as it is on record.
+    pub heard: u32,
 }
 
 fn is_zero(count: &u32) -> bool {

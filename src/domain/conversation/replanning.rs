@@ -63,7 +63,8 @@ impl Conversation {
     /// Stops the attempt in progress, if it may be begun again. If it is stopped already, it waits longer.
     fn stop_attempt(&mut self, message: Seq, said_at: Moment, world: &mut World<'_>, out: &mut Vec<Output>) {
         let reply = world.rules.reply;
-        let Some(floor) = self.floor.as_deref().filter(|floor| !floor.is_posting) else { return };
+        // What is said to a spoken reply extends it (docs/design/voice.md A-23), and what is typed waits.
+        let Some(floor) = self.floor.as_deref().filter(|floor| !floor.is_posting && !self.is_aloud(floor.ticket)) else { return };
         let is_external = self.gates.get(&floor.companion).is_none_or(|gate| gate.external);
         if is_external || floor.replans >= reply.max_replans || said_at.since(floor.began_at) > reply.replan_within() {
             return;
@@ -121,6 +122,10 @@ impl Conversation {
         let settled = self.settled_by_stop(&stopped, seq, message);
         for one in &stopped {
             let Stopped { companion, ticket, trigger, .. } = one;
+            if ticket.is_some_and(|ticket| self.is_aloud(ticket)) {
+                self.tell_reply(interruption::Input::StopPressed, world, out);
+                continue;
+            }
             let cancelled = Event::Cancelled { companion: companion.clone(), ticket: *ticket, trigger: *trigger, message: seq };
             self.record(cancelled, world, out);
         }
@@ -227,6 +232,26 @@ impl Conversation {
         authors.any(|author| author.role == Role::Person && author.id == message.from.id)
     }
 
+    /// A spoken reply ended without a word that was heard. Those that lost the floor to it do not follow.
+    pub(super) fn drop_interrupted(&mut self, ticket: Ticket) {
+        if let Some(Floor { selection, messages, companion, .. }) = self.take_owed(ticket) {
+            self.drop_losers(&companion, selection, &messages);
+        }
+    }
+
+    /// The triggers that lost a floor that was cancelled do not follow. Later ones did not lose it.
+    fn drop_losers(&mut self, companion: &CompanionId, Selection { others, selected_at, .. }: Selection, answered: &[Seq]) {
+        let is_answered = |waiting: &mut Waiting| answered.contains(&waiting.message);
+        if let Some(gate) = self.gates.get_mut(companion) {
+            gate.waiting.take_if(is_answered);
+        }
+        for other in others {
+            if let Some(gate) = self.gates.get_mut(&other.companion) {
+                gate.waiting.take_if(|waiting| waiting.message <= selected_at && is_answered(waiting));
+            }
+        }
+    }
+
     pub(super) fn apply_cancelled(&mut self, companion: &CompanionId, ticket: Option<Ticket>, message: Seq) {
         let stopped = match ticket {
             Some(ticket) => self.take_owed(ticket).map(|floor| (floor.selection, floor.messages)),
@@ -235,17 +260,8 @@ impl Conversation {
                 (turn.selection, answered)
             }),
         };
-        if let Some((Selection { others, selected_at, .. }, answered)) = stopped {
-            let is_answered = |waiting: &mut Waiting| answered.contains(&waiting.message);
-            if let Some(gate) = self.gates.get_mut(companion) {
-                gate.waiting.take_if(is_answered);
-            }
-            // The triggers that lost this floor do not follow. Later ones did not lose it.
-            for other in others {
-                if let Some(gate) = self.gates.get_mut(&other.companion) {
-                    gate.waiting.take_if(|waiting| waiting.message <= selected_at && is_answered(waiting));
-                }
-            }
+        if let Some((selection, answered)) = stopped {
+            self.drop_losers(companion, selection, &answered);
         }
         if message > self.handled {
             // Those of another phrase, which was never handled, do not count.

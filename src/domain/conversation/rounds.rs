@@ -21,12 +21,15 @@ impl Conversation {
         let listening = listeners
             .map(|(companion, gate)| listening(companion, self.handled, attendance.called.contains(companion), gate.stage))
             .collect();
-        let opened = RoundOpened {
-            message: self.handled,
-            deadline: self.clock + world.rules.turn_taking.state_timeout(),
-            asked,
-            listening,
+        let is_spoken = |companion: &CompanionId| {
+            let waiting = self.gates.get(companion).and_then(|gate| gate.waiting);
+            waiting.is_some_and(|waiting| self.is_spoken(waiting.message))
         };
+        let timeout = match asked.iter().any(is_spoken) {
+            true => world.rules.voice.decision_timeout(),
+            false => world.rules.turn_taking.state_timeout(),
+        };
+        let opened = RoundOpened { message: self.handled, deadline: self.clock + timeout, asked, listening };
         self.record(Event::RoundOpened(opened), world, out);
     }
 
@@ -154,11 +157,17 @@ impl Conversation {
         } else {
             (ranking.next(), Vec::new())
         };
+        let message_of = |companion: &CompanionId| self.gates.get(companion)?.wish.as_ref().map(|wish| wish.message);
+        let is_spoken = selected.as_ref().is_some_and(|one| {
+            let is_external = self.gates.get(one).is_some_and(|gate| gate.external);
+            !is_external && !self.modality_of_reply(message_of(one), world).is_text()
+        });
         let closed = RoundClosed {
             message: round.message,
             states: round.states().cloned().collect(),
             others: self.outvoted(ranking, world),
-            speak_at: selected.is_some().then(|| self.clock + world.rules.turn_taking.turn_delay()),
+            // A spoken reply is prepared at once, and waits for its delay before it is heard.
+            speak_at: selected.as_ref().filter(|_| !is_spoken).map(|_| self.clock + world.rules.turn_taking.turn_delay()),
             selected,
             held,
         };
@@ -267,11 +276,15 @@ impl Conversation {
     fn candidate(&self, companion: &CompanionId) -> Option<Candidate> {
         let wish = self.gates.get(companion)?.wish.as_ref()?;
         let (companion, why) = (companion.clone(), wish.why.clone());
-        Some(Candidate { companion, trigger: wish.trigger, why, is_farewell: false })
+        let message = (wish.message != Seq::NONE).then_some(wish.message);
+        Some(Candidate { companion, trigger: wish.trigger, why, message, is_farewell: false })
     }
 
     /// A statement failed: the next candidate takes the floor, without a delay.
-    pub(super) fn apply_reply_failed(&mut self, ticket: Ticket) {
+    pub(super) fn apply_reply_failed(&mut self, ticket: Ticket, error: &str) {
+        if error == INTERRUPTED {
+            return self.drop_interrupted(ticket);
+        }
         if self.floor.as_ref().is_none_or(|floor| floor.ticket != ticket) {
             // Nobody takes the place of a late companion.
             self.take_owed(ticket);

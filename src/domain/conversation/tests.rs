@@ -5,6 +5,7 @@ mod alone;
 mod closing;
 mod late;
 mod lost;
+mod mouth;
 mod over_budget;
 mod recent_statements;
 mod regressions;

@@ -60,6 +60,10 @@ impl Conversation {
             Event::ReplyFailed { ticket, .. }
             | Event::Replanning { ticket, .. }
             | Event::Replanned { ticket, .. }
+            | Event::ReplyExtended { ticket, .. }
+            | Event::SentenceStarting { ticket, .. }
+            | Event::SentencePlayed { ticket, .. }
+            | Event::Interrupted { ticket, .. }
             | Event::FloorExpired { ticket, .. }
             | Event::FloorTaken { ticket, .. }
             | Event::Cancelled { ticket: Some(ticket), .. } => self.owed_reply(*ticket).and_then(|floor| floor.selection.turn),

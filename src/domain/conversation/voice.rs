@@ -6,9 +6,11 @@
 use super::super::gate::Check;
 use super::super::id::PersonId;
 use super::super::message::{Author, HandedOver, Message, Modality, Speech};
-use super::super::voice::segment;
+use super::super::voice::echo::PlayedWords;
 use super::super::voice::utterance::{Cause as Handing, Effect, HandOver, Policy, Utterances};
+use super::super::voice::{interruption, segment};
 use super::advance::{AnswerRecord, Due};
+use super::aloud::LiveReply;
 use super::*;
 use crate::domain::event::Segment;
 use crate::domain::message::Address;
@@ -18,7 +20,7 @@ use crate::domain::message::Address;
 pub(super) struct Call {
     /// The people in the call, each with the number of the event with which they joined.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    people: BTreeMap<PersonId, Seq>,
+    people: BTreeMap<PersonId, (Seq, Author)>,
     /// The segments that were not handed over, in the order of the journal. Noise and echo are not among them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     segments: Vec<(Seq, Segment)>,
@@ -34,13 +36,23 @@ impl Call {
         !self.people.is_empty()
     }
 
+    /// Whether this person is the only one in the call.
+    pub(super) fn is_only(&self, person: &PersonId) -> bool {
+        self.people.len() == 1 && self.people.contains_key(person)
+    }
+
+    /// A person in the call.
+    pub(super) fn author(&self, person: &PersonId) -> Option<Author> {
+        self.people.get(person).map(|(_, author)| author.clone())
+    }
+
     pub(super) fn oldest_segment(&self) -> Option<Seq> {
         self.segments.first().map(|(seq, _)| *seq)
     }
 
     pub(super) fn join(&mut self, seq: Seq, from: &Author) {
         if !from.id.is_empty() {
-            self.people.insert(PersonId::from(&*from.id), seq);
+            self.people.insert(PersonId::from(&*from.id), (seq, from.clone()));
         }
     }
 
@@ -61,7 +73,7 @@ impl Call {
     /// Segments were deleted. Who is forgotten while in the call counts as having left.
     pub(super) fn delete(&mut self, deleted: &[Seq]) {
         self.segments.retain(|(seq, _)| !deleted.contains(seq));
-        self.people.retain(|_, joined| !deleted.contains(joined));
+        self.people.retain(|_, (joined, _)| !deleted.contains(joined));
     }
 
     pub(super) fn redact(&mut self, redacted: Seq, segment: &Segment) {
@@ -137,8 +149,8 @@ impl PartialEq for Live {
 }
 
 #[derive(Clone, Debug, Default)]
-struct LiveCall {
-    utterances: Utterances,
+pub(super) struct LiveCall {
+    pub(super) utterances: Utterances,
     /// The number of hand-overs that are being journaled.
     in_flight: u32,
     /// An interjection came up while people talked, and waits for the end of the voice lull.
@@ -146,10 +158,18 @@ struct LiveCall {
     /// A text lull was due while somebody talked or segments were buffered, and waits for the end of the voice lull.
     holds_text_lulls: bool,
     deadline: Option<Moment>,
+    /// The reply that is being prepared or spoken.
+    pub(super) reply: Option<Box<LiveReply>>,
+    /// The words that the reply before it has played.
+    pub(super) played: PlayedWords,
+    /// When that reply ended.
+    pub(super) replied_at: Option<Moment>,
+    /// The person who cut it, if a person did.
+    pub(super) interrupter: Option<PersonId>,
 }
 
 impl LiveCall {
-    fn is_handing_over(&self) -> bool {
+    pub(super) fn is_handing_over(&self) -> bool {
         self.in_flight > 0
     }
 
@@ -159,13 +179,26 @@ impl LiveCall {
 }
 
 impl Live {
+    pub(super) fn call(&self) -> Option<&LiveCall> {
+        self.0.as_deref()
+    }
+
+    pub(super) fn call_mut(&mut self) -> Option<&mut LiveCall> {
+        self.0.as_deref_mut()
+    }
+
+    pub(super) fn reply_mut(&mut self) -> Option<&mut LiveReply> {
+        self.0.as_mut()?.reply.as_deref_mut()
+    }
+
     pub(super) fn deadline(&self) -> Option<Moment> {
         self.0.as_ref().and_then(|live| live.deadline)
     }
 
     pub(super) fn note_deadline(&mut self, gates: &Gates, world: &World<'_>) {
         if let Some(live) = &mut self.0 {
-            live.deadline = live.utterances.deadline(&policy(gates, world)).map(|deadline| deadline.at);
+            let of_words = live.utterances.deadline(&policy(gates, world)).map(|deadline| deadline.at);
+            live.deadline = of_words.into_iter().chain(live.reply_deadline()).min();
         }
     }
 }
@@ -173,6 +206,7 @@ impl Live {
 /// What an event of the record tells a call, before the event is applied.
 pub(super) enum Heard {
     Input(utterance::Input),
+    Segment(utterance::Input, Box<Segment>),
     Deleted(Vec<Seq>),
     Cleared,
 }
@@ -183,11 +217,11 @@ pub(super) fn heard(recorded: &Recorded) -> Option<Heard> {
     Some(match &recorded.event {
         Event::VoiceJoined { from } => Heard::Input(utterance::Input::Joined { user: user(from) }),
         Event::VoiceLeft { from } => Heard::Input(utterance::Input::Left { user: user(from) }),
-        Event::Segment(segment) => Heard::Input(utterance::Input::Final {
-            user: segment.person(),
-            is_last: segment.is_last,
-            segment: Some(buffered(recorded.seq, segment)),
-        }),
+        Event::Segment(segment) => {
+            let (user, is_last) = (segment.person(), segment.is_last);
+            let heard = utterance::Input::Final { user, is_last, segment: Some(buffered(recorded.seq, segment)) };
+            Heard::Segment(heard, segment.clone())
+        }
         Event::Deleted { messages, .. } => Heard::Deleted(messages.clone()),
         Event::Cleared => Heard::Cleared,
         _ => return None,
@@ -205,6 +239,17 @@ impl Conversation {
         self.call.segments.iter().filter(|(_, segment)| segment.person() == *person).map(|(seq, _)| *seq).collect()
     }
 
+    /// The number of the event with which a person joined the call, if the person is in it.
+    pub fn joined_call_at(&self, person: &PersonId) -> Option<Seq> {
+        self.call.people.get(person).map(|(joined, _)| *joined)
+    }
+
+    /// The people in the call, and those who have left it and whose words were not handed over.
+    pub fn speakers(&self) -> BTreeSet<PersonId> {
+        let speakers = self.call.segments.iter().map(|(_, segment)| segment.person());
+        self.call.people.keys().cloned().chain(speakers).collect()
+    }
+
     /// The people who talk and do not count as noise, by id.
     pub fn talkers(&self) -> impl Iterator<Item = &PersonId> {
         self.live.0.iter().flat_map(|live| live.utterances.talkers())
@@ -212,6 +257,7 @@ impl Conversation {
 
     /// Takes in what happened in the call and is not on record. Nothing happens in a call without people.
     pub(super) fn hear(&mut self, heard: utterance::Input, world: &mut World<'_>, out: &mut Vec<Output>) {
+        self.tell_reply_of_call(&heard, world, out);
         if self.live.0.is_some() || matches!(heard, utterance::Input::OptedOut { .. }) {
             self.tell(heard, world, out);
         }
@@ -220,7 +266,14 @@ impl Conversation {
     /// Takes in what an inbound event tells the call.
     pub(super) fn hear_on_record(&mut self, heard: Heard, world: &mut World<'_>, out: &mut Vec<Output>) {
         match heard {
-            Heard::Input(input) => self.tell(input, world, out),
+            Heard::Input(input) => {
+                self.tell_reply_of_call(&input, world, out);
+                self.tell(input, world, out);
+            }
+            Heard::Segment(input, segment) => {
+                self.tell_reply_of_segment(&segment, world, out);
+                self.tell(input, world, out);
+            }
             Heard::Deleted(segments) => {
                 let people = &self.call.people;
                 let Some(live) = &mut self.live.0 else { return };
@@ -242,10 +295,13 @@ impl Conversation {
         for recorded in batch {
             self.handle_inbound(recorded, world, out);
         }
+        self.extended(world, out);
     }
 
     /// Does what is due in the call.
     pub(super) fn advance_voice(&mut self, due: Due, world: &mut World<'_>, out: &mut Vec<Output>) {
+        // Words that extend a reply come before those that are handed over early at the same moment.
+        self.advance_reply(due, world, out);
         let Some(live) = &mut self.live.0 else { return };
         let policy = policy(&self.gates, world);
         let effects = match due {
@@ -255,7 +311,7 @@ impl Conversation {
         self.follow_effects(effects, world, out);
     }
 
-    fn tell(&mut self, input: utterance::Input, world: &mut World<'_>, out: &mut Vec<Output>) {
+    pub(super) fn tell(&mut self, input: utterance::Input, world: &mut World<'_>, out: &mut Vec<Output>) {
         let policy = policy(&self.gates, world);
         let effects = self.live.0.get_or_insert_default().utterances.handle(self.clock, input, &policy);
         self.follow_effects(effects, world, out);
@@ -264,20 +320,32 @@ impl Conversation {
     fn follow_effects(&mut self, effects: Vec<Effect>, world: &mut World<'_>, out: &mut Vec<Output>) {
         for effect in effects {
             match effect {
-                Effect::HandOver(hand_over) => {
-                    let Some(live) = &mut self.live.0 else { continue };
-                    let messages = self.call.messages(&hand_over);
-                    if matches!(hand_over.cause, Handing::LullEnded { .. } | Handing::Deserted { .. }) {
-                        (live.holds_interjections, live.holds_text_lulls) = (false, false);
-                    }
-                    if !messages.is_empty() {
-                        live.in_flight += 1;
-                        out.push(Output::HandOver(messages));
+                Effect::HandOver(hand_over) => self.hand_over(&hand_over, out),
+                Effect::Quiet { companions } => self.fall_quiet(companions, world, out),
+                effect => {
+                    let about_reply = match &effect {
+                        Effect::CountsAsNoise { user } => Some(interruption::Input::Noise { user: user.clone() }),
+                        Effect::Left { user } => Some(interruption::Input::PersonGone { user: user.clone() }),
+                        _ => None,
+                    };
+                    out.push(Output::Voice(Box::new(effect)));
+                    if let Some(told) = about_reply {
+                        self.tell_reply(told, world, out);
                     }
                 }
-                Effect::Quiet { companions } => self.fall_quiet(companions, world, out),
-                effect => out.push(Output::Voice(Box::new(effect))),
             }
+        }
+    }
+
+    pub(super) fn hand_over(&mut self, hand_over: &HandOver, out: &mut Vec<Output>) {
+        let messages = self.call.messages(hand_over);
+        let Some(live) = &mut self.live.0 else { return };
+        if matches!(hand_over.cause, Handing::LullEnded { .. } | Handing::Deserted { .. }) {
+            (live.holds_interjections, live.holds_text_lulls) = (false, false);
+        }
+        if !messages.is_empty() {
+            live.in_flight += 1;
+            out.push(Output::HandOver(messages));
         }
     }
 
@@ -349,7 +417,7 @@ impl Conversation {
 }
 
 /// The settings in force for the call, and the companions present.
-fn policy(gates: &Gates, world: &World<'_>) -> Policy {
+pub(super) fn policy(gates: &Gates, world: &World<'_>) -> Policy {
     let present = gates.keys().filter_map(|companion| Some((companion, world.policies.get(companion)?)));
     Policy {
         companions: present.map(|(companion, policy)| (companion.clone(), policy.voice_lull_timeout)).collect(),

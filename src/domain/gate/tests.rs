@@ -4,6 +4,7 @@ const AVERAGE: InterjectionPolicy = policy(9);
 
 const fn policy(starting_interval: u64) -> InterjectionPolicy {
     InterjectionPolicy {
+        level: crate::settings::companion::Interjection::Average,
         starting_interval,
         text_lull_timeout: Duration::from_secs(10),
         voice_lull_timeout: Duration::from_secs(5),

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::super::moment::Moment;
+use super::super::names::is_unspaced;
 use super::words::words;
 
 /// For how long words that were played can come back.
@@ -26,7 +27,7 @@ pub struct PlayedWords {
 impl PlayedWords {
     /// Adds a text that was played up to `at`.
     pub fn note(&mut self, at: Moment, text: &str) {
-        self.played.extend(words(text).into_iter().map(|word| (at, word)));
+        self.played.extend(heard_words(text).into_iter().map(|word| (at, word)));
         while self.played.front().is_some_and(|(played, _)| at.since(*played) > KEPT) {
             self.played.pop_front();
         }
@@ -41,13 +42,26 @@ impl PlayedWords {
                 *recent.entry(word).or_default() += 1;
             }
         }
-        let words = words(text);
+        let words = heard_words(text);
         let repeated = words.iter().filter(|word| {
             let left = recent.get_mut(word.as_str()).filter(|left| **left > 0);
             left.map(|left| *left -= 1).is_some()
         });
         !words.is_empty() && repeated.count() * 100 >= words.len() * ECHO_PERCENT
     }
+}
+
+/// The words of a text. In scripts without spaces each character is one, because playback reports how far it is in the middle of a sentence.
+fn heard_words(text: &str) -> Vec<String> {
+    let mut all = Vec::new();
+    for word in words(text) {
+        if word.chars().any(is_unspaced) {
+            all.extend(word.chars().map(String::from));
+        } else {
+            all.push(word);
+        }
+    }
+    all
 }
 
 #[cfg(test)]
@@ -72,6 +86,17 @@ mod tests {
         assert!(played.is_echo("the weather", at(15)));
         assert!(!played.is_echo("the weather", at(16)));
         assert!(played.is_echo("so are we", at(16)));
+    }
+
+    #[test]
+    fn in_scripts_without_spaces_a_part_of_a_sentence_is_an_echo() {
+        let mut played = PlayedWords::default();
+        played.note(at(10), "今日は");
+        played.note(at(11), "静か");
+        played.note(at(11), "です。");
+
+        assert!(played.is_echo("日は静かです", at(12)));
+        assert!(!played.is_echo("明日は雨です", at(12)));
     }
 
     #[test]

@@ -44,6 +44,19 @@ struct Sentence {
     progress: Progress,
 }
 
+/// How far a sentence was played.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Played<'a> {
+    /// The audio of it that was played.
+    pub played: Duration,
+    /// The words that were heard.
+    pub heard: &'a str,
+    /// Whether nothing of it will be played any more.
+    pub is_over: bool,
+    /// Whether its synthesis stalled, and the rest was dropped.
+    pub is_dropped: bool,
+}
+
 /// How much of a sentence's audio there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -144,8 +157,12 @@ impl Script {
         let is_begun = |(start, sentence): &(Duration, &Sentence)| *start < self.played && !sentence.sent.is_zero();
         let begun: Vec<_> = self.with_starts().filter(is_begun).collect();
         let newest = &begun[begun.len().saturating_sub(2)..];
-        let words =
-            newest.iter().flat_map(|(start, sentence)| sentence.words().into_iter().map(|word| start.saturating_add(word.start)));
+        // Words whose audio did not come were not played.
+        let begins = |(start, sentence): &(Duration, &Sentence)| {
+            let (start, sent) = (*start, sentence.sent);
+            sentence.words().into_iter().filter(move |word| word.start < sent).map(move |word| start.saturating_add(word.start))
+        };
+        let words = newest.iter().flat_map(begins);
         let word = latest.and_then(|latest| words.filter(|begin| *begin <= latest).max());
         word.or(newest.last().map(|(start, _)| *start)).unwrap_or(Duration::ZERO).min(self.played)
     }
@@ -155,6 +172,21 @@ impl Script {
         let holds = |(_, (start, sentence)): &(usize, (Duration, &Sentence))| position < start.saturating_add(sentence.sent);
         let (number, (start, _)) = self.with_starts().enumerate().find(holds)?;
         Some((number, position.saturating_sub(start)))
+    }
+
+    /// The words of a sentence.
+    pub fn sentence_text(&self, sentence: usize) -> Option<&Arc<str>> {
+        self.sentences.get(sentence).map(|sentence| &sentence.text)
+    }
+
+    /// How far each sentence was played.
+    pub fn progress(&self) -> impl Iterator<Item = Played<'_>> {
+        self.with_starts().map(|(start, sentence)| {
+            let played = self.played.saturating_sub(start).min(sentence.sent);
+            let is_over = sentence.progress != Progress::Open && played == sentence.sent;
+            let heard = if self.played.is_zero() { "" } else { sentence.heard(played) };
+            Played { played, heard, is_over, is_dropped: sentence.progress == Progress::Dropped }
+        })
     }
 
     /// The sentences, each with the position where it begins.

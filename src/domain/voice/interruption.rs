@@ -114,9 +114,10 @@ impl Interruption {
             Input::Started { user, started, draw } => self.on_started(user, started, draw.unwrap_or(1.0), effects),
             Input::Voiced { user, from, to } => self.on_voiced(&user, from, to, effects),
             Input::Ended { user, ended } => self.on_ended(&user, ended, effects),
-            Input::PersonGone { user } => self.on_ended(&user, self.now, effects),
+            // Silence counts from the last hop.
+            Input::PersonGone { user } => self.on_ended(&user, Moment::ZERO, effects),
             Input::Noise { user } => {
-                self.talkers.entry(user).and_modify(|talker| talker.is_noise = true);
+                self.talkers.entry(user).and_modify(|talker| talker.is_noise = talker.is_talking);
             }
             Input::Words { user, started, is_final, words } => self.on_words(user, started, is_final, &words, effects),
             Input::Sentence { text, words } => self.script.sentence(text, words),
@@ -132,6 +133,13 @@ impl Interruption {
             Input::ShutDown => self.cancel(true, effects),
         }
         self.end_if_played(&mut out);
+        out
+    }
+
+    /// Does what was due before `at`. Deadlines at `at` itself come after the inputs of that moment, by [`Self::wake`].
+    pub fn advance_to(&mut self, at: Moment) -> Vec<Effect> {
+        let out = self.run(|due| due < at);
+        self.now = self.now.max(at);
         out
     }
 
@@ -151,6 +159,11 @@ impl Interruption {
     /// Whether nothing was played yet, so that more words still extend the reply (docs/design/voice.md A-23).
     pub fn is_preparing(&self) -> bool {
         matches!(self.phase, Phase::Preparing(_))
+    }
+
+    /// Whether it plays, quietly or not.
+    pub fn is_playing(&self) -> bool {
+        matches!(self.phase, Phase::Speaking(_) | Phase::Ducked(..))
     }
 
     /// The text that was heard.
@@ -183,11 +196,11 @@ impl Interruption {
         let to = to.min(self.now);
         let Some(talker) = self.talkers.get_mut(user).filter(|talker| talker.is_talking && !talker.is_noise) else { return };
         talker.voiced(from, to);
-        match &self.phase {
-            Phase::Preparing(_) | Phase::Yielded { .. } | Phase::Ended(_) => {}
+        match &mut self.phase {
+            Phase::Ducked(..) | Phase::Yielded { .. } | Phase::Ended(_) => {}
             // The talk goes on after a pause that was just long enough.
+            Phase::Preparing(preparing) => preparing.hold(self.now),
             Phase::Speaking(_) => self.duck(user.clone(), out),
-            Phase::Ducked(..) => {}
         }
         if let Phase::Ducked(_, barge) = &self.phase
             && self.talkers.get(user).is_some_and(|talker| talker.has_insisted(to, barge.is_tolerant))
@@ -198,27 +211,31 @@ impl Interruption {
 
     fn on_ended(&mut self, user: &PersonId, ended: Moment, out: &mut Vec<Effect>) {
         let Some(talker) = self.talkers.get_mut(user).filter(|talker| talker.is_talking) else { return };
-        if talker.is_noise {
-            self.talkers.remove(user);
-            return;
-        }
-        talker.end(ended.min(self.now));
-        if matches!(self.phase, Phase::Preparing(_) | Phase::Yielded { .. }) {
+        talker.end(ended.min(self.now), self.now);
+        if talker.awaits_final && !talker.is_noise && matches!(self.phase, Phase::Preparing(_) | Phase::Yielded { .. }) {
             out.push(Effect::Finalize { user: user.clone() });
         }
     }
 
     fn on_words(&mut self, user: PersonId, started: Moment, is_final: bool, words: &Words, out: &mut Vec<Effect>) {
+        if !is_final && words.said == Said::Nothing {
+            return;
+        }
         let first_frame = match &self.phase {
-            Phase::Preparing(_) => return self.on_words_before(user, is_final, words, out),
+            Phase::Preparing(_) => return self.on_words_before(&user, is_final, words, out),
             Phase::Speaking(playing) | Phase::Ducked(playing, _) | Phase::Yielded { playing, .. } => playing.first_frame,
             Phase::Ended(_) => return,
         };
         if started < first_frame {
             return;
         }
+        if !words.stops() && matches!(self.phase, Phase::Speaking(_)) {
+            // They belong to no interruption.
+            self.talkers.entry(user).and_modify(|talker| talker.recognised(self.now, is_final));
+            return;
+        }
         let talker = self.talkers.entry(user.clone()).or_insert_with(|| Talker::heard(self.now));
-        talker.words(is_final, words);
+        talker.words(self.now, is_final, words);
         if !words.stops() {
             return;
         }
@@ -233,8 +250,10 @@ impl Interruption {
     fn on_audio(&mut self, sentence: usize, length: Duration) {
         let (now, was_played) = (self.now, self.script.is_played());
         self.script.audio(sentence, length);
+        let is_played = self.script.is_played();
         if let Some(playing) = self.playing_mut()
             && was_played
+            && !is_played
         {
             playing.progress_at = playing.progress_at.max(now);
         }

@@ -73,12 +73,12 @@ pub struct Heard<'a> {
     pub is_during_reply: bool,
 }
 
-/// Decides what a segment counts as, in this order: noise, echo, backchannel, words (docs/design/voice.md ).
+/// Decides what a segment counts as, in this order: noise, echo, backchannel, words (docs/design/voice.md ). A stop word is no echo.
 pub fn kind_of(heard: &Heard<'_>, lists: &WordLists, played: &PlayedWords) -> Kind {
     let is_short = heard.voiced.is_some_and(|voiced| voiced < LEAST_VOICED);
     if is_short || heard.no_speech.is_some_and(|probability| probability > MOST_NO_SPEECH) {
         Kind::Noise
-    } else if played.is_echo(heard.text, heard.started) {
+    } else if played.is_echo(heard.text, heard.started) && !lists.begins_with_stop(heard.text, |_| false) {
         Kind::Echo
     } else if heard.is_during_reply && lists.is_backchannel(heard.text) {
         Kind::Backchannel
@@ -120,5 +120,8 @@ mod tests {
         played.note(WORDS.ended, "mhm");
         assert_eq!(kind_of(&Heard { is_during_reply: true, ..WORDS }, &lists, &played), Kind::Echo);
         assert_eq!(kind_of(&WORDS, &lists, &played), Kind::Echo);
+
+        let lists = WordLists::new(["mhm"], []);
+        assert_eq!(kind_of(&WORDS, &lists, &played), Kind::Words, "a stop word");
     }
 }

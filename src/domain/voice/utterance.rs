@@ -65,12 +65,16 @@ pub struct Utterances {
     buffer: Vec<Segment>,
     people: BTreeMap<PersonId, Person>,
     lull: Lull,
+    /// The newest end of speech.
+    ended: Moment,
     /// The newest spoken reply.
     replied: Option<Reply>,
     /// Whether the last person has left, and nobody has come since.
     is_deserted: bool,
     /// The people who want to be ignored.
     ignored: BTreeSet<PersonId>,
+    /// The newest segment of before a restart. Those segments wait for the end of the voice lull.
+    restored: Seq,
 }
 
 /// The voice lull timer.
@@ -80,8 +84,8 @@ enum Lull {
     /// Nothing was said, or the lull has ended for all companions.
     #[default]
     Over,
-    /// Somebody talks. The newest end of speech since the timer was stopped.
-    Stopped { ended: Moment },
+    /// Somebody talks.
+    Stopped,
     /// It runs.
     Running {
         since: Moment,
@@ -117,7 +121,8 @@ impl Utterances {
     ) -> Self {
         let buffer: Vec<_> = segments.into_iter().filter(|segment| segment.kind.is_message()).collect();
         let people = people.into_iter().map(|user| (user, Person::here())).collect();
-        Self { now, buffer, people, ignored, lull: Lull::running(now), ..Self::default() }
+        let restored = buffer.iter().map(|segment| segment.seq).max().unwrap_or_default();
+        Self { now, buffer, people, ignored, restored, lull: Lull::running(now), ..Self::default() }
     }
 
     /// Takes what happened at `at`. Deadlines that were due before are handled first, those at `at` itself afterwards, by [`Self::wake`].
@@ -148,9 +153,10 @@ impl Utterances {
                 for user in self.people.keys().cloned().collect::<Vec<_>>() {
                     self.leave(&user, &mut out);
                 }
+                self.is_deserted = true;
             }
         }
-        self.people.retain(|_, person| person.presence != Presence::Gone || person.finals != Finals::In);
+        self.forget_gone();
         out
     }
 
@@ -186,9 +192,15 @@ impl Utterances {
     pub fn awaits_lull(&self, companion: &CompanionId) -> bool {
         match &self.lull {
             Lull::Over => false,
-            Lull::Stopped { .. } => true,
+            Lull::Stopped => true,
             Lull::Running { over_for, .. } => !over_for.contains(companion),
         }
+    }
+
+    /// Whether more words of a person are to come, or wait to be handed over: the person talks, a final is outstanding, or segments are buffered.
+    pub fn awaits_words_of(&self, user: &PersonId) -> bool {
+        let is_awaited = |person: &Person| person.is_talking() || person.finals != Finals::In;
+        self.people.get(user).is_some_and(is_awaited) || self.buffer.iter().any(|segment| segment.from == *user)
     }
 
     /// Whether somebody talks who does not count as noise. Nobody interjects meanwhile (docs/design/voice.md A-12).
@@ -216,20 +228,26 @@ impl Utterances {
         self.somebody_talks() || !self.buffer.is_empty()
     }
 
+    /// Forgets who has left and said nothing that is still to come.
+    fn forget_gone(&mut self) {
+        let buffer = &self.buffer;
+        let is_heard_of =
+            |user: &PersonId, person: &Person| person.finals != Finals::In || buffer.iter().any(|segment| segment.from == *user);
+        self.people.retain(|user, person| person.is_present() || is_heard_of(user, person));
+    }
+
     fn begin_talk(&mut self, user: &PersonId, started: Moment, ear: Ear) {
         let Some(person) = self.people.get_mut(user).filter(|person| person.is_present()) else { return };
         if self.ignored.contains(user) || person.is_talking() {
             return;
         }
-        person.talk = Talk::Talking { word_at: started, ear };
+        person.talk = Talk::Talking { word_at: started, ear, final_until: Moment::ZERO };
         person.finals = Finals::Awaited;
         self.stop_lull();
     }
 
     fn stop_lull(&mut self) {
-        if !matches!(self.lull, Lull::Stopped { .. }) {
-            self.lull = Lull::Stopped { ended: Moment::ZERO };
-        }
+        self.lull = Lull::Stopped;
     }
 
     /// An offset that a detector found.
@@ -247,7 +265,7 @@ impl Utterances {
     fn end_talk(&mut self, user: &PersonId, ended: Moment, finalizes: bool, out: &mut Vec<Effect>) {
         let ended = ended.min(self.now);
         let Some(person) = self.people.get_mut(user) else { return };
-        person.talk = Talk::Silent { ended: Some(ended) };
+        person.end_talk(ended);
         if finalizes {
             self.finalize(user, self.now, out);
         }
@@ -255,12 +273,9 @@ impl Utterances {
     }
 
     fn start_lull(&mut self, newest: Moment) {
-        let is_quiet = !self.somebody_talks();
-        if let Lull::Stopped { ended } = &mut self.lull {
-            *ended = newest.max(*ended);
-            if is_quiet {
-                self.lull = Lull::running(*ended);
-            }
+        self.ended = self.ended.max(newest);
+        if self.lull == Lull::Stopped && !self.somebody_talks() {
+            self.lull = Lull::running(self.ended);
         }
     }
 
@@ -329,7 +344,7 @@ impl Utterances {
         match &mut person.talk {
             Talk::Talking { word_at, .. } => *word_at = self.now,
             Talk::Noise { ear, .. } => {
-                person.talk = Talk::Talking { word_at: self.now, ear: *ear };
+                person.talk = Talk::Talking { word_at: self.now, ear: *ear, final_until: Moment::ZERO };
                 person.finals = Finals::Awaited;
                 self.stop_lull();
             }
@@ -343,17 +358,20 @@ impl Utterances {
         }
         let was_quiet = !self.somebody_talks();
         let is_noise = self.people.get(user).is_some_and(|person| matches!(person.talk, Talk::Noise { .. }));
+        let until = segment.as_ref().map(|segment| segment.ended);
         let message = segment.filter(|segment| segment.kind.is_message() && !segment.text.trim().is_empty());
         if message.is_some() {
             self.hear_word(user);
         }
         if let Some(person) = self.people.get_mut(user) {
             if is_last && person.ear() == Some(Ear::Recogniser) {
-                let ended = message.as_ref().map_or(self.now, |segment| segment.ended.min(self.now));
+                let ended = until.map_or(self.now, |ended| ended.min(self.now));
                 person.talk = Talk::Silent { ended: Some(ended) };
                 person.finals = Finals::In;
                 self.start_lull(ended);
-            } else if is_last && !person.is_talking() {
+            } else if let Talk::Talking { final_until, .. } = &mut person.talk {
+                *final_until = until.filter(|_| is_last).unwrap_or_default().max(*final_until);
+            } else if is_last {
                 person.finals = Finals::In;
             }
         }
@@ -374,7 +392,7 @@ impl Utterances {
     fn await_next_lull(&mut self) {
         let is_over = match &self.lull {
             Lull::Over => true,
-            Lull::Stopped { .. } => false,
+            Lull::Stopped => false,
             Lull::Running { over_for, .. } => !over_for.is_empty(),
         };
         if is_over {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::super::calling;
 use super::super::world::{World, asking_companion, purpose, room};
 use crate::actors::runtime::actor_keys::{ChannelActorKey, CompanionKey, TurnTakingManagerKey};
 use crate::actors::runtime::directory::ActorKey as Address;
@@ -21,6 +22,12 @@ pub(super) struct Chapter(pub(super) &'static str, pub(super) &'static [Step]);
 pub(super) enum Step {
     /// A person sends a message to a room: room, sender, text.
     Says(&'static str, &'static str, &'static str),
+    /// A person enters the voice call of a room.
+    Enters(&'static str, &'static str),
+    /// A person has just said something in a voice call: room, speaker, words.
+    Tells(&'static str, &'static str, &'static str),
+    /// A person leaves the voice call of a room.
+    Quits(&'static str, &'static str),
     /// From now on the side model answers this for a companion.
     Thinks(&'static str, Mind),
     /// From now on the side model takes this number of seconds for a companion.
@@ -128,7 +135,7 @@ const SMALL_TALK: [&str; 7] = [
 /// Every text of a person or a model. No span and no series may contain any of them.
 pub(super) fn words(chapters: &[Chapter]) -> Vec<&'static str> {
     let sent = chapters.iter().flat_map(|Chapter(_, steps)| steps.iter()).filter_map(|step| match step {
-        Step::Says(_, _, text) | Step::Speaks(_, _, text) | Step::Writes(text) => Some(*text),
+        Step::Says(_, _, text) | Step::Tells(_, _, text) | Step::Speaks(_, _, text) | Step::Writes(text) => Some(*text),
         _ => None,
     });
     sent.chain([THOUGHT, RIDDLED, SECRET, SUMMARY]).chain(SMALL_TALK).collect()
@@ -182,6 +189,9 @@ pub(super) async fn live_through(chapters: &[Chapter], overlay: Value) -> Evenin
 async fn happen(step: &Step, world: &mut World, models: &Mutex<Models>) {
     match step {
         Step::Says(id, who, text) => drop(world.say_with(id, json!({ "from": who, "text": text })).await),
+        Step::Enters(id, who) => calling::join(world, id, who).await,
+        Step::Tells(id, who, text) => drop(calling::says_in(world, id, who, text).await),
+        Step::Quits(id, who) => calling::leave(world, id, who).await,
         Step::Thinks(companion, mind) => drop(models.lock().unwrap().minds.insert(companion, *mind)),
         Step::Takes(companion, secs) => world.side.set_delay_for(companion, Duration::from_secs_f64(*secs)),
         Step::Judges(judgement) => models.lock().unwrap().judgement = judgement,

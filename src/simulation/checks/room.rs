@@ -282,6 +282,10 @@ impl<'a> Record<'a> {
             Event::FloorTaken { companion, ticket } => self.floor_taken(recorded, companion, *ticket),
             Event::HeldSelected { selected, others } => self.held_selected(recorded, selected, others),
             Event::ReplyFailed { companion, ticket, error, .. } => self.failed(recorded, companion, *ticket, error),
+            Event::ReplyExtended { .. }
+            | Event::SentenceStarting { .. }
+            | Event::SentencePlayed { .. }
+            | Event::Interrupted { .. } => self.violate(format_args!("nobody is in a voice call: {recorded:?}")),
             Event::Summarised { .. } => self.stage.reach("summary"),
         }
         self.drop_settled_held();

@@ -45,6 +45,10 @@ pub(super) const ERRORS: &[&str] = &[
 ];
 pub(super) const OUTCOMES: &[&str] = &["posted", "silence", "failed", "cancelled"];
 pub(super) const MESSAGE_ROLES: &[&str] = &["user", "companion", "bot", "event"];
+/// What a segment of speech counts as; see `actors/writer/measures.rs`.
+pub(super) const SEGMENT_KINDS: &[&str] = &["words", "backchannel", "noise", "echo"];
+/// Why spoken words became messages; see there.
+pub(super) const HAND_OVERS: &[&str] = &["lull_ended", "deserted", "addressed", "one_to_one", "follow_up", "extension"];
 pub(super) const PLATFORMS: &[&str] = &["console", "discord", "other"];
 pub(super) const SENDS: &[&str] = &["posted", "failed", "unconfirmed"];
 /// The routes of requests to Discord; see `adapters/discord/rest/metrics.rs`.
@@ -152,6 +156,8 @@ pub(super) fn is_possible(instrument: &str, values: &[&str]) -> bool {
         // An event is acknowledged without a question.
         ("tertulia.decisions", ["event", "YES", reason]) => *reason == "event",
         ("tertulia.decisions", [_, "YES", reason]) => matches!(*reason, "model_yes" | "external"),
+        // Backchannel settles without a question.
+        ("tertulia.decisions", [trigger, _, "backchannel"]) => *trigger == "lull",
         ("tertulia.decisions", [_, _, reason]) => !matches!(*reason, "model_yes" | "event"),
         _ => true,
     }

@@ -28,10 +28,12 @@ fn impossible_decisions_have_no_series() {
     let is_possible = |labels: &String| {
         let is_event = labels.contains("decision_reason=\"event\"");
         let is_external = labels.contains("YES") && labels.contains("external");
+        let is_backchannel = labels.contains("decision_reason=\"backchannel\"");
         (!is_event || labels.contains("decision_trigger=\"event\""))
+            && (!is_backchannel || labels.contains("decision_trigger=\"lull\""))
             && labels.contains("\"YES\"") == (labels.contains("model_yes") || is_event || is_external)
     };
-    assert_eq!(decisions.len(), 5 * 14 + 13);
+    assert_eq!(decisions.len(), 5 * 14 + 14);
     assert!(decisions.keys().all(is_possible), "{decisions:#?}");
 }
 

@@ -1,6 +1,6 @@
 //! Continues the turns in progress after a restart, in new traces that link to the first trace of the turn.
 
-use super::turn::{Append, OpenTurn, PendingCall, Round, Turn};
+use super::turn::{Append, OpenTurn, PendingCall, Round, Turn, Utterance};
 use super::{ActorContext, Traces};
 use crate::domain::conversation::Conversation;
 use crate::domain::event::{Event, Recorded};
@@ -48,7 +48,8 @@ impl Traces {
         self.appends = Default::default();
         for recorded in unhandled(events) {
             // The journal does not say when an event was committed.
-            self.appends.remember(Append { seq: recorded.seq, taken: recorded.at, committed: recorded.at });
+            let utterance = Utterance::of([recorded]);
+            self.appends.remember(Append { seq: recorded.seq, taken: recorded.at, committed: recorded.at, utterance });
         }
     }
 

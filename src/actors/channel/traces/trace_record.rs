@@ -13,7 +13,7 @@ use crate::domain::round;
 use crate::domain::vote::Stance;
 use crate::journal::channel_key::ChannelKey;
 use crate::telemetry::decisions::{self, Answer, DecisionFacts, VoteFacts};
-use crate::telemetry::messages::{self, AppendFacts, SendFacts};
+use crate::telemetry::messages::{self, AppendFacts, SendFacts, UtteranceFacts};
 use crate::telemetry::rounds::{self, ClosingFacts, RepetitionFacts, SelectionFacts};
 use crate::telemetry::trace::TurnTrace;
 use crate::telemetry::turns::{self, StatementFacts, TurnFacts};
@@ -104,6 +104,15 @@ impl TraceRecord {
                     ended: append.committed,
                 };
                 messages::record_append(&context.recorder, &facts);
+                if let Some(utterance) = append.utterance {
+                    let spoken = UtteranceFacts {
+                        append: AppendFacts { started: utterance.started, ended: append.taken, ..facts },
+                        cause: utterance.cause.as_str(),
+                        segments: utterance.segments,
+                        messages: utterance.messages,
+                    };
+                    messages::record_utterance(&context.recorder, &spoken);
+                }
             }
             Self::Decided { decided, call, floor, at } => emit_decision(&decided, &call, floor, at, channel_key, context),
             Self::Unanswered { companion, ticket, error, call, at } => {

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use super::wait_time::WaitTime;
 use crate::actors::runtime::context::ActorContext;
-use crate::domain::event::Decided;
+use crate::domain::event::{Decided, Event, Recorded};
 use crate::domain::id::{Seq, TurnId};
+use crate::domain::message::HandedOver;
 use crate::domain::moment::Moment;
 use crate::domain::trigger::Trigger;
 use crate::journal::channel_key::ChannelKey;
@@ -80,6 +81,37 @@ pub(in crate::actors::channel) struct Append {
     /// When the writer accepted it.
     pub(super) taken: Moment,
     pub(super) committed: Moment,
+    /// The hand-over that it came with, if it was spoken in a call.
+    pub(super) utterance: Option<Utterance>,
+}
+
+/// A hand-over: what people said becomes messages.
+#[derive(Clone, Copy)]
+pub(in crate::actors::channel) struct Utterance {
+    /// When the first of the words began.
+    pub(super) started: Moment,
+    pub(super) cause: HandedOver,
+    pub(super) segments: usize,
+    pub(super) messages: usize,
+}
+
+impl Utterance {
+    /// The hand-over of these messages. None: they were not spoken in a call.
+    pub(super) fn of<'a>(batch: impl IntoIterator<Item = &'a Recorded>) -> Option<Self> {
+        let speech = batch.into_iter().filter_map(|recorded| match &recorded.event {
+            Event::Said { message, .. } => message.speech.as_deref(),
+            _ => None,
+        });
+        speech.fold(None, |before: Option<Self>, speech| {
+            let before = before.unwrap_or(Self { started: speech.started, cause: speech.handed_over, segments: 0, messages: 0 });
+            Some(Self {
+                started: before.started.min(speech.started),
+                segments: before.segments + speech.segments.len(),
+                messages: before.messages + 1,
+                ..before
+            })
+        })
+    }
 }
 
 /// The newest messages that have not triggered a turn, oldest first.
@@ -176,7 +208,8 @@ mod tests {
     fn a_message_that_can_no_longer_trigger_a_turn_is_dropped() {
         let mut appends = Appends::default();
         for seq in 1..=60 {
-            appends.remember(Append { seq: Seq(seq), taken: Moment::ZERO, committed: Moment::ZERO });
+            let (taken, committed) = (Moment::ZERO, Moment::ZERO);
+            appends.remember(Append { seq: Seq(seq), taken, committed, utterance: None });
         }
 
         appends.drop_below(Seq(58));

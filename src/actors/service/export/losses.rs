@@ -78,6 +78,10 @@ impl Losses {
             | Event::StageChanged { .. }
             | Event::RoundClosed(_)
             | Event::RepetitionAsked { .. }
+            | Event::ReplyExtended { .. }
+            | Event::SentenceStarting { .. }
+            | Event::SentencePlayed { .. }
+            | Event::Interrupted { .. }
             | Event::Replanning { .. }
             | Event::Replanned { .. }
             | Event::Cancelled { .. }
@@ -188,6 +192,7 @@ mod tests {
             kind: Kind::Words,
             address: Address::default(),
             asks_to_stop: false,
+            stop: Default::default(),
             is_last: true,
         }
     }

@@ -205,7 +205,7 @@ impl Script<'_> {
                 self.owed.push((companion.clone(), *ticket, due.map_or(recorded.at, |due| due.min(recorded.at))));
             }
             // The stopped attempt takes an answer of the script, which never arrives.
-            Event::Replanned { companion, ticket, next, .. } => {
+            Event::Replanned { companion, ticket, next, .. } | Event::ReplyExtended { companion, ticket, next, .. } => {
                 self.statements.insert(*ticket, Answer { outcome: Ok(String::new()), delay: NEVER_SECS, is_unreadable: false });
                 self.owed.push((companion.clone(), *next, recorded.at));
             }
@@ -227,6 +227,9 @@ impl Script<'_> {
             | Event::AddressRefused { .. }
             | Event::RoundOpened(_)
             | Event::StageChanged { .. }
+            | Event::SentenceStarting { .. }
+            | Event::SentencePlayed { .. }
+            | Event::Interrupted { .. }
             | Event::Replanning { .. }
             | Event::Cancelled { .. }
             | Event::FloorExpired { .. }

@@ -174,7 +174,9 @@ impl Scene<'_> {
             }
             Fate::Owed { owed, yes, ending } => {
                 let messages = match &owed.event {
-                    Event::ReplyOwed { messages, .. } | Event::Replanned { messages, .. } => &messages[..],
+                    Event::ReplyOwed { messages, .. }
+                    | Event::Replanned { messages, .. }
+                    | Event::ReplyExtended { messages, .. } => &messages[..],
                     _ => &[],
                 };
                 let together = together_with(messages);
@@ -223,6 +225,10 @@ impl Scene<'_> {
                         | Event::StageChanged { .. }
                         | Event::RoundClosed(_)
                         | Event::RepetitionAsked { .. }
+                        | Event::ReplyExtended { .. }
+                        | Event::SentenceStarting { .. }
+                        | Event::SentencePlayed { .. }
+                        | Event::Interrupted { .. }
                         | Event::Replanning { .. }
                         | Event::Replanned { .. }
                         | Event::FloorExpired { .. }

@@ -217,6 +217,10 @@ pub(super) fn in_a_row(before: &[Recorded]) -> String {
             | Event::Unanswered { .. }
             | Event::StageChanged { .. }
             | Event::RepetitionAsked { .. }
+            | Event::ReplyExtended { .. }
+            | Event::SentenceStarting { .. }
+            | Event::SentencePlayed { .. }
+            | Event::Interrupted { .. }
             | Event::Replanning { .. }
             | Event::Replanned { .. }
             | Event::Cancelled { .. }

@@ -202,6 +202,10 @@ pub(super) fn moved(recorded: &Recorded, who: &Subject) -> Option<StoryLine> {
         | Event::StageChanged { .. }
         | Event::RoundClosed(_)
         | Event::RepetitionAsked { .. }
+        | Event::ReplyExtended { .. }
+        | Event::SentenceStarting { .. }
+        | Event::SentencePlayed { .. }
+        | Event::Interrupted { .. }
         | Event::Replanning { .. }
         | Event::Replanned { .. }
         | Event::Cancelled { .. }

@@ -8,7 +8,7 @@ use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::Accept;
 use crate::domain::budget::Ledger;
 use crate::domain::conversation::{self, Conversation, SummaryLimits};
-use crate::domain::event::{Event, order_of_handling};
+use crate::domain::event::{Event, Recorded, order_of_handling};
 use crate::domain::gate::InterjectionPolicy;
 use crate::domain::id::{CompanionId, Seq, Ticket, TurnId};
 use crate::domain::message::Role;
@@ -151,6 +151,8 @@ fn made_by_channel(kind: u8, number: usize, handled: Seq) -> Event {
             due_at: None,
             is_farewell: false,
             is_unjudged: false,
+            message: None,
+            modality: Default::default(),
         },
         3 => Event::ReplyFailed {
             companion,
@@ -166,6 +168,7 @@ fn made_by_channel(kind: u8, number: usize, handled: Seq) -> Event {
             back_off: Duration::from_secs(2),
         },
         _ => Event::Evaluated(crate::domain::event::Evaluated {
+            due_at: None,
             companion,
             ticket,
             trigger: Trigger::Interjection,
@@ -183,6 +186,7 @@ fn with_world(fold: impl FnOnce(&mut conversation::World<'_>)) {
     let settings = Settings::overlay(serde_json::json!({})).unwrap();
     let timeout = Duration::from_secs(10);
     let policy = InterjectionPolicy {
+        level: crate::settings::companion::Interjection::Average,
         starting_interval: 9,
         text_lull_timeout: timeout,
         voice_lull_timeout: timeout,
@@ -195,6 +199,7 @@ fn with_world(fold: impl FnOnce(&mut conversation::World<'_>)) {
         rules: conversation::Rules::from(&settings),
         policies: &BTreeMap::from([("aria".into(), policy)]),
         jitter: &mut || 0,
+        roll: &mut || None,
         turn: &mut || TurnId(0),
         ledger: &mut Ledger::default(),
         summary: Some(SummaryLimits { messages: 40, tokens: 2_000 }),

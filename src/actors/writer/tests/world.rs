@@ -18,12 +18,15 @@ use crate::journal::reader::Range;
 use crate::journal::reader::tests::store::TestStore;
 use crate::telemetry::metrics::Metrics;
 
+/// The messages to channels, each as the numbers of its events.
+type Delivered = Vec<(ChannelKey, Vec<Seq>)>;
+
 pub(super) struct World {
     pub(super) store: Arc<TestStore>,
     pub(super) writer: ActorRef<WriterMessage>,
     pub(super) hub: Hub,
     pub(super) clock: Arc<TestClock>,
-    pub(super) delivered: Arc<Mutex<Vec<(ChannelKey, Seq)>>>,
+    pub(super) delivered: Arc<Mutex<Delivered>>,
     pub(super) failures: Arc<Mutex<Vec<Fate>>>,
     pub(super) metrics: Metrics,
 }
@@ -57,8 +60,14 @@ impl World {
             clock: clock.clone(),
             hub: hub.clone(),
             instruments: metrics.instruments(),
-            deliver: Arc::new(move |guild, channel, recorded, _| {
-                deliver_to.lock().unwrap().push((ChannelKey::new(guild, channel), recorded.seq));
+            deliver: Arc::new(move |guild, channel, message| {
+                let delivered = match message {
+                    ChannelMessage::Inbound(recorded, _) => vec![*recorded],
+                    ChannelMessage::HandedOver(batch, _) => batch,
+                    _ => Vec::new(),
+                };
+                let delivered = delivered.iter().map(|recorded| recorded.seq).collect();
+                deliver_to.lock().unwrap().push((ChannelKey::new(guild, channel), delivered));
             }),
             report: Arc::new(move |fate| report_to.lock().unwrap().push(fate)),
             bounds,
@@ -157,7 +166,12 @@ impl World {
 
     pub(super) fn delivered_to(&self, channel: &str) -> Vec<u64> {
         let delivered = self.delivered.lock().unwrap();
-        delivered.iter().filter(|(to, _)| *to == channel_key(channel)).map(|(_, seq)| seq.0).collect()
+        delivered.iter().filter(|(to, _)| *to == channel_key(channel)).flat_map(|(_, seqs)| seqs).map(|seq| seq.0).collect()
+    }
+
+    /// The numbers of the events of each message to a channel.
+    pub(super) fn batches_delivered(&self) -> Vec<Vec<u64>> {
+        self.delivered.lock().unwrap().iter().map(|(_, seqs)| seqs.iter().map(|seq| seq.0).collect()).collect()
     }
 
     pub(super) async fn is_pending(&self, channel: &str) -> bool {

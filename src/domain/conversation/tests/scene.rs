@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use super::super::super::event::{RoundClosed, order_of_handling};
 use super::super::super::message::{Address, Author, Message, Modality, Role};
 use super::super::*;
+use super::mouth::Mouth;
 
 /// The next turn id, so that no two turns share one.
 static TURNS: AtomicU64 = AtomicU64::new(1);
@@ -118,6 +119,7 @@ pub(super) struct Scene {
     pub(super) settings: Settings,
     pub(super) cast: Vec<CompanionId>,
     external: Option<CompanionId>,
+    pub(super) mouth: Mouth,
     pub(super) policies: BTreeMap<CompanionId, InterjectionPolicy>,
     /// The number of posted statements.
     pub(super) statements: u64,
@@ -158,6 +160,7 @@ impl Scene {
         let cast: Vec<CompanionId> =
             ["aria", "ben", "cleo", "dora", "eli"].into_iter().take(setup.companions).map(CompanionId::from).collect();
         let policy = |index: usize| InterjectionPolicy {
+            level: crate::settings::companion::Interjection::Average,
             starting_interval: 6,
             text_lull_timeout: Duration::from_secs(if setup.equal_timeouts { 10 } else { 8 + 3 * index as u64 }),
             voice_lull_timeout: Duration::from_secs(5),
@@ -186,6 +189,7 @@ impl Scene {
             openings: 0,
             last_said: Moment::ZERO,
             external: None,
+            mouth: Mouth::default(),
             cast,
         };
         if setup.external {
@@ -477,7 +481,7 @@ impl Scene {
 
     /// Something happens in the voice call that is not on record.
     pub(super) fn hear(&mut self, heard: utterance::Input) {
-        self.step(Input::Voice(heard));
+        self.step(Input::Voice(Notice::Call(heard)));
     }
 
     /// The next message may begin a new episode.
@@ -507,10 +511,11 @@ impl Scene {
         });
         self.conversation = resumed;
         self.ledger = ledger;
+        self.mouth.die();
         self.handle_outputs(outputs);
     }
 
-    fn step(&mut self, input: Input) {
+    pub(super) fn step(&mut self, input: Input) {
         let outputs = with_world(&self.settings, &self.policies, &mut self.ledger, &mut self.drawn, |world| {
             self.conversation.step(self.now, input, world)
         });
@@ -529,7 +534,8 @@ impl Scene {
                     let seq = Seq(self.journal.len() as u64 + 1);
                     self.journal.push(Recorded { seq, at, handled, turn, event });
                 }
-                Output::Post(posting) => posts.push((posting.companion, posting.ticket, posting.text)),
+                Output::Aloud { ticket, aloud } => self.mouth.follow(ticket, &aloud),
+                Output::Post(posting) => posts.push(*posting),
                 Output::Cancel { ticket } => {
                     for outcomes in self.outcomes_by_companion.values_mut() {
                         outcomes.asked.take_if(|asked| *asked == ticket);
@@ -552,14 +558,20 @@ impl Scene {
             conversation.held.is_empty() || conversation.is_floor_taken() || conversation.is_being_judged(),
             "a vote is held although the floor is free"
         );
-        for (_, ticket, _) in &posts {
-            assert_eq!(conversation.floor().map(|floor| floor.ticket), Some(*ticket), "a statement is posted without the floor");
+        for posting in posts.iter().filter(|posting| posting.spoken.is_none()) {
+            let floor = conversation.floor().map(|floor| floor.ticket);
+            assert_eq!(floor, Some(posting.ticket), "a statement is posted without the floor");
         }
+        assert!(
+            conversation.spoken_reply().is_none() || conversation.wake_at().is_some() || !handed_over.is_empty(),
+            "a spoken reply waits without a deadline"
+        );
         for view in self.conversation.companions() {
             assert!(view.gate.stage >= view.gate.minimum_stage, "{} is below its minimum stage", view.companion);
         }
-        for (companion, ticket, text) in posts {
-            self.post(companion, ticket, text);
+        for posting in posts {
+            self.mouth.check_heard(&posting);
+            self.post(posting);
         }
         for messages in handed_over {
             let batch: Vec<_> = messages.into_iter().map(|event| self.accept(event)).collect();
@@ -567,16 +579,18 @@ impl Scene {
         }
     }
 
-    fn post(&mut self, companion: CompanionId, ticket: Ticket, text: Arc<str>) {
+    fn post(&mut self, posting: Posting) {
+        let Posting { companion, ticket, text, spoken } = posting;
+        let modality = if spoken.is_some() { Modality::Voice } else { Modality::Text };
         let from = Author { id: companion.as_str().into(), name: companion.as_str().into(), role: Role::Companion };
         let message = Message {
             asks_to_stop: false,
             speech: None,
-            cut: None,
+            cut: spoken.and_then(|spoken| spoken.cut),
             id: None,
             from,
             text,
-            modality: Modality::Text,
+            modality,
             lull_endpoint: false,
             address: Address::default(),
             kind: None,
@@ -635,7 +649,9 @@ impl Scene {
             Event::RoundClosed(RoundClosed { selected: Some(_), .. }) | Event::HeldSelected { .. } => {
                 self.next_selected_at = Some((self.human_messages, self.openings))
             }
-            Event::Replanned { companion, ticket, next, messages, .. } => {
+            Event::SentenceStarting { ticket, .. } => self.mouth.started(*ticket),
+            Event::Replanned { companion, ticket, next, messages, .. }
+            | Event::ReplyExtended { companion, ticket, next, messages, .. } => {
                 let selected_at = self.selected_at.remove(ticket).expect("the reply is owed");
                 self.selected_at.insert(*next, selected_at);
                 let outcomes = self.outcomes(companion);
@@ -717,6 +733,7 @@ pub(super) fn with_world<T>(
     drawn: &mut u8,
     run: impl FnOnce(&mut World<'_>) -> T,
 ) -> T {
+    let rolled = *drawn;
     let mut jitter = || {
         *drawn = drawn.wrapping_add(3);
         (*drawn % 5) as i8 - 2
@@ -727,6 +744,7 @@ pub(super) fn with_world<T>(
         rules: Rules::from(settings),
         policies,
         jitter: &mut jitter,
+        roll: &mut || Some(f64::from(rolled % 10) / 10.0),
         turn: &mut turn,
         ledger,
         summary: None,

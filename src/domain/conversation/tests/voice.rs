@@ -7,9 +7,11 @@ use proptest::prelude::*;
 use super::super::super::event::Segment;
 use super::super::super::id::PersonId;
 use super::super::super::message::{Address, Author, HandedOver, Role, Speech};
+use super::super::super::voice::interruption::{Said, Stop, Words};
 use super::super::super::voice::segment::Kind;
 use super::super::super::voice::utterance;
 use super::super::*;
+use super::mouth::MouthAct;
 use super::scene::{Act, Scene, Setup, acts, as_recorded, plain};
 
 const TALKERS: [&str; 3] = ["ana", "bob", "cem"];
@@ -30,7 +32,29 @@ enum VoiceAct {
         kind: Option<Kind>,
         to: Option<usize>,
         is_last: bool,
+        stop: Stop,
     },
+    /// A partial result, with a name or a stop word.
+    Words {
+        by: usize,
+        to: Option<usize>,
+        stop: Stop,
+    },
+    /// The person's voice was heard for so many milliseconds.
+    Voiced(usize, u32),
+    Mouth(MouthAct),
+    /// A question is answered with YES, and the reply is written.
+    Speak,
+    /// A person says something for tenths of a second, and the final result follows if it is not lost.
+    Talk {
+        by: usize,
+        tenths: u8,
+        to: Option<usize>,
+        stop: Stop,
+        kind: Option<Kind>,
+    },
+    /// The reply is played for tenths of a second.
+    Recite(u8),
     /// Everything that the person said and was not handed over is deleted.
     Ignore(usize),
     Other(Act),
@@ -56,8 +80,33 @@ fn voice_acts() -> impl Strategy<Value = Vec<VoiceAct>> {
         1 => Just(Some(Kind::Echo)),
         2 => Just(None),
     ];
-    let result = (by(), kind, prop::option::weighted(0.3, 0_usize..3), any::<bool>())
-        .prop_map(|(by, kind, to, is_last)| VoiceAct::Final { by, kind, to, is_last });
+    let to = || prop::option::weighted(0.3, 0_usize..3);
+    let stop = || prop_oneof![8 => Just(Stop::None), 1 => Just(Stop::First), 1 => Just(Stop::Alone)];
+    let result = (by(), kind, to(), any::<bool>(), stop()).prop_map(|(by, kind, to, is_last, stop)| VoiceAct::Final {
+        by,
+        kind,
+        to,
+        is_last,
+        stop,
+    });
+    let words = (by(), to(), stop()).prop_map(|(by, to, stop)| VoiceAct::Words { by, to, stop });
+    let kinds = prop::option::weighted(0.8, prop_oneof![4 => Just(Kind::Words), 1 => Just(Kind::Backchannel)]);
+    let talk = (by(), 1_u8..60, to(), stop(), kinds).prop_map(|(by, tenths, to, stop, kind)| VoiceAct::Talk {
+        by,
+        tenths,
+        to,
+        stop,
+        kind,
+    });
+    let mouth = prop_oneof![
+        4 => Just(MouthAct::FirstAudio),
+        6 => (100_u32..3_000).prop_map(MouthAct::Send),
+        4 => Just(MouthAct::Whole),
+        6 => (50_u32..3_000).prop_map(MouthAct::Play),
+        2 => Just(MouthAct::Finish),
+        1 => Just(MouthAct::Stall),
+        1 => Just(MouthAct::Stop),
+    ];
     let act = prop_oneof![
         3 => by().prop_map(VoiceAct::Join),
         1 => by().prop_map(VoiceAct::Leave),
@@ -68,11 +117,20 @@ fn voice_acts() -> impl Strategy<Value = Vec<VoiceAct>> {
         3 => by().prop_map(VoiceAct::Partial),
         10 => result,
         1 => by().prop_map(VoiceAct::Ignore),
+        4 => words,
+        8 => (by(), 16_u32..900).prop_map(|(by, ms)| VoiceAct::Voiced(by, ms)),
+        24 => mouth.prop_map(VoiceAct::Mouth),
+        12 => Just(VoiceAct::Speak),
+        12 => talk,
+        16 => (1_u8..30).prop_map(VoiceAct::Recite),
     ];
     // Each is followed by something that may happen in every channel.
-    (prop::collection::vec(act, 1..100), acts()).prop_map(|(voice, others)| {
+    (prop::collection::vec(act, 1..100), acts(), 1_usize..8).prop_map(|(voice, others, pace)| {
         let mut others = others.into_iter().map(VoiceAct::Other);
-        let mut all: Vec<_> = voice.into_iter().flat_map(|act| [Some(act), others.next()]).flatten().collect();
+        let is_followed = |number: usize| number.is_multiple_of(pace);
+        let voice = voice.into_iter().enumerate();
+        let mut all: Vec<_> =
+            voice.flat_map(|(number, act)| [Some(act), others.next().filter(|_| is_followed(number))]).flatten().collect();
         all.insert(0, VoiceAct::Join(0));
         all
     })
@@ -99,7 +157,51 @@ impl Scene {
             VoiceAct::Final { by, kind: None, is_last, .. } => {
                 self.hear(utterance::Input::Final { user: user(*by), is_last: *is_last, segment: None });
             }
-            VoiceAct::Final { by, kind: Some(kind), to, is_last } => {
+            VoiceAct::Words { by, to, stop } => {
+                let addressed = to.and_then(|to| self.cast.get(to)).cloned().into_iter().collect();
+                let words = Words { said: Said::Words, stop: *stop, addressed };
+                self.step(Input::Voice(Notice::Partial { user: user(*by), started: self.now, words }));
+            }
+            VoiceAct::Voiced(by, ms) => {
+                let from = self.now - Duration::from_millis((*ms).into());
+                self.step(Input::Voice(Notice::Voiced { user: user(*by), from, to: self.now }));
+            }
+            VoiceAct::Mouth(act) => {
+                for (ticket, told) in self.mouth.tell(*act) {
+                    self.step(Input::Voice(Notice::Reply { ticket, told }));
+                }
+            }
+            VoiceAct::Talk { by, tenths, to, stop, kind } => {
+                self.act_in_call(&VoiceAct::Start(*by));
+                for _ in 0..*tenths {
+                    self.wait(100_000);
+                    self.act_in_call(&VoiceAct::Voiced(*by, 100));
+                }
+                self.act_in_call(&VoiceAct::Words { by: *by, to: *to, stop: *stop });
+                self.act_in_call(&VoiceAct::End(*by));
+                self.wait(300_000);
+                self.act_in_call(&VoiceAct::Final { by: *by, kind: *kind, to: *to, is_last: true, stop: *stop });
+            }
+            VoiceAct::Recite(tenths) => {
+                for _ in 0..*tenths {
+                    for act in [MouthAct::FirstAudio, MouthAct::Send(150), MouthAct::Play(100)] {
+                        self.act_in_call(&VoiceAct::Mouth(act));
+                    }
+                    self.wait(100_000);
+                }
+                for act in [MouthAct::Whole, MouthAct::Finish].into_iter().take(usize::from(*tenths % 4)) {
+                    self.act_in_call(&VoiceAct::Mouth(act));
+                }
+            }
+            VoiceAct::Speak => {
+                self.answer(0, plain(Verdict::Yes));
+                self.wait(600_000);
+                if let Some(ticket) = self.conversation.floor().map(|floor| floor.ticket) {
+                    let text = "It is five o'clock. In an hour we eat, if you like. Then we go out.";
+                    self.step(Input::Written { ticket, text: text.into() });
+                }
+            }
+            VoiceAct::Final { by, kind: Some(kind), to, is_last, stop } => {
                 let companions = to.filter(|_| *kind == Kind::Words).and_then(|to| self.cast.get(to)).cloned();
                 let segment = Segment {
                     from: author(*by),
@@ -111,6 +213,7 @@ impl Scene {
                     kind: *kind,
                     address: Address { companions: companions.into_iter().collect(), others: false },
                     asks_to_stop: false,
+                    stop: if *kind == Kind::Echo { Stop::None } else { *stop },
                     is_last: *is_last,
                 };
                 self.receive(Event::Segment(Box::new(segment)));
@@ -176,6 +279,7 @@ proptest! {
 
         for _ in 0..40 {
             scene.fall_silent();
+            scene.act_in_call(&VoiceAct::Mouth(MouthAct::Stop));
             scene.answer(0, plain(Verdict::No));
             scene.act(&Act::FailReply(0));
             scene.wait(700_000_000);
@@ -202,7 +306,7 @@ fn scene_with_words() -> Scene {
         VoiceAct::Join(1),
         VoiceAct::Start(0),
         VoiceAct::End(0),
-        VoiceAct::Final { by: 0, kind: Some(Kind::Words), to: None, is_last: true },
+        VoiceAct::Final { by: 0, kind: Some(Kind::Words), to: None, is_last: true, stop: Stop::None },
     ] {
         scene.act_in_call(&act);
     }

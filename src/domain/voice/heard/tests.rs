@@ -223,3 +223,18 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn playback_resumes_at_no_word_whose_audio_did_not_come() {
+    let mut script = Script::default();
+    script.sentence("a long sentence of which little is played", Vec::new());
+    script.audio(0, Duration::from_millis(500));
+    script.drop_stalled();
+    script.sentence(" Next", Vec::new());
+    script.audio(1, Duration::from_secs(2));
+    script.whole(1);
+    script.played(Duration::from_millis(1_500));
+
+    // " Next" begins after a fifth of its two seconds.
+    assert_eq!(script.resume_from(), Duration::from_millis(900));
+}

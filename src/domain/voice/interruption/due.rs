@@ -59,7 +59,7 @@ impl Interruption {
             Phase::Preparing(preparing) => {
                 let held_until = preparing.held_since.map(|since| since + LONGEST_HOLD);
                 let release = match preparing.held_since {
-                    Some(_) => Some(self.silent_at(SHORT_SILENCE)),
+                    Some(_) => Some(self.silent_at(SHORT_SILENCE, Moment::ZERO)),
                     None => (preparing.extension == Extension::Wanted).then_some(self.now),
                 };
                 let answer = (!preparing.is_ready).then_some(preparing.answer_by);
@@ -67,11 +67,11 @@ impl Interruption {
             }
             Phase::Speaking(playing) => [self.playback(playing), (None, Why::Unduck), (None, Why::Unduck)],
             Phase::Ducked(playing, _) => {
-                let silence = Some(self.last_voiced() + SHORT_SILENCE);
+                let silence = Some(self.last_voiced().unwrap_or_default() + SHORT_SILENCE);
                 [(silence, Why::Unduck), self.playback(playing), (None, Why::Unduck)]
             }
             Phase::Yielded { at, .. } => {
-                let verdict = Some(self.silent_at(VERDICT_SILENCE));
+                let verdict = Some(self.silent_at(VERDICT_SILENCE, *at));
                 [(verdict, Why::Verdict), (Some(*at + LONGEST_PAUSE), Why::PauseTooLong), (None, Why::Verdict)]
             }
             Phase::Ended(_) => return None,
@@ -118,15 +118,15 @@ impl Interruption {
         }
     }
 
-    /// When everybody is silent for this long, and the finals are in or overdue.
-    fn silent_at(&self, silence: Duration) -> Moment {
-        let awaited = self.talking().filter(|talker| talker.awaits_final).map(|talker| talker.last_voiced + FINAL_TIMEOUT);
-        awaited.max().unwrap_or(Moment::ZERO).max(self.last_voiced() + silence)
+    /// When everybody is silent for this long, and the finals are in or overdue. Without a voice it is silent since `otherwise`.
+    fn silent_at(&self, silence: Duration, otherwise: Moment) -> Moment {
+        let awaited = self.talking().filter_map(|talker| talker.final_by(FINAL_TIMEOUT)).max();
+        awaited.unwrap_or_default().max(self.last_voiced().unwrap_or(otherwise) + silence)
     }
 
     /// The end of the last voiced hop of anybody.
-    fn last_voiced(&self) -> Moment {
-        self.talking().map(|talker| talker.last_voiced).max().unwrap_or(Moment::ZERO)
+    fn last_voiced(&self) -> Option<Moment> {
+        self.talking().filter_map(|talker| talker.last_voiced).max()
     }
 
     /// The people whose voice counts.

@@ -139,15 +139,28 @@ pub enum Stop {
     Alone,
 }
 
+impl Stop {
+    /// What a text begins with. `is_name` tells whether a text is the name of a companion; names before the stop word are skipped.
+    pub fn of(text: &str, lists: &WordLists, is_name: impl Fn(&str) -> bool) -> Self {
+        match () {
+            () if lists.is_only_stop(text) => Self::Alone,
+            () if lists.begins_with_stop(text, is_name) => Self::First,
+            () => Self::None,
+        }
+    }
+
+    /// Whether they do not begin with a stop word.
+    pub const fn is_none(&self) -> bool {
+        matches!(self, Self::None)
+    }
+}
+
 impl Words {
-    /// What a text counts as. `kind` is that of the segment, for final words: echo is no words, and noise is none unless it begins with a stop word.
+    /// What a text counts as. `kind` is that of the segment, for final words: echo and noise are no words unless they begin with a stop word.
     pub fn of(text: &str, kind: Kind, addressed: Vec<CompanionId>, lists: &WordLists, is_name: impl Fn(&str) -> bool) -> Self {
-        let stop = match () {
-            () if lists.is_only_stop(text) => Stop::Alone,
-            () if lists.begins_with_stop(text, is_name) => Stop::First,
-            () => Stop::None,
-        };
-        if kind == Kind::Echo || text.trim().is_empty() || kind == Kind::Noise && stop == Stop::None {
+        let stop = Stop::of(text, lists, is_name);
+        let is_dropped = matches!(kind, Kind::Echo | Kind::Noise) && stop == Stop::None;
+        if is_dropped || text.trim().is_empty() {
             return Self::default();
         }
         let is_backchannel = stop == Stop::None && lists.is_backchannel(text);

@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 use super::super::super::id::PersonId;
 use super::super::super::moment::Moment;
 use super::super::heard::Script;
-use super::talker::Talker;
 use super::{Effect, Interruption, Outcome, Phase, Said, Stop, Words};
 
 /// The state of a reply that is being prepared.
@@ -42,9 +41,10 @@ impl Preparing {
 }
 
 impl Interruption {
-    pub(super) fn on_words_before(&mut self, user: PersonId, is_final: bool, words: &Words, out: &mut Vec<Effect>) {
-        let now = self.now;
-        self.talkers.entry(user).or_insert_with(|| Talker::heard(now)).words(is_final, words);
+    pub(super) fn on_words_before(&mut self, user: &PersonId, is_final: bool, words: &Words, out: &mut Vec<Effect>) {
+        if let Some(talker) = self.talkers.get_mut(user) {
+            talker.recognised(self.now, is_final);
+        }
         let is_meant = words.stop == Stop::Alone || words.addressed.contains(&self.companion);
         if words.stop != Stop::None && is_meant {
             return self.end(Outcome::Cancelled, out);
@@ -89,18 +89,18 @@ impl Interruption {
         if preparing.extension == Extension::Wanted {
             *preparing = Preparing { extension: Extension::Made, ..Preparing::new(answer_by, None) };
             (self.script, self.is_finished) = (Script::default(), false);
-            self.talkers.retain(|_, talker| talker.is_noise);
+            self.forget_words();
             out.push(Effect::Extend);
         } else if preparing.is_ready {
             self.begin(out);
         } else {
-            self.talkers.retain(|_, talker| talker.is_noise);
+            self.forget_words();
         }
     }
 
     /// Begins to play. Who was heard before does not interrupt.
     fn begin(&mut self, out: &mut Vec<Effect>) {
-        self.talkers.retain(|_, talker| talker.is_noise);
+        self.forget_words();
         self.speak(out);
         self.end_if_played(out);
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::super::super::moment::Moment;
+use super::super::speech::HANGOVER;
 use super::{Said, Stop, Words};
 
 /// How long a person must talk within a window until a reply pauses.
@@ -27,8 +28,12 @@ pub(super) struct Talker {
     pub(super) is_noise: bool,
     /// Whether a final is outstanding.
     pub(super) awaits_final: bool,
-    /// The end of the last voiced hop.
-    pub(super) last_voiced: Moment,
+    /// The end of the last voiced hop, if the person's voice is known.
+    pub(super) last_voiced: Option<Moment>,
+    /// When the talk ended, or the first words came of a person whose voice is not known.
+    offset_at: Option<Moment>,
+    /// When the newest final came, if no partial result has followed.
+    final_at: Option<Moment>,
     /// What was drawn at the onset.
     pub(super) draw: f64,
     /// The sum of the voiced hops in this interruption.
@@ -50,7 +55,7 @@ struct Partial {
 impl Talker {
     /// A person who begins to talk.
     pub(super) fn started(at: Moment, draw: f64) -> Self {
-        Self { is_talking: true, draw, ..Self::heard(at) }
+        Self { is_talking: true, last_voiced: Some(at), offset_at: None, draw, ..Self::heard(at) }
     }
 
     /// A person whose words are known, and whose voice is not.
@@ -59,7 +64,9 @@ impl Talker {
             is_talking: false,
             is_noise: false,
             awaits_final: true,
-            last_voiced: at,
+            last_voiced: None,
+            offset_at: Some(at),
+            final_at: None,
             draw: 1.0,
             voiced: Duration::ZERO,
             recent: VecDeque::new(),
@@ -74,14 +81,14 @@ impl Talker {
             self.draw = draw;
         }
         (self.is_talking, self.is_noise, self.awaits_final) = (true, false, true);
-        self.last_voiced = self.last_voiced.max(started);
+        (self.last_voiced, self.offset_at) = (self.last_voiced.max(Some(started)), None);
     }
 
     /// The person's voice was heard. What is known already does not count twice.
     pub(super) fn voiced(&mut self, from: Moment, to: Moment) {
         let known = self.recent.back().map_or(Moment::ZERO, |(_, to)| *to);
         let from = from.max(known);
-        self.last_voiced = self.last_voiced.max(to);
+        self.last_voiced = self.last_voiced.max(Some(to));
         if to <= from {
             return;
         }
@@ -95,22 +102,33 @@ impl Talker {
         }
     }
 
-    /// The offset.
-    pub(super) fn end(&mut self, ended: Moment) {
-        self.is_talking = false;
-        self.last_voiced = self.last_voiced.max(ended);
+    /// The offset, found at `at`. A final that came after the last voiced hop is the one that was awaited.
+    pub(super) fn end(&mut self, ended: Moment, at: Moment) {
+        (self.is_talking, self.offset_at) = (false, Some(at));
+        self.last_voiced = self.last_voiced.max(Some(ended));
+        self.awaits_final &= self.final_at < self.last_voiced;
     }
 
-    /// Words of the person. A final replaces the partial result before it.
-    pub(super) fn words(&mut self, is_final: bool, words: &Words) {
+    /// Until when a final is awaited that is outstanding: `timeout` after the offset, which is at most the hangover after the last voiced hop.
+    pub(super) fn final_by(&self, timeout: Duration) -> Option<Moment> {
+        let offset = self.offset_at.or(self.last_voiced.map(|voiced| voiced + HANGOVER))?;
+        self.awaits_final.then(|| offset + timeout)
+    }
+
+    /// Words of the person that came at `at`. A final replaces the partial result before it.
+    pub(super) fn words(&mut self, at: Moment, is_final: bool, words: &Words) {
+        self.recognised(at, is_final);
         if is_final {
             self.finals = self.finals.max(words.said);
             self.partial = None;
-            self.awaits_final = self.is_talking;
         } else {
             self.partial = Some(Partial { said: words.said, is_stop: words.stop != Stop::None });
-            self.awaits_final = true;
         }
+    }
+
+    /// Words came at `at`, whatever they were: a final may be the one that was awaited, and after a partial result another one is.
+    pub(super) fn recognised(&mut self, at: Moment, is_final: bool) {
+        (self.final_at, self.awaits_final) = (is_final.then_some(at), self.is_talking || !is_final);
     }
 
     /// What the person said in this interruption, with the newest partial result where the final is missing.
@@ -135,5 +153,6 @@ impl Talker {
     /// Forgets what was said, because the interruption is over.
     pub(super) fn begin_anew(&mut self) {
         (self.finals, self.partial, self.voiced) = (Said::Nothing, None, Duration::ZERO);
+        self.recent.clear();
     }
 }

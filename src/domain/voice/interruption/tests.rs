@@ -181,7 +181,8 @@ fn words_are_told_apart() {
     assert_eq!(said("stop it", Kind::Words), (Said::Words, Stop::First));
     assert_eq!(said("hello", Kind::Noise), (Said::Nothing, Stop::None));
     assert_eq!(said("stop", Kind::Noise), (Said::Words, Stop::Alone));
-    assert_eq!(said("stop", Kind::Echo), (Said::Nothing, Stop::None));
+    assert_eq!(said("hello", Kind::Echo), (Said::Nothing, Stop::None));
+    assert_eq!(said("stop", Kind::Echo), (Said::Words, Stop::Alone));
 }
 
 // Preparing.
@@ -596,7 +597,8 @@ fn a_person_who_is_gone_has_ended() {
     let mut reply = Reply::speaking();
     reply.starts(12.0, "ana").voice(12.0, 12.2, "ana").input(12.4, Input::PersonGone { user: "ana".into() });
 
-    assert_eq!(reply.log(13.0)[1..], ["12.7 Unducked by ana at 2700", "12.7 unduck"]);
+    // It is silent since the last hop.
+    assert_eq!(reply.log(13.0)[1..], ["12.5 Unducked by ana at 2500", "12.5 unduck"]);
 }
 
 #[test]
@@ -617,4 +619,79 @@ fn what_was_played_is_remembered_for_its_echo() {
 
     assert!(reply.machine.played_words().is_echo("number 01", at(12.5)));
     assert!(!reply.machine.played_words().is_echo("number 05", at(12.5)));
+}
+
+// What a second implementation of the rules found.
+
+#[test]
+fn a_final_after_the_last_voiced_hop_is_the_one_that_is_awaited() {
+    let ended = |time| Input::Ended { user: "ana".into(), ended: at(time) };
+    let mut reply = Reply::preparing();
+    reply
+        .starts(2.0, "ana")
+        .input(2.2, Input::FirstAudio)
+        .voice(2.0, 3.0, "ana")
+        .final_(3.1, "ana", "mhm")
+        .input(3.3, ended(3.0));
+    assert_eq!(reply.log(9.0)[..1], ["3.3 speak"]);
+
+    // One that came before is not, and the second begins when the offset is found.
+    let mut reply = Reply::preparing();
+    reply
+        .starts(2.0, "ana")
+        .input(2.2, Input::FirstAudio)
+        .voice(2.0, 2.9, "ana")
+        .final_(2.9, "ana", "mhm")
+        .voice(2.9, 3.0, "ana")
+        .input(3.3, ended(3.0));
+    assert_eq!(reply.log(9.0)[..2], ["3.3 finalize ana", "4.3 speak"]);
+}
+
+#[test]
+fn talk_that_goes_on_after_a_short_silence_holds_and_ducks_again() {
+    let mut reply = Reply::preparing();
+    reply.starts(2.0, "ana").voice(2.0, 3.0, "ana").input(3.1, words("ana", "", 2.0, true)).input(3.2, Input::FirstAudio);
+    reply.sentence(3.2, "Hello.", 9.0).log(4.0);
+
+    // A second after the hangover nobody waits for the final any more, but the person is still known to talk.
+    reply.until(at(4.4));
+    reply.log.clear();
+    reply.voice(4.5, 4.52, "ana");
+    assert_eq!(reply.log(4.6), ["4.52 duck"]);
+}
+
+#[test]
+fn words_before_an_interruption_do_not_count_for_it() {
+    let mut reply = Reply::speaking();
+    reply.final_(12.0, "ana", "nice weather").starts(13.0, "bob").voice(13.0, 20.0, "bob");
+
+    assert_eq!(reply.log(20.0)[2..], ["18.5 Noise by bob at 3500", "18.5 resume from 3.086232"]);
+}
+
+#[test]
+fn words_are_no_voice() {
+    let mut reply = Reply::speaking();
+    reply.talks(12.0, 12.4, "ana").final_(12.6, "bob", "nice weather");
+    assert_eq!(reply.log(13.0), ["12 duck", "12.7 Unducked by ana at 2700", "12.7 unduck"]);
+
+    // An empty partial result is not even words.
+    let mut reply = Reply::speaking();
+    reply.talks(12.0, 12.6, "ana").final_(12.7, "ana", "mhm").partial(12.8, "ana", "");
+    assert_eq!(reply.log(14.0)[3..], ["13.4 Backchannel by ana at 2500", "13.4 resume from 2.087745"]);
+}
+
+#[test]
+fn noise_of_a_person_who_is_silent_changes_nothing() {
+    let mut reply = Reply::speaking();
+    reply.talks(12.0, 12.2, "ana").input(12.3, Input::Noise { user: "ana".into() });
+
+    assert_eq!(reply.log(13.0), ["12 duck", "12.5 Unducked by ana at 2500", "12.5 unduck"]);
+}
+
+#[test]
+fn an_interruption_of_a_reply_of_which_nothing_was_heard_is_on_record() {
+    let mut reply = Reply::preparing();
+    reply.input(1.0, Input::FirstAudio).starts(1.1, "ana").input(1.2, Input::Cancelled);
+
+    assert_eq!(reply.log(2.0), ["1 speak", "1.1 duck", "1.2 Cancelled by ana at 0", "1.2 cancelled"]);
 }

@@ -121,6 +121,7 @@ impl Interruption {
         if !self.heard().is_empty() {
             return self.cut(None, Verdict::Cancelled, out);
         }
+        self.conclude(None, Verdict::Cancelled, out);
         let stays_owed = is_shutdown && self.is_preparing();
         self.end(if stays_owed { Outcome::StaysOwed } else { Outcome::Cancelled }, out);
     }
@@ -151,8 +152,8 @@ impl Interruption {
         talkers.max_by_key(|(_, talker)| talker.voiced).map(|(user, _)| user.clone())
     }
 
-    /// The next interruption begins without the words of this one.
-    fn forget_words(&mut self) {
+    /// The next interruption begins without the words of this one, and with the people who have not ended.
+    pub(super) fn forget_words(&mut self) {
         self.talkers.retain(|_, talker| talker.is_talking);
         self.talkers.values_mut().for_each(super::Talker::begin_anew);
     }

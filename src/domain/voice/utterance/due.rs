@@ -90,7 +90,7 @@ impl Utterances {
                 Why::Noise { user } => self.count_as_noise(user, policy, &mut out),
                 Why::SocketLost { user } => {
                     self.leave(&user, &mut out);
-                    self.people.retain(|_, person| person.is_present() || person.finals != Finals::In);
+                    self.forget_gone();
                     out.push(Effect::Left { user });
                 }
                 Why::Lull => self.end_lull(policy, &mut out),
@@ -113,7 +113,7 @@ impl Utterances {
         if let Some(person) = self.people.get_mut(user) {
             person.finals = Finals::In;
         }
-        self.people.retain(|_, person| person.is_present() || person.finals != Finals::In);
+        self.forget_gone();
     }
 
     /// The talk counts as an offset, and until the next offset or word as noise (docs/design/voice.md A-5).
@@ -191,7 +191,7 @@ impl Utterances {
 
     /// Whether words of before a restart wait in a call without people (docs/design/voice.md A-18).
     fn waits_without_people(&self) -> bool {
-        !self.buffer.is_empty() && self.present().next().is_none()
+        !self.buffer.is_empty() && !self.is_deserted && self.present().next().is_none()
     }
 
     /// When everybody has left: as soon as the finals are in (docs/design/voice.md A-16).
@@ -226,9 +226,10 @@ impl Utterances {
         all.min_by(|(one, one_user, _), (other, other_user, _)| (one, one_user).cmp(&(other, other_user)))
     }
 
-    /// The words of a person that were not handed over.
+    /// The words of a person that can be handed over early. Those of before a restart wait for the lull.
     fn own<'a>(&'a self, user: &'a PersonId) -> impl Iterator<Item = &'a Segment> {
-        self.buffer.iter().filter(move |segment| segment.from == *user && segment.kind == Kind::Words)
+        let is_own = |segment: &&Segment| segment.from == *user && segment.kind == Kind::Words && segment.seq > self.restored;
+        self.buffer.iter().filter(is_own)
     }
 
     /// Why a person's words are handed over early (docs/design/voice.md A-8). An address comes first.

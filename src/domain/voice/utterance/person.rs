@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::super::super::moment::Moment;
+use super::super::speech::HOP;
 
 /// One person in a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,8 +32,14 @@ pub(super) enum Presence {
 pub(super) enum Talk {
     /// Silent, since the end of the last talk if there was one.
     Silent { ended: Option<Moment> },
-    /// Between onset and offset. The newest word came at `word_at`, or the onset.
-    Talking { word_at: Moment, ear: Ear },
+    /// Between onset and offset.
+    Talking {
+        /// When the newest word came, or the onset.
+        word_at: Moment,
+        ear: Ear,
+        /// The end of what the recogniser has returned as an utterance.
+        final_until: Moment,
+    },
     /// The same, but without words for so long that it counts as noise since `ended`.
     Noise { ended: Moment, ear: Ear },
 }
@@ -79,6 +86,16 @@ impl Person {
             Talk::Silent { .. } => None,
             Talk::Talking { ear, .. } | Talk::Noise { ear, .. } => Some(ear),
         }
+    }
+
+    /// Ends the talk. A final that came already and reaches the last voiced hop is the one that was outstanding (docs/design/voice.md A-10).
+    pub(super) fn end_talk(&mut self, ended: Moment) {
+        if let Talk::Talking { final_until, .. } = self.talk
+            && final_until + HOP >= ended
+        {
+            self.finals = Finals::In;
+        }
+        self.talk = Talk::Silent { ended: Some(ended) };
     }
 
     /// The end of the last talk.

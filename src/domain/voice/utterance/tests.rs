@@ -511,3 +511,26 @@ fn a_text_lull_waits_while_somebody_talks_or_words_are_buffered() {
     call.effects();
     assert!(!call.utterances.holds_text_lull());
 }
+
+#[test]
+fn a_final_that_reaches_the_last_voiced_hop_is_the_one_that_is_outstanding() {
+    let ended = |time| Input::Ended { user: "ana".into(), ended: at(time) };
+    let mut call = Call::new(usual(&[("aria", 5.0), ("mira", 5.0)]), &["ana", "bob"]);
+    call.starts(1.0, "ana").says(3.1, "ana", "aria, hi", (1.0, 3.0)).input(3.3, ended(3.0));
+    assert_eq!(call.effects()[0], "4 address [ana: aria, hi]");
+
+    // One that ends earlier is not.
+    call.starts(11.0, "ana").says(12.0, "ana", "aria, hi", (11.0, 12.0)).input(13.3, ended(13.0));
+    assert_eq!(call.effects()[..2], ["13.3 finalize ana", "14.3 address [ana: aria, hi]"]);
+}
+
+#[test]
+fn words_of_before_a_restart_wait_for_the_lull() {
+    let mut call = Call::new(usual(&[("aria", 5.0)]), &["ana"]);
+    call.says(1.0, "ana", "aria, hi", (0.5, 1.0));
+    let segments = call.utterances.buffered().to_vec();
+
+    call.utterances = Utterances::restored(segments, ["ana".into()], BTreeSet::new(), at(100.0));
+
+    assert_eq!(call.effects(), ["105 lull [ana: aria, hi] -> aria, hi for aria"]);
+}

@@ -141,7 +141,9 @@ impl Course {
                     self.end_owed_about_nothing(&deletion);
                 }
             }
-            Event::Replanned { companion, ticket, messages, .. } => self.replanned(recorded, companion, *ticket, messages),
+            Event::Replanned { companion, ticket, messages, .. } | Event::ReplyExtended { companion, ticket, messages, .. } => {
+                self.replanned(recorded, companion, *ticket, messages)
+            }
             Event::Said { reply: Some(ticket), .. }
             | Event::ReplyFailed { ticket, .. }
             | Event::Cancelled { ticket: Some(ticket), .. } => {
@@ -169,6 +171,9 @@ impl Course {
             | Event::StageChanged { .. }
             | Event::RoundClosed(_)
             | Event::RepetitionAsked { .. }
+            | Event::SentenceStarting { .. }
+            | Event::SentencePlayed { .. }
+            | Event::Interrupted { .. }
             | Event::Replanning { .. }
             | Event::Cancelled { .. }
             | Event::FloorExpired { .. }
@@ -183,7 +188,9 @@ impl Course {
     /// A reply was begun again under another number, and may answer the message now.
     fn replanned(&mut self, recorded: &Recorded, companion: &CompanionId, stopped: Ticket, messages: &[Seq]) {
         if let Some(Fate::Owed { owed, ending: None, .. }) = self.fates.get_mut(companion)
-            && let Event::ReplyOwed { ticket, .. } | Event::Replanned { next: ticket, .. } = &owed.event
+            && let Event::ReplyOwed { ticket, .. }
+            | Event::Replanned { next: ticket, .. }
+            | Event::ReplyExtended { next: ticket, .. } = &owed.event
             && *ticket == stopped
         {
             *owed = recorded.clone();
@@ -228,7 +235,9 @@ impl Course {
         for (companion, fate) in &mut self.fates {
             if let Fate::Owed { owed, ending, .. } = fate
                 && ending.as_ref().is_none_or(|previous| is_said && matches!(previous.event, Event::Deleted { .. }))
-                && let Event::ReplyOwed { ticket, .. } | Event::Replanned { next: ticket, .. } = &owed.event
+                && let Event::ReplyOwed { ticket, .. }
+                | Event::Replanned { next: ticket, .. }
+                | Event::ReplyExtended { next: ticket, .. } = &owed.event
                 && is_match(companion, *ticket)
             {
                 *ending = Some(Box::new(recorded.clone()));
@@ -415,12 +424,15 @@ mod tests {
             due_at: None,
             is_farewell: false,
             is_unjudged: false,
+            message: None,
+            modality: Default::default(),
         };
         recorded(seq, owed)
     }
 
     fn asked(seq: u64, companion: &str, messages: &[u64]) -> Recorded {
         let evaluated = Evaluated {
+            due_at: None,
             companion: companion.into(),
             ticket: Ticket(seq),
             trigger: Trigger::Lull,

@@ -1,0 +1,94 @@
+//! What happens in voice calls: people who come and go, and what they say. It is journaled before its channel handles it.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use super::inbound_events::{channel_key_of, refused};
+use crate::actors::inbound::Inbound;
+use crate::actors::messages::channel::ChannelMessage;
+use crate::actors::runtime::actor_keys::ChannelActorKey;
+use crate::domain::conversation::Notice;
+use crate::domain::event::{Event, Segment};
+use crate::domain::id::{ChannelId, PersonId};
+use crate::domain::message::{Author, Role};
+use crate::domain::voice::segment::{Heard, kind_of};
+use crate::domain::voice::utterance;
+use crate::ports::inbound_events::{Acceptance, ChannelRef, InboundError, InboundEvents};
+use crate::ports::voice_call::{CallEvents, InboundSegment};
+
+#[async_trait]
+impl CallEvents for Inbound {
+    async fn joined(&self, channel_ref: &ChannelRef, from: Author) -> Result<Acceptance, InboundError> {
+        if !is_person(&from) || !self.opens(channel_ref).await? {
+            return Ok(Acceptance::Ignored);
+        }
+        self.accept_call_event(channel_ref, Event::VoiceJoined { from }, None).await
+    }
+
+    async fn left(&self, channel_ref: &ChannelRef, from: Author) -> Result<Acceptance, InboundError> {
+        if !is_person(&from) || !self.listens(channel_ref) {
+            return Ok(Acceptance::Ignored);
+        }
+        self.accept_call_event(channel_ref, Event::VoiceLeft { from }, None).await
+    }
+
+    async fn heard(&self, channel_ref: &ChannelRef, segment: InboundSegment) -> Result<Acceptance, InboundError> {
+        let from = &segment.from;
+        if !is_person(from) || self.is_ignored(channel_ref, &from.id) || !self.opens(channel_ref).await? {
+            return Ok(Acceptance::Ignored);
+        }
+        if segment.text.trim().is_empty() {
+            let user = PersonId::from(&*from.id);
+            let empty = utterance::Input::Final { user, is_last: segment.is_last, segment: None };
+            self.noticed(&channel_ref.channel, Notice::Call(empty));
+            return Ok(Acceptance::Ignored);
+        }
+        let id = segment.id.clone();
+        self.accept_call_event(channel_ref, self.segment_event(channel_ref, segment), Some(id)).await
+    }
+
+    fn noticed(&self, channel: &ChannelId, notice: Notice) -> bool {
+        let key = ChannelActorKey(channel.clone());
+        !self.is_crowded(&key) && self.context().directory.hand_over(&key, ChannelMessage::Voice(notice))
+    }
+}
+
+impl Inbound {
+    async fn accept_call_event(
+        &self,
+        channel_ref: &ChannelRef,
+        event: Event,
+        id: Option<Arc<str>>,
+    ) -> Result<Acceptance, InboundError> {
+        let accepted = self.accept(&channel_key_of(channel_ref), event, id).await.map_err(refused)?;
+        Ok(if accepted.is_new { Acceptance::New(accepted.seq) } else { Acceptance::Duplicate(accepted.seq) })
+    }
+
+    /// The event of a segment: whom it addresses and what it counts as is decided now.
+    fn segment_event(&self, channel_ref: &ChannelRef, segment: InboundSegment) -> Event {
+        let (address, asks_to_stop) = self.resolve_speech(channel_ref, &segment.from, &segment.text);
+        let ended = segment.ended.min(self.context().clock.now());
+        let started = segment.started.min(ended);
+        let InboundSegment { from, text, confidence, provider, is_last, .. } = segment;
+        let heard = Heard {
+            text: &text,
+            started,
+            ended,
+            voiced: segment.voiced,
+            no_speech: segment.no_speech,
+            is_during_reply: segment.is_during_reply,
+        };
+        let language = self.context().memberships.language(&channel_ref.channel);
+        let lists = self.context().settings.speech.word_lists(language.as_deref());
+        let kind = kind_of(&heard, lists, &segment.played);
+        let stop = self.stop_word(channel_ref, &text, lists);
+        let segment = Segment { from, text, started, ended, confidence, provider, kind, address, asks_to_stop, stop, is_last };
+        Event::Segment(Box::new(segment))
+    }
+}
+
+/// Bots are not heard.
+fn is_person(from: &Author) -> bool {
+    from.role == Role::Person && !from.id.is_empty()
+}

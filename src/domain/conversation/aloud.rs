@@ -1,0 +1,594 @@
+//! Spoken replies: what people say while a companion prepares one and speaks (docs/design/voice.md ).
+//!
+//! What was about to be heard, and what was heard, is on record. Everything else is not ([`LiveReply`]): after a restart a reply of which a sentence
+//! had started is closed as cut, and one of which none had is made again.
+
+use super::super::id::PersonId;
+use super::super::message::{Message, Modality, Role};
+use super::super::sentences::Sentences;
+use super::super::voice::echo::PlayedWords;
+use super::super::voice::interruption::{Effect, Input as Told, Interruption, Outcome, Said, Words, tolerance};
+use super::super::voice::spoken_text::spoken_text;
+use super::super::voice::utterance;
+use super::advance::Due;
+use super::voice::LiveCall;
+use super::*;
+use crate::domain::event::Segment;
+use crate::domain::message::Cut;
+
+/// The error code of a spoken reply of which nothing was heard, because somebody stopped it.
+pub const INTERRUPTED: &str = "interrupted";
+/// The error code of a spoken reply that no audio was made of.
+pub const UNVOICED: &str = "unvoiced";
+/// What is added to the time limit of the main model until audio must be there (docs/design/voice.md A-24).
+const AUDIO_AFTER_ANSWER: Duration = Duration::from_secs(5);
+
+/// Something to do for a spoken reply.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Aloud {
+    /// A reply is being prepared: its companion thinks.
+    Prepare,
+    /// Make audio of a sentence. Tell its words and its audio as [`Notice::Reply`].
+    Say {
+        /// The number of the sentence, from 0.
+        sentence: usize,
+        /// The words.
+        text: Arc<str>,
+    },
+    /// No more sentences follow.
+    SaidAll,
+    /// Audio of this sentence may be played from now on: that it starts is on record.
+    Start {
+        /// The number of the sentence, from 0.
+        sentence: usize,
+    },
+    /// Play, duck, pause, resume, or stop because the reply has ended.
+    Play(Effect),
+}
+
+/// What was heard of a statement that was spoken.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SpokenStatement {
+    /// What follows the words that were spoken, in writing: the statement is longer than `voice.max_spoken_chars`.
+    pub rest: Option<Arc<str>>,
+    /// Where it was cut, if it was.
+    pub cut: Option<Box<Cut>>,
+}
+
+/// A reply that is being prepared or spoken.
+#[derive(Clone, Debug)]
+pub(super) struct LiveReply {
+    ticket: Ticket,
+    companion: CompanionId,
+    machine: Interruption,
+    /// The whole text, once the model has written it.
+    text: Option<Arc<str>>,
+    /// What is not spoken, because it is too long.
+    rest: String,
+    /// The number of sentences whose audio was asked for.
+    said: usize,
+    /// The number of sentences that have started, and how many characters were heard of each, as journaled.
+    started: Vec<u32>,
+    /// The turn delay: nothing is played before.
+    speaks_from: Moment,
+    /// What was told before that, and waits for it.
+    early: Vec<Told>,
+    /// The buffer is being handed over, and then the reply is made again. What is told of it until then belongs to the one that was stopped.
+    is_extending: bool,
+}
+
+impl LiveReply {
+    /// When something is due, and whether audio waits for the turn delay.
+    fn deadline(&self) -> Option<Moment> {
+        let early = (!self.early.is_empty()).then_some(self.speaks_from);
+        let machine = self.machine.deadline().map(|deadline| deadline.at).filter(|_| !self.is_extending);
+        early.into_iter().chain(machine).min()
+    }
+}
+
+impl LiveCall {
+    /// The next deadline of the reply.
+    pub(super) fn reply_deadline(&self) -> Option<Moment> {
+        self.reply.as_ref().and_then(|reply| reply.deadline())
+    }
+}
+
+impl Conversation {
+    /// Whether a reply to this message is spoken: the message was spoken or everything is, and somebody is in the call to hear it.
+    pub(super) fn modality_of_reply(&self, message: Option<Seq>, world: &World<'_>) -> Modality {
+        let is_spoken = message.is_some_and(|message| self.is_spoken(message));
+        match self.call.is_connected() && (is_spoken || world.rules.voice.read_text_aloud) {
+            true => Modality::Voice,
+            false => Modality::Text,
+        }
+    }
+
+    /// Whether this message was spoken in the call, by a person or a companion.
+    pub(super) fn is_spoken(&self, message: Seq) -> bool {
+        let was_heard = |message: &Message| message.speech.is_some() || message.from.role == Role::Companion;
+        self.window.get(message).is_some_and(|entry| !entry.message.modality.is_text() && was_heard(&entry.message))
+    }
+
+    /// The number of the reply that is being prepared or spoken aloud.
+    pub fn spoken_reply(&self) -> Option<Ticket> {
+        self.live.call()?.reply.as_ref().map(|reply| reply.ticket)
+    }
+
+    /// Whether words that were begun then were said during a spoken reply, or while one was being prepared.
+    pub fn is_during_spoken_reply(&self, started: Moment) -> bool {
+        self.live.call().is_some_and(|call| call.reply.is_some() || call.replied_at.is_some_and(|ended| started < ended))
+    }
+
+    /// The words that were played lately, to recognise their echo.
+    pub fn played_words(&self) -> PlayedWords {
+        let of_call = |call: &LiveCall| match &call.reply {
+            Some(reply) => reply.machine.played_words().clone(),
+            None => call.played.clone(),
+        };
+        self.live.call().map(of_call).unwrap_or_default()
+    }
+
+    /// Whether this reply plays, and does not pause.
+    pub fn plays_aloud(&self, ticket: Ticket) -> bool {
+        let reply = self.live.call().and_then(|call| call.reply.as_ref());
+        reply.is_some_and(|reply| reply.ticket == ticket && reply.machine.is_playing())
+    }
+
+    /// Whether this reply is being prepared or spoken aloud.
+    pub(super) fn is_aloud(&self, ticket: Ticket) -> bool {
+        self.spoken_reply() == Some(ticket)
+    }
+
+    /// A companion has got the floor for a spoken reply: people who talk hold it back from now on.
+    pub(super) fn begin_aloud(&mut self, delay: Duration, world: &World<'_>, out: &mut Vec<Output>) {
+        let Some(floor) = self.floor.as_deref().filter(|floor| floor.modality == Modality::Voice) else { return };
+        let Some(policy) = world.policies.get(&floor.companion) else { return };
+        let mood = self.gates.get(&floor.companion).map_or(0.0, |gate| gate.mood);
+        let tolerance = tolerance::probability(policy.level, mood, floor.trigger.is_unsolicited());
+        let (companion, ticket, now) = (floor.companion.clone(), floor.ticket, self.clock);
+        let Some(call) = self.live.call_mut() else { return };
+        let talkers: Vec<_> = call.utterances.talkers().cloned().collect();
+        let answer_timeout = world.rules.answer_timeout + AUDIO_AFTER_ANSWER;
+        let machine = Interruption::new(companion.clone(), tolerance, answer_timeout, call.played.clone(), talkers, now);
+        call.reply = Some(Box::new(LiveReply {
+            ticket,
+            companion,
+            machine,
+            text: None,
+            rest: String::new(),
+            said: 0,
+            started: Vec::new(),
+            speaks_from: now + delay,
+            early: Vec::new(),
+            is_extending: false,
+        }));
+        out.push(Output::Aloud { ticket, aloud: Aloud::Prepare });
+    }
+
+    /// After a restart: a reply of which a sentence had started is closed as cut. One of which none had is made again, as text if the call is gone.
+    pub(super) fn resume_aloud(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
+        let Some(floor) = self.floor.as_deref().filter(|floor| floor.modality == Modality::Voice && !floor.is_posting) else {
+            return;
+        };
+        if floor.sentences.is_empty() {
+            return self.begin_aloud(Duration::ZERO, world, out);
+        }
+        let (ticket, heard) = (floor.ticket, floor.heard());
+        let full: String = floor.sentences.iter().map(|one| &*one.text).collect();
+        self.conclude_spoken(ticket, heard, Some((full, None)), None, world, out);
+    }
+
+    /// The text of a spoken reply is complete: its sentences are spoken, as far as they are not too long. Returns the text if it is to be posted.
+    pub(super) fn speak(&mut self, ticket: Ticket, text: Arc<str>, world: &World<'_>, out: &mut Vec<Output>) -> Option<Arc<str>> {
+        let Some(reply) = self.live.reply_mut().filter(|reply| reply.ticket == ticket) else { return Some(text) };
+        if reply.is_extending || reply.text.is_some() {
+            return None;
+        }
+        let mut sentences = Sentences::new("");
+        let mut all = sentences.push(&spoken_text(&text));
+        all.extend(sentences.finish());
+        let mut length = 0;
+        for sentence in all {
+            length += sentence.chars().count();
+            if !reply.rest.is_empty() || reply.said > 0 && length > world.rules.voice.max_spoken_chars {
+                reply.rest.push_str(&sentence);
+                continue;
+            }
+            out.push(Output::Aloud { ticket, aloud: Aloud::Say { sentence: reply.said, text: sentence.into() } });
+            reply.said += 1;
+        }
+        reply.text = Some(text);
+        out.push(Output::Aloud { ticket, aloud: Aloud::SaidAll });
+        None
+    }
+
+    /// The answer of the model was lost. After the first sentence was said, the reply ends there. Returns whether it did.
+    pub(super) fn end_lost_answer(&mut self, ticket: Ticket, out: &mut Vec<Output>) -> bool {
+        let reply = self.live.reply_mut().filter(|reply| reply.ticket == ticket && reply.said > 0);
+        if reply.is_some() {
+            out.push(Output::Aloud { ticket, aloud: Aloud::SaidAll });
+        }
+        reply.is_some()
+    }
+
+    /// A reply failed of which something was heard: its rest could not be posted. What was heard is the statement.
+    pub(super) fn keep_heard(&mut self, ticket: Ticket, world: &mut World<'_>, out: &mut Vec<Output>) -> bool {
+        let heard = self.floor.as_ref().filter(|floor| floor.ticket == ticket).map(|floor| floor.heard()).unwrap_or_default();
+        if !heard.trim().is_empty() {
+            self.conclude_spoken(ticket, heard.clone(), None, None, world, out);
+        }
+        !heard.trim().is_empty()
+    }
+
+    /// Takes in what happened in the call and is not on record.
+    pub(super) fn notice(&mut self, notice: Notice, world: &mut World<'_>, out: &mut Vec<Output>) {
+        match notice {
+            Notice::Call(heard) => self.hear(heard, world, out),
+            Notice::Voiced { user, from, to } => self.tell_reply(Told::Voiced { user, from, to }, world, out),
+            Notice::Partial { user, started, words } => {
+                let words = self.to_those_present(words);
+                self.tell_reply(Told::Words { user: user.clone(), started, is_final: false, words }, world, out);
+                self.hear(utterance::Input::Partial { user }, world, out);
+            }
+            Notice::Reply { ticket, told } => self.hear_mouth(ticket, told, world, out),
+        }
+    }
+
+    /// Takes in what the mouth tells of a reply. What it tells of an earlier one is ignored.
+    fn hear_mouth(&mut self, ticket: Ticket, told: Told, world: &mut World<'_>, out: &mut Vec<Output>) {
+        let now = self.clock;
+        let Some(reply) = self.live.reply_mut().filter(|reply| reply.ticket == ticket && !reply.is_extending) else { return };
+        let waits = matches!(told, Told::FirstAudio | Told::Finished) && (now < reply.speaks_from || !reply.early.is_empty());
+        if waits {
+            reply.early.push(told);
+            return;
+        }
+        if let Told::Audio { sentence, .. } = &told
+            && !reply.machine.is_preparing()
+            && *sentence >= reply.started.len()
+        {
+            let sentence = *sentence;
+            self.start_sentences(sentence, world, out);
+        }
+        self.tell_reply(told, world, out);
+    }
+
+    /// Tells the reply in progress what happened.
+    pub(super) fn tell_reply(&mut self, told: Told, world: &mut World<'_>, out: &mut Vec<Output>) {
+        let now = self.clock;
+        let Some(reply) = self.live.reply_mut().filter(|reply| !reply.is_extending) else { return };
+        let is_position = matches!(told, Told::Played { .. });
+        let effects = reply.machine.handle(now, told);
+        if is_position {
+            self.note_heard(false, world, out);
+        }
+        self.follow_reply(effects, world, out);
+    }
+
+    /// What people do in the call also concerns the reply in progress. A draw is made where an interruption begins.
+    pub(super) fn tell_reply_of_call(&mut self, heard: &utterance::Input, world: &mut World<'_>, out: &mut Vec<Output>) {
+        let Some(reply) = self.live.reply_mut() else { return };
+        use utterance::Input as Heard;
+        let told = match heard {
+            Heard::Started { user, started } => {
+                let draw = if reply.machine.wants_draw() { (world.roll)() } else { None };
+                Told::Started { user: user.clone(), started: *started, draw }
+            }
+            Heard::Ended { user, ended } => Told::Ended { user: user.clone(), ended: *ended },
+            Heard::Left { user } | Heard::SocketLost { user } | Heard::Muted { user } | Heard::OptedOut { user } => {
+                Told::PersonGone { user: user.clone() }
+            }
+            Heard::Final { user, segment: None, .. } => {
+                Told::Words { user: user.clone(), started: self.clock, is_final: true, words: Words::default() }
+            }
+            Heard::CallEnded => Told::CallEnded,
+            Heard::Final { segment: Some(_), .. }
+            | Heard::Joined { .. }
+            | Heard::OptedIn { .. }
+            | Heard::RecogniserStarted { .. }
+            | Heard::Partial { .. }
+            | Heard::Finalized { .. }
+            | Heard::Replied { .. }
+            | Heard::LeftUnsettled => return,
+        };
+        self.tell_reply(told, world, out);
+    }
+
+    /// The final words of a person.
+    pub(super) fn tell_reply_of_segment(&mut self, segment: &Segment, world: &mut World<'_>, out: &mut Vec<Output>) {
+        let words = self.to_those_present(Words::of_segment(segment));
+        self.tell_reply(Told::Words { user: segment.person(), started: segment.started, is_final: true, words }, world, out);
+    }
+
+    /// Only companions that are present can be addressed.
+    fn to_those_present(&self, mut words: Words) -> Words {
+        words.addressed.retain(|companion| self.gates.contains_key(companion));
+        words
+    }
+
+    /// Before an inbound event is applied: it may end the reply in progress. Then what was heard becomes the statement.
+    pub(super) fn end_unwanted_reply(&mut self, event: &Event, world: &mut World<'_>, out: &mut Vec<Output>) {
+        let Some(ticket) = self.spoken_reply() else { return };
+        let Some(floor) = self.floor.as_deref().filter(|floor| floor.ticket == ticket) else { return };
+        let told = match event {
+            Event::Cleared => Told::Cancelled,
+            Event::Left { companion } if *companion == floor.companion => Told::Cancelled,
+            Event::Paused { companion, paused: true } if companion.as_ref().is_none_or(|one| *one == floor.companion) => {
+                Told::Cancelled
+            }
+            Event::Deleted { messages, .. }
+                if !floor.messages.is_empty() && floor.messages.iter().all(|message| messages.contains(message)) =>
+            {
+                Told::Cancelled
+            }
+            Event::VoiceLeft { from } if self.call.is_only(&PersonId::from(&*from.id)) => Told::CallEnded,
+            _ => return,
+        };
+        self.tell_reply(told, world, out);
+    }
+
+    /// Does what is due for the reply in progress.
+    pub(super) fn advance_reply(&mut self, due: Due, world: &mut World<'_>, out: &mut Vec<Output>) {
+        let now = self.clock;
+        let Some(reply) = self.live.reply_mut().filter(|reply| !reply.is_extending) else { return };
+        let effects = match due {
+            Due::Before => reply.machine.advance_to(now),
+            Due::Now => reply.machine.wake(now),
+        };
+        let is_due = now > reply.speaks_from || now == reply.speaks_from && due == Due::Now;
+        let early = if is_due { std::mem::take(&mut reply.early) } else { Vec::new() };
+        self.follow_reply(effects, world, out);
+        for told in early {
+            self.tell_reply(told, world, out);
+        }
+    }
+
+    fn follow_reply(&mut self, effects: Vec<Effect>, world: &mut World<'_>, out: &mut Vec<Output>) {
+        for effect in effects {
+            let Some(reply) = self.live.reply_mut() else { return };
+            let (companion, ticket) = (reply.companion.clone(), reply.ticket);
+            match effect {
+                Effect::Finalize { user } => {
+                    out.push(Output::Voice(Box::new(utterance::Effect::Finalize { user: user.clone() })));
+                    self.tell(utterance::Input::Finalized { user }, world, out);
+                }
+                Effect::Extend => self.extend_reply(world, out),
+                Effect::Interrupted(interrupted) => {
+                    self.record(Event::Interrupted { companion, ticket, interrupted }, world, out);
+                }
+                Effect::SentenceDropped { sentence } => {
+                    self.note_dropped(sentence, world, out);
+                    out.push(Output::Aloud { ticket, aloud: Aloud::Play(Effect::SentenceDropped { sentence }) });
+                }
+                Effect::Ended(outcome) => {
+                    out.push(Output::Aloud { ticket, aloud: Aloud::Play(Effect::Ended(outcome.clone())) });
+                    self.end_reply(outcome, world, out);
+                }
+                Effect::Speak => {
+                    self.start_sentences(0, world, out);
+                    out.push(Output::Aloud { ticket, aloud: Aloud::Play(Effect::Speak) });
+                }
+                Effect::Pause => {
+                    self.note_heard(true, world, out);
+                    out.push(Output::Aloud { ticket, aloud: Aloud::Play(Effect::Pause) });
+                }
+                Effect::Duck | Effect::Unduck | Effect::Resume { .. } => {
+                    out.push(Output::Aloud { ticket, aloud: Aloud::Play(effect) });
+                }
+            }
+        }
+    }
+
+    /// Journals that the sentences up to this one are about to be heard.
+    fn start_sentences(&mut self, upto: usize, world: &mut World<'_>, out: &mut Vec<Output>) {
+        loop {
+            let Some(reply) = self.live.reply_mut() else { return };
+            let sentence = reply.started.len();
+            let Some(text) = reply.machine.script().sentence_text(sentence).filter(|_| sentence <= upto) else { return };
+            let (companion, ticket, text) = (reply.companion.clone(), reply.ticket, text.clone());
+            reply.started.push(0);
+            let number = sentence as u32;
+            self.record(Event::SentenceStarting { companion, ticket, sentence: number, text }, world, out);
+            out.push(Output::Aloud { ticket, aloud: Aloud::Start { sentence } });
+        }
+    }
+
+    /// Journals how much of the sentences was heard: of those that were played to their end, or of all.
+    fn note_heard(&mut self, all: bool, world: &mut World<'_>, out: &mut Vec<Output>) {
+        let Some(reply) = self.live.reply_mut() else { return };
+        let (companion, ticket) = (reply.companion.clone(), reply.ticket);
+        let mut events = Vec::new();
+        for (number, progress) in reply.machine.script().progress().enumerate() {
+            let Some(noted) = reply.started.get_mut(number) else { break };
+            let heard = progress.heard.chars().count() as u32;
+            if heard > *noted && (all || progress.is_over) {
+                *noted = heard;
+                let (sentence, ms) = (number as u32, u64::try_from(progress.played.as_millis()).unwrap_or(u64::MAX));
+                let (companion, dropped) = (companion.clone(), progress.is_dropped);
+                events.push(Event::SentencePlayed { companion, ticket, sentence, ms, heard, dropped });
+            }
+        }
+        for event in events {
+            self.record(event, world, out);
+        }
+    }
+
+    /// Journals that the synthesis of a sentence stalled.
+    fn note_dropped(&mut self, number: usize, world: &mut World<'_>, out: &mut Vec<Output>) {
+        self.start_sentences(number, world, out);
+        let Some(reply) = self.live.reply_mut() else { return };
+        let Some(progress) = reply.machine.script().progress().nth(number) else { return };
+        let (companion, ticket, sentence) = (reply.companion.clone(), reply.ticket, number as u32);
+        let (heard, ms) = (progress.heard.chars().count() as u32, u64::try_from(progress.played.as_millis()).unwrap_or(u64::MAX));
+        self.record(Event::SentencePlayed { companion, ticket, sentence, ms, heard, dropped: true }, world, out);
+    }
+
+    /// Everything that is buffered is handed over, and then the reply is made again.
+    fn extend_reply(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
+        let Some(call) = self.live.call_mut() else { return };
+        if let Some(reply) = &mut call.reply {
+            reply.is_extending = true;
+        }
+        match call.utterances.hand_over_now() {
+            Some(hand_over) => self.hand_over(&hand_over, out),
+            // An early hand-over was first.
+            None if !call.is_handing_over() => self.extended(world, out),
+            None => {}
+        }
+    }
+
+    /// The words that extend a reply are messages by now.
+    pub(super) fn extended(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
+        let Some(call) = self.live.call_mut() else { return };
+        let is_handing_over = call.is_handing_over();
+        let Some(reply) = call.reply.as_mut().filter(|reply| reply.is_extending && !is_handing_over) else { return };
+        let (ticket, next) = (reply.ticket, Ticket(self.tickets.0 + 1));
+        (reply.is_extending, reply.ticket) = (false, next);
+        (reply.text, reply.rest, reply.said) = (None, String::new(), 0);
+        reply.started.clear();
+        reply.early.clear();
+        let Some(floor) = self.floor.as_deref().filter(|floor| floor.ticket == ticket) else { return };
+        let (companion, trigger, mut messages) = (floor.companion.clone(), floor.trigger, floor.messages.clone());
+        if let Some(gate) = self.gates.get(&companion) {
+            messages.extend(self.unsettled(&companion, gate, self.handled));
+        }
+        self.record(Event::ReplyExtended { companion, ticket, next, trigger, messages, upto: self.handled }, world, out);
+    }
+
+    /// The reply has ended: what was heard of it becomes the statement.
+    fn end_reply(&mut self, outcome: Outcome, world: &mut World<'_>, out: &mut Vec<Output>) {
+        self.note_heard(true, world, out);
+        let now = self.clock;
+        let Some(call) = self.live.call_mut() else { return };
+        let Some(reply) = call.reply.take() else { return };
+        call.played = reply.machine.played_words().clone();
+        call.replied_at = Some(now);
+        let (ticket, heard) = (reply.ticket, reply.machine.heard());
+        match outcome {
+            Outcome::Done => {
+                self.note_reply(&reply.companion, ticket, None, world, out);
+                let rest = (!reply.rest.trim().is_empty()).then(|| reply.rest.as_str().into());
+                self.conclude_spoken(ticket, heard, None, rest, world, out);
+            }
+            Outcome::Cut { by } => {
+                self.note_reply(&reply.companion, ticket, by.clone(), world, out);
+                let full = reply.text.as_deref().map_or_else(|| reply.machine.script().text(), str::to_owned);
+                self.conclude_spoken(ticket, heard, Some((full, by)), None, world, out);
+            }
+            Outcome::Cancelled => self.fail_reply(ticket, INTERRUPTED.into(), world, out),
+            Outcome::AsText | Outcome::Failed => match reply.text {
+                Some(text) => self.post(text, out),
+                // It is still being written, and is posted then.
+                None if outcome == Outcome::AsText => {}
+                None => {
+                    self.fail_reply(ticket, UNVOICED.into(), world, out);
+                    out.push(Output::Cancel { ticket });
+                }
+            },
+            Outcome::StaysOwed => {}
+        }
+    }
+
+    /// A spoken reply is over: the person whom it answered, and the one who cut it, are heard sooner for a while.
+    fn note_reply(
+        &mut self,
+        companion: &CompanionId,
+        ticket: Ticket,
+        by: Option<PersonId>,
+        world: &mut World<'_>,
+        out: &mut Vec<Output>,
+    ) {
+        let message = self.owed_reply(ticket).and_then(|floor| floor.message).and_then(|message| self.window.get(message));
+        let author = message.filter(|entry| entry.message.from.role == Role::Person);
+        let mut people: BTreeSet<_> = by.iter().cloned().collect();
+        people.extend(author.map(|entry| PersonId::from(&*entry.message.from.id)));
+        if let Some(call) = self.live.call_mut() {
+            call.interrupter = by;
+        }
+        let (companion, last_frame) = (companion.clone(), self.clock);
+        self.tell(utterance::Input::Replied { companion, people, last_frame }, world, out);
+    }
+
+    /// What was heard becomes the statement. Without a word there is none, and nobody else takes the floor.
+    fn conclude_spoken(
+        &mut self,
+        ticket: Ticket,
+        heard: String,
+        cut: Option<(String, Option<PersonId>)>,
+        rest: Option<Arc<str>>,
+        world: &mut World<'_>,
+        out: &mut Vec<Output>,
+    ) {
+        if heard.trim().is_empty() {
+            self.fail_reply(ticket, INTERRUPTED.into(), world, out);
+            return out.push(Output::Cancel { ticket });
+        }
+        let Some(floor) = self.floor.as_mut().filter(|floor| floor.ticket == ticket) else { return };
+        floor.is_posting = true;
+        let cut = cut.map(|(full, by)| {
+            let by = by.and_then(|by| self.call.author(&by));
+            Box::new(Cut { full: full.trim().into(), by })
+        });
+        let text = match &rest {
+            Some(rest) => format!("{heard}{rest}"),
+            None => heard,
+        };
+        let posting = Posting {
+            companion: floor.companion.clone(),
+            ticket,
+            text: text.trim().into(),
+            spoken: Some(SpokenStatement { rest, cut }),
+        };
+        // Its model may still write.
+        if posting.spoken.as_ref().is_some_and(|spoken| spoken.cut.is_some()) {
+            out.push(Output::Cancel { ticket });
+        }
+        out.push(Output::Post(Box::new(posting)));
+    }
+
+    /// A reply that nobody owes any more is not spoken on.
+    pub(super) fn drop_orphaned_reply(&mut self, out: &mut Vec<Output>) {
+        let Some(ticket) = self.spoken_reply() else { return };
+        if self.floor.as_ref().is_none_or(|floor| floor.ticket != ticket)
+            && let Some(call) = self.live.call_mut()
+        {
+            call.reply = None;
+            out.push(Output::Aloud { ticket, aloud: Aloud::Play(Effect::Ended(Outcome::Cancelled)) });
+        }
+    }
+
+    /// Whether turns wait for what somebody said who cut a statement (docs/design/voice.md A-47).
+    pub(super) fn holds_turns(&self) -> bool {
+        let Some(call) = self.live.call() else { return false };
+        let is_awaited = |person: &PersonId| call.is_handing_over() || call.utterances.awaits_words_of(person);
+        !call.utterances.is_lull_over() && call.interrupter.as_ref().is_some_and(is_awaited)
+    }
+
+    pub(super) fn apply_sentence(&mut self, ticket: Ticket, sentence: u32, text: &Arc<str>) {
+        let floor = self.floor.as_mut().filter(|floor| floor.ticket == ticket);
+        if let Some(floor) = floor.filter(|floor| floor.sentences.len() == sentence as usize) {
+            floor.sentences.push(SpokenSentence { text: text.clone(), heard: 0 });
+        }
+    }
+
+    pub(super) fn apply_played(&mut self, ticket: Ticket, sentence: u32, heard: u32) {
+        let floor = self.floor.as_mut().filter(|floor| floor.ticket == ticket);
+        if let Some(sentence) = floor.and_then(|floor| floor.sentences.get_mut(sentence as usize)) {
+            sentence.heard = heard;
+        }
+    }
+}
+
+/// How much final words say is part of their record.
+impl Words {
+    fn of_segment(segment: &Segment) -> Self {
+        use super::super::voice::interruption::Stop;
+        use super::super::voice::segment::Kind;
+        let said = match segment.kind {
+            Kind::Echo | Kind::Noise if segment.stop == Stop::None => return Self::default(),
+            Kind::Backchannel if segment.stop == Stop::None => Said::Backchannel,
+            Kind::Backchannel | Kind::Echo | Kind::Noise | Kind::Words => Said::Words,
+        };
+        Self { said, stop: segment.stop, addressed: segment.address.companions.clone() }
+    }
+}

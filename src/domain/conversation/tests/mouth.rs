@@ -1,0 +1,159 @@
+//! What plays spoken replies in a scene, and checks them independently: one voice at a time, nothing begun twice, and nothing heard that was not
+//! played.
+
+use std::collections::BTreeSet;
+
+use super::super::super::voice::interruption::{Effect, Input as Told};
+use super::super::*;
+
+/// The mouth of all companions.
+#[derive(Debug, Default)]
+pub(super) struct Mouth {
+    ticket: Option<Ticket>,
+    sentences: Vec<Sentence>,
+    /// The number of sentences that were told to the conversation.
+    told: usize,
+    position: Duration,
+    is_playing: bool,
+    /// Whether the rest of a sentence was dropped.
+    has_stalled: bool,
+    /// The replies of which a sentence was about to be heard.
+    started: BTreeSet<Ticket>,
+}
+
+#[derive(Debug)]
+struct Sentence {
+    text: Arc<str>,
+    sent: Duration,
+    is_whole: bool,
+}
+
+/// Something that the mouth does.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum MouthAct {
+    FirstAudio,
+    /// Sends audio of the sentence that is not whole.
+    Send(u32),
+    Whole,
+    /// Plays on.
+    Play(u32),
+    Finish,
+    Stall,
+    Stop,
+}
+
+impl Mouth {
+    pub(super) fn follow(&mut self, ticket: Ticket, aloud: &Aloud) {
+        match aloud {
+            Aloud::Prepare => assert!(!self.started.contains(&ticket), "a reply that was heard is prepared again"),
+            Aloud::Say { sentence, text } => {
+                assert!(!self.started.contains(&ticket), "a reply that was heard is said again");
+                if self.ticket != Some(ticket) {
+                    assert!(!self.is_playing, "two voices at once");
+                    (self.ticket, self.told, self.position) = (Some(ticket), 0, Duration::ZERO);
+                    self.sentences.clear();
+                    self.has_stalled = false;
+                }
+                assert_eq!(*sentence, self.sentences.len(), "a sentence is missing");
+                self.sentences.push(Sentence { text: text.clone(), sent: Duration::ZERO, is_whole: false });
+            }
+            Aloud::SaidAll | Aloud::Start { .. } => {}
+            Aloud::Play(effect) => match effect {
+                Effect::Speak | Effect::Resume { .. } => {
+                    assert!(self.started.contains(&ticket), "a reply is heard before its first sentence is on record");
+                    assert!(!self.is_playing, "two voices at once");
+                    assert_eq!(self.ticket, Some(ticket), "a reply is heard that nobody said");
+                    self.is_playing = true;
+                }
+                Effect::Pause => self.is_playing = false,
+                Effect::Ended(_) if self.ticket == Some(ticket) => self.is_playing = false,
+                _ => {}
+            },
+        }
+    }
+
+    pub(super) fn started(&mut self, ticket: Ticket) {
+        self.started.insert(ticket);
+    }
+
+    /// The process dies.
+    pub(super) fn die(&mut self) {
+        (self.ticket, self.is_playing) = (None, false);
+    }
+
+    /// What the mouth tells when it does something now.
+    pub(super) fn tell(&mut self, act: MouthAct) -> Vec<(Ticket, Told)> {
+        let Some(ticket) = self.ticket else { return Vec::new() };
+        let mut told: Vec<_> = self.sentences[self.told..]
+            .iter()
+            .map(|sentence| Told::Sentence { text: sentence.text.clone(), words: Vec::new() })
+            .collect();
+        self.told = self.sentences.len();
+        let open = self.sentences.iter().position(|sentence| !sentence.is_whole);
+        match act {
+            MouthAct::FirstAudio => told.push(Told::FirstAudio),
+            MouthAct::Send(ms) if self.is_playing => {
+                let length = Duration::from_millis(ms.into());
+                if let Some(open) = open {
+                    self.sentences[open].sent += length;
+                    told.push(Told::Audio { sentence: open, length });
+                }
+            }
+            MouthAct::Whole if self.is_playing => {
+                if let Some(open) = open.filter(|open| !self.sentences[*open].sent.is_zero()) {
+                    self.sentences[open].is_whole = true;
+                    told.push(Told::Whole { sentence: open });
+                }
+            }
+            MouthAct::Play(ms) => {
+                let sent: Duration = self.sentences.iter().map(|sentence| sentence.sent).sum();
+                if self.is_playing {
+                    self.position = (self.position + Duration::from_millis(ms.into())).min(sent);
+                }
+                told.push(Told::Played { position: self.position });
+            }
+            MouthAct::Finish => {
+                // No audio follows.
+                self.sentences.iter_mut().for_each(|sentence| sentence.is_whole = true);
+                told.push(Told::Finished);
+            }
+            MouthAct::Stall => {
+                if let Some(open) = open.filter(|_| self.is_playing) {
+                    self.sentences[open].is_whole = true;
+                }
+                self.has_stalled = true;
+                told.push(Told::Stall);
+            }
+            MouthAct::Stop => told.push(Told::StopPressed),
+            MouthAct::Send(_) | MouthAct::Whole => {}
+        }
+        told.into_iter().map(|told| (ticket, told)).collect()
+    }
+
+    /// What was heard, as a statement says, has been played.
+    pub(super) fn check_heard(&self, posting: &Posting) {
+        let Some(spoken) = posting.spoken.as_ref().filter(|_| self.ticket == Some(posting.ticket)) else { return };
+        assert!(!self.position.is_zero(), "{:?} was heard, and nothing was played", posting.text);
+        if self.has_stalled {
+            return;
+        }
+        let full: String = self.sentences.iter().map(|sentence| &*sentence.text).collect();
+        let written = spoken.rest.as_deref().unwrap_or_default();
+        let heard = posting.text.strip_suffix(written.trim()).unwrap_or(&posting.text).trim();
+        assert!(full.trim_start().starts_with(heard), "{heard:?} was heard of {full:?}");
+        // Each character that was heard lasted, at a pace that is as fast as the words could be said.
+        let mut start = Duration::ZERO;
+        let mut left = heard.chars().count();
+        for sentence in &self.sentences {
+            let chars = sentence.text.trim().chars().count();
+            let of_it = left.min(chars);
+            let played = self.position.saturating_sub(start).min(sentence.sent);
+            assert!(of_it == 0 || !played.is_zero(), "{heard:?} was heard, and nothing of {:?} was played", sentence.text);
+            let share = of_it as f64 / chars.max(1) as f64;
+            let audible = played.as_secs_f64() / sentence.sent.as_secs_f64().max(1e-9);
+            assert!(of_it == 0 || share <= audible + 0.001, "{share} of {:?} was heard, and {audible} played", sentence.text);
+            left = left.saturating_sub(of_it + 1);
+            start += sentence.sent;
+        }
+    }
+}

@@ -1,0 +1,357 @@
+//! Voice calls: what people say is journaled, handed over once, and deleted on request.
+
+mod erasing;
+mod told;
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::retaining::left_of;
+use super::world::{World, lines, room};
+use crate::actors::inbound::Inbound;
+use crate::actors::membership::opt_out::OptOutService;
+use crate::actors::runtime::actor_keys::{ChannelActorKey, WriterKey};
+use crate::actors::writer::requests::look;
+use crate::domain::conversation::Notice;
+use crate::domain::event::{Event, Recorded};
+use crate::domain::id::{PersonId, Seq};
+use crate::domain::message::{Author, HandedOver, Modality, Role, Speech};
+use crate::domain::voice::echo::PlayedWords;
+use crate::domain::voice::segment::Kind;
+use crate::domain::voice::utterance::Input;
+use crate::journal::channel_key::ChannelKey;
+use crate::journal::reader::{Range, Reader};
+use crate::ports::backend::Backend;
+use crate::ports::backend::keeping::Forget;
+use crate::ports::inbound_events::{Acceptance, ChannelRef};
+use crate::ports::opt_out::OptOut;
+use crate::ports::voice_call::{CallEffect, CallEvents, InboundSegment};
+
+/// How many scheduler steps after a hand-over is due something happens, in tests that try every one of them.
+const STEPS: usize = 24;
+
+fn lobby() -> ChannelRef {
+    call_in("lobby")
+}
+
+fn call_in(id: &str) -> ChannelRef {
+    ChannelRef { guild: "home".into(), channel: room(id).channel(), parent: None }
+}
+
+fn key() -> ChannelActorKey {
+    ChannelActorKey(lobby().channel)
+}
+
+fn person(name: &str) -> Author {
+    Author { id: name.into(), name: format!("{name} Doe").into(), role: Role::Person }
+}
+
+fn user(name: &str) -> PersonId {
+    PersonId::from(name)
+}
+
+fn inbound(world: &World) -> Inbound {
+    Inbound::new(world.context.clone())
+}
+
+/// A room in whose voice call these people are.
+async fn call(people: &[&str]) -> World {
+    let world = World::with_lobby().await;
+    join_all(&world, people).await;
+    world
+}
+
+async fn join_all(world: &World, people: &[&str]) {
+    for name in people {
+        join(world, "lobby", name).await;
+    }
+    world.rest().await;
+}
+
+/// Somebody enters the voice call of a room.
+pub(super) async fn join(world: &World, id: &str, name: &str) {
+    let joined = inbound(world).joined(&call_in(id), person(name)).await.unwrap();
+    assert!(matches!(joined, Acceptance::New(_)), "{joined:?}");
+}
+
+/// Somebody leaves the voice call of a room.
+pub(super) async fn leave(world: &World, id: &str, name: &str) {
+    let left = inbound(world).left(&call_in(id), person(name)).await.unwrap();
+    assert!(matches!(left, Acceptance::New(_)), "{left:?}");
+}
+
+/// What somebody has said during the last second.
+fn segment(world: &World, name: &str, text: &str) -> InboundSegment {
+    let ended = world.context.clock.now();
+    let mut id = DefaultHasher::new();
+    (name, text).hash(&mut id);
+    InboundSegment {
+        // Ids stay when words are deleted.
+        id: format!("{:x}", id.finish()).into(),
+        from: person(name),
+        text: text.into(),
+        started: ended - Duration::from_secs(1),
+        ended,
+        voiced: Some(Duration::from_secs(1)),
+        no_speech: None,
+        confidence: Some(900),
+        provider: "rehearsal".into(),
+        is_last: true,
+        is_during_reply: false,
+        played: PlayedWords::default(),
+    }
+}
+
+async fn says(world: &World, name: &str, text: &str) -> Seq {
+    says_in(world, "lobby", name, text).await
+}
+
+/// Somebody has just said something in the voice call of a room.
+pub(super) async fn says_in(world: &World, id: &str, name: &str, text: &str) -> Seq {
+    match inbound(world).heard(&call_in(id), segment(world, name, text)).await.unwrap() {
+        Acceptance::New(seq) => seq,
+        other => panic!("{text} is {other:?}"),
+    }
+}
+
+async fn events(world: &World) -> Vec<Recorded> {
+    let all = Range { after: Seq::NONE, before: None, limit: usize::MAX, newest_first: false };
+    Reader::new(&*world.store).events(&ChannelKey::new(&lobby().guild, &lobby().channel), all).await.unwrap()
+}
+
+/// The spoken messages on record that have words.
+async fn spoken(world: &World) -> Vec<(Recorded, Arc<str>, Speech)> {
+    let events = events(world).await.into_iter();
+    let spoken = events.filter_map(|recorded| match &recorded.event {
+        Event::Said { message, .. } if message.modality == Modality::Voice && !message.text.is_empty() => {
+            let (text, speech) = (message.text.clone(), message.speech.clone()?);
+            Some((recorded, text, *speech))
+        }
+        _ => None,
+    });
+    spoken.collect()
+}
+
+async fn words(world: &World) -> Vec<String> {
+    spoken(world).await.iter().map(|(_, text, _)| text.to_string()).collect()
+}
+
+/// The next deadline of the channel is due, and it has taken this many of the scheduler's steps.
+async fn step_after(deadline: tokio::time::Instant, steps: usize) {
+    tokio::time::sleep_until(deadline).await;
+    for _ in 0..steps {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn words_become_messages_in_one_batch_once_the_voice_lull_has_ended() {
+    let world = call(&["ana", "ben"]).await;
+    let first = says(&world, "ana", "the tide").await;
+    let second = says(&world, "ana", "is turning").await;
+    let third = says(&world, "ben", "it is").await;
+
+    world.pass(4.9).await;
+    let before = (spoken(&world).await.len(), world.side.asked_for("aria"));
+    world.pass(0.2).await;
+
+    let spoken = spoken(&world).await;
+    let said: Vec<_> = spoken.iter().map(|(_, text, speech)| (&**text, speech.segments.clone())).collect();
+    assert_eq!(before, (0, 0));
+    assert_eq!(said, [("the tide is turning", vec![first, second]), ("it is", vec![third])]);
+    assert!(spoken.iter().all(|(recorded, ..)| recorded.at == spoken[0].0.at), "they are one batch");
+    assert_eq!(spoken[1].2.handed_over, HandedOver::LullEnded);
+    assert_eq!((spoken[0].2.ends_lull_for.len(), spoken[1].2.ends_lull_for.clone()), (0, vec!["aria".into()]));
+    assert_eq!(world.side.asked_for("aria"), 1, "all of it is one question");
+    let asked = world.side.asked.lock().unwrap()[0].user().to_string();
+    assert!(asked.contains("the tide is turning") && asked.contains("it is"), "{asked}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn addressed_words_are_handed_over_early() {
+    let world = call(&["ana", "ben"]).await;
+
+    says(&world, "ana", "Ari, is the tide turning?").await;
+    world.pass(1.1).await;
+
+    let spoken = spoken(&world).await;
+    assert_eq!(spoken.iter().map(|(.., speech)| speech.handed_over).collect::<Vec<_>>(), [HandedOver::Addressed]);
+    assert_eq!(world.side.asked_for("aria"), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_segment_is_recorded_once_and_noise_is_no_message() {
+    let world = call(&["ana", "ben"]).await;
+    let seq = says(&world, "ana", "the tide").await;
+
+    let again = inbound(&world).heard(&lobby(), segment(&world, "ana", "the tide")).await;
+    let short = InboundSegment { voiced: Some(Duration::from_millis(200)), ..segment(&world, "ben", "oh") };
+    let noise = inbound(&world).heard(&lobby(), short).await;
+    let empty = inbound(&world).heard(&lobby(), segment(&world, "ben", " ")).await;
+    let bot = Author { role: Role::Bot, ..person("ben") };
+    let by_bot = inbound(&world).heard(&lobby(), InboundSegment { from: bot, ..segment(&world, "ben", "beep") }).await;
+    world.pass(6.0).await;
+
+    assert_eq!(again, Ok(Acceptance::Duplicate(seq)));
+    assert!(matches!(noise, Ok(Acceptance::New(_))), "{noise:?}");
+    assert_eq!((empty, by_bot), (Ok(Acceptance::Ignored), Ok(Acceptance::Ignored)));
+    assert_eq!(words(&world).await, ["the tide"]);
+    let kinds = events(&world).await.into_iter().filter_map(|recorded| match recorded.event {
+        Event::Segment(segment) => Some(segment.kind),
+        _ => None,
+    });
+    assert_eq!(kinds.collect::<Vec<_>>(), [Kind::Words, Kind::Noise]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn recognisers_are_told_to_finish_at_the_end_of_a_lull() {
+    let world = call(&["ana", "ben"]).await;
+    let now = world.context.clock.now();
+    assert!(inbound(&world).noticed(&lobby().channel, Notice::Call(Input::Started { user: user("ana"), started: now })));
+    world.pass(1.0).await;
+    assert!(
+        inbound(&world)
+            .noticed(&lobby().channel, Notice::Call(Input::Ended { user: user("ana"), ended: world.context.clock.now() }))
+    );
+    says(&world, "ben", "hello").await;
+
+    world.pass(10.0).await;
+
+    assert!(world.call_effects().contains(&CallEffect::Finalize { user: user("ana") }), "{:?}", world.call_effects());
+    assert_eq!(words(&world).await, ["hello"]);
+    assert!(!inbound(&world).noticed(&"console:nowhere".into(), Notice::Call(Input::Partial { user: user("ana") })));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_has_lost_the_socket_has_left_after_a_while() {
+    let world = call(&["ana"]).await;
+    says(&world, "ana", "the tide").await;
+
+    assert!(inbound(&world).noticed(&lobby().channel, Notice::Call(Input::SocketLost { user: user("ana") })));
+    world.pass(12.0).await;
+
+    let left = events(&world)
+        .await
+        .into_iter()
+        .filter(|recorded| matches!(&recorded.event, Event::VoiceLeft { from } if *from == person("ana")));
+    assert_eq!(left.count(), 1);
+    assert_eq!(words(&world).await, ["the tide"]);
+}
+
+/// Whatever dies around a hand-over, each word is in one message, and the companions see all of it.
+#[tokio::test(start_paused = true)]
+async fn no_death_around_a_hand_over_loses_or_doubles_a_word() {
+    for steps in 0..STEPS {
+        for kills_writer in [false, true] {
+            let mut world = call(&["ana", "ben"]).await;
+            says(&world, "ana", "the tide").await;
+            says(&world, "ben", "it is").await;
+            let due = tokio::time::Instant::now() + Duration::from_secs(5);
+
+            step_after(due, steps).await;
+            world.expect_deaths();
+            if kills_writer {
+                world.kill(&WriterKey()).await;
+            } else {
+                world.kill(&key()).await;
+            }
+            world.pass(30.0).await;
+
+            assert_eq!(words(&world).await, ["the tide", "it is"], "killed after {steps}, the writer: {kills_writer}");
+            let decisions = world.decisions("lobby").await;
+            assert!(!decisions.is_empty(), "killed after {steps}, the writer: {kills_writer}");
+            let conversation = look(&world.context, &lobby().channel).await.unwrap().conversation;
+            assert!(conversation.buffered_segments_of(&user("ana")).is_empty());
+            assert_eq!(conversation.companions().map(|view| view.gate.message_counter).collect::<Vec<_>>(), [2]);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn words_that_were_not_handed_over_before_a_crash_are_handed_over_after_it() {
+    let world = call(&["ana", "ben"]).await;
+    says(&world, "ana", "the tide").await;
+    world.pass(2.0).await;
+
+    let world = world.crash().await;
+    world.pass(4.5).await;
+    let early = words(&world).await;
+    world.pass(1.0).await;
+
+    assert_eq!((early, words(&world).await), (Vec::new(), vec!["the tide".to_owned()]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_opts_out_is_not_heard_from_then_on() {
+    let world = call(&["ana", "ben"]).await;
+    says(&world, "ana", "the tide").await;
+    world.pass(6.0).await;
+    says(&world, "ana", "a zebra").await;
+    says(&world, "ben", "it is").await;
+
+    let opt_outs = OptOutService::new(world.context.clone());
+    assert!(opt_outs.ignore(&lobby().guild, &user("ana"), true).await.unwrap());
+    let ignored = inbound(&world).heard(&lobby(), segment(&world, "ana", "another zebra")).await;
+    world.pass(6.0).await;
+
+    assert_eq!(ignored, Ok(Acceptance::Ignored));
+    assert_eq!(words(&world).await, ["the tide", "it is"]);
+    assert_eq!(left_of("zebra", &world).await, 0);
+    assert!(opt_outs.ignore(&lobby().guild, &user("ana"), false).await.unwrap());
+    says(&world, "ana", "heard again").await;
+    world.pass(6.0).await;
+    assert_eq!(words(&world).await, ["the tide", "it is", "heard again"]);
+}
+
+/// An opt-out for this call alone is known to the platform only, so it says that again.
+#[tokio::test(start_paused = true)]
+async fn a_platform_repeats_after_a_restart_who_wants_to_be_ignored() {
+    let world = call(&["ana", "ben"]).await;
+    says(&world, "ana", "a zebra").await;
+    says(&world, "ben", "it is").await;
+
+    let world = world.crash().await;
+    join_all(&world, &["ana", "ben"]).await;
+    assert!(inbound(&world).noticed(&lobby().channel, Notice::Call(Input::OptedOut { user: user("ana") })));
+    world.pass(6.0).await;
+
+    assert_eq!(words(&world).await, ["it is"]);
+    assert_eq!(left_of("zebra", &world).await, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_opt_out_that_a_crash_interrupts_is_carried_out_after_it() {
+    let mut world = call(&["ana", "ben"]).await;
+    says(&world, "ana", "a zebra").await;
+    says(&world, "ben", "it is").await;
+    world.expect_deaths();
+    world.context.directory.find(&key()).unwrap().kill();
+    let opt_outs = OptOutService::new(world.context.clone());
+    assert!(opt_outs.ignore(&lobby().guild, &user("ana"), true).await.unwrap());
+
+    let world = world.crash().await;
+    world.pass(6.0).await;
+
+    assert_eq!(words(&world).await, ["it is"]);
+    assert_eq!(left_of("zebra", &world).await, 0);
+}
+
+/// Somebody is forgotten, or opts out, at any moment around a hand-over: no word is left that was not said before an opt-out.
+#[tokio::test(start_paused = true)]
+async fn words_that_are_handed_over_while_they_are_deleted_do_not_stay() {
+    for steps in 0..STEPS {
+        let world = call(&["ana", "ben"]).await;
+        says(&world, "ana", "a zebra").await;
+        says(&world, "ben", "it is").await;
+        let due = tokio::time::Instant::now() + Duration::from_secs(5);
+
+        step_after(due, steps).await;
+        world.backend.forget(Forget { guild: "home".into(), person: "ana".into(), answers: false }).await.unwrap();
+        world.pass(30.0).await;
+
+        assert_eq!([left_of("zebra", &world).await, left_of("ana Doe", &world).await], [0, 0], "forgotten after {steps}");
+        assert_eq!(words(&world).await, ["it is"], "forgotten after {steps}");
+        assert_eq!(world.history("lobby").await, lines(&[("ben Doe", "it is")]));
+    }
+}

@@ -1,0 +1,71 @@
+//! What `why` tells of spoken words, and what is measured of them.
+
+use std::time::Duration;
+
+use super::super::world::{World, room};
+use super::{call, inbound, lobby, says, segment};
+use crate::domain::id::Seq;
+use crate::ports::backend::Backend;
+use crate::ports::backend::decisions::{Why, WhyAt, WhyQuery};
+use crate::ports::inbound_events::Acceptance;
+use crate::ports::voice_call::{CallEvents, InboundSegment};
+
+async fn why(world: &World, seq: Seq) -> Why {
+    let at = Some(WhyAt::Message(seq.to_string().into()));
+    world.backend.why(WhyQuery { room: room("lobby"), companion: None, at }).await.unwrap()
+}
+
+async fn noise(world: &World) -> Seq {
+    let noise = InboundSegment { voiced: Some(Duration::from_millis(100)), ..segment(world, "ben", "uh") };
+    match inbound(world).heard(&lobby(), noise).await.unwrap() {
+        Acceptance::New(seq) => seq,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn why_tells_what_became_of_a_segment() {
+    let world = call(&["ana", "ben"]).await;
+    let first = says(&world, "ana", "the tide").await;
+    let noise = noise(&world).await;
+
+    let waiting = why(&world, first).await;
+    world.pass(10.0).await;
+    let handed_over = why(&world, first).await;
+    let no_words = why(&world, noise).await;
+    let cleared = says(&world, "ana", "is turning").await;
+    world.backend.clear(&room("lobby")).await.unwrap();
+    world.pass(10.0).await;
+    let cleared = why(&world, cleared).await;
+
+    let told = |why: &Why| why.story.iter().map(|line| line.event.to_string()).collect::<Vec<_>>();
+    let message = super::spoken(&world).await[0].0.seq;
+    assert_eq!(told(&waiting), ["segment", "waiting"]);
+    assert_eq!(handed_over.message, Some(message));
+    assert_eq!(handed_over.story[0].text, "ana Doe said in the voice call: “the tide”");
+    assert_eq!(handed_over.story[1].text, format!("It was handed over as a part of message {message}."));
+    assert!(told(&handed_over).contains(&"message".to_owned()), "{handed_over:?}");
+    assert_eq!(told(&no_words), ["segment", "rule"]);
+    assert!(no_words.story[1].text.starts_with("It counts as noise"), "{no_words:?}");
+    assert_eq!(told(&cleared), ["segment", "cleared"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_utterance_lasts_from_its_first_word_to_its_hand_over() {
+    let world = call(&["ana", "ben"]).await;
+    let began = world.context.clock.now() - Duration::from_secs(1);
+    says(&world, "ana", "the tide").await;
+    world.pass(2.0).await;
+    says(&world, "ben", "it is").await;
+    world.pass(20.0).await;
+
+    let spans = world.spans.named("voice.utterance");
+
+    let lasted = |span: &opentelemetry_sdk::trace::SpanData| span.end_time.duration_since(span.start_time).unwrap();
+    assert_eq!(spans.len(), 1, "the messages of one hand-over are one utterance");
+    assert_eq!(spans[0].start_time, std::time::UNIX_EPOCH + Duration::from_micros(began.as_micros()));
+    assert_eq!(lasted(&spans[0]), Duration::from_secs(8));
+    let attribute = |name| crate::telemetry::memory::attribute(&spans[0], name);
+    assert_eq!(attribute("hand_over.cause").as_deref(), Some("lull_ended"));
+    assert_eq!(attribute("hand_over.segments").as_deref(), Some("2"));
+}

@@ -1,0 +1,135 @@
+//! Voice calls: what a platform that connects calls tells the core ([`CallEvents`]), and what the core has it do ([`VoiceCalls`]).
+//!
+//! What is said and who is there is on record before it is handled, like every inbound event. Speech pulses and partial results are not on record.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use super::inbound_events::{Acceptance, ChannelRef, InboundError};
+use crate::domain::conversation::{Aloud, Notice};
+use crate::domain::id::{ChannelId, PersonId, Ticket};
+use crate::domain::message::Author;
+use crate::domain::moment::Moment;
+use crate::domain::voice::echo::PlayedWords;
+
+/// What a person said, as a recogniser returned it: a final result.
+#[derive(Clone, Debug, PartialEq)]
+pub struct InboundSegment {
+    /// An id that is unique in the channel, such as the recogniser's stream and the position in it, without words or names. A segment with the same id
+    /// is a duplicate.
+    pub id: Arc<str>,
+    /// The person who said it.
+    pub from: Author,
+    /// The words. Empty: the result has none, and is not put on record.
+    pub text: Arc<str>,
+    /// The beginning of its first voiced hop, by this machine's clock. A moment in the future counts as now.
+    pub started: Moment,
+    /// The end of its last voiced hop.
+    pub ended: Moment,
+    /// The sum of the voiced hops. `None` where no detector of our own runs.
+    pub voiced: Option<Duration>,
+    /// The probability that it is no speech, from 0 to 1, where the recogniser tells it.
+    pub no_speech: Option<f64>,
+    /// How sure the recogniser is, in thousandths. `None` where it does not tell.
+    pub confidence: Option<u16>,
+    /// The recogniser, as in the span attribute `gen_ai.provider.name`.
+    pub provider: Arc<str>,
+    /// Whether the recogniser has returned all of the utterance with it (docs/design/voice.md A-10).
+    pub is_last: bool,
+    /// Whether it was said during a spoken reply, or while one was being prepared.
+    pub is_during_reply: bool,
+    /// What was played in the call lately.
+    pub played: PlayedWords,
+}
+
+/// The core, as a platform that connects calls sees it. Only people are heard: what bots do in a call is ignored.
+///
+/// A platform reports what happens to one person in its order, one at a time. After a restart of the server it reports again who is in the call
+/// ([`joined`](Self::joined) for those who are there, [`left`](Self::left) for those who are not any more), and who wants to be ignored.
+#[async_trait]
+pub trait CallEvents: Send + Sync + 'static {
+    /// Accepts that a person has entered the call. It is on record when this returns. Who is in the call already stays there.
+    ///
+    /// # Errors
+    /// It was not accepted, or nobody knows whether it was. Report it again.
+    async fn joined(&self, channel_ref: &ChannelRef, from: Author) -> Result<Acceptance, InboundError>;
+
+    /// Accepts that a person has left the call.
+    ///
+    /// # Errors
+    /// As [`joined`](Self::joined).
+    async fn left(&self, channel_ref: &ChannelRef, from: Author) -> Result<Acceptance, InboundError>;
+
+    /// Accepts a final result. What people say who have opted out is ignored.
+    ///
+    /// # Errors
+    /// As [`joined`](Self::joined), with the same id.
+    async fn heard(&self, channel_ref: &ChannelRef, segment: InboundSegment) -> Result<Acceptance, InboundError>;
+
+    /// Reports what is not on record: onsets, offsets, partial and empty final results, `Finalize` that was sent, people who are muted, ignored, or
+    /// have lost their socket. False: the channel does not run, or too much waits there, and it was dropped.
+    fn noticed(&self, channel: &ChannelId, notice: Notice) -> bool;
+}
+
+/// Something to do in a call.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CallEffect {
+    /// Tell the recogniser of this person to finish its segment.
+    Finalize {
+        /// The person.
+        user: PersonId,
+    },
+    /// Show that nobody waits for this person, who counts as noise until the next offset or word (docs/design/voice.md A-5).
+    CountsAsNoise {
+        /// The person.
+        user: PersonId,
+    },
+    /// Something to do for a reply that is spoken. What is to be done for a reply that has ended is ignored.
+    Reply {
+        /// The reply's number.
+        ticket: Ticket,
+        /// What to do.
+        aloud: Aloud,
+    },
+}
+
+/// The platforms that connect calls.
+pub trait VoiceCalls: Send + Sync + 'static {
+    /// Carries out an effect in the call of a channel. If the channel has no call any more, nothing happens. Must not block.
+    fn carry_out(&self, channel: &ChannelId, effect: CallEffect);
+}
+
+/// No platform connects calls.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoCalls;
+
+impl VoiceCalls for NoCalls {
+    fn carry_out(&self, _: &ChannelId, _: CallEffect) {}
+}
+
+/// Calls that remember what they should do.
+#[cfg(test)]
+pub(crate) mod fake {
+    use std::sync::{Mutex, PoisonError};
+
+    use super::{CallEffect, ChannelId, VoiceCalls};
+
+    /// See the module.
+    #[derive(Debug, Default)]
+    pub(crate) struct FakeCalls(Mutex<Vec<(ChannelId, CallEffect)>>);
+
+    impl FakeCalls {
+        /// The effects so far, oldest first.
+        pub(crate) fn carried_out(&self) -> Vec<(ChannelId, CallEffect)> {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        }
+    }
+
+    impl VoiceCalls for FakeCalls {
+        fn carry_out(&self, channel: &ChannelId, effect: CallEffect) {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).push((channel.clone(), effect));
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! The voice call of a channel: plays what companions say, and tells how people talk meanwhile.
+
+use super::mouth::{Player, Progress};
+use super::replay_event::ReplayEventKind;
+use super::run::{Arrival, Run};
+use crate::domain::address::{self, Incoming};
+use crate::domain::conversation::{Aloud, Input, Notice};
+use crate::domain::id::{PersonId, Ticket};
+use crate::domain::message::Author;
+use crate::domain::moment::Moment;
+use crate::domain::voice::interruption::{Effect, Input as Told, Words};
+use crate::domain::voice::segment::Kind;
+
+impl Run<'_> {
+    /// What words count as that a person said.
+    pub(super) fn words(&self, from: &Author, text: &str, kind: Kind) -> Words {
+        let is_companion = |id: &str| self.script.companions.contains_key(&id.into());
+        let incoming = Incoming {
+            speaker: from,
+            text,
+            mentions: &[],
+            reply_to: None,
+            to_all_of: &[],
+            sounds: Some(&self.sounds),
+            names_narrow: false,
+        };
+        let addressed = address::resolve(&self.names, is_companion, &incoming).companions;
+        let is_name = |name: &str| self.names.owner(name).or(self.sounds.owner(name)).is_some();
+        Words::of(text, kind, addressed, self.script.settings.speech.word_lists(None), is_name)
+    }
+
+    /// Does something for a reply that is spoken.
+    pub(super) fn speak(&mut self, channel: &str, ticket: Ticket, aloud: Aloud) {
+        let now = self.now;
+        let reply = self.channels.get(channel).and_then(|state| state.conversation.owed_reply(ticket));
+        let companion = reply.map(|floor| floor.companion.clone());
+        let Some(state) = self.channels.get_mut(channel) else { return };
+        match aloud {
+            Aloud::Prepare | Aloud::Start { .. } => {}
+            Aloud::Say { text, .. } => {
+                if state.player.as_ref().is_none_or(|(of, _)| *of != ticket) {
+                    let mouth = self.mouths.take(&self.script.mouths).cloned().unwrap_or_default();
+                    state.player = Some((ticket, Player::new(mouth)));
+                }
+                let Some((_, player)) = &mut state.player else { return };
+                if player.say(text) {
+                    let after = player.mouth().first_audio();
+                    self.schedule_at(channel, now + after, Arrival::FirstAudio(ticket));
+                }
+            }
+            Aloud::SaidAll => {
+                if let Some((_, player)) = state.player.as_mut().filter(|(of, _)| *of == ticket) {
+                    player.said_all();
+                }
+            }
+            Aloud::Play(effect) => {
+                let kind = match &effect {
+                    Effect::Duck => companion.map(|companion| ReplayEventKind::Duck { companion }),
+                    Effect::Unduck => companion.map(|companion| ReplayEventKind::Unduck { companion }),
+                    Effect::Pause => companion.map(|companion| ReplayEventKind::Yield { companion }),
+                    Effect::Resume { from } => companion.map(|companion| ReplayEventKind::Resume { companion, from: *from }),
+                    _ => None,
+                };
+                let Some((_, player)) = state.player.as_mut().filter(|(of, _)| *of == ticket) else { return };
+                let arrival = match effect {
+                    Effect::Speak => {
+                        player.play(None, now);
+                        Some(Arrival::Playing(ticket))
+                    }
+                    Effect::Resume { from } => {
+                        player.play(Some(from), now);
+                        Some(Arrival::Playing(ticket))
+                    }
+                    Effect::Pause => Some(Arrival::Paused(ticket, player.pause(now))),
+                    Effect::SentenceDropped { .. } => {
+                        player.skip(now);
+                        None
+                    }
+                    Effect::Ended(_) => {
+                        state.player = None;
+                        None
+                    }
+                    _ => None,
+                };
+                if let Some(arrival) = arrival {
+                    self.schedule_at(channel, now, arrival);
+                }
+                if let Some(kind) = kind {
+                    self.print(channel, kind);
+                }
+            }
+        }
+    }
+
+    /// The first audio of a reply is there. The audio of a silent mouth ends before it begins.
+    pub(super) fn first_audio(&mut self, channel: &str, ticket: Ticket) {
+        let Some((_, player)) =
+            self.channels.get(channel).and_then(|state| state.player.as_ref()).filter(|(of, _)| *of == ticket)
+        else {
+            return;
+        };
+        let (sentences, is_silent) = (player.sentences().to_vec(), player.mouth().silent);
+        for text in sentences {
+            self.tell(channel, ticket, Told::Sentence { text, words: Vec::new() });
+        }
+        self.tell(channel, ticket, if is_silent { Told::Finished } else { Told::FirstAudio });
+    }
+
+    /// A reply plays on.
+    pub(super) fn play_on(&mut self, channel: &str, ticket: Ticket) {
+        let now = self.now;
+        let player = self.channels.get_mut(channel).and_then(|state| state.player.as_mut()).filter(|(of, _)| *of == ticket);
+        let Some((_, player)) = player else { return };
+        let (progress, next) = player.advance(now);
+        for progress in progress {
+            match progress {
+                Progress::Plays(position) => self.tell(channel, ticket, Told::Played { position }),
+                Progress::Sends(sentence, length) => {
+                    self.tell(channel, ticket, Told::Audio { sentence, length });
+                    self.tell(channel, ticket, Told::Whole { sentence });
+                }
+                Progress::Stalls => self.tell(channel, ticket, Told::Stall),
+                Progress::Finishes => self.tell(channel, ticket, Told::Finished),
+            }
+        }
+        // A pause or an end has made an arrival of its own.
+        let state = self.channels.get(channel).and_then(|state| state.player.as_ref());
+        let plays = state.is_some_and(|(of, player)| *of == ticket && player.is_playing());
+        if let Some(next) = next.filter(|_| plays && !self.is_scheduled(channel, ticket)) {
+            self.schedule_at(channel, next, Arrival::Playing(ticket));
+        }
+    }
+
+    fn tell(&mut self, channel: &str, ticket: Ticket, told: Told) {
+        self.step(channel, Input::Voice(Notice::Reply { ticket, told }));
+    }
+
+    fn is_scheduled(&self, channel: &str, ticket: Ticket) -> bool {
+        self.arrivals.iter().any(|(key, arrival)| key.2 == channel && matches!(arrival, Arrival::Playing(of) if *of == ticket))
+    }
+
+    /// During a spoken reply, the voices of people who talk are told hop by hop.
+    pub(super) fn follow_voices(&mut self, channel: &str) {
+        let now = self.now;
+        let Some(state) = self.channels.get_mut(channel) else { return };
+        if state.conversation.spoken_reply().is_none() {
+            return state.voiced.clear();
+        }
+        let talking = state.speakers.iter().filter(|(_, (_, ended))| ended.is_none()).map(|(from, _)| from.clone());
+        let new: Vec<_> = talking.filter(|from| !state.voiced.contains_key(from)).collect();
+        state.voiced.extend(new.iter().map(|from| (from.clone(), now)));
+        for from in new {
+            self.schedule(channel, None, Arrival::Hop(from, now));
+        }
+    }
+
+    /// Somebody has talked for one more hop.
+    pub(super) fn hop(&mut self, channel: &str, from: String, since: Moment) {
+        let now = self.now;
+        let Some(state) = self.channels.get_mut(channel) else { return };
+        if state.voiced.get(&from) != Some(&since) {
+            return;
+        }
+        state.voiced.insert(from.clone(), now);
+        self.schedule(channel, None, Arrival::Hop(from.clone(), now));
+        self.step(channel, Input::Voice(Notice::Voiced { user: PersonId::from(from.as_str()), from: since, to: now }));
+    }
+
+    /// Somebody stops talking: the last hop ends.
+    pub(super) fn end_speech(&mut self, channel: &str, from: &str) {
+        let now = self.now;
+        let Some(state) = self.channels.get_mut(channel) else { return };
+        if let Some((_, ended)) = state.speakers.get_mut(from) {
+            ended.get_or_insert(now);
+        }
+        if let Some(since) = state.voiced.remove(from).filter(|since| *since < now) {
+            self.step(channel, Input::Voice(Notice::Voiced { user: PersonId::from(from), from: since, to: now }));
+        }
+    }
+
+    fn schedule_at(&mut self, channel: &str, at: Moment, arrival: Arrival) {
+        self.schedule_after(channel, at.since(self.now), None, arrival);
+    }
+}

@@ -1,0 +1,197 @@
+//! The voices of companions in a script: how their audio is made, and how far it was played.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::script::ScriptError;
+use crate::domain::moment::Moment;
+
+/// How often the player tells its position.
+const REPORT_EVERY: Duration = Duration::from_millis(100);
+/// After this time without audio the synthesis of a sentence stalls (`voice.stall_timeout_secs`).
+const STALL_AFTER: Duration = Duration::from_secs(2);
+
+/// How the audio of a reply is made: one entry of `models.mouth`.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default, expecting = "a voice: an object with `first_audio` and `words_per_second`")]
+pub struct Mouth {
+    /// Seconds from the first sentence to its first audio.
+    pub first_audio: f64,
+    /// The pace.
+    pub words_per_second: f64,
+    /// The number of a sentence, from 0, whose synthesis stalls.
+    pub stalls: Option<usize>,
+    /// Whether no audio is made at all.
+    pub silent: bool,
+    /// The position in seconds from which on playback stands still.
+    pub freezes_at: Option<f64>,
+}
+
+impl Default for Mouth {
+    fn default() -> Self {
+        Self { first_audio: 0.4, words_per_second: 2.5, stalls: None, silent: false, freezes_at: None }
+    }
+}
+
+impl Mouth {
+    /// Checks all ranges. `position` is where it stands in the script.
+    pub(super) fn check(&self, position: &str) -> Result<(), ScriptError> {
+        let within = |key: &str, value: f64, range: std::ops::RangeInclusive<f64>| match range.contains(&value) {
+            true => Ok(()),
+            false => Err(ScriptError::Malformed(format!(
+                "{position}.{key}: {value:?} is not a number from {} to {}",
+                range.start(),
+                range.end()
+            ))),
+        };
+        within("first_audio", self.first_audio, 0.0..=600.0)?;
+        within("words_per_second", self.words_per_second, 0.1..=20.0)?;
+        self.freezes_at.map_or(Ok(()), |at| within("freezes_at", at, 0.0..=600.0))
+    }
+
+    /// The time to the first audio.
+    pub(super) fn first_audio(&self) -> Duration {
+        secs(self.first_audio)
+    }
+
+    fn lasts(&self, text: &str) -> Duration {
+        secs(text.split_whitespace().count().max(1) as f64 / self.words_per_second)
+    }
+}
+
+/// Plays a reply.
+#[derive(Clone, Debug)]
+pub(super) struct Player {
+    mouth: Mouth,
+    sentences: Vec<Arc<str>>,
+    /// The audio that was sent, of each sentence; of those that stalled it is zero.
+    sent: Vec<Duration>,
+    /// Whether no more sentences come.
+    is_all: bool,
+    is_finished: bool,
+    /// The position, and since when it plays on from there. None: it pauses.
+    position: Duration,
+    plays_since: Option<Moment>,
+    /// Since when the audio of the next sentence is awaited.
+    awaited_since: Option<Moment>,
+}
+
+/// What a player does next.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Progress {
+    /// Audio of a sentence is sent, all of it.
+    Sends(usize, Duration),
+    /// The synthesis of a sentence stalls.
+    Stalls,
+    /// All audio is made.
+    Finishes,
+    /// It has reached a position.
+    Plays(Duration),
+}
+
+impl Player {
+    pub(super) fn new(mouth: Mouth) -> Self {
+        Self {
+            mouth,
+            sentences: Vec::new(),
+            sent: Vec::new(),
+            is_all: false,
+            is_finished: false,
+            position: Duration::ZERO,
+            plays_since: None,
+            awaited_since: None,
+        }
+    }
+
+    pub(super) fn mouth(&self) -> &Mouth {
+        &self.mouth
+    }
+
+    pub(super) fn sentences(&self) -> &[Arc<str>] {
+        &self.sentences
+    }
+
+    /// Another sentence is to be spoken. Returns whether it is the first.
+    pub(super) fn say(&mut self, text: Arc<str>) -> bool {
+        self.sentences.push(text);
+        self.sentences.len() == 1
+    }
+
+    pub(super) fn said_all(&mut self) {
+        self.is_all = true;
+    }
+
+    /// Plays on from a position.
+    pub(super) fn play(&mut self, from: Option<Duration>, now: Moment) {
+        self.position = from.unwrap_or(self.position);
+        self.plays_since = Some(now);
+    }
+
+    /// Pauses. Returns what was played.
+    pub(super) fn pause(&mut self, now: Moment) -> Duration {
+        self.position = self.position_at(now);
+        self.plays_since = None;
+        self.position
+    }
+
+    pub(super) fn is_playing(&self) -> bool {
+        self.plays_since.is_some()
+    }
+
+    /// Goes on without the sentence that stalled.
+    pub(super) fn skip(&mut self, now: Moment) {
+        self.sent.push(Duration::ZERO);
+        self.awaited_since = Some(now);
+    }
+
+    /// What happens now, and when to look again. Nothing happens while it pauses.
+    pub(super) fn advance(&mut self, now: Moment) -> (Vec<Progress>, Option<Moment>) {
+        let Some(_) = self.plays_since else { return (Vec::new(), None) };
+        let mut out = vec![Progress::Plays(self.position_at(now))];
+        // One sentence is made ahead of the one that plays.
+        while self.sent.len() < self.sentences.len() && self.starts(self.sent.len().saturating_sub(1)) <= self.position_at(now) {
+            let number = self.sent.len();
+            if self.mouth.stalls == Some(number) {
+                let since = *self.awaited_since.get_or_insert(now);
+                if now.since(since) >= STALL_AFTER {
+                    out.push(Progress::Stalls);
+                    return (out, Some(now));
+                }
+                break;
+            }
+            let lasts = self.mouth.lasts(&self.sentences[number]);
+            self.sent.push(lasts);
+            out.push(Progress::Sends(number, lasts));
+        }
+        if self.is_all && self.sent.len() == self.sentences.len() && !self.is_finished {
+            self.is_finished = true;
+            out.push(Progress::Finishes);
+        }
+        (out, Some(now + REPORT_EVERY.min(self.until_next_sentence(now))))
+    }
+
+    /// The time until the next sentence begins, or all was played.
+    fn until_next_sentence(&self, now: Moment) -> Duration {
+        let position = self.position_at(now);
+        let starts = (1..=self.sent.len()).map(|number| self.starts(number)).find(|starts| *starts > position);
+        starts.map_or(REPORT_EVERY, |starts| starts - position)
+    }
+
+    fn position_at(&self, now: Moment) -> Duration {
+        let played = self.plays_since.map_or(Duration::ZERO, |since| now.since(since));
+        let end = self.starts(self.sent.len());
+        let position = (self.position + played).min(end);
+        self.mouth.freezes_at.map_or(position, |at| position.min(secs(at)))
+    }
+
+    /// Where a sentence begins.
+    fn starts(&self, number: usize) -> Duration {
+        self.sent.iter().take(number).sum()
+    }
+}
+
+fn secs(secs: f64) -> Duration {
+    Duration::from_micros((secs * 1e6).round() as u64)
+}
