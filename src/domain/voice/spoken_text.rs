@@ -63,7 +63,7 @@ fn without_marks(line: &str) -> String {
 }
 
 /// What is left of a run of equal marks between two characters.
-fn kept<'a>(run: &'a str, before: Option<char>, after: Option<char>) -> &'a str {
+fn kept(run: &str, before: Option<char>, after: Option<char>) -> &str {
     let are = |is: fn(char) -> bool| before.is_some_and(is) && after.is_some_and(is);
     let is_apart = before.is_none_or(char::is_whitespace) && after.is_none_or(char::is_whitespace);
     match run.as_bytes()[0] {
