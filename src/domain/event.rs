@@ -164,6 +164,9 @@ pub enum Event {
         /// The new deadline for the States of the open round.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         round: Option<Moment>,
+        /// The new deadline for questions about spoken words outside a round.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        questions: Option<Moment>,
         /// The new deadline for the words of the external companion that has the floor.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         floor: Option<Moment>,

@@ -9,6 +9,8 @@ use crate::domain::moment::Moment;
 
 /// The words in a second of what `say` speaks.
 const WORDS_PER_SEC: f64 = 2.5;
+/// The most words of one `say`.
+const MOST_WORDS: usize = 500;
 /// The time between two partial results of `say`.
 const PARTIAL_SECS: f64 = 0.4;
 /// The time from the end of speech to the final result of `say`.
@@ -102,6 +104,9 @@ impl ParsedVoiceEvent {
             (None, Some(ParsedSpeech::End), None, None, None) => vec![(at, VoiceEvent::End)],
             (None, None, Some(partial), None, None) => vec![(at, VoiceEvent::Partial(partial))],
             (None, None, None, Some(text), None) => vec![(at, VoiceEvent::Final { text, started, ended })],
+            (None, None, None, None, Some(text)) if text.split_whitespace().count() > MOST_WORDS => {
+                return Err(format!("`say` has more than {MOST_WORDS} words; say it in parts"));
+            }
             (None, None, None, None, Some(text)) => said(at, &text),
             _ => return Err("needs exactly one of `voice`, `speech`, `partial`, `final`, `say`".into()),
         };

@@ -340,7 +340,8 @@ impl State {
         let is_quiet = self.is_pending && self.conversation.is_at_rest();
         let records = self.traces.follow(&made, &self.conversation, &self.context);
         self.unrecorded_usage.extend(self.traces.take_unposted_usage());
-        if !made.is_empty() || is_quiet {
+        // What a reply may do waits for what was recorded before, also if nothing is recorded now.
+        if !made.is_empty() || is_quiet || !self.calls_after_commit.is_empty() {
             self.record(made, records, is_quiet, false);
         } else {
             records.into_iter().for_each(|record| record.emit(&self.channel_key, &self.context));

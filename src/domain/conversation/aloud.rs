@@ -1,4 +1,4 @@
-//! Spoken replies: what people say while a companion prepares one and speaks (docs/design/voice.md ).
+//! Spoken replies: what people say while a companion prepares one and speaks (docs/design/voice.md ).
 //!
 //! What was about to be heard, and what was heard, is on record. Everything else is not ([`LiveReply`]): after a restart a reply of which a sentence
 //! had started is closed as cut, and one of which none had is made again.
@@ -71,7 +71,11 @@ pub(super) struct LiveReply {
     started: Vec<u32>,
     /// The turn delay: nothing is played before.
     speaks_from: Moment,
-    /// What was told before that, and waits for it.
+    /// The first audio is there.
+    has_audio: bool,
+    /// The turn delay was not over when it came.
+    awaits_delay: bool,
+    /// What was told before the first frame, and waits for it.
     early: Vec<Told>,
     /// The reply that it was extended from.
     replaced: Option<Ticket>,
@@ -82,7 +86,7 @@ pub(super) struct LiveReply {
 impl LiveReply {
     /// When something is due, and whether audio waits for the turn delay.
     fn deadline(&self) -> Option<Moment> {
-        let early = (!self.early.is_empty()).then_some(self.speaks_from);
+        let early = (self.has_audio && self.awaits_delay).then_some(self.speaks_from);
         let machine = self.machine.deadline().map(|deadline| deadline.at);
         early.into_iter().chain(machine).min()
     }
@@ -161,6 +165,8 @@ impl Conversation {
             said: 0,
             started: Vec::new(),
             speaks_from: now + delay,
+            has_audio: false,
+            awaits_delay: false,
             early: Vec::new(),
             replaced: None,
             is_extending: false,
@@ -173,12 +179,15 @@ impl Conversation {
         let Some(floor) = self.floor.as_deref().filter(|floor| floor.modality == Modality::Voice && !floor.is_posting) else {
             return;
         };
-        if floor.sentences.is_empty() {
+        let (ticket, heard, is_begun) = (floor.ticket, floor.heard(), !floor.sentences.is_empty());
+        let full: String = floor.sentences.iter().map(|one| &*one.text).collect();
+        // The call may live on, and still play it.
+        out.push(Output::Aloud { ticket, aloud: Aloud::Play(Effect::Ended(Outcome::Cut { by: None })) });
+        if !is_begun {
             return self.begin_aloud(Duration::ZERO, world, out);
         }
-        let (ticket, heard) = (floor.ticket, floor.heard());
-        let full: String = floor.sentences.iter().map(|one| &*one.text).collect();
-        self.conclude_spoken(ticket, heard, Some((full, None)), None, world, out);
+        let cut = (heard != full).then_some((full, None));
+        self.conclude_spoken(ticket, heard, cut, None, world, out);
     }
 
     /// The text of a spoken reply is complete: its sentences are spoken, as far as they are not too long. Returns the text if it is to be posted.
@@ -205,13 +214,16 @@ impl Conversation {
         None
     }
 
-    /// The answer of the model was lost. After the first sentence was said, the reply ends there. Returns whether it did.
+    /// The answer of the model was lost. That makes no difference to a reply that is going to be made again. After the first sentence was said, the reply ends there. Returns whether it did.
     pub(super) fn end_lost_answer(&mut self, ticket: Ticket, out: &mut Vec<Output>) -> bool {
-        let reply = self.live.reply_mut().filter(|reply| reply.ticket == ticket && reply.said > 0);
-        if reply.is_some() {
+        let Some(reply) = self.live.reply_mut().filter(|reply| reply.ticket == ticket) else { return false };
+        if reply.is_extending || reply.machine.will_extend() {
+            return true;
+        }
+        if reply.said > 0 {
             out.push(Output::Aloud { ticket, aloud: Aloud::SaidAll });
         }
-        reply.is_some()
+        reply.said > 0
     }
 
     /// A reply failed of which something was heard: its rest could not be posted. What was heard is the statement.
@@ -227,6 +239,7 @@ impl Conversation {
     pub(super) fn notice(&mut self, notice: Notice, world: &mut World<'_>, out: &mut Vec<Output>) {
         match notice {
             Notice::Call(heard) => self.hear(heard, world, out),
+            Notice::Voiced { user, .. } | Notice::Partial { user, .. } if !self.hears(&user) => {}
             Notice::Voiced { user, from, to } => self.tell_reply(Told::Voiced { user, from, to }, world, out),
             Notice::Partial { user, started, words } => {
                 let words = self.to_those_present(words);
@@ -246,10 +259,15 @@ impl Conversation {
         if !is_of_it && !(is_stop && reply.replaced == Some(ticket)) {
             return;
         }
-        let waits = matches!(told, Told::FirstAudio | Told::Finished) && (now < reply.speaks_from || !reply.early.is_empty());
-        if waits {
-            reply.early.push(told);
-            return;
+        if told == Told::FirstAudio && !reply.has_audio {
+            (reply.has_audio, reply.awaits_delay) = (true, now < reply.speaks_from);
+            if reply.awaits_delay {
+                return;
+            }
+        }
+        let is_audio = matches!(told, Told::Audio { .. } | Told::Whole { .. });
+        if reply.machine.is_preparing() && (is_audio || told == Told::Finished && reply.has_audio) {
+            return reply.early.push(told);
         }
         if let Told::Audio { sentence, .. } = &told
             && !reply.machine.is_preparing()
@@ -275,6 +293,14 @@ impl Conversation {
 
     /// What people do in the call also concerns the reply in progress. A draw is made where an interruption begins.
     pub(super) fn tell_reply_of_call(&mut self, heard: &utterance::Input, world: &mut World<'_>, out: &mut Vec<Output>) {
+        let is_deaf_to = match heard {
+            utterance::Input::Started { user, .. } => !self.hears(user),
+            utterance::Input::Final { user, .. } => self.ignores(user),
+            _ => false,
+        };
+        if is_deaf_to {
+            return;
+        }
         let Some(reply) = self.live.reply_mut() else { return };
         use utterance::Input as Heard;
         let told = match heard {
@@ -308,6 +334,16 @@ impl Conversation {
         self.tell_reply(Told::Words { user: segment.person(), started: segment.started, is_final: true, words }, world, out);
     }
 
+    /// Whether a person in the call wants to be ignored.
+    pub(super) fn ignores(&self, user: &PersonId) -> bool {
+        self.live.call().is_some_and(|call| call.utterances.ignores(user))
+    }
+
+    /// Whether a person is in the call, and does not want to be ignored.
+    fn hears(&self, user: &PersonId) -> bool {
+        self.call.author(user).is_some() && !self.ignores(user)
+    }
+
     /// Only companions that are present can be addressed.
     fn to_those_present(&self, mut words: Words) -> Words {
         words.addressed.retain(|companion| self.gates.contains_key(companion));
@@ -329,6 +365,7 @@ impl Conversation {
             {
                 Told::Cancelled
             }
+            Event::Deleted { messages, .. } if self.call.is_emptied_by(messages) => Told::CallEnded,
             Event::VoiceLeft { from } if self.call.is_only(&PersonId::from(&*from.id)) => Told::CallEnded,
             _ => return,
         };
@@ -344,10 +381,12 @@ impl Conversation {
             Due::Now => reply.machine.wake(now),
         };
         let is_due = now > reply.speaks_from || now == reply.speaks_from && due == Due::Now;
-        let early = if is_due { std::mem::take(&mut reply.early) } else { Vec::new() };
         self.follow_reply(effects, world, out);
-        for told in early {
-            self.tell_reply(told, world, out);
+        // An extension or an end has dropped the audio.
+        let waiting = self.live.reply_mut().filter(|reply| reply.awaits_delay && is_due);
+        if let Some(reply) = waiting {
+            reply.awaits_delay = false;
+            self.tell_reply(Told::FirstAudio, world, out);
         }
     }
 
@@ -361,7 +400,8 @@ impl Conversation {
                     self.tell(utterance::Input::Finalized { user }, world, out);
                 }
                 Effect::Extend => self.extend_reply(world, out),
-                Effect::Interrupted(interrupted) => {
+                Effect::Interrupted(mut interrupted) => {
+                    interrupted.who = interrupted.who.filter(|who| !self.live.has_forgotten(who));
                     self.record(Event::Interrupted { companion, ticket, interrupted }, world, out);
                 }
                 Effect::SentenceDropped { sentence } => {
@@ -373,8 +413,12 @@ impl Conversation {
                     self.end_reply(outcome, world, out);
                 }
                 Effect::Speak => {
+                    let early = std::mem::take(&mut reply.early);
                     self.start_sentences(0, world, out);
                     out.push(Output::Aloud { ticket, aloud: Aloud::Play(Effect::Speak) });
+                    for told in early {
+                        self.hear_mouth(ticket, told, world, out);
+                    }
                 }
                 Effect::Pause => {
                     self.note_heard(true, world, out);
@@ -423,6 +467,9 @@ impl Conversation {
 
     /// Journals that the synthesis of a sentence stalled.
     fn note_dropped(&mut self, number: usize, world: &mut World<'_>, out: &mut Vec<Output>) {
+        if self.live.reply_mut().is_some_and(|reply| reply.machine.is_preparing()) {
+            return;
+        }
         self.start_sentences(number, world, out);
         let Some(reply) = self.live.reply_mut() else { return };
         let Some(progress) = reply.machine.script().progress().nth(number) else { return };
@@ -436,6 +483,8 @@ impl Conversation {
         let Some(call) = self.live.call_mut() else { return };
         if let Some(reply) = &mut call.reply {
             reply.is_extending = true;
+            reply.early.clear();
+            (reply.has_audio, reply.awaits_delay) = (false, false);
         }
         match call.utterances.hand_over_now() {
             Some(hand_over) => self.hand_over(&hand_over, out),
@@ -454,7 +503,6 @@ impl Conversation {
         (reply.is_extending, reply.ticket, reply.replaced) = (false, next, Some(ticket));
         (reply.text, reply.rest, reply.said) = (None, String::new(), 0);
         reply.started.clear();
-        reply.early.clear();
         let Some(floor) = self.floor.as_deref().filter(|floor| floor.ticket == ticket) else { return };
         let (companion, trigger, mut messages) = (floor.companion.clone(), floor.trigger, floor.messages.clone());
         if let Some(gate) = self.gates.get(&companion) {

@@ -94,7 +94,10 @@ impl Conversation {
                 self.acknowledgements.free(is_any_owed);
             }
             Event::BackOffEnded { companions } => self.apply_back_off_ended(companions, world, notes),
-            Event::DeadlinesExtended { round, floor: due } => {
+            Event::DeadlinesExtended { round, floor: due, questions } => {
+                for evaluation in self.gates.values_mut().filter_map(|gate| gate.evaluation.as_mut()) {
+                    evaluation.due_at = evaluation.due_at.and(*questions);
+                }
                 if let Some(deadline) = round {
                     self.rounds.iter_mut().for_each(|round| round.deadline = *deadline);
                 }

@@ -107,6 +107,7 @@ impl Conversation {
         floor.replan_at = None;
         floor.replans += 1;
         floor.messages = messages.to_vec();
+        floor.sentences.clear();
         floor.upto = upto;
         if let Some(gate) = self.gates.get_mut(&floor.companion) {
             gate.settle(upto);

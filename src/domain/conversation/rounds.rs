@@ -205,8 +205,10 @@ impl Conversation {
             self.rounds.iter().map(|round| round.deadline).max().map(|last| last.max(self.clock + turn_taking.state_timeout()));
         let is_waited_for = self.floor.as_ref().is_some_and(|floor| floor.due_at.is_some());
         let floor = is_waited_for.then(|| self.clock + turn_taking.external_statement_timeout());
-        if round.is_some() || floor.is_some() {
-            self.record(Event::DeadlinesExtended { round, floor }, world, out);
+        let is_timed = |gate: &Gate| gate.evaluation.is_some_and(|evaluation| evaluation.due_at.is_some());
+        let questions = self.gates.values().any(is_timed).then(|| self.clock + world.rules.voice.decision_timeout());
+        if round.is_some() || floor.is_some() || questions.is_some() {
+            self.record(Event::DeadlinesExtended { round, floor, questions }, world, out);
         }
     }
 

@@ -36,6 +36,11 @@ impl Call {
         !self.people.is_empty()
     }
 
+    /// Whether everybody in the call is forgotten with these events.
+    pub(super) fn is_emptied_by(&self, deleted: &[Seq]) -> bool {
+        !self.people.is_empty() && self.people.values().all(|(joined, _)| deleted.contains(joined))
+    }
+
     /// Whether this person is the only one in the call.
     pub(super) fn is_only(&self, person: &PersonId) -> bool {
         self.people.len() == 1 && self.people.contains_key(person)
@@ -166,6 +171,8 @@ pub(super) struct LiveCall {
     pub(super) replied_at: Option<Moment>,
     /// The person who cut it, if a person did.
     pub(super) interrupter: Option<PersonId>,
+    /// The people who were forgotten while in the call.
+    forgotten: BTreeSet<PersonId>,
 }
 
 impl LiveCall {
@@ -185,6 +192,10 @@ impl Live {
 
     pub(super) fn call_mut(&mut self) -> Option<&mut LiveCall> {
         self.0.as_deref_mut()
+    }
+
+    pub(super) fn has_forgotten(&self, person: &PersonId) -> bool {
+        self.call().is_some_and(|call| call.forgotten.contains(person))
     }
 
     pub(super) fn reply_mut(&mut self) -> Option<&mut LiveReply> {
@@ -270,6 +281,10 @@ impl Conversation {
                 self.tell_reply_of_call(&input, world, out);
                 self.tell(input, world, out);
             }
+            Heard::Segment(_, segment) if self.ignores(&segment.person()) => {
+                // It was on its way when the person opted out.
+                out.push(Output::Voice(Box::new(Effect::Redact { user: segment.person() })));
+            }
             Heard::Segment(input, segment) => {
                 self.tell_reply_of_segment(&segment, world, out);
                 self.tell(input, world, out);
@@ -279,7 +294,9 @@ impl Conversation {
                 let Some(live) = &mut self.live.0 else { return };
                 live.utterances.delete(&segments);
                 let gone: Vec<_> = live.utterances.present().filter(|user| !people.contains_key(*user)).cloned().collect();
+                live.forgotten.extend(gone.iter().cloned());
                 for user in gone {
+                    self.tell_reply(interruption::Input::PersonGone { user: user.clone() }, world, out);
                     self.tell(utterance::Input::Left { user }, world, out);
                 }
             }

@@ -161,6 +161,11 @@ impl Interruption {
         matches!(self.phase, Phase::Preparing(_))
     }
 
+    /// Whether it is going to be made again, because people have said more.
+    pub fn will_extend(&self) -> bool {
+        matches!(&self.phase, Phase::Preparing(preparing) if preparing.extension == preparing::Extension::Wanted)
+    }
+
     /// Whether it plays, quietly or not.
     pub fn is_playing(&self) -> bool {
         matches!(self.phase, Phase::Speaking(_) | Phase::Ducked(..))

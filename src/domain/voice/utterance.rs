@@ -213,6 +213,11 @@ impl Utterances {
         self.people.iter().filter(|(_, person)| person.is_talking()).map(|(user, _)| user)
     }
 
+    /// Whether this person wants to be ignored.
+    pub fn ignores(&self, user: &PersonId) -> bool {
+        self.ignored.contains(user)
+    }
+
     /// The people in the call, by id, those included whose socket was lost a moment ago.
     pub fn present(&self) -> impl Iterator<Item = &PersonId> {
         self.people.iter().filter(|(_, person)| person.is_present()).map(|(user, _)| user)
