@@ -378,6 +378,7 @@ impl<'a> Run<'a> {
             sounds: Some(&self.sounds),
             names_narrow: false,
         };
+        let stop = self.words(&from, text, SegmentKind::Words).stop;
         let heard = Heard {
             text,
             started,
@@ -385,6 +386,7 @@ impl<'a> Run<'a> {
             voiced: Some(ended.since(started)),
             no_speech: None,
             is_during_reply: self.channels[channel].conversation.is_during_spoken_reply(started),
+            begins_with_stop: !stop.is_none(),
         };
         let kind = kind_of(&heard, settings.speech.word_lists(None), &self.channels[channel].conversation.played_words());
         let segment = Segment {
@@ -394,7 +396,7 @@ impl<'a> Run<'a> {
             confidence: None,
             provider: "rehearsal".into(),
             kind,
-            stop: self.words(&from, text, kind).stop,
+            stop,
             address: address::resolve(&self.names, is_companion, &incoming),
             asks_to_stop: is_stop_phrase(text, Some(&self.names), settings.reply.all_stop_phrases()),
             is_last,

@@ -71,6 +71,9 @@ impl Inbound {
         let ended = segment.ended.min(self.context().clock.now());
         let started = segment.started.min(ended);
         let InboundSegment { from, text, confidence, provider, is_last, .. } = segment;
+        let language = self.context().memberships.language(&channel_ref.channel);
+        let lists = self.context().settings.speech.word_lists(language.as_deref());
+        let stop = self.stop_word(channel_ref, &text, lists);
         let heard = Heard {
             text: &text,
             started,
@@ -78,11 +81,9 @@ impl Inbound {
             voiced: segment.voiced,
             no_speech: segment.no_speech,
             is_during_reply: segment.is_during_reply,
+            begins_with_stop: !stop.is_none(),
         };
-        let language = self.context().memberships.language(&channel_ref.channel);
-        let lists = self.context().settings.speech.word_lists(language.as_deref());
         let kind = kind_of(&heard, lists, &segment.played);
-        let stop = self.stop_word(channel_ref, &text, lists);
         let segment = Segment { from, text, started, ended, confidence, provider, kind, address, asks_to_stop, stop, is_last };
         Event::Segment(Box::new(segment))
     }

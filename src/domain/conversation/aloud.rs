@@ -616,8 +616,8 @@ impl Conversation {
     /// Whether turns wait for what somebody said who cut a statement (docs/design/voice.md A-47).
     pub(super) fn holds_turns(&self) -> bool {
         let Some(call) = self.live.call() else { return false };
-        let is_awaited = |person: &PersonId| call.is_handing_over() || call.utterances.awaits_words_of(person);
-        !call.utterances.is_lull_over() && call.interrupter.as_ref().is_some_and(is_awaited)
+        let is_awaited = |person: &PersonId| !call.utterances.is_lull_over() && call.utterances.awaits_words_of(person);
+        call.interrupter.as_ref().is_some_and(|person| call.is_handing_over() || is_awaited(person))
     }
 
     pub(super) fn apply_sentence(&mut self, ticket: Ticket, sentence: u32, text: &Arc<str>) {

@@ -190,6 +190,10 @@ impl Interruption {
         let started = started.min(self.now);
         let talker = self.talkers.entry(user.clone()).or_insert_with(|| Talker::started(started, draw));
         talker.begin(started, draw);
+        if matches!(self.phase, Phase::Speaking(_)) {
+            // The draw is for this interruption, also of a person whose last offset was not found.
+            talker.draw = draw;
+        }
         match &mut self.phase {
             Phase::Preparing(preparing) => preparing.hold(self.now),
             Phase::Speaking(_) => self.duck(user, out),

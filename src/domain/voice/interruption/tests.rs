@@ -420,6 +420,17 @@ fn ducked_a_tolerant_reply_pauses_after_two_seconds() {
 }
 
 #[test]
+fn an_onset_draws_anew_for_a_person_whose_last_offset_was_not_found() {
+    let mut reply = Reply::speaking();
+    reply.draws(12.0, "ana", Some(0.9)).voice(12.0, 12.2, "ana");
+    assert_eq!(reply.log(13.0), ["12 duck", "12.5 Unducked by ana at 2500", "12.5 unduck"]);
+
+    // This time it is tolerant.
+    reply.draws(13.0, "ana", Some(0.0)).voice(13.0, 14.9, "ana");
+    assert_eq!(reply.log(14.9), ["13 duck"]);
+}
+
+#[test]
 fn ducked_a_name_in_a_partial_pauses_at_once() {
     let mut reply = Reply::speaking();
     reply.draws(12.0, "ana", Some(0.0)).partial(12.1, "ana", "so mira");
