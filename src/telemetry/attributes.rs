@@ -53,6 +53,8 @@ pub const REPETITION_JUDGE: &str = "repetition.judge";
 pub const REPETITION_FOUND: &str = "repetition.found";
 /// `words`, `backchannel`, `noise` or `echo`.
 pub const SEGMENT_KIND: &str = "segment.kind";
+/// How an interruption of a spoken reply came out (docs/live.md).
+pub const INTERRUPTION_VERDICT: &str = "interruption.verdict";
 /// `lull_ended`, `deserted`, `addressed`, `one_to_one`, `follow_up` or `extension`.
 pub const HAND_OVER_CAUSE: &str = "hand_over.cause";
 /// The number of segments of speech that a hand-over made messages of.
