@@ -78,7 +78,11 @@ impl SpokenReply {
         self.is_cut |= cuts(interrupted.verdict);
         let who = interrupted.who.as_ref().map_or("Somebody", |who| people.name(who));
         let at = secs(Duration::from_millis(interrupted.at_ms));
-        format!("{} This was at {at} of what {name} said.{}", verdict_sentence(interrupted.verdict, who, name), drawn(interrupted))
+        format!(
+            "{} This was at {at} of what {name} said.{}",
+            verdict_sentence(interrupted.verdict, who, name),
+            drawn(interrupted)
+        )
     }
 
     /// The statement that it became.
@@ -168,7 +172,9 @@ fn verdict_sentence(verdict: Verdict, who: &str, name: &str) -> String {
         Verdict::StopWord => format!("{who} said a stop word (speech.words), and {name} stopped."),
         Verdict::Addressed => format!("{who} addressed a companion, and {name} stopped."),
         Verdict::ManyWords => format!("{who} talked into it, and somebody for 4 s or more, so {name} stopped."),
-        Verdict::TookTooLong => format!("{who} talked into it, and {name} paused; after 5 s people were still talking, so it stopped."),
+        Verdict::TookTooLong => {
+            format!("{who} talked into it, and {name} paused; after 5 s people were still talking, so it stopped.")
+        }
         Verdict::StopPressed => format!("Somebody pressed Stop, or typed a stop phrase, and {name} stopped."),
         Verdict::CallEnded => format!("The voice call ended, and {name} stopped."),
         Verdict::PlaybackLost => format!("What {name} said was played no further for 5 s, so it stopped."),

@@ -486,7 +486,8 @@ impl Course {
                 lines.extend(self.spoken.as_mut().and_then(|spoken| spoken.started(recorded, text, name)));
             }
             Event::SentencePlayed { ticket, dropped: true, .. } if self.owed == Some(*ticket) => {
-                let text = format!("The voice of {name} stalled, and the rest of a sentence was left out (voice.stall_timeout_secs).");
+                let text =
+                    format!("The voice of {name} stalled, and the rest of a sentence was left out (voice.stall_timeout_secs).");
                 lines.push(line(recorded, "stalled", text));
             }
             Event::Interrupted { ticket, interrupted, .. } if self.owed == Some(*ticket) => {

@@ -233,9 +233,10 @@ impl Course {
         // A statement may have been posted although all messages that it answers were deleted, or what was heard of it was posted when the room was
         // cleared or the companion left.
         let is_said = matches!(recorded.event, Event::Said { .. });
+        let may_follow = |end: &Event| is_said && matches!(end, Event::Deleted { .. } | Event::Cleared | Event::Left { .. });
         for (companion, fate) in &mut self.fates {
             if let Fate::Owed { owed, ending, .. } = fate
-                && ending.as_ref().is_none_or(|previous| is_said && matches!(previous.event, Event::Deleted { .. } | Event::Cleared | Event::Left { .. }))
+                && ending.as_ref().is_none_or(|previous| may_follow(&previous.event))
                 && let Event::ReplyOwed { ticket, .. }
                 | Event::Replanned { next: ticket, .. }
                 | Event::ReplyExtended { next: ticket, .. } = &owed.event
