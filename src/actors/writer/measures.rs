@@ -8,7 +8,6 @@ use super::request::Request;
 use crate::domain::decision::Reason;
 use crate::domain::event::{Event, Recorded};
 use crate::domain::message::{Message, Role};
-use crate::domain::voice::interruption::Verdict;
 use crate::domain::voice::segment::Kind;
 use crate::ports::chat_platform::Platforms;
 use crate::telemetry::instruments::{Instruments, NONE, platform_label};
@@ -31,7 +30,7 @@ pub(super) fn committed(request: &Request, events: &[Arc<Recorded>], platforms: 
                 instruments.voice_segment_delay.record(recorded.at.since(segment.ended).as_secs_f64(), NONE);
             }
             Event::Interrupted { interrupted, .. } => {
-                instruments.voice_interruptions.add(1, [verdict_label(interrupted.verdict)]);
+                instruments.voice_interruptions.add(1, [interrupted.verdict.as_str()]);
             }
             Event::Edited { .. }
             | Event::Deleted { .. }
@@ -80,25 +79,6 @@ pub(super) fn committed(request: &Request, events: &[Arc<Recorded>], platforms: 
     // All companions that a round would have asked are refused in one step, so in one request. That counts as one trip.
     if events.iter().any(|recorded| is_loop_guard(&recorded.event)) {
         instruments.loop_guard_trips.add(1, NONE);
-    }
-}
-
-const fn verdict_label(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Unducked => "unducked",
-        Verdict::PlayedOut => "played_out",
-        Verdict::NothingSaid => "nothing_said",
-        Verdict::Backchannel => "backchannel",
-        Verdict::FewWords => "few_words",
-        Verdict::Noise => "noise",
-        Verdict::StopWord => "stop_word",
-        Verdict::Addressed => "addressed",
-        Verdict::ManyWords => "many_words",
-        Verdict::TookTooLong => "took_too_long",
-        Verdict::StopPressed => "stop_pressed",
-        Verdict::CallEnded => "call_ended",
-        Verdict::PlaybackLost => "playback_lost",
-        Verdict::Cancelled => "cancelled",
     }
 }
 

@@ -107,6 +107,11 @@ async fn why_tells_who_cut_a_spoken_reply_and_what_nobody_heard() {
     let statement = told("statement");
     assert!(statement.contains(" said aloud: “A zebra") && statement.contains("Zora Doe cut it off there"), "{statement}");
     assert!(statement.contains("nobody heard the rest: “") && statement.contains("It also runs fast."), "{statement}");
+    let spans = world.spans.named("voice.interruption");
+    assert_eq!(spans.len(), 1);
+    let attribute = |name| crate::telemetry::memory::attribute(&spans[0], name);
+    assert_eq!(attribute("interruption.verdict").as_deref(), Some("stop_word"));
+    assert!(spans[0].attributes.iter().all(|attribute| !attribute.value.to_string().contains("Zora")), "{:?}", spans[0]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -49,7 +49,7 @@ pub(super) const OUTCOMES: &[&str] = &["posted", "silence", "failed", "cancelled
 pub(super) const MESSAGE_ROLES: &[&str] = &["user", "companion", "bot", "event"];
 /// What a segment of speech counts as; see `actors/writer/measures.rs`.
 pub(super) const SEGMENT_KINDS: &[&str] = &["words", "backchannel", "noise", "echo"];
-/// How interruptions of spoken replies came out; see there.
+/// How interruptions of spoken replies came out: `Verdict`.
 pub(super) const VERDICTS: &[&str] = &[
     "unducked",
     "played_out",
