@@ -389,7 +389,8 @@ pub enum Event {
         /// The trigger that led to the reply.
         trigger: Trigger,
         /// A stable code: one of `Unanswered`, or `empty`, or `taken_back` if all its messages were deleted, or `closed` if the companion that
-        /// wrote late was closed or paused or left.
+        /// wrote late was closed or paused or left. Of a spoken reply also `interrupted` if nothing was heard of it, and `unvoiced` if no audio of it
+        /// was there in time.
         error: Arc<str>,
     },
     /// The rolling summary was refreshed.

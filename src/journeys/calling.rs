@@ -1,5 +1,6 @@
 //! Voice calls: what people say is journaled, handed over once, and deleted on request.
 
+mod aloud;
 mod erasing;
 mod told;
 

@@ -53,6 +53,14 @@ pub const REPETITION_JUDGE: &str = "repetition.judge";
 pub const REPETITION_FOUND: &str = "repetition.found";
 /// `words`, `backchannel`, `noise` or `echo`.
 pub const SEGMENT_KIND: &str = "segment.kind";
+/// How an interruption of a spoken reply came out (docs/live.md).
+pub const INTERRUPTION_VERDICT: &str = "interruption.verdict";
+/// What was drawn when somebody began to talk, from 0 to 1. Absent if nobody talked.
+pub const INTERRUPTION_DRAW: &str = "interruption.draw";
+/// The probability that the companion does not yield at once, from 0 to 0.9.
+pub const INTERRUPTION_TOLERANCE: &str = "interruption.tolerance";
+/// The position in the reply, in milliseconds.
+pub const INTERRUPTION_AT_MS: &str = "interruption.at_ms";
 /// `lull_ended`, `deserted`, `addressed`, `one_to_one`, `follow_up` or `extension`.
 pub const HAND_OVER_CAUSE: &str = "hand_over.cause";
 /// The number of segments of speech that a hand-over made messages of.
@@ -174,6 +182,8 @@ pub const SPAN_TURN: &str = "conversation.turn";
 pub const SPAN_APPEND: &str = "history.append";
 /// The span of a hand-over: from the beginning of what people said to its becoming messages.
 pub const SPAN_UTTERANCE: &str = "voice.utterance";
+/// The span of an interruption of a spoken reply. It has no length: it is when it came out.
+pub const SPAN_INTERRUPTION: &str = "voice.interruption";
 /// The span of one decision, or of an evaluation without an answer.
 pub const SPAN_DECISION: &str = "decision.gate";
 /// The span of a round.

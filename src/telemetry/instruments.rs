@@ -155,6 +155,8 @@ instruments! {
         "Time from the end of what somebody said to its words being accepted.";
     voice_hand_overs: Counter, "tertulia.voice.hand_overs", "{hand_over}", [Label { name: name::HAND_OVER_CAUSE, values: values::HAND_OVERS }],
         "Times that spoken words became messages, by the cause.";
+    voice_interruptions: Counter, "tertulia.voice.interruptions", "{interruption}", [Label { name: name::INTERRUPTION_VERDICT, values: values::VERDICTS }],
+        "Times that somebody talked into a spoken reply or stopped it, by how it came out.";
 
     rounds: Counter, "tertulia.rounds", "{round}", [Label { name: name::ROUND_OUTCOME, values: values::ROUNDS }],
         "Rounds in channels with several companions, by whether somebody was selected.";

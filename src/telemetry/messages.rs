@@ -8,6 +8,7 @@ use super::recorder::{FinishedSpan, Place, Recorder};
 use super::trace::{SpanRef, TurnTrace};
 use crate::domain::id::{ChannelId, CompanionId, GuildId, Seq};
 use crate::domain::moment::Moment;
+use crate::domain::voice::interruption::Interrupted;
 
 /// A journaled message.
 #[derive(Clone, Debug)]
@@ -75,6 +76,40 @@ pub fn record_utterance(recorder: &Recorder, facts: &UtteranceFacts<'_>) -> Opti
     attributes.push(KeyValue::new(name::HAND_OVER_MESSAGES, count(*messages)));
     let times = (append.started, append.ended);
     write(recorder, name::SPAN_UTTERANCE.to_owned(), SpanKind::Internal, append.trace, times, attributes)
+}
+
+/// An interruption of a spoken reply that came out.
+pub struct InterruptionFacts<'a> {
+    /// The trace of its turn. The span's parent is the root.
+    pub trace: TurnTrace,
+    /// The turn's id, the same after a restart.
+    pub turn_id: &'a str,
+    pub guild: &'a GuildId,
+    pub channel: &'a ChannelId,
+    /// The companion that speaks.
+    pub companion: &'a CompanionId,
+    pub interrupted: &'a Interrupted,
+    pub at: Moment,
+}
+
+/// Records how an interruption came out: `voice.interruption`. Nothing names the person.
+pub fn record_interruption(recorder: &Recorder, facts: &InterruptionFacts<'_>) -> Option<SpanRef> {
+    if !recorder.is_on() {
+        return None;
+    }
+    let Interrupted { draw, tolerance, verdict, at_ms, .. } = facts.interrupted;
+    let mut attributes = vec![
+        KeyValue::new(name::TURN_ID, facts.turn_id.to_owned()),
+        KeyValue::new(name::GUILD_ID, facts.guild.as_str().to_owned()),
+        KeyValue::new(name::CHANNEL_ID, facts.channel.as_str().to_owned()),
+        KeyValue::new(name::COMPANION_ID, facts.companion.as_str().to_owned()),
+        KeyValue::new(name::INTERRUPTION_VERDICT, verdict.as_str()),
+        KeyValue::new(name::INTERRUPTION_TOLERANCE, *tolerance),
+        KeyValue::new(name::INTERRUPTION_AT_MS, i64::try_from(*at_ms).unwrap_or(i64::MAX)),
+    ];
+    attributes.extend(draw.map(|draw| KeyValue::new(name::INTERRUPTION_DRAW, draw)));
+    let times = (facts.at, facts.at);
+    write(recorder, name::SPAN_INTERRUPTION.to_owned(), SpanKind::Internal, facts.trace, times, attributes)
 }
 
 fn append_attributes(facts: &AppendFacts<'_>) -> Vec<KeyValue> {

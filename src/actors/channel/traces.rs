@@ -166,10 +166,15 @@ impl Traces {
                 let (companion, error) = (companion.clone(), CANCELLED.into());
                 records.extend(call.map(|call| TraceRecord::StatementFailed { companion, ticket, error, call, at: now }));
             }
+            Event::Interrupted { companion, interrupted, .. } => {
+                let turn = self.open(turn, now, context).turn.clone();
+                let (companion, interrupted) = (companion.clone(), Box::new(interrupted.clone()));
+                records.push(TraceRecord::Interruption { turn, companion, interrupted, at: now });
+            }
             Event::HeldSelected { selected, others } => self.held_selected(selected, others, now, records),
             // These events do not appear in traces.
             Event::Replanning { .. } | Event::FloorExpired { .. } | Event::FloorTaken { .. } => {}
-            Event::SentenceStarting { .. } | Event::SentencePlayed { .. } | Event::Interrupted { .. } => {}
+            Event::SentenceStarting { .. } | Event::SentencePlayed { .. } => {}
             Event::JitterDrawn { .. }
             | Event::LullFired { .. }
             | Event::SilenceFired { .. }

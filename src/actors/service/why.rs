@@ -5,11 +5,13 @@
 //! * `rows`: which row of the gate's table applied (docs/design/gate.md G-4).
 //! * `rules`: the rules that decide without asking a model, and what the user can do about them.
 //! * `round`: a round, its votes and who was selected.
+//! * `aloud`: what happened to a spoken reply, and what of it was heard.
 //! * `fate`: what happened to a message, for every companion.
 //! * `speech`: in which message a segment of speech is, or why in none.
 //! * `waiting`: what a companion waits for now.
 //! * `sentences`: one sentence for each thing that happened.
 
+mod aloud;
 mod fate;
 mod finding;
 mod round;

@@ -29,6 +29,9 @@ pub(super) fn committed(request: &Request, events: &[Arc<Recorded>], platforms: 
                 instruments.voice_segments.add(1, [kind_label(segment.kind)]);
                 instruments.voice_segment_delay.record(recorded.at.since(segment.ended).as_secs_f64(), NONE);
             }
+            Event::Interrupted { interrupted, .. } => {
+                instruments.voice_interruptions.add(1, [interrupted.verdict.as_str()]);
+            }
             Event::Edited { .. }
             | Event::Deleted { .. }
             | Event::Joined { .. }
@@ -56,7 +59,6 @@ pub(super) fn committed(request: &Request, events: &[Arc<Recorded>], platforms: 
             | Event::ReplyExtended { .. }
             | Event::SentenceStarting { .. }
             | Event::SentencePlayed { .. }
-            | Event::Interrupted { .. }
             | Event::Replanning { .. }
             | Event::Replanned { .. }
             | Event::Cancelled { .. }

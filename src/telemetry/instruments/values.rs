@@ -38,6 +38,8 @@ pub(super) const ERRORS: &[&str] = &[
     "empty",
     "absent",
     "taken_back",
+    "interrupted",
+    "unvoiced",
     "replanned",
     "closed",
     "budget",
@@ -47,6 +49,23 @@ pub(super) const OUTCOMES: &[&str] = &["posted", "silence", "failed", "cancelled
 pub(super) const MESSAGE_ROLES: &[&str] = &["user", "companion", "bot", "event"];
 /// What a segment of speech counts as; see `actors/writer/measures.rs`.
 pub(super) const SEGMENT_KINDS: &[&str] = &["words", "backchannel", "noise", "echo"];
+/// How interruptions of spoken replies came out: `Verdict`.
+pub(super) const VERDICTS: &[&str] = &[
+    "unducked",
+    "played_out",
+    "nothing_said",
+    "backchannel",
+    "few_words",
+    "noise",
+    "stop_word",
+    "addressed",
+    "many_words",
+    "took_too_long",
+    "stop_pressed",
+    "call_ended",
+    "playback_lost",
+    "cancelled",
+];
 /// Why spoken words became messages; see there.
 pub(super) const HAND_OVERS: &[&str] = &["lull_ended", "deserted", "addressed", "one_to_one", "follow_up", "extension"];
 pub(super) const PLATFORMS: &[&str] = &["console", "discord", "other"];

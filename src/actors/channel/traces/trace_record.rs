@@ -10,10 +10,11 @@ use crate::domain::id::{CompanionId, Ticket};
 use crate::domain::message::Author;
 use crate::domain::moment::Moment;
 use crate::domain::round;
+use crate::domain::voice::interruption::Interrupted;
 use crate::domain::vote::Stance;
 use crate::journal::channel_key::ChannelKey;
 use crate::telemetry::decisions::{self, Answer, DecisionFacts, VoteFacts};
-use crate::telemetry::messages::{self, AppendFacts, SendFacts, UtteranceFacts};
+use crate::telemetry::messages::{self, AppendFacts, InterruptionFacts, SendFacts, UtteranceFacts};
 use crate::telemetry::rounds::{self, ClosingFacts, RepetitionFacts, SelectionFacts};
 use crate::telemetry::trace::TurnTrace;
 use crate::telemetry::turns::{self, StatementFacts, TurnFacts};
@@ -68,6 +69,13 @@ pub(in crate::actors::channel) enum TraceRecord {
         at: Moment,
         under: Option<TurnTrace>,
     },
+    /// Somebody talked into a spoken reply, or stopped it.
+    Interruption {
+        turn: Turn,
+        companion: CompanionId,
+        interrupted: Box<Interrupted>,
+        at: Moment,
+    },
     /// No statement was written.
     StatementFailed {
         companion: CompanionId,
@@ -113,6 +121,18 @@ impl TraceRecord {
                     };
                     messages::record_utterance(&context.recorder, &spoken);
                 }
+            }
+            Self::Interruption { turn, companion, interrupted, at } => {
+                let facts = InterruptionFacts {
+                    trace: turn.trace,
+                    turn_id: &turn.shown_id(channel_key),
+                    guild: &channel_key.guild,
+                    channel: &channel_key.channel,
+                    companion: &companion,
+                    interrupted: &interrupted,
+                    at,
+                };
+                messages::record_interruption(&context.recorder, &facts);
             }
             Self::Decided { decided, call, floor, at } => emit_decision(&decided, &call, floor, at, channel_key, context),
             Self::Unanswered { companion, ticket, error, call, at } => {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::super::actor_calls::read_error;
 use super::super::quarantine::retry_id;
 use super::super::state::CurrentState;
+use super::aloud::cut_off;
 use super::sentences::{cut, decision_sentence, failed, line, together_with};
 use super::story::in_order;
 use super::{Scene, Subject};
@@ -185,7 +186,9 @@ impl Scene<'_> {
                         (Outcome::Answered, format!("It answered it{together}. The answer has been deleted since."))
                     }
                     Some(Event::Said { message, .. }) => {
-                        (Outcome::Answered, format!("It answered it{together}: “{}”", cut(&message.text)))
+                        let aloud = if message.modality.is_text() { "" } else { " aloud" };
+                        let text = format!("It answered it{aloud}{together}: “{}”{}", cut(&message.text), cut_off(message));
+                        (Outcome::Answered, text)
                     }
                     Some(Event::ReplyFailed { error, .. }) => (
                         Outcome::Failed,

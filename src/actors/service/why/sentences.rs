@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use super::aloud::cut_off;
 use super::{Scene, Subject};
 use crate::domain::closing::{Cause, Stage};
+use crate::domain::conversation::{INTERRUPTED, UNVOICED};
 use crate::domain::decision::{Decision, Reason};
 use crate::domain::event::{Call, Decided, Event, Recorded};
 use crate::domain::id::Seq;
@@ -36,7 +38,10 @@ impl Scene<'_> {
                 Some(kind) => {
                     format!("An event ({kind}, {}){}: “{}”", author(message), self.addressees(message), cut(&message.text))
                 }
-                None => format!("{}{bot} said{}: “{}”", author(message), self.addressees(message), cut(&message.text)),
+                None => {
+                    let (who, to) = (author(message), self.addressees(message));
+                    format!("{who}{bot} said{to}: “{}”{}", cut(&message.text), cut_off(message))
+                }
             }
         };
         Some(line(recorded, "message", text))
@@ -88,6 +93,8 @@ pub(super) fn failed(error: &str) -> String {
             "{error}: the server died twice while the answer to this question arrived, so the question is not asked for an hour; look at the \
              endpoint's answers, and at the log"
         ),
+        INTERRUPTED => format!("{error}: it was to be spoken, and was stopped before a word of it was heard"),
+        UNVOICED => format!("{error}: it was to be spoken, and no audio of it was there in time"),
         error => error.to_owned(),
     }
 }

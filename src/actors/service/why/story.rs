@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::aloud::{People, SpokenReply};
 use super::round::Ballot;
 use super::rows::question_sentence;
 use super::rules::in_a_row;
@@ -287,7 +288,8 @@ impl Scene<'_> {
                 Some("evaluate" | "round_opened") => ": the open question was asked again",
                 Some("decision" | "rule") => ": it continued from there",
                 Some("round" | "turn") => ": its turn was kept",
-                Some("respond") => ": the statement was started again",
+                Some("respond" | "held_back" | "extended") => ": the statement was started again",
+                Some("speaking" | "interrupted" | "stalled") => ": what had been heard became the statement",
                 Some("message") => ": unsettled messages were kept",
                 _ => "",
             };
@@ -372,6 +374,9 @@ struct Course {
     /// The companion wanted the floor, and another one got it.
     has_lost: bool,
     owed: Option<Ticket>,
+    /// The reply that is owed, if it is to be spoken.
+    spoken: Option<SpokenReply>,
+    people: People,
     /// The messages that it is about, without those that were deleted since.
     about: BTreeSet<Seq>,
     /// All of these messages were deleted.
@@ -388,7 +393,9 @@ impl Course {
             handled().any(|earlier| matches!(&earlier.event, Event::Deleted { messages, .. } if messages.contains(seq)))
         };
         let about = messages.iter().filter(|seq| is_yes && !is_gone(seq)).copied().collect();
-        Self { about, is_yes, ..Self::default() }
+        let mut people = People::default();
+        before.iter().for_each(|earlier| people.note(&earlier.event));
+        Self { about, people, is_yes, ..Self::default() }
     }
 
     /// Whether the round is open, or the floor or the statement is still to come.
@@ -399,10 +406,14 @@ impl Course {
     fn follow(&mut self, recorded: &Recorded, who: &Subject) -> Vec<StoryLine> {
         let name = &who.name;
         let mut lines = Vec::new();
+        self.people.note(&recorded.event);
+        lines.extend(self.spoken.as_mut().and_then(|spoken| spoken.hear(recorded, name)));
         match &recorded.event {
             Event::Said { message, reply: Some(ticket), .. } if self.owed == Some(*ticket) => {
                 let text = if is_redacted(message) {
                     format!("{name} said something that was deleted since.")
+                } else if let Some(spoken) = &self.spoken {
+                    spoken.statement(message, name)
                 } else {
                     format!("{name} said: “{}”", cut(&message.text))
                 };
@@ -465,6 +476,24 @@ impl Course {
                 let text = format!("{name} begins again, and answers {}.", messages_in_words(messages.len()));
                 lines.push(line(recorded, "replanned", text));
             }
+            Event::ReplyExtended { ticket, next, messages, .. } if self.owed == Some(*ticket) => {
+                self.owed = Some(*next);
+                let text = self.spoken.as_mut().map(|spoken| spoken.extended(messages, &self.about, name));
+                lines.extend(text.map(|text| line(recorded, "extended", text)));
+                self.about = messages.iter().copied().collect();
+            }
+            Event::SentenceStarting { ticket, text, .. } if self.owed == Some(*ticket) => {
+                lines.extend(self.spoken.as_mut().and_then(|spoken| spoken.started(recorded, text, name)));
+            }
+            Event::SentencePlayed { ticket, dropped: true, .. } if self.owed == Some(*ticket) => {
+                let text =
+                    format!("The voice of {name} stalled, and the rest of a sentence was left out (voice.stall_timeout_secs).");
+                lines.push(line(recorded, "stalled", text));
+            }
+            Event::Interrupted { ticket, interrupted, .. } if self.owed == Some(*ticket) => {
+                let text = self.spoken.as_mut().map(|spoken| spoken.interrupted(interrupted, &self.people, name));
+                lines.extend(text.map(|text| line(recorded, "interrupted", text)));
+            }
             Event::Cancelled { companion, ticket, .. }
                 if *companion == who.id
                     && (self.owed.is_some() && self.owed == *ticket || self.owed.is_none() && ticket.is_none()) =>
@@ -496,18 +525,20 @@ impl Course {
             {
                 self.is_complete = true;
             }
-            Event::ReplyOwed { companion: by, ticket, messages, .. } if *by == who.id && self.owed.is_none() => {
+            Event::ReplyOwed { companion: by, ticket, messages, modality, .. } if *by == who.id && self.owed.is_none() => {
                 self.owed = Some(*ticket);
+                self.spoken = (!modality.is_text()).then(|| SpokenReply::new(recorded));
+                let aloud = if modality.is_text() { "" } else { " aloud" };
                 self.about = messages.iter().copied().collect();
                 let text = if self.has_lost {
                     format!(
-                        "The companion that was selected before it made no statement, so {name} took over, and answers {}.",
+                        "The companion that was selected before it made no statement, so {name} took over, and answers {}{aloud}.",
                         messages_in_words(messages.len())
                     )
                 } else if messages.is_empty() {
                     format!("{name} got the floor, with nothing left to answer.")
                 } else {
-                    format!("{name} got the floor, and answers {}.", messages_in_words(messages.len()))
+                    format!("{name} got the floor, and answers {}{aloud}.", messages_in_words(messages.len()))
                 };
                 self.has_lost = false;
                 lines.push(line(recorded, "respond", text));
@@ -520,6 +551,10 @@ impl Course {
                 };
                 lines.push(line(recorded, "failed", text));
                 self.is_complete = true;
+            }
+            // What was heard is posted all the same.
+            Event::Cleared | Event::Left { .. } if self.spoken.as_ref().is_some_and(SpokenReply::leaves_statement) => {
+                lines.extend(moved(recorded, who));
             }
             Event::Cleared => {
                 lines.push(line(recorded, "cleared", "The room was cleared before anything was said.".into()));

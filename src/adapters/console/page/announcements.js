@@ -24,6 +24,7 @@ export function announcement(room, e, me) {
     case 'held_selected':
       return outcomeOf(room, roundOf(room.rounds, e.selected));
     case 'replanned':
+    case 'extended':
       return `${who()} begins again.`;
     case 'floor_expired':
       return `${who()} writes on; others may speak.`;

@@ -16,6 +16,7 @@ export function messageEntry(m) {
     text: text(m.text),
     modality: m.modality ?? 'text',
     replyTo: number(m.reply_to),
+    cut: m.cut && typeof m.cut === 'object' ? { full: text(m.cut.full), by: text(m.cut.by) } : null,
     edited: Boolean(m.edited),
     version: 0,
   };

@@ -14,9 +14,11 @@ const QUOTED_CHARS = 90;
 
 // Consecutive entries of these kinds that say the same of several companions become one line.
 const GROUPED = new Set(['decision', 'stage', 'note']);
+// Notes of one companion.
+const UNGROUPED = new Set(['tempered', 'interrupted', 'extended', 'stalled']);
 // While one of these reasons lasts, only a companion's first decision with it is shown.
 const LASTING = new Set(['closed', 'paused']);
-const groupOf = entry => (entry.kind === 'note' ? (entry.companion && entry.what !== 'tempered' ? entry.what : null) : entry.kind === 'stage' ? `${entry.to}|${entry.cause}` : words.wasAsked(entry.record) ? null : entry.reason === 'loop_guard' ? entry.reason : `${entry.reason}|${words.occasion(entry.record)}`);
+const groupOf = entry => (entry.kind === 'note' ? (entry.companion && !UNGROUPED.has(entry.what) ? entry.what : null) : entry.kind === 'stage' ? `${entry.to}|${entry.cause}` : words.wasAsked(entry.record) ? null : entry.reason === 'loop_guard' ? entry.reason : `${entry.reason}|${words.occasion(entry.record)}`);
 
 // Whether the room has no messages and no decisions yet.
 export const isEmpty = room => room.entries.every(entry => entry.kind === 'note') && !room.asked.size && !room.drafts.size && !room.pending.length;
@@ -136,6 +138,7 @@ function message(view, { entry, follows }) {
     extra: [
       entry.edited ? el('span', { class: 'aside' }, 'edited') : null,
       entry.modality === 'voice' ? el('span', { class: 'aside' }, 'spoken') : null,
+      entry.cut ? cutOff(entry) : null,
       el(
         'span',
         { class: 'tools' },
@@ -152,6 +155,13 @@ function message(view, { entry, follows }) {
     node.querySelector('.words').before(el('p', { class: 'answers', dir: 'auto' }, '↪ ', quote));
   }
   return node;
+}
+
+// A spoken statement of which the rest was not heard.
+function cutOff({ cut, text }) {
+  const unheard = cut.full.startsWith(text.trimEnd()) ? cut.full.slice(text.trimEnd().length).trim() : '';
+  const by = cut.by ? ['cut off by ', name(cut.by)] : 'cut off';
+  return el('span', { class: 'aside', dir: 'auto' }, by, unheard ? `; nobody heard “${unheard}”` : null);
 }
 
 // A quiet line that expands into its story.
@@ -249,6 +259,8 @@ const NOTES = {
   unpaused: 'was resumed',
   cleared: 'Replies in progress were cancelled',
   floor_expired: 'writes on; others may speak',
+  extended: 'begins again, with what was said meanwhile',
+  stalled: 'left out the rest of a sentence, because its voice stalled',
 };
 
 function note(view, { entry, all = [entry] }) {
@@ -257,7 +269,7 @@ function note(view, { entry, all = [entry] }) {
     return aside(names(view, all), ' ', unique(all).length > 1 ? what.replace(/^was\b/u, 'were') : what);
   }
   const who = entry.companion ? name(entry.name ?? nameOf(view.room, entry.companion), { class: 'who' }) : entry.what === 'cleared' ? null : 'The room';
-  const what = entry.what === 'tempered' ? (entry.interjection ? `is now set to “${words.interjectionLevel(entry.interjection)}”` : 'is back to its default interjection level') : NOTES[entry.what];
+  const what = entry.what === 'tempered' ? (entry.interjection ? `is now set to “${words.interjectionLevel(entry.interjection)}”` : 'is back to its default interjection level') : entry.what === 'interrupted' ? words.verdict(entry.verdict) : NOTES[entry.what];
   return el('p', { class: 'remark', 'data-tone': entry.companion ? view.tone(entry.companion) : null }, glyph('note'), el('span', null, who, who ? ' ' : '', what));
 }
 

@@ -141,7 +141,7 @@ function countForClosed(room) {
   for (const m of room.companions.values()) if (isClosed(m)) m.opensIn = Math.max(0, (m.opensIn ?? room.guard.reopenAfter) - 1);
 }
 
-const newDraft = (ticket, at) => ({ ticket, text: '', at, isWhole: false, isLate: false, isStopped: false });
+const newDraft = (ticket, at, isSpoken = false) => ({ ticket, text: '', at, isWhole: false, isLate: false, isStopped: false, isSpoken });
 
 // The entry of a statement that is begun again, by the ticket of the attempt that was stopped.
 function replanOf(room, e, ticket) {
@@ -199,7 +199,7 @@ const RULES = {
   edited(room, e) {
     const entry = room.entries.find(other => other.key === `m${e.message}`);
     if (!entry) return NOTHING;
-    Object.assign(entry, { text: text(e.text), edited: true, version: entry.version + 1 });
+    Object.assign(entry, { text: text(e.text), cut: null, edited: true, version: entry.version + 1 });
     redrawQuotes(room, new Set([e.message]));
     return TALK;
   },
@@ -324,7 +324,7 @@ const RULES = {
     startSpeaking(room.rounds, e.companion, e.at);
     if (!now) return NOTHING;
     room.asked.delete(e.companion);
-    room.drafts.set(e.companion, newDraft(e.ticket ?? null, e.at));
+    room.drafts.set(e.companion, newDraft(e.ticket ?? null, e.at, e.modality === 'voice'));
     Object.assign(companionIn(room, e.companion), { lullAt: null });
     setDoing(companionIn(room, e.companion), 'speaking', e);
     return BOTH;
@@ -332,7 +332,8 @@ const RULES = {
   draft(room, e) {
     const draft = room.drafts.get(e.companion);
     // It may belong to a reply that has ended, or to an attempt that was stopped.
-    if (!draft || draft.isStopped || (draft.ticket !== null && e.ticket !== undefined && draft.ticket !== e.ticket)) return NOTHING;
+    // A statement that is spoken shows its sentences when they are heard.
+    if (!draft || draft.isSpoken || draft.isStopped || (draft.ticket !== null && e.ticket !== undefined && draft.ticket !== e.ticket)) return NOTHING;
     // What was written before this window connected comes with the next event that has the whole draft.
     if (!e.whole && !draft.isWhole) return NOTHING;
     draft.text = e.whole ? text(e.text) : draft.text + text(e.text);
@@ -359,6 +360,31 @@ const RULES = {
     room.drafts.set(e.companion, newDraft(e.ticket, e.at));
     setDoing(companionIn(room, e.companion), 'speaking', e);
     return BOTH;
+  },
+  // What people said while a spoken statement was prepared is taken in, and it is begun again.
+  extended(room, e, now) {
+    insert(room, noteEntry(e, 'extended'));
+    if (!now) return TALK;
+    room.drafts.set(e.companion, newDraft(e.ticket, e.at, true));
+    setDoing(companionIn(room, e.companion), 'speaking', e);
+    return BOTH;
+  },
+  sentence(room, e, now) {
+    const draft = room.drafts.get(e.companion);
+    if (!now || draft?.ticket !== e.ticket) return NOTHING;
+    // A window that has connected in the middle has no earlier sentences.
+    draft.text = draft.isSpoken ? draft.text + text(e.text) : text(e.text);
+    Object.assign(draft, { isSpoken: true, isWhole: true });
+    return TALK;
+  },
+  sentence_played(room, e) {
+    if (!e.dropped) return NOTHING;
+    insert(room, noteEntry(e, 'stalled'));
+    return TALK;
+  },
+  interrupted(room, e) {
+    insert(room, { ...noteEntry(e, 'interrupted'), verdict: text(e.verdict) });
+    return TALK;
   },
   // The companion wrote for too long. It writes on without the floor, until its text is there and the floor is free.
   floor_expired(room, e) {
@@ -425,7 +451,7 @@ const RULES = {
   },
 };
 
-const NAMES_A_COMPANION = new Set(['joined', 'left', 'evaluate', 'decision', 'error', 'respond', 'replanning', 'replanned', 'floor_expired', 'floor_taken', 'draft', 'statement', 'failed', 'tempered', 'closing', 'lull_armed', 'lull_cancelled', 'counters', 'dropped']);
+const NAMES_A_COMPANION = new Set(['joined', 'left', 'evaluate', 'decision', 'error', 'respond', 'replanning', 'replanned', 'extended', 'sentence', 'sentence_played', 'interrupted', 'floor_expired', 'floor_taken', 'draft', 'statement', 'failed', 'tempered', 'closing', 'lull_armed', 'lull_cancelled', 'counters', 'dropped']);
 
 // Folds one event into the room, and returns the parts of the page that changed. Unknown and malformed events change nothing.
 export function fold(room, e) {

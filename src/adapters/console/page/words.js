@@ -106,6 +106,26 @@ const ERRORS = {
   overloaded: 'the model is overloaded',
   taken_back: 'every message that it would have answered was deleted',
   closed: 'it was paused, left or ended the conversation while it wrote on',
+  interrupted: 'it was stopped before a word of it was heard',
+  unvoiced: 'its voice could not be made in time',
+};
+
+// How it came out that somebody talked into a spoken statement.
+const VERDICTS = {
+  unducked: 'spoke on, because the talking soon stopped',
+  played_out: 'spoke to the end while somebody talked',
+  nothing_said: 'paused and spoke on, because no words were heard',
+  backchannel: 'paused and spoke on, because people only showed that they listen',
+  few_words: 'paused and spoke on, because little was said, and to nobody here',
+  noise: 'paused and spoke on, because what was heard counts as noise',
+  stop_word: 'stopped at a stop word',
+  addressed: 'stopped, because somebody addressed a companion',
+  many_words: 'stopped, because somebody talked for long',
+  took_too_long: 'stopped, because people did not stop talking',
+  stop_pressed: 'was stopped',
+  call_ended: 'stopped, because the call ended',
+  playback_lost: 'stopped, because its voice was played no further',
+  cancelled: 'stopped, because the statement was not wanted any more',
 };
 
 export const INTERJECTION_LEVELS = ['very_quiet', 'quiet', 'average', 'eager', 'very_eager'];
@@ -113,6 +133,7 @@ export const INTERJECTION_LEVELS = ['very_quiet', 'quiet', 'average', 'eager', '
 // A code in words, where nothing better is known.
 export const spaced = code => String(code ?? '').replaceAll('_', ' ');
 
+export const verdict = code => VERDICTS[code] ?? `was interrupted (${spaced(code)})`;
 export const missing = code => MISSING[code] ?? spaced(code);
 export const outcome = code => OUTCOMES[code] ?? spaced(code);
 export const trigger = code => TRIGGERS[code] ?? spaced(code);

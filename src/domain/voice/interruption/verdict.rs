@@ -61,6 +61,28 @@ pub enum Verdict {
     Cancelled,
 }
 
+impl Verdict {
+    /// The name, as in records.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Unducked => "unducked",
+            Self::PlayedOut => "played_out",
+            Self::NothingSaid => "nothing_said",
+            Self::Backchannel => "backchannel",
+            Self::FewWords => "few_words",
+            Self::Noise => "noise",
+            Self::StopWord => "stop_word",
+            Self::Addressed => "addressed",
+            Self::ManyWords => "many_words",
+            Self::TookTooLong => "took_too_long",
+            Self::StopPressed => "stop_pressed",
+            Self::CallEnded => "call_ended",
+            Self::PlaybackLost => "playback_lost",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
 impl Interruption {
     /// Everybody is silent before the reply had to pause.
     pub(super) fn unduck(&mut self, out: &mut Vec<Effect>) {

@@ -230,11 +230,13 @@ impl Course {
     }
 
     fn end_owed(&mut self, is_match: impl Fn(&CompanionId, Ticket) -> bool, recorded: &Recorded) {
-        // A statement may have been posted although all messages that it answers were deleted.
+        // A statement may have been posted although all messages that it answers were deleted, or what was heard of it was posted when the room was
+        // cleared or the companion left.
         let is_said = matches!(recorded.event, Event::Said { .. });
+        let may_follow = |end: &Event| is_said && matches!(end, Event::Deleted { .. } | Event::Cleared | Event::Left { .. });
         for (companion, fate) in &mut self.fates {
             if let Fate::Owed { owed, ending, .. } = fate
-                && ending.as_ref().is_none_or(|previous| is_said && matches!(previous.event, Event::Deleted { .. }))
+                && ending.as_ref().is_none_or(|previous| may_follow(&previous.event))
                 && let Event::ReplyOwed { ticket, .. }
                 | Event::Replanned { next: ticket, .. }
                 | Event::ReplyExtended { next: ticket, .. } = &owed.event
@@ -249,7 +251,9 @@ impl Course {
     fn end_owed_about_nothing(&mut self, deletion: &Recorded) {
         for fate in self.fates.values_mut() {
             if let Fate::Owed { owed, ending: ending @ None, .. } = fate
-                && let Event::ReplyOwed { messages, .. } | Event::Replanned { messages, .. } = &owed.event
+                && let Event::ReplyOwed { messages, .. }
+                | Event::Replanned { messages, .. }
+                | Event::ReplyExtended { messages, .. } = &owed.event
                 && messages.iter().all(|seq| self.deleted.contains(seq))
             {
                 *ending = Some(Box::new(deletion.clone()));

@@ -1,0 +1,176 @@
+//! Spoken replies: what `why` tells of them, and what is left of them when somebody is forgotten or a statement is deleted.
+
+use std::time::Duration;
+
+use super::super::keeping::exported;
+use super::super::retaining::left_of;
+use super::super::world::{World, room};
+use super::{call, events, inbound, lobby, says, user};
+use crate::domain::conversation::{Aloud, Notice};
+use crate::domain::event::Event;
+use crate::domain::id::{Seq, Ticket};
+use crate::domain::voice::interruption::Input as Told;
+use crate::domain::voice::utterance::Input as Heard;
+use crate::ports::backend::Backend;
+use crate::ports::backend::decisions::{Why, WhyAt, WhyQuery};
+use crate::ports::backend::keeping::{ExportForm, Forget};
+use crate::ports::voice_call::{CallEffect, CallEvents};
+
+const ANSWER: &str = "A zebra has stripes. It also runs fast.";
+
+/// The reply whose sentences are to be spoken, and these.
+fn asked_to_say(world: &World) -> (Ticket, Vec<std::sync::Arc<str>>) {
+    let effects = world.call_effects().into_iter();
+    let said = effects.filter_map(|effect| match effect {
+        CallEffect::Reply { ticket, aloud: Aloud::Say { text, .. } } => Some((ticket, text)),
+        _ => None,
+    });
+    let said: Vec<_> = said.collect();
+    let newest = said.last().unwrap().0;
+    (newest, said.into_iter().filter(|(ticket, _)| *ticket == newest).map(|(_, text)| text).collect())
+}
+
+async fn tell(world: &World, ticket: Ticket, told: impl IntoIterator<Item = Told>) {
+    for told in told {
+        assert!(inbound(world).noticed(&lobby().channel, Notice::Reply { ticket, told }));
+    }
+    world.rest().await;
+}
+
+fn starts(world: &World, name: &str) {
+    let started = world.context.clock.now();
+    assert!(inbound(world).noticed(&lobby().channel, Notice::Call(Heard::Started { user: user(name), started })));
+}
+
+/// Ben has asked, and Aria speaks: half of its first sentence has been heard.
+async fn speaking() -> (World, Ticket) {
+    let world = call(&["Zora", "Ben"]).await;
+    world.side.answer_by(|_| Some(Ok("Yes.\nYES".to_owned())));
+    world.main.answer_by(|_| Some(Ok(ANSWER.to_owned())));
+    says(&world, "Ben", "Ari, what is striped?").await;
+    world.pass(3.0).await;
+    let (ticket, sentences) = asked_to_say(&world);
+    assert_eq!(sentences.concat().trim(), ANSWER);
+    let sentences = sentences.into_iter().map(|text| Told::Sentence { text, words: Vec::new() });
+    tell(&world, ticket, sentences.chain([Told::FirstAudio])).await;
+    let audio = Told::Audio { sentence: 0, length: Duration::from_secs(4) };
+    tell(&world, ticket, [audio, Told::Whole { sentence: 0 }]).await;
+    world.pass(2.0).await;
+    tell(&world, ticket, [Told::Played { position: Duration::from_secs(2) }]).await;
+    (world, ticket)
+}
+
+/// Zora says a stop word into it.
+async fn cut_by_zora() -> World {
+    let (world, _) = speaking().await;
+    starts(&world, "Zora");
+    world.pass(1.2).await;
+    says(&world, "Zora", "Stop that, please").await;
+    world.pass(20.0).await;
+    world
+}
+
+/// The number of the newest statement on record, and how it was cut: its whole text and by whom.
+async fn statement(world: &World) -> (Seq, Option<(String, Option<String>)>) {
+    let statements = events(world).await.into_iter().filter_map(|recorded| match recorded.event {
+        Event::Said { message, reply: Some(_), .. } => {
+            let cut = message.cut.map(|cut| (cut.full.to_string(), cut.by.map(|by| by.name.to_string())));
+            Some((recorded.seq, cut))
+        }
+        _ => None,
+    });
+    statements.last().unwrap()
+}
+
+async fn why(world: &World, at: WhyAt) -> Why {
+    world.backend.why(WhyQuery { room: room("lobby"), companion: Some("aria".into()), at: Some(at) }).await.unwrap()
+}
+
+async fn first_yes(world: &World) -> Seq {
+    let yes = events(world).await.into_iter().find(|recorded| matches!(recorded.event, Event::Decided(_)));
+    yes.unwrap().seq
+}
+
+#[tokio::test(start_paused = true)]
+async fn why_tells_who_cut_a_spoken_reply_and_what_nobody_heard() {
+    let world = cut_by_zora().await;
+
+    let story = why(&world, WhyAt::Event(first_yes(&world).await)).await.story;
+
+    let told = |event: &str| {
+        let line = story.iter().find(|line| &*line.event == event);
+        line.unwrap_or_else(|| panic!("{event}: {story:?}")).text.to_string()
+    };
+    assert!(told("respond").ends_with("answers one message aloud."), "{}", told("respond"));
+    assert!(story.iter().any(|line| line.text.ends_with("began to speak.")), "{story:?}");
+    assert!(told("interrupted").starts_with("Zora Doe said a stop word"), "{}", told("interrupted"));
+    let statement = told("statement");
+    assert!(statement.contains(" said aloud: “A zebra") && statement.contains("Zora Doe cut it off there"), "{statement}");
+    assert!(statement.contains("nobody heard the rest: “") && statement.contains("It also runs fast."), "{statement}");
+    let spans = world.spans.named("voice.interruption");
+    assert_eq!(spans.len(), 1);
+    let attribute = |name| crate::telemetry::memory::attribute(&spans[0], name);
+    assert_eq!(attribute("interruption.verdict").as_deref(), Some("stop_word"));
+    assert!(spans[0].attributes.iter().all(|attribute| !attribute.value.to_string().contains("Zora")), "{:?}", spans[0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn why_tells_that_nothing_was_heard() {
+    let world = call(&["Zora", "Ben"]).await;
+    world.side.answer_by(|_| Some(Ok("Yes.\nYES".to_owned())));
+    world.main.answer_by(|_| Some(Ok(ANSWER.to_owned())));
+    says(&world, "Ben", "Ari, what is striped?").await;
+    world.pass(3.0).await;
+    let (ticket, _) = asked_to_say(&world);
+
+    tell(&world, ticket, [Told::StopPressed]).await;
+    world.pass(5.0).await;
+
+    let story = why(&world, WhyAt::Event(first_yes(&world).await)).await.story;
+    let texts: Vec<_> = story.iter().map(|line| &*line.text).collect();
+    assert!(texts.iter().any(|text| text.starts_with("Somebody pressed Stop")), "{texts:?}");
+    assert!(texts.iter().any(|text| text.contains("interrupted: it was to be spoken")), "{texts:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_cut_a_statement_is_forgotten_and_the_statement_stays() {
+    let world = cut_by_zora().await;
+    let before = statement(&world).await.1.unwrap();
+    assert_eq!((&*before.0, before.1.as_deref()), (ANSWER, Some("Zora Doe")));
+
+    world.backend.forget(Forget { guild: "home".into(), person: "Zora".into(), answers: false }).await.unwrap();
+    world.pass(10.0).await;
+
+    assert_eq!(left_of("Zora", &world).await, 0);
+    assert_eq!(statement(&world).await.1, Some((ANSWER.to_owned(), None)));
+    for form in [ExportForm::Json, ExportForm::Replay] {
+        let export = exported(&world, form).await.join("\n");
+        assert!(!export.contains("Zora"), "{export}");
+    }
+    let world = world.crash().await;
+    world.pass(10.0).await;
+    assert_eq!(left_of("Zora", &world).await, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deleted_statement_takes_what_nobody_heard_along() {
+    let world = cut_by_zora().await;
+    assert!(left_of("zebra", &world).await > 1);
+
+    world.backend.delete_message(&room("lobby"), statement(&world).await.0).await.unwrap();
+    world.pass(10.0).await;
+
+    assert_eq!([left_of("zebra", &world).await, left_of("runs fast", &world).await], [0, 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_was_answered_is_forgotten_with_the_sentences_of_a_reply_in_progress() {
+    let (world, _) = speaking().await;
+    assert!(left_of("zebra", &world).await > 0);
+
+    world.backend.forget(Forget { guild: "home".into(), person: "Ben".into(), answers: true }).await.unwrap();
+    world.pass(20.0).await;
+
+    assert_eq!(left_of("Ben Doe", &world).await, 0);
+    assert_eq!([left_of("zebra", &world).await, left_of("runs fast", &world).await], [0, 0]);
+}
