@@ -1,6 +1,7 @@
 //! Voice calls: what people say is journaled, handed over once, and deleted on request.
 
 mod erasing;
+mod speaking;
 mod told;
 
 use std::hash::{DefaultHasher, Hash, Hasher};

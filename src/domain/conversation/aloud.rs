@@ -234,10 +234,13 @@ impl Conversation {
         }
     }
 
-    /// Takes in what the mouth tells of a reply. What it tells of an earlier one is ignored.
+    /// Takes in what the mouth tells of a reply. What it tells of an earlier one, or of what was prepared before a restart, is ignored.
     fn hear_mouth(&mut self, ticket: Ticket, told: Told, world: &mut World<'_>, out: &mut Vec<Output>) {
         let now = self.clock;
-        let Some(reply) = self.live.reply_mut().filter(|reply| reply.ticket == ticket && !reply.is_extending) else { return };
+        let is_meant = |reply: &&mut LiveReply| {
+            reply.ticket == ticket && !reply.is_extending && (reply.said > 0 || matches!(told, Told::StopPressed))
+        };
+        let Some(reply) = self.live.reply_mut().filter(is_meant) else { return };
         let waits = matches!(told, Told::FirstAudio | Told::Finished) && (now < reply.speaks_from || !reply.early.is_empty());
         if waits {
             reply.early.push(told);
