@@ -22,6 +22,7 @@ mod inbound_events;
 mod interrupting;
 mod keeping;
 mod measuring;
+pub(crate) mod mouth;
 mod noting;
 mod remembering;
 mod retaining;

@@ -2,6 +2,7 @@
 
 mod aloud;
 mod erasing;
+mod speaking;
 mod told;
 
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -22,7 +22,7 @@ use crate::actors::runtime::root::{Root, RootMessage};
 use crate::actors::runtime::startup_log;
 use crate::actors::service::{ActorBackend, rooms};
 use crate::adapters::store::memory::MemoryStore;
-use crate::domain::id::{CompanionId, Seq};
+use crate::domain::id::{ChannelId, CompanionId, Seq};
 use crate::domain::moment::Moment;
 use crate::domain::question_context::{Purpose, QuestionContext};
 use crate::ports::backend::Backend;
@@ -352,6 +352,11 @@ impl World {
     /// What was to be done in the voice calls so far.
     pub(super) fn call_effects(&self) -> Vec<CallEffect> {
         self.surviving.calls.carried_out().into_iter().map(|(_, effect)| effect).collect()
+    }
+
+    /// A player for the voice calls, which survives crashes.
+    pub(super) fn play_calls_by(&self, player: mpsc::UnboundedSender<(ChannelId, CallEffect)>) {
+        self.surviving.calls.play_by(player);
     }
 
     /// Calls to models in flight.

@@ -86,6 +86,8 @@ pub enum CallEffect {
         /// The person.
         user: PersonId,
     },
+    /// The channel has restarted: stop what is played, and forget what was prepared. What is left to do for a reply follows.
+    Restarted,
     /// Something to do for a reply that is spoken. What is to be done for a reply that has ended is ignored.
     ///
     /// For a reply the call tells ([`Notice::Reply`]): each sentence before its audio, in order; `FirstAudio` once, when the first audio is there;
@@ -114,27 +116,40 @@ impl VoiceCalls for NoCalls {
     fn carry_out(&self, _: &ChannelId, _: CallEffect) {}
 }
 
-/// Calls that remember what they should do.
+/// Calls that remember what they should do, and may pass it on.
 #[cfg(test)]
 pub(crate) mod fake {
     use std::sync::{Mutex, PoisonError};
+
+    use tokio::sync::mpsc::UnboundedSender;
 
     use super::{CallEffect, ChannelId, VoiceCalls};
 
     /// See the module.
     #[derive(Debug, Default)]
-    pub(crate) struct FakeCalls(Mutex<Vec<(ChannelId, CallEffect)>>);
+    pub(crate) struct FakeCalls {
+        carried_out: Mutex<Vec<(ChannelId, CallEffect)>>,
+        player: Mutex<Option<UnboundedSender<(ChannelId, CallEffect)>>>,
+    }
 
     impl FakeCalls {
         /// The effects so far, oldest first.
         pub(crate) fn carried_out(&self) -> Vec<(ChannelId, CallEffect)> {
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+            self.carried_out.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        }
+
+        /// From now on this one carries out the effects.
+        pub(crate) fn play_by(&self, player: UnboundedSender<(ChannelId, CallEffect)>) {
+            *self.player.lock().unwrap_or_else(PoisonError::into_inner) = Some(player);
         }
     }
 
     impl VoiceCalls for FakeCalls {
         fn carry_out(&self, channel: &ChannelId, effect: CallEffect) {
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).push((channel.clone(), effect));
+            if let Some(player) = &*self.player.lock().unwrap_or_else(PoisonError::into_inner) {
+                drop(player.send((channel.clone(), effect.clone())));
+            }
+            self.carried_out.lock().unwrap_or_else(PoisonError::into_inner).push((channel.clone(), effect));
         }
     }
 }

@@ -22,6 +22,7 @@ use crate::domain::id::Seq;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{ReadError, Reader, Restored};
 use crate::journal::record::Used;
+use crate::ports::voice_call::CallEffect;
 use crate::telemetry::instruments::NONE;
 
 /// The pause between two attempts to reach a writer that is being restarted.
@@ -135,6 +136,8 @@ impl State {
             self.dry_run_prompts();
         }
         self.in_flight.begin_resume();
+        // What a predecessor had played ends here, also if nobody owes it any more.
+        self.context.voice_calls.carry_out(&self.channel_key.channel, CallEffect::Restarted);
         let outputs = self.with_world(|conversation, now, world| conversation.resume(now, world));
         self.carry_out(outputs);
         self.in_flight.end_resume();

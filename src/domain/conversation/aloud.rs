@@ -181,8 +181,6 @@ impl Conversation {
         };
         let (ticket, heard, is_begun) = (floor.ticket, floor.heard(), !floor.sentences.is_empty());
         let full: String = floor.sentences.iter().map(|one| &*one.text).collect();
-        // The call may live on, and still play it.
-        out.push(Output::Aloud { ticket, aloud: Aloud::Play(Effect::Ended(Outcome::Cut { by: None })) });
         if !is_begun {
             return self.begin_aloud(Duration::ZERO, world, out);
         }
@@ -250,12 +248,12 @@ impl Conversation {
         }
     }
 
-    /// Takes in what the mouth tells of a reply. What it tells of an earlier one is ignored.
+    /// Takes in what the mouth tells of a reply. What it tells of an earlier one, or of what was prepared before a restart, is ignored.
     fn hear_mouth(&mut self, ticket: Ticket, told: Told, world: &mut World<'_>, out: &mut Vec<Output>) {
         let now = self.clock;
         let Some(reply) = self.live.reply_mut() else { return };
         let is_stop = told == Told::StopPressed;
-        let is_of_it = reply.ticket == ticket && (is_stop || !reply.is_extending);
+        let is_of_it = reply.ticket == ticket && (is_stop || !reply.is_extending && reply.said > 0);
         if !is_of_it && !(is_stop && reply.replaced == Some(ticket)) {
             return;
         }

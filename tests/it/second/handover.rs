@@ -267,6 +267,7 @@ impl Call {
             voiced: Some(Duration::from_micros(voiced)),
             no_speech: event.get("no_speech_prob").as_f64(),
             is_during_reply,
+            begins_with_stop: false,
         };
         let kind = kind_of(&heard, &lists(), &PlayedWords::default());
         self.segments += 1;
