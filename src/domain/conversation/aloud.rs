@@ -170,6 +170,9 @@ impl Conversation {
         let Some(floor) = self.floor.as_deref().filter(|floor| floor.modality == Modality::Voice && !floor.is_posting) else {
             return;
         };
+        if !self.call.is_connected() && floor.sentences.is_empty() {
+            return;
+        }
         if floor.sentences.is_empty() {
             return self.begin_aloud(Duration::ZERO, world, out);
         }
