@@ -181,6 +181,9 @@ impl Conversation {
         };
         let (ticket, heard, is_begun) = (floor.ticket, floor.heard(), !floor.sentences.is_empty());
         let full: String = floor.sentences.iter().map(|one| &*one.text).collect();
+        if !is_begun && !self.call.is_connected() {
+            return;
+        }
         if !is_begun {
             return self.begin_aloud(Duration::ZERO, world, out);
         }

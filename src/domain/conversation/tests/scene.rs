@@ -577,7 +577,9 @@ impl Scene {
             assert!(view.gate.stage >= view.gate.minimum_stage, "{} is below its minimum stage", view.companion);
         }
         for posting in posts {
-            self.mouth.check_heard(&posting);
+            if !self.witness.was_late() {
+                self.mouth.check_heard(&posting);
+            }
             self.post(posting);
         }
         for messages in handed_over {

@@ -340,7 +340,8 @@ proptest! {
         }
 
         (0..TALKERS.len()).for_each(|by| scene.act_in_call(&VoiceAct::Leave(by)));
-        scene.wait(1_000_000);
+        // Words of before a restart wait for five seconds.
+        scene.wait(5_000_000);
 
         prop_assert!(scene.conversation.call.oldest_segment().is_none(), "words were not handed over");
         prop_assert_eq!(scene.conversation.talkers().count(), 0);
@@ -393,6 +394,54 @@ fn after_a_restart_the_voice_lull_begins_and_hands_over_what_was_said_before() {
     assert_eq!(speech.handed_over, HandedOver::LullEnded);
     assert_eq!(speech.ends_lull_for, scene.cast);
     assert_eq!(speech.confidence, Some(900));
+}
+
+#[test]
+fn after_a_restart_nothing_is_spoken_in_a_call_that_everybody_has_left() {
+    let mut scene = scene_with_words();
+    scene.act_in_call(&VoiceAct::Leave(1));
+    scene.act_in_call(&VoiceAct::Call { by: 0, to: 0, upto: 0 });
+    assert!(scene.conversation.spoken_reply().is_some());
+    scene.act_in_call(&VoiceAct::Final { by: 0, kind: Some(Kind::Words), to: None, is_last: true, stop: Stop::None });
+
+    // The process dies before it handles that the last person has left.
+    let (seq, at) = (Seq(scene.journal.len() as u64 + 1), scene.now);
+    let event = Event::VoiceLeft { from: author(0) };
+    scene.journal.push(Recorded { seq, at, handled: seq, turn: None, event });
+    scene.act(&Act::Restart(1_000_000));
+
+    assert_eq!(scene.conversation.spoken_reply(), None);
+    assert_eq!(scene.conversation.owed_replies().count(), 1, "it is written");
+}
+
+#[test]
+fn nobody_takes_a_turn_while_the_words_are_handed_over_that_cut_a_statement() {
+    let mut scene = Scene::new(&Setup { companions: 2, ..ALONE });
+    scene.settings = Settings::overlay(serde_json::json!({ "voice": { "address_timeout_secs": 10 } })).unwrap();
+    let said = VoiceAct::Final { by: 0, kind: Some(Kind::Words), to: Some(0), is_last: true, stop: Stop::None };
+    for act in [VoiceAct::Join(0), VoiceAct::Join(1), VoiceAct::Start(0), VoiceAct::End(0), said] {
+        scene.act_in_call(&act);
+    }
+    scene.wait(6_000_000);
+    scene.answer(0, plain(Verdict::Yes));
+    scene.answer(0, plain(Verdict::No));
+    scene.act_in_call(&VoiceAct::Speak);
+    scene.act_in_call(&VoiceAct::Recite(20));
+    let stop = Stop::Alone;
+    let talk = VoiceAct::Talk { by: 0, tenths: 5, words_after: 2, plays: true, to: None, stop, kind: Some(Kind::Words) };
+    scene.act_in_call(&talk);
+    let begins = scene.journal.len();
+    let is_cut = |recorded: &Recorded| matches!(&recorded.event, Event::Said { message, .. } if message.cut.is_some());
+    assert!(scene.journal.iter().any(is_cut));
+
+    scene.wait(20_000_000);
+
+    let after = &scene.journal[begins..];
+    let heard =
+        after.iter().position(|recorded| matches!(&recorded.event, Event::Said { message, .. } if message.speech.is_some()));
+    let considers = |recorded: &Recorded| matches!(&recorded.event, Event::Evaluated(_) | Event::Decided(_));
+    let asked = after.iter().position(considers);
+    assert!(heard.is_some() && heard < asked, "asked at {asked:?}, heard at {heard:?}: {after:#?}");
 }
 
 #[test]

@@ -88,6 +88,11 @@ impl Witness {
         *self = Self { step: Step { is_restart: true, rolls: self.step.rolls, ..Step::default() }, ..Self::default() };
     }
 
+    /// Whether the step before handled a deadline late, after more was played or sent.
+    pub(super) fn was_late(&self) -> bool {
+        self.step.is_late
+    }
+
     /// Before a step.
     pub(super) fn see(&mut self, input: &Input, conversation: &Conversation, rolls: usize, now: Moment) {
         let others = conversation.floor.as_ref().map(|floor| floor.selection.others.clone()).unwrap_or_default();
@@ -151,11 +156,13 @@ impl Witness {
     /// What a step does, in order.
     pub(super) fn check(&mut self, output: &Output, conversation: &Conversation, rolls: &[f64], mouth: &Mouth, now: Moment) {
         match output {
-            Output::Voice(effect) => {
-                if let utterance::Effect::CountsAsNoise { user } = &**effect {
+            Output::Voice(effect) => match &**effect {
+                utterance::Effect::CountsAsNoise { user } => {
                     self.talkers.entry(user.clone()).and_modify(|talk| talk.is_noise = talk.is_talking);
                 }
-            }
+                utterance::Effect::Left { user } => self.end(user, Moment::ZERO, now),
+                _ => {}
+            },
             Output::Made(made) => self.check_event(&made.event, mouth, now),
             Output::Aloud { aloud: Aloud::Prepare, .. } => {
                 let talk = |user: &PersonId| (user.clone(), Talk::new(now));
@@ -225,6 +232,10 @@ impl Witness {
                 assert!(!self.extended.contains(ticket), "a reply is extended twice");
                 self.extended.insert(*next);
                 self.talkers.retain(|_, talk| talk.is_talking);
+            }
+            Event::ReplyOwed { companion, trigger, .. } if self.step.was_interrupted => {
+                let is_next = |next: &Candidate| next.companion == *companion && next.trigger == *trigger;
+                assert!(!self.step.others.iter().any(is_next), "{companion} takes over from a reply that was interrupted");
             }
             Event::ReplyFailed { error, .. } if &**error == INTERRUPTED => self.step.was_interrupted = true,
             Event::Evaluated(Evaluated { trigger: Trigger::Turn, .. }) => self.step.asks_turn = true,
