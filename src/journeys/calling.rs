@@ -241,6 +241,18 @@ async fn who_has_lost_the_socket_has_left_after_a_while() {
     assert_eq!(words(&world).await, ["the tide"]);
 }
 
+#[tokio::test(start_paused = true)]
+async fn who_is_in_a_call_can_leave_it_when_no_companion_is_left() {
+    let world = call(&["ana"]).await;
+    world.reload_companions(&["bruno"]).await;
+
+    leave(&world, "lobby", "ana").await;
+    world.rest().await;
+
+    let conversation = look(&world.context, &lobby().channel).await.unwrap().conversation;
+    assert_eq!(conversation.people_in_call().count(), 0);
+}
+
 /// Whatever dies around a hand-over, each word is in one message, and the companions see all of it.
 #[tokio::test(start_paused = true)]
 async fn no_death_around_a_hand_over_loses_or_doubles_a_word() {

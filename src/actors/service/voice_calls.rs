@@ -14,7 +14,7 @@ use crate::domain::id::{ChannelId, PersonId};
 use crate::domain::message::{Author, Role};
 use crate::domain::voice::segment::{Heard, kind_of};
 use crate::domain::voice::utterance;
-use crate::ports::inbound_events::{Acceptance, ChannelRef, InboundError, InboundEvents};
+use crate::ports::inbound_events::{Acceptance, ChannelRef, InboundError};
 use crate::ports::voice_call::{CallEvents, InboundSegment};
 
 #[async_trait]
@@ -27,7 +27,9 @@ impl CallEvents for Inbound {
     }
 
     async fn left(&self, channel_ref: &ChannelRef, from: Author) -> Result<Acceptance, InboundError> {
-        if !is_person(&from) || !self.listens(channel_ref) {
+        // Who has entered can leave, whoever listens by now.
+        let guild = self.context().memberships.guild_of(&channel_ref.channel);
+        if !is_person(&from) || guild.is_none_or(|guild| guild != channel_ref.guild) {
             return Ok(Acceptance::Ignored);
         }
         self.accept_call_event(channel_ref, Event::VoiceLeft { from }, None).await

@@ -145,7 +145,7 @@ impl Utterances {
             Input::RecogniserStarted { user } => self.begin_talk(&user, self.now, Ear::Recogniser),
             Input::Ended { user, ended } => self.offset(&user, ended, policy, &mut out),
             Input::Partial { user } => self.hear_word(&user),
-            Input::Final { user, is_last, segment } => self.hear_final(&user, is_last, segment),
+            Input::Final { user, is_last, segment } => self.hear_final(&user, is_last, segment, &mut out),
             Input::Finalized { user } => self.sent_finalize(&user),
             Input::Replied { companion, people, last_frame } => self.replied = Some(Reply { companion, people, last_frame }),
             Input::LeftUnsettled => self.await_next_lull(),
@@ -357,8 +357,10 @@ impl Utterances {
         }
     }
 
-    fn hear_final(&mut self, user: &PersonId, is_last: bool, segment: Option<Segment>) {
+    fn hear_final(&mut self, user: &PersonId, is_last: bool, segment: Option<Segment>, out: &mut Vec<Effect>) {
         if self.ignored.contains(user) {
+            // It was being journaled when the person opted out.
+            out.extend(segment.map(|_| Effect::Redact { user: user.clone() }));
             return;
         }
         let was_quiet = !self.somebody_talks();

@@ -191,50 +191,39 @@ async fn no_death_around_a_hand_over_loses_or_doubles_the_answer() {
 
 #[tokio::test(start_paused = true)]
 async fn no_death_around_the_start_of_a_sentence_says_it_twice() {
-    let outcomes = kill_around(Besides::Nothing, |talk| {
-        talk.moment_of(|aloud| matches!(aloud, Aloud::Play(Effect::Speak)))
-    })
-    .await;
+    let outcomes =
+        kill_around(Besides::Nothing, |talk| talk.moment_of(|aloud| matches!(aloud, Aloud::Play(Effect::Speak)))).await;
 
     assert!(outcomes["whole"] > 0 && outcomes.len() > 1, "{outcomes:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn no_death_around_the_start_of_a_later_sentence_says_it_twice() {
-    let outcomes = kill_around(Besides::Nothing, |talk| {
-        talk.moment_of(|aloud| matches!(aloud, Aloud::Start { sentence: 2 }))
-    })
-    .await;
+    let outcomes =
+        kill_around(Besides::Nothing, |talk| talk.moment_of(|aloud| matches!(aloud, Aloud::Start { sentence: 2 }))).await;
 
     assert!(outcomes["cut"] > 0, "{outcomes:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn no_death_around_a_pause_says_anything_twice() {
-    let outcomes = kill_around(Besides::Remark, |talk| {
-        talk.moment_of(|aloud| matches!(aloud, Aloud::Play(Effect::Pause)))
-    })
-    .await;
+    let outcomes = kill_around(Besides::Remark, |talk| talk.moment_of(|aloud| matches!(aloud, Aloud::Play(Effect::Pause)))).await;
 
     assert!(outcomes["cut"] > 0, "{outcomes:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn no_death_around_a_resume_says_anything_twice() {
-    let outcomes = kill_around(Besides::Remark, |talk| {
-        talk.moment_of(|aloud| matches!(aloud, Aloud::Play(Effect::Resume { .. })))
-    })
-    .await;
+    let outcomes =
+        kill_around(Besides::Remark, |talk| talk.moment_of(|aloud| matches!(aloud, Aloud::Play(Effect::Resume { .. })))).await;
 
     assert!(outcomes["cut"] > 0, "{outcomes:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn no_death_around_a_cut_says_anything_twice() {
-    let outcomes = kill_around(Besides::Stop, |talk| {
-        talk.moment_of(|aloud| matches!(aloud, Aloud::Play(Effect::Ended(_))))
-    })
-    .await;
+    let outcomes =
+        kill_around(Besides::Stop, |talk| talk.moment_of(|aloud| matches!(aloud, Aloud::Play(Effect::Ended(_))))).await;
 
     assert_eq!(outcomes, [("cut".to_owned(), 48)].into());
 }

@@ -456,7 +456,7 @@ fn a_person_who_opts_out_leaves_nothing_behind() {
     call.says(1.0, "ana", "secret", (0.0, 1.0)).says(1.0, "bob", "hi", (0.5, 1.0)).starts(2.0, "ana");
     call.input(3.0, Input::OptedOut { user: "ana".into() });
     call.says(4.0, "ana", "more", (2.0, 3.0)).starts(4.0, "ana");
-    assert_eq!(call.effects(), ["3 redact ana", "8 lull [bob: hi] -> hi for aria"]);
+    assert_eq!(call.effects(), ["3 redact ana", "4 redact ana", "8 lull [bob: hi] -> hi for aria"]);
 
     call.input(10.0, Input::OptedIn { user: "ana".into() }).says(11.0, "ana", "back", (10.0, 11.0));
     assert_eq!(call.effects(), ["16 lull [ana: back] -> back for aria"]);
