@@ -26,7 +26,7 @@ fn asked_to_say(world: &World) -> (Ticket, Vec<std::sync::Arc<str>>) {
         _ => None,
     });
     let said: Vec<_> = said.collect();
-    let newest = said.last().unwrap().0;
+    let newest = said.last().unwrap_or_else(|| panic!("{:?}", world.call_effects())).0;
     (newest, said.into_iter().filter(|(ticket, _)| *ticket == newest).map(|(_, text)| text).collect())
 }
 
@@ -48,7 +48,7 @@ async fn speaking() -> (World, Ticket) {
     world.side.answer_by(|_| Some(Ok("Yes.\nYES".to_owned())));
     world.main.answer_by(|_| Some(Ok(ANSWER.to_owned())));
     says(&world, "Ben", "Ari, what is striped?").await;
-    world.pass(3.0).await;
+    world.pass(3.5).await;
     let (ticket, sentences) = asked_to_say(&world);
     assert_eq!(sentences.concat().trim(), ANSWER);
     let sentences = sentences.into_iter().map(|text| Told::Sentence { text, words: Vec::new() });
@@ -120,7 +120,7 @@ async fn why_tells_that_nothing_was_heard() {
     world.side.answer_by(|_| Some(Ok("Yes.\nYES".to_owned())));
     world.main.answer_by(|_| Some(Ok(ANSWER.to_owned())));
     says(&world, "Ben", "Ari, what is striped?").await;
-    world.pass(3.0).await;
+    world.pass(3.5).await;
     let (ticket, _) = asked_to_say(&world);
 
     tell(&world, ticket, [Told::StopPressed]).await;
