@@ -257,7 +257,7 @@ impl Conversation {
         let Some(reply) = self.live.reply_mut() else { return };
         let is_stop = told == Told::StopPressed;
         let is_of_it = reply.ticket == ticket && (is_stop || !reply.is_extending && reply.said > 0);
-        if !is_of_it && !(is_stop && reply.replaced == Some(ticket)) {
+        if !(is_of_it || is_stop && reply.replaced == Some(ticket)) {
             return;
         }
         if told == Told::FirstAudio && !reply.has_audio {
