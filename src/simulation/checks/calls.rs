@@ -199,7 +199,12 @@ impl Call<'_> {
                         Verdict::StopPressed | Verdict::CallEnded | Verdict::Cancelled => "interruption: ended",
                         Verdict::StopWord | Verdict::Addressed | Verdict::ManyWords | Verdict::TookTooLong => "interruption: cut",
                     });
-                    if !sentences.contains_key(ticket) {
+                    // Stop and the end of the call end it in every state.
+                    let is_in_any_state = matches!(
+                        interrupted.verdict,
+                        Verdict::StopPressed | Verdict::CallEnded | Verdict::Cancelled | Verdict::StopWord
+                    );
+                    if !is_in_any_state && !sentences.contains_key(ticket) {
                         self.violate(format_args!("a reply is interrupted that was not heard: {recorded:?}"));
                     }
                 }
