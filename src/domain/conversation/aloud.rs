@@ -170,11 +170,12 @@ impl Conversation {
         let Some(floor) = self.floor.as_deref().filter(|floor| floor.modality == Modality::Voice && !floor.is_posting) else {
             return;
         };
-        if !self.call.is_connected() && floor.sentences.is_empty() {
-            return;
-        }
         if floor.sentences.is_empty() {
-            return self.begin_aloud(Duration::ZERO, world, out);
+            // With nobody in the call it is written.
+            if self.call.is_connected() {
+                self.begin_aloud(Duration::ZERO, world, out);
+            }
+            return;
         }
         let (ticket, heard) = (floor.ticket, floor.heard());
         let full: String = floor.sentences.iter().map(|one| &*one.text).collect();
