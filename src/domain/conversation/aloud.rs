@@ -179,14 +179,15 @@ impl Conversation {
         let Some(floor) = self.floor.as_deref().filter(|floor| floor.modality == Modality::Voice && !floor.is_posting) else {
             return;
         };
-        let (ticket, heard, is_begun) = (floor.ticket, floor.heard(), !floor.sentences.is_empty());
-        let full: String = floor.sentences.iter().map(|one| &*one.text).collect();
-        if !is_begun && !self.call.is_connected() {
+        if floor.sentences.is_empty() {
+            // With nobody in the call it is written.
+            if self.call.is_connected() {
+                self.begin_aloud(Duration::ZERO, world, out);
+            }
             return;
         }
-        if !is_begun {
-            return self.begin_aloud(Duration::ZERO, world, out);
-        }
+        let (ticket, heard) = (floor.ticket, floor.heard());
+        let full: String = floor.sentences.iter().map(|one| &*one.text).collect();
         let cut = (heard != full).then_some((full, None));
         self.conclude_spoken(ticket, heard, cut, None, world, out);
     }

@@ -233,6 +233,8 @@ impl Witness {
                 self.extended.insert(*next);
                 self.talkers.retain(|_, talk| talk.is_talking);
             }
+            // Another choice is made.
+            Event::HeldSelected { .. } | Event::RoundClosed { .. } => self.step.was_interrupted = false,
             Event::ReplyOwed { companion, trigger, .. } if self.step.was_interrupted => {
                 let is_next = |next: &Candidate| next.companion == *companion && next.trigger == *trigger;
                 assert!(!self.step.others.iter().any(is_next), "{companion} takes over from a reply that was interrupted");
