@@ -138,7 +138,6 @@
 
 mod acts;
 mod book;
-mod calls;
 mod checks;
 mod course;
 mod dice;

@@ -33,8 +33,6 @@ pub(crate) enum Voice {
     Silent,
     /// The synthesis of this sentence stalls.
     Stalls(usize),
-    /// Playback is lost at this position.
-    Lost(Duration),
 }
 
 /// One reply, as it was played.
@@ -192,11 +190,7 @@ impl Mouth {
     fn position_now(&self) -> Duration {
         let played = self.plays_since.map_or(Duration::ZERO, |since| since.elapsed());
         let end = self.sent.iter().take(self.startable).sum();
-        let position = (self.position + played).min(end);
-        match self.voice {
-            Voice::Lost(at) => position.min(at),
-            _ => position,
-        }
+        (self.position + played).min(end)
     }
 
     fn is_playing(&self) -> bool {

@@ -12,4 +12,3 @@ mod regressions;
 mod room;
 mod scene;
 mod voice;
-mod witness;
