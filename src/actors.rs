@@ -2,6 +2,7 @@
 //!
 //! * [`messages`]: the actors' message types.
 //! * [`runtime`]: the supervision tree, the directory, and the context that every actor works with.
+//! * [`calls`]: hears and speaks in voice calls.
 //! * [`channel`]: runs a conversation, with the turn-taking manager of a round and the delivery of a statement.
 //! * [`companion`]: builds a companion's prompts, asks the side model, and writes replies.
 //! * [`writer`]: the one writer to the store.
@@ -11,6 +12,7 @@
 //! * [`inbound`]: accepts inbound events.
 //! * [`service`]: serves the requests of the console and the platforms.
 
+pub mod calls;
 pub mod channel;
 pub mod companion;
 pub mod erasure;

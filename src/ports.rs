@@ -2,7 +2,9 @@
 
 #![warn(missing_docs)]
 
+pub mod audio;
 pub mod backend;
+pub mod call_room;
 pub mod chat_platform;
 pub mod clock;
 pub mod gateway;
@@ -12,5 +14,7 @@ pub mod membership;
 pub mod notes;
 pub mod opt_out;
 pub mod rng;
+pub mod speech_recognition;
+pub mod speech_synthesis;
 pub mod store;
 pub mod voice_call;

@@ -14,7 +14,8 @@ use crate::domain::id::{CompanionId, Seq};
 use crate::domain::message::{Address, Author, Message, Modality, Role};
 use crate::domain::moment::Moment;
 use crate::domain::stop_phrase::is_stop_phrase;
-use crate::domain::voice::interruption::Stop;
+use crate::domain::voice::interruption::{Stop, Words};
+use crate::domain::voice::segment::Kind;
 use crate::domain::voice::words::WordLists;
 use crate::journal::channel_key::ChannelKey;
 use crate::ports::inbound_events::ChannelRef;
@@ -127,12 +128,28 @@ impl Inbound {
         (address, is_stop_phrase(text, names.as_deref(), self.context.settings.reply.all_stop_phrases()))
     }
 
+    /// What words of a partial result count as.
+    pub fn words_of_partial(&self, channel_ref: &ChannelRef, speaker: &Author, text: &str) -> Words {
+        let (address, _) = self.resolve_speech(channel_ref, speaker, text);
+        Words::of(text, Kind::Words, address.companions, self.word_lists(channel_ref), self.is_name(channel_ref))
+    }
+
+    /// The lists of words of the language that is spoken in a channel.
+    pub fn word_lists(&self, channel_ref: &ChannelRef) -> &WordLists {
+        let language = self.context.memberships.language(&channel_ref.channel);
+        self.context.settings.speech.word_lists(language.as_deref())
+    }
+
     /// Whether spoken words begin with a stop word.
     pub fn stop_word(&self, channel_ref: &ChannelRef, text: &str, lists: &WordLists) -> Stop {
+        Stop::of(text, lists, self.is_name(channel_ref))
+    }
+
+    /// Whether a spoken word is the name of a companion.
+    fn is_name(&self, channel_ref: &ChannelRef) -> impl Fn(&str) -> bool + use<> {
         let names = self.context.memberships.names(&channel_ref.guild);
         let sounds = self.context.memberships.sounds(&channel_ref.channel);
-        let is_name = |name: &str| names.as_deref().into_iter().chain(&sounds).any(|names| names.owner(name).is_some());
-        Stop::of(text, lists, is_name)
+        move |name| names.as_deref().into_iter().chain(&sounds).any(|names| names.owner(name).is_some())
     }
 
     fn message_event(&self, channel_key: &ChannelKey, speech: Speech) -> Option<Event> {

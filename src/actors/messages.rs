@@ -14,4 +14,5 @@ pub mod shard;
 pub mod supervision;
 pub mod switchboard;
 pub mod turn_taking_manager;
+pub mod voice_call;
 pub mod writer;

@@ -37,6 +37,7 @@ pub mod rooms;
 mod state;
 mod suggestions;
 mod usage;
+mod call_rooms;
 mod voice_calls;
 mod why;
 

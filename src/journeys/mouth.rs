@@ -252,7 +252,7 @@ impl Mouth {
 
     fn follow(&mut self, aloud: &Aloud) -> Vec<Told> {
         match aloud {
-            Aloud::Prepare => {}
+            Aloud::Prepare { .. } => {}
             Aloud::Say { sentence, text } => {
                 if *sentence != self.sentences.len() {
                     self.fault("a sentence is missing, or is said again");
@@ -323,7 +323,7 @@ pub(crate) async fn play(
             Some((channel, CallEffect::Reply { ticket, aloud })) => {
                 lock(&ledger).told.push((Instant::now(), channel.clone(), aloud.clone()));
                 let current = mouths.get(&channel).map(|mouth| mouth.ticket);
-                let begins = aloud == Aloud::Prepare || matches!(aloud, Aloud::Say { .. }) && current != Some(ticket);
+                let begins = matches!(aloud, Aloud::Prepare { .. }) || matches!(aloud, Aloud::Say { .. }) && current != Some(ticket);
                 if begins {
                     if let Some(before) = mouths.get_mut(&channel).filter(|before| before.is_playing()) {
                         before.pause();
@@ -346,7 +346,7 @@ pub(crate) async fn play(
                     tell(&channel, Notice::Reply { ticket, told });
                 }
             }
-            Some((channel, CallEffect::Restarted)) => {
+            Some((channel, CallEffect::Restarted { .. })) => {
                 lock(&ledger).active.remove(&channel);
                 if let Some(mut before) = mouths.remove(&channel) {
                     before.pause();

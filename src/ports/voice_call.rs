@@ -87,7 +87,10 @@ pub enum CallEffect {
         user: PersonId,
     },
     /// The channel has restarted: stop what is played, and forget what was prepared. What is left to do for a reply follows.
-    Restarted,
+    Restarted {
+        /// The people who are in the call on record.
+        people: Vec<PersonId>,
+    },
     /// Something to do for a reply that is spoken. What is to be done for a reply that has ended is ignored.
     ///
     /// For a reply the call tells ([`Notice::Reply`]): each sentence before its audio, in order; `FirstAudio` once, when the first audio is there;
@@ -106,14 +109,6 @@ pub enum CallEffect {
 pub trait VoiceCalls: Send + Sync + 'static {
     /// Carries out an effect in the call of a channel. If the channel has no call any more, nothing happens. Must not block.
     fn carry_out(&self, channel: &ChannelId, effect: CallEffect);
-}
-
-/// No platform connects calls.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct NoCalls;
-
-impl VoiceCalls for NoCalls {
-    fn carry_out(&self, _: &ChannelId, _: CallEffect) {}
 }
 
 /// Calls that remember what they should do, and may pass it on.

@@ -36,7 +36,7 @@ impl Run<'_> {
         let companion = reply.map(|floor| floor.companion.clone());
         let Some(state) = self.channels.get_mut(channel) else { return };
         match aloud {
-            Aloud::Prepare | Aloud::Start { .. } => {}
+            Aloud::Prepare { .. } | Aloud::Start { .. } => {}
             Aloud::Say { text, .. } => {
                 if state.player.as_ref().is_none_or(|(of, _)| *of != ticket) {
                     let mouth = self.mouths.take(&self.script.mouths).cloned().unwrap_or_default();

@@ -29,6 +29,10 @@ pub struct Voice {
     pub first_audio_timeout_secs: f64,
     /// Seconds without further audio of a sentence, after which the rest of it is dropped (0.5 to 30; docs/design/voice.md A-65).
     pub stall_timeout_secs: f64,
+    /// The maximum number of calls (1 to 10,000).
+    pub max_calls: usize,
+    /// The maximum number of people in a call (1 to 1,000).
+    pub max_people: usize,
 }
 
 impl Voice {
@@ -79,6 +83,8 @@ impl Voice {
         within("decision_timeout_secs", self.decision_timeout_secs, 0.5..=60.0)?;
         within("max_spoken_chars", self.max_spoken_chars, 50..=10_000)?;
         within("first_audio_timeout_secs", self.first_audio_timeout_secs, 1.0..=60.0)?;
-        within("stall_timeout_secs", self.stall_timeout_secs, 0.5..=30.0)
+        within("stall_timeout_secs", self.stall_timeout_secs, 0.5..=30.0)?;
+        within("max_calls", self.max_calls, 1..=10_000)?;
+        within("max_people", self.max_people, 1..=1_000)
     }
 }

@@ -63,6 +63,8 @@ pub const INTERRUPTION_TOLERANCE: &str = "interruption.tolerance";
 pub const INTERRUPTION_AT_MS: &str = "interruption.at_ms";
 /// `lull_ended`, `deserted`, `addressed`, `one_to_one`, `follow_up` or `extension`.
 pub const HAND_OVER_CAUSE: &str = "hand_over.cause";
+/// `received`, `dropped`, `late` or `undecodable`.
+pub const PACKET_FATE: &str = "packet.fate";
 /// The number of segments of speech that a hand-over made messages of.
 pub const HAND_OVER_SEGMENTS: &str = "hand_over.segments";
 /// The number of these messages.

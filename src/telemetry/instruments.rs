@@ -269,6 +269,9 @@ instruments! {
     discord_receipts_waiting: UpDown, "tertulia.discord.receipts.waiting", "{event}", [],
         "Events from Discord that are not on record yet; a restart would hear them again.";
 
+    voice_packets: Counter, "tertulia.voice.packets", "{packet}", [Label { name: name::PACKET_FATE, values: values::PACKET_FATES }],
+        "Packets of microphones, by what became of them: received, and of these dropped, late or undecodable.";
+
     http_connections: Counter, "tertulia.http.connections", "{connection}", [],
         "HTTP connections accepted.";
     http_connections_refused: Counter, "tertulia.http.connections.refused", "{connection}", [],

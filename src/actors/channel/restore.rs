@@ -136,8 +136,9 @@ impl State {
             self.dry_run_prompts();
         }
         self.in_flight.begin_resume();
+        let people = self.conversation.people_in_call().cloned().collect();
         // What a predecessor had played ends here, also if nobody owes it any more.
-        self.context.voice_calls.carry_out(&self.channel_key.channel, CallEffect::Restarted);
+        self.context.voice_calls.carry_out(&self.channel_key.channel, CallEffect::Restarted { people });
         let outputs = self.with_world(|conversation, now, world| conversation.resume(now, world));
         self.carry_out(outputs);
         self.in_flight.end_resume();

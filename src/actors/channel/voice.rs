@@ -100,7 +100,7 @@ impl State {
         let is_wanted = match &effect {
             CallEffect::Reply { ticket, aloud: Aloud::Play(_) } => self.conversation.plays_aloud(*ticket),
             CallEffect::Reply { ticket, .. } => self.conversation.spoken_reply() == Some(*ticket),
-            CallEffect::Finalize { .. } | CallEffect::CountsAsNoise { .. } | CallEffect::Restarted => true,
+            CallEffect::Finalize { .. } | CallEffect::CountsAsNoise { .. } | CallEffect::Restarted { .. } => true,
         };
         if is_wanted {
             self.context.voice_calls.carry_out(&self.channel_key.channel, effect);

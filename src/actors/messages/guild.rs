@@ -8,6 +8,7 @@ use crate::domain::id::{ChannelId, CompanionId};
 pub enum Child {
     Companion(CompanionId),
     Channel(ChannelId),
+    VoiceCall(ChannelId),
 }
 
 pub enum GuildMessage {

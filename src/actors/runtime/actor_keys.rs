@@ -9,9 +9,10 @@ use crate::actors::messages::platforms::PlatformsMessage;
 use crate::actors::messages::shard::ShardMessage;
 use crate::actors::messages::switchboard::SwitchboardMessage;
 use crate::actors::messages::turn_taking_manager::ManagerMessage;
+use crate::actors::messages::voice_call::{CallMessage, RecognitionMessage, VoiceUserMessage};
 use crate::actors::messages::writer::WriterMessage;
 use crate::actors::runtime::directory::{ActorKey, Address};
-use crate::domain::id::{ChannelId, CompanionId, GuildId};
+use crate::domain::id::{ChannelId, CompanionId, GuildId, PersonId};
 
 macro_rules! actor_keys {
     ($($(#[$doc:meta])* $name:ident($($field:ident: $type:ty),*) => $address:expr, $message:ty;)+) => {
@@ -47,4 +48,9 @@ actor_keys! {
     ChannelActorKey(channel: ChannelId) => Address::Channel(channel.clone()), ChannelMessage;
     /// The turn-taking manager of a channel. It exists while a round is open.
     TurnTakingManagerKey(channel: ChannelId) => Address::TurnTakingManager(channel.clone()), ManagerMessage;
+    VoiceCallKey(channel: ChannelId) => Address::VoiceCall(channel.clone()), CallMessage;
+    /// The actor that hears a person in a call.
+    VoiceUserKey(channel: ChannelId, user: PersonId) => Address::VoiceUser(channel.clone(), user.clone()), VoiceUserMessage;
+    /// The actor that has a person's words recognised.
+    RecognitionKey(channel: ChannelId, user: PersonId) => Address::Recognition(channel.clone(), user.clone()), RecognitionMessage;
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use crate::actors::calls::{Calls, Speech};
 use crate::actors::companion::briefs::Briefs;
 use crate::actors::erasure::rewrite_locks::RewriteLocks;
 use crate::actors::membership::memberships::{CompanionSet, Memberships};
@@ -17,7 +18,7 @@ use crate::ports::clock::Clock;
 use crate::ports::gateway::Gateways;
 use crate::ports::rng::Rng;
 use crate::ports::store::Store;
-use crate::ports::voice_call::{NoCalls, VoiceCalls};
+use crate::ports::voice_call::VoiceCalls;
 use crate::settings::Settings;
 use crate::telemetry::recorder::Recorder;
 
@@ -34,7 +35,10 @@ pub struct ActorContext {
     pub platforms: Platforms,
     /// The platforms that receive events over their own connections.
     pub gateways: Gateways,
-    /// The platforms that connect voice calls.
+    /// The voice calls of this server, and what hears and speaks in them.
+    pub calls: Calls,
+    pub speech: Speech,
+    /// What carries out effects in voice calls.
     pub voice_calls: Arc<dyn VoiceCalls>,
     pub pool: Pool,
     pub recorder: Recorder,
@@ -71,7 +75,7 @@ impl ActorContext {
     pub fn new(environment: Environment) -> Self {
         let Environment { store, clock, rng, models, recorder, settings, companions } = environment;
         let directory = Directory::new();
-        let finder = directory.clone();
+        let (finder, calls) = (directory.clone(), Calls::new(directory.clone()));
         Self {
             store,
             clock,
@@ -81,7 +85,9 @@ impl ActorContext {
             hub: Hub::new(),
             platforms: Platforms::default(),
             gateways: Gateways::default(),
-            voice_calls: Arc::new(NoCalls),
+            voice_calls: Arc::new(calls.clone()),
+            calls,
+            speech: Speech::silent(),
             memberships: Memberships::new(companions, settings.companion_defaults.clone(), recorder.instruments().clone()),
             recorder,
             settings,

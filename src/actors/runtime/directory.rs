@@ -9,7 +9,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use ractor::{ActorCell, ActorId, ActorRef, ActorStatus, Message};
 
-use crate::domain::id::{ChannelId, CompanionId, GuildId, Ticket};
+use crate::domain::id::{ChannelId, CompanionId, GuildId, PersonId, Ticket};
 
 #[cfg(test)]
 mod tests;
@@ -37,6 +37,12 @@ pub enum Address {
     TurnTakingManager(ChannelId),
     /// A reply that is being written.
     Reply(ChannelId, Ticket),
+    /// A voice call.
+    VoiceCall(ChannelId),
+    /// The voice of a person in a call.
+    VoiceUser(ChannelId, PersonId),
+    /// The recognition of what a person in a call says.
+    Recognition(ChannelId, PersonId),
 }
 
 /// The type of an actor, used as the label of the count of running actors.
@@ -58,6 +64,11 @@ pub enum Sort {
     Reply,
     /// Posts a statement on a platform.
     Delivery,
+    VoiceCall,
+    /// Hears one person.
+    VoiceUser,
+    /// Has the words of one person recognised.
+    Recognition,
 }
 
 /// An address together with the message type of its actor. It is implemented once for each type of actor, so that no actor can be looked up
@@ -224,13 +235,16 @@ impl Address {
             Self::Channel(_) => Sort::Channel,
             Self::TurnTakingManager(_) => Sort::TurnTakingManager,
             Self::Reply(..) => Sort::Reply,
+            Self::VoiceCall(_) => Sort::VoiceCall,
+            Self::VoiceUser(..) => Sort::VoiceUser,
+            Self::Recognition(..) => Sort::Recognition,
         }
     }
 }
 
 impl Sort {
     /// Every sort, in the order of declaration.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 15] = [
         Self::Writer,
         Self::Models,
         Self::Switchboard,
@@ -243,6 +257,9 @@ impl Sort {
         Self::TurnTakingManager,
         Self::Reply,
         Self::Delivery,
+        Self::VoiceCall,
+        Self::VoiceUser,
+        Self::Recognition,
     ];
 
     /// The name of the sort in metric labels and in spans.
@@ -260,6 +277,9 @@ impl Sort {
             Self::TurnTakingManager => "turn_taking_manager",
             Self::Reply => "reply",
             Self::Delivery => "delivery",
+            Self::VoiceCall => "voice_call",
+            Self::VoiceUser => "voice_user",
+            Self::Recognition => "recognition",
         }
     }
 }

@@ -8,6 +8,7 @@ use futures_util::future::join_all;
 use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, SupervisionEvent};
 use tokio::task::AbortHandle;
 
+use crate::actors::calls::voice_call::{self, VoiceCall};
 use crate::actors::channel::{self, Channel, GuildBudgets};
 use crate::actors::companion::{self, Companion};
 use crate::actors::messages::channel::ChannelMessage;
@@ -26,6 +27,7 @@ use crate::actors::runtime::supervision::children::{Children, Report};
 use crate::actors::runtime::supervision::restarts::RestartPolicy;
 use crate::domain::id::{ChannelId, CompanionId, GuildId, Seq, Ward};
 use crate::journal::channel_key::ChannelKey;
+use crate::ports::call_room::End;
 use crate::telemetry::instruments::kinds::Counted;
 use crate::telemetry::operations::{self, ActorFacts};
 use crate::telemetry::plain::Plain;
@@ -153,6 +155,11 @@ impl State {
         let new_marker = || Arc::new(InFlight::new(&channel, &self.context.hung));
         let in_flight = self.in_flight.entry(channel.clone()).or_insert_with(new_marker).clone();
         let channel_key = ChannelKey::new(&self.guild, &channel);
+        if let Some(call) = self.context.calls.get(&channel) {
+            let arguments = voice_call::Arguments { call, context: self.context.clone() };
+            let spec = ChildSpec::of(RestartType::Transient, move || (VoiceCall, arguments.clone()));
+            self.children.start(Child::VoiceCall(channel.clone()), spec);
+        }
         let arguments =
             channel::Arguments { channel_key, context: self.context.clone(), budgets: self.budgets.clone(), in_flight };
         let spec = ChildSpec::of(RestartType::Transient, move || (Channel, arguments.clone()));
@@ -194,6 +201,9 @@ impl State {
         if let Some(actor) = self.children.dismiss(&Child::Channel(channel.clone())) {
             actor.kill();
         }
+        if let Some(actor) = self.children.dismiss(&Child::VoiceCall(channel.clone())) {
+            actor.stop(None);
+        }
         self.budgets.ledger().promise_statements(channel, 0);
     }
 
@@ -209,6 +219,13 @@ impl State {
                 let (address, how) = (child.to_string(), ending.to_string());
                 operations::restarted(&self.context.recorder, &self.facts(&child, &address, &how), after);
                 self.suspect(&child, &ending);
+            }
+            Some(Report::Ended { child: Child::VoiceCall(channel), .. }) => {
+                self.context.calls.end(&channel);
+                // Somebody may have entered meanwhile.
+                if self.context.calls.get(&channel).is_some() {
+                    self.open(channel);
+                }
             }
             Some(Report::Ended { child, .. }) => {
                 if let Child::Channel(channel) = child {
@@ -227,6 +244,14 @@ impl State {
                 let escalation = Escalation { child: child.to_string(), ..escalation };
                 let ending = escalation.to_string();
                 operations::escalated(&self.context.recorder, &self.facts(&child, &escalation.child, &ending));
+                if let Child::VoiceCall(channel) = &child {
+                    // A call that cannot go on does not take the guild along.
+                    if let Some(call) = self.context.calls.get(channel) {
+                        call.clear().iter().for_each(|listener| listener.end(End::Ended));
+                    }
+                    self.context.calls.end(channel);
+                    return Ok(());
+                }
                 if let Child::Channel(channel) = child
                     && self.in_flight.get(&channel).is_some_and(|in_flight| in_flight.died_restoring())
                 {
@@ -329,6 +354,7 @@ impl Child {
         match self {
             Self::Companion(_) => Sort::Companion,
             Self::Channel(_) => Sort::Channel,
+            Self::VoiceCall(_) => Sort::VoiceCall,
         }
     }
 }
@@ -338,6 +364,7 @@ impl std::fmt::Display for Child {
         match self {
             Self::Companion(companion) => companion.fmt(f),
             Self::Channel(channel) => channel.fmt(f),
+            Self::VoiceCall(channel) => write!(f, "the call of {channel}"),
         }
     }
 }

@@ -12,7 +12,8 @@ use crate::domain::conversation::Notice;
 use crate::domain::event::{Event, Segment};
 use crate::domain::id::{ChannelId, PersonId};
 use crate::domain::message::{Author, Role};
-use crate::domain::voice::segment::{Heard, kind_of};
+use crate::domain::moment::Moment;
+use crate::domain::voice::segment::{Heard, Kind, kind_of};
 use crate::domain::voice::utterance;
 use crate::ports::inbound_events::{Acceptance, ChannelRef, InboundError};
 use crate::ports::voice_call::{CallEvents, InboundSegment};
@@ -67,25 +68,34 @@ impl Inbound {
         Ok(if accepted.is_new { Acceptance::New(accepted.seq) } else { Acceptance::Duplicate(accepted.seq) })
     }
 
-    /// The event of a segment: whom it addresses and what it counts as is decided now.
-    fn segment_event(&self, channel_ref: &ChannelRef, segment: InboundSegment) -> Event {
-        let (address, asks_to_stop) = self.resolve_speech(channel_ref, &segment.from, &segment.text);
-        let ended = segment.ended.min(self.context().clock.now());
-        let started = segment.started.min(ended);
-        let InboundSegment { from, text, confidence, provider, is_last, .. } = segment;
-        let language = self.context().memberships.language(&channel_ref.channel);
-        let lists = self.context().settings.speech.word_lists(language.as_deref());
-        let stop = self.stop_word(channel_ref, &text, lists);
+    /// What a segment counts as.
+    pub fn kind_of_segment(&self, channel_ref: &ChannelRef, segment: &InboundSegment) -> Kind {
+        let lists = self.word_lists(channel_ref);
+        let (started, ended) = self.times_of(segment);
         let heard = Heard {
-            text: &text,
+            text: &segment.text,
             started,
             ended,
             voiced: segment.voiced,
             no_speech: segment.no_speech,
             is_during_reply: segment.is_during_reply,
-            begins_with_stop: !stop.is_none(),
+            begins_with_stop: !self.stop_word(channel_ref, &segment.text, lists).is_none(),
         };
-        let kind = kind_of(&heard, lists, &segment.played);
+        kind_of(&heard, lists, &segment.played)
+    }
+
+    fn times_of(&self, segment: &InboundSegment) -> (Moment, Moment) {
+        let ended = segment.ended.min(self.context().clock.now());
+        (segment.started.min(ended), ended)
+    }
+
+    /// The event of a segment: whom it addresses and what it counts as is decided now.
+    fn segment_event(&self, channel_ref: &ChannelRef, segment: InboundSegment) -> Event {
+        let (address, asks_to_stop) = self.resolve_speech(channel_ref, &segment.from, &segment.text);
+        let stop = self.stop_word(channel_ref, &segment.text, self.word_lists(channel_ref));
+        let kind = self.kind_of_segment(channel_ref, &segment);
+        let (started, ended) = self.times_of(&segment);
+        let InboundSegment { from, text, confidence, provider, is_last, .. } = segment;
         let segment = Segment { from, text, started, ended, confidence, provider, kind, address, asks_to_stop, stop, is_last };
         Event::Segment(Box::new(segment))
     }

@@ -27,7 +27,10 @@ const AUDIO_AFTER_ANSWER: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug, PartialEq)]
 pub enum Aloud {
     /// A reply is being prepared: its companion thinks.
-    Prepare,
+    Prepare {
+        /// The companion.
+        companion: CompanionId,
+    },
     /// Make audio of a sentence. Tell its words and its audio as [`Notice::Reply`].
     Say {
         /// The number of the sentence, from 0.
@@ -152,6 +155,7 @@ impl Conversation {
         let mood = self.gates.get(&floor.companion).map_or(0.0, |gate| gate.mood);
         let tolerance = tolerance::probability(policy.level, mood, floor.trigger.is_unsolicited());
         let (companion, ticket, now) = (floor.companion.clone(), floor.ticket, self.clock);
+        let prepare = Aloud::Prepare { companion: companion.clone() };
         let Some(call) = self.live.call_mut() else { return };
         let talkers: Vec<_> = call.utterances.talkers().cloned().collect();
         let answer_timeout = world.rules.answer_timeout + AUDIO_AFTER_ANSWER;
@@ -171,7 +175,7 @@ impl Conversation {
             replaced: None,
             is_extending: false,
         }));
-        out.push(Output::Aloud { ticket, aloud: Aloud::Prepare });
+        out.push(Output::Aloud { ticket, aloud: prepare });
     }
 
     /// After a restart: a reply of which a sentence had started is closed as cut. One of which none had is made again, as text if the call is gone.

@@ -162,6 +162,7 @@ pub(super) const GATEWAY_CAUSES: &[&str] = &[
     "confused",
     "no_leave",
 ];
+pub(super) const PACKET_FATES: &[&str] = &["received", "dropped", "late", "undecodable"];
 pub(super) const FRAME_FAULTS: &[&str] = &["malformed", "too_long"];
 pub(super) const ATTEMPTS: &[&str] = &["established", "failed"];
 pub(super) const STATUSES: &[&str] = &[

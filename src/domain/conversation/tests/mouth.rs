@@ -45,7 +45,7 @@ pub(super) enum MouthAct {
 impl Mouth {
     pub(super) fn follow(&mut self, ticket: Ticket, aloud: &Aloud) {
         match aloud {
-            Aloud::Prepare => assert!(!self.started.contains(&ticket), "a reply that was heard is prepared again"),
+            Aloud::Prepare { .. } => assert!(!self.started.contains(&ticket), "a reply that was heard is prepared again"),
             Aloud::Say { sentence, text } => {
                 assert!(!self.started.contains(&ticket), "a reply that was heard is said again");
                 if self.ticket != Some(ticket) {

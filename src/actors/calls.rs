@@ -1,0 +1,173 @@
+//! Voice calls of platforms that carry audio: who takes part, what they say, and what companions say there.
+//!
+//! * `call`, `voice`: what the actors of a call share, and what outlives them. `hearing`: the way to the channel.
+//! * `voice_call`: the actor of a call. It plays what companions say (`playback`).
+//! * `voice_user`, `recognition`: the actors of one person. Neither takes the other along when it dies.
+//! * `presence`: puts on record who is in a call. `rehearsed`: words as if they were spoken.
+
+pub mod call;
+pub mod hearing;
+mod playback;
+pub mod presence;
+mod recognition;
+mod rehearsed;
+mod silent;
+mod voice;
+pub mod voice_call;
+mod voice_user;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::actors::calls::call::Call;
+use crate::actors::messages::channel::ChannelMessage;
+use crate::actors::messages::voice_call::{CallMessage, VoiceUserMessage};
+use crate::actors::runtime::actor_keys::{ChannelActorKey, VoiceCallKey, VoiceUserKey};
+use crate::actors::runtime::directory::Directory;
+use crate::domain::conversation::Notice;
+use crate::domain::id::{ChannelId, PersonId};
+use crate::domain::voice::utterance::Input;
+use crate::ports::audio::Audio;
+use crate::ports::call_room::{End, Line, Told};
+use crate::ports::speech_recognition::SpeechRecognition;
+use crate::ports::speech_synthesis::SpeechSynthesis;
+use crate::ports::voice_call::{CallEffect, VoiceCalls};
+use crate::telemetry::instruments::Instruments;
+
+/// Codec, ears and mouths.
+#[derive(Clone)]
+pub struct Speech {
+    pub audio: Arc<dyn Audio>,
+    pub recognition: Arc<dyn SpeechRecognition>,
+    pub synthesis: Arc<dyn SpeechSynthesis>,
+}
+
+impl Speech {
+    /// Nothing is heard, and nothing said.
+    pub fn silent() -> Self {
+        let silent = Arc::new(silent::Silent);
+        Self { audio: silent.clone(), recognition: silent.clone(), synthesis: silent }
+    }
+}
+
+/// All calls. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct Calls {
+    calls: Arc<Mutex<HashMap<ChannelId, Arc<Call>>>>,
+    directory: Directory,
+}
+
+impl Calls {
+    pub fn new(directory: Directory) -> Self {
+        Self { calls: Arc::default(), directory }
+    }
+
+    /// The call of a channel.
+    pub fn get(&self, channel: &ChannelId) -> Option<Arc<Call>> {
+        self.lock().get(channel).cloned()
+    }
+
+    /// The call of a channel, which `begin` makes if there is none. None: there are `most` calls already.
+    pub fn get_or_begin(&self, channel: &ChannelId, most: usize, begin: impl FnOnce() -> Call) -> Option<Arc<Call>> {
+        let mut calls = self.lock();
+        if !calls.contains_key(channel) && calls.len() >= most {
+            return None;
+        }
+        Some(calls.entry(channel.clone()).or_insert_with(|| Arc::new(begin())).clone())
+    }
+
+    /// Removes a call in which nobody is any more.
+    pub fn end(&self, channel: &ChannelId) {
+        let mut calls = self.lock();
+        if calls.get(channel).is_some_and(|call| call.is_empty()) {
+            calls.remove(channel);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<ChannelId, Arc<Call>>> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn cast(&self, channel: &ChannelId, message: CallMessage) {
+        if let Some(actor) = self.directory.find(&VoiceCallKey(channel.clone())) {
+            // One that is being restarted has nothing to play, and the channel notices that.
+            let _ = actor.cast(message);
+        }
+    }
+}
+
+impl VoiceCalls for Calls {
+    fn carry_out(&self, channel: &ChannelId, effect: CallEffect) {
+        match effect {
+            CallEffect::Finalize { user } => self.cast(channel, CallMessage::Finalize(user)),
+            CallEffect::CountsAsNoise { user } => self.cast(channel, CallMessage::Noise(user)),
+            CallEffect::Reply { ticket, aloud } => self.cast(channel, CallMessage::Reply(ticket, aloud)),
+            CallEffect::Restarted { people } => {
+                self.cast(channel, CallMessage::Restarted);
+                let call = self.get(channel);
+                let is_here = |user: &PersonId| call.as_ref().is_some_and(|call| call.is_connected(user));
+                // A restart of the server has disconnected them. They have the usual time to come back.
+                for user in people.into_iter().filter(|user| !is_here(user)) {
+                    let lost = Notice::Call(Input::SocketLost { user });
+                    self.directory.hand_over(&ChannelActorKey(channel.clone()), ChannelMessage::Voice(lost));
+                }
+            }
+        }
+    }
+}
+
+/// A connection to a call.
+pub struct CallLine {
+    pub call: Arc<Call>,
+    pub user: PersonId,
+    pub line: u64,
+    pub directory: Directory,
+    pub instruments: Instruments,
+}
+
+impl CallLine {
+    fn cast(&self, message: CallMessage) {
+        if let Some(actor) = self.directory.find(&VoiceCallKey(self.call.channel().clone())) {
+            // One that is being restarted looks by itself who is there.
+            let _ = actor.cast(message);
+        }
+    }
+}
+
+impl Line for CallLine {
+    fn hear(&self, number: u32, packet: &[u8]) {
+        let Some((user, true)) = self.call.at(self.line) else { return };
+        let Some(voice) = self.call.voice(&user) else { return };
+        self.instruments.voice_packets.add(1, ["received"]);
+        let (dropped, is_first) = voice.push(number, packet);
+        if dropped > 0 {
+            self.instruments.voice_packets.add(dropped as u64, ["dropped"]);
+        }
+        if is_first && let Some(actor) = self.directory.find(&VoiceUserKey(self.call.channel().clone(), user)) {
+            // One that is being restarted looks by itself what waits.
+            let _ = actor.cast(VoiceUserMessage::Packets);
+        }
+    }
+
+    fn tell(&self, told: Told) {
+        if told != Told::Leave {
+            return self.cast(CallMessage::Told(self.line, told));
+        }
+        let listener = self.call.listener(self.line);
+        if let Some((user, is_last)) = self.call.part(self.line) {
+            let has_left = is_last && self.call.remove(&user, std::time::Duration::ZERO);
+            self.cast(if has_left { CallMessage::Left(user) } else { CallMessage::Lost(user) });
+        }
+        if let Some(listener) = listener {
+            listener.end(End::Left);
+        }
+    }
+}
+
+impl Drop for CallLine {
+    fn drop(&mut self) {
+        if let Some((user, _)) = self.call.part(self.line) {
+            self.cast(CallMessage::Lost(user));
+        }
+    }
+}

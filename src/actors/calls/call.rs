@@ -1,0 +1,302 @@
+//! What all actors of one call share: who takes part, and what is known of their voices. It outlives the actors.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::voice::Voice;
+use crate::domain::id::{ChannelId, PersonId};
+use crate::domain::message::{Author, Role};
+use crate::domain::moment::Moment;
+use crate::domain::voice::echo::PlayedWords;
+use crate::ports::call_room::{Listener, Packet, Person, View};
+use crate::ports::inbound_events::ChannelRef;
+
+/// A call.
+pub struct Call {
+    channel_ref: ChannelRef,
+    participants: Mutex<Participants>,
+    /// Whether a reply is prepared or played: then every hop with voice counts.
+    is_replying: AtomicBool,
+    played: Mutex<PlayedWords>,
+    lines: AtomicU64,
+    recorded: tokio::sync::Mutex<BTreeMap<PersonId, Author>>,
+    /// When it began, which tells it from the calls before.
+    begun: Moment,
+}
+
+#[derive(Default)]
+struct Participants {
+    people: BTreeMap<PersonId, Participant>,
+    lines: BTreeMap<u64, Connected>,
+}
+
+/// A person in the call.
+struct Participant {
+    author: Author,
+    /// A number that nobody else in the call has. It is part of the ids of segments, because names are not.
+    number: u64,
+    voice: Arc<Voice>,
+    /// The connection that has the microphone.
+    microphone: Option<u64>,
+    is_muted: bool,
+    is_ignored: bool,
+    talks: bool,
+    /// When the last connection was lost.
+    lost_at: Option<Instant>,
+}
+
+impl Participant {
+    fn person(&self, user: &PersonId) -> Person {
+        Person {
+            user: user.clone(),
+            is_muted: self.is_muted,
+            only_listens: self.microphone.is_none(),
+            is_ignored: self.is_ignored,
+            talks: self.talks,
+        }
+    }
+}
+
+/// A connection.
+#[derive(Clone)]
+struct Connected {
+    user: PersonId,
+    listener: Arc<dyn Listener>,
+    is_greeted: bool,
+}
+
+/// What an entrance leads to.
+pub struct Entered {
+    pub line: u64,
+    /// The connection that had the microphone before.
+    pub moved: Option<Arc<dyn Listener>>,
+}
+
+impl Call {
+    pub fn new(channel_ref: ChannelRef, begun: Moment) -> Self {
+        Self {
+            begun,
+            channel_ref,
+            participants: Mutex::default(),
+            is_replying: AtomicBool::default(),
+            played: Mutex::default(),
+            lines: AtomicU64::default(),
+            recorded: tokio::sync::Mutex::default(),
+        }
+    }
+
+    pub fn channel(&self) -> &ChannelId {
+        &self.channel_ref.channel
+    }
+
+    pub const fn channel_ref(&self) -> &ChannelRef {
+        &self.channel_ref
+    }
+
+    /// Adds a connection. One with a microphone takes it from the person's other one.
+    /// None: there are `most` people already.
+    pub fn enter(&self, user: &PersonId, has_microphone: bool, listener: Arc<dyn Listener>, most: usize) -> Option<Entered> {
+        let line = self.lines.fetch_add(1, Ordering::Relaxed);
+        let mut participants = self.lock();
+        let Participants { people, lines } = &mut *participants;
+        if !people.contains_key(user) && people.len() >= most {
+            return None;
+        }
+        let participant = people.entry(user.clone()).or_insert_with(|| Participant {
+            author: console_author(user),
+            number: line,
+            voice: Arc::default(),
+            microphone: None,
+            is_muted: false,
+            is_ignored: false,
+            talks: false,
+            lost_at: None,
+        });
+        participant.lost_at = None;
+        let mut moved = None;
+        if has_microphone {
+            let before = participant.microphone.replace(line);
+            participant.is_muted = false;
+            moved = before.and_then(|before| lines.remove(&before)).map(|before| before.listener);
+        }
+        lines.insert(line, Connected { user: user.clone(), listener, is_greeted: false });
+        Some(Entered { line, moved })
+    }
+
+    /// Removes a connection. Returns the person, and whether it was the person's last one. None: it was removed before.
+    pub fn part(&self, line: u64) -> Option<(PersonId, bool)> {
+        let mut participants = self.lock();
+        let Participants { people, lines } = &mut *participants;
+        let user = lines.remove(&line)?.user;
+        if let Some(participant) = people.get_mut(&user).filter(|participant| participant.microphone == Some(line)) {
+            participant.microphone = None;
+        }
+        let is_last = !lines.values().any(|other| other.user == user);
+        if let Some(participant) = people.get_mut(&user).filter(|_| is_last) {
+            participant.lost_at = Some(Instant::now());
+        }
+        Some((user, is_last))
+    }
+
+    /// Removes a person who has had no connection for this long. False: there is one, or has been more recently.
+    pub fn remove(&self, user: &PersonId, lost_for: Duration) -> bool {
+        let mut participants = self.lock();
+        let lost_at = participants.people.get(user).and_then(|participant| participant.lost_at);
+        let is_gone = lost_at.is_some_and(|lost_at| lost_at.elapsed() >= lost_for);
+        is_gone && participants.people.remove(user).is_some()
+    }
+
+    pub fn is_connected(&self, user: &PersonId) -> bool {
+        self.lock().people.get(user).is_some_and(|participant| participant.lost_at.is_none())
+    }
+
+    /// The connections of a person that were not greeted yet.
+    pub fn greet(&self, user: &PersonId) -> Vec<Arc<dyn Listener>> {
+        let mut participants = self.lock();
+        let new = participants.lines.values_mut().filter(|line| line.user == *user && !line.is_greeted);
+        new.map(|line| {
+            line.is_greeted = true;
+            line.listener.clone()
+        })
+        .collect()
+    }
+
+    /// The people who are on record as being in the call. Who changes that waits for the one before.
+    pub const fn recorded(&self) -> &tokio::sync::Mutex<BTreeMap<PersonId, Author>> {
+        &self.recorded
+    }
+
+
+    /// Removes everybody. Returns their connections.
+    pub fn clear(&self) -> Vec<Arc<dyn Listener>> {
+        let participants = std::mem::take(&mut *self.lock());
+        participants.lines.into_values().map(|line| line.listener).collect()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.lock().people.is_empty()
+    }
+
+    /// The person at a connection, and whether the connection has the microphone.
+    pub fn at(&self, line: u64) -> Option<(PersonId, bool)> {
+        let participants = self.lock();
+        let user = participants.lines.get(&line)?.user.clone();
+        let has_microphone = participants.people.get(&user).is_some_and(|participant| participant.microphone == Some(line));
+        Some((user, has_microphone))
+    }
+
+    pub fn listener(&self, line: u64) -> Option<Arc<dyn Listener>> {
+        self.lock().lines.get(&line).map(|line| line.listener.clone())
+    }
+
+    /// The people in the call.
+    pub fn people(&self) -> Vec<Person> {
+        self.lock().people.iter().map(|(user, participant)| participant.person(user)).collect()
+    }
+
+    /// The people with a voice.
+    pub fn voices(&self) -> Vec<(PersonId, Arc<Voice>)> {
+        self.lock().people.iter().map(|(user, participant)| (user.clone(), participant.voice.clone())).collect()
+    }
+
+    pub fn voice(&self, user: &PersonId) -> Option<Arc<Voice>> {
+        self.lock().people.get(user).map(|participant| participant.voice.clone())
+    }
+
+    pub fn person(&self, user: &PersonId) -> Option<Person> {
+        self.lock().people.get(user).map(|participant| participant.person(user))
+    }
+
+    /// Changes a person, and shows it if that makes a difference. Returns whether it does.
+    pub fn change(&self, user: &PersonId, change: impl FnOnce(&mut Change<'_>)) -> bool {
+        let changed = {
+            let mut participants = self.lock();
+            let Some(participant) = participants.people.get_mut(user) else { return false };
+            let before = participant.person(user);
+            let Participant { is_muted, is_ignored, .. } = participant;
+            change(&mut Change { is_muted, is_ignored });
+            Some(participant.person(user)).filter(|after| *after != before)
+        };
+        if let Some(person) = &changed {
+            self.show(&View::Changed(person.clone()));
+        }
+        changed.is_some()
+    }
+
+    /// Whether the person is not to be listened to now, and whether the person wants to be ignored in this call.
+    pub fn deafness(&self, user: &PersonId) -> (bool, bool) {
+        self.lock().people.get(user).map_or((true, false), |participant| (participant.is_muted, participant.is_ignored))
+    }
+
+    pub fn set_talking(&self, user: &PersonId, talks: bool) {
+        if let Some(participant) = self.lock().people.get_mut(user) {
+            participant.talks = talks;
+        }
+        self.show(&View::Talking(user.clone(), talks));
+    }
+
+    /// Shows something to everybody.
+    pub fn show(&self, view: &View) {
+        for listener in self.listeners() {
+            listener.show(view);
+        }
+    }
+
+    /// Plays a packet to everybody.
+    pub fn play(&self, packet: &Packet) {
+        for listener in self.listeners() {
+            listener.play(packet);
+        }
+    }
+
+    pub fn listeners(&self) -> Vec<Arc<dyn Listener>> {
+        self.lock().lines.values().map(|line| line.listener.clone()).collect()
+    }
+
+    /// Whether a reply is prepared or played now.
+    pub fn set_replying(&self, on: bool) {
+        self.is_replying.store(on, Ordering::Relaxed);
+    }
+
+    pub fn is_replying(&self) -> bool {
+        self.is_replying.load(Ordering::Relaxed)
+    }
+
+    /// What was played lately.
+    pub fn played(&self) -> PlayedWords {
+        self.played.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub fn note_played(&self, at: Moment, words: &str) {
+        self.played.lock().unwrap_or_else(PoisonError::into_inner).note(at, words);
+    }
+
+    pub fn author(&self, user: &PersonId) -> Option<Author> {
+        self.lock().people.get(user).map(|participant| participant.author.clone())
+    }
+
+    /// The beginning of the ids of what a person says.
+    pub fn id_prefix(&self, user: &PersonId) -> String {
+        let number = self.lock().people.get(user).map_or(u64::MAX, |participant| participant.number);
+        format!("voice/{}/{number}", self.begun.as_micros())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Participants> {
+        self.participants.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What can change about a person.
+pub struct Change<'a> {
+    pub is_muted: &'a mut bool,
+    pub is_ignored: &'a mut bool,
+}
+
+/// On the console the name is also the id.
+pub fn console_author(user: &PersonId) -> Author {
+    Author { id: user.as_str().into(), name: user.as_str().into(), role: Role::Person }
+}

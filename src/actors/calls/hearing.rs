@@ -1,0 +1,128 @@
+//! Hands to the channel what people in a call say.
+
+use std::sync::Arc;
+
+use super::call::{Call, console_author};
+use crate::actors::inbound::Inbound;
+use crate::actors::runtime::context::ActorContext;
+use crate::domain::conversation::Notice;
+use crate::domain::id::PersonId;
+use crate::domain::moment::Moment;
+use crate::domain::voice::speech::{HOP, Pulse};
+use crate::domain::voice::utterance::Input;
+use crate::ports::call_room::View;
+use crate::ports::inbound_events::InboundError;
+use crate::ports::speech_recognition::Segment;
+use crate::ports::voice_call::{CallEvents, InboundSegment};
+
+/// A call, and the way to its channel. Cheap to clone.
+#[derive(Clone)]
+pub struct Hearing {
+    pub call: Arc<Call>,
+    inbound: Inbound,
+}
+
+impl Hearing {
+    pub const fn new(call: Arc<Call>, inbound: Inbound) -> Self {
+        Self { call, inbound }
+    }
+
+    pub const fn context(&self) -> &ActorContext {
+        self.inbound.context()
+    }
+
+    pub const fn inbound(&self) -> &Inbound {
+        &self.inbound
+    }
+
+    /// Tells the channel something that is not on record. It does not matter to a channel that does not run.
+    pub fn notice(&self, notice: Notice) {
+        self.inbound.noticed(self.call.channel(), notice);
+    }
+
+    /// Whether nothing that the person says is listened to.
+    pub fn is_deaf_to(&self, user: &PersonId) -> bool {
+        self.call.deafness(user).0 || self.is_opted_out(user)
+    }
+
+    /// Whether the person wants to be ignored, here or in the whole guild.
+    pub fn is_opted_out(&self, user: &PersonId) -> bool {
+        self.call.deafness(user).1 || self.context().opt_outs.holds(&self.call.channel_ref().guild, user)
+    }
+
+    /// The language that is spoken: the name of a table of `speech.words`.
+    pub fn language(&self) -> Arc<str> {
+        let (memberships, settings) = (&self.context().memberships, &self.context().settings);
+        memberships.language(self.call.channel()).unwrap_or_else(|| settings.speech.language.as_str().into())
+    }
+
+    /// The names that are likely to be said: of the people and companions in the room.
+    pub fn names(&self) -> Vec<Arc<str>> {
+        let companions = self.context().memberships.present(self.call.channel());
+        let companions = companions.into_keys().map(|companion| Arc::from(companion.as_str()));
+        self.call.people().iter().map(|person| Arc::from(person.user.as_str())).chain(companions).collect()
+    }
+
+    /// A person's voice was heard.
+    pub fn pulse(&self, user: &PersonId, pulse: Pulse) {
+        let voiced = |from, to| Notice::Voiced { user: user.clone(), from, to };
+        match pulse {
+            Pulse::Started { started, until } => {
+                self.call.set_talking(user, true);
+                self.notice(Notice::Call(Input::Started { user: user.clone(), started }));
+                self.notice(voiced(started, until));
+            }
+            // Only a reply counts every hop.
+            Pulse::Voiced { from, to } if self.call.is_replying() => self.notice(voiced(from, to)),
+            Pulse::Voiced { .. } => {}
+            Pulse::Cut(stretch) => self.notice(voiced(stretch.ended, stretch.ended + HOP)),
+            Pulse::Ended(stretch) => {
+                self.call.set_talking(user, false);
+                self.notice(Notice::Call(Input::Ended { user: user.clone(), ended: stretch.ended }));
+            }
+        }
+    }
+
+    /// Words of a person that may change.
+    pub fn partial(&self, user: &PersonId, text: &Arc<str>, started: Moment) {
+        let Some(from) = self.call.author(user) else { return };
+        let words = self.inbound.words_of_partial(self.call.channel_ref(), &from, text);
+        self.call.show(&View::Caption { user: user.clone(), text: text.clone(), kind: None });
+        self.notice(Notice::Partial { user: user.clone(), started, words });
+    }
+
+    /// Words of a person that do not change any more. They are on record when this returns, however long that takes.
+    ///
+    /// # Errors
+    /// They will never be.
+    pub async fn recognised(&self, user: &PersonId, provider: &'static str, segment: &Segment) -> Result<(), InboundError> {
+        let id = format!("{}/{}", self.call.id_prefix(user), segment.id).into();
+        let inbound_segment = InboundSegment {
+            id,
+            // Words of somebody who has left count, too.
+            from: self.call.author(user).unwrap_or_else(|| console_author(user)),
+            text: segment.text.clone(),
+            started: segment.started,
+            ended: segment.ended,
+            voiced: segment.voiced,
+            no_speech: segment.no_speech,
+            confidence: segment.confidence,
+            provider: provider.into(),
+            is_last: segment.is_last,
+            is_during_reply: self.call.is_replying(),
+            played: self.call.played(),
+        };
+        loop {
+            match self.inbound.heard(self.call.channel_ref(), inbound_segment.clone()).await {
+                Ok(_) => break,
+                Err(InboundError::Later { after, .. }) => tokio::time::sleep(after).await,
+                Err(error @ InboundError::Broken(_)) => return Err(error),
+            }
+        }
+        if !segment.text.trim().is_empty() {
+            let kind = self.inbound.kind_of_segment(self.call.channel_ref(), &inbound_segment);
+            self.call.show(&View::Caption { user: user.clone(), text: segment.text.clone(), kind: Some(kind) });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,330 @@
+//! Plays one reply: what is to be made next, which packet is due, and how far it was heard. It makes no audio itself.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::domain::id::{CompanionId, Ticket};
+use crate::domain::voice::heard::{Script, WordTime};
+use crate::ports::audio::{SPOKEN_FRAME, SPOKEN_RATE};
+use crate::ports::speech_synthesis::Piece;
+
+/// How far sent audio is ahead of its playback.
+const AHEAD: Duration = Duration::from_millis(100);
+/// How many sentences are made ahead of the one that plays.
+const MADE_AHEAD: usize = 2;
+
+/// How long audio is waited for.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// For the first audio of a sentence.
+    pub first_audio: Duration,
+    /// For more of it.
+    pub more: Duration,
+}
+
+/// A reply that is prepared or played.
+pub struct Playback {
+    pub ticket: Ticket,
+    pub companion: CompanionId,
+    patience: Patience,
+    sentences: Vec<Sentence>,
+    is_all: bool,
+    has_finished: bool,
+    has_first_audio: bool,
+    state: State,
+    /// The position of the next packet, in samples since the reply's first one. It is at the beginning of a frame.
+    next: usize,
+    /// The number of packets that were sent.
+    packets: u32,
+    /// What the channel was told, and how far it was heard.
+    script: Script,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Preparing,
+    /// The sample at `from` was due at `since`.
+    Playing {
+        since: Instant,
+        from: usize,
+    },
+    Paused,
+}
+
+#[derive(Default)]
+struct Sentence {
+    text: Arc<str>,
+    words: Vec<WordTime>,
+    /// All samples, or after `forget` none.
+    samples: Vec<i16>,
+    length: usize,
+    /// The number of samples that the channel was told of.
+    told: usize,
+    /// When its audio was asked for, or the newest piece of it came.
+    awaited_since: Option<Instant>,
+    has_failed: bool,
+    is_whole: bool,
+    is_told: bool,
+    is_told_whole: bool,
+    is_stalled: bool,
+    may_start: bool,
+}
+
+impl Sentence {
+    fn has_audio(&self) -> bool {
+        self.length > 0
+    }
+}
+
+/// What the channel is to be told.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Progress {
+    Sentence(Arc<str>, Vec<WordTime>),
+    FirstAudio,
+    Audio(usize, Duration),
+    Whole(usize),
+    Stall,
+    Finished,
+}
+
+/// A packet to send.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Next {
+    pub number: u32,
+    pub frame: Box<[i16; SPOKEN_FRAME]>,
+    /// The sentence that begins with it: its position and its text.
+    pub begins: Option<(Duration, Arc<str>)>,
+}
+
+impl Playback {
+    pub fn new(companion: CompanionId, ticket: Ticket, patience: Patience) -> Self {
+        Self {
+            ticket,
+            companion,
+            patience,
+            sentences: Vec::new(),
+            is_all: false,
+            has_finished: false,
+            has_first_audio: false,
+            state: State::Preparing,
+            next: 0,
+            packets: 0,
+            script: Script::default(),
+        }
+    }
+
+    /// Adds a sentence.
+    pub fn say(&mut self, text: Arc<str>) {
+        self.sentences.push(Sentence { text, ..Sentence::default() });
+    }
+
+    /// No more sentences follow.
+    pub fn said_all(&mut self) {
+        self.is_all = true;
+    }
+
+    /// The sentences whose audio has to be made now.
+    pub fn to_make(&mut self, now: Instant) -> Vec<(usize, Arc<str>)> {
+        let upto = self.current() + MADE_AHEAD;
+        let mut new = Vec::new();
+        for (number, sentence) in self.sentences.iter_mut().enumerate().take(upto + 1) {
+            if sentence.awaited_since.is_none() {
+                sentence.awaited_since = Some(now);
+                new.push((number, sentence.text.clone()));
+            }
+        }
+        new
+    }
+
+    /// Takes audio of a sentence. None: it has all of it.
+    pub fn take(&mut self, number: usize, piece: Option<Piece>, now: Instant) {
+        let Some(sentence) = self.sentences.get_mut(number).filter(|sentence| !sentence.is_whole) else { return };
+        sentence.awaited_since = Some(now);
+        match piece {
+            Some(Piece::Words(words)) if !sentence.is_told => sentence.words = words,
+            Some(Piece::Words(_)) => {}
+            Some(Piece::Audio(samples)) => sentence.samples.extend(samples),
+            None => {
+                // A packet belongs to one sentence.
+                let frames = sentence.samples.len().div_ceil(SPOKEN_FRAME);
+                sentence.samples.resize(frames * SPOKEN_FRAME, 0);
+                sentence.is_whole = true;
+            }
+        }
+        sentence.length = sentence.samples.len();
+    }
+
+    /// No more audio of a sentence can be made.
+    pub fn fail(&mut self, number: usize) {
+        if let Some(sentence) = self.sentences.get_mut(number).filter(|sentence| !sentence.is_whole) {
+            sentence.has_failed = true;
+        }
+    }
+
+    /// What is not there yet of a sentence will not come.
+    pub fn drop_rest(&mut self, number: usize) {
+        let Some(sentence) = self.sentences.get_mut(number) else { return };
+        let told = sentence.told / SPOKEN_FRAME * SPOKEN_FRAME;
+        sentence.samples.truncate(told);
+        sentence.length = sentence.length.min(told);
+        (sentence.is_whole, sentence.is_told_whole, sentence.is_told) = (true, true, true);
+    }
+
+    /// Audio of a sentence may be played.
+    pub fn start(&mut self, number: usize) {
+        if let Some(sentence) = self.sentences.get_mut(number) {
+            sentence.may_start = true;
+        }
+    }
+
+    /// Plays from where it stands.
+    pub fn play(&mut self, now: Instant) {
+        self.state = State::Playing { since: now, from: self.next };
+    }
+
+    /// Plays on from a position, which is moved to the beginning of a packet. Returns that position.
+    pub fn resume(&mut self, from: Duration, now: Instant) -> Duration {
+        self.next = samples(from).min(self.next) / SPOKEN_FRAME * SPOKEN_FRAME;
+        self.play(now);
+        duration(self.next)
+    }
+
+    pub fn pause(&mut self) {
+        self.state = State::Paused;
+    }
+
+    /// Whether it was heard, or is being played.
+    pub fn has_begun(&self) -> bool {
+        self.state != State::Preparing
+    }
+
+    pub fn is_playing(&self) -> bool {
+        matches!(self.state, State::Playing { .. })
+    }
+
+    /// The position of the next packet.
+    pub fn position(&self) -> Duration {
+        duration(self.next)
+    }
+
+    /// Somebody has heard it up to this position. Returns the words that nobody had heard before.
+    pub fn heard_up_to(&mut self, position: Duration) -> (Duration, String) {
+        let position = position.min(self.position());
+        (position, self.script.played(position))
+    }
+
+    /// What was heard.
+    pub fn heard(&self) -> String {
+        self.script.heard()
+    }
+
+    /// What the channel is to be told now.
+    pub fn progress(&mut self, now: Instant) -> Vec<Progress> {
+        let mut out = Vec::new();
+        let (has_begun, upto) = (self.has_begun(), self.current() + usize::from(self.has_begun()));
+        for number in 0..self.sentences.len().min(upto + 1) {
+            let is_stalling = self.stalls(number, now);
+            let sentence = &mut self.sentences[number];
+            if !sentence.is_told && (sentence.has_audio() || sentence.is_whole || is_stalling) {
+                sentence.is_told = true;
+                self.script.sentence(sentence.text.clone(), sentence.words.clone());
+                out.push(Progress::Sentence(sentence.text.clone(), sentence.words.clone()));
+            }
+            if !self.has_first_audio && sentence.has_audio() {
+                self.has_first_audio = true;
+                out.push(Progress::FirstAudio);
+            }
+            if has_begun && sentence.length > sentence.told {
+                let length = duration(sentence.length - sentence.told);
+                sentence.told = sentence.length;
+                self.script.audio(number, length);
+                out.push(Progress::Audio(number, length));
+            }
+            if sentence.is_whole && !sentence.is_told_whole && (has_begun || !sentence.has_audio()) {
+                sentence.is_told_whole = true;
+                self.script.whole(number);
+                out.push(Progress::Whole(number));
+            }
+            if is_stalling && !sentence.is_stalled {
+                sentence.is_stalled = true;
+                self.script.drop_stalled();
+                out.push(Progress::Stall);
+            }
+            if !sentence.is_whole {
+                break;
+            }
+        }
+        let is_made = self.is_all && self.sentences.iter().all(|sentence| sentence.is_told_whole);
+        if is_made && !self.has_finished {
+            self.has_finished = true;
+            out.push(Progress::Finished);
+        }
+        out
+    }
+
+    /// Whether the audio of a sentence is waited for in vain.
+    fn stalls(&self, number: usize, now: Instant) -> bool {
+        let Some(sentence) = self.sentences.get(number).filter(|sentence| !sentence.is_whole) else { return false };
+        let patience = if sentence.has_audio() { self.patience.more } else { self.patience.first_audio };
+        sentence.has_failed || sentence.awaited_since.is_some_and(|since| now.saturating_duration_since(since) >= patience)
+    }
+
+    /// The packets that are due. Their playback is some time ahead.
+    pub fn packets(&mut self, now: Instant) -> Vec<Next> {
+        let mut packets = Vec::new();
+        while let State::Playing { since, from } = self.state {
+            let due = from + samples(now.saturating_duration_since(since) + AHEAD);
+            if self.next + SPOKEN_FRAME > due {
+                break;
+            }
+            let Some((number, within)) = self.locate(self.next) else {
+                self.state = State::Playing { since: now, from: self.next };
+                break;
+            };
+            let start = self.next - within;
+            let sentence = &self.sentences[number];
+            let frame = sentence.samples.get(within..within + SPOKEN_FRAME).filter(|_| sentence.may_start);
+            let Some(frame) = frame.and_then(|frame| <&[i16; SPOKEN_FRAME]>::try_from(frame).ok()) else {
+                // It is late: the time until it comes is not made up for.
+                self.state = State::Playing { since: now, from: self.next };
+                break;
+            };
+            let begins = (within == 0).then(|| (duration(start), sentence.text.clone()));
+            packets.push(Next { number: self.packets, frame: Box::new(*frame), begins });
+            self.packets = self.packets.wrapping_add(1);
+            self.next += SPOKEN_FRAME;
+            // Playback resumes in this sentence or the one before.
+            if let Some(earlier) = number.checked_sub(2).and_then(|earlier| self.sentences.get_mut(earlier)) {
+                earlier.samples = Vec::new();
+            }
+        }
+        packets
+    }
+
+    /// The sentence that a position is in, and the position within it.
+    fn locate(&self, position: usize) -> Option<(usize, usize)> {
+        let mut start = 0;
+        for (number, sentence) in self.sentences.iter().enumerate() {
+            if position < start + sentence.length || !sentence.is_whole {
+                return Some((number, position - start));
+            }
+            start += sentence.length;
+        }
+        None
+    }
+
+    /// The sentence that plays, or the one after the last.
+    fn current(&self) -> usize {
+        self.locate(self.next).map_or(self.sentences.len(), |(number, _)| number)
+    }
+}
+
+fn samples(duration: Duration) -> usize {
+    (duration.as_micros() * u128::from(SPOKEN_RATE) / 1_000_000).try_into().unwrap_or(usize::MAX)
+}
+
+fn duration(samples: usize) -> Duration {
+    Duration::from_micros((samples as u64).saturating_mul(1_000_000) / u64::from(SPOKEN_RATE))
+}

@@ -1,0 +1,181 @@
+//! Has the words of one person recognised, and hands them to the channel. What is final is on record before anything else happens.
+//!
+//! The sound since the last final is shared ([`Voice`]), so that a new stream gets it again. Segments have ids, so that none
+//! counts twice.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ractor::{Actor, ActorProcessingErr, ActorRef};
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+
+use super::hearing::Hearing;
+use super::voice::Voice;
+use crate::actors::messages::voice_call::RecognitionMessage;
+use crate::actors::runtime::actor_keys::RecognitionKey;
+use crate::actors::runtime::directory::{Registration, Sort};
+use crate::domain::id::PersonId;
+use crate::ports::call_room::{Trouble, View};
+use crate::ports::speech_recognition::{Expectation, Recognised, Sound};
+use crate::telemetry::instruments::kinds::Counted;
+
+/// The sounds that a stream can be behind.
+const MOST_WAITING: usize = 512;
+/// The results that wait to be put on record.
+const MOST_RESULTS: usize = 64;
+/// The pause before a stream that failed is opened again.
+const PAUSE: Duration = Duration::from_secs(1);
+
+pub struct Recognition;
+
+#[derive(Clone)]
+pub struct Arguments {
+    pub user: PersonId,
+    pub voice: Arc<Voice>,
+    pub hearing: Hearing,
+}
+
+pub struct State {
+    arguments: Arguments,
+    myself: ActorRef<RecognitionMessage>,
+    stream: Option<Stream>,
+    /// The number of the newest stream.
+    streams: u64,
+    has_failed: bool,
+    _registration: Registration,
+    _counted: Counted,
+}
+
+/// A stream that ends when this is dropped.
+struct Stream {
+    sounds: mpsc::Sender<Sound>,
+    task: AbortHandle,
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Actor for Recognition {
+    type Msg = RecognitionMessage;
+    type State = State;
+    type Arguments = Arguments;
+
+    async fn pre_start(&self, myself: ActorRef<RecognitionMessage>, arguments: Arguments) -> Result<State, ActorProcessingErr> {
+        let Arguments { user, hearing, .. } = &arguments;
+        let (call, context) = (&hearing.call, hearing.context());
+        let registration = context.directory.register(&RecognitionKey(call.channel().clone(), user.clone()), &myself);
+        let counted = context.recorder.instruments().actors.one([Sort::Recognition.as_str()]);
+        let mut state = State {
+            arguments,
+            myself,
+            stream: None,
+            streams: 0,
+            has_failed: false,
+            _registration: registration,
+            _counted: counted,
+        };
+        // Sound that a predecessor took and that has no final yet.
+        if !state.arguments.voice.found().is_silent() {
+            state.send(true);
+        }
+        Ok(state)
+    }
+
+    async fn handle(
+        &self,
+        _: ActorRef<RecognitionMessage>,
+        message: RecognitionMessage,
+        state: &mut State,
+    ) -> Result<(), ActorProcessingErr> {
+        match message {
+            RecognitionMessage::Sounds if state.has_failed => {}
+            RecognitionMessage::Sounds => state.send(false),
+            RecognitionMessage::Finalize => state.offer(Sound::Finalize),
+            RecognitionMessage::Result(stream, Some(result)) if stream == state.streams => state.take(result).await,
+            RecognitionMessage::Result(stream, None) if stream == state.streams => state.stream_failed(),
+            RecognitionMessage::Result(..) => {}
+            RecognitionMessage::Again => {
+                state.has_failed = false;
+                state.send(true);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl State {
+    /// Gives the recogniser what waits. With `again`, also what it had taken since its last final.
+    fn send(&mut self, again: bool) {
+        let sounds = self.arguments.voice.found().next_sounds(again);
+        sounds.into_iter().for_each(|sound| self.offer(sound));
+    }
+
+    fn offer(&mut self, sound: Sound) {
+        if self.stream.is_none() {
+            self.stream = Some(self.open());
+        }
+        let is_full = self.stream.as_ref().is_some_and(|stream| stream.sounds.try_send(sound).is_err());
+        if is_full {
+            // It does not take in what is said. A new one gets the sound since the last final.
+            self.stream_failed();
+        }
+    }
+
+    fn open(&mut self) -> Stream {
+        self.streams += 1;
+        let number = self.streams;
+        let hearing = &self.arguments.hearing;
+        let expectation = Expectation { language: hearing.language(), names: hearing.names() };
+        let (sounds, taken) = mpsc::channel(MOST_WAITING);
+        let (results, mut returned) = mpsc::channel(MOST_RESULTS);
+        let (recogniser, myself) = (hearing.context().speech.recognition.clone(), self.myself.clone());
+        let task = tokio::spawn(async move {
+            let listening = recogniser.listen(expectation, taken, results);
+            let reporting = async {
+                while let Some(result) = returned.recv().await {
+                    if myself.cast(RecognitionMessage::Result(number, Some(result))).is_err() {
+                        return;
+                    }
+                }
+            };
+            let (outcome, ()) = tokio::join!(listening, reporting);
+            if let Err(error) = outcome {
+                tracing::warn!(provider = recogniser.provider(), %error, "speech recognition failed and is tried again");
+            }
+            // If the actor has ended, nobody needs the outcome.
+            let _ = myself.cast(RecognitionMessage::Result(number, None));
+        });
+        Stream { sounds, task: task.abort_handle() }
+    }
+
+    fn stream_failed(&mut self) {
+        self.stream = None;
+        self.streams += 1;
+        if !std::mem::replace(&mut self.has_failed, true) {
+            self.arguments.hearing.call.show(&View::Trouble(Trouble::RecognitionFailed));
+            self.myself.send_after(PAUSE, || RecognitionMessage::Again);
+        }
+    }
+
+    async fn take(&mut self, result: Recognised) {
+        let Arguments { user, hearing, voice } = &self.arguments;
+        if hearing.is_opted_out(user) {
+            return;
+        }
+        match result {
+            Recognised::Partial { text, started } => hearing.partial(user, &text, started),
+            Recognised::Final(segment) => {
+                let provider = hearing.context().speech.recognition.provider();
+                // What is said meanwhile waits in its order.
+                if let Err(error) = hearing.recognised(user, provider, &segment).await {
+                    tracing::error!(%error, "what a person said could not be put on record");
+                }
+                voice.found().finalised(segment.ended);
+            }
+        }
+    }
+}

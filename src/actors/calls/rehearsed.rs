@@ -1,0 +1,67 @@
+//! Words as if they were spoken: a typed text becomes speech with the timing of speech, and passes everything that speech passes.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::hearing::Hearing;
+use crate::domain::id::PersonId;
+use crate::domain::moment::Moment;
+use crate::domain::voice::said::{Said, Sound};
+use crate::domain::voice::speech::{Pulse, Stretch};
+use crate::ports::speech_recognition::Segment;
+
+/// The recogniser that is named as the source of the words.
+const PROVIDER: &str = "rehearsal";
+/// How often voice is reported.
+const VOICED_EVERY: Duration = Duration::from_millis(100);
+
+/// Says a text as a person in the call. The person counts as talking meanwhile.
+pub fn say(hearing: Hearing, user: PersonId, said: Said) {
+    tokio::spawn(async move {
+        let begun = Instant::now();
+        let started = hearing.context().clock.now();
+        let mut until = started;
+        for (after, sound) in said.sounds() {
+            let at = started + after;
+            // Whoever has left in the middle of a word has said what came before.
+            voice_until(&hearing, &user, begun, started, &mut until, after).await;
+            match sound {
+                Sound::Start => hearing.pulse(&user, Pulse::Started { started, until: at }),
+                Sound::Partial(text) => hearing.partial(&user, &text.into(), started),
+                Sound::End => {
+                    hearing.pulse(&user, Pulse::Ended(Stretch { started, ended: at, voiced: at.since(started) }));
+                    until = Moment::from_micros(u64::MAX);
+                }
+                Sound::Final(text) => record(&hearing, &user, started, started + said.duration(), text).await,
+            }
+        }
+    });
+}
+
+/// Waits, and reports voice meanwhile.
+async fn voice_until(hearing: &Hearing, user: &PersonId, begun: Instant, started: Moment, until: &mut Moment, after: Duration) {
+    while *until < started + after {
+        let to = (*until + VOICED_EVERY).min(started + after);
+        tokio::time::sleep_until(begun + to.since(started)).await;
+        hearing.pulse(user, Pulse::Voiced { from: *until, to });
+        *until = to;
+    }
+    tokio::time::sleep_until(begun + after).await;
+}
+
+async fn record(hearing: &Hearing, user: &PersonId, started: Moment, ended: Moment, text: &str) {
+    let segment = Segment {
+        id: format!("say-{}", started.as_micros()).into(),
+        text: text.into(),
+        started,
+        ended,
+        voiced: Some(ended.since(started)),
+        no_speech: None,
+        confidence: None,
+        is_last: true,
+    };
+    if let Err(error) = hearing.recognised(user, PROVIDER, &segment).await {
+        tracing::error!(%error, "what a person said could not be put on record");
+    }
+}

@@ -1,0 +1,54 @@
+//! A server that carries no audio.
+
+use async_trait::async_trait;
+use futures_util::StreamExt;
+use futures_util::stream::{self, BoxStream};
+use tokio::sync::mpsc::{Receiver, Sender};
+
+use crate::ports::audio::{Audio, CodecFailed, Ear, Encoder};
+use crate::ports::speech_recognition::{Expectation, Recognised, RecognitionFailed, Sound, SpeechRecognition};
+use crate::ports::speech_synthesis::{Piece, Sentence, SpeechSynthesis, SynthesisFailed};
+
+const SILENT: &str = "silent";
+
+pub struct Silent;
+
+impl Audio for Silent {
+    fn ear(&self) -> Result<Box<dyn Ear>, CodecFailed> {
+        Err(CodecFailed("this server carries no audio".into()))
+    }
+
+    fn encoder(&self) -> Result<Box<dyn Encoder>, CodecFailed> {
+        Err(CodecFailed("this server carries no audio".into()))
+    }
+}
+
+impl SpeechSynthesis for Silent {
+    fn provider(&self) -> &'static str {
+        SILENT
+    }
+
+    fn say(&self, _: Sentence) -> BoxStream<'static, Result<Piece, SynthesisFailed>> {
+        stream::empty().boxed()
+    }
+}
+
+#[async_trait]
+impl SpeechRecognition for Silent {
+    fn provider(&self) -> &'static str {
+        SILENT
+    }
+
+    fn recognises_words(&self) -> bool {
+        false
+    }
+
+    fn has_partials(&self) -> bool {
+        false
+    }
+
+    async fn listen(&self, _: Expectation, mut sounds: Receiver<Sound>, _: Sender<Recognised>) -> Result<(), RecognitionFailed> {
+        while sounds.recv().await.is_some() {}
+        Ok(())
+    }
+}

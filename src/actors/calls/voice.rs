@@ -1,0 +1,153 @@
+//! What is known of one person's voice. It outlives the actors, so that one that dies loses only the state of its decoder.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::domain::moment::Moment;
+use crate::domain::voice::speech::{LONGEST_CUT, Pulse, Speech};
+use crate::ports::audio::{HEARD_RATE, Heard};
+use crate::ports::speech_recognition::Sound;
+
+/// The packets of one person that wait. Beyond it the oldest is dropped.
+const MOST_WAITING: usize = 50;
+/// The audio from before an onset that is recognised, too.
+const PRE_ROLL: Duration = Duration::from_millis(400);
+/// The audio that waits for a recogniser, or is kept until its final, at most.
+const KEPT: Duration = Duration::from_secs(5);
+/// By how much the clock of the packets may differ from ours before it is set anew.
+const MOST_DRIFT: Duration = Duration::from_millis(500);
+
+
+/// What is known of a person's voice.
+#[derive(Default)]
+pub struct Voice {
+    packets: Mutex<VecDeque<(u32, Vec<u8>)>>,
+    pub(super) found: Mutex<Found>,
+}
+
+/// What was found in the packets.
+#[derive(Default)]
+pub(super) struct Found {
+    speech: Speech,
+    /// The moment of packet 0.
+    epoch: Option<Moment>,
+    /// Audio from before an onset.
+    pre_roll: VecDeque<Sound>,
+    /// Sound that the recogniser has not taken yet.
+    pub(super) fresh: VecDeque<Sound>,
+    /// Sound that it has taken, since its last final.
+    pub(super) taken: VecDeque<Sound>,
+}
+
+impl Voice {
+    /// Adds a packet. Returns how many were dropped for it, and whether it is the only one that waits.
+    pub fn push(&self, number: u32, packet: &[u8]) -> (usize, bool) {
+        let mut packets = self.packets.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_first = packets.is_empty();
+        packets.push_back((number, packet.to_vec()));
+        let dropped = packets.len().saturating_sub(MOST_WAITING);
+        packets.drain(..dropped);
+        (dropped, is_first)
+    }
+
+    pub fn take(&self) -> VecDeque<(u32, Vec<u8>)> {
+        std::mem::take(&mut *self.packets.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(super) fn found(&self) -> MutexGuard<'_, Found> {
+        self.found.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Found {
+    /// What the recogniser is given next, which is kept until its final. After a restart it gets everything since its last final again.
+    pub(super) fn next_sounds(&mut self, again: bool) -> Vec<Sound> {
+        if again {
+            let taken = std::mem::take(&mut self.taken);
+            self.fresh = taken.into_iter().chain(self.fresh.drain(..)).collect();
+        }
+        let sounds: Vec<_> = self.fresh.drain(..).collect();
+        self.taken.extend(sounds.iter().cloned());
+        keep(&mut self.taken, KEPT);
+        sounds
+    }
+
+    /// Whether there is nothing for a recogniser.
+    pub(super) fn is_silent(&self) -> bool {
+        self.fresh.is_empty() && self.taken.is_empty()
+    }
+
+    /// A final covers the sound up to this moment.
+    pub(super) fn finalised(&mut self, upto: Moment) {
+        while self.taken.front().is_some_and(|sound| end_of(sound).is_none_or(|end| end <= upto)) {
+            self.taken.pop_front();
+        }
+    }
+}
+
+/// Drops the oldest audio beyond this length.
+fn keep(sounds: &mut VecDeque<Sound>, longest: Duration) {
+    let Some(newest) = sounds.iter().rev().find_map(end_of) else { return };
+    while sounds.front().is_some_and(|sound| end_of(sound).is_none_or(|end| newest.since(end) >= longest)) {
+        sounds.pop_front();
+    }
+}
+
+fn end_of(sound: &Sound) -> Option<Moment> {
+    match sound {
+        Sound::Audio { from, samples } => Some(*from + duration(samples.len() as u64)),
+        Sound::Ended(stretch) | Sound::Cut(stretch) => Some(stretch.ended),
+        Sound::Finalize => None,
+    }
+}
+
+fn duration(samples: u64) -> Duration {
+    Duration::from_micros(samples.saturating_mul(1_000_000) / u64::from(HEARD_RATE))
+}
+
+/// Takes what one packet brought. Returns whether there is something for the recogniser.
+fn take_heard(found: &mut Found, heard: &Heard<'_>, now: Moment, has_partials: bool, pulses: &mut Vec<Pulse>) -> bool {
+    let end = duration(heard.from + heard.samples.len() as u64);
+    let expected = now.since(Moment::ZERO).saturating_sub(end);
+    let epoch = match found.epoch {
+        Some(epoch) if epoch.since(Moment::ZERO).abs_diff(expected) <= MOST_DRIFT => epoch,
+        _ => Moment::ZERO + expected,
+    };
+    if found.epoch.is_none() && !has_partials {
+        found.speech = Speech::new(Some(LONGEST_CUT));
+    }
+    found.epoch = Some(epoch);
+    let was_talking = found.speech.is_talking();
+    let mut ended = Vec::new();
+    for hop in heard.hops {
+        if let Some(pulse) = found.speech.hop(epoch + duration(hop.from), hop.score) {
+            ended.push(pulse);
+        }
+    }
+    let sound = Sound::Audio { from: epoch + duration(heard.from), samples: heard.samples.into() };
+    let talks = was_talking || found.speech.is_talking() || !ended.is_empty();
+    if !talks {
+        found.pre_roll.push_back(sound);
+        keep(&mut found.pre_roll, PRE_ROLL);
+    } else {
+        let before: Vec<_> = found.pre_roll.drain(..).collect();
+        found.fresh.extend(before);
+        found.fresh.push_back(sound);
+        keep(&mut found.fresh, KEPT);
+    }
+    for pulse in &ended {
+        note_end(found, pulse);
+    }
+    pulses.extend(ended);
+    talks
+}
+
+fn note_end(found: &mut Found, pulse: &Pulse) {
+    match pulse {
+        Pulse::Ended(stretch) => found.fresh.push_back(Sound::Ended(*stretch)),
+        Pulse::Cut(stretch) => found.fresh.push_back(Sound::Cut(*stretch)),
+        Pulse::Started { .. } | Pulse::Voiced { .. } => {}
+    }
+}
+

@@ -1,0 +1,500 @@
+//! A voice call: knows who takes part, starts an actor for each voice, and plays what companions say.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+
+use super::call::Call;
+use super::playback::{Patience, Playback, Progress};
+use super::hearing::Hearing;
+use super::presence;
+use super::recognition::{self, Recognition};
+use super::rehearsed;
+use super::voice_user::{self, VoiceUser};
+use crate::actors::inbound::Inbound;
+use crate::actors::messages::voice_call::{CallChild, CallMessage, RecognitionMessage, VoiceUserMessage};
+use crate::actors::runtime::actor_keys::{RecognitionKey, VoiceCallKey, VoiceUserKey};
+use crate::actors::runtime::context::ActorContext;
+use crate::actors::runtime::directory::{Address, Registration, Sort};
+use crate::actors::runtime::supervision::child::{ChildSpec, RestartType};
+use crate::actors::runtime::supervision::children::{Children, Report};
+use crate::actors::runtime::supervision::restarts::RestartPolicy;
+use crate::actors::runtime::watchdog::at_work;
+use crate::domain::conversation::{Aloud, Notice};
+use crate::domain::id::{CompanionId, PersonId, Ticket};
+use crate::domain::voice::interruption::{Effect, Input as Heard, Outcome};
+use crate::domain::voice::said::Said;
+use crate::domain::voice::utterance::Input;
+use crate::ports::audio::{CodecFailed, Encoder, SPOKEN_FRAME};
+use crate::ports::call_room::{End, Packet, Told, Trouble, View};
+use crate::ports::speech_synthesis::{Piece, Sentence, SynthesisFailed};
+use crate::telemetry::instruments::kinds::Counted;
+
+/// How a call restarts its actors.
+const RESTARTS: RestartPolicy = RestartPolicy {
+    first_delay: Duration::from_millis(50),
+    longest_delay: Duration::from_secs(5),
+    child_limit: 1_200,
+    total_limit: 4_800,
+    window: Duration::from_secs(60),
+};
+/// How long somebody whose connection was lost keeps the place in the call.
+pub const KEPT_FOR: Duration = Duration::from_secs(10);
+/// How often packets are sent.
+const PACKETS_EVERY: Duration = Duration::from_millis(20);
+/// How often late audio is looked for while nothing plays.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+pub struct VoiceCall;
+
+#[derive(Clone)]
+pub struct Arguments {
+    pub call: Arc<Call>,
+    pub context: Arc<ActorContext>,
+}
+
+pub struct State {
+    call: Arc<Call>,
+    context: Arc<ActorContext>,
+    hearing: Hearing,
+    myself: ActorRef<CallMessage>,
+    children: Children<CallChild, CallMessage>,
+    reply: Option<Reply>,
+    encoder: Option<Box<dyn Encoder>>,
+    tick: Option<AbortHandle>,
+    _registration: Registration,
+    _counted: Counted,
+}
+
+/// A reply that is prepared or played.
+struct Reply {
+    playback: Playback,
+    /// Tells the audio of this reply from that of another.
+    identity: Arc<()>,
+    /// The tasks that make audio.
+    making: BTreeMap<usize, AbortHandle>,
+    is_ducked: bool,
+}
+
+impl Drop for Reply {
+    fn drop(&mut self) {
+        self.making.values().for_each(AbortHandle::abort);
+    }
+}
+
+impl Actor for VoiceCall {
+    type Msg = CallMessage;
+    type State = State;
+    type Arguments = Arguments;
+
+    async fn pre_start(&self, myself: ActorRef<CallMessage>, arguments: Arguments) -> Result<State, ActorProcessingErr> {
+        let Arguments { call, context } = arguments;
+        let registration = context.directory.register(&VoiceCallKey(call.channel().clone()), &myself);
+        let counted = context.recorder.instruments().actors.one([Sort::VoiceCall.as_str()]);
+        let mut state = State {
+            children: Children::new(myself.clone(), RESTARTS, context.rng.clone()),
+            hearing: Hearing::new(call.clone(), Inbound::new((*context).clone())),
+            call,
+            context,
+            myself,
+            reply: None,
+            encoder: None,
+            tick: None,
+            _registration: registration,
+            _counted: counted,
+        };
+        // What a predecessor played is lost; the channel notices that nothing is played any more.
+        state.call.set_replying(false);
+        for person in state.call.people() {
+            state.entered(&person.user);
+            if !state.call.is_connected(&person.user) {
+                state.lost(&person.user);
+            }
+        }
+        Ok(state)
+    }
+
+    async fn handle(
+        &self,
+        _: ActorRef<CallMessage>,
+        message: CallMessage,
+        state: &mut State,
+    ) -> Result<(), ActorProcessingErr> {
+        let _at_work = at_work(Address::VoiceCall(state.call.channel().clone()));
+        match message {
+            CallMessage::Entered(user) => state.entered(&user),
+            CallMessage::Lost(user) => state.lost(&user),
+            CallMessage::Left(user) => state.left(&user),
+            CallMessage::Away(user) => state.away(&user),
+            CallMessage::Told(line, told) => state.told(line, told),
+            CallMessage::Restarted => state.end_reply(&Outcome::Cancelled),
+            CallMessage::Finalize(user) => state.finalize(&user),
+            CallMessage::Noise(user) => state.call.show(&View::Noise(user)),
+            CallMessage::Reply(ticket, aloud) => state.follow(ticket, aloud),
+            CallMessage::Piece(identity, sentence, piece) => state.take(&identity, sentence, piece),
+            CallMessage::Tick => state.tick(),
+            CallMessage::Upkeep(upkeep) => {
+                let report = state.children.upkeep(upkeep);
+                state.handle_report(report);
+            }
+        }
+        Ok(())
+    }
+
+    async fn handle_supervisor_evt(
+        &self,
+        _: ActorRef<CallMessage>,
+        event: SupervisionEvent,
+        state: &mut State,
+    ) -> Result<(), ActorProcessingErr> {
+        let report = state.children.observe(event);
+        state.handle_report(report);
+        Ok(())
+    }
+
+    async fn post_stop(&self, _: ActorRef<CallMessage>, state: &mut State) -> Result<(), ActorProcessingErr> {
+        for listener in state.call.clear() {
+            listener.end(End::Ended);
+        }
+        Ok(())
+    }
+}
+
+impl State {
+    fn entered(&mut self, user: &PersonId) {
+        if let Some(voice) = self.call.voice(user) {
+            let arguments = voice_user::Arguments { user: user.clone(), voice: voice.clone(), hearing: self.hearing.clone() };
+            let spec = ChildSpec::of(RestartType::Transient, move || (VoiceUser, arguments.clone()));
+            self.children.start(CallChild::VoiceUser(user.clone()), spec);
+            let arguments = recognition::Arguments { user: user.clone(), voice, hearing: self.hearing.clone() };
+            let spec = ChildSpec::of(RestartType::Transient, move || (Recognition, arguments.clone()));
+            self.children.start(CallChild::Recognition(user.clone()), spec);
+        }
+        // Who was lost is back.
+        self.hearing.notice(Notice::Call(Input::Joined { user: user.clone() }));
+        let entered = View::Entered { you: user.clone(), people: self.call.people() };
+        for listener in self.call.greet(user) {
+            listener.show(&entered);
+            for view in self.going_on() {
+                listener.show(&view);
+            }
+        }
+    }
+
+    /// What somebody has to know who enters now.
+    fn going_on(&self) -> Vec<View> {
+        let Some(Reply { playback, is_ducked, .. }) = &self.reply else { return Vec::new() };
+        let (companion, reply) = (playback.companion.clone(), number(playback.ticket));
+        if !playback.has_begun() {
+            return vec![View::Thinking(companion, true)];
+        }
+        let mut views = vec![View::Speaking { companion, reply, from: playback.position() }];
+        views.extend(is_ducked.then_some(View::Duck(reply, true)));
+        views.extend((!playback.is_playing()).then_some(View::Flush(reply)));
+        views
+    }
+
+    fn lost(&mut self, user: &PersonId) {
+        self.tell_voice(user, VoiceUserMessage::Stop);
+        let gone = if self.call.is_connected(user) { Input::Muted { user: user.clone() } } else { Input::SocketLost { user: user.clone() } };
+        self.hearing.notice(Notice::Call(gone));
+        if let Some(person) = self.call.person(user) {
+            self.call.show(&View::Changed(person));
+        }
+        let away = user.clone();
+        self.myself.send_after(KEPT_FOR, move || CallMessage::Away(away));
+    }
+
+    fn away(&mut self, user: &PersonId) {
+        if self.call.remove(user, KEPT_FOR) {
+            self.left(user);
+        }
+    }
+
+    fn left(&mut self, user: &PersonId) {
+        if self.call.person(user).is_some() {
+            return;
+        }
+        self.tell_voice(user, VoiceUserMessage::Stop);
+        for child in [CallChild::VoiceUser(user.clone()), CallChild::Recognition(user.clone())] {
+            // A recogniser puts on record what it has, and then nobody needs it.
+            if let Some(actor) = self.children.dismiss(&child)
+                && let Err(error) = actor.drain()
+            {
+                tracing::debug!(?error, "an actor of somebody who has left was already gone");
+            }
+        }
+        self.call.show(&View::Left(user.clone()));
+        tokio::spawn(presence::settle(self.hearing.clone(), user.clone()));
+        if self.call.is_empty() {
+            self.end_reply(&Outcome::Cancelled);
+            self.myself.stop(None);
+        }
+    }
+
+    fn told(&mut self, line: u64, told: Told) {
+        let Some((user, has_microphone)) = self.call.at(line) else { return };
+        match told {
+            Told::Muted(on) => {
+                let changed = has_microphone && self.call.change(&user, |person| *person.is_muted = on);
+                if changed && on {
+                    self.tell_voice(&user, VoiceUserMessage::Stop);
+                    self.hearing.notice(Notice::Call(Input::Muted { user }));
+                }
+            }
+            Told::Ignored(on) => {
+                if self.call.change(&user, |person| *person.is_ignored = on) {
+                    if on {
+                        self.tell_voice(&user, VoiceUserMessage::Stop);
+                    }
+                    let input = if on { Input::OptedOut { user } } else { Input::OptedIn { user } };
+                    self.hearing.notice(Notice::Call(input));
+                }
+            }
+            Told::Played { reply, position } => {
+                let Some(Reply { playback, .. }) = self.reply.as_mut().filter(|of| number(of.playback.ticket) == reply) else { return };
+                let (position, words) = playback.heard_up_to(position);
+                self.call.note_played(self.context.clock.now(), &words);
+                self.tell(vec![Heard::Played { position }]);
+            }
+            Told::Stop { reply } => {
+                if self.reply.as_ref().is_some_and(|of| number(of.playback.ticket) == reply) {
+                    self.tell(vec![Heard::StopPressed]);
+                }
+            }
+            Told::Say(text) => {
+                if let Ok(said) = Said::new(&text)
+                    && !self.hearing.is_opted_out(&user)
+                {
+                    rehearsed::say(self.hearing.clone(), user, said);
+                }
+            }
+            // The connection does that.
+            Told::Leave => {}
+        }
+    }
+
+    fn tell_voice(&self, user: &PersonId, message: VoiceUserMessage) {
+        if let Some(actor) = self.context.directory.find(&VoiceUserKey(self.call.channel().clone(), user.clone())) {
+            // One that is being restarted looks by itself.
+            let _ = actor.cast(message);
+        }
+    }
+
+    /// Does something for a reply.
+    fn follow(&mut self, ticket: Ticket, aloud: Aloud) {
+        if let Aloud::Prepare { companion } = aloud {
+            return self.prepare(companion, ticket);
+        }
+        if let (Aloud::Say { .. }, Some(before)) = (&aloud, &self.reply)
+            && before.playback.ticket != ticket
+        {
+            // It is made again with what people have said since.
+            let companion = before.playback.companion.clone();
+            self.prepare(companion, ticket);
+        }
+        let Some(reply) = self.reply.as_mut().filter(|reply| reply.playback.ticket == ticket) else { return };
+        let (playback, now) = (&mut reply.playback, Instant::now());
+        match aloud {
+            Aloud::Prepare { .. } => {}
+            Aloud::Say { text, .. } => playback.say(text),
+            Aloud::SaidAll => playback.said_all(),
+            Aloud::Start { sentence } => playback.start(sentence),
+            Aloud::Play(effect) => match effect {
+                Effect::Speak => {
+                    playback.play(now);
+                    let (companion, reply) = (playback.companion.clone(), number(ticket));
+                    self.call.show(&View::Speaking { companion, reply, from: Duration::ZERO });
+                    self.tick_after(Duration::ZERO);
+                }
+                Effect::Duck | Effect::Unduck => {
+                    reply.is_ducked = effect == Effect::Duck;
+                    self.call.show(&View::Duck(number(ticket), reply.is_ducked));
+                }
+                Effect::Pause => {
+                    playback.pause();
+                    self.call.show(&View::Flush(number(ticket)));
+                }
+                Effect::Resume { from } => {
+                    let from = playback.resume(from, now);
+                    reply.is_ducked = false;
+                    self.call.show(&View::Resume(number(ticket), from));
+                    self.tick_after(Duration::ZERO);
+                }
+                Effect::SentenceDropped { sentence } => {
+                    playback.drop_rest(sentence);
+                    reply.making.remove(&sentence).inspect(AbortHandle::abort);
+                }
+                Effect::Ended(outcome) => return self.end_reply(&outcome),
+                // The conversation follows these itself.
+                Effect::Finalize { .. } | Effect::Extend | Effect::Interrupted(_) => {}
+            },
+        }
+        self.work();
+    }
+
+    fn prepare(&mut self, companion: CompanionId, ticket: Ticket) {
+        self.end_reply(&Outcome::Cancelled);
+        let voice = &self.context.settings.voice;
+        let patience = Patience { first_audio: voice.first_audio_timeout(), more: voice.stall_timeout() };
+        let playback = Playback::new(companion.clone(), ticket, patience);
+        self.reply = Some(Reply { playback, identity: Arc::default(), making: BTreeMap::new(), is_ducked: false });
+        self.call.set_replying(true);
+        self.call.show(&View::Thinking(companion, true));
+        self.tick_after(LOOK_EVERY);
+    }
+
+    fn end_reply(&mut self, outcome: &Outcome) {
+        let Some(reply) = self.reply.take() else { return };
+        let (playback, number) = (&reply.playback, number(reply.playback.ticket));
+        self.call.set_replying(false);
+        self.call.show(&match (outcome, playback.has_begun()) {
+            (Outcome::Done, true) => View::Done(number),
+            (_, true) => View::Cut { reply: number, heard: playback.heard().into() },
+            (_, false) => View::Thinking(playback.companion.clone(), false),
+        });
+    }
+
+    /// Takes audio of the reply.
+    fn take(&mut self, identity: &Arc<()>, sentence: usize, piece: Option<Result<Piece, SynthesisFailed>>) {
+        let Some(reply) = self.reply.as_mut().filter(|reply| Arc::ptr_eq(&reply.identity, identity)) else { return };
+        match piece {
+            None => {
+                reply.making.remove(&sentence);
+                reply.playback.take(sentence, None, Instant::now());
+            }
+            Some(Ok(piece)) => reply.playback.take(sentence, Some(piece), Instant::now()),
+            Some(Err(error)) => {
+                tracing::warn!(provider = self.context.speech.synthesis.provider(), %error, "no voice can be made for a sentence");
+                reply.playback.fail(sentence);
+                self.call.show(&View::Trouble(Trouble::SynthesisFailed));
+            }
+        }
+        self.work();
+    }
+
+    fn tick(&mut self) {
+        let Some(reply) = &self.reply else { return };
+        let again = if reply.playback.is_playing() { PACKETS_EVERY } else { LOOK_EVERY };
+        self.work();
+        if self.reply.is_some() {
+            self.tick_after(again);
+        }
+    }
+
+    fn tick_after(&mut self, delay: Duration) {
+        let tick = self.myself.send_after(delay, || CallMessage::Tick).abort_handle();
+        if let Some(before) = self.tick.replace(tick) {
+            before.abort();
+        }
+    }
+
+    /// Has audio made that is needed soon, tells the channel how far it is, and sends the packets that are due.
+    fn work(&mut self) {
+        let Some(reply) = self.reply.as_mut() else { return };
+        let now = Instant::now();
+        let language = self.hearing.language();
+        let settings = self.context.memberships.companion(self.call.channel(), &reply.playback.companion);
+        let settings = settings.map(|companion| companion.voice.clone()).unwrap_or_default();
+        for (sentence, text) in reply.playback.to_make(now) {
+            let request = Sentence {
+                companion: reply.playback.companion.clone(),
+                text,
+                language: language.clone(),
+                voice: settings.voice.clone(),
+                speed: settings.speed.unwrap_or(1.0),
+            };
+            let mut pieces = self.context.speech.synthesis.say(request);
+            let (identity, myself) = (reply.identity.clone(), self.myself.clone());
+            let task = tokio::spawn(async move {
+                while let Some(piece) = pieces.next().await {
+                    let has_failed = piece.is_err();
+                    if myself.cast(CallMessage::Piece(identity.clone(), sentence, Some(piece))).is_err() || has_failed {
+                        return;
+                    }
+                }
+                // A call that has ended needs no audio.
+                let _ = myself.cast(CallMessage::Piece(identity, sentence, None));
+            });
+            reply.making.insert(sentence, task.abort_handle());
+        }
+        let ticket = reply.playback.ticket;
+        let told = reply.playback.progress(now).into_iter().map(|progress| match progress {
+            Progress::Sentence(text, words) => Heard::Sentence { text, words },
+            Progress::FirstAudio => Heard::FirstAudio,
+            Progress::Audio(sentence, length) => Heard::Audio { sentence, length },
+            Progress::Whole(sentence) => Heard::Whole { sentence },
+            Progress::Stall => Heard::Stall,
+            Progress::Finished => Heard::Finished,
+        });
+        let told = told.collect();
+        let packets = reply.playback.packets(now);
+        self.tell(told);
+        for next in packets {
+            if let Some((from, text)) = next.begins {
+                self.call.show(&View::Sentence { reply: number(ticket), from, text });
+            }
+            match self.encode(&next.frame) {
+                Ok(bytes) => self.call.play(&Packet { reply: number(ticket), number: next.number, bytes: bytes.into() }),
+                Err(error) => tracing::error!(%error, "a packet could not be encoded"),
+            }
+        }
+    }
+
+    fn encode(&mut self, frame: &[i16; SPOKEN_FRAME]) -> Result<Vec<u8>, CodecFailed> {
+        if self.encoder.is_none() {
+            self.encoder = Some(self.context.speech.audio.encoder()?);
+        }
+        self.encoder.as_mut().map_or(Ok(Vec::new()), |encoder| encoder.encode(frame))
+    }
+
+    /// Tells the channel about the reply.
+    fn tell(&self, told: Vec<Heard>) {
+        let Some(ticket) = self.reply.as_ref().map(|reply| reply.playback.ticket) else { return };
+        for told in told {
+            self.hearing.notice(Notice::Reply { ticket, told });
+        }
+    }
+
+    /// An actor that dies too often is left alone. The others of the call go on.
+    fn handle_report(&self, report: Option<Report<CallChild>>) {
+        match report {
+            Some(Report::Restarting { child, ending, .. }) => {
+                let instruments = self.context.recorder.instruments();
+                ending.measure(child.sort().as_str(), instruments);
+                tracing::warn!(channel = %self.call.channel(), %ending, sort = child.sort().as_str(), "an actor of a call ended and is restarted");
+            }
+            Some(Report::Escalate { child, escalation }) => {
+                tracing::error!(channel = %self.call.channel(), %escalation, sort = child.sort().as_str(), "an actor of a call ends again and again, and is not restarted");
+                self.call.show(&View::Trouble(Trouble::RecognitionFailed));
+            }
+            None | Some(Report::Started { .. } | Report::Ended { .. }) => {}
+        }
+    }
+
+    fn finalize(&self, user: &PersonId) {
+        if let Some(actor) = self.context.directory.find(&RecognitionKey(self.call.channel().clone(), user.clone())) {
+            // One that is being restarted returns what it has anyway.
+            let _ = actor.cast(RecognitionMessage::Finalize);
+        }
+    }
+}
+
+impl CallChild {
+    const fn sort(&self) -> Sort {
+        match self {
+            Self::VoiceUser(_) => Sort::VoiceUser,
+            Self::Recognition(_) => Sort::Recognition,
+        }
+    }
+}
+
+/// The number by which pages know a reply.
+fn number(ticket: Ticket) -> u32 {
+    ticket.0 as u32
+}

@@ -1,0 +1,147 @@
+//! Hears one person: decodes the packets, and finds when the person talks.
+//!
+//! What it has found is shared ([`Voice`]), so that an actor that dies loses only the state of its decoder.
+
+use std::sync::Arc;
+
+use ractor::{Actor, ActorProcessingErr, ActorRef};
+use tokio::task::AbortHandle;
+
+use super::hearing::Hearing;
+use super::voice::{Found, Voice, note_end, take_heard};
+use crate::actors::messages::voice_call::{RecognitionMessage, VoiceUserMessage};
+use crate::actors::runtime::actor_keys::{RecognitionKey, VoiceUserKey};
+use crate::actors::runtime::context::ActorContext;
+use crate::actors::runtime::directory::{Address, Registration, Sort};
+use crate::actors::runtime::watchdog::at_work;
+use crate::domain::conversation::Notice;
+use crate::domain::id::PersonId;
+use crate::domain::moment::Moment;
+use crate::domain::voice::speech::{HANGOVER, LONGEST_CUT, Pulse, Speech};
+use crate::domain::voice::utterance::Input;
+use crate::ports::audio::{Ear, HEARD_FRAME, HEARD_RATE, Heard, PacketRefused};
+use crate::ports::call_room::View;
+use crate::ports::speech_recognition::Sound;
+use crate::telemetry::instruments::kinds::Counted;
+
+pub struct VoiceUser;
+
+#[derive(Clone)]
+pub struct Arguments {
+    pub user: PersonId,
+    pub voice: Arc<Voice>,
+    pub hearing: Hearing,
+}
+
+pub struct State {
+    arguments: Arguments,
+    ear: Box<dyn Ear>,
+    myself: ActorRef<VoiceUserMessage>,
+    alarm: Option<AbortHandle>,
+    _registration: Registration,
+    _counted: Counted,
+}
+
+impl Actor for VoiceUser {
+    type Msg = VoiceUserMessage;
+    type State = State;
+    type Arguments = Arguments;
+
+    async fn pre_start(&self, myself: ActorRef<VoiceUserMessage>, arguments: Arguments) -> Result<State, ActorProcessingErr> {
+        let Arguments { user, hearing, .. } = &arguments;
+        let (call, context) = (&hearing.call, hearing.context());
+        let registration = context.directory.register(&VoiceUserKey(call.channel().clone(), user.clone()), &myself);
+        let counted = context.recorder.instruments().actors.one([Sort::VoiceUser.as_str()]);
+        let ear = context.speech.audio.ear()?;
+        // What came while no actor ran, and speech that has ended since.
+        myself.cast(VoiceUserMessage::Packets)?;
+        myself.cast(VoiceUserMessage::Wake)?;
+        Ok(State { ear, myself, alarm: None, arguments, _registration: registration, _counted: counted })
+    }
+
+    async fn handle(
+        &self,
+        _: ActorRef<VoiceUserMessage>,
+        message: VoiceUserMessage,
+        state: &mut State,
+    ) -> Result<(), ActorProcessingErr> {
+        let Arguments { user, hearing, .. } = &state.arguments;
+        let _at_work = at_work(Address::VoiceUser(hearing.call.channel().clone(), user.clone()));
+        match message {
+            VoiceUserMessage::Packets => state.hear(),
+            VoiceUserMessage::Stop => state.follow(|found| found.speech.stop()),
+            VoiceUserMessage::Wake => {
+                let now = state.arguments.hearing.context().clock.now();
+                state.follow(|found| found.speech.wake(now));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl State {
+    /// Decodes the packets that wait. Whoever wants to be ignored is not listened to.
+    fn hear(&mut self) {
+        let Arguments { user, voice, hearing } = &self.arguments;
+        let context = hearing.context();
+        let packets = voice.take();
+        if hearing.is_deaf_to(user) {
+            return;
+        }
+        let now = context.clock.now();
+        let instruments = context.recorder.instruments();
+        let mut pulses = Vec::new();
+        let mut has_sound = false;
+        for (number, packet) in packets {
+            match self.ear.hear(number, &packet) {
+                Ok(heard) => has_sound |= take_heard(&mut voice.found(), &heard, now, context.speech.recognition.has_partials(), &mut pulses),
+                Err(PacketRefused::Late(_)) => instruments.voice_packets.add(1, ["late"]),
+                Err(PacketRefused::Malformed(error)) => {
+                    instruments.voice_packets.add(1, ["undecodable"]);
+                    tracing::debug!(error, "a packet could not be decoded");
+                }
+            }
+        }
+        if has_sound {
+            self.tell_recognition();
+        }
+        self.report(pulses);
+    }
+
+    fn follow(&mut self, change: impl FnOnce(&mut Found) -> Option<Pulse>) {
+        let pulse = change(&mut self.arguments.voice.found());
+        let Some(pulse) = pulse else { return self.arm() };
+        note_end(&mut self.arguments.voice.found(), &pulse);
+        self.tell_recognition();
+        self.report(vec![pulse]);
+    }
+
+    fn tell_recognition(&self) {
+        let Arguments { user, hearing, .. } = &self.arguments;
+        if let Some(recognition) = hearing.context().directory.find(&RecognitionKey(hearing.call.channel().clone(), user.clone())) {
+            // One that is being restarted takes what waits when it starts.
+            let _ = recognition.cast(RecognitionMessage::Sounds);
+        }
+    }
+
+    /// Reports onsets, voice and offsets to the channel.
+    fn report(&mut self, pulses: Vec<Pulse>) {
+        for pulse in pulses {
+            self.arguments.hearing.pulse(&self.arguments.user, pulse);
+        }
+        self.arm();
+    }
+
+    /// Looks again when the speech ends unless more of it comes.
+    fn arm(&mut self) {
+        let deadline = self.arguments.voice.found().speech.deadline();
+        if let Some(alarm) = self.alarm.take() {
+            alarm.abort();
+        }
+        if let Some(deadline) = deadline {
+            // Packets may be on their way that are older than now.
+            let after = deadline.since(self.arguments.hearing.context().clock.now()) + HANGOVER;
+            self.alarm = Some(self.myself.send_after(after, || VoiceUserMessage::Wake).abort_handle());
+        }
+    }
+}

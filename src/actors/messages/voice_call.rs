@@ -1,0 +1,75 @@
+//! Messages to the actors of a voice call.
+
+use std::sync::Arc;
+
+use super::supervision::Upkeep;
+use crate::domain::conversation::Aloud;
+use crate::domain::id::{PersonId, Ticket};
+use crate::ports::call_room::Told;
+use crate::ports::speech_recognition::Recognised;
+use crate::ports::speech_synthesis::{Piece, SynthesisFailed};
+
+/// A child of a call.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum CallChild {
+    /// Decodes what a person says, and finds when the person talks.
+    VoiceUser(PersonId),
+    /// Has the words of a person recognised.
+    Recognition(PersonId),
+}
+
+/// Messages to a call.
+pub enum CallMessage {
+    /// A person has one more connection.
+    Entered(PersonId),
+    /// A person has one connection less, and perhaps none any more.
+    Lost(PersonId),
+    /// A person has left.
+    Left(PersonId),
+    /// A person whose connection was lost may have been away for too long.
+    Away(PersonId),
+    /// A person did something at this connection.
+    Told(u64, Told),
+    /// The channel has restarted: what is played stops.
+    Restarted,
+    /// The recogniser of this person should return what it has.
+    Finalize(PersonId),
+    /// This person counts as noise.
+    Noise(PersonId),
+    /// Something to do for a reply.
+    Reply(Ticket, Aloud),
+    /// Audio of a sentence of the reply with this identity. None: all of it is made.
+    Piece(Arc<()>, usize, Option<Result<Piece, SynthesisFailed>>),
+    /// Packets may be due, or audio may be late.
+    Tick,
+    /// The call's own supervision messages.
+    Upkeep(Upkeep<CallChild>),
+}
+
+impl From<Upkeep<CallChild>> for CallMessage {
+    fn from(upkeep: Upkeep<CallChild>) -> Self {
+        Self::Upkeep(upkeep)
+    }
+}
+
+/// Messages to the actor that hears one person.
+pub enum VoiceUserMessage {
+    /// Packets wait.
+    Packets,
+    /// The person is muted, ignored, or has lost the connection: the speech ends.
+    Stop,
+    /// The speech may have ended.
+    Wake,
+}
+
+/// Messages to the actor that has one person's words recognised.
+pub enum RecognitionMessage {
+    /// Sound waits.
+    Sounds,
+    /// Return what you have.
+    Finalize,
+    /// A result of the stream with this number. None: the stream has ended.
+    Result(u64, Option<Recognised>),
+    /// Listen again.
+    Again,
+}

@@ -1,0 +1,212 @@
+//! The voice call of a room, as somebody sees it who takes part through a platform that carries audio: the console's page.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use super::backend::Refused;
+use super::backend::room::RoomId;
+use crate::domain::id::{CompanionId, PersonId};
+use crate::domain::voice::segment::Kind;
+
+/// The calls of rooms.
+#[async_trait]
+pub trait CallRooms: Send + Sync + 'static {
+    /// The services that hear and speak in the room, and who is in its call.
+    ///
+    /// # Errors
+    /// There is no such room.
+    async fn describe(&self, room: &RoomId) -> Result<Description, Refused>;
+
+    /// Enters the call of a room. The person is on record as being in the call when this returns.
+    ///
+    /// # Errors
+    /// There is no such room, the call is full, or the store takes nothing now.
+    async fn enter(&self, room: &RoomId, entrance: Entrance) -> Result<Arc<dyn Line>, Refused>;
+}
+
+/// Somebody who enters a call.
+pub struct Entrance {
+    /// The name, which is also the id.
+    pub from: Arc<str>,
+    /// Whether a microphone comes along. Without one, the person listens.
+    pub has_microphone: bool,
+    /// What shows and plays the call.
+    pub listener: Arc<dyn Listener>,
+}
+
+/// One connection to a call. Dropping it without [`Told::Leave`] means that the connection was lost.
+pub trait Line: Send + Sync {
+    /// Takes a packet of the microphone: Opus, 20 ms. The number is the time of capture in frames. Must not block.
+    fn hear(&self, number: u32, packet: &[u8]);
+
+    /// Takes what the person did. Must not block.
+    fn tell(&self, told: Told);
+}
+
+/// What a person did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// Muted the microphone, or not.
+    Muted(bool),
+    /// Wants not to be listened to in this call, or to be listened to again.
+    Ignored(bool),
+    /// Heard a reply up to a position.
+    Played {
+        /// The reply.
+        reply: u32,
+        /// The position from its first sample.
+        position: Duration,
+    },
+    /// Pressed Stop.
+    Stop {
+        /// The reply.
+        reply: u32,
+    },
+    /// Says this aloud, as far as the call is concerned.
+    Say(Arc<str>),
+    /// Leaves the call.
+    Leave,
+}
+
+/// What shows and plays a call to one person. No method may block.
+pub trait Listener: Send + Sync {
+    /// Something happened.
+    fn show(&self, view: &View);
+
+    /// The next packet of a reply: Opus, 20 ms.
+    fn play(&self, packet: &Packet);
+
+    /// The connection has to end.
+    fn end(&self, end: End);
+}
+
+/// A packet of what a companion says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Packet {
+    /// The reply.
+    pub reply: u32,
+    /// The packet's number in the reply, from 0.
+    pub number: u32,
+    /// 1 to 1,275 bytes.
+    pub bytes: Arc<[u8]>,
+}
+
+/// Why the core ends a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The person left.
+    Left,
+    /// Another connection of the person has taken the microphone.
+    Moved,
+    /// The call has ended.
+    Ended,
+}
+
+/// A person in a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Person {
+    /// The person.
+    pub user: PersonId,
+    /// Whether the microphone is muted.
+    pub is_muted: bool,
+    /// Whether the person has no microphone.
+    pub only_listens: bool,
+    /// Whether the person wants not to be listened to.
+    pub is_ignored: bool,
+    /// Whether the person talks.
+    pub talks: bool,
+}
+
+/// Something that happened in a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum View {
+    /// The call, at the moment of entering.
+    Entered {
+        /// The person who has entered.
+        you: PersonId,
+        /// Who is in the call.
+        people: Vec<Person>,
+    },
+    /// Somebody has entered.
+    Joined(Person),
+    /// Something about a person has changed.
+    Changed(Person),
+    /// Somebody has left.
+    Left(PersonId),
+    /// Somebody begins or ends to talk.
+    Talking(PersonId, bool),
+    /// Somebody counts as noise.
+    Noise(PersonId),
+    /// Words of a person.
+    Caption {
+        /// The person.
+        user: PersonId,
+        /// The words.
+        text: Arc<str>,
+        /// What they count as, once they are final.
+        kind: Option<Kind>,
+    },
+    /// A companion prepares a spoken reply, or has stopped that without a word.
+    Thinking(CompanionId, bool),
+    /// A spoken reply begins.
+    Speaking {
+        /// The companion.
+        companion: CompanionId,
+        /// The reply.
+        reply: u32,
+        /// The position of the first packet that follows.
+        from: Duration,
+    },
+    /// A sentence of a reply begins.
+    Sentence {
+        /// The reply.
+        reply: u32,
+        /// The position at which it begins.
+        from: Duration,
+        /// The words.
+        text: Arc<str>,
+    },
+    /// A reply is quieter by 12 dB, or not any more.
+    Duck(u32, bool),
+    /// A reply pauses: nothing more of it is played, and the position is told.
+    Flush(u32),
+    /// A reply goes on.
+    Resume(u32, Duration),
+    /// A reply was played to its end.
+    Done(u32),
+    /// A reply was stopped.
+    Cut {
+        /// The reply.
+        reply: u32,
+        /// What of it was heard.
+        heard: Arc<str>,
+    },
+    /// Something does not work.
+    Trouble(Trouble),
+}
+
+/// What does not work in a call that goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// Speech recognition does not answer.
+    RecognitionFailed,
+    /// Too many people talk at once.
+    RecognitionFull,
+    /// No voice can be made.
+    SynthesisFailed,
+}
+
+/// The voice of a room.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Description {
+    /// What recognises speech.
+    pub recognition: &'static str,
+    /// Whether it returns words.
+    pub recognises_words: bool,
+    /// What makes the companions' voices.
+    pub synthesis: &'static str,
+    /// Who is in the call.
+    pub people: Vec<Person>,
+}

@@ -1,0 +1,46 @@
+//! Speech synthesis: makes the audio of what companions say.
+
+use std::sync::Arc;
+
+use futures_util::stream::BoxStream;
+
+use crate::domain::id::CompanionId;
+use crate::domain::voice::heard::WordTime;
+
+/// A sentence to be spoken.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sentence {
+    /// The companion that says it.
+    pub companion: CompanionId,
+    /// The words.
+    pub text: Arc<str>,
+    /// The language, as the name of a table of `speech.words`.
+    pub language: Arc<str>,
+    /// The name of the voice at the provider. `None`: the provider's choice.
+    pub voice: Option<Arc<str>>,
+    /// The pace, from 0.5 to 2; 1 is the voice's own.
+    pub speed: f64,
+}
+
+/// A piece of a sentence's audio.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Piece {
+    /// The next samples: mono at [`SPOKEN_RATE`](super::audio::SPOKEN_RATE).
+    Audio(Vec<i16>),
+    /// The times of all words. They come before the audio.
+    Words(Vec<WordTime>),
+}
+
+/// Why no audio comes.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct SynthesisFailed(pub String);
+
+/// A voice for companions.
+pub trait SpeechSynthesis: Send + Sync + 'static {
+    /// The provider, as in the span attribute `gen_ai.provider.name`.
+    fn provider(&self) -> &'static str;
+
+    /// Makes the audio of a sentence, piece by piece. Dropping the stream cancels it.
+    fn say(&self, sentence: Sentence) -> BoxStream<'static, Result<Piece, SynthesisFailed>>;
+}
