@@ -9,8 +9,6 @@ export const LIMITS = {
   packet_bytes: 1275,
   frame_bytes: 1300,
   unsent_frames: 25,
-  stalled_after_ms: 5000,
-  played_every_ms: 100,
 };
 
 export const CLOSE = { left: 1000, stopping: 1001, refused: 1008, too_slow: 1013, unknown_version: 4000, moved: 4001, ended: 4002 };
@@ -78,6 +76,7 @@ const FROM_SERVER = new Map(
     resume: { reply: isNumber, from: isPosition },
     done: { reply: isNumber },
     cut: { reply: isNumber, heard: isText },
+    pulse: {},
     error: { code: isOneOf('recognition_failed', 'recognition_full', 'synthesis_failed', 'say_refused'), fix: isText },
   }).map(([type, fields]) => [type, has({ type: isText, ...fields })]),
 );

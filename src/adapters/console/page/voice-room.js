@@ -61,8 +61,7 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open }) {
     el('div', { class: 'voice-row voice-speaker' }, companionLine, stopButton),
     captions,
     sayForm,
-    notes,
-    more,
+    el('div', { class: 'voice-bottom' }, notes, more),
   );
 
   async function begin(listening) {
@@ -127,7 +126,7 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open }) {
     }
   }
 
-  const ENDINGS = { moved: 'You talk in another window now.', ended: 'The voice call has ended.', refused: 'The server ended the connection.', version: 'This page is older than the server. Load it again.', device: 'You are not in the call.' };
+  const ENDINGS = { moved: 'You talk in another window now.', ended: 'The voice call has ended.', refused: 'The server ended the call.', version: 'This page is older than the server. Load it again.', denied: 'You are not in the call.' };
 
   function outText() {
     if (view.phase === 'over' && view.room?.id === room()?.id) return [ENDINGS[view.ending], view.reason].filter(Boolean).join(' ');

@@ -11,6 +11,8 @@ const FIRST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 20_000;
 // How long the microphone stays open after Space is released, so that the last syllable is heard.
 const RELEASE_MS = 200;
+// Heartbeats without a word of the server after which the connection is given up.
+const MOST_BEATS = 3;
 // Bytes that may wait in the socket before audio waits here.
 const SOCKET_BYTES = 4 * protocol.LIMITS.frame_bytes;
 
@@ -25,10 +27,8 @@ export async function obstacle() {
 export const volumeOf = companion => loadForAll(`volume.${companion}`, 1);
 
 // Audio that waits to be sent. Of too much, the oldest is dropped.
-function sendQueue(socket, stalled) {
+function sendQueue(socket) {
   const frames = [];
-  let waiting = 0;
-  let progressAt = Date.now();
   return {
     dropped: 0,
     push(frame) {
@@ -37,10 +37,7 @@ function sendQueue(socket, stalled) {
         frames.shift();
         this.dropped += 1;
       }
-      if (socket.bufferedAmount < waiting || socket.bufferedAmount === 0) progressAt = Date.now();
       while (frames.length && socket.bufferedAmount < SOCKET_BYTES) socket.send(frames.shift());
-      waiting = socket.bufferedAmount;
-      if (Date.now() - progressAt > protocol.LIMITS.stalled_after_ms) stalled();
     },
   };
 }
@@ -53,6 +50,8 @@ export function voice({ changed, told, warn }) {
   let socket = null;
   let queue = null;
   let timer = null;
+  let watchdog = null;
+  let heartbeatMs = 0;
   let failures = 0;
   let microphone = null;
   let loudspeaker = null;
@@ -74,12 +73,19 @@ export function voice({ changed, told, warn }) {
     view.level = 0;
   }
 
-  function disconnect(code) {
+  function disconnect() {
     clearTimeout(timer);
+    clearTimeout(watchdog);
     const old = socket;
     socket = null;
     queue = null;
-    old?.close(code);
+    old?.close();
+  }
+
+  // Connects again if nothing comes from the server for too long.
+  function watch() {
+    clearTimeout(watchdog);
+    watchdog = setTimeout(() => retryLater(), MOST_BEATS * heartbeatMs);
   }
 
   // Ends the call here. `ending`: why, or null when the person left.
@@ -115,7 +121,7 @@ export function voice({ changed, told, warn }) {
     // A request that will never be accepted is not repeated.
     api.voiceRefusal(query()).then(problem => {
       if (mine !== visit || view.phase !== 'lost' || !problem) return;
-      if (!problem.isTransient) return end('refused', problem.message);
+      if (!problem.isTransient) return end('denied', problem.message);
       view.reason = problem.message;
       changed();
     });
@@ -125,9 +131,10 @@ export function voice({ changed, told, warn }) {
     clearTimeout(timer);
     const current = new WebSocket(api.voiceUrl(query()));
     let opened = false;
+    heartbeatMs = 0;
     current.binaryType = 'arraybuffer';
     socket = current;
-    queue = sendQueue(current, () => current === socket && retryLater());
+    queue = sendQueue(current);
     if (view.phase !== 'lost') view.phase = 'connecting';
     current.onopen = () => {
       opened = true;
@@ -138,6 +145,7 @@ export function voice({ changed, told, warn }) {
   }
 
   function receive(data) {
+    if (heartbeatMs) watch();
     try {
       if (data instanceof ArrayBuffer) loudspeaker?.packet(protocol.readFrame(data));
       else handle(protocol.readMessage(data));
@@ -153,6 +161,8 @@ export function voice({ changed, told, warn }) {
     switch (message.type) {
       case 'hello':
         failures = 0;
+        heartbeatMs = message.heartbeat_secs * 1000;
+        watch();
         if (view.phase !== 'live') told(view.phase === 'lost' ? 'In the voice call again.' : view.listening ? 'You listen to the voice call.' : 'You are in the voice call, and the microphone is on.');
         Object.assign(view, { phase: 'live', reason: '' });
         loudspeaker.silence();
@@ -274,7 +284,7 @@ export function voice({ changed, told, warn }) {
       try {
         await openDevices();
       } catch (problem) {
-        if (mine === visit) end('device', problem.message);
+        if (mine === visit) end('denied', problem.message);
         return;
       }
       if (mine === visit) connect();

@@ -353,7 +353,7 @@ pub enum ServerMessage {
     Hello {
         /// [`VERSION`].
         version: u32,
-        /// The number of seconds between pings.
+        /// The number of seconds between two `pulse`, from 1 to 20. After three times that without any frame the page connects again.
         heartbeat_secs: u32,
         /// [`FRAME_MS`].
         frame_ms: u32,
@@ -452,6 +452,8 @@ pub enum ServerMessage {
         /// What of it was heard.
         heard: String,
     },
+    /// The connection works. A page does not see the pings of a WebSocket, and audio that it sends is swallowed by a connection that is dead.
+    Pulse {},
     /// Something does not work. The call goes on.
     Error {
         /// What does not work.

@@ -80,8 +80,6 @@ fn the_limits_and_close_codes_are_those_of_the_examples() {
             "packet_bytes": MAX_PACKET_BYTES,
             "frame_bytes": MAX_FRAME_BYTES,
             "unsent_frames": MAX_UNSENT_FRAMES,
-            "stalled_after_ms": STALLED_AFTER.as_millis() as u64,
-            "played_every_ms": PLAYED_EVERY.as_millis() as u64,
         }),
         examples.limits
     );
