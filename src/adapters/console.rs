@@ -33,6 +33,7 @@ mod routes;
 mod signin;
 mod usage;
 mod validation;
+pub mod voice;
 
 #[cfg(test)]
 pub(crate) mod fuzz;

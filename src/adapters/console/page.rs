@@ -40,9 +40,13 @@ const FILES: &[(&str, &[u8])] = files![
     "items.js",
     "live.js",
     "loop-guard.js",
+    "loudspeaker-worklet.js",
+    "loudspeaker.js",
     "main.js",
     "mention.js",
     "meters.js",
+    "microphone-worklet.js",
+    "microphone.js",
     "notices.js",
     "outbox.js",
     "people.js",
@@ -64,6 +68,12 @@ const FILES: &[(&str, &[u8])] = files![
     "tones.js",
     "unavailable.js",
     "visit.js",
+    "voice-call.js",
+    "voice-dialogs.js",
+    "voice-protocol.js",
+    "voice-room.css",
+    "voice-room.js",
+    "voice.js",
     "welcome.js",
     "words.js",
 ];
@@ -209,11 +219,12 @@ mod tests {
         }
     }
 
-    /// The files that a page links to, and that a script imports.
+    /// The files that a page links to, and that a script imports or loads for the audio thread.
     fn linked_files(text: &'static str) -> impl Iterator<Item = &'static str> {
         let linked = text.split("=\"/page/").skip(1).filter_map(|rest| rest.split('"').next());
         let imported = text.split("from './").skip(1).filter_map(|rest| rest.split('\'').next());
-        linked.chain(imported)
+        let worklets = text.split("addModule('/page/").skip(1).filter_map(|rest| rest.split('\'').next());
+        linked.chain(imported).chain(worklets)
     }
 
     #[test]

@@ -71,6 +71,12 @@ export const decisions = (room, after, limit) => call('GET', `/api/decisions${qu
 export const why = (room, companion, at) => call('GET', `/api/why${query({ room, companion, at })}`);
 // What became of a message, for each companion in the room.
 export const messageOutcomes = (room, message) => call('GET', `/api/why${query({ room, message })}`);
+// Who and what takes part in the voice call of a room. 404: the server has no voice.
+export const voice = room => call('GET', roomPath(room, '/voice'));
+const voicePath = fields => `/api/voice${query(fields)}`;
+export const voiceUrl = fields => `${location.protocol === 'https:' ? 'wss' : 'ws'}://${location.host}${voicePath(fields)}`;
+// Why a voice call is refused, or null: a WebSocket does not say why. 426: only the upgrade is missing.
+export const voiceRefusal = fields => call('GET', voicePath(fields)).then(() => null, problem => (problem.status === 426 ? null : problem));
 export const companions = () => call('GET', '/api/companions');
 export const readiness = () => call('GET', '/readyz');
 export const quarantine = () => call('GET', '/api/quarantine');

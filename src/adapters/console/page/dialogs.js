@@ -70,6 +70,9 @@ const KEYS = [
   ['Enter, Shift Enter', 'previous or next match, while finding'],
   ['↑ ↓', 'in the conversation: move through messages and decisions; → reaches Why?, Reply, Edit and Delete'],
   ['← →', 'on the timeline: select a mark'],
+  ['M', 'mute or unmute the microphone, in a voice call'],
+  ['Space', 'hold to talk while muted, in a voice call'],
+  ['Esc', 'stop the companion that speaks, in a voice call'],
   ['?', 'show this list'],
 ];
 

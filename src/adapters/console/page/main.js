@@ -24,6 +24,7 @@ import { timeline } from './timeline.js';
 import { tonesOf } from './tones.js';
 import { unavailable } from './unavailable.js';
 import { visit } from './visit.js';
+import { voiceRoom } from './voice-room.js';
 import { noRoom, welcome } from './welcome.js';
 import * as words from './words.js';
 
@@ -140,6 +141,7 @@ const announce = text => notice.announce(text);
 const refreshState = () => current?.refresh().catch(() => {});
 const attentionView = attention({ showProblem, announce, polled: isChanged => (isChanged || view.room.unavailable) && refreshState() });
 const unavailableNotice = unavailable({ room: () => view.room, released: () => attentionView.poll(), showProblem, announce });
+const voicePanel = voiceRoom({ room: () => current?.room ?? null, me: speaker.me, mayWrite: speaker.mayWrite, tone: id => tone(id), notice, open: id => open(id) });
 
 function draw() {
   const parts = new Set(dirty);
@@ -156,6 +158,7 @@ function draw() {
     cards.draw(view.room, serverNow());
     drawMeters(view.room);
     unavailableNotice.draw(serverNow());
+    voicePanel.draw();
   }
   if (parts.has('talk') || parts.has('loaded')) talkView.redraw();
   timelineView.draw(view.room, serverNow());
@@ -221,6 +224,7 @@ function open(id, reload = false) {
       if (isNew && e.event === 'paused') readRooms().catch(() => {});
       // These events do not contain the whole new state of the companions.
       if (isNew && ['joined', 'paused', 'tempered'].includes(e.event)) opened.refresh().catch(() => {});
+      if (isNew && e.event === 'message' && e.modality === 'voice') voicePanel.posted(id, e);
       if (e.event === 'message') {
         unsent.saveIfChanged();
         const room = allRooms.find(other => other.id === id);
@@ -248,6 +252,7 @@ function open(id, reload = false) {
   showPlatform(opened.room.platform);
   composer.restore();
   showSide(false);
+  voicePanel.shown();
   change(['talk', 'companions']);
 }
 
@@ -370,7 +375,10 @@ async function begin() {
     setTimeout(begin, 3000);
     return;
   }
-  setInterval(() => readRooms().catch(() => {}), ROOMS_POLL_MS);
+  setInterval(() => {
+    readRooms().catch(() => {});
+    voicePanel.refresh();
+  }, ROOMS_POLL_MS);
   composer.focus();
 }
 composer.draw();

@@ -1,0 +1,309 @@
+// The voice room: the button Talk, who is in the call and who talks, captions, the companion that speaks, and the controls of one's own microphone.
+
+import * as api from './api.js';
+import { byId, el, name, plain, say } from './dom.js';
+import { nameOf } from './state.js';
+import { MOST_ECHOES, shownCaptions } from './voice-call.js';
+import { askConsent, chooseSound, explainObstacle, explainRecognition, hasConsent } from './voice-dialogs.js';
+import { isDescription } from './voice-protocol.js';
+import { obstacle, voice } from './voice.js';
+
+const TICK_MS = 1000;
+const QUIET_DB = -60; // the left end of the level meter
+
+const isField = node => node instanceof HTMLElement && (node.matches('input:not([type="checkbox"]):not([type="range"]), textarea, select') || node.isContentEditable);
+const isControl = node => node instanceof HTMLElement && node.matches('button, summary, a[href], input, select');
+
+const button = (label, attributes) => el('button', { type: 'button', class: 'outlined', ...attributes }, label);
+
+// `room()` is the room shown, `me()` the speaker, `mayWrite()` whether that person may write there, `tone(id)` the accent of a companion, `notice` shows and
+// announces, and `open(id)` opens a room.
+export function voiceRoom({ room, me, mayWrite, tone, notice, open }) {
+  const root = byId('voice');
+  let description = null; // of the room shown
+  let described = ''; // its id
+  let drawn = '';
+  let ticking = null;
+
+  const mine = voice({ changed: message => changed(message), told: notice.announce, warn: text => notice.show(text, 'problem') });
+  const { view } = mine;
+  const companionName = id => nameOf(view.room ?? room(), id);
+
+  // Before the call.
+  const outWords = el('span', { class: 'muted voice-about' });
+  const talkButton = el('button', { type: 'button', class: 'solid', onclick: () => begin(false) }, 'Talk');
+  const listenButton = button('Only listen', { onclick: () => begin(true) });
+  const outNode = el('div', { class: 'voice-row' }, talkButton, listenButton, outWords);
+
+  // In the call.
+  const status = el('span', { class: 'voice-status' });
+  const elsewhere = button('Go there', { onclick: () => open(view.room.id) });
+  const muteButton = button('Mute', { onclick: () => mine.mute(!view.muted), title: 'Mute or unmute (M)' });
+  const holdButton = button('Hold to talk', { title: 'The microphone is on while you hold this (or Space)' });
+  const meter = el('span', { class: 'voice-meter', role: 'img' }, el('span'));
+  const talkHere = button('Use the microphone', { onclick: () => begin(false) });
+  const sound = button('Sound', { onclick: () => chooseSound({ voice: mine, companions: [...view.room.companions.values()], tone }) });
+  const leaveButton = button('Leave', { class: 'outlined danger', onclick: () => mine.leave() });
+  const people = el('ul', { class: 'voice-people', 'aria-label': 'In the voice call' });
+  const companionLine = el('p', { class: 'voice-companion', dir: 'auto' });
+  const stopButton = button('Stop', { class: 'solid', onclick: () => stop(), title: 'Stop the companion that speaks (Esc)' });
+  const captions = el('ol', { class: 'voice-captions', 'aria-label': 'Captions' });
+  const notes = el('div', { class: 'voice-notes' });
+  const words = el('input', { id: 'voice-say', type: 'text', maxlength: '8000', autocomplete: 'off', dir: 'auto', placeholder: 'Aria, what do you think?' });
+  const sayForm = el('form', { class: 'voice-say' }, el('label', { for: 'voice-say' }, 'Say it aloud'), words, el('button', { class: 'outlined' }, 'Say'));
+  const ignoreBox = el('input', { type: 'checkbox', onchange: () => mine.ignore(ignoreBox.checked) });
+  const more = el('details', { class: 'voice-more' }, el('summary', null, 'More'), el('label', { class: 'voice-check' }, ignoreBox, ' Do not listen to me. What I say is dropped at once.'), el('p', { class: 'muted' }, 'M mutes. Hold Space to talk while muted. Esc stops the companion that speaks.'));
+  const inNode = el(
+    'div',
+    { class: 'voice-in' },
+    el('div', { class: 'voice-row' }, status, elsewhere, el('span', { class: 'gap' }), meter, muteButton, holdButton, talkHere, sound, leaveButton),
+    people,
+    el('div', { class: 'voice-row voice-speaker' }, companionLine, stopButton),
+    captions,
+    sayForm,
+    el('div', { class: 'voice-bottom' }, notes, more),
+  );
+
+  async function begin(listening) {
+    const shown = room();
+    if (!listening) {
+      const missing = await obstacle();
+      if (missing) return explainObstacle(missing);
+    } else if (typeof AudioDecoder !== 'function' || !isSecureContext) return explainObstacle(isSecureContext ? 'codec' : 'insecure');
+    if (!mayWrite() || !shown?.id) return;
+    const join = onlyListen => mine.join({ room: shown, from: me(), listening: onlyListen });
+    if (listening || hasConsent(description)) return join(listening);
+    const { models } = await api.readiness().catch(() => ({}));
+    askConsent({ description, companions: [...shown.companions.values()].map(companion => companion.name), models, join });
+  }
+
+  function stop() {
+    const companion = view.call.reply?.companion;
+    if (!mine.stop()) return false;
+    notice.announce(`${companionName(companion)} stops.`);
+    return true;
+  }
+
+  const personState = person => (person.ignored ? 'not listened to' : person.listening ? 'listens' : person.muted ? 'muted' : view.call.noisy.has(person.user) ? 'noise' : person.talking ? 'talks' : '');
+
+  function personNode(person) {
+    const about = personState(person);
+    return el('li', { class: about === 'talks' ? 'talks' : null }, el('span', { class: 'dot', 'aria-hidden': 'true' }), name(person.user), about ? el('span', { class: 'aside' }, ` ${about}`) : null);
+  }
+
+  const KINDS = { noise: 'not taken as words', echo: 'echo of a companion', backchannel: '' };
+
+  function captionNode(line) {
+    const who = line.isCompanion ? companionName(line.who) : line.who;
+    const aside = line.cut ? 'cut off' : line.isFinal ? KINDS[line.kind] : '';
+    const text = line.cut ? (line.text ? `${line.text} —` : 'Nothing was heard.') : line.text;
+    const classes = [line.isFinal ? '' : 'open', ['noise', 'echo'].includes(line.kind) ? 'greyed' : ''].join(' ').trim();
+    return el('li', { class: classes || null, 'data-tone': line.isCompanion ? tone(line.who) : null }, name(who, { class: 'who' }), ' ', el('span', { dir: 'auto' }, plain(text)), aside ? el('span', { class: 'aside' }, ` ${aside}`) : null);
+  }
+
+  function companionWords() {
+    const { reply, thinking } = view.call;
+    const who = id => name(companionName(id), { class: 'who' });
+    if (reply?.isAudible) return [who(reply.companion), reply.paused ? ' pauses and listens to you' : reply.ducked ? ' speaks more quietly, because somebody talks' : ' speaks'];
+    const waiting = new Set(reply ? [...thinking, reply.companion] : thinking);
+    return waiting.size ? [...[...waiting].flatMap((id, at) => [at ? ', ' : null, who(id)]), waiting.size > 1 ? ' are thinking …' : ' is thinking …'] : [];
+  }
+
+  function statusWords() {
+    const where = room()?.id === view.room.id ? '' : ` in ${view.room.id}`;
+    switch (view.phase) {
+      case 'opening':
+        return view.listening ? 'Opening the loudspeaker …' : 'Waiting for the microphone … Allow it if the browser asks.';
+      case 'connecting':
+        return 'Connecting …';
+      case 'lost': {
+        const left = Math.ceil((view.nextAttempt - Date.now()) / 1000);
+        const reason = view.reason ? `: ${view.reason}` : '';
+        return `Connection lost${reason} · ${left > 0 ? `retrying in ${left} s` : 'retrying'}`;
+      }
+      default:
+        return view.listening ? `You listen${where} as ${plain(view.call.you)}` : mine.isMuted() ? `Muted${where}` : view.held ? `You talk${where} as long as you hold it` : `You are in the call${where} as ${plain(view.call.you)}`;
+    }
+  }
+
+  const ENDINGS = { moved: 'You talk in another window now.', ended: 'The voice call has ended.', refused: 'The server ended the call.', version: 'This page is older than the server. Load it again.', denied: 'You are not in the call.' };
+
+  function outText() {
+    if (view.phase === 'over' && view.room?.id === room()?.id) return [ENDINGS[view.ending], view.reason].filter(Boolean).join(' ');
+    const there = description?.people ?? [];
+    return there.length ? ['In the voice call: ', ...there.flatMap((person, at) => [at ? ', ' : null, name(person.user)])] : 'The companions of this room hear you, and answer aloud.';
+  }
+
+  function noteNodes() {
+    const { call } = view;
+    return [
+      call.trouble ? el('p', { class: 'voice-trouble', role: 'alert' }, `${TROUBLES[call.trouble.code]} ${plain(call.trouble.fix)}`) : null,
+      call.echoes >= MOST_ECHOES ? el('p', null, 'Your microphone hears the companions. Use headphones, so that they are not interrupted by themselves.') : null,
+      description && described === view.room.id && !description.recognises_words ? el('p', null, 'No speech recognition is connected: companions notice that you talk, but know no words. ', button('How to connect one', { class: 'quiet-button', onclick: explainRecognition })) : null,
+      !view.listening && !view.hasMicrophone && view.phase === 'live' ? el('p', null, 'You have no microphone now. Choose one under Sound.') : null,
+    ].filter(Boolean);
+  }
+  const TROUBLES = { recognition_failed: 'Speech recognition does not answer.', recognition_full: 'Too many people talk at once, so your words wait.', synthesis_failed: 'No voice can be made.', say_refused: 'That cannot be said.' };
+
+  // Replaces the content of a node if it would look different.
+  function fill(node, nodes) {
+    const after = [...el('div', null, nodes).childNodes];
+    const before = [...node.childNodes];
+    if (before.length === after.length && before.every((child, at) => child.isEqualNode(after[at]))) return;
+    node.replaceChildren(...after);
+  }
+
+  function draw() {
+    const shown = room();
+    const isIn = mine.isIn();
+    root.hidden = !isIn && (!description || described !== shown?.id);
+    if (root.hidden) return;
+    const mode = isIn ? 'in' : 'out';
+    if (drawn !== mode) {
+      const hadFocus = root.contains(document.activeElement);
+      drawn = mode;
+      root.replaceChildren(isIn ? inNode : outNode);
+      if (hadFocus) (isIn ? leaveButton : talkButton).focus();
+    }
+    root.dataset.phase = view.phase;
+    if (!isIn) {
+      fill(outWords, [outText()].flat());
+      outWords.classList.toggle('voice-trouble', view.phase === 'over' && view.room?.id === shown?.id);
+      return;
+    }
+    const { call } = view;
+    const isLive = view.phase === 'live';
+    say(status, statusWords());
+    elsewhere.hidden = shown?.id === view.room.id;
+    for (const node of [meter, muteButton]) node.hidden = view.listening || !isLive;
+    say(muteButton, view.muted ? 'Unmute' : 'Mute');
+    muteButton.setAttribute('aria-pressed', String(view.muted));
+    muteButton.disabled = !view.hasMicrophone;
+    holdButton.hidden = !isLive || !view.muted || !view.hasMicrophone;
+    holdButton.classList.toggle('held', view.held);
+    talkHere.hidden = !view.listening || !isLive;
+    sound.hidden = !isLive;
+    meter.setAttribute('aria-label', mine.isMuted() ? 'Level of your microphone: muted' : 'Level of your microphone');
+    fill(people, [...call.people.values()].map(personNode));
+    people.hidden = !isLive;
+    const speaker = companionWords();
+    const speaking = call.reply ?? (call.thinking.size ? { companion: [...call.thinking][0] } : null);
+    companionLine.parentElement.hidden = !speaker.length;
+    companionLine.parentElement.dataset.state = !call.reply?.isAudible ? 'thinking' : call.reply.paused ? 'paused' : call.reply.ducked ? 'ducked' : 'speaking';
+    if (speaking) companionLine.dataset.tone = tone(speaking.companion);
+    fill(companionLine, speaker);
+    stopButton.hidden = !call.reply;
+    if (call.reply) stopButton.setAttribute('aria-label', `Stop ${companionName(call.reply.companion)}`);
+    const lines = shownCaptions(call, Date.now());
+    captions.hidden = !lines.length;
+    const atEnd = captions.scrollTop + captions.clientHeight >= captions.scrollHeight - 8;
+    fill(captions, lines.map(captionNode));
+    if (atEnd) captions.scrollTop = captions.scrollHeight;
+    sayForm.hidden = !isLive;
+    fill(notes, noteNodes());
+    more.hidden = !isLive;
+    ignoreBox.checked = view.ignored;
+  }
+
+  // What a screen reader announces: the companions' voices and the conversation say the rest.
+  function announce(message) {
+    const { call } = view;
+    if (message.type === 'audible') notice.announce(`${companionName(call.reply?.companion)} speaks.`);
+    else if (message.type === 'thinking' && message.on) notice.announce(`${companionName(message.companion)} is thinking.`);
+    else if (message.type === 'joined') notice.announce(`${message.user} is in the voice call.`);
+    else if (message.type === 'left') notice.announce(`${message.user} left the voice call.`);
+    else if (message.type === 'cut') notice.announce('Cut off.');
+    else if (message.type === 'error') notice.announce(`${TROUBLES[message.code]} ${message.fix}`);
+  }
+
+  let drawing = false;
+  function changed(message) {
+    if (message) announce(message);
+    if (mine.isIn() && ticking === null) {
+      ticking = setInterval(draw, TICK_MS);
+      drawLevel();
+    } else if (!mine.isIn() && ticking !== null) {
+      clearInterval(ticking);
+      ticking = null;
+      refresh();
+    }
+    if (drawing) return;
+    drawing = true;
+    requestAnimationFrame(() => {
+      drawing = false;
+      draw();
+    });
+  }
+
+  const bar = meter.firstChild;
+  let level = 0;
+  function drawLevel() {
+    if (!mine.isIn()) return;
+    const db = 20 * Math.log10(Math.max(view.level, 1e-6));
+    const now = Math.max(0, Math.min(1, 1 - db / QUIET_DB));
+    // It rises at once and falls slowly.
+    level = Math.max(now, level * 0.9);
+    bar.style.setProperty('transform', `scaleX(${level.toFixed(3)})`);
+    requestAnimationFrame(drawLevel);
+  }
+
+  async function refresh() {
+    const shown = room();
+    if (!shown?.id || shown.platform) return;
+    const answer = await api.voice(shown.id).catch(() => null);
+    if (room()?.id !== shown.id) return;
+    description = isDescription(answer) ? answer : null;
+    described = shown.id;
+    draw();
+  }
+
+  sayForm.addEventListener('submit', event => {
+    event.preventDefault();
+    const text = words.value.trim();
+    if (!text) return;
+    view.call.trouble = null;
+    mine.say(text);
+    words.value = '';
+  });
+  holdButton.addEventListener('pointerdown', event => {
+    holdButton.setPointerCapture(event.pointerId);
+    mine.hold(true);
+  });
+  for (const type of ['pointerup', 'pointercancel', 'lostpointercapture']) holdButton.addEventListener(type, () => mine.hold(false));
+  holdButton.addEventListener('contextmenu', event => event.preventDefault());
+  // After a click with a pointer, Space must talk instead of clicking again.
+  root.addEventListener('click', event => event.detail > 0 && isControl(document.activeElement) && !isField(document.activeElement) && root.contains(document.activeElement) && document.activeElement.blur());
+
+  // Before other keys of the page: who speaks is stopped first.
+  document.addEventListener(
+    'keydown',
+    event => {
+      if (!mine.isIn() || event.isComposing || event.ctrlKey || event.metaKey || event.altKey || document.querySelector('dialog[open]')) return;
+      if (event.key === 'Escape' && stop()) {
+        event.preventDefault();
+        event.stopPropagation();
+      } else if (isField(event.target)) return;
+      else if (event.key.toLowerCase() === 'm' && !event.repeat) mine.mute(!view.muted);
+      else if (event.key === ' ' && !isControl(event.target) && view.muted) {
+        event.preventDefault();
+        if (!event.repeat) mine.hold(true);
+      }
+    },
+    true,
+  );
+  document.addEventListener('keyup', event => event.key === ' ' && mine.hold(false));
+  addEventListener('blur', () => mine.hold(false));
+
+  return {
+    // Another room is shown.
+    shown() {
+      description = null;
+      draw();
+      refresh();
+    },
+    refresh: () => !mine.isIn() && refresh(),
+    // A message is in the conversation of a room.
+    posted: (id, message) => mine.isIn() && view.room.id === id && mine.posted(message),
+    draw,
+  };
+}

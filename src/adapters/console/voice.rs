@@ -1,0 +1,3 @@
+//! Voice calls in the browser: people talk on the page, and companions answer aloud.
+
+pub mod protocol;

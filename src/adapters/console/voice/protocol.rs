@@ -1,0 +1,527 @@
+//! The wire protocol of a voice call in the browser (docs/api.md, "Voice"): frames, messages, close codes and limits of `GET /api/voice`.
+//!
+//! A binary frame is one Opus packet of 20 ms with a small head. A text frame is one JSON object with a `type`. Both sides refuse what they do not know.
+//! The page's side is `page/voice-protocol.js`. `tests/contracts/voice-protocol.json` has examples for both.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// The version that the page names in `v`.
+pub const VERSION: u32 = 1;
+/// The duration of a packet in milliseconds.
+pub const FRAME_MS: u32 = 20;
+/// The sample rate of packets and positions in Hz.
+pub const SAMPLE_RATE: u32 = 48_000;
+/// The number of samples of a packet.
+pub const SAMPLES_PER_FRAME: u32 = SAMPLE_RATE / 1_000 * FRAME_MS;
+/// The longest Opus packet of 20 ms in bytes (RFC 6716, 3.4).
+pub const MAX_PACKET_BYTES: usize = 1_275;
+/// The longest binary frame in bytes.
+pub const MAX_FRAME_BYTES: usize = 1_300;
+/// The number of binary frames that the page may send in a second, and at once after a pause.
+pub const MAX_FRAMES_PER_SECOND: u32 = 60;
+/// The number of messages that the page may send in a second, and at once after a pause.
+pub const MAX_MESSAGES_PER_SECOND: u32 = 30;
+/// The number of binary frames that wait to be sent to a page. Beyond it the oldest is dropped, and counted. Messages are never dropped.
+pub const MAX_UNSENT_FRAMES: usize = 25;
+/// How long sending may make no progress until the connection is closed as [`Close::TooSlow`].
+pub const STALLED_AFTER: Duration = Duration::from_secs(5);
+/// How long a person whose connection was lost keeps the place in the call.
+pub const KEPT_FOR: Duration = Duration::from_secs(10);
+/// How far sent audio may be ahead of its playback, in milliseconds.
+pub const MAX_AHEAD_MS: u32 = 120;
+/// How often the page tells what it has played.
+pub const PLAYED_EVERY: Duration = Duration::from_millis(100);
+/// The longest name of a person in characters.
+pub const MAX_NAME_CHARS: usize = 64;
+/// The longest caption in characters. Of longer text the end is sent.
+pub const MAX_CAPTION_CHARS: usize = 1_000;
+/// The longest text of a sentence, and of what was heard of a reply, in characters. Of longer text the beginning is sent.
+pub const MAX_SPOKEN_CHARS: usize = 10_000;
+/// The longest advice of an error in characters.
+pub const MAX_FIX_CHARS: usize = 300;
+/// The longest reason of a close frame in bytes (RFC 6455, 5.5).
+const MAX_REASON_BYTES: usize = 123;
+
+const MICROPHONE: u8 = 1;
+const COMPANION: u8 = 2;
+
+/// Why a frame was refused. The connection is closed as [`Close::Refused`], with this text as its reason.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// The binary frame is too long.
+    #[error("a binary frame has {bytes} bytes, at most {MAX_FRAME_BYTES}; send one Opus packet of 20 ms in each")]
+    TooLong {
+        /// The length of the frame, or of its packet.
+        bytes: usize,
+    },
+    /// The binary frame has no packet.
+    #[error("a binary frame has {bytes} bytes and no packet; send one Opus packet of 20 ms in each")]
+    TooShort {
+        /// The length of the frame.
+        bytes: usize,
+    },
+    /// The binary frame is of no kind that this side receives.
+    #[error("a binary frame has the unknown kind {kind}; the page sends kind {MICROPHONE}, the server kind {COMPANION}")]
+    UnknownKind {
+        /// The first byte.
+        kind: u8,
+    },
+    /// The text frame is not a message that this side receives.
+    #[error("not a message: {problem}")]
+    Message {
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// A text in a message has a wrong length.
+    #[error("{field} has {chars} characters, from 1 to {max} are accepted; split it")]
+    Text {
+        /// The message and its field.
+        field: &'static str,
+        /// The number of characters.
+        chars: usize,
+        /// The largest number of characters.
+        max: usize,
+    },
+}
+
+impl Refused {
+    /// A short name: a label, and the name of the error on the page.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::TooLong { .. } => "too_long",
+            Self::TooShort { .. } => "too_short",
+            Self::UnknownKind { .. } => "unknown_kind",
+            Self::Message { .. } => "message",
+            Self::Text { .. } => "text",
+        }
+    }
+
+    /// The reason for the close frame.
+    pub fn reason(&self) -> String {
+        let mut reason = self.to_string();
+        let end = (0..=MAX_REASON_BYTES.min(reason.len())).rev().find(|end| reason.is_char_boundary(*end));
+        reason.truncate(end.unwrap_or_default());
+        reason
+    }
+}
+
+/// Why the server closes the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Close {
+    /// The person has left.
+    Left,
+    /// The server is stopping. The page connects again.
+    Stopping,
+    /// The page broke the protocol or a limit, or has signed out. It does not connect again by itself.
+    Refused,
+    /// Sending made no progress for [`STALLED_AFTER`]. The page connects again.
+    TooSlow,
+    /// The version is unknown: the page must be loaded again.
+    UnknownVersion,
+    /// Another window of this person has taken the microphone. The page does not connect again by itself.
+    Moved,
+    /// The call has ended, such as by `voice.max_call_secs` or with its room. The page does not connect again by itself.
+    Ended,
+}
+
+impl Close {
+    /// All of them.
+    pub const ALL: [Self; 7] =
+        [Self::Left, Self::Stopping, Self::Refused, Self::TooSlow, Self::UnknownVersion, Self::Moved, Self::Ended];
+
+    /// The close code of the WebSocket.
+    pub fn code(self) -> u16 {
+        match self {
+            Self::Left => 1000,
+            Self::Stopping => 1001,
+            Self::Refused => 1008,
+            Self::TooSlow => 1013,
+            Self::UnknownVersion => 4000,
+            Self::Moved => 4001,
+            Self::Ended => 4002,
+        }
+    }
+
+    /// A short name, as in the table of docs/api.md.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Left => "left",
+            Self::Stopping => "stopping",
+            Self::Refused => "refused",
+            Self::TooSlow => "too_slow",
+            Self::UnknownVersion => "unknown_version",
+            Self::Moved => "moved",
+            Self::Ended => "ended",
+        }
+    }
+}
+
+/// A packet of a person's microphone: `1`, the number (u32, big-endian), the packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MicrophoneFrame<'a> {
+    /// The time of capture in frames of 20 ms. It goes on while the microphone is muted.
+    pub number: u32,
+    /// The Opus packet, 1 to [`MAX_PACKET_BYTES`] bytes.
+    pub packet: &'a [u8],
+}
+
+impl<'a> MicrophoneFrame<'a> {
+    /// Reads a frame from the page.
+    ///
+    /// # Errors
+    /// It has another kind, no packet, or too many bytes.
+    pub fn read(frame: &'a [u8]) -> Result<Self, Refused> {
+        let ([number], packet) = read(MICROPHONE, frame)?;
+        Ok(Self { number, packet })
+    }
+}
+
+/// A packet of a companion's speech: `2`, the number (u32, big-endian), the reply (u32, big-endian), the packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CompanionFrame<'a> {
+    /// The packet's number in the reply, from 0. It also goes on by one after a resume. A gap means that packets were dropped.
+    pub number: u32,
+    /// The reply that it belongs to.
+    pub reply: u32,
+    /// The Opus packet, 1 to [`MAX_PACKET_BYTES`] bytes.
+    pub packet: &'a [u8],
+}
+
+impl<'a> CompanionFrame<'a> {
+    /// Reads a frame from the server.
+    ///
+    /// # Errors
+    /// As [`MicrophoneFrame::read`].
+    pub fn read(frame: &'a [u8]) -> Result<Self, Refused> {
+        let ([number, reply], packet) = read(COMPANION, frame)?;
+        Ok(Self { number, reply, packet })
+    }
+
+    /// The frame to send.
+    pub fn write(&self) -> Vec<u8> {
+        let mut frame = Vec::with_capacity(9 + self.packet.len());
+        frame.push(COMPANION);
+        frame.extend(self.number.to_be_bytes());
+        frame.extend(self.reply.to_be_bytes());
+        frame.extend(self.packet);
+        frame
+    }
+}
+
+/// The numbers of the head of a binary frame, and its packet.
+fn read<const NUMBERS: usize>(kind: u8, frame: &[u8]) -> Result<([u32; NUMBERS], &[u8]), Refused> {
+    let bytes = frame.len();
+    if bytes > MAX_FRAME_BYTES {
+        return Err(Refused::TooLong { bytes });
+    }
+    let (&found, mut rest) = frame.split_first().ok_or(Refused::TooShort { bytes })?;
+    if found != kind {
+        return Err(Refused::UnknownKind { kind: found });
+    }
+    let mut numbers = [0; NUMBERS];
+    for number in &mut numbers {
+        let (head, tail) = rest.split_first_chunk().ok_or(Refused::TooShort { bytes })?;
+        *number = u32::from_be_bytes(*head);
+        rest = tail;
+    }
+    match rest.len() {
+        0 => Err(Refused::TooShort { bytes }),
+        length if length > MAX_PACKET_BYTES => Err(Refused::TooLong { bytes }),
+        _ => Ok((numbers, rest)),
+    }
+}
+
+/// A message from the page.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+pub enum PageMessage {
+    /// The microphone is muted or not. Without this message it is not.
+    Mute {
+        /// Whether it is muted.
+        on: bool,
+    },
+    /// The person wants not to be listened to in this call (docs/design/voice.md A-17), or to be listened to again.
+    Ignore {
+        /// Whether what the person says is dropped.
+        on: bool,
+    },
+    /// The furthest position of a reply that was played: every [`PLAYED_EVERY`] while it moves, and after each `flush`.
+    Played {
+        /// The reply.
+        reply: u32,
+        /// The position in samples.
+        samples: u64,
+    },
+    /// The person pressed Stop.
+    Stop {
+        /// The reply that was heard then.
+        reply: u32,
+    },
+    /// Words to take as if they were spoken now.
+    Say {
+        /// The words. Their content is validated like that of a typed message.
+        text: String,
+    },
+    /// The person leaves the call. The server closes the connection as [`Close::Left`].
+    Leave {},
+}
+
+impl PageMessage {
+    /// Reads a text frame. A text has at most `max_text_chars` characters (`server.max_text_chars`).
+    ///
+    /// # Errors
+    /// It is not JSON, has an unknown type or field, or a text of a wrong length.
+    pub fn read(frame: &str, max_text_chars: usize) -> Result<Self, Refused> {
+        let message = serde_json::from_str(frame).map_err(|error| Refused::Message { problem: error.to_string() })?;
+        if let Self::Say { text } = &message {
+            let chars = text.chars().count();
+            if !(1..=max_text_chars).contains(&chars) {
+                return Err(Refused::Text { field: "say.text", chars, max: max_text_chars });
+            }
+        }
+        Ok(message)
+    }
+}
+
+/// A person in the call. On the console the name is also the person's id.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Person {
+    /// The name, 1 to [`MAX_NAME_CHARS`] characters.
+    pub user: String,
+    /// Whether the microphone is muted.
+    pub muted: bool,
+    /// Whether the person only listens, without a microphone.
+    pub listening: bool,
+    /// Whether the person wants not to be listened to.
+    pub ignored: bool,
+    /// Whether the person talks.
+    pub talking: bool,
+}
+
+/// The sample rates that the page encodes and decodes, in Hz.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct SampleRates {
+    /// Of the packets of microphones.
+    pub microphone: u32,
+    /// Of the packets of companions.
+    pub companion: u32,
+}
+
+impl Default for SampleRates {
+    fn default() -> Self {
+        Self { microphone: SAMPLE_RATE, companion: SAMPLE_RATE }
+    }
+}
+
+/// What words count as (docs/design/voice.md A-9).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CaptionKind {
+    /// They become a message.
+    Words,
+    /// They only show that the person listens.
+    Backchannel,
+    /// They are too short or too unlikely to be speech, and become no message.
+    Noise,
+    /// They repeat what a companion said, and become no message.
+    Echo,
+}
+
+/// What does not work in a call that goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Trouble {
+    /// Speech recognition does not answer.
+    RecognitionFailed,
+    /// Too many people talk at once: the words of this person wait.
+    RecognitionFull,
+    /// No voice can be made.
+    SynthesisFailed,
+    /// The text of `say` was not accepted.
+    SayRefused,
+}
+
+/// A message from the server. The first one is `hello`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+pub enum ServerMessage {
+    /// The call is open. What is going on in it follows: `thinking`, `speaking`, `duck`.
+    Hello {
+        /// [`VERSION`].
+        version: u32,
+        /// The number of seconds between two `pulse`, from 1 to 20. After three times that without any frame the page connects again.
+        heartbeat_secs: u32,
+        /// [`FRAME_MS`].
+        frame_ms: u32,
+        /// The sample rates of packets.
+        sample_rates: SampleRates,
+        /// The name of the person at this connection, as accepted.
+        you: String,
+        /// Who is in the call, also the person at this connection.
+        people: Vec<Person>,
+    },
+    /// Somebody has entered the call.
+    Joined(Person),
+    /// Somebody is muted, listened to, or has a microphone now, or not any more.
+    Changed(Person),
+    /// Somebody has left the call.
+    Left {
+        /// The person.
+        user: String,
+    },
+    /// Somebody begins or ends to talk.
+    Talking {
+        /// The person.
+        user: String,
+        /// Whether the person talks.
+        on: bool,
+    },
+    /// Somebody talks without words, and counts as noise until `talking` or a caption (docs/design/voice.md A-5).
+    Noise {
+        /// The person.
+        user: String,
+    },
+    /// Words of a person. They replace the last caption of that person that was not final.
+    Caption {
+        /// The person.
+        user: String,
+        /// The words.
+        text: String,
+        /// Whether they will not change any more.
+        is_final: bool,
+        /// What they count as; `words` unless they are final.
+        kind: CaptionKind,
+    },
+    /// A companion prepares a spoken reply, or has stopped that without a word. `speaking` ends it, too.
+    Thinking {
+        /// The companion's id.
+        companion: String,
+        /// Whether it prepares one.
+        on: bool,
+    },
+    /// A spoken reply begins. It comes before the reply's first frame, and ends the reply before it.
+    Speaking {
+        /// The companion's id.
+        companion: String,
+        /// The reply's number in this call, which no other reply has.
+        reply: u32,
+        /// The position of the first frame that follows, in samples: 0 except for who enters in the middle.
+        from: u64,
+    },
+    /// A sentence of a reply, before its first frame.
+    Sentence {
+        /// The reply.
+        reply: u32,
+        /// The position at which it begins, in samples.
+        from: u64,
+        /// Its text.
+        text: String,
+    },
+    /// A reply is to be played more quietly by 12 dB, or at full level again.
+    Duck {
+        /// The reply.
+        reply: u32,
+        /// Whether it is ducked.
+        on: bool,
+    },
+    /// A reply pauses: the page plays nothing more of it, and answers with `played`. No frames of it follow until `resume`.
+    Flush {
+        /// The reply.
+        reply: u32,
+    },
+    /// A reply goes on, at full level.
+    Resume {
+        /// The reply.
+        reply: u32,
+        /// The position of the first frame that follows, in samples.
+        from: u64,
+    },
+    /// A reply was played to its end.
+    Done {
+        /// The reply.
+        reply: u32,
+    },
+    /// A reply was stopped: the page plays nothing more of it.
+    Cut {
+        /// The reply.
+        reply: u32,
+        /// What of it was heard.
+        heard: String,
+    },
+    /// The connection works. A page does not see the pings of a WebSocket, and audio that it sends is swallowed by a connection that is dead.
+    Pulse {},
+    /// Something does not work. The call goes on.
+    Error {
+        /// What does not work.
+        code: Trouble,
+        /// What to do about it.
+        fix: String,
+    },
+}
+
+impl ServerMessage {
+    /// The text frame to send. Texts that are too long are cut.
+    pub fn write(mut self) -> String {
+        match &mut self {
+            Self::Caption { text, .. } => cut_beginning(text, MAX_CAPTION_CHARS),
+            Self::Sentence { text, .. } | Self::Cut { heard: text, .. } => cut_end(text, MAX_SPOKEN_CHARS),
+            Self::Error { fix, .. } => cut_end(fix, MAX_FIX_CHARS),
+            // Names and ids were checked where they entered the server.
+            _ => {}
+        }
+        // Maps with string keys, strings, numbers and booleans: writing them cannot fail.
+        serde_json::to_string(&self).unwrap_or_default()
+    }
+
+    /// Reads a text frame, as a client does.
+    ///
+    /// # Errors
+    /// It is not JSON, or has an unknown type or field.
+    pub fn read(frame: &str) -> Result<Self, Refused> {
+        serde_json::from_str(frame).map_err(|error| Refused::Message { problem: error.to_string() })
+    }
+}
+
+fn cut_end(text: &mut String, max_chars: usize) {
+    if let Some((end, _)) = text.char_indices().nth(max_chars) {
+        text.truncate(end);
+    }
+}
+
+fn cut_beginning(text: &mut String, max_chars: usize) {
+    let begin = max_chars.checked_sub(1).and_then(|last| text.char_indices().nth_back(last));
+    if let Some((begin, _)) = begin {
+        text.drain(..begin);
+    }
+}
+
+/// A service for speech.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct SpeechService {
+    /// Its name, such as `rehearsal` or `deepgram`.
+    pub provider: String,
+    /// The host to which it sends audio or text. `None`: nothing leaves the server's machine.
+    pub host: Option<String>,
+}
+
+/// The voice of a room, before somebody enters its call: the answer of `GET /api/rooms/{room}/voice`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Description {
+    /// What recognises speech.
+    pub recognition: SpeechService,
+    /// Whether it returns words. `rehearsal` detects speech, and returns none.
+    pub recognises_words: bool,
+    /// What makes the voices of the companions in the room, each once.
+    pub synthesis: Vec<SpeechService>,
+    /// Who is in the call.
+    pub people: Vec<Person>,
+}
+
+#[cfg(test)]
+mod tests;
