@@ -21,6 +21,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use crate::domain::id::{CompanionId, Seq};
+use super::call_room::CallRooms;
 use crate::domain::vote::State;
 use decisions::{DecisionQuery, Decisions, Why, WhyQuery};
 use keeping::{BackedUp, ExportQuery, Forget, Forgotten, Lines, Person, Quarantine, Readiness};
@@ -32,7 +33,7 @@ use usage::{Usage, UsageQuery};
 
 /// The core, as the console sees it.
 #[async_trait]
-pub trait Backend: Send + Sync + 'static {
+pub trait Backend: CallRooms {
     /// All rooms, ordered by id.
     async fn rooms(&self) -> Result<Rooms, Refused>;
 

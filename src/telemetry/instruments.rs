@@ -272,6 +272,9 @@ instruments! {
     voice_packets: Counter, "tertulia.voice.packets", "{packet}", [Label { name: name::PACKET_FATE, values: values::PACKET_FATES }],
         "Packets of microphones, by what became of them: received, and of these dropped, late or undecodable.";
 
+    voice_frames_unsent: Counter, "tertulia.voice.frames.unsent", "{packet}", [],
+        "Packets of companions' speech that were dropped because a page did not take them in time.";
+
     http_connections: Counter, "tertulia.http.connections", "{connection}", [],
         "HTTP connections accepted.";
     http_connections_refused: Counter, "tertulia.http.connections.refused", "{connection}", [],

@@ -253,8 +253,9 @@ impl Call {
         }
     }
 
-    pub fn listeners(&self) -> Vec<Arc<dyn Listener>> {
-        self.lock().lines.values().map(|line| line.listener.clone()).collect()
+    /// What shows the call to everybody who was greeted.
+    fn listeners(&self) -> Vec<Arc<dyn Listener>> {
+        self.lock().lines.values().filter(|line| line.is_greeted).map(|line| line.listener.clone()).collect()
     }
 
     /// Whether a reply is prepared or played now.

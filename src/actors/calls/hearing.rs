@@ -53,7 +53,7 @@ impl Hearing {
     /// The language that is spoken: the name of a table of `speech.words`.
     pub fn language(&self) -> Arc<str> {
         let (memberships, settings) = (&self.context().memberships, &self.context().settings);
-        memberships.language(self.call.channel()).unwrap_or_else(|| settings.speech.language.as_str().into())
+        memberships.language(self.call.channel()).unwrap_or_else(|| settings.speech.language.clone())
     }
 
     /// The names that are likely to be said: of the people and companions in the room.

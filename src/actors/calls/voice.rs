@@ -29,7 +29,7 @@ pub struct Voice {
 /// What was found in the packets.
 #[derive(Default)]
 pub(super) struct Found {
-    speech: Speech,
+    pub(super) speech: Speech,
     /// The moment of packet 0.
     epoch: Option<Moment>,
     /// Audio from before an onset.
@@ -107,7 +107,7 @@ fn duration(samples: u64) -> Duration {
 }
 
 /// Takes what one packet brought. Returns whether there is something for the recogniser.
-fn take_heard(found: &mut Found, heard: &Heard<'_>, now: Moment, has_partials: bool, pulses: &mut Vec<Pulse>) -> bool {
+pub(super) fn take_heard(found: &mut Found, heard: &Heard<'_>, now: Moment, has_partials: bool, pulses: &mut Vec<Pulse>) -> bool {
     let end = duration(heard.from + heard.samples.len() as u64);
     let expected = now.since(Moment::ZERO).saturating_sub(end);
     let epoch = match found.epoch {
@@ -143,7 +143,8 @@ fn take_heard(found: &mut Found, heard: &Heard<'_>, now: Moment, has_partials: b
     talks
 }
 
-fn note_end(found: &mut Found, pulse: &Pulse) {
+/// The recogniser is told the end of the speech, too.
+pub(super) fn note_end(found: &mut Found, pulse: &Pulse) {
     match pulse {
         Pulse::Ended(stretch) => found.fresh.push_back(Sound::Ended(*stretch)),
         Pulse::Cut(stretch) => found.fresh.push_back(Sound::Cut(*stretch)),

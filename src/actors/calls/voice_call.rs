@@ -177,6 +177,9 @@ impl State {
         }
         // Who was lost is back.
         self.hearing.notice(Notice::Call(Input::Joined { user: user.clone() }));
+        if let Some(person) = self.call.person(user) {
+            self.call.show(&View::Joined(person));
+        }
         let entered = View::Entered { you: user.clone(), people: self.call.people() };
         for listener in self.call.greet(user) {
             listener.show(&entered);

@@ -6,7 +6,7 @@ use axum::middleware::from_fn_with_state;
 use axum::routing::{get, patch, post};
 
 use super::problem::Problem;
-use super::{Shared, external, guard, health, keeping, live, messages, metrics, page, records, rooms, signin, usage};
+use super::{Shared, external, guard, health, keeping, live, messages, metrics, page, records, rooms, signin, usage, voice};
 
 pub(super) fn routes(console: Shared) -> Router {
     Router::new()
@@ -32,6 +32,8 @@ pub(super) fn routes(console: Shared) -> Router {
         .route("/api/backup", post(keeping::backup))
         .route("/api/forget", post(keeping::forget))
         .route("/api/live", get(live::live))
+        .route("/api/rooms/{room}/voice", get(voice::describe))
+        .route("/api/voice", get(voice::voice))
         .route("/", get(page::index))
         .route("/signin", get(page::sign_in).post(signin::sign_in))
         .route("/signout", post(signin::sign_out))

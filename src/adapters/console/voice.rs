@@ -1,3 +1,253 @@
-//! Voice calls in the browser: people talk on the page, and companions answer aloud.
+//! `GET /api/voice` as a WebSocket: people talk on the page, and companions answer aloud (docs/api.md, "Voice").
 
+mod outbox;
 pub mod protocol;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::extract::ws::rejection::WebSocketUpgradeRejection;
+use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade};
+use axum::http::StatusCode;
+use axum::response::Response;
+use axum::{Extension, Json};
+use futures_util::stream::SplitSink;
+use futures_util::{Sink, SinkExt, Stream, StreamExt};
+use serde::Deserialize;
+use tokio::time::{Instant, timeout};
+
+use super::Shared;
+use super::auth::Admission;
+use super::body::{QueryParams, RoomPath};
+use super::guard::Caller;
+use super::limits::{NoSlot, Slot};
+use super::problem::Problem;
+use super::validation;
+use crate::ports::call_room::{Entrance, Line, Told};
+use outbox::{Out, Outbox};
+use protocol::{
+    Close, Description, MAX_FRAME_BYTES, MAX_FRAMES_PER_SECOND, MAX_MESSAGES_PER_SECOND, MicrophoneFrame, PageMessage, Refused,
+    SAMPLE_RATE, STALLED_AFTER, ServerMessage, SpeechService, Trouble, VERSION,
+};
+
+/// How often the page is told that the connection works.
+const PULSE_EVERY: Duration = Duration::from_secs(10);
+/// The size of the buffers of a socket, in bytes.
+const BUFFER_BYTES: usize = 8 << 10;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct VoiceParams {
+    room: String,
+    from: String,
+    v: u32,
+    /// Whether the page has no microphone.
+    #[serde(default)]
+    listen: bool,
+}
+
+/// `GET /api/rooms/{room}/voice`
+pub(super) async fn describe(State(console): State<Shared>, RoomPath(room): RoomPath) -> Result<Json<Description>, Problem> {
+    let description = console.backend.describe(&room).await?;
+    let service = |provider: &str| SpeechService { provider: provider.to_owned(), host: None };
+    Ok(Json(Description {
+        recognition: service(description.recognition),
+        recognises_words: description.recognises_words,
+        synthesis: vec![service(description.synthesis)],
+        people: description.people.iter().map(outbox::person).collect(),
+    }))
+}
+
+/// `GET /api/voice?room=&from=&v=&listen=`. An invalid request is refused before the upgrade, except for an unknown version, which the page is told.
+pub(super) async fn voice(
+    State(console): State<Shared>,
+    Extension(caller): Extension<Caller>,
+    QueryParams(params): QueryParams<VoiceParams>,
+    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+) -> Result<Response, Problem> {
+    let room = validation::room("room", &params.room)?;
+    let from = validation::name("from", &params.from)?;
+    let upgrade = upgrade.map_err(|_| {
+        Problem::new(StatusCode::UPGRADE_REQUIRED, "this is a WebSocket endpoint; connect to it with ws:// or wss://")
+    })?;
+    let max_bytes = MAX_FRAME_BYTES.max(console.settings.max_text_chars.saturating_mul(6).saturating_add(64));
+    let upgrade = upgrade.max_message_size(max_bytes).max_frame_size(max_bytes);
+    let upgrade = upgrade.read_buffer_size(BUFFER_BYTES).write_buffer_size(BUFFER_BYTES);
+    if params.v != VERSION {
+        return Ok(upgrade.on_upgrade(|socket| async move {
+            let (mut sink, _) = socket.split();
+            close(&mut sink, Close::UnknownVersion, "the page and the server have different versions; load the page again").await;
+        }));
+    }
+    if let Some(companion) = console.backend.namesake(&room, &from).await? {
+        return Err(Problem::invalid("from", format!("{from:?} is a name of the companion {companion}; choose another name to talk")));
+    }
+    let slot = console.slots.take(caller.address).map_err(no_slot)?;
+    let outbox = Arc::new(Outbox::new(console.instruments.clone()));
+    let entrance = Entrance { from, has_microphone: !params.listen, listener: outbox.clone() };
+    let line = console.backend.enter(&room, entrance).await?;
+    let session = Session { caller, console, outbox, line, _slot: slot };
+    Ok(upgrade.on_upgrade(move |socket| session.run(socket)))
+}
+
+fn no_slot(full: NoSlot) -> Problem {
+    let wait = Duration::from_secs(10);
+    match full {
+        NoSlot::Full => Problem::unavailable("too many live views and calls are open; close one, or raise server.max_live", wait),
+        NoSlot::FullForAddress => {
+            let detail = "this address has too many live views and calls open; close one, or raise server.max_live_per_address";
+            Problem::too_many(detail, wait)
+        }
+    }
+}
+
+/// One page in a call. Dropping it without a farewell counts as a lost connection.
+struct Session {
+    caller: Caller,
+    console: Shared,
+    outbox: Arc<Outbox>,
+    line: Arc<dyn Line>,
+    _slot: Slot,
+}
+
+/// Why a session ends.
+enum Ending {
+    /// The page is gone.
+    Gone,
+    /// The server closes the connection.
+    Close(Close, String),
+}
+
+impl Session {
+    async fn run(self, socket: WebSocket) {
+        let (mut sink, inbound) = socket.split();
+        let mut closing = self.console.closing.subscribe();
+        let ending = tokio::select! {
+            biased;
+            () = async { drop(closing.wait_for(|closing| *closing).await) } => Ending::Close(Close::Stopping, "the server is stopping".into()),
+            ending = self.send(&mut sink) => ending,
+            ending = self.receive(inbound) => ending,
+        };
+        if let Ending::Close(how, reason) = ending {
+            tracing::debug!(how = how.name(), address = %self.caller.address, "a voice connection is closed");
+            close(&mut sink, how, &reason).await;
+        }
+    }
+
+    /// Sends what waits, and a pulse from time to time.
+    async fn send(&self, sink: &mut SplitSink<WebSocket, Message>) -> Ending {
+        let mut pulse = tokio::time::interval(PULSE_EVERY);
+        loop {
+            let message = tokio::select! {
+                out = self.outbox.next() => match out {
+                    Out::Message(text) => Message::text(text),
+                    Out::Frame(frame) => Message::binary(frame),
+                    Out::End(how) => return Ending::Close(how, how.name().into()),
+                },
+                _ = pulse.tick() => {
+                    if !self.is_admitted() {
+                        return Ending::Close(Close::Refused, "signed out".into());
+                    }
+                    Message::text(ServerMessage::Pulse {}.write())
+                }
+            };
+            match timeout(STALLED_AFTER, sink.send(message)).await {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) => return Ending::Gone,
+                Err(_) => return Ending::Close(Close::TooSlow, "the page does not read".into()),
+            }
+        }
+    }
+
+    async fn receive<Inbound>(&self, mut inbound: Inbound) -> Ending
+    where
+        Inbound: Stream<Item = Result<Message, axum::Error>> + Unpin,
+    {
+        let mut frames = Allowance::new(MAX_FRAMES_PER_SECOND);
+        let mut messages = Allowance::new(MAX_MESSAGES_PER_SECOND);
+        loop {
+            let taken = match inbound.next().await {
+                Some(Ok(Message::Binary(_))) if !frames.take() => Err(too_often("binary frames", MAX_FRAMES_PER_SECOND)),
+                Some(Ok(Message::Binary(frame))) => MicrophoneFrame::read(&frame)
+                    .map(|MicrophoneFrame { number, packet }| self.line.hear(number, packet))
+                    .map_err(|refused| refused.reason()),
+                Some(Ok(Message::Text(_))) if !messages.take() => Err(too_often("messages", MAX_MESSAGES_PER_SECOND)),
+                Some(Ok(Message::Text(text))) => {
+                    let message = PageMessage::read(&text, self.console.settings.max_text_chars);
+                    message.map(|message| self.take(message)).map_err(|refused: Refused| refused.reason())
+                }
+                Some(Ok(Message::Ping(_) | Message::Pong(_))) => Ok(()),
+                Some(Ok(Message::Close(_)) | Err(_)) | None => return Ending::Gone,
+            };
+            if let Err(reason) = taken {
+                return Ending::Close(Close::Refused, reason);
+            }
+        }
+    }
+
+    fn take(&self, message: PageMessage) {
+        let told = match message {
+            PageMessage::Mute { on } => Told::Muted(on),
+            PageMessage::Ignore { on } => Told::Ignored(on),
+            PageMessage::Played { reply, samples } => {
+                let micros = samples.saturating_mul(1_000_000) / u64::from(SAMPLE_RATE);
+                Told::Played { reply, position: Duration::from_micros(micros) }
+            }
+            PageMessage::Stop { reply } => Told::Stop { reply },
+            PageMessage::Say { text } => match validation::text("text", &text, self.console.settings.max_text_chars) {
+                Ok(text) => Told::Say(text),
+                Err(problem) => {
+                    let error = ServerMessage::Error { code: Trouble::SayRefused, fix: problem.to_string() };
+                    return self.outbox.push(error.write());
+                }
+            },
+            PageMessage::Leave {} => Told::Leave,
+        };
+        self.line.tell(told);
+    }
+
+    fn is_admitted(&self) -> bool {
+        match &self.caller.admission {
+            Admission::Browser(session) => self.console.auth.is_signed_in(session, Instant::now()),
+            Admission::Open | Admission::Program => true,
+            Admission::Anonymous => false,
+        }
+    }
+}
+
+fn too_often(what: &str, limit: u32) -> String {
+    format!("more than {limit} {what} in a second; send fewer")
+}
+
+async fn close(sink: &mut (impl Sink<Message> + Unpin), how: Close, reason: &str) {
+    let frame = Message::Close(Some(CloseFrame { code: how.code(), reason: reason.into() }));
+    let close = async {
+        sink.send(frame).await?;
+        sink.close().await
+    };
+    // A page that does not read gets no farewell.
+    let _ = timeout(Duration::from_secs(1), close).await;
+}
+
+/// How many frames may come now: so many at once, and as many again each second.
+struct Allowance {
+    most: f64,
+    left: f64,
+    at: Instant,
+}
+
+impl Allowance {
+    fn new(per_second: u32) -> Self {
+        Self { most: f64::from(per_second), left: f64::from(per_second), at: Instant::now() }
+    }
+
+    fn take(&mut self) -> bool {
+        let now = Instant::now();
+        self.left = (self.left + self.most * now.saturating_duration_since(self.at).as_secs_f64()).min(self.most);
+        self.at = now;
+        let is_left = self.left >= 1.0;
+        self.left -= f64::from(u8::from(is_left));
+        is_left
+    }
+}

@@ -32,6 +32,7 @@ use crate::domain::moment::Moment;
 use crate::domain::price::Price;
 use crate::domain::trigger::Trigger;
 use crate::domain::vote::State;
+use crate::ports::call_room::{CallRooms, Description, Entrance, Line};
 use crate::settings::companion::ModelChoice;
 
 /// Noon of 1 May 2026: the only time in this backend.
@@ -192,6 +193,17 @@ fn apply<T: Clone>(change: &Override<T>, to: &mut Option<T>) {
         Override::Keep => {}
         Override::Reset => *to = None,
         Override::Set(value) => *to = Some(value.clone()),
+    }
+}
+
+#[async_trait]
+impl CallRooms for FakeBackend {
+    async fn describe(&self, _: &RoomId) -> Result<Description, Refused> {
+        Ok(Description { recognition: "rehearsal", recognises_words: false, synthesis: "rehearsal", people: Vec::new() })
+    }
+
+    async fn enter(&self, _: &RoomId, _: Entrance) -> Result<Arc<dyn Line>, Refused> {
+        Err(Refused::NotYet("there are no calls here".into()))
     }
 }
 

@@ -16,6 +16,7 @@ use crate::ports::backend::room::{Companions, Room, RoomId, RoomPatch, RoomPlan,
 use crate::ports::backend::state::RoomState;
 use crate::ports::backend::usage::{Usage, UsageQuery};
 use crate::ports::backend::{Backend, Refused};
+use crate::ports::call_room::{CallRooms, Description, Entrance, Line};
 
 /// The time after which a client should retry.
 const RETRY_AFTER: Duration = Duration::from_secs(10);
@@ -33,6 +34,17 @@ impl Closed {
 
     fn refuse<T>(&self) -> Result<T, Refused> {
         Err(Refused::Unavailable { detail: format!("the store is {}", self.detail()), retry_after: Some(RETRY_AFTER) })
+    }
+}
+
+#[async_trait]
+impl CallRooms for Closed {
+    async fn describe(&self, _: &RoomId) -> Result<Description, Refused> {
+        self.refuse()
+    }
+
+    async fn enter(&self, _: &RoomId, _: Entrance) -> Result<Arc<dyn Line>, Refused> {
+        self.refuse()
     }
 }
 

@@ -1,0 +1,163 @@
+//! What waits to be sent to a page. Messages are never dropped; of too much audio the oldest is.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+
+use super::protocol::{
+    self, CaptionKind, Close, CompanionFrame, FRAME_MS, MAX_UNSENT_FRAMES, SAMPLE_RATE, SampleRates, ServerMessage, Trouble, VERSION,
+};
+use crate::domain::voice::segment::Kind;
+use crate::ports::call_room::{self, End, Listener, Packet, View};
+use crate::telemetry::instruments::Instruments;
+
+/// Something to send.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Out {
+    /// A message.
+    Message(String),
+    /// A packet of a reply.
+    Frame(Vec<u8>),
+    /// The connection ends.
+    End(Close),
+}
+
+/// See the module.
+pub struct Outbox {
+    waiting: Mutex<VecDeque<Out>>,
+    added: Notify,
+    instruments: Instruments,
+}
+
+impl Outbox {
+    pub fn new(instruments: Instruments) -> Self {
+        Self { waiting: Mutex::default(), added: Notify::new(), instruments }
+    }
+
+    /// The next thing to send.
+    pub async fn next(&self) -> Out {
+        loop {
+            let added = self.added.notified();
+            if let Some(out) = self.lock().pop_front() {
+                return out;
+            }
+            added.await;
+        }
+    }
+
+    /// Adds a message.
+    pub fn push(&self, message: String) {
+        self.add(Out::Message(message));
+    }
+
+    fn add(&self, out: Out) {
+        let dropped = {
+            let mut waiting = self.lock();
+            waiting.push_back(out);
+            let frames = waiting.iter().filter(|out| matches!(out, Out::Frame(_))).count();
+            let oldest = waiting.iter().position(|out| matches!(out, Out::Frame(_))).filter(|_| frames > MAX_UNSENT_FRAMES);
+            oldest.and_then(|oldest| waiting.remove(oldest)).is_some()
+        };
+        if dropped {
+            self.instruments.voice_frames_unsent.add(1, []);
+        }
+        self.added.notify_one();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Out>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Listener for Outbox {
+    fn show(&self, view: &View) {
+        self.push(message(view).write());
+    }
+
+    fn play(&self, packet: &Packet) {
+        let Packet { reply, number, bytes } = packet;
+        self.add(Out::Frame(CompanionFrame { number: *number, reply: *reply, packet: bytes }.write()));
+    }
+
+    fn end(&self, end: End) {
+        self.add(Out::End(match end {
+            End::Left => Close::Left,
+            End::Moved => Close::Moved,
+            End::Ended => Close::Ended,
+        }));
+    }
+}
+
+fn message(view: &View) -> ServerMessage {
+    match view {
+        View::Entered { you, people } => ServerMessage::Hello {
+            version: VERSION,
+            heartbeat_secs: super::PULSE_EVERY.as_secs() as u32,
+            frame_ms: FRAME_MS,
+            sample_rates: SampleRates::default(),
+            you: you.as_str().to_owned(),
+            people: people.iter().map(person).collect(),
+        },
+        View::Joined(who) => ServerMessage::Joined(person(who)),
+        View::Changed(who) => ServerMessage::Changed(person(who)),
+        View::Left(user) => ServerMessage::Left { user: user.as_str().to_owned() },
+        View::Talking(user, on) => ServerMessage::Talking { user: user.as_str().to_owned(), on: *on },
+        View::Noise(user) => ServerMessage::Noise { user: user.as_str().to_owned() },
+        View::Caption { user, text, kind } => ServerMessage::Caption {
+            user: user.as_str().to_owned(),
+            text: text.to_string(),
+            is_final: kind.is_some(),
+            kind: match kind {
+                Some(Kind::Words) | None => CaptionKind::Words,
+                Some(Kind::Backchannel) => CaptionKind::Backchannel,
+                Some(Kind::Noise) => CaptionKind::Noise,
+                Some(Kind::Echo) => CaptionKind::Echo,
+            },
+        },
+        View::Thinking(companion, on) => ServerMessage::Thinking { companion: companion.as_str().to_owned(), on: *on },
+        View::Speaking { companion, reply, from } => {
+            ServerMessage::Speaking { companion: companion.as_str().to_owned(), reply: *reply, from: samples(*from) }
+        }
+        View::Sentence { reply, from, text } => {
+            ServerMessage::Sentence { reply: *reply, from: samples(*from), text: text.to_string() }
+        }
+        View::Duck(reply, on) => ServerMessage::Duck { reply: *reply, on: *on },
+        View::Flush(reply) => ServerMessage::Flush { reply: *reply },
+        View::Resume(reply, from) => ServerMessage::Resume { reply: *reply, from: samples(*from) },
+        View::Done(reply) => ServerMessage::Done { reply: *reply },
+        View::Cut { reply, heard } => ServerMessage::Cut { reply: *reply, heard: heard.to_string() },
+        View::Trouble(trouble) => trouble_message(*trouble),
+    }
+}
+
+fn trouble_message(trouble: call_room::Trouble) -> ServerMessage {
+    let (code, fix) = match trouble {
+        call_room::Trouble::RecognitionFailed => {
+            (Trouble::RecognitionFailed, "What you say is not recognised now, and it is tried again. You can type meanwhile.")
+        }
+        call_room::Trouble::RecognitionFull => {
+            (Trouble::RecognitionFull, "Too many people talk at once. What you say is recognised when somebody else is silent.")
+        }
+        call_room::Trouble::SynthesisFailed => {
+            (Trouble::SynthesisFailed, "No voice could be made. What the companion wants to say is posted as text.")
+        }
+    };
+    ServerMessage::Error { code, fix: fix.to_owned() }
+}
+
+/// A person as the page sees it.
+pub fn person(person: &call_room::Person) -> protocol::Person {
+    protocol::Person {
+        user: person.user.as_str().to_owned(),
+        muted: person.is_muted,
+        listening: person.only_listens,
+        ignored: person.is_ignored,
+        talking: person.talks,
+    }
+}
+
+fn samples(position: Duration) -> u64 {
+    (position.as_micros() * u128::from(SAMPLE_RATE) / 1_000_000).try_into().unwrap_or(u64::MAX)
+}
