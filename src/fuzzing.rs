@@ -32,7 +32,7 @@ pub(crate) use rules::{is_bounded, is_plain_line, parts, text, texts};
 
 use std::path::PathBuf;
 
-use crate::adapters::{console, discord, llm, store};
+use crate::adapters::{audio, console, discord, llm, speech, store};
 use crate::cli;
 
 /// A parser of outside data, with the rules for its results.
@@ -101,6 +101,8 @@ fn targets() -> Vec<Target> {
         Target::new("whole_answer", llm::openai::fuzz::whole, llm::openai::fuzz::wholes),
         Target::new("model_error", llm::openai::fuzz::error, llm::openai::fuzz::errors),
         Target::new("rehearsal", llm::rehearsal::fuzz::prompt, prompts::talk).costing(8).up_to(8 << 10),
+        Target::new("opus", audio::opus::fuzz::stream, audio::opus::fuzz::streams).costing(24),
+        Target::new("speak", speech::rehearsal::fuzz::speak, long_statements::statements).costing(8),
         Target::new("discord_frame", discord::fuzz::frame, discord::fuzz::frames),
         Target::new("discord_event", discord::fuzz::event, discord::fuzz::events).costing(2),
         Target::new("discord_message", discord::fuzz::message, discord::fuzz::messages).costing(2),

@@ -304,7 +304,7 @@ pub(in crate::domain) fn is_word(c: char) -> bool {
 }
 
 /// Whether a character is of a script that is written without spaces. The prolonged sound mark belongs to two such scripts.
-pub(in crate::domain) fn is_unspaced(c: char) -> bool {
+pub fn is_unspaced(c: char) -> bool {
     if c.is_ascii() {
         return false;
     }

@@ -7,6 +7,7 @@ pub mod echo;
 pub mod heard;
 pub mod interruption;
 pub mod pump;
+pub mod said;
 pub mod segment;
 pub mod speech;
 pub mod spoken_text;

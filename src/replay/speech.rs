@@ -1,20 +1,10 @@
 //! What people do and say in the voice call of a script.
 
-use std::time::Duration;
-
 use serde::Deserialize;
 
 use super::script::{Action, ScriptedEvent};
 use crate::domain::moment::Moment;
-
-/// The words in a second of what `say` speaks.
-const WORDS_PER_SEC: f64 = 2.5;
-/// The most words of one `say`.
-const MOST_WORDS: usize = 500;
-/// The time between two partial results of `say`.
-const PARTIAL_SECS: f64 = 0.4;
-/// The time from the end of speech to the final result of `say`.
-const FINAL_AFTER: Duration = Duration::from_millis(300);
+use crate::domain::voice::said::{Said, Sound};
 
 /// Something that a person does in the voice call.
 #[derive(Clone, Debug)]
@@ -104,10 +94,7 @@ impl ParsedVoiceEvent {
             (None, Some(ParsedSpeech::End), None, None, None) => vec![(at, VoiceEvent::End)],
             (None, None, Some(partial), None, None) => vec![(at, VoiceEvent::Partial(partial))],
             (None, None, None, Some(text), None) => vec![(at, VoiceEvent::Final { text, started, ended })],
-            (None, None, None, None, Some(text)) if text.split_whitespace().count() > MOST_WORDS => {
-                return Err(format!("`say` has more than {MOST_WORDS} words; say it in parts"));
-            }
-            (None, None, None, None, Some(text)) => said(at, &text),
+            (None, None, None, None, Some(text)) => said(at, &Said::new(&text).map_err(|error| format!("`say` has {error}"))?),
             _ => return Err("needs exactly one of `voice`, `speech`, `partial`, `final`, `say`".into()),
         };
         let event = |(at, what)| {
@@ -118,21 +105,16 @@ impl ParsedVoiceEvent {
     }
 }
 
-/// What a text sounds like: onset, partial results, offset, and a final result.
-fn said(at: Moment, text: &str) -> Vec<(Moment, VoiceEvent)> {
-    let words: Vec<_> = text.split_whitespace().collect();
-    let lasts = words.len().max(1) as f64 / WORDS_PER_SEC;
-    let after = |secs: f64| at + Duration::from_micros((secs * 1e6).round() as u64);
-    let ended = after(lasts);
-    let mut events = vec![(at, VoiceEvent::Start)];
-    for count in 1..words.len() {
-        let partial = words[..count].join(" ");
-        events.push((after(count as f64 * PARTIAL_SECS), VoiceEvent::Partial(partial)));
-    }
-    let text = words.join(" ");
-    events.push((ended, VoiceEvent::End));
-    events.push((ended + FINAL_AFTER, VoiceEvent::Final { text, started: Some(at), ended: Some(ended) }));
-    events
+/// What happens in a call when a text is said.
+fn said(at: Moment, said: &Said) -> Vec<(Moment, VoiceEvent)> {
+    let (started, ended) = (Some(at), Some(at + said.duration()));
+    let event = |sound| match sound {
+        Sound::Start => VoiceEvent::Start,
+        Sound::Partial(text) => VoiceEvent::Partial(text.to_owned()),
+        Sound::End => VoiceEvent::End,
+        Sound::Final(text) => VoiceEvent::Final { text: text.to_owned(), started, ended },
+    };
+    said.sounds().map(|(after, sound)| (at + after, event(sound))).collect()
 }
 
 #[cfg(test)]

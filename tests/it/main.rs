@@ -4,6 +4,7 @@ mod arrows;
 mod commands;
 mod conversations;
 mod dashboards;
+mod dependencies;
 mod discord;
 mod harness;
 mod operating;

@@ -215,7 +215,6 @@ impl Sentence {
         if !self.words.is_empty() {
             return self.words.clone();
         }
-        let ends = word_ranges(&self.text);
         let chars = self.text.chars().count() as u64;
         let duration = self.duration(chars);
         let time = |char: u64| {
@@ -223,7 +222,8 @@ impl Sentence {
             let micros = duration.as_micros() * u128::from(char) / u128::from(chars.max(1));
             Duration::from_micros(u64::try_from(micros).unwrap_or(u64::MAX))
         };
-        ends.into_iter().map(|word| WordTime { text_end: word.text_end, start: time(word.first), end: time(word.last) }).collect()
+        let timed = |word: WordRange| WordTime { text_end: word.text_end, start: time(word.first), end: time(word.last) };
+        word_ranges(&self.text).map(timed).collect()
     }
 
     /// The duration of the sentence: what was sent, if that is all; else an estimate.
@@ -236,33 +236,34 @@ impl Sentence {
 }
 
 /// Where a word lies in a text.
-struct WordRange {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WordRange {
     /// The number of characters before it.
-    first: u64,
+    pub first: u64,
     /// The number of characters up to its end.
-    last: u64,
+    pub last: u64,
     /// Its end in bytes.
-    text_end: usize,
+    pub text_end: usize,
 }
 
-/// The words of a text: between white space, or each character in scripts without spaces. Marks and punctuation belong to the word before them.
-fn word_ranges(text: &str) -> Vec<WordRange> {
-    let mut words: Vec<WordRange> = Vec::new();
-    let mut before: Option<char> = None;
-    for (number, (at, c)) in (0_u64..).zip(text.char_indices()) {
-        let (after, text_end) = (number + 1, at + c.len_utf8());
-        let begins = |before: char| {
-            let is_own = is_unspaced(c) || is_unspaced(before);
-            before.is_whitespace() || is_own && c.is_alphanumeric() && !is_combining_mark(c)
-        };
-        match words.last_mut() {
-            _ if c.is_whitespace() => {}
-            Some(word) if !before.is_none_or(begins) => (word.last, word.text_end) = (after, text_end),
-            _ => words.push(WordRange { first: number, last: after, text_end }),
+/// The words of a text: between white space, or each character in scripts without spaces. Marks and punctuation belong to the word before them. The text
+/// after a word has the words that follow it.
+pub fn word_ranges(text: &str) -> impl Iterator<Item = WordRange> {
+    let mut chars = (0_u64..).zip(text.char_indices()).peekable();
+    std::iter::from_fn(move || {
+        let (number, (at, c)) = chars.find(|(_, (_, c))| !c.is_whitespace())?;
+        let mut word = WordRange { first: number, last: number + 1, text_end: at + c.len_utf8() };
+        let mut before = c;
+        while let Some((number, (at, c))) = chars.next_if(|(_, (_, c))| !c.is_whitespace() && !begins_word(before, *c)) {
+            (word.last, word.text_end, before) = (number + 1, at + c.len_utf8(), c);
         }
-        before = Some(c);
-    }
-    words
+        Some(word)
+    })
+}
+
+/// Whether a character begins a word without white space before it.
+fn begins_word(before: char, c: char) -> bool {
+    (is_unspaced(c) || is_unspaced(before)) && c.is_alphanumeric() && !is_combining_mark(c)
 }
 
 /// Whether word times are in order, and fit a text.

@@ -1,0 +1,4 @@
+//! Audio without a platform: the codec of voice calls, and the detector of speech.
+
+pub mod opus;
+pub mod vad;

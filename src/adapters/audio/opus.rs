@@ -1,0 +1,171 @@
+//! Opus (RFC 6716): a person's packets to samples, and a companion's samples to packets. Each packet is one frame of 20 ms.
+
+use ropus::{Application, Bitrate, Channels, DecodeMode};
+
+/// The longest packet in bytes: the longest frame that Opus has.
+pub const MOST_BYTES: usize = 1_275;
+/// The samples in a second of what people say, after decoding. Recognition and detection want this rate.
+pub const HEARD_RATE: u32 = 16_000;
+/// The samples of one frame of what people say.
+pub const HEARD_FRAME: usize = 320;
+/// The samples in a second of what companions say.
+pub const SPOKEN_RATE: u32 = 24_000;
+/// The samples of one frame of what companions say.
+pub const SPOKEN_FRAME: usize = 480;
+/// The most lost frames in a row that are concealed. More are a gap.
+pub const MOST_CONCEALED: u32 = 3;
+
+/// The bits in a second of what companions say.
+const BITRATE: u32 = 32_000;
+/// How hard the encoder tries, from 0 to 10. At this bit rate more costs two thirds more time, and speech sounds the same.
+const COMPLEXITY: u8 = 5;
+
+/// Why a packet was not decoded. It counts as lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PacketError {
+    /// It has no bytes.
+    #[error("the Opus packet is empty; send one frame of 20 ms in each packet")]
+    Empty,
+    /// It is too long.
+    #[error("the Opus packet has {bytes} bytes; one frame has at most {MOST_BYTES}")]
+    TooLong {
+        /// Its length.
+        bytes: usize,
+    },
+    /// It is not 20 ms long.
+    #[error("the Opus packet has {} ms of audio; send 20 ms in each packet", micros / 1_000)]
+    Duration {
+        /// The length of its audio in microseconds.
+        micros: u32,
+    },
+    /// It is no Opus.
+    #[error("the packet is not valid Opus (RFC 6716)")]
+    Malformed,
+    /// It is a duplicate, or comes after a later one.
+    #[error("the Opus packet {number} comes too late: {expected} is the next one")]
+    Late {
+        /// Its number.
+        number: u32,
+        /// The next number that can be decoded.
+        expected: u32,
+    },
+}
+
+/// The codec does not start or does not encode, which no input can cause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the Opus codec failed: {0}; please report it with the version")]
+pub struct CodecError(&'static str);
+
+/// Decodes what one person says: packets in any Opus mode, mono or stereo, to mono at 16 kHz.
+pub struct Decoder {
+    codec: ropus::Decoder,
+    /// The number of the next packet. `None` before the first one.
+    next: Option<u32>,
+    samples: [i16; HEARD_FRAME * (MOST_CONCEALED as usize + 1)],
+}
+
+/// The audio of one packet, and of lost ones before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decoded<'a> {
+    /// The number of the first frame. More than the last number and one: frames are missing before it.
+    pub first: u32,
+    /// The number of frames that were lost and are concealed. They come first.
+    pub concealed: u32,
+    /// Whole frames of 320 samples at 16 kHz.
+    pub samples: &'a [i16],
+}
+
+impl Decoder {
+    /// A decoder for one person.
+    ///
+    /// # Errors
+    /// The codec cannot be set up.
+    pub fn new() -> Result<Self, CodecError> {
+        let codec =
+            ropus::Decoder::new(HEARD_RATE, Channels::Mono).map_err(|_| CodecError("it cannot be set up for decoding"))?;
+        Ok(Self { codec, next: None, samples: [0; _] })
+    }
+
+    /// Decodes the packet with this number. Numbers count frames of 20 ms, also those that were not sent. At most three lost frames before the packet
+    /// are concealed; the last of them is restored if the packet brings a copy of it (in-band FEC).
+    ///
+    /// # Errors
+    /// The packet is not one frame of 20 ms of valid Opus, or comes too late.
+    pub fn decode(&mut self, number: u32, packet: &[u8]) -> Result<Decoded<'_>, PacketError> {
+        check(packet)?;
+        let expected = self.next.unwrap_or(number);
+        let lost = number.checked_sub(expected).ok_or(PacketError::Late { number, expected })?;
+        let concealed = if lost <= MOST_CONCEALED { lost } else { 0 };
+        let frames = concealed as usize + 1;
+        for (after, frame) in (0..frames).rev().zip(self.samples.as_chunks_mut::<HEARD_FRAME>().0) {
+            let (bytes, mode) = match after {
+                0 => (packet, DecodeMode::Normal),
+                1 => (packet, DecodeMode::Fec),
+                _ => (&[][..], DecodeMode::Normal),
+            };
+            let count = self.codec.decode(bytes, frame, mode).map_err(|_| PacketError::Malformed)?;
+            if count != HEARD_FRAME {
+                return Err(PacketError::Malformed);
+            }
+        }
+        self.next = Some(number.saturating_add(1));
+        Ok(Decoded { first: number - concealed, concealed, samples: &self.samples[..frames * HEARD_FRAME] })
+    }
+}
+
+/// Looks at the head of a packet (RFC 6716, section 3).
+fn check(packet: &[u8]) -> Result<(), PacketError> {
+    let toc = *packet.first().ok_or(PacketError::Empty)?;
+    if packet.len() > MOST_BYTES {
+        return Err(PacketError::TooLong { bytes: packet.len() });
+    }
+    let frame = match toc >> 3 {
+        config @ 0..12 => [10_000, 20_000, 40_000, 60_000][usize::from(config % 4)],
+        config @ 12..16 => [10_000, 20_000][usize::from(config % 2)],
+        config => [2_500, 5_000, 10_000, 20_000][usize::from(config % 4)],
+    };
+    let frames = match toc & 3 {
+        0 => 1,
+        1 | 2 => 2,
+        _ => u32::from(packet.get(1).ok_or(PacketError::Malformed)? & 0x3f),
+    };
+    match frame * frames {
+        20_000 => Ok(()),
+        micros => Err(PacketError::Duration { micros }),
+    }
+}
+
+/// Encodes what companions say in one call: mono at 24 kHz to packets of 20 ms, at 32 kbit/s on average.
+pub struct Encoder {
+    codec: ropus::Encoder,
+    packet: [u8; MOST_BYTES],
+}
+
+impl Encoder {
+    /// An encoder for one call.
+    ///
+    /// # Errors
+    /// The codec cannot be set up.
+    pub fn new() -> Result<Self, CodecError> {
+        let codec = ropus::Encoder::builder(SPOKEN_RATE, Channels::Mono, Application::Voip)
+            .bitrate(Bitrate::Bits(BITRATE))
+            .complexity(COMPLEXITY)
+            .build()
+            .map_err(|_| CodecError("it cannot be set up for encoding"))?;
+        Ok(Self { codec, packet: [0; _] })
+    }
+
+    /// Encodes a frame. The packet has 1 to 1,275 bytes.
+    ///
+    /// # Errors
+    /// The codec refuses the frame.
+    pub fn encode(&mut self, frame: &[i16; SPOKEN_FRAME]) -> Result<&[u8], CodecError> {
+        let length = self.codec.encode(frame, &mut self.packet).map_err(|_| CodecError("it does not encode"))?;
+        self.packet.get(..length).filter(|packet| !packet.is_empty()).ok_or(CodecError("it made no packet"))
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod fuzz;
+#[cfg(test)]
+pub(crate) mod tests;

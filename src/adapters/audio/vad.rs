@@ -1,0 +1,53 @@
+//! Voice activity detection: how much each hop of 16 ms sounds like speech. Where speech begins and ends, `domain/voice/speech.rs` decides.
+
+/// The samples of one hop: 16 ms at 16 kHz.
+pub const HOP_SAMPLES: usize = 256;
+
+/// Scores the audio of one person, which is mono at 16 kHz.
+pub struct Detector {
+    network: Box<earshot::Detector>,
+    /// The beginning of the next hop.
+    pending: Vec<i16>,
+    /// The number of hops that were scored.
+    hops: u64,
+}
+
+/// The score of one hop.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Score {
+    /// The number of samples before the hop, since the detector was new or reset.
+    pub from: u64,
+    /// From 0 (no speech) to 1.
+    pub score: f32,
+}
+
+impl Default for Detector {
+    fn default() -> Self {
+        Self { network: earshot::Detector::default_boxed(), pending: Vec::with_capacity(HOP_SAMPLES), hops: 0 }
+    }
+}
+
+impl Detector {
+    /// Scores the hops that these samples complete. Samples that do not fill a hop are kept.
+    pub fn score(&mut self, samples: &[i16], mut each: impl FnMut(Score)) {
+        let mut rest = samples;
+        while self.pending.len() + rest.len() >= HOP_SAMPLES {
+            let (taken, left) = rest.split_at(HOP_SAMPLES - self.pending.len());
+            self.pending.extend_from_slice(taken);
+            each(Score { from: self.hops * HOP_SAMPLES as u64, score: self.network.predict_i16(&self.pending) });
+            self.pending.clear();
+            (self.hops, rest) = (self.hops + 1, left);
+        }
+        self.pending.extend_from_slice(rest);
+    }
+
+    /// Forgets what was heard, because frames are missing. What comes next begins a new hop at sample 0.
+    pub fn reset(&mut self) {
+        self.network.reset();
+        self.pending.clear();
+        self.hops = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests;

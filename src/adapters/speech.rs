@@ -1,0 +1,3 @@
+//! Providers of speech: what people say to words, and what companions write to audio.
+
+pub mod rehearsal;
