@@ -23,6 +23,7 @@ use anyhow::Context as _;
 use ractor::Actor;
 use tokio::sync::watch;
 
+use crate::actors::calls::Speech;
 use crate::actors::erasure::{cleanup, retention};
 use crate::actors::membership::memberships::CompanionSet;
 use crate::actors::models::Models;
@@ -32,8 +33,10 @@ use crate::actors::runtime::startup_log;
 use crate::actors::runtime::watchdog::{STALLED_AFTER_TICKS, Watchdog};
 use crate::actors::service::ActorBackend;
 use crate::actors::service::rooms::{LoadRoomsError, load_rooms};
+use crate::adapters::audio::ear::OpusAudio;
 use crate::adapters::console::{CannotServe, Console};
 use crate::adapters::llm::{self, arrivals::Arrivals};
+use crate::adapters::speech::rehearsed::RehearsedSpeech;
 use crate::adapters::store::OpenError;
 use crate::adapters::store::manifest::FORMAT;
 use crate::adapters::store::sled::{self, OpenOptions, SledStore, Upgraded, disk_bytes, disk_free};
@@ -327,6 +330,11 @@ fn context(
 ) -> ActorContext {
     let Loaded { settings, companions, .. } = loaded;
     ActorContext {
+        speech: Speech {
+            audio: Arc::new(OpusAudio),
+            recognition: Arc::new(RehearsedSpeech),
+            synthesis: Arc::new(RehearsedSpeech),
+        },
         compaction_failed,
         store_failed: Arc::new(move |detail| {
             tracing::error!(detail, "the store accepts no more writes");

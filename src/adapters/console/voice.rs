@@ -198,7 +198,7 @@ impl Session {
             PageMessage::Say { text } => match validation::text("text", &text, self.console.settings.max_text_chars) {
                 Ok(text) => Told::Say(text),
                 Err(problem) => {
-                    let error = ServerMessage::Error { code: Trouble::SayRefused, fix: problem.to_string() };
+                    let error = ServerMessage::Error { code: Trouble::SayRefused, fix: problem.detail().to_owned() };
                     return self.outbox.push(error.write());
                 }
             },

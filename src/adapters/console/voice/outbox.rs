@@ -11,7 +11,7 @@ use super::protocol::{
 };
 use crate::domain::voice::segment::Kind;
 use crate::ports::call_room::{self, End, Listener, Packet, View};
-use crate::telemetry::instruments::Instruments;
+use crate::telemetry::instruments::{Instruments, NONE};
 
 /// Something to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,7 +61,7 @@ impl Outbox {
             oldest.and_then(|oldest| waiting.remove(oldest)).is_some()
         };
         if dropped {
-            self.instruments.voice_frames_unsent.add(1, []);
+            self.instruments.voice_frames_unsent.add(1, NONE);
         }
         self.added.notify_one();
     }

@@ -1,0 +1,71 @@
+//! The codec and the detector behind `ports/audio`.
+
+use super::opus::{CodecError, Decoder, Encoder, HEARD_FRAME, PacketError};
+use super::vad::Detector;
+use crate::ports::audio::{self, Audio, CodecFailed, Ear, Heard, Hop, PacketRefused, SPOKEN_FRAME};
+
+/// Opus, and the detector of speech.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OpusAudio;
+
+impl Audio for OpusAudio {
+    fn ear(&self) -> Result<Box<dyn Ear>, CodecFailed> {
+        Ok(Box::new(OpusEar { decoder: Decoder::new()?, detector: Detector::default(), samples: Vec::new(), hops: Vec::new(), begun: 0, end: None }))
+    }
+
+    fn encoder(&self) -> Result<Box<dyn audio::Encoder>, CodecFailed> {
+        Ok(Box::new(OpusEncoder(Encoder::new()?)))
+    }
+}
+
+struct OpusEar {
+    decoder: Decoder,
+    detector: Detector,
+    samples: Vec<i16>,
+    hops: Vec<Hop>,
+    /// The position of the first sample since the detector was reset.
+    begun: u64,
+    /// The position after the last sample.
+    end: Option<u64>,
+}
+
+impl Ear for OpusEar {
+    fn hear(&mut self, number: u32, packet: &[u8]) -> Result<Heard<'_>, PacketRefused> {
+        let decoded = self.decoder.decode(number, packet)?;
+        let from = u64::from(decoded.first) * HEARD_FRAME as u64;
+        if self.end != Some(from) {
+            self.detector.reset();
+            self.begun = from;
+        }
+        self.samples.clear();
+        self.samples.extend_from_slice(decoded.samples);
+        self.end = Some(from + decoded.samples.len() as u64);
+        self.hops.clear();
+        let (begun, hops) = (self.begun, &mut self.hops);
+        self.detector.score(decoded.samples, |scored| hops.push(Hop { from: begun + scored.from, score: scored.score }));
+        Ok(Heard { from, samples: &self.samples, hops: &self.hops, concealed: decoded.concealed })
+    }
+}
+
+struct OpusEncoder(Encoder);
+
+impl audio::Encoder for OpusEncoder {
+    fn encode(&mut self, frame: &[i16; SPOKEN_FRAME]) -> Result<Vec<u8>, CodecFailed> {
+        Ok(self.0.encode(frame)?.to_vec())
+    }
+}
+
+impl From<CodecError> for CodecFailed {
+    fn from(error: CodecError) -> Self {
+        Self(error.to_string())
+    }
+}
+
+impl From<PacketError> for PacketRefused {
+    fn from(error: PacketError) -> Self {
+        match error {
+            PacketError::Late { .. } => Self::Late(error.to_string()),
+            _ => Self::Malformed(error.to_string()),
+        }
+    }
+}

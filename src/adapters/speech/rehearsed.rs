@@ -1,0 +1,79 @@
+//! The built-in voice and ears behind `ports/speech_synthesis` and `ports/speech_recognition`.
+
+use async_trait::async_trait;
+use futures_util::StreamExt;
+use futures_util::stream::{self, BoxStream};
+use tokio::sync::mpsc::{Receiver, Sender};
+
+use super::rehearsal::{Voice, unrecognised};
+use crate::ports::speech_recognition::{Expectation, Recognised, RecognitionFailed, Segment, Sound, SpeechRecognition};
+use crate::ports::speech_synthesis::{Piece, Sentence, SpeechSynthesis, SynthesisFailed};
+
+const REHEARSAL: &str = "rehearsal";
+/// The frames in a piece: 200 ms.
+const FRAMES: usize = 10;
+
+/// See the module.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RehearsedSpeech;
+
+impl SpeechSynthesis for RehearsedSpeech {
+    fn provider(&self) -> &'static str {
+        REHEARSAL
+    }
+
+    fn say(&self, sentence: Sentence) -> BoxStream<'static, Result<Piece, SynthesisFailed>> {
+        let voice = Voice::of(sentence.companion.as_str(), sentence.speed);
+        let words = Piece::Words(voice.words(sentence.text.clone()).collect());
+        let mut frames = voice.speak(sentence.text);
+        let audio = std::iter::from_fn(move || {
+            let samples: Vec<i16> = frames.by_ref().take(FRAMES).flatten().collect();
+            (!samples.is_empty()).then_some(Piece::Audio(samples))
+        });
+        stream::iter(std::iter::once(words).chain(audio).map(Ok)).boxed()
+    }
+}
+
+#[async_trait]
+impl SpeechRecognition for RehearsedSpeech {
+    fn provider(&self) -> &'static str {
+        REHEARSAL
+    }
+
+    fn recognises_words(&self) -> bool {
+        false
+    }
+
+    fn has_partials(&self) -> bool {
+        false
+    }
+
+    async fn listen(
+        &self,
+        _: Expectation,
+        mut sounds: Receiver<Sound>,
+        results: Sender<Recognised>,
+    ) -> Result<(), RecognitionFailed> {
+        while let Some(sound) = sounds.recv().await {
+            let (stretch, is_last) = match sound {
+                Sound::Ended(stretch) => (stretch, true),
+                Sound::Cut(stretch) => (stretch, false),
+                Sound::Audio { .. } | Sound::Finalize => continue,
+            };
+            let segment = Segment {
+                id: stretch.started.as_micros().to_string().into(),
+                text: unrecognised(stretch.ended.since(stretch.started)).into(),
+                started: stretch.started,
+                ended: stretch.ended,
+                voiced: Some(stretch.voiced),
+                no_speech: None,
+                confidence: None,
+                is_last,
+            };
+            if results.send(Recognised::Final(segment)).await.is_err() {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+}
