@@ -31,6 +31,7 @@ mod rounds;
 mod stories;
 mod suspended;
 mod talking;
+mod talking_aloud;
 mod tenancy;
 mod tracing;
 mod usage;

@@ -11,6 +11,7 @@ use ractor::{Actor, ActorRef};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
+use crate::actors::calls::Speech;
 use crate::actors::companion::brief_writing;
 use crate::actors::erasure::cleanup;
 use crate::actors::models::Models;
@@ -69,6 +70,8 @@ struct Surviving {
     rng: Arc<Counting>,
     /// What was to be done in voice calls.
     calls: Arc<FakeCalls>,
+    /// What hears and speaks in voice calls of its own.
+    speech: Option<Speech>,
     /// The hangs that the ended process noted.
     hung: RecentHangs,
 }
@@ -247,6 +250,14 @@ impl World {
         world
     }
 
+    /// A system that carries audio, with other settings and the room `lobby` of the guild `home`, with Aria as its member.
+    pub(super) async fn with_speech(speech: Speech, overlay: Value) -> Self {
+        let surviving = Surviving { speech: Some(speech), ..Surviving::default() };
+        let world = Self::build(Arc::new(MemoryStore::new()), overlay, surviving).await;
+        world.open("lobby", &["aria"]).await;
+        world
+    }
+
     /// A system with a platform in the place of the console, and the room `lobby` of the guild `home`, with Aria as its member.
     pub(super) async fn with_platform(platform: Arc<dyn ChatPlatform>) -> Self {
         let surviving = Surviving { platforms: Platforms::default().with(platform), ..Surviving::default() };
@@ -290,6 +301,10 @@ impl World {
                 companions: cast(&settings),
                 settings: settings.clone(),
             })
+        };
+        let context = match surviving.speech.clone() {
+            Some(speech) => ActorContext { speech, voice_calls: Arc::new(context.calls.clone()), ..context },
+            None => context,
         };
         let (root, _) = Root::spawn(None, Root, context.clone()).await.unwrap();
         rooms::load_rooms(&context, &[]).await.unwrap();

@@ -328,3 +328,6 @@ fn samples(duration: Duration) -> usize {
 fn duration(samples: usize) -> Duration {
     Duration::from_micros((samples as u64).saturating_mul(1_000_000) / u64::from(SPOKEN_RATE))
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,175 @@
+use super::*;
+
+const PATIENCE: Patience = Patience { first_audio: Duration::from_secs(5), more: Duration::from_secs(2) };
+const FRAME: Duration = Duration::from_millis(20);
+
+fn playback(sentences: &[&str]) -> Playback {
+    let mut playback = Playback::new("aria".into(), Ticket(7), PATIENCE);
+    sentences.iter().for_each(|text| playback.say((*text).into()));
+    playback.said_all();
+    playback
+}
+
+/// So many frames of a sentence.
+fn audio(frames: usize) -> Option<Piece> {
+    Some(Piece::Audio(vec![1; frames * SPOKEN_FRAME]))
+}
+
+fn made(playback: &mut Playback, now: Instant) -> Vec<usize> {
+    playback.to_make(now).into_iter().map(|(number, _)| number).collect()
+}
+
+#[test]
+fn two_sentences_are_made_ahead_of_the_one_that_plays() {
+    let (mut playback, now) = (playback(&["One.", " Two.", " Three.", " Four."]), Instant::now());
+
+    assert_eq!(made(&mut playback, now), [0, 1, 2]);
+    assert_eq!(made(&mut playback, now), [] as [usize; 0]);
+    for number in 0..2 {
+        playback.take(number, audio(10), now);
+        playback.take(number, None, now);
+        playback.start(number);
+    }
+    playback.play(now);
+    playback.packets(now + FRAME * 12);
+    assert_eq!(made(&mut playback, now), [3]);
+}
+
+#[test]
+fn packets_are_sent_in_time_and_somewhat_ahead() {
+    let (mut playback, now) = (playback(&["One.", " Two."]), Instant::now());
+    playback.take(0, audio(20), now);
+    playback.take(0, None, now);
+    playback.play(now);
+
+    assert_eq!(playback.packets(now), [], "its start is not on record");
+    playback.start(0);
+    let first = playback.packets(now);
+    assert_eq!(first.iter().map(|next| next.number).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
+    assert_eq!(first[0].begins, Some((Duration::ZERO, "One.".into())));
+    assert!(first[1..].iter().all(|next| next.begins.is_none()));
+    assert_eq!(playback.packets(now + Duration::from_millis(19)), []);
+    assert_eq!(playback.packets(now + FRAME * 3).len(), 3);
+    assert_eq!(playback.position(), FRAME * 8);
+}
+
+#[test]
+fn audio_that_is_late_is_not_made_up_for() {
+    let (mut playback, now) = (playback(&["One."]), Instant::now());
+    playback.take(0, audio(5), now);
+    playback.start(0);
+    playback.play(now);
+    assert_eq!(playback.packets(now).len(), 5);
+
+    assert_eq!(playback.packets(now + Duration::from_secs(1)), []);
+    playback.take(0, audio(50), now);
+    assert_eq!(playback.packets(now + Duration::from_secs(1)).len(), 5);
+}
+
+#[test]
+fn a_resume_goes_back_to_the_beginning_of_a_packet() {
+    let (mut playback, now) = (playback(&["One."]), Instant::now());
+    playback.take(0, audio(50), now);
+    playback.start(0);
+    playback.play(now);
+    playback.packets(now + FRAME * 20);
+    playback.pause();
+    assert_eq!(playback.packets(now + FRAME * 30), []);
+
+    assert_eq!(playback.resume(Duration::from_millis(115), now + FRAME * 30), Duration::from_millis(100));
+    let packets = playback.packets(now + FRAME * 30);
+    assert_eq!(packets.iter().map(|next| next.number).collect::<Vec<_>>(), [25, 26, 27, 28, 29]);
+    assert_eq!(playback.position(), Duration::from_millis(200));
+}
+
+#[test]
+fn the_channel_is_told_of_audio_once_it_plays_and_of_one_sentence_ahead() {
+    let (mut playback, now) = (playback(&["One.", " Two.", " Three."]), Instant::now());
+    for number in 0..3 {
+        playback.take(number, audio(10), now);
+        playback.take(number, None, now);
+    }
+
+    let first = [Progress::Sentence("One.".into(), Vec::new()), Progress::FirstAudio];
+    assert_eq!(playback.progress(now), first);
+    assert_eq!(playback.progress(now), []);
+    playback.play(now);
+    let expected = [
+        Progress::Audio(0, FRAME * 10),
+        Progress::Whole(0),
+        Progress::Sentence(" Two.".into(), Vec::new()),
+        Progress::Audio(1, FRAME * 10),
+        Progress::Whole(1),
+    ];
+    assert_eq!(playback.progress(now), expected);
+    playback.start(0);
+    playback.start(1);
+    playback.packets(now + FRAME * 10);
+    let expected = [
+        Progress::Sentence(" Three.".into(), Vec::new()),
+        Progress::Audio(2, FRAME * 10),
+        Progress::Whole(2),
+        Progress::Finished,
+    ];
+    assert_eq!(playback.progress(now), expected);
+}
+
+#[test]
+fn audio_that_does_not_come_stalls_and_is_dropped() {
+    let (mut playback, now) = (playback(&["One.", " Two."]), Instant::now());
+    made(&mut playback, now);
+    assert_eq!(playback.progress(now + Duration::from_secs(4)), []);
+
+    let late = now + Duration::from_secs(5);
+    assert_eq!(playback.progress(late), [Progress::Sentence("One.".into(), Vec::new()), Progress::Stall]);
+    assert_eq!(playback.progress(late), []);
+    playback.drop_rest(0);
+    playback.take(1, audio(3), late);
+    assert_eq!(playback.progress(late), [Progress::Sentence(" Two.".into(), Vec::new()), Progress::FirstAudio]);
+    playback.play(late);
+    assert_eq!(playback.progress(late), [Progress::Audio(1, FRAME * 3)]);
+    let later = late + Duration::from_secs(2);
+    assert_eq!(playback.progress(later), [Progress::Stall]);
+    playback.drop_rest(1);
+    assert_eq!(playback.progress(later), [Progress::Finished]);
+}
+
+#[test]
+fn a_reply_without_audio_is_finished_at_once() {
+    let (mut playback, now) = (playback(&["One."]), Instant::now());
+    playback.take(0, None, now);
+
+    let expected = [Progress::Sentence("One.".into(), Vec::new()), Progress::Whole(0), Progress::Finished];
+    assert_eq!(playback.progress(now), expected);
+}
+
+#[test]
+fn nobody_has_heard_more_than_was_sent() {
+    let (mut playback, now) = (playback(&["One two."]), Instant::now());
+    playback.take(0, audio(50), now);
+    playback.take(0, None, now);
+    playback.start(0);
+    playback.play(now);
+    playback.progress(now);
+    playback.packets(now);
+
+    let (position, words) = playback.heard_up_to(Duration::from_secs(60));
+    assert_eq!(position, FRAME * 5);
+    assert!(words.len() < "One two.".len(), "{words}");
+}
+
+#[test]
+fn the_audio_of_earlier_sentences_is_let_go() {
+    let (mut playback, now) = (playback(&["One.", " Two.", " Three.", " Four."]), Instant::now());
+    for number in 0..4 {
+        playback.take(number, audio(10), now);
+        playback.take(number, None, now);
+        playback.start(number);
+    }
+    playback.play(now);
+    playback.packets(now + FRAME * 40);
+
+    let kept: Vec<_> = playback.sentences.iter().map(|sentence| sentence.samples.len() / SPOKEN_FRAME).collect();
+    assert_eq!(kept, [0, 0, 10, 10]);
+    assert_eq!(playback.resume(FRAME * 25, now), FRAME * 25);
+}

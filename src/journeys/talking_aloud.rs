@@ -1,0 +1,352 @@
+//! Voice calls of a platform that carries audio: people talk, companions answer aloud, and actors die meanwhile.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::world::{World, room};
+use crate::actors::calls::Speech;
+use crate::actors::runtime::actor_keys::{RecognitionKey, VoiceCallKey, VoiceUserKey};
+use crate::actors::runtime::directory::ActorKey;
+use crate::adapters::speech::rehearsed::RehearsedSpeech;
+use crate::domain::id::{ChannelId, PersonId};
+use crate::ports::audio::{Audio, CodecFailed, Ear, Encoder, HEARD_FRAME, Heard, Hop, PacketRefused, SPOKEN_FRAME};
+use crate::ports::backend::Refused;
+use crate::ports::call_room::{CallRooms, End, Entrance, Line, Listener, Packet, Told, View};
+
+/// A codec without a codec: a packet is one byte, the voice in it.
+struct FakeAudio;
+
+#[derive(Default)]
+struct FakeEar {
+    end: Option<u64>,
+    hops: Vec<Hop>,
+    next_hop: u64,
+}
+
+impl Audio for FakeAudio {
+    fn ear(&self) -> Result<Box<dyn Ear>, CodecFailed> {
+        Ok(Box::<FakeEar>::default())
+    }
+
+    fn encoder(&self) -> Result<Box<dyn Encoder>, CodecFailed> {
+        Ok(Box::new(FakeEncoder))
+    }
+}
+
+impl Ear for FakeEar {
+    fn hear(&mut self, number: u32, packet: &[u8]) -> Result<Heard<'_>, PacketRefused> {
+        let &[voice] = packet else { return Err(PacketRefused::Malformed("more than a byte".into())) };
+        let from = u64::from(number) * HEARD_FRAME as u64;
+        if self.end != Some(from) {
+            self.next_hop = from;
+        }
+        let end = from + HEARD_FRAME as u64;
+        self.end = Some(end);
+        self.hops.clear();
+        while self.next_hop + 256 <= end {
+            self.hops.push(Hop { from: self.next_hop, score: f32::from(voice) });
+            self.next_hop += 256;
+        }
+        Ok(Heard { from, samples: &[0; HEARD_FRAME], hops: &self.hops, concealed: 0 })
+    }
+}
+
+struct FakeEncoder;
+
+impl Encoder for FakeEncoder {
+    fn encode(&mut self, _: &[i16; SPOKEN_FRAME]) -> Result<Vec<u8>, CodecFailed> {
+        Ok(vec![0])
+    }
+}
+
+/// A page that shows and plays everything.
+#[derive(Default)]
+struct Page {
+    seen: Mutex<Vec<View>>,
+    packets: Mutex<Vec<Packet>>,
+    ended: Mutex<Option<End>>,
+}
+
+impl Listener for Page {
+    fn show(&self, view: &View) {
+        self.seen.lock().unwrap().push(view.clone());
+    }
+
+    fn play(&self, packet: &Packet) {
+        self.packets.lock().unwrap().push(packet.clone());
+    }
+
+    fn end(&self, end: End) {
+        *self.ended.lock().unwrap() = Some(end);
+    }
+}
+
+impl Page {
+    /// What it was shown, without captions that were not final.
+    fn seen(&self) -> Vec<View> {
+        let seen = self.seen.lock().unwrap().clone();
+        seen.into_iter().filter(|view| !matches!(view, View::Caption { kind: None, .. })).collect()
+    }
+
+    fn has(&self, wanted: impl Fn(&View) -> bool) -> bool {
+        self.seen.lock().unwrap().iter().any(wanted)
+    }
+
+    fn ended(&self) -> Option<End> {
+        *self.ended.lock().unwrap()
+    }
+}
+
+/// Somebody in the call of the lobby.
+struct Caller {
+    line: Arc<dyn Line>,
+    page: Arc<Page>,
+    next: u32,
+}
+
+impl Caller {
+    async fn enter(world: &World, name: &str) -> Self {
+        Self::try_enter(world, name).await.unwrap_or_else(|refused| panic!("{refused}"))
+    }
+
+    async fn try_enter(world: &World, name: &str) -> Result<Self, Refused> {
+        let page = Arc::<Page>::default();
+        let entrance = Entrance { from: name.into(), has_microphone: true, listener: page.clone() };
+        let line = world.backend.enter(&room("lobby"), entrance).await?;
+        world.rest().await;
+        Ok(Self { line, page, next: 0 })
+    }
+
+    /// Talks, or is silent, for so many packets.
+    async fn talk(&mut self, world: &World, packets: u32, voice: u8) {
+        for _ in 0..packets {
+            self.line.hear(self.next, &[voice]);
+            self.next += 1;
+            world.pass(0.02).await;
+        }
+    }
+
+    /// Listens for a while, and tells what was played of what was sent.
+    async fn listen(&self, world: &World, secs: f64) {
+        for _ in 0..(secs * 10.0) as u32 {
+            world.pass(0.1).await;
+            let newest = self.page.packets.lock().unwrap().last().map(|packet| (packet.reply, packet.number));
+            if let Some((reply, number)) = newest {
+                self.line.tell(Told::Played { reply, position: Duration::from_millis(20) * (number + 1) });
+            }
+        }
+    }
+}
+
+async fn world() -> World {
+    world_with(json!({})).await
+}
+
+async fn world_with(overlay: serde_json::Value) -> World {
+    let speech = Speech { audio: Arc::new(FakeAudio), recognition: Arc::new(RehearsedSpeech), synthesis: Arc::new(RehearsedSpeech) };
+    let world = World::with_speech(speech, overlay).await;
+    world.side.answer_by(|_| Some(Ok("Yes.\nYES".to_owned())));
+    world.main.answer_by(|_| Some(Ok("Hello there. It is good to hear you.".to_owned())));
+    world
+}
+
+fn channel() -> ChannelId {
+    room("lobby").channel()
+}
+
+fn user(name: &str) -> PersonId {
+    PersonId::from(name)
+}
+
+fn kill<K: ActorKey>(world: &World, key: &K) {
+    world.context.directory.find(key).unwrap().get_cell().kill();
+}
+
+async fn people_in_call(world: &World) -> Vec<String> {
+    let mut people = Vec::new();
+    for event in world.recorded("lobby", "voice_joined").await {
+        people.push(format!("+{}", event["from"].as_str().unwrap()));
+    }
+    for event in world.recorded("lobby", "voice_left").await {
+        people.push(format!("-{}", event["from"].as_str().unwrap()));
+    }
+    people
+}
+
+#[tokio::test(start_paused = true)]
+async fn words_to_a_companion_are_answered_aloud() {
+    let world = world().await;
+    let ana = Caller::enter(&world, "ana").await;
+
+    ana.line.tell(Told::Say("Aria, how are you?".into()));
+    ana.listen(&world, 15.0).await;
+
+    let seen = ana.page.seen();
+    let kinds: Vec<_> = seen.iter().map(|view| std::mem::discriminant(view)).collect();
+    assert!(matches!(&seen[0], View::Entered { you, people } if *you == user("ana") && people.len() == 1), "{seen:?}");
+    let at = |wanted: fn(&View) -> bool| seen.iter().position(wanted).unwrap_or_else(|| panic!("{seen:?}"));
+    let order = [
+        at(|view| matches!(view, View::Talking(_, true))),
+        at(|view| matches!(view, View::Talking(_, false))),
+        at(|view| matches!(view, View::Caption { .. })),
+        at(|view| matches!(view, View::Thinking(_, true))),
+        at(|view| matches!(view, View::Speaking { .. })),
+        at(|view| matches!(view, View::Sentence { .. })),
+        at(|view| matches!(view, View::Done(_))),
+    ];
+    assert!(order.is_sorted(), "{order:?} of {kinds:?}: {seen:?}");
+    let packets = ana.page.packets.lock().unwrap().clone();
+    assert!(packets.len() > 50, "{} packets", packets.len());
+    assert!(packets.iter().enumerate().all(|(number, packet)| packet.number as usize == number));
+    let history = world.history("lobby").await;
+    let expected = [("ana", "Aria, how are you?"), ("Aria", "Hello there. It is good to hear you.")];
+    assert_eq!(history, expected.map(|(from, text)| (from.to_owned(), text.to_owned())));
+}
+
+#[tokio::test(start_paused = true)]
+async fn speech_without_recognition_is_a_message_that_says_so() {
+    let world = world().await;
+    let mut ana = Caller::enter(&world, "ana").await;
+
+    ana.talk(&world, 50, 0).await;
+    ana.talk(&world, 60, 1).await;
+    ana.talk(&world, 400, 0).await;
+
+    let history = world.history("lobby").await;
+    assert_eq!(history[0], ("ana".to_owned(), "(speech, 1.2 s)".to_owned()), "{history:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn stop_cuts_a_reply_and_what_was_heard_is_the_statement() {
+    let world = world().await;
+    let ana = Caller::enter(&world, "ana").await;
+    ana.line.tell(Told::Say("Aria, how are you?".into()));
+    while ana.page.packets.lock().unwrap().len() < 40 {
+        ana.listen(&world, 0.1).await;
+    }
+
+    let reply = ana.page.packets.lock().unwrap()[0].reply;
+    ana.line.tell(Told::Stop { reply });
+    ana.listen(&world, 2.0).await;
+
+    let sent = ana.page.packets.lock().unwrap().len();
+    ana.listen(&world, 2.0).await;
+    assert_eq!(ana.page.packets.lock().unwrap().len(), sent, "it goes on");
+    assert!(ana.page.has(|view| matches!(view, View::Cut { heard, .. } if heard.starts_with("Hello"))), "{:?}", ana.page.seen());
+    let history = world.history("lobby").await;
+    assert!(history[1].1.starts_with("Hello") && history[1].1.len() < 30, "{history:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_leaves_is_gone_and_who_is_lost_has_ten_seconds() {
+    let world = world().await;
+    let ana = Caller::enter(&world, "ana").await;
+    let ben = Caller::enter(&world, "ben").await;
+    assert!(ana.page.has(|view| matches!(view, View::Joined(person) if person.user == user("ben"))));
+
+    drop(ben);
+    world.pass(9.0).await;
+    let ben = Caller::enter(&world, "ben").await;
+    world.pass(20.0).await;
+    assert_eq!(people_in_call(&world).await, ["+ana", "+ben"]);
+
+    drop(ben);
+    world.pass(11.0).await;
+    assert!(people_in_call(&world).await.contains(&"-ben".to_owned()));
+    assert!(ana.page.has(|view| *view == View::Left(user("ben"))));
+
+    ana.line.tell(Told::Leave);
+    world.pass(1.0).await;
+    assert_eq!(ana.page.ended(), Some(End::Left));
+    assert!(people_in_call(&world).await.contains(&"-ana".to_owned()));
+    assert!(world.context.directory.find(&VoiceCallKey(channel())).is_none());
+    assert!(world.context.calls.get(&channel()).is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_newest_connection_has_the_microphone() {
+    let world = world().await;
+    let mut before = Caller::enter(&world, "ana").await;
+    let mut after = Caller::enter(&world, "ana").await;
+    assert_eq!((before.page.ended(), after.page.ended()), (Some(End::Moved), None));
+
+    before.talk(&world, 50, 1).await;
+    after.talk(&world, 1, 0).await;
+    drop(before);
+    world.pass(15.0).await;
+
+    assert_eq!(world.history("lobby").await, []);
+    assert_eq!(people_in_call(&world).await, ["+ana"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_full_call_refuses_people_and_says_what_to_do() {
+    let world = world_with(json!({ "voice": { "max_people": 1 } })).await;
+    let _ana = Caller::enter(&world, "ana").await;
+
+    let refused = Caller::try_enter(&world, "ben").await.err().map(|refused| refused.to_string());
+
+    assert_eq!(refused.as_deref(), Some("1 people are in this call, which is the limit; try again, or raise voice.max_people"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_restart_of_the_server_nobody_is_in_the_call_for_long() {
+    let world = world().await;
+    let ana = Caller::enter(&world, "ana").await;
+    let _ben = Caller::enter(&world, "ben").await;
+    world.rest().await;
+
+    let world = world.crash().await;
+    drop(ana);
+    let _ana = Caller::enter(&world, "ana").await;
+    world.pass(15.0).await;
+
+    let people = people_in_call(&world).await;
+    assert!(people.contains(&"-ben".to_owned()), "{people:?}");
+    assert!(!people.contains(&"-ana".to_owned()), "{people:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn actors_that_die_in_the_middle_of_an_utterance_lose_and_double_nothing() {
+    for killed in 0..3 {
+        for after in [1, 10, 30, 59, 62, 70, 76] {
+            let world = world().await;
+            let mut ana = Caller::enter(&world, "ana").await;
+            ana.talk(&world, 20, 0).await;
+            for packet in 0..400 {
+                ana.talk(&world, 1, u8::from(packet < 60)).await;
+                if packet == after {
+                    match killed {
+                        0 => kill(&world, &VoiceUserKey(channel(), user("ana"))),
+                        1 => kill(&world, &RecognitionKey(channel(), user("ana"))),
+                        _ => kill(&world, &VoiceCallKey(channel())),
+                    }
+                }
+            }
+            world.pass(10.0).await;
+
+            let segments = world.recorded("lobby", "segment").await;
+            let texts: Vec<_> = segments.iter().map(|segment| segment["text"].as_str().unwrap().to_owned()).collect();
+            // A decoder that begins anew needs some time to hear voice again.
+            assert!(!texts.is_empty() && texts.len() <= 2, "{killed} after {after}: {texts:?}");
+            assert!(killed == 0 || texts == ["(speech, 1.2 s)"], "{killed} after {after}: {texts:?}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_wants_to_be_ignored_is_not_heard() {
+    let world = world().await;
+    let mut ana = Caller::enter(&world, "ana").await;
+    ana.line.tell(Told::Ignored(true));
+    world.rest().await;
+
+    ana.talk(&world, 60, 1).await;
+    ana.line.tell(Told::Say("Aria, are you there?".into()));
+    ana.talk(&world, 400, 0).await;
+
+    assert_eq!(world.recorded("lobby", "segment").await, Vec::<serde_json::Value>::new());
+    assert!(!ana.page.has(|view| matches!(view, View::Talking(..) | View::Caption { .. })), "{:?}", ana.page.seen());
+}
