@@ -23,7 +23,7 @@ use anyhow::Context as _;
 use ractor::Actor;
 use tokio::sync::watch;
 
-use crate::actors::calls::Speech;
+use crate::actors::calls::{Speech, shutdown};
 use crate::actors::erasure::{cleanup, retention};
 use crate::actors::membership::memberships::CompanionSet;
 use crate::actors::models::Models;
@@ -276,6 +276,7 @@ async fn serve(
     });
     served.await;
     let outcome = reported_outcome.await.unwrap_or(Ok(Stop::Shutdown));
+    shutdown::shut_down(&context).await;
     root.stop(None);
     Ok(match outcome? {
         Stop::Compact => {

@@ -11,6 +11,7 @@ mod playback;
 pub mod presence;
 mod recognition;
 mod rehearsed;
+pub mod shutdown;
 mod silent;
 mod voice;
 pub mod voice_call;
@@ -74,6 +75,18 @@ impl Calls {
             return None;
         }
         Some(calls.entry(channel.clone()).or_insert_with(|| Arc::new(begin())).clone())
+    }
+
+    /// All calls.
+    pub fn all(&self) -> Vec<Arc<Call>> {
+        self.lock().values().cloned().collect()
+    }
+
+    /// Sends everybody out of a call.
+    pub fn close(&self, channel: &ChannelId) {
+        if let Some(call) = self.lock().remove(channel) {
+            call.clear().iter().for_each(|listener| listener.end(End::Ended));
+        }
     }
 
     /// Removes a call in which nobody is any more.

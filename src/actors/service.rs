@@ -21,6 +21,7 @@
 //! * `actor_calls`: calls to the writer, the channels and the guilds.
 
 mod actor_calls;
+mod call_rooms;
 mod event_view;
 mod export;
 mod external;
@@ -37,7 +38,6 @@ pub mod rooms;
 mod state;
 mod suggestions;
 mod usage;
-mod call_rooms;
 mod voice_calls;
 mod why;
 

@@ -323,7 +323,8 @@ pub(crate) async fn play(
             Some((channel, CallEffect::Reply { ticket, aloud })) => {
                 lock(&ledger).told.push((Instant::now(), channel.clone(), aloud.clone()));
                 let current = mouths.get(&channel).map(|mouth| mouth.ticket);
-                let begins = matches!(aloud, Aloud::Prepare { .. }) || matches!(aloud, Aloud::Say { .. }) && current != Some(ticket);
+                let begins =
+                    matches!(aloud, Aloud::Prepare { .. }) || matches!(aloud, Aloud::Say { .. }) && current != Some(ticket);
                 if begins {
                     if let Some(before) = mouths.get_mut(&channel).filter(|before| before.is_playing()) {
                         before.pause();

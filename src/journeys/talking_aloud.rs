@@ -7,8 +7,8 @@ use serde_json::json;
 
 use super::world::{World, room};
 use crate::actors::calls::Speech;
+use crate::actors::calls::shutdown::shut_down;
 use crate::actors::runtime::actor_keys::{RecognitionKey, VoiceCallKey, VoiceUserKey};
-use crate::actors::runtime::directory::ActorKey;
 use crate::adapters::speech::rehearsed::RehearsedSpeech;
 use crate::domain::id::{ChannelId, PersonId};
 use crate::ports::audio::{Audio, CodecFailed, Ear, Encoder, HEARD_FRAME, Heard, Hop, PacketRefused, SPOKEN_FRAME};
@@ -145,7 +145,8 @@ async fn world() -> World {
 }
 
 async fn world_with(overlay: serde_json::Value) -> World {
-    let speech = Speech { audio: Arc::new(FakeAudio), recognition: Arc::new(RehearsedSpeech), synthesis: Arc::new(RehearsedSpeech) };
+    let speech =
+        Speech { audio: Arc::new(FakeAudio), recognition: Arc::new(RehearsedSpeech), synthesis: Arc::new(RehearsedSpeech) };
     let world = World::with_speech(speech, overlay).await;
     world.side.answer_by(|_| Some(Ok("Yes.\nYES".to_owned())));
     world.main.answer_by(|_| Some(Ok("Hello there. It is good to hear you.".to_owned())));
@@ -158,10 +159,6 @@ fn channel() -> ChannelId {
 
 fn user(name: &str) -> PersonId {
     PersonId::from(name)
-}
-
-fn kill<K: ActorKey>(world: &World, key: &K) {
-    world.context.directory.find(key).unwrap().get_cell().kill();
 }
 
 async fn people_in_call(world: &World) -> Vec<String> {
@@ -201,7 +198,7 @@ async fn words_to_a_companion_are_answered_aloud() {
     assert!(packets.len() > 50, "{} packets", packets.len());
     assert!(packets.iter().enumerate().all(|(number, packet)| packet.number as usize == number));
     let history = world.history("lobby").await;
-    let expected = [("ana", "Aria, how are you?"), ("Aria", "Hello there. It is good to hear you.")];
+    let expected = [("ana", "Aria, how are you?"), ("aria", "Hello there. It is good to hear you.")];
     assert_eq!(history, expected.map(|(from, text)| (from.to_owned(), text.to_owned())));
 }
 
@@ -312,16 +309,16 @@ async fn after_a_restart_of_the_server_nobody_is_in_the_call_for_long() {
 async fn actors_that_die_in_the_middle_of_an_utterance_lose_and_double_nothing() {
     for killed in 0..3 {
         for after in [1, 10, 30, 59, 62, 70, 76] {
-            let world = world().await;
+            let mut world = world().await;
             let mut ana = Caller::enter(&world, "ana").await;
             ana.talk(&world, 20, 0).await;
             for packet in 0..400 {
                 ana.talk(&world, 1, u8::from(packet < 60)).await;
                 if packet == after {
                     match killed {
-                        0 => kill(&world, &VoiceUserKey(channel(), user("ana"))),
-                        1 => kill(&world, &RecognitionKey(channel(), user("ana"))),
-                        _ => kill(&world, &VoiceCallKey(channel())),
+                        0 => world.kill(&VoiceUserKey(channel(), user("ana"))).await,
+                        1 => world.kill(&RecognitionKey(channel(), user("ana"))).await,
+                        _ => world.kill(&VoiceCallKey(channel())).await,
                     }
                 }
             }
@@ -349,4 +346,21 @@ async fn who_wants_to_be_ignored_is_not_heard() {
 
     assert_eq!(world.recorded("lobby", "segment").await, Vec::<serde_json::Value>::new());
     assert!(!ana.page.has(|view| matches!(view, View::Talking(..) | View::Caption { .. })), "{:?}", ana.page.seen());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_orderly_stop_keeps_what_was_heard() {
+    let world = world().await;
+    let ana = Caller::enter(&world, "ana").await;
+    ana.line.tell(Told::Say("Aria, how are you?".into()));
+    while ana.page.packets.lock().unwrap().len() < 40 {
+        ana.listen(&world, 0.1).await;
+    }
+
+    shut_down(&world.context).await;
+    let world = world.crash().await;
+    world.pass(5.0).await;
+
+    let history = world.history("lobby").await;
+    assert!(history[1].1.starts_with("Hello") && history[1].1.len() < 30, "{history:?}");
 }

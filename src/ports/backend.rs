@@ -20,8 +20,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use crate::domain::id::{CompanionId, Seq};
 use super::call_room::CallRooms;
+use crate::domain::id::{CompanionId, Seq};
 use crate::domain::vote::State;
 use decisions::{DecisionQuery, Decisions, Why, WhyQuery};
 use keeping::{BackedUp, ExportQuery, Forget, Forgotten, Lines, Person, Quarantine, Readiness};

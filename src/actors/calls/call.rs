@@ -1,14 +1,14 @@
 //! What all actors of one call share: who takes part, and what is known of their voices. It outlives the actors.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::voice::Voice;
-use crate::domain::id::{ChannelId, PersonId};
+use crate::domain::id::{ChannelId, PersonId, Ticket};
 use crate::domain::message::{Author, Role};
 use crate::domain::moment::Moment;
 use crate::domain::voice::echo::PlayedWords;
@@ -19,8 +19,8 @@ use crate::ports::inbound_events::ChannelRef;
 pub struct Call {
     channel_ref: ChannelRef,
     participants: Mutex<Participants>,
-    /// Whether a reply is prepared or played: then every hop with voice counts.
-    is_replying: AtomicBool,
+    /// The reply that is prepared or played. During one, every hop with voice counts.
+    reply: Mutex<Option<Ticket>>,
     played: Mutex<PlayedWords>,
     lines: AtomicU64,
     recorded: tokio::sync::Mutex<BTreeMap<PersonId, Author>>,
@@ -82,7 +82,7 @@ impl Call {
             begun,
             channel_ref,
             participants: Mutex::default(),
-            is_replying: AtomicBool::default(),
+            reply: Mutex::default(),
             played: Mutex::default(),
             lines: AtomicU64::default(),
             recorded: tokio::sync::Mutex::default(),
@@ -169,7 +169,6 @@ impl Call {
     pub const fn recorded(&self) -> &tokio::sync::Mutex<BTreeMap<PersonId, Author>> {
         &self.recorded
     }
-
 
     /// Removes everybody. Returns their connections.
     pub fn clear(&self) -> Vec<Arc<dyn Listener>> {
@@ -258,13 +257,13 @@ impl Call {
         self.lock().lines.values().filter(|line| line.is_greeted).map(|line| line.listener.clone()).collect()
     }
 
-    /// Whether a reply is prepared or played now.
-    pub fn set_replying(&self, on: bool) {
-        self.is_replying.store(on, Ordering::Relaxed);
+    /// The reply that is prepared or played now.
+    pub fn set_reply(&self, reply: Option<Ticket>) {
+        *self.reply.lock().unwrap_or_else(PoisonError::into_inner) = reply;
     }
 
-    pub fn is_replying(&self) -> bool {
-        self.is_replying.load(Ordering::Relaxed)
+    pub fn reply(&self) -> Option<Ticket> {
+        *self.reply.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What was played lately.

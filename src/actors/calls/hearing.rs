@@ -73,7 +73,7 @@ impl Hearing {
                 self.notice(voiced(started, until));
             }
             // Only a reply counts every hop.
-            Pulse::Voiced { from, to } if self.call.is_replying() => self.notice(voiced(from, to)),
+            Pulse::Voiced { from, to } if self.call.reply().is_some() => self.notice(voiced(from, to)),
             Pulse::Voiced { .. } => {}
             Pulse::Cut(stretch) => self.notice(voiced(stretch.ended, stretch.ended + HOP)),
             Pulse::Ended(stretch) => {
@@ -109,7 +109,7 @@ impl Hearing {
             confidence: segment.confidence,
             provider: provider.into(),
             is_last: segment.is_last,
-            is_during_reply: self.call.is_replying(),
+            is_during_reply: self.call.reply().is_some(),
             played: self.call.played(),
         };
         loop {

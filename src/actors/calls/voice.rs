@@ -18,7 +18,6 @@ const KEPT: Duration = Duration::from_secs(5);
 /// By how much the clock of the packets may differ from ours before it is set anew.
 const MOST_DRIFT: Duration = Duration::from_millis(500);
 
-
 /// What is known of a person's voice.
 #[derive(Default)]
 pub struct Voice {
@@ -151,4 +150,3 @@ pub(super) fn note_end(found: &mut Found, pulse: &Pulse) {
         Pulse::Started { .. } | Pulse::Voiced { .. } => {}
     }
 }
-

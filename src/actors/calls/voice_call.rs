@@ -10,8 +10,8 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use super::call::Call;
-use super::playback::{Patience, Playback, Progress};
 use super::hearing::Hearing;
+use super::playback::{Patience, Playback, Progress};
 use super::presence;
 use super::recognition::{self, Recognition};
 use super::rehearsed;
@@ -31,9 +31,10 @@ use crate::domain::voice::interruption::{Effect, Input as Heard, Outcome};
 use crate::domain::voice::said::Said;
 use crate::domain::voice::utterance::Input;
 use crate::ports::audio::{CodecFailed, Encoder, SPOKEN_FRAME};
-use crate::ports::call_room::{End, Packet, Told, Trouble, View};
+use crate::ports::call_room::{Packet, Told, Trouble, View};
 use crate::ports::speech_synthesis::{Piece, Sentence, SynthesisFailed};
 use crate::telemetry::instruments::kinds::Counted;
+use crate::telemetry::operations::{self, ActorFacts};
 
 /// How a call restarts its actors.
 const RESTARTS: RestartPolicy = RestartPolicy {
@@ -109,7 +110,7 @@ impl Actor for VoiceCall {
             _counted: counted,
         };
         // What a predecessor played is lost; the channel notices that nothing is played any more.
-        state.call.set_replying(false);
+        state.call.set_reply(None);
         for person in state.call.people() {
             state.entered(&person.user);
             if !state.call.is_connected(&person.user) {
@@ -119,12 +120,7 @@ impl Actor for VoiceCall {
         Ok(state)
     }
 
-    async fn handle(
-        &self,
-        _: ActorRef<CallMessage>,
-        message: CallMessage,
-        state: &mut State,
-    ) -> Result<(), ActorProcessingErr> {
+    async fn handle(&self, _: ActorRef<CallMessage>, message: CallMessage, state: &mut State) -> Result<(), ActorProcessingErr> {
         let _at_work = at_work(Address::VoiceCall(state.call.channel().clone()));
         match message {
             CallMessage::Entered(user) => state.entered(&user),
@@ -154,13 +150,6 @@ impl Actor for VoiceCall {
     ) -> Result<(), ActorProcessingErr> {
         let report = state.children.observe(event);
         state.handle_report(report);
-        Ok(())
-    }
-
-    async fn post_stop(&self, _: ActorRef<CallMessage>, state: &mut State) -> Result<(), ActorProcessingErr> {
-        for listener in state.call.clear() {
-            listener.end(End::Ended);
-        }
         Ok(())
     }
 }
@@ -204,7 +193,11 @@ impl State {
 
     fn lost(&mut self, user: &PersonId) {
         self.tell_voice(user, VoiceUserMessage::Stop);
-        let gone = if self.call.is_connected(user) { Input::Muted { user: user.clone() } } else { Input::SocketLost { user: user.clone() } };
+        let gone = if self.call.is_connected(user) {
+            Input::Muted { user: user.clone() }
+        } else {
+            Input::SocketLost { user: user.clone() }
+        };
         self.hearing.notice(Notice::Call(gone));
         if let Some(person) = self.call.person(user) {
             self.call.show(&View::Changed(person));
@@ -260,7 +253,9 @@ impl State {
                 }
             }
             Told::Played { reply, position } => {
-                let Some(Reply { playback, .. }) = self.reply.as_mut().filter(|of| number(of.playback.ticket) == reply) else { return };
+                let Some(Reply { playback, .. }) = self.reply.as_mut().filter(|of| number(of.playback.ticket) == reply) else {
+                    return;
+                };
                 let (position, words) = playback.heard_up_to(position);
                 self.call.note_played(self.context.clock.now(), &words);
                 self.tell(vec![Heard::Played { position }]);
@@ -347,7 +342,7 @@ impl State {
         let patience = Patience { first_audio: voice.first_audio_timeout(), more: voice.stall_timeout() };
         let playback = Playback::new(companion.clone(), ticket, patience);
         self.reply = Some(Reply { playback, identity: Arc::default(), making: BTreeMap::new(), is_ducked: false });
-        self.call.set_replying(true);
+        self.call.set_reply(Some(ticket));
         self.call.show(&View::Thinking(companion, true));
         self.tick_after(LOOK_EVERY);
     }
@@ -355,7 +350,7 @@ impl State {
     fn end_reply(&mut self, outcome: &Outcome) {
         let Some(reply) = self.reply.take() else { return };
         let (playback, number) = (&reply.playback, number(reply.playback.ticket));
-        self.call.set_replying(false);
+        self.call.set_reply(None);
         self.call.show(&match (outcome, playback.has_begun()) {
             (Outcome::Done, true) => View::Done(number),
             (_, true) => View::Cut { reply: number, heard: playback.heard().into() },
@@ -467,17 +462,23 @@ impl State {
     /// An actor that dies too often is left alone. The others of the call go on.
     fn handle_report(&self, report: Option<Report<CallChild>>) {
         match report {
-            Some(Report::Restarting { child, ending, .. }) => {
-                let instruments = self.context.recorder.instruments();
-                ending.measure(child.sort().as_str(), instruments);
-                tracing::warn!(channel = %self.call.channel(), %ending, sort = child.sort().as_str(), "an actor of a call ended and is restarted");
+            Some(Report::Restarting { child, ending, after }) => {
+                ending.measure(child.sort().as_str(), self.context.recorder.instruments());
+                let ending = ending.to_string();
+                operations::restarted(&self.context.recorder, &self.facts(&child, &ending), after);
             }
             Some(Report::Escalate { child, escalation }) => {
-                tracing::error!(channel = %self.call.channel(), %escalation, sort = child.sort().as_str(), "an actor of a call ends again and again, and is not restarted");
+                let ending = escalation.to_string();
+                operations::escalated(&self.context.recorder, &self.facts(&child, &ending));
                 self.call.show(&View::Trouble(Trouble::RecognitionFailed));
             }
             None | Some(Report::Started { .. } | Report::Ended { .. }) => {}
         }
+    }
+
+    /// No name of a person leaves the store in spans.
+    fn facts<'a>(&'a self, child: &CallChild, ending: &'a str) -> ActorFacts<'a> {
+        ActorFacts { sort: child.sort().as_str(), address: self.call.channel().as_str(), ending, at: self.context.clock.now() }
     }
 
     fn finalize(&self, user: &PersonId) {

@@ -88,7 +88,10 @@ impl State {
         let mut has_sound = false;
         for (number, packet) in packets {
             match self.ear.hear(number, &packet) {
-                Ok(heard) => has_sound |= take_heard(&mut voice.found(), &heard, now, context.speech.recognition.has_partials(), &mut pulses),
+                Ok(heard) => {
+                    has_sound |=
+                        take_heard(&mut voice.found(), &heard, now, context.speech.recognition.has_partials(), &mut pulses)
+                }
                 Err(PacketRefused::Late(_)) => instruments.voice_packets.add(1, ["late"]),
                 Err(PacketRefused::Malformed(error)) => {
                     instruments.voice_packets.add(1, ["undecodable"]);
@@ -112,7 +115,8 @@ impl State {
 
     fn tell_recognition(&self) {
         let Arguments { user, hearing, .. } = &self.arguments;
-        if let Some(recognition) = hearing.context().directory.find(&RecognitionKey(hearing.call.channel().clone(), user.clone())) {
+        if let Some(recognition) = hearing.context().directory.find(&RecognitionKey(hearing.call.channel().clone(), user.clone()))
+        {
             // One that is being restarted takes what waits when it starts.
             let _ = recognition.cast(RecognitionMessage::Sounds);
         }

@@ -27,7 +27,6 @@ use crate::actors::runtime::supervision::children::{Children, Report};
 use crate::actors::runtime::supervision::restarts::RestartPolicy;
 use crate::domain::id::{ChannelId, CompanionId, GuildId, Seq, Ward};
 use crate::journal::channel_key::ChannelKey;
-use crate::ports::call_room::End;
 use crate::telemetry::instruments::kinds::Counted;
 use crate::telemetry::operations::{self, ActorFacts};
 use crate::telemetry::plain::Plain;
@@ -204,6 +203,7 @@ impl State {
         if let Some(actor) = self.children.dismiss(&Child::VoiceCall(channel.clone())) {
             actor.stop(None);
         }
+        self.context.calls.close(channel);
         self.budgets.ledger().promise_statements(channel, 0);
     }
 
@@ -246,10 +246,7 @@ impl State {
                 operations::escalated(&self.context.recorder, &self.facts(&child, &escalation.child, &ending));
                 if let Child::VoiceCall(channel) = &child {
                     // A call that cannot go on does not take the guild along.
-                    if let Some(call) = self.context.calls.get(channel) {
-                        call.clear().iter().for_each(|listener| listener.end(End::Ended));
-                    }
-                    self.context.calls.end(channel);
+                    self.context.calls.close(channel);
                     return Ok(());
                 }
                 if let Child::Channel(channel) = child

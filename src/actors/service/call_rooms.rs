@@ -1,6 +1,7 @@
 //! The voice calls of rooms, for platforms that carry audio.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 
@@ -36,13 +37,18 @@ impl CallRooms for ActorBackend {
         let channel_ref = ChannelRef { guild: channel_key.guild.clone(), channel: channel_key.channel.clone(), parent: None };
         let begin = || Call::new(channel_ref, context.clock.now());
         let Some(call) = context.calls.get_or_begin(&channel_key.channel, voice.max_calls, begin) else {
-            return Err(full(format!("{} calls are going on, which is the limit; try again, or raise voice.max_calls", voice.max_calls)));
+            return Err(full(format!(
+                "{} calls are going on, which is the limit; try again, or raise voice.max_calls",
+                voice.max_calls
+            )));
         };
         let user = PersonId::from(&*entrance.from);
         let Some(entered) = call.enter(&user, entrance.has_microphone, entrance.listener, voice.max_people) else {
             context.calls.end(call.channel());
             let limit = voice.max_people;
-            return Err(full(format!("{limit} people are in this call, which is the limit; try again, or raise voice.max_people")));
+            return Err(full(format!(
+                "{limit} people are in this call, which is the limit; try again, or raise voice.max_people"
+            )));
         };
         if let Some(moved) = entered.moved {
             moved.end(End::Moved);
@@ -54,11 +60,16 @@ impl CallRooms for ActorBackend {
             directory: context.directory.clone(),
             instruments: context.recorder.instruments().clone(),
         };
-        // Dropping the line on an error counts as a lost connection.
-        presence::record(&Hearing::new(call.clone(), self.inbound.clone()), &user).await.map_err(|error| match error {
-            InboundError::Later { after, detail } => Refused::Unavailable { detail, retry_after: Some(after) },
-            InboundError::Broken(detail) => Refused::Broken(detail),
-        })?;
+        if let Err(error) = presence::record(&Hearing::new(call.clone(), self.inbound.clone()), &user).await {
+            drop(line);
+            if call.remove(&user, Duration::ZERO) {
+                context.calls.end(call.channel());
+            }
+            return Err(match error {
+                InboundError::Later { after, detail } => Refused::Unavailable { detail, retry_after: Some(after) },
+                InboundError::Broken(detail) => Refused::Broken(detail),
+            });
+        }
         match context.directory.find(&VoiceCallKey(channel_key.channel.clone())) {
             Some(actor) if actor.cast(CallMessage::Entered(user)).is_ok() => {}
             // Its guild starts it, and it looks by itself who is there.
@@ -73,5 +84,5 @@ impl CallRooms for ActorBackend {
 }
 
 fn full(detail: String) -> Refused {
-    Refused::TooMany { detail, retry_after: std::time::Duration::from_secs(10) }
+    Refused::TooMany { detail, retry_after: Duration::from_secs(10) }
 }

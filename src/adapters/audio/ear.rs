@@ -10,7 +10,14 @@ pub struct OpusAudio;
 
 impl Audio for OpusAudio {
     fn ear(&self) -> Result<Box<dyn Ear>, CodecFailed> {
-        Ok(Box::new(OpusEar { decoder: Decoder::new()?, detector: Detector::default(), samples: Vec::new(), hops: Vec::new(), begun: 0, end: None }))
+        Ok(Box::new(OpusEar {
+            decoder: Decoder::new()?,
+            detector: Detector::default(),
+            samples: Vec::new(),
+            hops: Vec::new(),
+            begun: 0,
+            end: None,
+        }))
     }
 
     fn encoder(&self) -> Result<Box<dyn audio::Encoder>, CodecFailed> {

@@ -81,7 +81,10 @@ pub(super) async fn voice(
         }));
     }
     if let Some(companion) = console.backend.namesake(&room, &from).await? {
-        return Err(Problem::invalid("from", format!("{from:?} is a name of the companion {companion}; choose another name to talk")));
+        return Err(Problem::invalid(
+            "from",
+            format!("{from:?} is a name of the companion {companion}; choose another name to talk"),
+        ));
     }
     let slot = console.slots.take(caller.address).map_err(no_slot)?;
     let outbox = Arc::new(Outbox::new(console.instruments.clone()));

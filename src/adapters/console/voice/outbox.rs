@@ -7,7 +7,8 @@ use std::time::Duration;
 use tokio::sync::Notify;
 
 use super::protocol::{
-    self, CaptionKind, Close, CompanionFrame, FRAME_MS, MAX_UNSENT_FRAMES, SAMPLE_RATE, SampleRates, ServerMessage, Trouble, VERSION,
+    self, CaptionKind, Close, CompanionFrame, FRAME_MS, MAX_UNSENT_FRAMES, SAMPLE_RATE, SampleRates, ServerMessage, Trouble,
+    VERSION,
 };
 use crate::domain::voice::segment::Kind;
 use crate::ports::call_room::{self, End, Listener, Packet, View};
