@@ -157,6 +157,18 @@ instruments! {
         "Times that spoken words became messages, by the cause.";
     voice_interruptions: Counter, "tertulia.voice.interruptions", "{interruption}", [Label { name: name::INTERRUPTION_VERDICT, values: values::VERDICTS }],
         "Times that somebody talked into a spoken reply or stopped it, by how it came out.";
+    voice_packets: Counter, "tertulia.voice.packets", "{packet}", [Label { name: name::PACKET_FATE, values: values::PACKET_FATES }],
+        "Packets of microphones, by what became of them: received, and of these dropped, late or undecodable.";
+    voice_frames_unsent: Counter, "tertulia.voice.frames.unsent", "{packet}", [],
+        "Packets of companions' speech that were dropped because a page did not take them in time.";
+    voice_people: UpDown, "tertulia.voice.people", "{person}", [],
+        "People in voice calls.";
+    voice_answer_time: Histogram(MODEL_SECONDS), "tertulia.voice.answer.time", "s", [],
+        "Time from the end of the last speech to the first packet of a spoken reply.";
+    voice_duck_delay: Histogram(OWN_SECONDS), "tertulia.voice.duck.delay", "s", [],
+        "Time from the detection of speech over a reply to the moment when the reply is ducked.";
+    voice_spoken: Sum, "tertulia.voice.spoken", "s", [],
+        "Seconds of companions' speech that were sent.";
 
     rounds: Counter, "tertulia.rounds", "{round}", [Label { name: name::ROUND_OUTCOME, values: values::ROUNDS }],
         "Rounds in channels with several companions, by whether somebody was selected.";
@@ -268,12 +280,6 @@ instruments! {
         "Time from a heartbeat to Discord's acknowledgement.";
     discord_receipts_waiting: UpDown, "tertulia.discord.receipts.waiting", "{event}", [],
         "Events from Discord that are not on record yet; a restart would hear them again.";
-
-    voice_packets: Counter, "tertulia.voice.packets", "{packet}", [Label { name: name::PACKET_FATE, values: values::PACKET_FATES }],
-        "Packets of microphones, by what became of them: received, and of these dropped, late or undecodable.";
-
-    voice_frames_unsent: Counter, "tertulia.voice.frames.unsent", "{packet}", [],
-        "Packets of companions' speech that were dropped because a page did not take them in time.";
 
     http_connections: Counter, "tertulia.http.connections", "{connection}", [],
         "HTTP connections accepted.";

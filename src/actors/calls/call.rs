@@ -14,6 +14,8 @@ use crate::domain::moment::Moment;
 use crate::domain::voice::echo::PlayedWords;
 use crate::ports::call_room::{Listener, Packet, Person, View};
 use crate::ports::inbound_events::ChannelRef;
+use crate::telemetry::instruments::kinds::Counted;
+use crate::telemetry::instruments::{Instruments, NONE};
 
 /// A call.
 pub struct Call {
@@ -22,16 +24,27 @@ pub struct Call {
     /// The reply that is prepared or played. During one, every hop with voice counts.
     reply: Mutex<Option<Ticket>>,
     played: Mutex<PlayedWords>,
+    moments: Mutex<Moments>,
     lines: AtomicU64,
     recorded: tokio::sync::Mutex<BTreeMap<PersonId, Author>>,
     /// When it began, which tells it from the calls before.
     begun: Moment,
+    instruments: Instruments,
 }
 
 #[derive(Default)]
 struct Participants {
     people: BTreeMap<PersonId, Participant>,
     lines: BTreeMap<u64, Connected>,
+}
+
+/// What answers and ducking are measured from.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Moments {
+    /// The newest onset.
+    pub onset: Option<Instant>,
+    /// The newest offset.
+    pub offset: Option<Instant>,
 }
 
 /// A person in the call.
@@ -47,6 +60,7 @@ struct Participant {
     talks: bool,
     /// When the last connection was lost.
     lost_at: Option<Instant>,
+    _counted: Counted,
 }
 
 impl Participant {
@@ -77,13 +91,15 @@ pub struct Entered {
 }
 
 impl Call {
-    pub fn new(channel_ref: ChannelRef, begun: Moment) -> Self {
+    pub fn new(channel_ref: ChannelRef, begun: Moment, instruments: Instruments) -> Self {
         Self {
             begun,
+            instruments,
             channel_ref,
             participants: Mutex::default(),
             reply: Mutex::default(),
             played: Mutex::default(),
+            moments: Mutex::default(),
             lines: AtomicU64::default(),
             recorded: tokio::sync::Mutex::default(),
         }
@@ -115,6 +131,7 @@ impl Call {
             is_ignored: false,
             talks: false,
             lost_at: None,
+            _counted: self.instruments.voice_people.one(NONE),
         });
         participant.lost_at = None;
         let mut moved = None;
@@ -235,6 +252,9 @@ impl Call {
         if let Some(participant) = self.lock().people.get_mut(user) {
             participant.talks = talks;
         }
+        let mut moments = self.moments.lock().unwrap_or_else(PoisonError::into_inner);
+        *(if talks { &mut moments.onset } else { &mut moments.offset }) = Some(Instant::now());
+        drop(moments);
         self.show(&View::Talking(user.clone(), talks));
     }
 
@@ -264,6 +284,10 @@ impl Call {
 
     pub fn reply(&self) -> Option<Ticket> {
         *self.reply.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn moments(&self) -> Moments {
+        *self.moments.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What was played lately.

@@ -33,6 +33,7 @@ use crate::domain::voice::utterance::Input;
 use crate::ports::audio::{CodecFailed, Encoder, SPOKEN_FRAME};
 use crate::ports::call_room::{Packet, Told, Trouble, View};
 use crate::ports::speech_synthesis::{Piece, Sentence, SynthesisFailed};
+use crate::telemetry::instruments::NONE;
 use crate::telemetry::instruments::kinds::Counted;
 use crate::telemetry::operations::{self, ActorFacts};
 
@@ -312,6 +313,9 @@ impl State {
                 }
                 Effect::Duck | Effect::Unduck => {
                     reply.is_ducked = effect == Effect::Duck;
+                    if let Some(onset) = self.call.moments().onset.filter(|_| reply.is_ducked) {
+                        self.context.recorder.instruments().voice_duck_delay.record(onset.elapsed().as_secs_f64(), NONE);
+                    }
                     self.call.show(&View::Duck(number(ticket), reply.is_ducked));
                 }
                 Effect::Pause => {
@@ -433,6 +437,11 @@ impl State {
         let told = told.collect();
         let packets = reply.playback.packets(now);
         self.tell(told);
+        let instruments = self.context.recorder.instruments();
+        instruments.voice_spoken.add(PACKETS_EVERY.as_secs_f64() * packets.len() as f64, NONE);
+        if let (Some(0), Some(offset)) = (packets.first().map(|next| next.number), self.call.moments().offset) {
+            instruments.voice_answer_time.record(offset.elapsed().as_secs_f64(), NONE);
+        }
         for next in packets {
             if let Some((from, text)) = next.begins {
                 self.call.show(&View::Sentence { reply: number(ticket), from, text });

@@ -35,7 +35,7 @@ impl CallRooms for ActorBackend {
         let channel_key = self.room_of(room)?.0;
         let (context, voice) = (&self.context, &self.context.settings.voice);
         let channel_ref = ChannelRef { guild: channel_key.guild.clone(), channel: channel_key.channel.clone(), parent: None };
-        let begin = || Call::new(channel_ref, context.clock.now());
+        let begin = || Call::new(channel_ref, context.clock.now(), context.recorder.instruments().clone());
         let Some(call) = context.calls.get_or_begin(&channel_key.channel, voice.max_calls, begin) else {
             return Err(full(format!(
                 "{} calls are going on, which is the limit; try again, or raise voice.max_calls",
