@@ -112,7 +112,7 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open }) {
   function companionWords() {
     const { reply, thinking } = view.call;
     const who = id => name(companionName(id), { class: 'who' });
-    if (reply?.isAudible) return [who(reply.companion), reply.paused ? ' pauses and listens to you' : reply.ducked ? ' speaks more quietly, because somebody talks' : ' speaks'];
+    if (reply?.isAudible) return [who(reply.companion), reply.paused ? ' pauses and listens' : reply.ducked ? ' speaks more quietly, because somebody talks' : ' speaks'];
     const waiting = new Set(reply ? [...thinking, reply.companion] : thinking);
     return waiting.size ? [...[...waiting].flatMap((id, at) => [at ? ', ' : null, who(id)]), waiting.size > 1 ? ' are thinking …' : ' is thinking …'] : [];
   }
