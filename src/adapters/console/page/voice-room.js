@@ -22,11 +22,16 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open }) {
   const root = byId('voice');
   let description = null; // of the room shown
   let described = ''; // its id
+  let joined = null; // the description of the room of the call
+  let missing = null; // why this browser cannot take part
   let drawn = '';
   let ticking = null;
 
   const mine = voice({ changed: message => changed(message), told: notice.announce, warn: text => notice.show(text, 'problem') });
   const { view } = mine;
+  obstacle().then(found => {
+    missing = found;
+  });
   const companionName = id => nameOf(view.room ?? room(), id);
 
   // Before the call.
@@ -40,8 +45,8 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open }) {
   const elsewhere = button('Go there', { onclick: () => open(view.room.id) });
   const muteButton = button('Mute', { onclick: () => mine.mute(!view.muted), title: 'Mute or unmute (M)' });
   const holdButton = button('Hold to talk', { title: 'The microphone is on while you hold this (or Space)' });
-  const meter = el('span', { class: 'voice-meter', role: 'img' }, el('span'));
-  const talkHere = button('Use the microphone', { onclick: () => begin(false) });
+  const meter = el('span', { class: 'voice-meter', role: 'img', 'aria-label': 'Level of your microphone' }, el('span'));
+  const talkHere = button('Use the microphone', { onclick: () => begin(false, view.room, view.from, joined) });
   const sound = button('Sound', { onclick: () => chooseSound({ voice: mine, companions: [...view.room.companions.values()], tone }) });
   const leaveButton = button('Leave', { class: 'outlined danger', onclick: () => mine.leave() });
   const people = el('ul', { class: 'voice-people', 'aria-label': 'In the voice call' });
@@ -49,10 +54,11 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open }) {
   const stopButton = button('Stop', { class: 'solid', onclick: () => stop(), title: 'Stop the companion that speaks (Esc)' });
   const captions = el('ol', { class: 'voice-captions', 'aria-label': 'Captions' });
   const notes = el('div', { class: 'voice-notes' });
-  const words = el('input', { id: 'voice-say', type: 'text', maxlength: '8000', autocomplete: 'off', dir: 'auto', placeholder: 'Aria, what do you think?' });
+  const words = el('input', { id: 'voice-say', type: 'text', maxlength: '8000', autocomplete: 'off', dir: 'auto' });
   const sayForm = el('form', { class: 'voice-say' }, el('label', { for: 'voice-say' }, 'Say it aloud'), words, el('button', { class: 'outlined' }, 'Say'));
   const ignoreBox = el('input', { type: 'checkbox', onchange: () => mine.ignore(ignoreBox.checked) });
   const more = el('details', { class: 'voice-more' }, el('summary', null, 'More'), el('label', { class: 'voice-check' }, ignoreBox, ' Do not listen to me. What I say is dropped at once.'), el('p', { class: 'muted' }, 'M mutes. Hold Space to talk while muted. Esc stops the companion that speaks.'));
+  const bottom = el('div', { class: 'voice-bottom' }, notes, more);
   const inNode = el(
     'div',
     { class: 'voice-in' },
@@ -61,20 +67,22 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open }) {
     el('div', { class: 'voice-row voice-speaker' }, companionLine, stopButton),
     captions,
     sayForm,
-    el('div', { class: 'voice-bottom' }, notes, more),
+    bottom,
   );
 
-  async function begin(listening) {
-    const shown = room();
-    if (!listening) {
-      const missing = await obstacle();
-      if (missing) return explainObstacle(missing);
-    } else if (typeof AudioDecoder !== 'function' || !isSecureContext) return explainObstacle(isSecureContext ? 'codec' : 'insecure');
-    if (!mayWrite() || !shown?.id) return;
-    const join = onlyListen => mine.join({ room: shown, from: me(), listening: onlyListen });
-    if (listening || hasConsent(description)) return join(listening);
-    const { models } = await api.readiness().catch(() => ({}));
-    askConsent({ description, companions: [...shown.companions.values()].map(companion => companion.name), models, join });
+  // Joins the call of a room in the click, as browsers require, unless there is something to say before.
+  function begin(listening, target = room(), from = me(), about = description) {
+    if (missing) return explainObstacle(missing);
+    if (!target?.id || !about || !mayWrite()) return;
+    const companions = [...target.companions.values()];
+    const join = onlyListen => {
+      joined = about;
+      words.placeholder = companions.length ? `${plain(companions[0].name)}, what do you think?` : '';
+      mine.join({ room: target, from, listening: onlyListen });
+    };
+    if (listening || hasConsent(about)) return join(listening);
+    const ask = models => askConsent({ description: about, companions: companions.map(companion => companion.name), models, join });
+    api.readiness().then(({ models }) => ask(models), () => ask(null));
   }
 
   function stop() {
@@ -104,7 +112,7 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open }) {
   function companionWords() {
     const { reply, thinking } = view.call;
     const who = id => name(companionName(id), { class: 'who' });
-    if (reply?.isAudible) return [who(reply.companion), reply.paused ? ' pauses and listens to you' : reply.ducked ? ' speaks more quietly, because somebody talks' : ' speaks'];
+    if (reply?.isAudible) return [who(reply.companion), reply.paused ? ' pauses and listens' : reply.ducked ? ' speaks more quietly, because somebody talks' : ' speaks'];
     const waiting = new Set(reply ? [...thinking, reply.companion] : thinking);
     return waiting.size ? [...[...waiting].flatMap((id, at) => [at ? ', ' : null, who(id)]), waiting.size > 1 ? ' are thinking …' : ' is thinking …'] : [];
   }
@@ -134,12 +142,14 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open }) {
     return there.length ? ['In the voice call: ', ...there.flatMap((person, at) => [at ? ', ' : null, name(person.user)])] : 'The companions of this room hear you, and answer aloud.';
   }
 
+  const knowsNoWords = () => joined && !joined.recognises_words;
+
   function noteNodes() {
     const { call } = view;
     return [
       call.trouble ? el('p', { class: 'voice-trouble', role: 'alert' }, `${TROUBLES[call.trouble.code]} ${plain(call.trouble.fix)}`) : null,
       call.echoes >= MOST_ECHOES ? el('p', null, 'Your microphone hears the companions. Use headphones, so that they are not interrupted by themselves.') : null,
-      description && described === view.room.id && !description.recognises_words ? el('p', null, 'No speech recognition is connected: companions notice that you talk, but know no words. ', button('How to connect one', { class: 'quiet-button', onclick: explainRecognition })) : null,
+      knowsNoWords() ? el('p', null, 'No speech recognition is connected: companions know no words. ', button('How to connect one', { class: 'quiet-button', onclick: explainRecognition })) : null,
       !view.listening && !view.hasMicrophone && view.phase === 'live' ? el('p', null, 'You have no microphone now. Choose one under Sound.') : null,
     ].filter(Boolean);
   }
@@ -175,7 +185,8 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open }) {
     const isLive = view.phase === 'live';
     say(status, statusWords());
     elsewhere.hidden = shown?.id === view.room.id;
-    for (const node of [meter, muteButton]) node.hidden = view.listening || !isLive;
+    muteButton.hidden = view.listening || !isLive;
+    meter.hidden = muteButton.hidden || mine.isMuted();
     say(muteButton, view.muted ? 'Unmute' : 'Mute');
     muteButton.setAttribute('aria-pressed', String(view.muted));
     muteButton.disabled = !view.hasMicrophone;
@@ -183,7 +194,6 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open }) {
     holdButton.classList.toggle('held', view.held);
     talkHere.hidden = !view.listening || !isLive;
     sound.hidden = !isLive;
-    meter.setAttribute('aria-label', mine.isMuted() ? 'Level of your microphone: muted' : 'Level of your microphone');
     fill(people, [...call.people.values()].map(personNode));
     people.hidden = !isLive;
     const speaker = companionWords();
@@ -200,6 +210,10 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open }) {
     fill(captions, lines.map(captionNode));
     if (atEnd) captions.scrollTop = captions.scrollHeight;
     sayForm.hidden = !isLive;
+    // Where speech is recognised, typing it is an extra.
+    const isExtra = !knowsNoWords();
+    if (isExtra && sayForm.parentElement !== more) more.append(sayForm);
+    else if (!isExtra && sayForm.parentElement !== inNode) bottom.before(sayForm);
     fill(notes, noteNodes());
     more.hidden = !isLive;
     ignoreBox.checked = view.ignored;

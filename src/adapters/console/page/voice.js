@@ -13,6 +13,9 @@ const LONGEST_WAIT_MS = 20_000;
 const RELEASE_MS = 200;
 // Heartbeats without a word of the server after which the connection is given up.
 const MOST_BEATS = 3;
+// Frames that are sent at once after a pause, and in each second. The server accepts 60 of each.
+const AT_ONCE = 50;
+const EACH_SECOND = 57;
 // Bytes that may wait in the socket before audio waits here.
 const SOCKET_BYTES = 4 * protocol.LIMITS.frame_bytes;
 
@@ -26,19 +29,22 @@ export async function obstacle() {
 
 export const volumeOf = companion => loadForAll(`volume.${companion}`, 1);
 
-// Audio that waits to be sent. Of too much, the oldest is dropped.
+// Audio that waits to be sent. Of too much, the oldest is dropped. After the page has been busy for a while, everything that was captured meanwhile comes
+// at once, and the server would refuse it.
 function sendQueue(socket) {
   const frames = [];
-  return {
-    dropped: 0,
-    push(frame) {
-      frames.push(frame);
-      if (frames.length > protocol.LIMITS.unsent_frames) {
-        frames.shift();
-        this.dropped += 1;
-      }
-      while (frames.length && socket.bufferedAmount < SOCKET_BYTES) socket.send(frames.shift());
-    },
+  let allowed = AT_ONCE;
+  let at = performance.now();
+  return frame => {
+    frames.push(frame);
+    if (frames.length > protocol.LIMITS.unsent_frames) frames.shift();
+    const now = performance.now();
+    allowed = Math.min(AT_ONCE, allowed + ((now - at) / 1000) * EACH_SECOND);
+    at = now;
+    while (frames.length && allowed >= 1 && socket.bufferedAmount < SOCKET_BYTES) {
+      socket.send(frames.shift());
+      allowed -= 1;
+    }
   };
 }
 
@@ -221,7 +227,7 @@ export function voice({ changed, told, warn }) {
     const on = {
       onPacket(number, packet) {
         captured = { next: number + 1, at: Date.now() };
-        if (packet && view.phase === 'live' && isOpen()) queue.push(protocol.microphoneFrame(number, packet));
+        if (packet && view.phase === 'live' && isOpen()) queue(protocol.microphoneFrame(number, packet));
       },
       onLevel(level) {
         view.level = level;
