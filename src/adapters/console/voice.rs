@@ -32,7 +32,7 @@ use protocol::{
 };
 
 /// How often the page is told that the connection works.
-const PULSE_EVERY: Duration = Duration::from_secs(10);
+const PULSE_EVERY: Duration = Duration::from_secs(2);
 /// The size of the buffers of a socket, in bytes.
 const BUFFER_BYTES: usize = 8 << 10;
 
