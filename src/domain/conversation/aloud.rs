@@ -629,6 +629,14 @@ impl Conversation {
         }
     }
 
+    /// Takes the words of a sentence back, as far as the reply goes on.
+    pub(super) fn redact_sentence(&mut self, ticket: Ticket, sentence: u32) {
+        let floor = self.floor.as_mut().filter(|floor| floor.ticket == ticket);
+        if let Some(sentence) = floor.and_then(|floor| floor.sentences.get_mut(sentence as usize)) {
+            *sentence = SpokenSentence { text: "".into(), heard: 0 };
+        }
+    }
+
     pub(super) fn apply_played(&mut self, ticket: Ticket, sentence: u32, heard: u32) {
         let floor = self.floor.as_mut().filter(|floor| floor.ticket == ticket);
         if let Some(sentence) = floor.and_then(|floor| floor.sentences.get_mut(sentence as usize)) {
