@@ -49,12 +49,24 @@ enum VoiceAct {
     Talk {
         by: usize,
         tenths: u8,
+        /// After how many tenths of a second a partial result comes.
+        words_after: u8,
+        /// Whether the reply is played meanwhile.
+        plays: bool,
         to: Option<usize>,
         stop: Stop,
         kind: Option<Kind>,
     },
     /// The reply is played for tenths of a second.
     Recite(u8),
+    /// A person calls a companion, and the reply comes so far.
+    Call {
+        by: usize,
+        to: usize,
+        upto: u8,
+    },
+    /// The server shuts down in order, and starts again.
+    ShutDown,
     /// Everything that the person said and was not handed over is deleted.
     Ignore(usize),
     Other(Act),
@@ -91,13 +103,11 @@ fn voice_acts() -> impl Strategy<Value = Vec<VoiceAct>> {
     });
     let words = (by(), to(), stop()).prop_map(|(by, to, stop)| VoiceAct::Words { by, to, stop });
     let kinds = prop::option::weighted(0.8, prop_oneof![4 => Just(Kind::Words), 1 => Just(Kind::Backchannel)]);
-    let talk = (by(), 1_u8..60, to(), stop(), kinds).prop_map(|(by, tenths, to, stop, kind)| VoiceAct::Talk {
-        by,
-        tenths,
-        to,
-        stop,
-        kind,
-    });
+    let tenths = prop_oneof![4 => 1_u8..20, 6 => 20_u8..80, 1 => 200_u8..230];
+    let talk = (by(), tenths, (0_u8..80, any::<bool>()), to(), stop(), kinds).prop_map(
+        |(by, tenths, (words_after, plays), to, stop, kind)| VoiceAct::Talk { by, tenths, words_after, plays, to, stop, kind },
+    );
+    let call = (by(), 0_usize..3, 0_u8..60).prop_map(|(by, to, upto)| VoiceAct::Call { by, to, upto });
     let mouth = prop_oneof![
         4 => Just(MouthAct::FirstAudio),
         6 => (100_u32..3_000).prop_map(MouthAct::Send),
@@ -120,9 +130,11 @@ fn voice_acts() -> impl Strategy<Value = Vec<VoiceAct>> {
         4 => words,
         8 => (by(), 16_u32..900).prop_map(|(by, ms)| VoiceAct::Voiced(by, ms)),
         24 => mouth.prop_map(VoiceAct::Mouth),
-        12 => Just(VoiceAct::Speak),
-        12 => talk,
-        16 => (1_u8..30).prop_map(VoiceAct::Recite),
+        8 => Just(VoiceAct::Speak),
+        20 => talk,
+        16 => call,
+        1 => Just(VoiceAct::ShutDown),
+        12 => (1_u8..30).prop_map(VoiceAct::Recite),
     ];
     // Each is followed by something that may happen in every channel.
     (prop::collection::vec(act, 1..100), acts(), 1_usize..8).prop_map(|(voice, others, pace)| {
@@ -171,16 +183,42 @@ impl Scene {
                     self.step(Input::Voice(Notice::Reply { ticket, told }));
                 }
             }
-            VoiceAct::Talk { by, tenths, to, stop, kind } => {
+            VoiceAct::Talk { by, tenths, words_after, plays, to, stop, kind } => {
                 self.act_in_call(&VoiceAct::Start(*by));
-                for _ in 0..*tenths {
+                for tenth in 0..*tenths {
                     self.wait(100_000);
                     self.act_in_call(&VoiceAct::Voiced(*by, 100));
+                    if *plays {
+                        self.act_in_call(&VoiceAct::Mouth(MouthAct::Play(100)));
+                    }
+                    if tenth == *words_after {
+                        self.act_in_call(&VoiceAct::Words { by: *by, to: *to, stop: *stop });
+                    }
                 }
-                self.act_in_call(&VoiceAct::Words { by: *by, to: *to, stop: *stop });
                 self.act_in_call(&VoiceAct::End(*by));
                 self.wait(300_000);
                 self.act_in_call(&VoiceAct::Final { by: *by, kind: *kind, to: *to, is_last: true, stop: *stop });
+            }
+            VoiceAct::Call { by, to, upto } => {
+                self.act_in_call(&VoiceAct::Start(*by));
+                self.wait(600_000);
+                self.act_in_call(&VoiceAct::End(*by));
+                let kind = Some(Kind::Words);
+                self.act_in_call(&VoiceAct::Final { by: *by, kind, to: Some(*to), is_last: true, stop: Stop::None });
+                self.wait(1_500_000);
+                for _ in 0..3 {
+                    self.answer(0, plain(Verdict::Yes));
+                }
+                if *upto >= 10 {
+                    self.act_in_call(&VoiceAct::Speak);
+                }
+                if *upto >= 20 {
+                    self.act_in_call(&VoiceAct::Recite(*upto - 10));
+                }
+            }
+            VoiceAct::ShutDown => {
+                self.act_in_call(&VoiceAct::Mouth(MouthAct::ShutDown));
+                self.restart(Duration::from_secs(1));
             }
             VoiceAct::Recite(tenths) => {
                 for _ in 0..*tenths {
@@ -279,7 +317,6 @@ proptest! {
 
         for _ in 0..40 {
             scene.fall_silent();
-            scene.act_in_call(&VoiceAct::Mouth(MouthAct::Stop));
             scene.answer(0, plain(Verdict::No));
             scene.act(&Act::FailReply(0));
             scene.wait(700_000_000);
@@ -293,6 +330,28 @@ proptest! {
             prop_assert_eq!(scene.conversation.buffer(companion).count(), 0, "{} has not considered everything", companion);
         }
         scene.check_every_message_settles_once();
+    }
+
+    #[test]
+    fn after_the_end_of_a_call_nothing_waits(setup in setups(), acts in voice_acts()) {
+        let mut scene = Scene::new(&setup);
+        for act in &acts {
+            scene.act_in_call(act);
+        }
+
+        (0..TALKERS.len()).for_each(|by| scene.act_in_call(&VoiceAct::Leave(by)));
+        // Words of before a restart wait for five seconds.
+        scene.wait(5_000_000);
+
+        prop_assert!(scene.conversation.call.oldest_segment().is_none(), "words were not handed over");
+        prop_assert_eq!(scene.conversation.talkers().count(), 0);
+        prop_assert_eq!(scene.conversation.spoken_reply(), None);
+        scene.wait(60_000_000);
+        let call = scene.conversation.live.call();
+        let waits = call.is_some_and(|call| call.is_handing_over() || call.utterances.holds_text_lull());
+        prop_assert!(!waits, "it waits for words");
+        let deadline = scene.conversation.live.deadline();
+        prop_assert!(deadline.is_none(), "the call waits until {:?}", deadline);
     }
 }
 
@@ -335,6 +394,54 @@ fn after_a_restart_the_voice_lull_begins_and_hands_over_what_was_said_before() {
     assert_eq!(speech.handed_over, HandedOver::LullEnded);
     assert_eq!(speech.ends_lull_for, scene.cast);
     assert_eq!(speech.confidence, Some(900));
+}
+
+#[test]
+fn after_a_restart_nothing_is_spoken_in_a_call_that_everybody_has_left() {
+    let mut scene = scene_with_words();
+    scene.act_in_call(&VoiceAct::Leave(1));
+    scene.act_in_call(&VoiceAct::Call { by: 0, to: 0, upto: 0 });
+    assert!(scene.conversation.spoken_reply().is_some());
+    scene.act_in_call(&VoiceAct::Final { by: 0, kind: Some(Kind::Words), to: None, is_last: true, stop: Stop::None });
+
+    // The process dies before it handles that the last person has left.
+    let (seq, at) = (Seq(scene.journal.len() as u64 + 1), scene.now);
+    let event = Event::VoiceLeft { from: author(0) };
+    scene.journal.push(Recorded { seq, at, handled: seq, turn: None, event });
+    scene.act(&Act::Restart(1_000_000));
+
+    assert_eq!(scene.conversation.spoken_reply(), None);
+    assert_eq!(scene.conversation.owed_replies().count(), 1, "it is written");
+}
+
+#[test]
+fn nobody_takes_a_turn_while_the_words_are_handed_over_that_cut_a_statement() {
+    let mut scene = Scene::new(&Setup { companions: 2, ..ALONE });
+    scene.settings = Settings::overlay(serde_json::json!({ "voice": { "address_timeout_secs": 10 } })).unwrap();
+    let said = VoiceAct::Final { by: 0, kind: Some(Kind::Words), to: Some(0), is_last: true, stop: Stop::None };
+    for act in [VoiceAct::Join(0), VoiceAct::Join(1), VoiceAct::Start(0), VoiceAct::End(0), said] {
+        scene.act_in_call(&act);
+    }
+    scene.wait(6_000_000);
+    scene.answer(0, plain(Verdict::Yes));
+    scene.answer(0, plain(Verdict::No));
+    scene.act_in_call(&VoiceAct::Speak);
+    scene.act_in_call(&VoiceAct::Recite(20));
+    let stop = Stop::Alone;
+    let talk = VoiceAct::Talk { by: 0, tenths: 5, words_after: 2, plays: true, to: None, stop, kind: Some(Kind::Words) };
+    scene.act_in_call(&talk);
+    let begins = scene.journal.len();
+    let is_cut = |recorded: &Recorded| matches!(&recorded.event, Event::Said { message, .. } if message.cut.is_some());
+    assert!(scene.journal.iter().any(is_cut));
+
+    scene.wait(20_000_000);
+
+    let after = &scene.journal[begins..];
+    let heard =
+        after.iter().position(|recorded| matches!(&recorded.event, Event::Said { message, .. } if message.speech.is_some()));
+    let considers = |recorded: &Recorded| matches!(&recorded.event, Event::Evaluated(_) | Event::Decided(_));
+    let asked = after.iter().position(considers);
+    assert!(heard.is_some() && heard < asked, "asked at {asked:?}, heard at {heard:?}: {after:#?}");
 }
 
 #[test]
