@@ -529,11 +529,12 @@ impl Scene {
 
     fn handle_outputs(&mut self, outputs: Vec<Output>) {
         let at = self.conversation.clock();
-        let (mut posts, mut handed_over) = (Vec::new(), Vec::new());
+        let (mut posts, mut handed_over, mut in_call) = (Vec::new(), Vec::new(), Vec::new());
         for output in outputs {
             self.witness.check(&output, &self.conversation, &self.drawn.rolls, &self.mouth, at);
             match output {
                 Output::HandOver(messages) => handed_over.push(messages),
+                Output::Voice(effect) => in_call.push(*effect),
                 Output::Made(made) => {
                     let Made { handled, turn, event } = *made;
                     self.observe(&event);
@@ -585,6 +586,24 @@ impl Scene {
         for messages in handed_over {
             let batch: Vec<_> = messages.into_iter().map(|event| self.accept(event)).collect();
             self.step(Input::HandedOver(batch));
+        }
+        in_call.into_iter().for_each(|effect| self.carry_out_in_call(effect));
+    }
+
+    /// Puts on record who has left, and deletes what people said who want to be ignored.
+    fn carry_out_in_call(&mut self, effect: utterance::Effect) {
+        match effect {
+            utterance::Effect::Left { user } if self.conversation.joined_call_at(&user).is_some() => {
+                let id = Arc::from(user.as_str());
+                self.receive(Event::VoiceLeft { from: Author { name: Arc::clone(&id), id, role: Role::Person } });
+            }
+            utterance::Effect::Redact { user } => {
+                let messages = self.conversation.buffered_segments_of(&user);
+                if !messages.is_empty() {
+                    self.receive(Event::Deleted { messages, unnamed: Vec::new() });
+                }
+            }
+            _ => {}
         }
     }
 

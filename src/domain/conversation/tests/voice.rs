@@ -12,9 +12,12 @@ use super::super::super::voice::segment::Kind;
 use super::super::super::voice::utterance;
 use super::super::*;
 use super::mouth::MouthAct;
+use super::room::config;
 use super::scene::{Act, Scene, Setup, acts, as_recorded, plain};
 
 const TALKERS: [&str; 3] = ["ana", "bob", "cem"];
+/// How many talks each property is tried on. `PROPTEST_CASES` selects another number.
+const CASES: u32 = 64;
 
 /// Something that happens in the call.
 #[derive(Clone, Debug)]
@@ -69,6 +72,8 @@ enum VoiceAct {
     ShutDown,
     /// Everything that the person said and was not handed over is deleted.
     Ignore(usize),
+    OptOut(usize),
+    OptIn(usize),
     Other(Act),
 }
 
@@ -127,6 +132,8 @@ fn voice_acts() -> impl Strategy<Value = Vec<VoiceAct>> {
         3 => by().prop_map(VoiceAct::Partial),
         10 => result,
         1 => by().prop_map(VoiceAct::Ignore),
+        1 => by().prop_map(VoiceAct::OptOut),
+        2 => by().prop_map(VoiceAct::OptIn),
         4 => words,
         8 => (by(), 16_u32..900).prop_map(|(by, ms)| VoiceAct::Voiced(by, ms)),
         24 => mouth.prop_map(VoiceAct::Mouth),
@@ -262,6 +269,8 @@ impl Scene {
                     self.receive(Event::Deleted { messages, unnamed: Vec::new() });
                 }
             }
+            VoiceAct::OptOut(by) => self.hear(utterance::Input::OptedOut { user: user(*by) }),
+            VoiceAct::OptIn(by) => self.hear(utterance::Input::OptedIn { user: user(*by) }),
             VoiceAct::Other(act) => self.act(act),
         }
     }
@@ -294,6 +303,8 @@ fn segments_in_messages(journal: &[Recorded]) -> BTreeMap<Seq, u32> {
 }
 
 proptest! {
+    #![proptest_config(config(CASES))]
+
     #[test]
     fn a_fold_of_the_journal_restores_a_call(setup in setups(), acts in voice_acts()) {
         let mut scene = Scene::new(&setup);

@@ -20,10 +20,10 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 pub(super) struct Witness {
     level: Level,
     talkers: BTreeMap<PersonId, Talk>,
-    /// The interruption in progress, with the draw that was made at its beginning.
-    barge: Option<Option<f64>>,
-    /// The draws that were made in this reply.
-    drawn: Vec<f64>,
+    /// The people who want to be ignored.
+    ignored: BTreeSet<PersonId>,
+    /// The draw of the interruption in progress.
+    barge: Option<f64>,
     began_at: Moment,
     paused_at: Moment,
     /// The newest interruption that was concluded and did not let the reply go on.
@@ -98,15 +98,18 @@ impl Witness {
         let others = conversation.floor.as_ref().map(|floor| floor.selection.others.clone()).unwrap_or_default();
         let is_late = conversation.wake_at().is_some_and(|due| due < now);
         self.step = Step { rolls, is_late, others, ..Step::default() };
+        let is_heard = |user: &PersonId| conversation.people_in_call().any(|person| person == user);
         match input {
+            Input::Voice(Notice::Call(utterance::Input::Started { user, .. })) if !is_heard(user) || self.ignores(user) => {}
             Input::Voice(Notice::Call(heard)) => self.hear(heard, now),
-            Input::Voice(Notice::Voiced { user, to, .. }) => {
+            Input::Voice(Notice::Voiced { user, to, .. }) if is_heard(user) && !self.ignores(user) => {
                 if let Some(talk) = self.talkers.get_mut(user).filter(|talk| talk.is_talking && !talk.is_noise) {
                     talk.last_voiced = talk.last_voiced.max((*to).min(now));
                 }
             }
             Input::Voice(Notice::Partial { user, started, words }) => {
                 let is_meant = words.said != Said::Nothing && *started >= self.began_at;
+                let is_meant = is_meant && is_heard(user) && !self.ignores(user);
                 if let Some(talk) = self.talkers.get_mut(user).filter(|_| is_meant) {
                     talk.has_partial = true;
                 }
@@ -132,16 +135,24 @@ impl Witness {
                 *talk = Talk { final_at: talk.final_at, ..Talk::new(last_voiced) };
             }
             Heard::Ended { user, ended } => self.end(user, *ended, now),
-            Heard::Muted { user } | Heard::SocketLost { user } | Heard::OptedOut { user } | Heard::Left { user } => {
+            Heard::Muted { user } | Heard::SocketLost { user } | Heard::Left { user } => self.end(user, Moment::ZERO, now),
+            Heard::OptedOut { user } => {
                 self.end(user, Moment::ZERO, now);
+                self.ignored.insert(user.clone());
             }
+            Heard::OptedIn { user } => drop(self.ignored.remove(user)),
             Heard::Final { user, .. } => self.hear_final(user, now),
             _ => {}
         }
     }
 
+    fn ignores(&self, user: &PersonId) -> bool {
+        self.ignored.contains(user)
+    }
+
     fn hear_final(&mut self, user: &PersonId, now: Moment) {
-        if let Some(talk) = self.talkers.get_mut(user) {
+        let is_ignored = self.ignores(user);
+        if let Some(talk) = self.talkers.get_mut(user).filter(|_| !is_ignored) {
             (talk.final_at, talk.has_partial) = (Some(now), false);
         }
     }
@@ -168,7 +179,6 @@ impl Witness {
                 let talk = |user: &PersonId| (user.clone(), Talk::new(now));
                 self.talkers = conversation.talkers().map(talk).collect();
                 (self.level, self.barge) = (Level::Silent, None);
-                self.drawn.clear();
                 self.began_at = Moment::ZERO;
             }
             Output::Aloud { aloud: Aloud::Play(effect), .. } => self.check_effect(effect, rolls, now),
@@ -186,13 +196,12 @@ impl Witness {
             Effect::Duck => {
                 assert_eq!(self.level, Level::Full, "a reply is ducked that does not play at full level");
                 self.level = Level::Quiet;
-                let made = rolls.get(self.step.rolls).copied();
-                self.barge = Some(made);
-                self.drawn.extend(made);
-                self.step.rolls += usize::from(made.is_some());
+                self.begin(rolls);
             }
             Effect::Pause => {
-                self.barge.get_or_insert(None);
+                if self.level == Level::Full {
+                    self.begin(rolls);
+                }
                 (self.level, self.paused_at) = (Level::Paused, now);
             }
             Effect::Unduck | Effect::Resume { .. } => {
@@ -210,6 +219,14 @@ impl Witness {
             }
             Effect::Finalize { .. } | Effect::Extend | Effect::SentenceDropped { .. } | Effect::Interrupted(_) => {}
         }
+    }
+
+    /// An interruption begins, and one number is drawn for it.
+    fn begin(&mut self, rolls: &[f64]) {
+        assert_eq!(self.barge, None, "an interruption begins within another");
+        self.barge = rolls.get(self.step.rolls).copied();
+        assert!(self.barge.is_some(), "an interruption begins without a draw");
+        self.step.rolls += 1;
     }
 
     /// Who is silent does not belong to the next interruption.
@@ -247,18 +264,7 @@ impl Witness {
 
     fn check_interrupted(&mut self, interrupted: &Interrupted, now: Moment) {
         let Interrupted { draw, verdict, .. } = interrupted;
-        match self.barge.take() {
-            None => assert_eq!(*draw, None, "a draw is on record that no interruption made"),
-            Some(Some(made)) => {
-                assert_eq!(*draw, Some(made), "another draw is on record than was made: {interrupted:?}");
-            }
-            // Nothing was drawn: it began without an onset.
-            Some(None) => {
-                let draw = draw.expect("an interruption has a draw");
-                let is_known = self.drawn.contains(&draw);
-                assert!(draw == 1.0 || is_known, "a draw is on record that was not made: {interrupted:?}");
-            }
-        }
+        assert_eq!(*draw, self.barge.take(), "another draw is on record than was made: {interrupted:?}");
         if self.step.is_late || self.level != Level::Paused {
             return;
         }
