@@ -1,8 +1,10 @@
 //! Properties of a channel with a voice call: what people say is handed over once, and considered in the end.
 
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
 
 use super::super::super::event::Segment;
 use super::super::super::id::PersonId;
@@ -318,7 +320,59 @@ proptest! {
     }
 
     #[test]
-    fn what_people_say_is_handed_over_once_and_considered_in_the_end(setup in setups(), acts in voice_acts()) {
+    fn after_the_end_of_a_call_nothing_waits(setup in setups(), acts in voice_acts()) {
+        let mut scene = Scene::new(&setup);
+        for act in &acts {
+            scene.act_in_call(act);
+        }
+
+        (0..TALKERS.len()).for_each(|by| scene.act_in_call(&VoiceAct::Leave(by)));
+        // Words of before a restart wait for five seconds.
+        scene.wait(5_000_000);
+
+        prop_assert!(scene.conversation.call.oldest_segment().is_none(), "words were not handed over");
+        prop_assert_eq!(scene.conversation.talkers().count(), 0);
+        prop_assert_eq!(scene.conversation.spoken_reply(), None);
+        scene.wait(60_000_000);
+        let call = scene.conversation.live.call();
+        let waits = call.is_some_and(|call| call.is_handing_over() || call.utterances.holds_text_lull());
+        prop_assert!(!waits, "it waits for words");
+        let deadline = scene.conversation.live.deadline();
+        prop_assert!(deadline.is_none(), "the call waits until {:?}", deadline);
+    }
+}
+
+/// The verdicts and outcomes of spoken replies.
+const ALL: [&str; 21] = [
+    "unducked",
+    "played_out",
+    "nothing_said",
+    "backchannel",
+    "few_words",
+    "noise",
+    "stop_word",
+    "addressed",
+    "many_words",
+    "took_too_long",
+    "stop_pressed",
+    "call_ended",
+    "playback_lost",
+    "cancelled",
+    "done",
+    "cut",
+    "cut by a person",
+    "ended before it was heard",
+    "as text",
+    "failed",
+    "stays owed",
+];
+
+#[test]
+fn what_people_say_is_handed_over_once_and_considered_in_the_end() {
+    let (config, seen) = (config(CASES), RefCell::new(BTreeSet::new()));
+    let is_whole = config.cases >= CASES;
+    let mut runner = TestRunner::new(config);
+    let tried = runner.run(&(setups(), voice_acts()), |(setup, acts)| {
         let mut scene = Scene::new(&setup);
         for act in &acts {
             scene.act_in_call(act);
@@ -341,29 +395,12 @@ proptest! {
             prop_assert_eq!(scene.conversation.buffer(companion).count(), 0, "{} has not considered everything", companion);
         }
         scene.check_every_message_settles_once();
-    }
-
-    #[test]
-    fn after_the_end_of_a_call_nothing_waits(setup in setups(), acts in voice_acts()) {
-        let mut scene = Scene::new(&setup);
-        for act in &acts {
-            scene.act_in_call(act);
-        }
-
-        (0..TALKERS.len()).for_each(|by| scene.act_in_call(&VoiceAct::Leave(by)));
-        // Words of before a restart wait for five seconds.
-        scene.wait(5_000_000);
-
-        prop_assert!(scene.conversation.call.oldest_segment().is_none(), "words were not handed over");
-        prop_assert_eq!(scene.conversation.talkers().count(), 0);
-        prop_assert_eq!(scene.conversation.spoken_reply(), None);
-        scene.wait(60_000_000);
-        let call = scene.conversation.live.call();
-        let waits = call.is_some_and(|call| call.is_handing_over() || call.utterances.holds_text_lull());
-        prop_assert!(!waits, "it waits for words");
-        let deadline = scene.conversation.live.deadline();
-        prop_assert!(deadline.is_none(), "the call waits until {:?}", deadline);
-    }
+        seen.borrow_mut().append(&mut scene.witness.seen);
+        Ok(())
+    });
+    tried.unwrap_or_else(|error| panic!("{error}\n{runner}"));
+    let missing: Vec<_> = ALL.into_iter().filter(|one| !seen.borrow().contains(one)).collect();
+    assert!(!is_whole || missing.is_empty(), "these never came up: {missing:?}");
 }
 
 const ALONE: Setup = Setup { companions: 1, judge: "lexical", max_turns: None, streak: 4, equal_timeouts: true, external: false };

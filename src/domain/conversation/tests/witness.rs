@@ -32,6 +32,8 @@ pub(super) struct Witness {
     extended: BTreeSet<Ticket>,
     /// The person who cut the newest statement.
     cut_by: Option<PersonId>,
+    /// The verdicts and outcomes that came up, also before a restart.
+    pub(super) seen: BTreeSet<&'static str>,
     /// What the step before left behind, and what this one does.
     step: Step,
 }
@@ -85,7 +87,8 @@ impl Talk {
 impl Witness {
     /// The process dies. The next one does not know what was drawn or extended.
     pub(super) fn die(&mut self) {
-        *self = Self { step: Step { is_restart: true, rolls: self.step.rolls, ..Step::default() }, ..Self::default() };
+        let step = Step { is_restart: true, rolls: self.step.rolls, ..Step::default() };
+        *self = Self { step, seen: std::mem::take(&mut self.seen), ..Self::default() };
     }
 
     /// Whether the step before handled a deadline late, after more was played or sent.
@@ -210,6 +213,15 @@ impl Witness {
                 self.go_on();
             }
             Effect::Ended(outcome) => {
+                self.seen.insert(match outcome {
+                    Outcome::Done => "done",
+                    Outcome::Cut { by: None } => "cut",
+                    Outcome::Cut { by: Some(_) } => "cut by a person",
+                    Outcome::Cancelled => "ended before it was heard",
+                    Outcome::AsText => "as text",
+                    Outcome::Failed => "failed",
+                    Outcome::StaysOwed => "stays owed",
+                });
                 if let Outcome::Cut { by } = outcome {
                     let who = self.concluded.as_ref().and_then(|(_, interrupted)| interrupted.who.clone());
                     assert!(by.is_none() || *by == who, "{by:?} has cut a reply, and {who:?} is on record");
@@ -264,6 +276,7 @@ impl Witness {
 
     fn check_interrupted(&mut self, interrupted: &Interrupted, now: Moment) {
         let Interrupted { draw, verdict, .. } = interrupted;
+        self.seen.insert(verdict.as_str());
         assert_eq!(*draw, self.barge.take(), "another draw is on record than was made: {interrupted:?}");
         if self.step.is_late || self.level != Level::Paused {
             return;
@@ -318,7 +331,8 @@ impl Witness {
             assert!(!is_promoted, "{next:?} takes over from a reply that was interrupted");
         }
         if let Some(person) = self.cut_by.as_ref().filter(|_| self.step.asks_turn && conversation.call.is_connected()) {
-            let is_heard = conversation.buffered_segments_of(person).is_empty();
+            // Who wants to be ignored is not waited for.
+            let is_heard = self.ignores(person) || conversation.buffered_segments_of(person).is_empty();
             assert!(is_heard, "somebody takes a turn before {person} is heard who cut the statement");
         }
         self.step.is_restart = false;
