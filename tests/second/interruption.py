@@ -137,7 +137,7 @@ class Interruption(Machine):
     def on_started(self, e):
         p = self.person(e["user"])
         since = e.get("started", self.now)
-        p.talking, p.noise, p.awaiting, p.offset_at = True, False, True, None
+        p.talking, p.noise, p.awaiting, p.offset_at, p.final_at = True, False, True, None, None
         p.last_voice = max(p.last_voice or 0, since)
         self.onset(e)
         self.on_voiced({"user": e["user"], "from": since, "to": self.now})

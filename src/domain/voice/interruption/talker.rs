@@ -75,7 +75,8 @@ impl Talker {
     /// A new onset.
     pub(super) fn begin(&mut self, started: Moment) {
         (self.is_talking, self.is_noise, self.awaits_final) = (true, false, true);
-        (self.last_voiced, self.offset_at) = (self.last_voiced.max(Some(started)), None);
+        // A final that came before is not the one of this talk.
+        (self.last_voiced, self.offset_at, self.final_at) = (self.last_voiced.max(Some(started)), None, None);
     }
 
     /// The person's voice was heard. What is known already does not count twice.
