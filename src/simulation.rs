@@ -138,6 +138,7 @@
 
 mod acts;
 mod book;
+mod calls;
 mod checks;
 mod course;
 mod dice;

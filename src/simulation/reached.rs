@@ -1,7 +1,7 @@
 //! Everything that runs are expected to reach: what no run reaches is not tested.
 
 /// By section: kinds of faults, killed actors, decisions and their reasons, and recoveries.
-pub(super) const SECTIONS: [(&str, &[&str]); 6] = [
+pub(super) const SECTIONS: [(&str, &[&str]); 7] = [
     (
         "faults",
         &[
@@ -67,6 +67,10 @@ pub(super) const SECTIONS: [(&str, &[&str]); 6] = [
             "killed after a silence",
             "killed after a question about a silence",
             "killed after a conversation was started",
+            "killed after a hand-over",
+            "killed after a sentence began",
+            "killed after a sentence was heard",
+            "killed after an interruption",
         ],
     ),
     (
@@ -98,6 +102,14 @@ pub(super) const SECTIONS: [(&str, &[&str]); 6] = [
             "room deleted",
             "settings changed between two lives",
             "settings changed in a room",
+            "left a call",
+            "left in mid-word",
+            "opted out of a call",
+            "socket lost in a call",
+            "stop pressed",
+            "empty final result",
+            "final result comes twice",
+            "final result never comes",
         ],
     ),
     (
@@ -178,6 +190,22 @@ pub(super) const SECTIONS: [(&str, &[&str]); 6] = [
             "stage: opened by event",
             "stage: opened by messages",
             "stage: new episode",
+        ],
+    ),
+    (
+        "voice calls",
+        &[
+            "hand-over",
+            "quiet",
+            "backchannel",
+            "spoken reply",
+            "cut",
+            "extended",
+            "sentence played",
+            "interruption: unducked",
+            "interruption: resumed",
+            "interruption: cut",
+            "interruption: ended",
         ],
     ),
     (
