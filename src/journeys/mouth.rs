@@ -33,6 +33,8 @@ pub(crate) enum Voice {
     Silent,
     /// The synthesis of this sentence stalls.
     Stalls(usize),
+    /// Playback is lost at this position.
+    Lost(Duration),
 }
 
 /// One reply, as it was played.
@@ -190,7 +192,11 @@ impl Mouth {
     fn position_now(&self) -> Duration {
         let played = self.plays_since.map_or(Duration::ZERO, |since| since.elapsed());
         let end = self.sent.iter().take(self.startable).sum();
-        (self.position + played).min(end)
+        let position = (self.position + played).min(end);
+        match self.voice {
+            Voice::Lost(at) => position.min(at),
+            _ => position,
+        }
     }
 
     fn is_playing(&self) -> bool {
