@@ -230,7 +230,7 @@ impl<'a> Record<'a> {
             Event::EventsDeferred { until } => self.events_deferred(recorded, *until),
             Event::EventsReleased => self.events_released(recorded),
             Event::BackOffEnded { companions } => self.back_off_ended(recorded, companions),
-            Event::DeadlinesExtended { round, floor } => self.extended(recorded, *round, *floor),
+            Event::DeadlinesExtended { round, floor, .. } => self.extended(recorded, *round, *floor),
             Event::Deleted { messages, .. } => {
                 self.note_change(recorded.seq, messages);
                 if messages.iter().any(|seq| self.is_event(*seq)) {
