@@ -1,27 +1,25 @@
-//! People in voice calls: they talk over each other, stop, say "mhm", leave in mid-word, and opt out. Their final results come late, twice, empty, or
-//! never. Calls are in guilds of their own and have random numbers of their own, so that the other seeds' stories stay the same.
+//! People in voice calls: they talk over each other, stop, say "mhm", leave in mid-word, opt out, and type. Their final results come late, twice, empty,
+//! or never, are noise or an echo, and are reported again after a crash. Calls are in guilds of their own and have random numbers of their own, so that
+//! the stories of other seeds stay the same.
+
+mod doing;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::sync::mpsc;
+use serde_json::{Value, json};
 
-use super::acts::{Act, PEOPLE};
+use super::acts::{Act, PEOPLE, Say};
 use super::dice::Dice;
-use super::life::{Life, Props};
+use super::interruptions::number_of;
+use super::manners::Turn;
 use super::plan::{CAST, FloorEvent, Guild, Room, Strike, Target, When};
-use super::stage::lock;
-use crate::actors::inbound::Inbound;
-use crate::domain::conversation::Notice;
-use crate::domain::id::{ChannelId, PersonId, Seq};
-use crate::domain::message::{Author, Role};
-use crate::domain::voice::interruption::{Input as Told, Said, Stop, Words};
-use crate::domain::voice::utterance::Input;
-use crate::journeys::mouth::{self, Voice};
-use crate::ports::inbound_events::Acceptance;
-use crate::ports::voice_call::fake::FakeCalls;
-use crate::ports::voice_call::{CallEvents, InboundSegment};
+use crate::domain::id::Seq;
+use crate::journeys::mouth;
+use crate::ports::voice_call::InboundSegment;
+
+pub(super) use doing::begin;
 
 /// The word of a guild with a call.
 const WORD: &str = "ombrelune";
@@ -29,8 +27,6 @@ const WORD: &str = "ombrelune";
 const SHARE: f64 = 0.2;
 /// The time between two reports of voice.
 const HOP: Duration = Duration::from_millis(100);
-/// The pause before the same report is made again.
-const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// What somebody does in a call.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,6 +56,27 @@ pub(super) struct Talk {
     result: FinalResult,
     /// From the end of speech to the final result.
     late_by: Duration,
+    /// The recogniser takes it for no speech.
+    is_no_speech: bool,
+    /// The microphone picks up what was just played, instead of words.
+    is_echo: bool,
+    /// The recogniser still returns it when the person has opted out meanwhile.
+    outlives_opt_out: bool,
+}
+
+/// What the people in a call do, besides acts.
+pub(super) struct Planned {
+    pub(super) room: usize,
+    /// What is typed to ask to stop.
+    pub(super) phrases: Vec<String>,
+    /// Settings of voice.
+    voice: Value,
+}
+
+impl Planned {
+    pub(super) fn add_settings(&self, settings: &mut Value) {
+        settings["voice"] = self.voice.clone();
+    }
 }
 
 /// What becomes of a final result.
@@ -77,8 +94,14 @@ pub(super) struct Calls {
     /// Whether each person is in the call of a room, for those who were once.
     present: Mutex<BTreeMap<(usize, &'static str), bool>>,
     opted_out: Mutex<BTreeSet<(usize, &'static str)>>,
-    /// The numbers of accepted segments.
-    accepted: Mutex<BTreeMap<(usize, usize), Seq>>,
+    /// When each person opted out.
+    pub(super) opted_out_at: Mutex<BTreeMap<(usize, &'static str), Duration>>,
+    /// The segments that were accepted: the room and the number of what was said, with the number and the words on record.
+    pub(super) accepted: Mutex<BTreeMap<(usize, usize), (Seq, Arc<str>)>>,
+    /// Final results that nobody has accepted yet.
+    pub(super) unreported: Mutex<BTreeMap<(usize, usize), InboundSegment>>,
+    /// When somebody said a stop word, or may have been heard to.
+    pub(super) stops: Mutex<Vec<(usize, Duration)>>,
     /// When something happened in a call, in order of time.
     pub(super) activity: Mutex<Vec<(usize, Duration)>>,
     /// What was played.
@@ -92,7 +115,7 @@ pub(super) fn add(
     acts: &mut Vec<(Duration, Act)>,
     calm_at: Duration,
     dice: &mut Dice,
-) -> Option<usize> {
+) -> Option<Planned> {
     if !dice.chance(SHARE) {
         return None;
     }
@@ -113,6 +136,8 @@ pub(super) fn add(
         is_direct: false,
         has_call: true,
     });
+    let (mut typed, mut phrases) = (Vec::new(), Vec::new());
+    let mut message = acts.iter().filter_map(number_of).max().unwrap_or_default();
     let mut plan = |at: Duration, what: CallAct| acts.push((at, Act::Call { room, what }));
     let people = &PEOPLE[..dice.between(1, 3) as usize];
     let mut at = Duration::from_millis(500);
@@ -140,7 +165,12 @@ pub(super) fn add(
                 plan(during + dice.millis(500, 20_000), CallAct::Join(person));
             }
             3 if number > 6 => plan(during, CallAct::OptOut(person)),
-            4 => plan(during, CallAct::Stop),
+            4 | 5 => plan(at + lasts + dice.millis(0, 8_000), CallAct::Stop),
+            6..9 => {
+                message += 1;
+                let say = typed_by(dice.pick::<&str>(people), message, room, &companions, &mut phrases, dice);
+                typed.push((at + lasts + dice.millis(0, 8_000), Act::Say(say)));
+            }
             _ => {}
         }
         at += match dice.below(10) {
@@ -150,6 +180,7 @@ pub(super) fn add(
             _ => lasts + dice.millis(4_000, 14_000),
         };
     }
+    acts.extend(typed);
     if dice.chance(0.2) {
         acts.push((dice.millis(5_000, until.as_millis() as u64), Act::Clear(room)));
     }
@@ -160,12 +191,42 @@ pub(super) fn add(
         acts.push((pauses_at + dice.millis(2_000, 20_000), pause(false)));
     }
     acts.sort_by_key(|(at, _)| *at);
-    Some(room)
+    let voice = json!({
+        "max_spoken_chars": *dice.pick(&[50, 100, 600]), "read_text_aloud": dice.chance(0.2),
+        "follow_up_secs": *dice.pick(&[0, 10, 10]), "address_timeout_secs": *dice.pick(&[1, 1, 1, 3, 60]),
+    });
+    Some(Planned { room, phrases, voice })
+}
+
+/// Some type in the room of a call, and some ask to stop that way.
+fn typed_by(
+    from: &'static str,
+    number: usize,
+    room: usize,
+    companions: &[&'static str],
+    phrases: &mut Vec<String>,
+    dice: &mut Dice,
+) -> Say {
+    let mark = format!("{WORD} m{number}m");
+    let text = match dice.below(3) {
+        0 => format!("{mark} {}, what of it?", alias(dice.pick::<&str>(companions))),
+        1 => format!("{mark} and so it goes"),
+        _ => {
+            phrases.push(format!("{mark} stop"));
+            format!("{mark} stop!")
+        }
+    };
+    let turn = Turn::default();
+    Say { number, room, from, text, has_id: true, is_by_bot: false, turn, late_by: 0, is_deadly: false, is_event: false }
+}
+
+fn alias(companion: &str) -> &'static str {
+    CAST.iter().find(|(id, _)| *id == companion).map_or("ari", |(_, alias)| *alias)
 }
 
 fn talk(number: usize, person: &'static str, companions: &[&'static str], dice: &mut Dice) -> Talk {
     let id = *dice.pick(companions);
-    let alias = CAST.iter().find(|(companion, _)| *companion == id).map_or("ari", |(_, alias)| *alias);
+    let alias = alias(id);
     let (text, names, stop) = match dice.below(20) {
         0..8 => (format!("{alias}, {WORD} v{number}v, what of it?"), Some(id), false),
         8..11 => ("mhm".to_owned(), None, false),
@@ -180,8 +241,26 @@ fn talk(number: usize, person: &'static str, companions: &[&'static str], dice: 
         _ => FinalResult::Comes,
     };
     let late_by = if dice.chance(0.2) { dice.millis(500, 7_000) } else { dice.millis(50, 500) };
-    let hops = if dice.chance(0.3) { dice.between(25, 60) } else { dice.between(2, 20) } as u32;
-    Talk { number, person, text, names, stop, hops, has_partial: dice.chance(0.6), result, late_by }
+    let (hops, has_partial) = match dice.below(50) {
+        // A fan, or somebody who does not stop.
+        0 => (dice.between(200, 330), dice.chance(0.5)),
+        1..15 => (dice.between(25, 80), dice.chance(0.6)),
+        _ => (dice.between(2, 20), dice.chance(0.6)),
+    };
+    Talk {
+        number,
+        person,
+        text,
+        names,
+        stop,
+        hops: hops as u32,
+        has_partial,
+        result,
+        late_by,
+        is_no_speech: dice.chance(0.03),
+        is_echo: dice.chance(0.04),
+        outlives_opt_out: dice.chance(0.5),
+    }
 }
 
 /// Kills around hand-overs, and around what spoken replies put on record.
@@ -198,213 +277,4 @@ pub(super) fn strikes(room: usize, dice: &mut Dice) -> Vec<Strike> {
         Strike { when, steps: *dice.pick(&[0, 0, 1, 2, 4, 8, 16, 24]), target }
     };
     (0..several).map(strike).collect()
-}
-
-/// The platform of the calls in one life of the process.
-pub(super) fn begin(
-    props: &Arc<Props>,
-) -> (Arc<FakeCalls>, mpsc::UnboundedReceiver<(ChannelId, crate::ports::voice_call::CallEffect)>) {
-    let calls = Arc::new(FakeCalls::default());
-    let (player, effects) = mpsc::unbounded_channel();
-    calls.play_by(player);
-    // Whatever was played, the process has taken it along.
-    lock(&props.calls.ledger).active.clear();
-    (calls, effects)
-}
-
-impl Life {
-    /// Plays what companions say. The platform reports again who is in the calls.
-    pub(super) fn connect_calls(&self, effects: mpsc::UnboundedReceiver<(ChannelId, crate::ports::voice_call::CallEffect)>) {
-        let (stage, inbound) = (self.props.stage.clone(), Inbound::new(self.context.clone()));
-        let mut dice = Dice::new(stage.plan.seed ^ stage.life(), "mouth");
-        let voice = move |_: &ChannelId| match dice.below(14) {
-            _ if stage.is_calm() => Voice::Fine,
-            0 => Voice::Silent,
-            1 => Voice::Stalls(dice.below(2) as usize),
-            2 => Voice::Lost(dice.millis(0, 4_000)),
-            _ => Voice::Fine,
-        };
-        let tell = move |channel: &ChannelId, notice| {
-            inbound.noticed(channel, notice);
-        };
-        tokio::spawn(mouth::play(effects, self.props.calls.ledger.clone(), voice, tell));
-    }
-
-    /// Reports again who is in the calls, after a restart.
-    pub(super) fn rejoin_calls(&self) {
-        let present = lock(&self.props.calls.present).clone();
-        for ((room, person), is_present) in present {
-            let life = self.clone();
-            tokio::spawn(async move { life.report_presence(room, person, is_present).await });
-        }
-    }
-
-    /// Everybody leaves the calls.
-    pub(super) async fn end_calls(&self) {
-        let present = lock(&self.props.calls.present).clone();
-        for ((room, person), _) in present.into_iter().filter(|(_, is_present)| *is_present) {
-            lock(&self.props.calls.present).insert((room, person), false);
-            self.report_presence(room, person, false).await;
-        }
-    }
-
-    async fn report_presence(&self, room: usize, person: &'static str, is_present: bool) {
-        let inbound = Inbound::new(self.context.clone());
-        let (channel_ref, from) = (self.channel_ref(room), author(person));
-        // Whoever has gone meanwhile, or is back, is reported as that.
-        while lock(&self.props.calls.present).get(&(room, person)) == Some(&is_present) {
-            self.note_activity(room);
-            let outcome = match is_present {
-                true => inbound.joined(&channel_ref, from.clone()).await,
-                false => inbound.left(&channel_ref, from.clone()).await,
-            };
-            if outcome.is_ok() {
-                break;
-            }
-            self.props.stage.pass(AGAIN_AFTER).await;
-        }
-        self.note_activity(room);
-        if is_present && lock(&self.props.calls.opted_out).contains(&(room, person)) {
-            self.notice(room, Notice::Call(Input::OptedOut { user: person.into() }));
-        }
-    }
-
-    pub(super) async fn act_in_call(&self, room: usize, what: CallAct) {
-        let (stage, calls) = (&self.props.stage, &self.props.calls);
-        match what {
-            CallAct::Join(person) => {
-                lock(&calls.present).insert((room, person), true);
-                self.report_presence(room, person, true).await;
-            }
-            CallAct::Leave(person) => {
-                stage.reach("left a call");
-                lock(&calls.present).insert((room, person), false);
-                self.report_presence(room, person, false).await;
-            }
-            CallAct::Mute(person) => self.notice(room, Notice::Call(Input::Muted { user: person.into() })),
-            CallAct::LoseSocket(person) => {
-                stage.reach("socket lost in a call");
-                self.notice(room, Notice::Call(Input::SocketLost { user: person.into() }));
-            }
-            CallAct::OptOut(person) => {
-                stage.reach("opted out of a call");
-                lock(&calls.opted_out).insert((room, person));
-                self.notice(room, Notice::Call(Input::OptedOut { user: person.into() }));
-            }
-            CallAct::Stop => {
-                let ticket = lock(&calls.ledger).active.get(&self.room(room).channel()).copied();
-                if let Some(ticket) = ticket {
-                    stage.reach("stop pressed");
-                    self.notice(room, Notice::Reply { ticket, told: Told::StopPressed });
-                }
-            }
-            CallAct::Talk(talk) => self.talk(room, talk).await,
-        }
-    }
-
-    fn notice(&self, room: usize, notice: Notice) {
-        self.note_activity(room);
-        Inbound::new(self.context.clone()).noticed(&self.room(room).channel(), notice);
-    }
-
-    fn note_activity(&self, room: usize) {
-        let now = self.props.stage.now();
-        lock(&self.props.calls.activity).push((room, now));
-    }
-
-    /// Whether somebody is in the call, and wants to be heard there.
-    fn is_heard(&self, room: usize, person: &'static str) -> bool {
-        let is_present = lock(&self.props.calls.present).get(&(room, person)) == Some(&true);
-        is_present && !lock(&self.props.calls.opted_out).contains(&(room, person))
-    }
-
-    /// Somebody talks, as long as they are in the call. Then the recogniser answers.
-    async fn talk(&self, room: usize, talk: Talk) {
-        let (stage, clock) = (&self.props.stage, &self.context.clock);
-        let (person, user) = (talk.person, PersonId::from(talk.person));
-        if !self.is_heard(room, person) {
-            return;
-        }
-        let (started, channel) = (clock.now(), self.room(room).channel());
-        let is_during_reply = lock(&self.props.calls.ledger).active.contains_key(&channel);
-        self.notice(room, Notice::Call(Input::Started { user: user.clone(), started }));
-        let mut ended = started;
-        for hop in 0..talk.hops {
-            stage.pass(HOP).await;
-            if !self.is_heard(room, person) {
-                stage.reach("left in mid-word");
-                break;
-            }
-            let from = ended;
-            ended = clock.now().max(started);
-            self.notice(room, Notice::Voiced { user: user.clone(), from, to: ended });
-            if talk.has_partial && hop == talk.hops / 2 {
-                let stop = if talk.stop { Stop::First } else { Stop::None };
-                let addressed = talk.names.into_iter().map(Into::into).collect();
-                let said = if talk.text == "mhm" { Said::Backchannel } else { Said::Words };
-                let words = Words { said, stop, addressed };
-                self.notice(room, Notice::Partial { user: user.clone(), started, words });
-            }
-        }
-        self.notice(room, Notice::Call(Input::Ended { user: user.clone(), ended }));
-        stage.pass(talk.late_by).await;
-        self.note_activity(room);
-        if lock(&self.props.calls.opted_out).contains(&(room, person)) {
-            return;
-        }
-        match talk.result {
-            FinalResult::Never => stage.reach("final result never comes"),
-            FinalResult::Empty => {
-                stage.reach("empty final result");
-                self.notice(room, Notice::Call(Input::Final { user, is_last: true, segment: None }));
-            }
-            FinalResult::Comes | FinalResult::ComesTwice => {
-                let segment = InboundSegment {
-                    id: format!("call-{}", talk.number).into(),
-                    from: author(person),
-                    text: talk.text.as_str().into(),
-                    started,
-                    ended,
-                    voiced: Some(HOP * talk.hops),
-                    no_speech: None,
-                    confidence: Some(900),
-                    provider: "rehearsal".into(),
-                    is_last: true,
-                    is_during_reply,
-                    played: Default::default(),
-                };
-                self.report_final(room, &talk, segment.clone()).await;
-                if talk.result == FinalResult::ComesTwice {
-                    stage.reach("final result comes twice");
-                    self.report_final(room, &talk, segment).await;
-                }
-            }
-        }
-    }
-
-    /// A final result with the same id is the same one.
-    async fn report_final(&self, room: usize, talk: &Talk, segment: InboundSegment) {
-        let stage = &self.props.stage;
-        loop {
-            self.note_activity(room);
-            let outcome = Inbound::new(self.context.clone()).heard(&self.channel_ref(room), segment.clone()).await;
-            self.note_activity(room);
-            let seq = match outcome {
-                Ok(Acceptance::New(seq) | Acceptance::Duplicate(seq)) => seq,
-                Ok(_) => return,
-                Err(_) => {
-                    stage.pass(AGAIN_AFTER).await;
-                    continue;
-                }
-            };
-            if let Some(first) = lock(&self.props.calls.accepted).insert((room, talk.number), seq).filter(|first| *first != seq) {
-                stage.violate(format!("what was said in a call as {} is {first} and {seq}", talk.number));
-            }
-            return;
-        }
-    }
-}
-
-fn author(person: &'static str) -> Author {
-    Author { id: person.into(), name: person.into(), role: Role::Person }
 }

@@ -333,15 +333,17 @@ impl Plan {
         let phrases = interruptions::add(&mut acts, &guilds, &rooms, &mut Dice::new(seed, "interruptions of statements"));
         events::add(&mut acts, &guilds, &rooms, calm_at, &mut Dice::new(seed, "events"));
         let with_call = calls::add(&mut guilds, &mut rooms, &mut acts, calm_at, &mut Dice::new(seed, "calls"));
+        let phrases: Vec<_> = phrases.into_iter().chain(with_call.iter().flat_map(|call| call.phrases.clone())).collect();
         for settings in [&mut first].into_iter().chain(&mut later) {
             interruptions::add_phrases(settings, &phrases);
+            with_call.iter().for_each(|call| call.add_settings(settings));
         }
         let mut strikes = if weather.is_deadly { strikes(&rooms, calm_at, &mut dice) } else { Vec::new() };
         if weather.is_deadly {
             strikes.extend(storm_on_companion(&rooms, calm_at, &mut Dice::new(seed, "storm on a companion")));
             strikes.extend(interruptions::strikes(&mut Dice::new(seed, "strikes at the floor")));
             strikes.extend(events::strikes(&mut Dice::new(seed, "strikes at events")));
-            let of_calls = with_call.map(|room| calls::strikes(room, &mut Dice::new(seed, "strikes at calls")));
+            let of_calls = with_call.map(|call| calls::strikes(call.room, &mut Dice::new(seed, "strikes at calls")));
             strikes.extend(of_calls.into_iter().flatten());
             strikes.extend(strikes_on_connections(calm_at, &mut Dice::new(seed, "strikes on connections")));
         }
@@ -386,6 +388,11 @@ impl Plan {
     /// The word of a guild, by its id.
     pub(super) fn word_of(&self, guild: &str) -> &'static str {
         self.guilds.iter().find(|known| known.id == guild).map_or("nobody", |known| known.word)
+    }
+
+    /// Whether a guild has a voice call.
+    pub(super) fn has_call(&self, guild: &str) -> bool {
+        self.rooms.iter().any(|room| room.has_call && self.guilds[room.guild].id == guild)
     }
 
     /// Whether the configured companions change at some time.

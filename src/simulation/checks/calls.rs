@@ -1,5 +1,7 @@
 //! Checks rooms with a voice call: what people said is in messages, once and in order, and what companions said was played.
 
+mod statements;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -7,12 +9,11 @@ use super::super::life::Props;
 use super::super::stage::lock;
 use super::Journals;
 use super::times::Lateness;
-use crate::domain::conversation::{INTERRUPTED, UNVOICED};
-use crate::domain::decision::{Decision, Reason};
-use crate::domain::event::{Event, Recorded, order_of_handling};
-use crate::domain::id::{PersonId, Seq, Ticket};
-use crate::domain::message::{Message, Modality, Role};
-use crate::domain::voice::interruption::Verdict;
+use crate::domain::decision::Decision;
+use crate::domain::event::{Event, Recorded, Segment, order_of_handling};
+use crate::domain::id::{PersonId, Seq};
+use crate::domain::message::{HandedOver, Message};
+use crate::domain::voice::segment::Kind;
 use crate::journal::channel_key::ChannelKey;
 
 /// The longest time from the last thing that happened in a call to the hand-over of what was said: the voice lull, and what is waited for.
@@ -34,10 +35,12 @@ pub(super) fn check(props: &Props, journals: &Journals, dead_letters: &BTreeMap<
             room,
             when: super::when(props, &channel_key),
             has_dead_letters: dead_letters.contains_key(&channel_key),
+            lateness: &lateness,
         };
-        call.words(events, &lateness);
+        call.accepted(events);
+        call.words(events);
         call.hand_overs(events);
-        call.statements(&handled);
+        statements::check(&call, &handled);
         call.settled(&handled);
     }
 }
@@ -48,6 +51,7 @@ struct Call<'a> {
     room: usize,
     when: BTreeMap<Seq, Duration>,
     has_dead_letters: bool,
+    lateness: &'a Lateness,
 }
 
 /// A message by voice, and the segments in it.
@@ -58,13 +62,49 @@ fn spoken(recorded: &Recorded) -> Option<(&Message, &[Seq])> {
     }
 }
 
+fn segment(recorded: &Recorded) -> Option<&Segment> {
+    match &recorded.event {
+        Event::Segment(segment) => Some(segment),
+        _ => None,
+    }
+}
+
 impl Call<'_> {
     fn violate(&self, what: impl std::fmt::Display) {
         self.props.stage.violate(format!("{}: {what}", self.channel_key));
     }
 
+    /// Whether something took too long that nothing held up.
+    fn is_late(&self, from: Duration, to: Duration, most: Duration) -> bool {
+        let plan = &self.props.stage.plan;
+        !plan.weather.has_jumps && plan.slow.is_none() && self.lateness.is_late(self.channel_key, from, to, most)
+    }
+
+    /// Every final result that was accepted is on record, once and with its words, and nothing else is.
+    fn accepted(&self, events: &[Recorded]) {
+        let segments: BTreeMap<_, _> = events.iter().filter_map(|recorded| Some((recorded.seq, segment(recorded)?))).collect();
+        let mut words = BTreeMap::new();
+        for ((room, number), (seq, text)) in lock(&self.props.calls.accepted).iter() {
+            if *room != self.room {
+                continue;
+            }
+            if let Some(other) = words.insert(*seq, *number) {
+                self.violate(format_args!("{seq} is what was said as {number} and as {other}"));
+            }
+            match segments.get(seq) {
+                Some(segment) if segment.is_redacted() || segment.text == *text => {}
+                other => self.violate(format_args!("{text:?} was accepted as {seq}, where {other:?} is on record")),
+            }
+        }
+        let unreported = lock(&self.props.calls.unreported).len();
+        if segments.len() != words.len() || unreported > 0 {
+            let (there, accepted) = (segments.len(), words.len());
+            self.violate(format_args!("{there} segments on record, {accepted} accepted, {unreported} without an outcome"));
+        }
+    }
+
     /// Every segment that counts as words is in one message, and soon, unless it was deleted before.
-    fn words(&self, events: &[Recorded], lateness: &Lateness) {
+    fn words(&self, events: &[Recorded]) {
         let stage = &self.props.stage;
         let mut messages: BTreeMap<Seq, Seq> = BTreeMap::new();
         for (message, segments) in events.iter().filter_map(|recorded| Some((recorded.seq, spoken(recorded)?.1))) {
@@ -77,7 +117,13 @@ impl Call<'_> {
         let activity: Vec<_> =
             lock(&self.props.calls.activity).iter().filter(|(room, _)| *room == self.room).map(|(_, at)| *at).collect();
         for recorded in events {
-            let Event::Segment(segment) = &recorded.event else { continue };
+            let Some(segment) = segment(recorded) else { continue };
+            stage.reach(match segment.kind {
+                Kind::Words => "segment of words",
+                Kind::Backchannel => "segment of backchannel",
+                Kind::Noise => "segment of noise",
+                Kind::Echo => "segment of echo",
+            });
             let is_cleared = |cleared: &Recorded| matches!(cleared.event, Event::Cleared) && cleared.seq > recorded.seq;
             match messages.get(&recorded.seq) {
                 Some(message) if !segment.kind.is_message() => {
@@ -88,8 +134,7 @@ impl Call<'_> {
                         continue;
                     };
                     let last = activity.iter().filter(|at| *at <= handed_over).max().unwrap_or(said).max(said);
-                    let is_late = lateness.is_late(self.channel_key, *last, *handed_over, HANDED_OVER_WITHIN);
-                    if is_late && !stage.plan.weather.has_jumps && stage.plan.slow.is_none() {
+                    if self.is_late(*last, *handed_over, HANDED_OVER_WITHIN) {
                         let waited = (*handed_over - *last).as_secs_f64();
                         self.violate(format_args!("segment {} is handed over after {waited:.1} s of silence", recorded.seq));
                     }
@@ -105,10 +150,8 @@ impl Call<'_> {
     fn hand_overs(&self, events: &[Recorded]) {
         let started: BTreeMap<_, _> = events
             .iter()
-            .filter_map(|recorded| match &recorded.event {
-                Event::Segment(segment) if !segment.is_redacted() => Some((recorded.seq, (segment.started, segment.person()))),
-                _ => None,
-            })
+            .filter_map(|recorded| Some((recorded.seq, segment(recorded).filter(|segment| !segment.is_redacted())?)))
+            .map(|(seq, segment)| (seq, (segment.started, segment.person(), &segment.text)))
             .collect();
         let messages: Vec<_> = events.iter().filter_map(|recorded| Some((recorded, spoken(recorded)?))).collect();
         let is_one = |(one, _): &(&Recorded, _), (next, _): &(&Recorded, _)| one.at == next.at && one.seq.next() == next.seq;
@@ -129,11 +172,16 @@ impl Call<'_> {
             newest = newest.max(last.unwrap_or_default());
             for (recorded, (message, segments)) in batch {
                 let author = PersonId::from(&*message.from.id);
-                let is_foreign = |seq: &Seq| started.get(seq).is_some_and(|(_, person)| *person != author);
+                let is_foreign = |seq: &Seq| started.get(seq).is_some_and(|(_, person, _)| *person != author);
                 if !message.from.id.is_empty() && segments.iter().any(is_foreign) {
                     self.violate(format_args!("message {} has words of somebody else", recorded.seq));
                 }
+                let words: Option<Vec<_>> = segments.iter().map(|seq| Some(started.get(seq)?.2.trim())).collect();
+                if !message.text.is_empty() && words.is_some_and(|words| words.join(" ") != *message.text) {
+                    self.violate(format_args!("message {} has other words than {segments:?}", recorded.seq));
+                }
             }
+            self.check_endpoint(batch);
             let is_run = |pair: &[(&Recorded, (&Message, &[Seq]))]| {
                 let [(_, (one, _)), (_, (next, _))] = pair else { return true };
                 one.from.id != next.from.id || one.from.id.is_empty()
@@ -145,119 +193,25 @@ impl Call<'_> {
         self.props.stage.reach_times("hand-over", messages.len() as u64);
     }
 
-    /// Each reply is said once, and at most what was played of it. Nobody takes the place of a reply that somebody stopped.
-    fn statements(&self, handled: &[Recorded]) {
-        let stage = &self.props.stage;
-        let ledger = lock(&self.props.calls.ledger);
-        let (mut owed, mut ended) = (None::<Ticket>, BTreeSet::new());
-        let mut is_stopped = false;
-        let mut sentences: BTreeMap<Ticket, u32> = BTreeMap::new();
-        for recorded in handled {
-            match &recorded.event {
-                Event::ReplyOwed { ticket, .. } => {
-                    if let Some(before) = owed.replace(*ticket) {
-                        self.violate(format_args!("{before} is owed when another reply begins: {recorded:?}"));
-                    }
-                    if is_stopped {
-                        self.violate(format_args!("somebody takes the place of a reply that was stopped: {recorded:?}"));
-                    }
-                }
-                Event::ReplyExtended { ticket, next, messages, .. } => {
-                    stage.reach("extended");
-                    if owed.replace(*next).is_some_and(|owed| owed != *ticket) || messages.is_empty() {
-                        self.violate(format_args!("nobody owes {ticket}: {recorded:?}"));
-                    }
-                    if sentences.contains_key(ticket) {
-                        self.violate(format_args!("a reply that was heard is made again: {recorded:?}"));
-                    }
-                }
-                Event::Replanned { next, .. } => owed = Some(*next),
-                Event::Cancelled { ticket: Some(_), .. } | Event::FloorExpired { .. } | Event::Cleared => owed = None,
-                Event::FloorTaken { ticket, .. } => owed = Some(*ticket),
-                Event::Left { .. } | Event::Deleted { .. } => owed = None,
-                Event::SentenceStarting { ticket, sentence, .. } => {
-                    let next = sentences.entry(*ticket).or_default();
-                    if *sentence != *next || owed.is_some_and(|owed| owed != *ticket) {
-                        self.violate(format_args!("the sentence does not follow: {recorded:?}"));
-                    }
-                    *next = sentence + 1;
-                }
-                Event::SentencePlayed { ticket, sentence, dropped, .. } => {
-                    stage.reach(if *dropped { "sentence dropped" } else { "sentence played" });
-                    if sentences.get(ticket).is_none_or(|started| sentence >= started) {
-                        self.violate(format_args!("a sentence was heard that has not started: {recorded:?}"));
-                    }
-                }
-                Event::Interrupted { ticket, interrupted, .. } => {
-                    stage.reach(match interrupted.verdict {
-                        Verdict::PlayedOut => "interruption: played to the end",
-                        Verdict::Unducked => "interruption: unducked",
-                        Verdict::NothingSaid | Verdict::Backchannel | Verdict::FewWords | Verdict::Noise => {
-                            "interruption: resumed"
-                        }
-                        Verdict::PlaybackLost => "interruption: playback lost",
-                        Verdict::StopPressed | Verdict::CallEnded | Verdict::Cancelled => "interruption: ended",
-                        Verdict::StopWord | Verdict::Addressed | Verdict::ManyWords | Verdict::TookTooLong => "interruption: cut",
-                    });
-                    // Stop and the end of the call end it in every state.
-                    let is_in_any_state = matches!(
-                        interrupted.verdict,
-                        Verdict::StopPressed | Verdict::CallEnded | Verdict::Cancelled | Verdict::StopWord
-                    );
-                    if !is_in_any_state && !sentences.contains_key(ticket) {
-                        self.violate(format_args!("a reply is interrupted that was not heard: {recorded:?}"));
-                    }
-                }
-                Event::RoundClosed(_) | Event::HeldSelected { .. } => is_stopped = false,
-                Event::Decided(decided) => {
-                    is_stopped &= decided.decision == Decision::No;
-                    if decided.reason == Reason::Backchannel {
-                        stage.reach("backchannel");
-                    }
-                }
-                Event::VoiceQuiet { .. } => stage.reach("quiet"),
-                Event::ReplyFailed { ticket, error, .. } => {
-                    if owed.take_if(|owed| owed == ticket).is_some() && **error == *INTERRUPTED {
-                        stage.reach("stopped before a word was heard");
-                        is_stopped = true;
-                    }
-                    self.end_once(*ticket, &mut ended);
-                    let performance = ledger.performance(&self.channel_key.channel, *ticket);
-                    if **error == *UNVOICED && performance.is_some_and(|one| !one.played.is_zero()) {
-                        self.violate(format_args!("a reply was heard and counts as silent: {recorded:?}"));
-                    }
-                }
-                Event::Said { message, reply: Some(ticket), .. } => {
-                    owed.take_if(|owed| owed == ticket);
-                    self.end_once(*ticket, &mut ended);
-                    self.check_heard(recorded, message, *ticket, &ledger);
-                }
-                _ => {}
+    /// The newest message that is not backchannel ends a lull, unless the words were handed over early for another reason.
+    fn check_endpoint(&self, batch: &[(&Recorded, (&Message, &[Seq]))]) {
+        let speech = |message: &Message| message.speech.as_ref().map(|speech| (speech.handed_over, speech.is_backchannel));
+        let Some((cause, _)) = speech(batch[0].1.0) else { return };
+        self.props.stage.reach(match cause {
+            HandedOver::LullEnded => "handed over: lull ended",
+            HandedOver::Deserted => "handed over: everybody has left",
+            HandedOver::Addressed => "handed over: address",
+            HandedOver::OneToOne => "handed over: one to one",
+            HandedOver::FollowUp => "handed over: follow-up",
+            HandedOver::Extension => "handed over: extension",
+        });
+        let is_endpoint_due = !matches!(cause, HandedOver::Addressed | HandedOver::Extension);
+        let newest =
+            batch.iter().rposition(|(_, (message, _))| speech(message).is_some_and(|(_, is_backchannel)| !is_backchannel));
+        for (number, (recorded, (message, _))) in batch.iter().enumerate() {
+            if message.lull_endpoint != (is_endpoint_due && Some(number) == newest) {
+                self.violate(format_args!("message {} ends a lull wrongly, or does not: {cause:?}", recorded.seq));
             }
-        }
-    }
-
-    fn end_once(&self, ticket: Ticket, ended: &mut BTreeSet<Ticket>) {
-        if !ended.insert(ticket) {
-            self.violate(format_args!("{ticket} ends twice"));
-        }
-    }
-
-    fn check_heard(&self, recorded: &Recorded, message: &Message, ticket: Ticket, ledger: &crate::journeys::mouth::Ledger) {
-        if message.modality != Modality::Voice || message.from.role != Role::Companion || message.text.is_empty() {
-            return;
-        }
-        self.props.stage.reach("spoken reply");
-        if let Some(cut) = &message.cut {
-            self.props.stage.reach("cut");
-            if !cut.full.is_empty() && !cut.full.trim().starts_with(message.text.trim()) {
-                self.violate(format_args!("what was heard is no beginning of what was said: {recorded:?}"));
-            }
-        }
-        match ledger.performance(&self.channel_key.channel, ticket) {
-            Some(one) if one.has_stalled || one.can_be_heard(&message.text) => {}
-            Some(one) => self.violate(format_args!("{:?} was heard, and {one:?} was played", message.text)),
-            None => self.violate(format_args!("nothing of it was played: {recorded:?}")),
         }
     }
 

@@ -154,8 +154,8 @@ impl Failure<'_> {
             "overloaded" => self.rivals >= stage.plan.rules.least_queue || meanwhile.any(has_failed),
             // Who is silent, the check of rooms knows.
             CLOSED => true,
-            // What was heard, the check of calls knows.
-            INTERRUPTED | UNVOICED => stage.plan.rooms.iter().any(|room| room.has_call),
+            // What was heard, and who interrupted it, the check of calls knows.
+            INTERRUPTED | UNVOICED => stage.plan.has_call(self.channel_key.guild.as_str()),
             "left_alone" => within(BREAKER_OPEN_FOR).any(|what| matches!(what, FaultKind::Failed { .. } | FaultKind::Called(_))),
             "absent" => {
                 let is_gone =
