@@ -22,7 +22,7 @@ use crate::ports::voice_call::InboundSegment;
 pub(super) use doing::begin;
 
 /// The word of a guild with a call.
-const WORD: &str = "ombrelune";
+pub(super) const WORD: &str = "ombrelune";
 /// The share of seeds with a call.
 const SHARE: f64 = 0.2;
 /// The time between two reports of voice.
@@ -56,6 +56,8 @@ pub(super) struct Talk {
     result: FinalResult,
     /// From the end of speech to the final result.
     late_by: Duration,
+    /// They wait for a reply, to talk into it.
+    is_into_reply: bool,
     /// The recogniser takes it for no speech.
     is_no_speech: bool,
     /// The microphone picks up what was just played, instead of words.
@@ -93,6 +95,8 @@ enum FinalResult {
 pub(super) struct Calls {
     /// Whether each person is in the call of a room, for those who were once.
     present: Mutex<BTreeMap<(usize, &'static str), bool>>,
+    /// Reports of that which are under way: in which life, and of whom.
+    reporting: Mutex<BTreeSet<(u64, usize, &'static str)>>,
     opted_out: Mutex<BTreeSet<(usize, &'static str)>>,
     /// When each person opted out.
     pub(super) opted_out_at: Mutex<BTreeMap<(usize, &'static str), Duration>>,
@@ -192,7 +196,7 @@ pub(super) fn add(
     }
     acts.sort_by_key(|(at, _)| *at);
     let voice = json!({
-        "max_spoken_chars": *dice.pick(&[50, 100, 600]), "read_text_aloud": dice.chance(0.2),
+        "max_spoken_chars": *dice.pick(&[50, 200, 600]), "read_text_aloud": dice.chance(0.2),
         "follow_up_secs": *dice.pick(&[0, 10, 10]), "address_timeout_secs": *dice.pick(&[1, 1, 1, 3, 60]),
     });
     Some(Planned { room, phrases, voice })
@@ -244,7 +248,9 @@ fn talk(number: usize, person: &'static str, companions: &[&'static str], dice: 
     let (hops, has_partial) = match dice.below(50) {
         // A fan, or somebody who does not stop.
         0 => (dice.between(200, 330), dice.chance(0.5)),
-        1..15 => (dice.between(25, 80), dice.chance(0.6)),
+        1 | 2 => (dice.between(56, 80), false),
+        3..6 => (dice.between(41, 46), dice.chance(0.6)),
+        6..16 => (dice.between(25, 80), dice.chance(0.6)),
         _ => (dice.between(2, 20), dice.chance(0.6)),
     };
     Talk {
@@ -257,6 +263,7 @@ fn talk(number: usize, person: &'static str, companions: &[&'static str], dice: 
         has_partial,
         result,
         late_by,
+        is_into_reply: dice.chance(0.35),
         is_no_speech: dice.chance(0.03),
         is_echo: dice.chance(0.04),
         outlives_opt_out: dice.chance(0.5),
@@ -265,7 +272,7 @@ fn talk(number: usize, person: &'static str, companions: &[&'static str], dice: 
 
 /// Kills around hand-overs, and around what spoken replies put on record.
 pub(super) fn strikes(room: usize, dice: &mut Dice) -> Vec<Strike> {
-    let several = dice.below(5);
+    let several = dice.below(6);
     let strike = |_| {
         let target = match dice.below(10) {
             0..5 => Target::Channel(room),
@@ -273,7 +280,8 @@ pub(super) fn strikes(room: usize, dice: &mut Dice) -> Vec<Strike> {
             6 => Target::ReplyOrDelivery(room),
             _ => Target::Process,
         };
-        let when = When::Floor(*dice.pick(&FloorEvent::OF_CALLS), dice.between(1, 5));
+        let event = *dice.pick(&FloorEvent::OF_CALLS);
+        let when = When::Floor(event, dice.between(1, if event == FloorEvent::Extended { 1 } else { 5 }));
         Strike { when, steps: *dice.pick(&[0, 0, 1, 2, 4, 8, 16, 24]), target }
     };
     (0..several).map(strike).collect()

@@ -218,7 +218,7 @@ pub(super) const SECTIONS: [(&str, &[&str]); 7] = [
             "spoken reply",
             "cut",
             "extended",
-            "no audio was made",
+            "made to be spoken, and written",
             "rest written",
             "sentence played",
             "sentence dropped",

@@ -23,6 +23,8 @@ use crate::ports::voice_call::{CallEffect, CallEvents, InboundSegment};
 
 /// The pause before the same report is made again.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
+/// How long somebody who wants to talk into a reply waits for one.
+const LONGEST_WAIT: Duration = Duration::from_secs(12);
 
 /// The platform of the calls in one life of the process.
 pub(in super::super) fn begin(props: &Arc<Props>) -> (Arc<FakeCalls>, mpsc::UnboundedReceiver<(ChannelId, CallEffect)>) {
@@ -81,9 +83,9 @@ impl Life {
             tokio::spawn(async move { life.report_final(room, number, segment).await });
         }
         let present = lock(&self.props.calls.present).clone();
-        for ((room, person), is_present) in present {
+        for (room, person) in present.into_keys() {
             let life = self.clone();
-            tokio::spawn(async move { life.report_presence(room, person, is_present).await });
+            tokio::spawn(async move { life.report_presence(room, person).await });
         }
     }
 
@@ -92,25 +94,33 @@ impl Life {
         let present = lock(&self.props.calls.present).clone();
         for ((room, person), _) in present.into_iter().filter(|(_, is_present)| *is_present) {
             lock(&self.props.calls.present).insert((room, person), false);
-            self.report_presence(room, person, false).await;
+            self.report_presence(room, person).await;
         }
     }
 
-    async fn report_presence(&self, room: usize, person: &'static str, is_present: bool) {
-        let inbound = Inbound::new(self.context.clone());
-        let (channel_ref, from) = (self.channel_ref(room), author(person));
-        // Whoever has gone meanwhile, or is back, is reported as that.
-        while lock(&self.props.calls.present).get(&(room, person)) == Some(&is_present) {
+    /// Reports whether somebody is in the call, one report at a time.
+    async fn report_presence(&self, room: usize, person: &'static str) {
+        let (inbound, calls) = (Inbound::new(self.context.clone()), &self.props.calls);
+        let (channel_ref, from, report) = (self.channel_ref(room), author(person), (self.props.stage.life(), room, person));
+        if !lock(&calls.reporting).insert(report) {
+            return;
+        }
+        let present = || lock(&calls.present).get(&(room, person)).copied().unwrap_or_default();
+        let is_present = loop {
             self.note_activity(room);
+            let is_present = present();
             let outcome = match is_present {
                 true => inbound.joined(&channel_ref, from.clone()).await,
                 false => inbound.left(&channel_ref, from.clone()).await,
             };
-            if outcome.is_ok() {
-                break;
+            // Whoever has gone meanwhile, or is back, is reported as that.
+            match outcome {
+                Ok(_) if is_present == present() => break is_present,
+                Ok(_) => {}
+                Err(_) => self.props.stage.pass(AGAIN_AFTER).await,
             }
-            self.props.stage.pass(AGAIN_AFTER).await;
-        }
+        };
+        lock(&calls.reporting).remove(&report);
         self.note_activity(room);
         if is_present && lock(&self.props.calls.opted_out).contains(&(room, person)) {
             self.notice(room, Notice::Call(Input::OptedOut { user: person.into() }));
@@ -122,12 +132,12 @@ impl Life {
         match what {
             CallAct::Join(person) => {
                 lock(&calls.present).insert((room, person), true);
-                self.report_presence(room, person, true).await;
+                self.report_presence(room, person).await;
             }
             CallAct::Leave(person) => {
                 stage.reach("left a call");
                 lock(&calls.present).insert((room, person), false);
-                self.report_presence(room, person, false).await;
+                self.report_presence(room, person).await;
             }
             CallAct::Mute(person) => {
                 stage.reach("muted in a call");
@@ -185,7 +195,14 @@ impl Life {
         if !self.is_heard(room, person) {
             return;
         }
-        let (started, channel) = (clock.now(), self.room(room).channel());
+        let channel = self.room(room).channel();
+        if talk.is_into_reply {
+            self.await_reply(&channel).await;
+        }
+        if !self.is_heard(room, person) {
+            return;
+        }
+        let started = clock.now();
         let is_during_reply = lock(&self.props.calls.ledger).active.contains_key(&channel);
         self.notice(room, Notice::Call(Input::Started { user: user.clone(), started }));
         let mut ended = started;
@@ -245,6 +262,19 @@ impl Life {
                     self.report_final(room, talk.number, segment).await;
                 }
             }
+        }
+    }
+
+    /// Waits until a reply plays, but not for ever.
+    async fn await_reply(&self, channel: &ChannelId) {
+        let plays = || {
+            let ledger = lock(&self.props.calls.ledger);
+            let active = ledger.active.get(channel).and_then(|ticket| ledger.performance(channel, *ticket));
+            active.is_some_and(|performance| !performance.played.is_zero())
+        };
+        let waits_until = self.props.stage.now() + LONGEST_WAIT;
+        while !plays() && self.props.stage.now() < waits_until {
+            self.props.stage.pass(HOP).await;
         }
     }
 

@@ -19,6 +19,9 @@ use crate::journal::channel_key::ChannelKey;
 /// The longest time from the last thing that happened in a call to the hand-over of what was said: the voice lull, and what is waited for.
 const HANDED_OVER_WITHIN: Duration = Duration::from_secs(8);
 
+/// Who opts out is ignored within this time.
+const AT_ONCE: Duration = Duration::from_secs(2);
+
 /// Checks every room with a call.
 pub(super) fn check(props: &Props, journals: &Journals, dead_letters: &BTreeMap<ChannelKey, BTreeSet<Seq>>) {
     let stage = &props.stage;
@@ -133,6 +136,12 @@ impl Call<'_> {
                     let (Some(said), Some(handed_over)) = (self.when.get(&recorded.seq), self.when.get(message)) else {
                         continue;
                     };
+                    let opted_out_at = lock(&self.props.calls.opted_out_at);
+                    let mut ignored = opted_out_at.iter().filter(|((room, person), _)| *room == self.room && *person == &*segment.from.id);
+                    let is_ignored = |since: Duration| self.lateness.undisturbed(self.channel_key, since, *said) > AT_ONCE;
+                    if ignored.any(|(_, since)| is_ignored(*since)) {
+                        self.violate(format_args!("{message} has words of somebody who wants to be ignored: {}", recorded.seq));
+                    }
                     let last = activity.iter().filter(|at| *at <= handed_over).max().unwrap_or(said).max(said);
                     if self.is_late(*last, *handed_over, HANDED_OVER_WITHIN) {
                         let waited = (*handed_over - *last).as_secs_f64();

@@ -164,7 +164,10 @@ impl Statements<'_> {
                 let is_spoken = !message.modality.is_text() && (message.speech.is_some() || message.from.role == Role::Companion);
                 self.spoken.insert(recorded.seq, is_spoken);
                 let Some(ticket) = reply else { return };
-                self.end(recorded, *ticket);
+                let owed = self.end(recorded, *ticket);
+                if message.modality.is_text() && owed.is_some_and(|owed| !owed.modality.is_text()) {
+                    self.check_written(recorded, *ticket);
+                }
                 self.check_heard(recorded, message, *ticket);
             }
             _ => {}
@@ -257,6 +260,15 @@ impl Statements<'_> {
         use super::super::super::acts::Act;
         let acts = &self.call.props.stage.plan.acts;
         acts.iter().any(|(_, act)| matches!(act, Act::Pause { room, .. } | Act::Clear(room) if *room == self.call.room))
+    }
+
+    /// A reply that was to be spoken is written only if nobody could hear it.
+    fn check_written(&self, recorded: &Recorded, ticket: Ticket) {
+        self.reach("made to be spoken, and written");
+        let performance = self.ledger.performance(&self.call.channel_key.channel, ticket);
+        if performance.is_some_and(|one| !one.played.is_zero()) {
+            self.violate(format_args!("it was heard, and is written: {recorded:?}"));
+        }
     }
 
     fn check_heard(&self, recorded: &Recorded, message: &Message, ticket: Ticket) {
