@@ -137,7 +137,8 @@ impl Call<'_> {
                         continue;
                     };
                     let opted_out_at = lock(&self.props.calls.opted_out_at);
-                    let mut ignored = opted_out_at.iter().filter(|((room, person), _)| *room == self.room && *person == &*segment.from.id);
+                    let mut ignored =
+                        opted_out_at.iter().filter(|((room, person), _)| *room == self.room && *person == &*segment.from.id);
                     let is_ignored = |since: Duration| self.lateness.undisturbed(self.channel_key, since, *said) > AT_ONCE;
                     if ignored.any(|(_, since)| is_ignored(*since)) {
                         self.violate(format_args!("{message} has words of somebody who wants to be ignored: {}", recorded.seq));
