@@ -130,6 +130,8 @@ impl Life {
     pub(in super::super) async fn act_in_call(&self, room: usize, what: CallAct) {
         let (stage, calls) = (&self.props.stage, &self.props.calls);
         match what {
+            // Nobody comes any more when everybody leaves.
+            CallAct::Join(_) if stage.now() >= stage.plan.calm_at => {}
             CallAct::Join(person) => {
                 lock(&calls.present).insert((room, person), true);
                 self.report_presence(room, person).await;
