@@ -121,6 +121,7 @@
 //! | a number of a journal is skipped | 1 |
 //! | a reply leaves the outbox before it is sent: it is lost | 1 |
 //! | a lull timer fires twice | 1 |
+//! | a final result that comes after a hand-over is lost | 1 |
 //! | a part with unknown outcome is sent again without a lookup: a reply is posted twice | 2 |
 //! | messages become stale after half the time | 2 |
 //! | a killed connection is not restarted | 2 |
