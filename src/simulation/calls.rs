@@ -90,6 +90,9 @@ enum FinalResult {
     Never,
 }
 
+/// The segments that were accepted: the room and the number of what was said, with the number and the words on record.
+type Accepted = BTreeMap<(usize, usize), (Seq, Arc<str>)>;
+
 /// What is known of the calls.
 #[derive(Default)]
 pub(super) struct Calls {
@@ -100,8 +103,7 @@ pub(super) struct Calls {
     opted_out: Mutex<BTreeSet<(usize, &'static str)>>,
     /// When each person opted out.
     pub(super) opted_out_at: Mutex<BTreeMap<(usize, &'static str), Duration>>,
-    /// The segments that were accepted: the room and the number of what was said, with the number and the words on record.
-    pub(super) accepted: Mutex<BTreeMap<(usize, usize), (Seq, Arc<str>)>>,
+    pub(super) accepted: Mutex<Accepted>,
     /// Final results that nobody has accepted yet.
     pub(super) unreported: Mutex<BTreeMap<(usize, usize), InboundSegment>>,
     /// When somebody said a stop word, or may have been heard to.
