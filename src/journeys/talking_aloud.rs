@@ -255,7 +255,7 @@ async fn who_leaves_is_gone_and_who_is_lost_has_ten_seconds() {
     assert!(ana.page.has(|view| *view == View::Left(user("ben"))));
 
     ana.line.tell(Told::Leave);
-    world.pass(1.0).await;
+    world.pass(3.0).await;
     assert_eq!(ana.page.ended(), Some(End::Left));
     assert!(people_in_call(&world).await.contains(&"-ana".to_owned()));
     assert!(world.context.directory.find(&VoiceCallKey(channel())).is_none());

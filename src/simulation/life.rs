@@ -28,7 +28,6 @@ use crate::actors::service::{ActorBackend, rooms};
 use crate::domain::id::CompanionId;
 use crate::ports::chat_platform::{ChatPlatform, Platforms};
 use crate::ports::gateway::{Gateway, Gateways};
-use crate::ports::voice_call::{NoCalls, VoiceCalls};
 use crate::settings::Settings;
 use crate::settings::companion::{Companion, CompanionFile};
 use crate::telemetry::memory::SpanMemory;
@@ -136,9 +135,7 @@ impl Life {
         let ending = stage.clone();
         let has_calls = stage.plan.rooms.iter().any(|room| room.has_call);
         let (voice_calls, effects) = calls::begin(&props);
-        let voice_calls: Arc<dyn VoiceCalls> = if has_calls { voice_calls } else { Arc::new(NoCalls) };
-        let context = ActorContext {
-            voice_calls,
+        let mut context = ActorContext {
             platforms: Platforms::default().with(platform),
             gateways: Gateways::default().with(gateway),
             store_failed: Arc::new(move |detail| ending.end(Ending::Ended(format!("the store accepts no more: {detail}")))),
@@ -152,6 +149,9 @@ impl Life {
                 companions: props.cast(),
             })
         };
+        if has_calls {
+            context.voice_calls = voice_calls;
+        }
         let backend = Arc::new(ActorBackend::new(context.clone(), props.store.inner.clone()));
         let (root, tree) = Actor::spawn(None, Root, context.clone()).await.map_err(|error| error.to_string())?;
         let inbound = Inbound::new(context.clone());

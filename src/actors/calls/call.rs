@@ -230,17 +230,26 @@ impl Call {
         self.lock().people.keys().cloned().collect()
     }
 
-    /// Greets the connections of a person that were not greeted yet, and then shows them what is going on.
-    pub fn greet(&self, user: &PersonId, going_on: &[View]) {
+    /// Greets the connections of a person that were not greeted yet, and then shows them what is going on. Returns whether there was one.
+    pub fn greet(&self, user: &PersonId, going_on: &[View]) -> bool {
         let mut participants = self.lock();
         let Participants { people, lines } = &mut *participants;
         let here = people.iter().filter(|(_, participant)| !participant.has_left());
         let entered =
             View::Entered { you: user.clone(), people: here.map(|(user, participant)| participant.person(user)).collect() };
         // Under the lock, so that nothing is shown before, and nothing is missed.
+        let mut is_new = false;
         for line in lines.values_mut().filter(|line| line.user == *user && !line.is_greeted) {
-            line.is_greeted = true;
+            (line.is_greeted, is_new) = (true, true);
             std::iter::once(&entered).chain(going_on).for_each(|view| line.listener.show(view));
+        }
+        is_new
+    }
+
+    /// Shows something to everybody else.
+    pub fn show_others(&self, user: &PersonId, view: &View) {
+        for line in self.lock().lines.values().filter(|line| line.user != *user && line.is_greeted) {
+            line.listener.show(view);
         }
     }
 

@@ -180,10 +180,10 @@ impl Actor for VoiceCall {
 impl State {
     fn entered(&mut self, user: &PersonId) {
         self.start_actors(user);
-        if let Some(person) = self.call.person(user) {
-            self.call.show(&View::Joined(person));
+        let is_new = self.call.greet(user, &self.going_on());
+        if let Some(person) = self.call.person(user).filter(|_| is_new) {
+            self.call.show_others(user, &View::Joined(person));
         }
-        self.call.greet(user, &self.going_on());
         // Who was lost is back.
         self.hearing.notice(Notice::Call(Input::Joined { user: user.clone() }));
         self.tell_of_wish(user);

@@ -131,17 +131,19 @@ enum Ending {
 
 impl Session {
     async fn run(self, socket: WebSocket) {
-        let (mut sink, inbound) = socket.split();
+        let (mut sink, mut inbound) = socket.split();
         let mut closing = self.console.closing.subscribe();
         let ending = tokio::select! {
             biased;
             () = async { drop(closing.wait_for(|closing| *closing).await) } => Ending::Close(Close::Stopping, "the server is stopping".into()),
             ending = self.send(&mut sink) => ending,
-            ending = self.receive(inbound) => ending,
+            ending = self.receive(&mut inbound) => ending,
         };
         if let Ending::Close(how, reason) = ending {
             tracing::debug!(how = how.name(), address = %self.caller.address, "a voice connection is closed");
             close(&mut sink, how, &reason).await;
+            // What was not read would make the system reset the connection before the page knows why it ends.
+            let _ = timeout(Duration::from_secs(1), async { while let Some(Ok(_)) = inbound.next().await {} }).await;
         }
     }
 
@@ -177,7 +179,7 @@ impl Session {
         }
     }
 
-    async fn receive<Inbound>(&self, mut inbound: Inbound) -> Ending
+    async fn receive<Inbound>(&self, inbound: &mut Inbound) -> Ending
     where
         Inbound: Stream<Item = Result<Message, axum::Error>> + Unpin,
     {
