@@ -3,12 +3,13 @@
 import * as api from './api.js';
 import { byId, el, name, plain, say } from './dom.js';
 import { nameOf } from './state.js';
-import { MOST_ECHOES, shownCaptions } from './voice-call.js';
+import { MOST_ECHOES, shownCaptions, shownTrouble } from './voice-call.js';
 import { askConsent, chooseSound, explainObstacle, explainRecognition, hasConsent } from './voice-dialogs.js';
 import { isDescription } from './voice-protocol.js';
 import { obstacle, voice } from './voice.js';
 
 const TICK_MS = 1000;
+const MOST_WORDS = 500; // that the server takes at once
 const QUIET_DB = -60; // the left end of the level meter
 
 const isField = node => node instanceof HTMLElement && (node.matches('input:not([type="checkbox"]):not([type="range"]), textarea, select') || node.isContentEditable);
@@ -43,7 +44,7 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open }) {
   // In the call.
   const status = el('span', { class: 'voice-status' });
   const elsewhere = button('Go there', { onclick: () => open(view.room.id) });
-  const muteButton = button('Mute', { onclick: () => mine.mute(!view.muted), title: 'Mute or unmute (M)' });
+  const muteButton = button('Mute', { onclick: () => mine.mute(!view.muted), 'aria-pressed': 'false', title: 'Mute or unmute (M)' });
   const holdButton = button('Hold to talk', { title: 'The microphone is on while you hold this (or Space)' });
   const meter = el('span', { class: 'voice-meter', role: 'img', 'aria-label': 'Level of your microphone' }, el('span'));
   const talkHere = button('Use the microphone', { onclick: () => begin(false, view.room, view.from, joined) });
@@ -146,10 +147,11 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open }) {
 
   function noteNodes() {
     const { call } = view;
+    const trouble = shownTrouble(call, Date.now());
     return [
-      call.trouble ? el('p', { class: 'voice-trouble', role: 'alert' }, `${TROUBLES[call.trouble.code]} ${plain(call.trouble.fix)}`) : null,
+      trouble ? el('p', { class: 'voice-trouble' }, `${TROUBLES[trouble.code]} ${plain(trouble.fix)}`) : null,
       call.echoes >= MOST_ECHOES ? el('p', null, 'Your microphone hears the companions. Use headphones, so that they are not interrupted by themselves.') : null,
-      knowsNoWords() ? el('p', null, 'No speech recognition is connected: companions know no words. ', button('How to connect one', { class: 'quiet-button', onclick: explainRecognition })) : null,
+      knowsNoWords() ? el('p', null, 'Your voice is not turned into words here. Type them under “Say it aloud”. ', button('Why', { class: 'quiet-button', onclick: explainRecognition })) : null,
       !view.listening && !view.hasMicrophone && view.phase === 'live' ? el('p', null, 'You have no microphone now. Choose one under Sound.') : null,
     ].filter(Boolean);
   }
@@ -187,7 +189,6 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open }) {
     elsewhere.hidden = shown?.id === view.room.id;
     muteButton.hidden = view.listening || !isLive;
     meter.hidden = muteButton.hidden || mine.isMuted();
-    say(muteButton, view.muted ? 'Unmute' : 'Mute');
     muteButton.setAttribute('aria-pressed', String(view.muted));
     muteButton.disabled = !view.hasMicrophone;
     holdButton.hidden = !isLive || !view.muted || !view.hasMicrophone;
@@ -230,9 +231,12 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open }) {
     else if (message.type === 'error') notice.announce(`${TROUBLES[message.code]} ${message.fix}`);
   }
 
+  let said = ''; // the last words that were said aloud
   let drawing = false;
   function changed(message) {
     if (message) announce(message);
+    // What was refused is there again to be changed.
+    if (message?.code === 'say_refused' && !words.value) words.value = said;
     if (mine.isIn() && ticking === null) {
       ticking = setInterval(draw, TICK_MS);
       drawLevel();
@@ -275,8 +279,11 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open }) {
     event.preventDefault();
     const text = words.value.trim();
     if (!text) return;
+    const count = text.split(/\s+/).length;
+    if (count > MOST_WORDS) return notice.show(`That is ${count} words; at most ${MOST_WORDS} can be said at once. Say it in parts.`, 'problem');
+    if (!mine.say(text)) return;
     view.call.trouble = null;
-    mine.say(text);
+    said = text;
     words.value = '';
   });
   holdButton.addEventListener('pointerdown', event => {
@@ -298,7 +305,7 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open }) {
         event.stopPropagation();
       } else if (isField(event.target)) return;
       else if (event.key.toLowerCase() === 'm' && !event.repeat) mine.mute(!view.muted);
-      else if (event.key === ' ' && !isControl(event.target) && view.muted) {
+      else if (event.key === ' ' && (!isControl(event.target) || event.target === holdButton) && view.muted) {
         event.preventDefault();
         if (!event.repeat) mine.hold(true);
       }
