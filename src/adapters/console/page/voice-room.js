@@ -151,7 +151,7 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open }) {
     return [
       trouble ? el('p', { class: 'voice-trouble' }, `${TROUBLES[trouble.code]} ${plain(trouble.fix)}`) : null,
       call.echoes >= MOST_ECHOES ? el('p', null, 'Your microphone hears the companions. Use headphones, so that they are not interrupted by themselves.') : null,
-      knowsNoWords() ? el('p', null, 'Your voice is not turned into words here. Type them under “Say it aloud”. ', button('Why', { class: 'quiet-button', onclick: explainRecognition })) : null,
+      view.ignored ? el('p', null, 'You are not listened to, and what you say is dropped. Change it under More.') : knowsNoWords() ? el('p', null, 'Your voice is not turned into words here. Type them under “Say it aloud”. ', button('Why', { class: 'quiet-button', onclick: explainRecognition })) : null,
       !view.listening && !view.hasMicrophone && view.phase === 'live' ? el('p', null, 'You have no microphone now. Choose one under Sound.') : null,
     ].filter(Boolean);
   }
@@ -210,7 +210,8 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open }) {
     const atEnd = captions.scrollTop + captions.clientHeight >= captions.scrollHeight - 8;
     fill(captions, lines.map(captionNode));
     if (atEnd) captions.scrollTop = captions.scrollHeight;
-    sayForm.hidden = !isLive;
+    // What somebody says who is not listened to is dropped.
+    sayForm.hidden = !isLive || view.ignored;
     // Where speech is recognised, typing it is an extra.
     const isExtra = !knowsNoWords();
     if (isExtra && sayForm.parentElement !== more) more.append(sayForm);
