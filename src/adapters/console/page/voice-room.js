@@ -137,8 +137,10 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open }) {
 
   const ENDINGS = { moved: 'You talk in another window now.', ended: 'The voice call has ended.', refused: 'The server ended the call.', version: 'This page is older than the server. Load it again.', denied: 'You are not in the call.' };
 
+  const EXPLAINED = new Set(['refused', 'denied']); // the server or the browser says why
+
   function outText() {
-    if (view.phase === 'over' && view.room?.id === room()?.id) return [ENDINGS[view.ending], view.reason].filter(Boolean).join(' ');
+    if (view.phase === 'over' && view.room?.id === room()?.id) return [ENDINGS[view.ending], EXPLAINED.has(view.ending) ? view.reason : ''].filter(Boolean).join(' ');
     const there = description?.people ?? [];
     return there.length ? ['In the voice call: ', ...there.flatMap((person, at) => [at ? ', ' : null, name(person.user)])] : 'The companions of this room hear you, and answer aloud.';
   }
