@@ -10,6 +10,8 @@ import { obstacle, voice } from './voice.js';
 
 const TICK_MS = 1000;
 const MOST_WORDS = 500; // that the server takes at once
+// After Stop the room gets smaller, so that Leave may come under the pointer: how long it does nothing.
+const SETTLE_MS = 700;
 const QUIET_DB = -60; // the left end of the level meter
 
 const isField = node => node instanceof HTMLElement && (node.matches('input:not([type="checkbox"]):not([type="range"]), textarea, select') || node.isContentEditable);
@@ -27,6 +29,7 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open }) {
   let missing = null; // why this browser cannot take part
   let drawn = '';
   let ticking = null;
+  let stoppedAt = -Infinity;
 
   const mine = voice({ changed: message => changed(message), told: notice.announce, warn: text => notice.show(text, 'problem') });
   const { view } = mine;
@@ -49,7 +52,7 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open }) {
   const meter = el('span', { class: 'voice-meter', role: 'img', 'aria-label': 'Level of your microphone' }, el('span'));
   const talkHere = button('Use the microphone', { onclick: () => begin(false, view.room, view.from, joined) });
   const sound = button('Sound', { onclick: () => chooseSound({ voice: mine, companions: [...view.room.companions.values()], tone }) });
-  const leaveButton = button('Leave', { class: 'outlined danger', onclick: () => mine.leave() });
+  const leaveButton = button('Leave', { class: 'outlined danger', onclick: () => performance.now() - stoppedAt > SETTLE_MS && mine.leave() });
   const people = el('ul', { class: 'voice-people', 'aria-label': 'In the voice call' });
   const companionLine = el('p', { class: 'voice-companion', dir: 'auto' });
   const stopButton = button('Stop', { class: 'solid', onclick: () => stop(), title: 'Stop the companion that speaks (Esc)' });
@@ -89,6 +92,7 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open }) {
   function stop() {
     const companion = view.call.reply?.companion;
     if (!mine.stop()) return false;
+    stoppedAt = performance.now();
     notice.announce(`${companionName(companion)} stops.`);
     return true;
   }
