@@ -232,7 +232,7 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open }) {
     const { call } = view;
     if (message.type === 'audible') notice.announce(`${companionName(call.reply?.companion)} speaks.`);
     else if (message.type === 'thinking' && message.on) notice.announce(`${companionName(message.companion)} is thinking.`);
-    else if (message.type === 'joined') notice.announce(`${message.user} is in the voice call.`);
+    else if (message.type === 'joined' && message.user !== call.you) notice.announce(`${message.user} is in the voice call.`);
     else if (message.type === 'left') notice.announce(`${message.user} left the voice call.`);
     else if (message.type === 'cut') notice.announce('Cut off.');
     else if (message.type === 'error') notice.announce(`${TROUBLES[message.code]} ${message.fix}`);
