@@ -161,7 +161,7 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open }) {
       !view.listening && !view.hasMicrophone && view.phase === 'live' ? el('p', null, 'You have no microphone now. Choose one under Sound.') : null,
     ].filter(Boolean);
   }
-  const TROUBLES = { recognition_failed: 'Speech recognition does not answer.', recognition_full: 'Too many people talk at once, so your words wait.', synthesis_failed: 'No voice can be made.', say_refused: 'That cannot be said.' };
+  const TROUBLES = { recognition_failed: 'Speech recognition does not answer.', recognition_full: 'Too many people talk at once, so your words wait.', synthesis_failed: 'No voice can be made.', say_refused: 'Not said.' };
 
   // Replaces the content of a node if it would look different.
   function fill(node, nodes) {
