@@ -85,6 +85,7 @@ fn targets() -> Vec<Target> {
         Target::new("address", names::address, names::talk),
         Target::new("prompt", prompts::prompt, prompts::talk).costing(8).up_to(8 << 10),
         Target::new("split", long_statements::split, long_statements::statements).up_to(16 << 10),
+        Target::new("spoken_text", long_statements::spoken, long_statements::statements).up_to(16 << 10),
         Target::new("event", records::event, records::events).costing(2),
         Target::new("record", records::record, records::all).costing(2),
         Target::new("key", records::key, records::keys),

@@ -20,7 +20,7 @@ mod voice_user;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::actors::calls::call::Call;
+use crate::actors::calls::call::{Call, Gone, Parted};
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::voice_call::{CallMessage, VoiceUserMessage};
 use crate::actors::runtime::actor_keys::{ChannelActorKey, VoiceCallKey, VoiceUserKey};
@@ -84,9 +84,10 @@ impl Calls {
 
     /// Sends everybody out of a call.
     pub fn close(&self, channel: &ChannelId) {
-        if let Some(call) = self.lock().remove(channel) {
-            call.clear().iter().for_each(|listener| listener.end(End::Ended));
-        }
+        let Some(call) = self.lock().remove(channel) else { return };
+        let (people, listeners) = call.clear();
+        listeners.iter().for_each(|listener| listener.end(End::Ended));
+        self.note_lost(channel, people);
     }
 
     /// Removes a call in which nobody is any more.
@@ -99,6 +100,14 @@ impl Calls {
 
     fn lock(&self) -> MutexGuard<'_, HashMap<ChannelId, Arc<Call>>> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells a channel that these people have no connection any more. They have the usual time to come back.
+    fn note_lost(&self, channel: &ChannelId, people: impl IntoIterator<Item = PersonId>) {
+        for user in people {
+            let lost = Notice::Call(Input::SocketLost { user });
+            self.directory.hand_over(&ChannelActorKey(channel.clone()), ChannelMessage::Voice(lost));
+        }
     }
 
     fn cast(&self, channel: &ChannelId, message: CallMessage) {
@@ -119,11 +128,8 @@ impl VoiceCalls for Calls {
                 self.cast(channel, CallMessage::Restarted);
                 let call = self.get(channel);
                 let is_here = |user: &PersonId| call.as_ref().is_some_and(|call| call.is_connected(user));
-                // A restart of the server has disconnected them. They have the usual time to come back.
-                for user in people.into_iter().filter(|user| !is_here(user)) {
-                    let lost = Notice::Call(Input::SocketLost { user });
-                    self.directory.hand_over(&ChannelActorKey(channel.clone()), ChannelMessage::Voice(lost));
-                }
+                // A restart of the server may have disconnected them.
+                self.note_lost(channel, people.into_iter().filter(|user| !is_here(user)));
             }
         }
     }
@@ -139,6 +145,12 @@ pub struct CallLine {
 }
 
 impl CallLine {
+    fn part(&self, gone: Gone) {
+        if let Some(Parted { user, had_microphone, .. }) = self.call.part(self.line, gone) {
+            self.cast(CallMessage::Parted(user, had_microphone));
+        }
+    }
+
     fn cast(&self, message: CallMessage) {
         if let Some(actor) = self.directory.find(&VoiceCallKey(self.call.channel().clone())) {
             // One that is being restarted looks by itself who is there.
@@ -152,7 +164,7 @@ impl Line for CallLine {
         let Some((user, true)) = self.call.at(self.line) else { return };
         let Some(voice) = self.call.voice(&user) else { return };
         self.instruments.voice_packets.add(1, ["received"]);
-        let (dropped, is_first) = voice.push(number, packet);
+        let (dropped, is_first) = voice.push(self.line, number, packet);
         if dropped > 0 {
             self.instruments.voice_packets.add(dropped as u64, ["dropped"]);
         }
@@ -163,24 +175,35 @@ impl Line for CallLine {
     }
 
     fn tell(&self, told: Told) {
-        if told != Told::Leave {
-            return self.cast(CallMessage::Told(self.line, told));
+        // What somebody wants holds at once, also while the call's actor is being restarted.
+        match told {
+            Told::Muted(is_muted) => {
+                let is_own = self.call.at(self.line).is_some_and(|(_, has_microphone)| has_microphone);
+                if !is_own || !self.call.change(&self.user, |person| *person.is_muted = is_muted) {
+                    return;
+                }
+            }
+            Told::Ignored(is_ignored) => {
+                if !self.call.change(&self.user, |person| *person.is_ignored = is_ignored) {
+                    return;
+                }
+                if let Some(voice) = self.call.voice(&self.user).filter(|_| is_ignored) {
+                    voice.forget();
+                }
+            }
+            Told::Leave => {
+                let listener = self.call.listener(self.line);
+                self.part(Gone::Left);
+                return listener.into_iter().for_each(|listener| listener.end(End::Left));
+            }
+            Told::Played { .. } | Told::Stop { .. } | Told::Say(_) => {}
         }
-        let listener = self.call.listener(self.line);
-        if let Some((user, is_last)) = self.call.part(self.line) {
-            let has_left = is_last && self.call.remove(&user, std::time::Duration::ZERO);
-            self.cast(if has_left { CallMessage::Left(user) } else { CallMessage::Lost(user) });
-        }
-        if let Some(listener) = listener {
-            listener.end(End::Left);
-        }
+        self.cast(CallMessage::Told(self.line, told));
     }
 }
 
 impl Drop for CallLine {
     fn drop(&mut self) {
-        if let Some((user, _)) = self.call.part(self.line) {
-            self.cast(CallMessage::Lost(user));
-        }
+        self.part(Gone::Lost);
     }
 }

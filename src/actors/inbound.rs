@@ -125,7 +125,8 @@ impl Inbound {
             names_narrow: false,
         };
         let address = names.as_deref().map(|names| address::resolve(names, is_companion, &incoming)).unwrap_or_default();
-        (address, is_stop_phrase(text, names.as_deref(), self.context.settings.reply.all_stop_phrases()))
+        let names = names.as_deref().into_iter().chain(&sounds);
+        (address, is_stop_phrase(text, names, self.context.settings.reply.all_stop_phrases()))
     }
 
     /// What words of a partial result count as.

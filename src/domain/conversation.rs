@@ -453,6 +453,7 @@ impl Conversation {
             }
             Event::Segment(segment) => self.call.redact(redacted.seq, segment),
             Event::Summarised { upto, text, .. } => self.summary.redact(*upto, text),
+            Event::SentenceStarting { ticket, sentence, .. } => self.redact_sentence(*ticket, *sentence),
             Event::Decided(decided) => {
                 for companion in &decided.companions {
                     self.forget_reason(companion);

@@ -8,15 +8,18 @@ use super::names::Names;
 const MOST_BYTES: usize = 1_000;
 const MOST_WORDS: usize = 8;
 
-/// Whether a text is one of these phrases, apart from names of companions, mentions (`@name`, `<@1>`), punctuation, symbols and case.
-pub fn is_stop_phrase<'a>(text: &str, names: Option<&Names>, phrases: impl IntoIterator<Item = &'a str>) -> bool {
+/// Whether a text is one of these phrases, apart from names of companions, mentions (`@name`, `<@1>`), punctuation, symbols and case. For speech,
+/// `names` includes what is recognised instead of names ([`Names::of_sounds`]).
+pub fn is_stop_phrase<'a, 'n>(
+    text: &str,
+    names: impl IntoIterator<Item = &'n Names>,
+    phrases: impl IntoIterator<Item = &'a str>,
+) -> bool {
     if text.len() > MOST_BYTES {
         return false;
     }
     let mut words = words(text);
-    if let Some(names) = names {
-        remove_names(&mut words, names);
-    }
+    remove_names(&mut words, names);
     words.retain(|word| !word.is_mention);
     let is_it = |phrase: &'a str| self::words(phrase).iter().map(|word| &word.text).eq(words.iter().map(|word| &word.text));
     !words.is_empty() && words.len() <= MOST_WORDS && phrases.into_iter().any(is_it)
@@ -50,8 +53,9 @@ fn words(text: &str) -> Vec<Word> {
 }
 
 /// Removes the words of companions' names. Longer names are removed first.
-fn remove_names(text: &mut Vec<Word>, names: &Names) {
-    let mut names: Vec<Vec<Word>> = names.whole_names().map(words).filter(|name| !name.is_empty()).collect();
+fn remove_names<'n>(text: &mut Vec<Word>, names: impl IntoIterator<Item = &'n Names>) {
+    let names = names.into_iter().flat_map(Names::whole_names);
+    let mut names: Vec<Vec<Word>> = names.map(words).filter(|name| !name.is_empty()).collect();
     names.sort_by_key(|name| std::cmp::Reverse(name.len()));
     for name in names {
         let is_name = |part: &[Word]| part.iter().zip(&name).all(|(one, other)| one.text == other.text);
@@ -107,6 +111,17 @@ mod tests {
 
         assert!(!is_stop_phrase("stop", Some(&names), PHRASES));
         assert!(is_stop_phrase("stop", None, PHRASES));
+    }
+
+    #[test]
+    fn what_is_recognised_instead_of_a_name_is_a_name() {
+        let sounds = Names::of_sounds(&names(), [("aria".into(), ["Arya"]), ("mira".into(), ["Meera Whale"])]);
+
+        for text in ["Arya, stop", "Stop, Meera Whale! Aria!"] {
+            assert!(is_stop_phrase(text, [&names(), &sounds], PHRASES), "{text:?}");
+            assert!(!is_stop_phrase(text, [&names()], PHRASES), "{text:?}");
+        }
+        assert!(!is_stop_phrase("Arya Whale, stop", [&names(), &sounds], PHRASES));
     }
 
     fn names() -> Names {

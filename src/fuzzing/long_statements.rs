@@ -1,7 +1,8 @@
-//! Targets for long statements, and for splitting them.
+//! Targets for long statements: for splitting them, and for what is spoken of them.
 
 use super::rules::{text, texts};
 use crate::domain::split;
+use crate::domain::voice::spoken_text::spoken_text;
 
 pub(super) fn statements() -> Vec<Vec<u8>> {
     texts(&[
@@ -29,4 +30,12 @@ pub(super) fn split(bytes: &[u8]) {
             assert_eq!(words(&parts.concat()), words(&all), "text is lost or changed");
         }
     }
+}
+
+pub(super) fn spoken(bytes: &[u8]) {
+    let all = text(bytes);
+    let spoken = spoken_text(&all);
+
+    assert_eq!(spoken_text(&spoken), spoken, "markup is left of {all:?}");
+    assert!(spoken.len() <= all.len(), "{} bytes became {}", all.len(), spoken.len());
 }

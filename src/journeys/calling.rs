@@ -14,12 +14,14 @@ use super::world::{World, lines, room};
 use crate::actors::inbound::Inbound;
 use crate::actors::membership::opt_out::OptOutService;
 use crate::actors::runtime::actor_keys::{ChannelActorKey, WriterKey};
+use crate::actors::service::rooms;
 use crate::actors::writer::requests::look;
 use crate::domain::conversation::Notice;
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{PersonId, Seq};
 use crate::domain::message::{Author, HandedOver, Modality, Role, Speech};
 use crate::domain::voice::echo::PlayedWords;
+use crate::domain::voice::interruption::Stop;
 use crate::domain::voice::segment::Kind;
 use crate::domain::voice::utterance::Input;
 use crate::journal::channel_key::ChannelKey;
@@ -29,6 +31,7 @@ use crate::ports::backend::keeping::Forget;
 use crate::ports::inbound_events::{Acceptance, ChannelRef};
 use crate::ports::opt_out::OptOut;
 use crate::ports::voice_call::{CallEffect, CallEvents, InboundSegment};
+use crate::settings::companion::Companion;
 
 /// How many scheduler steps after a hand-over is due something happens, in tests that try every one of them.
 const STEPS: usize = 24;
@@ -204,6 +207,28 @@ async fn a_segment_is_recorded_once_and_noise_is_no_message() {
         _ => None,
     });
     assert_eq!(kinds.collect::<Vec<_>>(), [Kind::Words, Kind::Noise]);
+}
+
+/// What recognition writes instead of a name is a name before a stop word, also of words that were just played.
+#[tokio::test(start_paused = true)]
+async fn a_stop_word_after_what_a_name_sounds_like_is_no_echo() {
+    let world = call(&["ana"]).await;
+    let file = serde_json::from_value(serde_json::json!({ "id": "aria", "voice": { "sounds_like": ["Arya"] } })).unwrap();
+    let aria = Companion::from_file(file, None, &world.context.settings.companion_defaults).unwrap();
+    rooms::reload_companions(&world.context, [(aria.id.clone(), aria)].into()).unwrap();
+    let mut played = PlayedWords::default();
+    played.note(world.context.clock.now(), "He called: Arya, stop! Mary, stop!");
+
+    for text in ["Arya, stop", "Mary, stop"] {
+        let heard = InboundSegment { is_during_reply: true, played: played.clone(), ..segment(&world, "ana", text) };
+        inbound(&world).heard(&lobby(), heard).await.unwrap();
+    }
+
+    let segments = events(&world).await.into_iter().filter_map(|recorded| match recorded.event {
+        Event::Segment(segment) => Some((segment.kind, segment.stop, segment.asks_to_stop)),
+        _ => None,
+    });
+    assert_eq!(segments.collect::<Vec<_>>(), [(Kind::Words, Stop::First, true), (Kind::Echo, Stop::None, false)]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -13,7 +13,7 @@ use crate::adapters::speech::rehearsed::RehearsedSpeech;
 use crate::domain::id::{ChannelId, PersonId};
 use crate::ports::audio::{Audio, CodecFailed, Ear, Encoder, HEARD_FRAME, Heard, Hop, PacketRefused, SPOKEN_FRAME};
 use crate::ports::backend::Refused;
-use crate::ports::call_room::{CallRooms, End, Entrance, Line, Listener, Packet, Told, View};
+use crate::ports::call_room::{CallRooms, End, Entrance, Line, Listener, Packet, Told, Trouble, View};
 
 /// A codec without a codec: a packet is one byte, the voice in it.
 struct FakeAudio;
@@ -363,4 +363,104 @@ async fn an_orderly_stop_keeps_what_was_heard() {
 
     let history = world.history("lobby").await;
     assert!(history[1].1.starts_with("Hello") && history[1].1.len() < 30, "{history:?}");
+}
+
+async fn segments(world: &World) -> Vec<String> {
+    let segments = world.recorded("lobby", "segment").await;
+    segments.iter().map(|segment| segment["text"].as_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn words_that_were_being_said_when_somebody_left_stay() {
+    for is_lost in [false, true] {
+        let world = world().await;
+        let _ben = Caller::enter(&world, "ben").await;
+        let mut ana = Caller::enter(&world, "ana").await;
+        ana.talk(&world, 60, 1).await;
+
+        if !is_lost {
+            ana.line.tell(Told::Leave);
+        }
+        drop(ana);
+        world.pass(15.0).await;
+
+        assert_eq!(segments(&world).await, ["(speech, 1.2 s)"], "lost: {is_lost}");
+        assert!(people_in_call(&world).await.contains(&"-ana".to_owned()), "lost: {is_lost}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_takes_over_is_heard_from_its_first_packet() {
+    let world = world().await;
+    let mut before = Caller::enter(&world, "ana").await;
+    before.next = 90_000;
+    before.talk(&world, 50, 0).await;
+    let mut after = Caller::enter(&world, "ana").await;
+
+    after.talk(&world, 50, 0).await;
+    after.talk(&world, 60, 1).await;
+    after.talk(&world, 50, 0).await;
+
+    assert_eq!(segments(&world).await, ["(speech, 1.2 s)"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_comes_back_is_heard_however_they_left() {
+    for (pause, ignored) in [(0.0, false), (0.5, false), (3.0, false), (0.5, true), (3.0, true)] {
+        let world = world().await;
+        let _ben = Caller::enter(&world, "ben").await;
+        let ana = Caller::enter(&world, "ana").await;
+        ana.line.tell(Told::Ignored(ignored));
+        world.rest().await;
+        ana.line.tell(Told::Leave);
+        world.pass(pause).await;
+        let mut ana = Caller::enter(&world, "ana").await;
+
+        ana.talk(&world, 50, 0).await;
+        ana.talk(&world, 60, 1).await;
+        ana.talk(&world, 150, 0).await;
+        world.pass(10.0).await;
+
+        assert_eq!(segments(&world).await, ["(speech, 1.2 s)"], "{pause} {ignored}");
+        let history = world.history("lobby").await;
+        assert_eq!(history.first(), Some(&("ana".to_owned(), "(speech, 1.2 s)".to_owned())), "{pause} {ignored}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_person_says_one_thing_aloud_at_a_time() {
+    let world = world().await;
+    let ana = Caller::enter(&world, "ana").await;
+
+    ana.line.tell(Told::Say("one two three".into()));
+    ana.line.tell(Told::Say("four five".into()));
+    ana.line.tell(Told::Say(vec!["word"; 501].join(" ").into()));
+    world.pass(10.0).await;
+    ana.line.tell(Told::Say("six".into()));
+    world.pass(10.0).await;
+
+    assert_eq!(segments(&world).await, ["one two three", "six"]);
+    let troubles = ana.page.seen().into_iter().filter_map(|view| match view {
+        View::Trouble(trouble) => Some(trouble),
+        _ => None,
+    });
+    assert_eq!(troubles.collect::<Vec<_>>(), [Trouble::SaysAlready, Trouble::SaysTooMuch]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_somebody_wants_holds_while_the_call_is_being_restarted() {
+    let mut world = world().await;
+    let mut ana = Caller::enter(&world, "ana").await;
+    let ben = Caller::enter(&world, "ben").await;
+    ana.talk(&world, 30, 1).await;
+
+    world.kill(&VoiceCallKey(channel())).await;
+    ana.line.tell(Told::Ignored(true));
+    ben.line.tell(Told::Leave);
+    ana.talk(&world, 60, 1).await;
+    ana.talk(&world, 200, 0).await;
+    world.pass(10.0).await;
+
+    assert_eq!(segments(&world).await, Vec::<String>::new());
+    assert!(people_in_call(&world).await.contains(&"-ben".to_owned()));
 }

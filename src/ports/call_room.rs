@@ -19,6 +19,12 @@ pub trait CallRooms: Send + Sync + 'static {
     /// There is no such room.
     async fn describe(&self, room: &RoomId) -> Result<Description, Refused>;
 
+    /// Whether somebody of this name could enter the call of a room.
+    ///
+    /// # Errors
+    /// As [`enter`](Self::enter).
+    async fn admits(&self, room: &RoomId, from: &str) -> Result<(), Refused>;
+
     /// Enters the call of a room. The person is on record as being in the call when this returns.
     ///
     /// # Errors
@@ -196,6 +202,12 @@ pub enum Trouble {
     RecognitionFull,
     /// No voice can be made.
     SynthesisFailed,
+    /// What the person says is not heard any more. Only entering again helps.
+    NotHeard,
+    /// What the person said aloud before is not over.
+    SaysAlready,
+    /// What the person wants to say aloud is too long.
+    SaysTooMuch,
 }
 
 /// The voice of a room.

@@ -86,7 +86,8 @@ pub enum CallEffect {
         /// The person.
         user: PersonId,
     },
-    /// The channel has restarted: stop what is played, and forget what was prepared. What is left to do for a reply follows.
+    /// The channel has restarted: stop what is played, and forget what was prepared. What is left to do for a reply follows. Tell again who wants to be
+    /// ignored in this call alone, and who of these people has no connection.
     Restarted {
         /// The people who are in the call on record.
         people: Vec<PersonId>,

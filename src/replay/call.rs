@@ -40,7 +40,7 @@ impl Run<'_> {
             Aloud::Say { text, .. } => {
                 if state.player.as_ref().is_none_or(|(of, _)| *of != ticket) {
                     let mouth = self.mouths.take(&self.script.mouths).cloned().unwrap_or_default();
-                    state.player = Some((ticket, Player::new(mouth)));
+                    state.player = Some((ticket, Player::new(mouth, self.script.settings.voice.stall_timeout())));
                 }
                 let Some((_, player)) = &mut state.player else { return };
                 if player.say(text) {

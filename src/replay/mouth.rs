@@ -10,8 +10,6 @@ use crate::domain::moment::Moment;
 
 /// How often the player tells its position.
 const REPORT_EVERY: Duration = Duration::from_millis(100);
-/// After this time without audio the synthesis of a sentence stalls (`voice.stall_timeout_secs`).
-const STALL_AFTER: Duration = Duration::from_secs(2);
 
 /// How the audio of a reply is made: one entry of `models.mouth`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -65,6 +63,8 @@ impl Mouth {
 #[derive(Clone, Debug)]
 pub(super) struct Player {
     mouth: Mouth,
+    /// After this time without audio the synthesis of a sentence stalls.
+    stall_timeout: Duration,
     sentences: Vec<Arc<str>>,
     /// The audio that was sent, of each sentence; of those that stalled it is zero.
     sent: Vec<Duration>,
@@ -92,9 +92,10 @@ pub(super) enum Progress {
 }
 
 impl Player {
-    pub(super) fn new(mouth: Mouth) -> Self {
+    pub(super) fn new(mouth: Mouth, stall_timeout: Duration) -> Self {
         Self {
             mouth,
+            stall_timeout,
             sentences: Vec::new(),
             sent: Vec::new(),
             is_all: false,
@@ -155,7 +156,7 @@ impl Player {
             let number = self.sent.len();
             if self.mouth.stalls == Some(number) {
                 let since = *self.awaited_since.get_or_insert(now);
-                if now.since(since) >= STALL_AFTER {
+                if now.since(since) >= self.stall_timeout {
                     out.push(Progress::Stalls);
                     return (out, Some(now));
                 }

@@ -398,7 +398,7 @@ impl<'a> Run<'a> {
             kind,
             stop,
             address: address::resolve(&self.names, is_companion, &incoming),
-            asks_to_stop: is_stop_phrase(text, Some(&self.names), settings.reply.all_stop_phrases()),
+            asks_to_stop: is_stop_phrase(text, [&self.names, &self.sounds], settings.reply.all_stop_phrases()),
             is_last,
             from,
         };

@@ -39,6 +39,8 @@ def utterance(rng, user, start, spoken, settings):
     while low < end:
         high = min(low + ticks(rng, 0.2 * S, 4 * S), end)
         events.append({"at": low, "input": "voiced", "user": user, "from": low, "to": high})
+        if settings["draws"] and rng.random() < 0.5:
+            events[-1]["draw"] = round(rng.random(), 2) + 0.005
         low = high + ticks(rng, 0, 0.29 * S)  # The detector bears up to 18 hops without voice.
     last = max(e["to"] for e in events if "to" in e)
     if not settings.get("detector", True):

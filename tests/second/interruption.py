@@ -32,7 +32,6 @@ class Talker:
     offset_at: Optional[int] = None
     last_voice: Optional[int] = None
     final_at: Optional[int] = None
-    draw: Optional[float] = None
     hops: list = field(default_factory=list)
     finals: list = field(default_factory=list)
     partial: Optional[str] = None
@@ -137,26 +136,24 @@ class Interruption(Machine):
 
     def on_started(self, e):
         p = self.person(e["user"])
-        if not p.talking:
-            p.draw = e.get("draw") if self.state == "speaking" else None
         since = e.get("started", self.now)
-        p.talking, p.noise, p.awaiting, p.offset_at = True, False, True, None
+        p.talking, p.noise, p.awaiting, p.offset_at, p.final_at = True, False, True, None, None
         p.last_voice = max(p.last_voice or 0, since)
-        self.onset(e["user"])
+        self.onset(e)
         self.on_voiced({"user": e["user"], "from": since, "to": self.now})
 
-    def onset(self, user):
+    def onset(self, e):
         if self.state == "preparing" and self.hold_since is None:
             self.hold_since = self.now
             self.emit("hold")
         elif self.state == "speaking":
-            self.interrupt(user)
-            self.emit("duck", user=user, tolerant=self.over.tolerant)
+            self.interrupt(e)
+            self.emit("duck", user=e["user"], tolerant=self.over.tolerant)
             self.enter("ducked")
 
-    def interrupt(self, user):
-        draw = self.people[user].draw
-        self.over = Overlap(user, draw, (1.0 if draw is None else draw) < self.tolerance)
+    def interrupt(self, e):
+        draw = e.get("draw")
+        self.over = Overlap(e["user"], draw, (1.0 if draw is None else draw) < self.tolerance)
 
     def on_voiced(self, e):
         p = self.people.get(e["user"])
@@ -165,7 +162,7 @@ class Interruption(Machine):
         add_hop(p.hops, e["from"], e["to"])
         p.last_voice = max(p.last_voice, e["to"])
         if "I1b" in self.readings:
-            self.onset(e["user"])
+            self.onset(e)
         if self.state == "ducked":
             need, within = (TOLERANT_VOICED, TOLERANT_WITHIN) if self.over.tolerant else (PAUSE_VOICED, PAUSE_WITHIN)
             if overlap(p.hops, self.now - within, self.now) >= need:
@@ -216,12 +213,12 @@ class Interruption(Machine):
             self.cut("stop_word" if stop else "address")
         elif self.state in ("speaking", "ducked") and (stop or addressed):
             if self.over is None:
-                self.interrupt_by_words(e["user"], text)
+                self.interrupt_by_words(e, text)
             self.pause("stop_word" if stop else "name", e["user"])
 
-    def interrupt_by_words(self, user, text):
-        p = self.person(user)
-        self.interrupt(user)
+    def interrupt_by_words(self, e, text):
+        p = self.person(e["user"])
+        self.interrupt(e)
         self.note_words(p, text, False)
 
     def is_stop(self, text):

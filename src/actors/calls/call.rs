@@ -22,11 +22,11 @@ pub struct Call {
     channel_ref: ChannelRef,
     participants: Mutex<Participants>,
     /// The reply that is prepared or played. During one, every hop with voice counts.
-    reply: Mutex<Option<Ticket>>,
+    reply: Mutex<Replying>,
     played: Mutex<PlayedWords>,
     moments: Mutex<Moments>,
     lines: AtomicU64,
-    recorded: tokio::sync::Mutex<BTreeMap<PersonId, Author>>,
+    recorded: tokio::sync::Mutex<BTreeMap<PersonId, Recorded>>,
     /// When it began, which tells it from the calls before.
     begun: Moment,
     instruments: Instruments,
@@ -36,6 +36,14 @@ pub struct Call {
 struct Participants {
     people: BTreeMap<PersonId, Participant>,
     lines: BTreeMap<u64, Connected>,
+}
+
+/// The reply in progress, or the last one.
+#[derive(Default)]
+struct Replying {
+    ticket: Option<Ticket>,
+    since: Moment,
+    until: Moment,
 }
 
 /// What answers and ducking are measured from.
@@ -58,12 +66,16 @@ struct Participant {
     is_muted: bool,
     is_ignored: bool,
     talks: bool,
-    /// When the last connection was lost.
-    lost_at: Option<Instant>,
+    /// Since when there is no connection, and whether that is because the person left.
+    gone: Option<(Instant, Gone)>,
     _counted: Counted,
 }
 
 impl Participant {
+    fn has_left(&self) -> bool {
+        self.gone.is_some_and(|(_, gone)| gone == Gone::Left)
+    }
+
     fn person(&self, user: &PersonId) -> Person {
         Person {
             user: user.clone(),
@@ -75,12 +87,35 @@ impl Participant {
     }
 }
 
+/// A person on record.
+pub struct Recorded {
+    pub author: Author,
+    /// Whether it is known that the entrance is on record.
+    pub is_sure: bool,
+}
+
 /// A connection.
 #[derive(Clone)]
 struct Connected {
     user: PersonId,
     listener: Arc<dyn Listener>,
     is_greeted: bool,
+}
+
+/// Why somebody has no connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gone {
+    /// The connection was lost. The person keeps the place for a while.
+    Lost,
+    /// The person left. What was said last is still recognised.
+    Left,
+}
+
+/// The end of a connection.
+pub struct Parted {
+    pub user: PersonId,
+    pub had_microphone: bool,
+    pub is_last: bool,
 }
 
 /// What an entrance leads to.
@@ -119,7 +154,8 @@ impl Call {
         let line = self.lines.fetch_add(1, Ordering::Relaxed);
         let mut participants = self.lock();
         let Participants { people, lines } = &mut *participants;
-        if !people.contains_key(user) && people.len() >= most {
+        let is_here = people.get(user).is_some_and(|participant| !participant.has_left());
+        if !is_here && people.values().filter(|participant| !participant.has_left()).count() >= most {
             return None;
         }
         let participant = people.entry(user.clone()).or_insert_with(|| Participant {
@@ -130,10 +166,12 @@ impl Call {
             is_muted: false,
             is_ignored: false,
             talks: false,
-            lost_at: None,
+            gone: None,
             _counted: self.instruments.voice_people.one(NONE),
         });
-        participant.lost_at = None;
+        if participant.gone.take().is_some_and(|(_, gone)| gone == Gone::Left) {
+            (participant.is_muted, participant.is_ignored) = (false, false);
+        }
         let mut moved = None;
         if has_microphone {
             let before = participant.microphone.replace(line);
@@ -144,53 +182,84 @@ impl Call {
         Some(Entered { line, moved })
     }
 
-    /// Removes a connection. Returns the person, and whether it was the person's last one. None: it was removed before.
-    pub fn part(&self, line: u64) -> Option<(PersonId, bool)> {
+    /// Removes a connection. None: it was removed before.
+    pub fn part(&self, line: u64, gone: Gone) -> Option<Parted> {
         let mut participants = self.lock();
         let Participants { people, lines } = &mut *participants;
         let user = lines.remove(&line)?.user;
-        if let Some(participant) = people.get_mut(&user).filter(|participant| participant.microphone == Some(line)) {
+        let is_last = !lines.values().any(|other| other.user == user);
+        let participant = people.get_mut(&user)?;
+        let had_microphone = participant.microphone == Some(line);
+        if had_microphone {
             participant.microphone = None;
         }
-        let is_last = !lines.values().any(|other| other.user == user);
-        if let Some(participant) = people.get_mut(&user).filter(|_| is_last) {
-            participant.lost_at = Some(Instant::now());
+        if is_last {
+            participant.gone = Some((Instant::now(), gone));
         }
-        Some((user, is_last))
+        Some(Parted { user, had_microphone, is_last })
     }
 
-    /// Removes a person who has had no connection for this long. False: there is one, or has been more recently.
-    pub fn remove(&self, user: &PersonId, lost_for: Duration) -> bool {
+    /// Whether and since when a person has no connection. None: there is one, or the person is unknown.
+    pub fn gone(&self, user: &PersonId) -> Option<(Duration, Gone)> {
+        let participants = self.lock();
+        let (at, gone) = participants.people.get(user)?.gone?;
+        Some((at.elapsed(), gone))
+    }
+
+    /// A person who was lost counts as having left.
+    pub fn give_up(&self, user: &PersonId) {
+        if let Some(gone) = self.lock().people.get_mut(user).and_then(|participant| participant.gone.as_mut()) {
+            *gone = (Instant::now(), Gone::Left);
+        }
+    }
+
+    /// Removes a person who has left.
+    pub fn remove(&self, user: &PersonId) {
         let mut participants = self.lock();
-        let lost_at = participants.people.get(user).and_then(|participant| participant.lost_at);
-        let is_gone = lost_at.is_some_and(|lost_at| lost_at.elapsed() >= lost_for);
-        is_gone && participants.people.remove(user).is_some()
+        if participants.people.get(user).is_some_and(Participant::has_left) {
+            participants.people.remove(user);
+        }
     }
 
     pub fn is_connected(&self, user: &PersonId) -> bool {
-        self.lock().people.get(user).is_some_and(|participant| participant.lost_at.is_none())
+        self.lock().people.get(user).is_some_and(|participant| participant.gone.is_none())
     }
 
-    /// The connections of a person that were not greeted yet.
-    pub fn greet(&self, user: &PersonId) -> Vec<Arc<dyn Listener>> {
+    /// Everybody whose voice is kept, also of those who have just left.
+    pub fn known(&self) -> Vec<PersonId> {
+        self.lock().people.keys().cloned().collect()
+    }
+
+    /// Greets the connections of a person that were not greeted yet, and then shows them what is going on.
+    pub fn greet(&self, user: &PersonId, going_on: &[View]) {
         let mut participants = self.lock();
-        let new = participants.lines.values_mut().filter(|line| line.user == *user && !line.is_greeted);
-        new.map(|line| {
+        let Participants { people, lines } = &mut *participants;
+        let here = people.iter().filter(|(_, participant)| !participant.has_left());
+        let entered =
+            View::Entered { you: user.clone(), people: here.map(|(user, participant)| participant.person(user)).collect() };
+        // Under the lock, so that nothing is shown before, and nothing is missed.
+        for line in lines.values_mut().filter(|line| line.user == *user && !line.is_greeted) {
             line.is_greeted = true;
-            line.listener.clone()
-        })
-        .collect()
+            std::iter::once(&entered).chain(going_on).for_each(|view| line.listener.show(view));
+        }
+    }
+
+    /// Shows something to one person.
+    pub fn show_to(&self, user: &PersonId, view: &View) {
+        for line in self.lock().lines.values().filter(|line| line.user == *user && line.is_greeted) {
+            line.listener.show(view);
+        }
     }
 
     /// The people who are on record as being in the call. Who changes that waits for the one before.
-    pub const fn recorded(&self) -> &tokio::sync::Mutex<BTreeMap<PersonId, Author>> {
+    pub const fn recorded(&self) -> &tokio::sync::Mutex<BTreeMap<PersonId, Recorded>> {
         &self.recorded
     }
 
-    /// Removes everybody. Returns their connections.
-    pub fn clear(&self) -> Vec<Arc<dyn Listener>> {
+    /// Removes everybody. Returns them and their connections.
+    pub fn clear(&self) -> (Vec<PersonId>, Vec<Arc<dyn Listener>>) {
         let participants = std::mem::take(&mut *self.lock());
-        participants.lines.into_values().map(|line| line.listener).collect()
+        (participants.people.into_keys().collect(), participants.lines.into_values().map(|line| line.listener).collect())
     }
 
     pub fn is_empty(&self) -> bool {
@@ -211,12 +280,12 @@ impl Call {
 
     /// The people in the call.
     pub fn people(&self) -> Vec<Person> {
-        self.lock().people.iter().map(|(user, participant)| participant.person(user)).collect()
-    }
-
-    /// The people with a voice.
-    pub fn voices(&self) -> Vec<(PersonId, Arc<Voice>)> {
-        self.lock().people.iter().map(|(user, participant)| (user.clone(), participant.voice.clone())).collect()
+        self.lock()
+            .people
+            .iter()
+            .filter(|(_, participant)| !participant.has_left())
+            .map(|(user, participant)| participant.person(user))
+            .collect()
     }
 
     pub fn voice(&self, user: &PersonId) -> Option<Arc<Voice>> {
@@ -224,7 +293,8 @@ impl Call {
     }
 
     pub fn person(&self, user: &PersonId) -> Option<Person> {
-        self.lock().people.get(user).map(|participant| participant.person(user))
+        let participants = self.lock();
+        participants.people.get(user).filter(|participant| !participant.has_left()).map(|participant| participant.person(user))
     }
 
     /// Changes a person, and shows it if that makes a difference. Returns whether it does.
@@ -277,13 +347,25 @@ impl Call {
         self.lock().lines.values().filter(|line| line.is_greeted).map(|line| line.listener.clone()).collect()
     }
 
-    /// The reply that is prepared or played now.
-    pub fn set_reply(&self, reply: Option<Ticket>) {
-        *self.reply.lock().unwrap_or_else(PoisonError::into_inner) = reply;
+    /// The reply that is prepared or played from now on.
+    pub fn set_reply(&self, reply: Option<Ticket>, now: Moment) {
+        let mut replying = self.reply.lock().unwrap_or_else(PoisonError::into_inner);
+        match reply {
+            Some(_) => replying.since = now,
+            None if replying.ticket.is_some() => replying.until = now,
+            None => {}
+        }
+        replying.ticket = reply;
+    }
+
+    /// Whether something that began then was said during a reply.
+    pub fn was_replying(&self, at: Moment) -> bool {
+        let replying = self.reply.lock().unwrap_or_else(PoisonError::into_inner);
+        at >= replying.since && (replying.ticket.is_some() || at <= replying.until)
     }
 
     pub fn reply(&self) -> Option<Ticket> {
-        *self.reply.lock().unwrap_or_else(PoisonError::into_inner)
+        self.reply.lock().unwrap_or_else(PoisonError::into_inner).ticket
     }
 
     pub fn moments(&self) -> Moments {

@@ -85,7 +85,7 @@ impl Hearing {
 
     /// Words of a person that may change.
     pub fn partial(&self, user: &PersonId, text: &Arc<str>, started: Moment) {
-        let Some(from) = self.call.author(user) else { return };
+        let Some(from) = self.call.author(user).filter(|_| !self.is_opted_out(user)) else { return };
         let words = self.inbound.words_of_partial(self.call.channel_ref(), &from, text);
         self.call.show(&View::Caption { user: user.clone(), text: text.clone(), kind: None });
         self.notice(Notice::Partial { user: user.clone(), started, words });
@@ -96,6 +96,9 @@ impl Hearing {
     /// # Errors
     /// They will never be.
     pub async fn recognised(&self, user: &PersonId, provider: &'static str, segment: &Segment) -> Result<(), InboundError> {
+        if self.is_opted_out(user) {
+            return Ok(());
+        }
         let id = format!("{}/{}", self.call.id_prefix(user), segment.id).into();
         let inbound_segment = InboundSegment {
             id,
@@ -109,7 +112,7 @@ impl Hearing {
             confidence: segment.confidence,
             provider: provider.into(),
             is_last: segment.is_last,
-            is_during_reply: self.call.reply().is_some(),
+            is_during_reply: self.call.was_replying(segment.started),
             played: self.call.played(),
         };
         loop {

@@ -166,9 +166,8 @@ impl Playback {
     /// What is not there yet of a sentence will not come.
     pub fn drop_rest(&mut self, number: usize) {
         let Some(sentence) = self.sentences.get_mut(number) else { return };
-        let told = sentence.told / SPOKEN_FRAME * SPOKEN_FRAME;
-        sentence.samples.truncate(told);
-        sentence.length = sentence.length.min(told);
+        sentence.samples.truncate(sentence.told);
+        sentence.length = sentence.length.min(sentence.told);
         (sentence.is_whole, sentence.is_told_whole, sentence.is_told) = (true, true, true);
     }
 
@@ -236,9 +235,11 @@ impl Playback {
                 self.has_first_audio = true;
                 out.push(Progress::FirstAudio);
             }
-            if has_begun && sentence.length > sentence.told {
-                let length = duration(sentence.length - sentence.told);
-                sentence.told = sentence.length;
+            // Whole packets, of which a sentence consists in the end.
+            let tellable = sentence.length / SPOKEN_FRAME * SPOKEN_FRAME;
+            if has_begun && tellable > sentence.told {
+                let length = duration(tellable - sentence.told);
+                sentence.told = tellable;
                 self.script.audio(number, length);
                 out.push(Progress::Audio(number, length));
             }
@@ -295,10 +296,11 @@ impl Playback {
             packets.push(Next { number: self.packets, frame: Box::new(*frame), begins });
             self.packets = self.packets.wrapping_add(1);
             self.next += SPOKEN_FRAME;
-            // Playback resumes in this sentence or the one before.
-            if let Some(earlier) = number.checked_sub(2).and_then(|earlier| self.sentences.get_mut(earlier)) {
-                earlier.samples = Vec::new();
-            }
+        }
+        // Playback resumes in the sentence that is heard, or the one before.
+        let heard = self.locate(samples(self.script.position())).map_or(self.sentences.len(), |(number, _)| number);
+        for earlier in self.sentences.iter_mut().take(heard.saturating_sub(1)) {
+            earlier.samples = Vec::new();
         }
         packets
     }

@@ -1,5 +1,6 @@
 //! Puts on record who is in a call.
 
+use super::call::Recorded;
 use super::hearing::Hearing;
 use crate::domain::id::PersonId;
 use crate::ports::inbound_events::InboundError;
@@ -12,16 +13,19 @@ use crate::ports::voice_call::CallEvents;
 pub async fn record(hearing: &Hearing, user: &PersonId) -> Result<(), InboundError> {
     let call = &hearing.call;
     let mut recorded = call.recorded().lock().await;
-    match (call.author(user), recorded.get(user)) {
-        (Some(author), None) => {
+    let author = call.person(user).and_then(|_| call.author(user));
+    match (author, recorded.get(user)) {
+        (Some(author), before) if before.is_none_or(|before| !before.is_sure) => {
+            // If this is cancelled or fails, it may be on record all the same.
+            recorded.insert(user.clone(), Recorded { author: author.clone(), is_sure: false });
             hearing.inbound().joined(call.channel_ref(), author.clone()).await?;
-            recorded.insert(user.clone(), author);
+            recorded.insert(user.clone(), Recorded { author, is_sure: true });
         }
         (None, Some(before)) => {
-            hearing.inbound().left(call.channel_ref(), before.clone()).await?;
+            hearing.inbound().left(call.channel_ref(), before.author.clone()).await?;
             recorded.remove(user);
         }
-        (Some(_), Some(_)) | (None, None) => {}
+        (Some(_) | None, _) => {}
     }
     Ok(())
 }
@@ -36,5 +40,21 @@ pub async fn settle(hearing: Hearing, user: PersonId) {
                 return tracing::error!(%error, "that somebody left a call could not be put on record");
             }
         }
+    }
+}
+
+/// As [`settle`], for everybody who is on record.
+pub async fn settle_all(hearing: Hearing) {
+    let everybody: Vec<_> = hearing.call.recorded().lock().await.keys().cloned().collect();
+    for user in everybody {
+        settle(hearing.clone(), user).await;
+    }
+}
+
+/// Somebody was lost for too long. The channel itself puts that on record.
+pub async fn forget(hearing: Hearing, user: PersonId) {
+    let mut recorded = hearing.call.recorded().lock().await;
+    if hearing.call.person(&user).is_none() {
+        recorded.remove(&user);
     }
 }

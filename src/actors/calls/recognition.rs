@@ -99,8 +99,12 @@ impl Actor for Recognition {
             RecognitionMessage::Result(stream, None) if stream == state.streams => state.stream_failed(),
             RecognitionMessage::Result(..) => {}
             RecognitionMessage::Again => {
-                state.has_failed = false;
+                (state.has_failed, state.stream) = (false, None);
                 state.send(true);
+            }
+            RecognitionMessage::Forget => {
+                state.stream = None;
+                state.streams += 1;
             }
         }
         Ok(())
@@ -110,11 +114,18 @@ impl Actor for Recognition {
 impl State {
     /// Gives the recogniser what waits. With `again`, also what it had taken since its last final.
     fn send(&mut self, again: bool) {
-        let sounds = self.arguments.voice.found().next_sounds(again);
+        let Arguments { user, hearing, voice } = &self.arguments;
+        if hearing.is_opted_out(user) {
+            return voice.forget();
+        }
+        let sounds = voice.found().next_sounds(again);
         sounds.into_iter().for_each(|sound| self.offer(sound));
     }
 
     fn offer(&mut self, sound: Sound) {
+        if self.has_failed {
+            return;
+        }
         if self.stream.is_none() {
             self.stream = Some(self.open());
         }
@@ -156,7 +167,8 @@ impl State {
         self.stream = None;
         self.streams += 1;
         if !std::mem::replace(&mut self.has_failed, true) {
-            self.arguments.hearing.call.show(&View::Trouble(Trouble::RecognitionFailed));
+            let Arguments { user, hearing, .. } = &self.arguments;
+            hearing.call.show_to(user, &View::Trouble(Trouble::RecognitionFailed));
             self.myself.send_after(PAUSE, || RecognitionMessage::Again);
         }
     }

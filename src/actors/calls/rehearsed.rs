@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use super::hearing::Hearing;
@@ -16,27 +17,36 @@ const PROVIDER: &str = "rehearsal";
 /// How often voice is reported.
 const VOICED_EVERY: Duration = Duration::from_millis(100);
 
-/// Says a text as a person in the call. The person counts as talking meanwhile.
-pub fn say(hearing: Hearing, user: PersonId, said: Said) {
-    tokio::spawn(async move {
+/// Says a text as a person in the call, who counts as talking meanwhile. Whoever leaves has said the words so far; whoever wants to be ignored, nothing.
+pub fn say(hearing: Hearing, user: PersonId, said: Said) -> AbortHandle {
+    let task = tokio::spawn(async move {
         let begun = Instant::now();
         let started = hearing.context().clock.now();
-        let mut until = started;
+        let (mut until, mut so_far) = (started, "");
         for (after, sound) in said.sounds() {
-            let at = started + after;
-            // Whoever has left in the middle of a word has said what came before.
             voice_until(&hearing, &user, begun, started, &mut until, after).await;
+            let at = started + after;
+            if hearing.is_opted_out(&user) {
+                return;
+            }
+            if hearing.call.person(&user).is_none() {
+                return record(&hearing, &user, started, at, so_far).await;
+            }
             match sound {
                 Sound::Start => hearing.pulse(&user, Pulse::Started { started, until: at }),
-                Sound::Partial(text) => hearing.partial(&user, &text.into(), started),
+                Sound::Partial(text) => {
+                    so_far = text;
+                    hearing.partial(&user, &text.into(), started);
+                }
                 Sound::End => {
                     hearing.pulse(&user, Pulse::Ended(Stretch { started, ended: at, voiced: at.since(started) }));
                     until = Moment::from_micros(u64::MAX);
                 }
-                Sound::Final(text) => record(&hearing, &user, started, started + said.duration(), text).await,
+                Sound::Final(text) => return record(&hearing, &user, started, started + said.duration(), text).await,
             }
         }
     });
+    task.abort_handle()
 }
 
 /// Waits, and reports voice meanwhile.

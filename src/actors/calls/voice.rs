@@ -21,8 +21,16 @@ const MOST_DRIFT: Duration = Duration::from_millis(500);
 /// What is known of a person's voice.
 #[derive(Default)]
 pub struct Voice {
-    packets: Mutex<VecDeque<(u32, Vec<u8>)>>,
+    packets: Mutex<VecDeque<Waiting>>,
     pub(super) found: Mutex<Found>,
+}
+
+/// A packet that waits.
+pub struct Waiting {
+    /// The connection that it came from. Each has numbers of its own.
+    pub line: u64,
+    pub number: u32,
+    pub packet: Vec<u8>,
 }
 
 /// What was found in the packets.
@@ -41,17 +49,26 @@ pub(super) struct Found {
 
 impl Voice {
     /// Adds a packet. Returns how many were dropped for it, and whether it is the only one that waits.
-    pub fn push(&self, number: u32, packet: &[u8]) -> (usize, bool) {
+    pub fn push(&self, line: u64, number: u32, packet: &[u8]) -> (usize, bool) {
         let mut packets = self.packets.lock().unwrap_or_else(PoisonError::into_inner);
         let is_first = packets.is_empty();
-        packets.push_back((number, packet.to_vec()));
+        packets.push_back(Waiting { line, number, packet: packet.to_vec() });
         let dropped = packets.len().saturating_sub(MOST_WAITING);
         packets.drain(..dropped);
         (dropped, is_first)
     }
 
-    pub fn take(&self) -> VecDeque<(u32, Vec<u8>)> {
+    pub fn take(&self) -> VecDeque<Waiting> {
         std::mem::take(&mut *self.packets.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Forgets everything that was heard and is not on record: the person wants to be ignored.
+    pub fn forget(&self) {
+        drop(self.take());
+        let mut found = self.found();
+        found.pre_roll.clear();
+        found.fresh.clear();
+        found.taken.clear();
     }
 
     pub(super) fn found(&self) -> MutexGuard<'_, Found> {
@@ -60,6 +77,12 @@ impl Voice {
 }
 
 impl Found {
+    /// Another microphone, whose packets have other numbers, takes the place of the one before.
+    pub(super) fn change_microphone(&mut self) {
+        self.epoch = None;
+        self.pre_roll.clear();
+    }
+
     /// What the recogniser is given next, which is kept until its final. After a restart it gets everything since its last final again.
     pub(super) fn next_sounds(&mut self, again: bool) -> Vec<Sound> {
         if again {

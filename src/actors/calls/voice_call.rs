@@ -9,7 +9,7 @@ use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-use super::call::Call;
+use super::call::{Call, Gone};
 use super::hearing::Hearing;
 use super::playback::{Patience, Playback, Progress};
 use super::presence;
@@ -21,7 +21,7 @@ use crate::actors::messages::voice_call::{CallChild, CallMessage, RecognitionMes
 use crate::actors::runtime::actor_keys::{RecognitionKey, VoiceCallKey, VoiceUserKey};
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::{Address, Registration, Sort};
-use crate::actors::runtime::supervision::child::{ChildSpec, RestartType};
+use crate::actors::runtime::supervision::child::{ChildSpec, Escalation, RestartType};
 use crate::actors::runtime::supervision::children::{Children, Report};
 use crate::actors::runtime::supervision::restarts::RestartPolicy;
 use crate::actors::runtime::watchdog::at_work;
@@ -47,6 +47,8 @@ const RESTARTS: RestartPolicy = RestartPolicy {
 };
 /// How long somebody whose connection was lost keeps the place in the call.
 pub const KEPT_FOR: Duration = Duration::from_secs(10);
+/// How long what somebody has said last is still recognised.
+const LINGERS_FOR: Duration = Duration::from_secs(2);
 /// How often packets are sent.
 const PACKETS_EVERY: Duration = Duration::from_millis(20);
 /// How often late audio is looked for while nothing plays.
@@ -69,8 +71,19 @@ pub struct State {
     reply: Option<Reply>,
     encoder: Option<Box<dyn Encoder>>,
     tick: Option<AbortHandle>,
+    /// What people say who type it.
+    saying: BTreeMap<PersonId, Saying>,
     _registration: Registration,
     _counted: Counted,
+}
+
+/// Words that are being said. Dropping it ends them.
+struct Saying(AbortHandle);
+
+impl Drop for Saying {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 /// A reply that is prepared or played.
@@ -81,6 +94,8 @@ struct Reply {
     /// The tasks that make audio.
     making: BTreeMap<usize, AbortHandle>,
     is_ducked: bool,
+    /// How far the page at each connection has played it.
+    positions: BTreeMap<u64, Duration>,
 }
 
 impl Drop for Reply {
@@ -107,16 +122,21 @@ impl Actor for VoiceCall {
             reply: None,
             encoder: None,
             tick: None,
+            saying: BTreeMap::new(),
             _registration: registration,
             _counted: counted,
         };
         // What a predecessor played is lost; the channel notices that nothing is played any more.
-        state.call.set_reply(None);
-        for person in state.call.people() {
-            state.entered(&person.user);
-            if !state.call.is_connected(&person.user) {
-                state.lost(&person.user);
+        state.call.set_reply(None, state.context.clock.now());
+        for user in state.call.known() {
+            state.entered(&user);
+            if state.call.gone(&user).is_some() {
+                state.parted(&user, true);
             }
+        }
+        tokio::spawn(presence::settle_all(state.hearing.clone()));
+        if state.call.is_empty() {
+            state.myself.stop(None);
         }
         Ok(state)
     }
@@ -125,11 +145,13 @@ impl Actor for VoiceCall {
         let _at_work = at_work(Address::VoiceCall(state.call.channel().clone()));
         match message {
             CallMessage::Entered(user) => state.entered(&user),
-            CallMessage::Lost(user) => state.lost(&user),
-            CallMessage::Left(user) => state.left(&user),
+            CallMessage::Parted(user, had_microphone) => state.parted(&user, had_microphone),
             CallMessage::Away(user) => state.away(&user),
             CallMessage::Told(line, told) => state.told(line, told),
-            CallMessage::Restarted => state.end_reply(&Outcome::Cancelled),
+            CallMessage::Restarted => {
+                state.end_reply(&Outcome::Cancelled);
+                state.call.known().iter().for_each(|user| state.tell_of_wish(user));
+            }
             CallMessage::Finalize(user) => state.finalize(&user),
             CallMessage::Noise(user) => state.call.show(&View::Noise(user)),
             CallMessage::Reply(ticket, aloud) => state.follow(ticket, aloud),
@@ -157,26 +179,31 @@ impl Actor for VoiceCall {
 
 impl State {
     fn entered(&mut self, user: &PersonId) {
-        if let Some(voice) = self.call.voice(user) {
-            let arguments = voice_user::Arguments { user: user.clone(), voice: voice.clone(), hearing: self.hearing.clone() };
-            let spec = ChildSpec::of(RestartType::Transient, move || (VoiceUser, arguments.clone()));
-            self.children.start(CallChild::VoiceUser(user.clone()), spec);
-            let arguments = recognition::Arguments { user: user.clone(), voice, hearing: self.hearing.clone() };
-            let spec = ChildSpec::of(RestartType::Transient, move || (Recognition, arguments.clone()));
-            self.children.start(CallChild::Recognition(user.clone()), spec);
-        }
-        // Who was lost is back.
-        self.hearing.notice(Notice::Call(Input::Joined { user: user.clone() }));
+        self.start_actors(user);
         if let Some(person) = self.call.person(user) {
             self.call.show(&View::Joined(person));
         }
-        let entered = View::Entered { you: user.clone(), people: self.call.people() };
-        for listener in self.call.greet(user) {
-            listener.show(&entered);
-            for view in self.going_on() {
-                listener.show(&view);
-            }
-        }
+        self.call.greet(user, &self.going_on());
+        // Who was lost is back.
+        self.hearing.notice(Notice::Call(Input::Joined { user: user.clone() }));
+        self.tell_of_wish(user);
+    }
+
+    fn start_actors(&mut self, user: &PersonId) {
+        let Some(voice) = self.call.voice(user) else { return };
+        let arguments = voice_user::Arguments { user: user.clone(), voice: voice.clone(), hearing: self.hearing.clone() };
+        let spec = ChildSpec::of(RestartType::Transient, move || (VoiceUser, arguments.clone()));
+        self.children.start(CallChild::VoiceUser(user.clone()), spec);
+        let arguments = recognition::Arguments { user: user.clone(), voice, hearing: self.hearing.clone() };
+        let spec = ChildSpec::of(RestartType::Transient, move || (Recognition, arguments.clone()));
+        self.children.start(CallChild::Recognition(user.clone()), spec);
+    }
+
+    /// Tells the channel whether the person wants to be ignored. Only the call keeps that.
+    fn tell_of_wish(&self, user: &PersonId) {
+        let user = user.clone();
+        let is_ignored = self.hearing.is_opted_out(&user);
+        self.hearing.notice(Notice::Call(if is_ignored { Input::OptedOut { user } } else { Input::OptedIn { user } }));
     }
 
     /// What somebody has to know who enters now.
@@ -192,89 +219,123 @@ impl State {
         views
     }
 
-    fn lost(&mut self, user: &PersonId) {
-        self.tell_voice(user, VoiceUserMessage::Stop);
-        let gone = if self.call.is_connected(user) {
-            Input::Muted { user: user.clone() }
-        } else {
-            Input::SocketLost { user: user.clone() }
+    /// Brings a person in line with the connections that are left.
+    fn parted(&mut self, user: &PersonId, had_microphone: bool) {
+        if had_microphone {
+            self.end_speech(user);
+            self.hearing.notice(Notice::Call(Input::Muted { user: user.clone() }));
+        }
+        let Some((_, gone)) = self.call.gone(user) else {
+            return self.call.person(user).into_iter().for_each(|person| self.call.show(&View::Changed(person)));
         };
-        self.hearing.notice(Notice::Call(gone));
-        if let Some(person) = self.call.person(user) {
-            self.call.show(&View::Changed(person));
-        }
-        let away = user.clone();
-        self.myself.send_after(KEPT_FOR, move || CallMessage::Away(away));
-    }
-
-    fn away(&mut self, user: &PersonId) {
-        if self.call.remove(user, KEPT_FOR) {
-            self.left(user);
-        }
-    }
-
-    fn left(&mut self, user: &PersonId) {
-        if self.call.person(user).is_some() {
-            return;
-        }
-        self.tell_voice(user, VoiceUserMessage::Stop);
-        for child in [CallChild::VoiceUser(user.clone()), CallChild::Recognition(user.clone())] {
-            // A recogniser puts on record what it has, and then nobody needs it.
-            if let Some(actor) = self.children.dismiss(&child)
-                && let Err(error) = actor.drain()
-            {
-                tracing::debug!(?error, "an actor of somebody who has left was already gone");
+        let user = user.clone();
+        match gone {
+            Gone::Lost => {
+                self.hearing.notice(Notice::Call(Input::SocketLost { user: user.clone() }));
+                self.call.person(&user).into_iter().for_each(|person| self.call.show(&View::Changed(person)));
+                self.myself.send_after(KEPT_FOR, move || CallMessage::Away(user));
+            }
+            Gone::Left => {
+                self.call.show(&View::Left(user.clone()));
+                tokio::spawn(presence::settle(self.hearing.clone(), user.clone()));
+                self.myself.send_after(LINGERS_FOR, move || CallMessage::Away(user));
             }
         }
-        self.call.show(&View::Left(user.clone()));
-        tokio::spawn(presence::settle(self.hearing.clone(), user.clone()));
+    }
+
+    /// The person has been gone for a while, or is back.
+    fn away(&mut self, user: &PersonId) {
+        match self.call.gone(user) {
+            Some((since, Gone::Lost)) if since >= KEPT_FOR => {
+                // The channel puts on record that the person has left.
+                self.call.give_up(user);
+                tokio::spawn(presence::forget(self.hearing.clone(), user.clone()));
+                self.call.show(&View::Left(user.clone()));
+            }
+            Some((since, Gone::Left)) if since >= LINGERS_FOR => {}
+            _ => return,
+        }
+        for child in [CallChild::VoiceUser(user.clone()), CallChild::Recognition(user.clone())] {
+            if let Some(actor) = self.children.dismiss(&child) {
+                actor.stop(None);
+            }
+        }
+        self.saying.remove(user);
+        self.call.remove(user);
         if self.call.is_empty() {
             self.end_reply(&Outcome::Cancelled);
             self.myself.stop(None);
         }
     }
 
+    /// The speech ends here, and its words are wanted.
+    fn end_speech(&self, user: &PersonId) {
+        self.tell_voice(user, VoiceUserMessage::Stop);
+        self.finalize(user);
+    }
+
     fn told(&mut self, line: u64, told: Told) {
-        let Some((user, has_microphone)) = self.call.at(line) else { return };
+        let Some((user, _)) = self.call.at(line) else { return };
         match told {
-            Told::Muted(on) => {
-                let changed = has_microphone && self.call.change(&user, |person| *person.is_muted = on);
-                if changed && on {
-                    self.tell_voice(&user, VoiceUserMessage::Stop);
+            Told::Muted(is_muted) => {
+                if is_muted {
+                    self.end_speech(&user);
                     self.hearing.notice(Notice::Call(Input::Muted { user }));
                 }
             }
-            Told::Ignored(on) => {
-                if self.call.change(&user, |person| *person.is_ignored = on) {
-                    if on {
-                        self.tell_voice(&user, VoiceUserMessage::Stop);
-                    }
-                    let input = if on { Input::OptedOut { user } } else { Input::OptedIn { user } };
-                    self.hearing.notice(Notice::Call(input));
+            Told::Ignored(is_ignored) => {
+                if is_ignored {
+                    self.saying.remove(&user);
+                    self.tell_voice(&user, VoiceUserMessage::Stop);
+                    self.tell_recognition(&user, RecognitionMessage::Forget);
                 }
+                self.tell_of_wish(&user);
             }
-            Told::Played { reply, position } => {
-                let Some(Reply { playback, .. }) = self.reply.as_mut().filter(|of| number(of.playback.ticket) == reply) else {
-                    return;
-                };
-                let (position, words) = playback.heard_up_to(position);
-                self.call.note_played(self.context.clock.now(), &words);
-                self.tell(vec![Heard::Played { position }]);
-            }
+            Told::Played { reply, position } => self.played(line, reply, position),
             Told::Stop { reply } => {
                 if self.reply.as_ref().is_some_and(|of| number(of.playback.ticket) == reply) {
                     self.tell(vec![Heard::StopPressed]);
                 }
             }
-            Told::Say(text) => {
-                if let Ok(said) = Said::new(&text)
-                    && !self.hearing.is_opted_out(&user)
-                {
-                    rehearsed::say(self.hearing.clone(), user, said);
-                }
-            }
+            Told::Say(text) => self.say(user, &text),
             // The connection does that.
             Told::Leave => {}
+        }
+    }
+
+    /// A page has played a reply up to a position. Of several pages that of a person who talks counts, else the one that is furthest behind.
+    fn played(&mut self, line: u64, number_of_reply: u32, position: Duration) {
+        let Some(reply) = self.reply.as_mut().filter(|of| number(of.playback.ticket) == number_of_reply) else { return };
+        reply.positions.insert(line, position);
+        let talks =
+            |line: &u64| self.call.at(*line).and_then(|(user, _)| self.call.person(&user)).is_some_and(|person| person.talks);
+        reply.positions.retain(|line, _| self.call.at(*line).is_some());
+        let of_talker = reply.positions.iter().filter(|(line, _)| talks(line)).map(|(_, position)| *position).min();
+        let Some(position) = of_talker.or_else(|| reply.positions.values().min().copied()) else { return };
+        let (position, words) = reply.playback.heard_up_to(position);
+        self.call.note_played(self.context.clock.now(), &words);
+        self.tell(vec![Heard::Played { position }]);
+    }
+
+    fn say(&mut self, user: PersonId, text: &str) {
+        if self.hearing.is_opted_out(&user) {
+            return;
+        }
+        self.saying.retain(|_, saying| !saying.0.is_finished());
+        match Said::new(text) {
+            Ok(said) if !self.saying.contains_key(&user) => {
+                let saying = Saying(rehearsed::say(self.hearing.clone(), user.clone(), said));
+                self.saying.insert(user, saying);
+            }
+            Ok(_) => self.call.show_to(&user, &View::Trouble(Trouble::SaysAlready)),
+            Err(_) => self.call.show_to(&user, &View::Trouble(Trouble::SaysTooMuch)),
+        }
+    }
+
+    fn tell_recognition(&self, user: &PersonId, message: RecognitionMessage) {
+        if let Some(actor) = self.context.directory.find(&RecognitionKey(self.call.channel().clone(), user.clone())) {
+            // One that is being restarted returns what it has anyway.
+            let _ = actor.cast(message);
         }
     }
 
@@ -297,7 +358,13 @@ impl State {
             let companion = before.playback.companion.clone();
             self.prepare(companion, ticket);
         }
-        let Some(reply) = self.reply.as_mut().filter(|reply| reply.playback.ticket == ticket) else { return };
+        let Some(reply) = self.reply.as_mut().filter(|reply| reply.playback.ticket == ticket) else {
+            if let Aloud::Play(Effect::Ended(_)) = aloud {
+                // A predecessor played it, and pages still show it.
+                self.call.show(&View::Cut { reply: number(ticket), heard: "".into() });
+            }
+            return;
+        };
         let (playback, now) = (&mut reply.playback, Instant::now());
         match aloud {
             Aloud::Prepare { .. } => {}
@@ -345,8 +412,14 @@ impl State {
         let voice = &self.context.settings.voice;
         let patience = Patience { first_audio: voice.first_audio_timeout(), more: voice.stall_timeout() };
         let playback = Playback::new(companion.clone(), ticket, patience);
-        self.reply = Some(Reply { playback, identity: Arc::default(), making: BTreeMap::new(), is_ducked: false });
-        self.call.set_reply(Some(ticket));
+        self.reply = Some(Reply {
+            playback,
+            identity: Arc::default(),
+            making: BTreeMap::new(),
+            is_ducked: false,
+            positions: BTreeMap::new(),
+        });
+        self.call.set_reply(Some(ticket), self.context.clock.now());
         self.call.show(&View::Thinking(companion, true));
         self.tick_after(LOOK_EVERY);
     }
@@ -354,7 +427,7 @@ impl State {
     fn end_reply(&mut self, outcome: &Outcome) {
         let Some(reply) = self.reply.take() else { return };
         let (playback, number) = (&reply.playback, number(reply.playback.ticket));
-        self.call.set_reply(None);
+        self.call.set_reply(None, self.context.clock.now());
         self.call.show(&match (outcome, playback.has_begun()) {
             (Outcome::Done, true) => View::Done(number),
             (_, true) => View::Cut { reply: number, heard: playback.heard().into() },
@@ -469,7 +542,7 @@ impl State {
     }
 
     /// An actor that dies too often is left alone. The others of the call go on.
-    fn handle_report(&self, report: Option<Report<CallChild>>) {
+    fn handle_report(&mut self, report: Option<Report<CallChild>>) {
         match report {
             Some(Report::Restarting { child, ending, after }) => {
                 ending.measure(child.sort().as_str(), self.context.recorder.instruments());
@@ -477,11 +550,19 @@ impl State {
                 operations::restarted(&self.context.recorder, &self.facts(&child, &ending), after);
             }
             Some(Report::Escalate { child, escalation }) => {
-                let ending = escalation.to_string();
+                // Its name is that of a person.
+                let ending = Escalation { child: child.sort().as_str().to_owned(), ..escalation }.to_string();
                 operations::escalated(&self.context.recorder, &self.facts(&child, &ending));
-                self.call.show(&View::Trouble(Trouble::RecognitionFailed));
+                let (CallChild::VoiceUser(user) | CallChild::Recognition(user)) = &child;
+                self.call.show_to(user, &View::Trouble(Trouble::NotHeard));
             }
-            None | Some(Report::Started { .. } | Report::Ended { .. }) => {}
+            Some(Report::Ended { child: CallChild::VoiceUser(user) | CallChild::Recognition(user), .. }) => {
+                // Somebody who had left may be back.
+                if self.call.is_connected(&user) {
+                    self.start_actors(&user);
+                }
+            }
+            None | Some(Report::Started { .. }) => {}
         }
     }
 
@@ -491,10 +572,7 @@ impl State {
     }
 
     fn finalize(&self, user: &PersonId) {
-        if let Some(actor) = self.context.directory.find(&RecognitionKey(self.call.channel().clone(), user.clone())) {
-            // One that is being restarted returns what it has anyway.
-            let _ = actor.cast(RecognitionMessage::Finalize);
-        }
+        self.tell_recognition(user, RecognitionMessage::Finalize);
     }
 }
 

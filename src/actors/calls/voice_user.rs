@@ -30,6 +30,8 @@ pub struct Arguments {
 pub struct State {
     arguments: Arguments,
     ear: Box<dyn Ear>,
+    /// The connection whose packets it decodes.
+    line: Option<u64>,
     myself: ActorRef<VoiceUserMessage>,
     alarm: Option<AbortHandle>,
     _registration: Registration,
@@ -50,7 +52,7 @@ impl Actor for VoiceUser {
         // What came while no actor ran, and speech that has ended since.
         myself.cast(VoiceUserMessage::Packets)?;
         myself.cast(VoiceUserMessage::Wake)?;
-        Ok(State { ear, myself, alarm: None, arguments, _registration: registration, _counted: counted })
+        Ok(State { ear, line: None, myself, alarm: None, arguments, _registration: registration, _counted: counted })
     }
 
     async fn handle(
@@ -62,7 +64,7 @@ impl Actor for VoiceUser {
         let Arguments { user, hearing, .. } = &state.arguments;
         let _at_work = at_work(Address::VoiceUser(hearing.call.channel().clone(), user.clone()));
         match message {
-            VoiceUserMessage::Packets => state.hear(),
+            VoiceUserMessage::Packets => state.hear()?,
             VoiceUserMessage::Stop => state.follow(|found| found.speech.stop()),
             VoiceUserMessage::Wake => {
                 let now = state.arguments.hearing.context().clock.now();
@@ -75,30 +77,41 @@ impl Actor for VoiceUser {
 
 impl State {
     /// Decodes the packets that wait. Whoever wants to be ignored is not listened to.
-    fn hear(&mut self) {
-        let Arguments { user, voice, hearing } = &self.arguments;
-        let context = hearing.context();
-        let packets = voice.take();
-        if hearing.is_deaf_to(user) {
-            return;
+    fn hear(&mut self) -> Result<(), ActorProcessingErr> {
+        let packets = self.arguments.voice.take();
+        if self.arguments.hearing.is_deaf_to(&self.arguments.user) {
+            return Ok(());
         }
-        let now = context.clock.now();
+        for waiting in packets {
+            if self.line.replace(waiting.line).is_some_and(|before| before != waiting.line) {
+                self.ear = self.arguments.hearing.context().speech.audio.ear()?;
+                self.follow(|found| {
+                    found.change_microphone();
+                    found.speech.stop()
+                });
+            }
+            self.decode(waiting.number, &waiting.packet);
+        }
+        self.arm();
+        Ok(())
+    }
+
+    fn decode(&mut self, number: u32, packet: &[u8]) {
+        let Arguments { voice, hearing, .. } = &self.arguments;
+        let context = hearing.context();
         let instruments = context.recorder.instruments();
         let mut pulses = Vec::new();
-        let mut has_sound = false;
-        for (number, packet) in packets {
-            match self.ear.hear(number, &packet) {
-                Ok(heard) => {
-                    has_sound |=
-                        take_heard(&mut voice.found(), &heard, now, context.speech.recognition.has_partials(), &mut pulses)
-                }
-                Err(PacketRefused::Late(_)) => instruments.voice_packets.add(1, ["late"]),
-                Err(PacketRefused::Malformed(error)) => {
-                    instruments.voice_packets.add(1, ["undecodable"]);
-                    tracing::debug!(error, "a packet could not be decoded");
-                }
+        let has_sound = match self.ear.hear(number, packet) {
+            Ok(heard) => {
+                let (now, has_partials) = (context.clock.now(), context.speech.recognition.has_partials());
+                take_heard(&mut voice.found(), &heard, now, has_partials, &mut pulses)
             }
-        }
+            Err(PacketRefused::Late(_)) => return instruments.voice_packets.add(1, ["late"]),
+            Err(PacketRefused::Malformed(error)) => {
+                tracing::debug!(error, "a packet could not be decoded");
+                return instruments.voice_packets.add(1, ["undecodable"]);
+            }
+        };
         if has_sound {
             self.tell_recognition();
         }
@@ -107,10 +120,12 @@ impl State {
 
     fn follow(&mut self, change: impl FnOnce(&mut Found) -> Option<Pulse>) {
         let pulse = change(&mut self.arguments.voice.found());
-        let Some(pulse) = pulse else { return self.arm() };
-        note_end(&mut self.arguments.voice.found(), &pulse);
-        self.tell_recognition();
-        self.report(vec![pulse]);
+        if let Some(pulse) = pulse {
+            note_end(&mut self.arguments.voice.found(), &pulse);
+            self.tell_recognition();
+            self.report(vec![pulse]);
+        }
+        self.arm();
     }
 
     fn tell_recognition(&self) {
@@ -127,7 +142,6 @@ impl State {
         for pulse in pulses {
             self.arguments.hearing.pulse(&self.arguments.user, pulse);
         }
-        self.arm();
     }
 
     /// Looks again when the speech ends unless more of it comes.

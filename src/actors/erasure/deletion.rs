@@ -13,8 +13,8 @@ use crate::actors::runtime::context::ActorContext;
 use crate::actors::writer::IndexRemoval;
 use crate::actors::writer::requests::{drained, redact_events, remove_from_index, write_meta};
 use crate::domain::event::{Event, Recorded};
-use crate::domain::id::{PersonId, Seq};
-use crate::domain::message::Role;
+use crate::domain::id::{PersonId, Seq, Ticket};
+use crate::domain::message::{Modality, Role};
 use crate::domain::moment::Moment;
 use crate::domain::repetition::MOST_STATEMENTS;
 use crate::domain::trigger::Trigger;
@@ -240,8 +240,8 @@ pub async fn replace_words(
     }
     if message.text != text {
         Inbound::new(context.clone()).accept(channel_key, Event::Edited { message: seq, text: text.clone() }, None).await?;
-        // The segments still say what the message said before.
-        let mut events = Vec::new();
+        // The sentences and segments still say what the message said before.
+        let mut events: Vec<_> = sentences_of(&Reader::new(&*context.store), channel_key, seq).await?.into_values().collect();
         for segment in message.speech.iter().flat_map(|speech| &speech.segments) {
             events.extend(Reader::new(&*context.store).event(channel_key, *segment).await?.as_ref().map(redact));
         }
@@ -443,6 +443,43 @@ pub async fn answers_to(
     }
 }
 
+/// What was said aloud of a statement, redacted: the sentences that lie before it on record. None if it is no companion's.
+async fn sentences_of(
+    reader: &Reader<'_>,
+    channel_key: &ChannelKey,
+    statement: Seq,
+) -> Result<BTreeMap<Seq, Recorded>, ReadError> {
+    const PAGE: usize = 64;
+    let mut sentences = BTreeMap::new();
+    let Some(Recorded { event: Event::Said { reply: Some(ticket), .. }, .. }) = reader.event(channel_key, statement).await?
+    else {
+        return Ok(sentences);
+    };
+    let mut before = statement;
+    loop {
+        let range = Range { after: Seq::NONE, before: Some(before), limit: PAGE, newest_first: true };
+        let page = reader.legible(channel_key, range).await?;
+        let Some(last) = page.last else { return Ok(sentences) };
+        before = last;
+        for recorded in &page.events {
+            match &recorded.event {
+                Event::SentenceStarting { ticket: of, text, .. } if *of == ticket && !text.is_empty() => {
+                    sentences.insert(recorded.seq, redact(recorded));
+                }
+                // Nothing was said aloud before it was owed, or under an earlier ticket.
+                Event::ReplyOwed { ticket: of, .. }
+                | Event::Replanned { next: of, .. }
+                | Event::ReplyExtended { next: of, .. }
+                    if *of == ticket =>
+                {
+                    return Ok(sentences);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
 /// What a channel's record contains about messages.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Traces {
@@ -468,10 +505,13 @@ pub async fn traces_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTr
     let (mut said, mut statements) = (Vec::new(), Vec::new());
     // Whether the summary in prompts may contain something of them.
     let mut is_summarised = false;
-    // The sentences of spoken replies whose statements have not come yet.
-    let mut sentences = BTreeMap::new();
-    // Replies to deleted messages. They may have ended without a statement.
+    // Replies to deleted messages, and what they said aloud. They may have ended without a statement.
     let mut about_gone = BTreeSet::new();
+    // The spoken replies that begin in this range.
+    let mut owed = BTreeSet::new();
+    let mut sentences = BTreeMap::new();
+    // What other replies have said aloud, until their statements come.
+    let mut spoken: BTreeMap<Ticket, Vec<Recorded>> = BTreeMap::new();
     loop {
         let page = reader.legible(channel_key, Range { after, before: None, limit: PAGE, newest_first: false }).await?;
         let Some(last) = page.last else { break };
@@ -485,9 +525,14 @@ pub async fn traces_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTr
                         statements.push(recorded.seq);
                     }
                     let is_gone = gone.contains(&recorded.seq);
-                    let spoken = reply.and_then(|ticket| sentences.remove(&ticket)).unwrap_or_default();
-                    if is_gone {
-                        redacted.extend(spoken);
+                    let spoken_before = reply.and_then(|ticket| spoken.remove(&ticket));
+                    if is_gone && message.modality == Modality::Voice && reply.is_some() {
+                        let is_complete = reply.is_some_and(|ticket| owed.contains(&ticket));
+                        match spoken_before {
+                            Some(spoken) if is_complete => sentences.extend(spoken.into_iter().map(|one| (one.seq, one))),
+                            None if is_complete => {}
+                            _ => sentences.extend(sentences_of(reader, channel_key, recorded.seq).await?),
+                        }
                     }
                     let mut segments = message.speech.iter().flat_map(|speech| &speech.segments);
                     if !is_gone && !is_redacted(message) && segments.any(|segment| gone.contains(segment)) {
@@ -498,9 +543,12 @@ pub async fn traces_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTr
                 Event::Segment(_) | Event::VoiceJoined { .. } | Event::VoiceLeft { .. } => gone.contains(&recorded.seq),
                 Event::Edited { message, .. } => gone.contains(message),
                 Event::Interrupted { .. } => gone.contains(&recorded.seq),
-                // Its statement follows.
-                Event::SentenceStarting { ticket, .. } => {
-                    sentences.entry(*ticket).or_insert_with(Vec::new).push(redact(&recorded));
+                Event::SentenceStarting { ticket, text, .. } => {
+                    if about_gone.contains(ticket) && !text.is_empty() {
+                        sentences.insert(recorded.seq, redact(&recorded));
+                    } else if !text.is_empty() {
+                        spoken.entry(*ticket).or_default().push(redact(&recorded));
+                    }
                     false
                 }
                 Event::Evaluated(evaluated) => {
@@ -553,15 +601,23 @@ pub async fn traces_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTr
                 | Event::RepetitionAsked { .. }
                 | Event::SentencePlayed { .. }
                 | Event::Replanning { .. }
-                | Event::Replanned { .. }
                 | Event::Cancelled { .. }
                 | Event::FloorExpired { .. }
                 | Event::FloorTaken { .. }
                 | Event::HeldSelected { .. }
+                | Event::ReplyOwed { modality: Modality::Text, .. }
                 | Event::ReplyFailed { .. } => false,
-                Event::ReplyOwed { ticket, messages, .. } | Event::ReplyExtended { next: ticket, messages, .. } => {
+                Event::ReplyOwed { ticket, messages, modality: Modality::Voice, .. } => {
+                    owed.insert(*ticket);
                     if messages.iter().any(|seq| gone.contains(seq)) {
                         about_gone.insert(*ticket);
+                    }
+                    false
+                }
+                Event::Replanned { ticket, next, messages, .. } | Event::ReplyExtended { ticket, next, messages, .. } => {
+                    owed.insert(*next);
+                    if about_gone.contains(ticket) || messages.iter().any(|seq| gone.contains(seq)) {
+                        about_gone.insert(*next);
                     }
                     false
                 }
@@ -572,6 +628,7 @@ pub async fn traces_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTr
             }
         }
     }
-    redacted.extend(sentences.into_iter().filter(|(ticket, _)| about_gone.contains(ticket)).flat_map(|(_, spoken)| spoken));
+    // They are redacted first, because their statement leads to them.
+    redacted.extend(sentences.into_values());
     Ok(Traces { redacted, asked_at, handed_over, illegible })
 }

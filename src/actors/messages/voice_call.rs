@@ -22,11 +22,9 @@ pub enum CallChild {
 pub enum CallMessage {
     /// A person has one more connection.
     Entered(PersonId),
-    /// A person has one connection less, and perhaps none any more.
-    Lost(PersonId),
-    /// A person has left.
-    Left(PersonId),
-    /// A person whose connection was lost may have been away for too long.
+    /// A person has one connection less, which had the microphone or not, and perhaps none any more.
+    Parted(PersonId, bool),
+    /// A person without a connection may have been away for long enough.
     Away(PersonId),
     /// A person did something at this connection.
     Told(u64, Told),
@@ -72,4 +70,6 @@ pub enum RecognitionMessage {
     Result(u64, Option<Recognised>),
     /// Listen again.
     Again,
+    /// Forget what was heard.
+    Forget,
 }

@@ -3,7 +3,7 @@
 mod outbox;
 pub mod protocol;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::extract::State;
@@ -12,10 +12,11 @@ use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade};
 use axum::http::StatusCode;
 use axum::response::Response;
 use axum::{Extension, Json};
+use bytes::Bytes;
 use futures_util::stream::SplitSink;
 use futures_util::{Sink, SinkExt, Stream, StreamExt};
 use serde::Deserialize;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, interval_at, timeout};
 
 use super::Shared;
 use super::auth::Admission;
@@ -32,7 +33,9 @@ use protocol::{
 };
 
 /// How often the page is told that the connection works.
-const PULSE_EVERY: Duration = Duration::from_secs(10);
+const PULSE_EVERY: Duration = Duration::from_secs(2);
+/// A page that was not heard for this long is gone.
+const SILENT_FOR: Duration = Duration::from_secs(10);
 /// The size of the buffers of a socket, in bytes.
 const BUFFER_BYTES: usize = 8 << 10;
 
@@ -68,6 +71,15 @@ pub(super) async fn voice(
 ) -> Result<Response, Problem> {
     let room = validation::room("room", &params.room)?;
     let from = validation::name("from", &params.from)?;
+    if let Some(companion) = console.backend.namesake(&room, &from).await? {
+        return Err(Problem::invalid(
+            "from",
+            format!("{from:?} is a name of the companion {companion}; choose another name to talk"),
+        ));
+    }
+    console.backend.admits(&room, &from).await?;
+    let slot = console.slots.take(caller.address).map_err(no_slot)?;
+    // A page cannot read why an upgrade was refused. So it asks again without one, and gets the same answers as far as this.
     let upgrade = upgrade.map_err(|_| {
         Problem::new(StatusCode::UPGRADE_REQUIRED, "this is a WebSocket endpoint; connect to it with ws:// or wss://")
     })?;
@@ -77,20 +89,13 @@ pub(super) async fn voice(
     if params.v != VERSION {
         return Ok(upgrade.on_upgrade(|socket| async move {
             let (mut sink, _) = socket.split();
-            close(&mut sink, Close::UnknownVersion, "the page and the server have different versions; load the page again").await;
+            close(&mut sink, Close::UnknownVersion, "the page is of another version; load it again").await;
         }));
     }
-    if let Some(companion) = console.backend.namesake(&room, &from).await? {
-        return Err(Problem::invalid(
-            "from",
-            format!("{from:?} is a name of the companion {companion}; choose another name to talk"),
-        ));
-    }
-    let slot = console.slots.take(caller.address).map_err(no_slot)?;
     let outbox = Arc::new(Outbox::new(console.instruments.clone()));
     let entrance = Entrance { from, has_microphone: !params.listen, listener: outbox.clone() };
     let line = console.backend.enter(&room, entrance).await?;
-    let session = Session { caller, console, outbox, line, _slot: slot };
+    let session = Session { caller, console, outbox, line, heard_at: Mutex::new(Instant::now()), _slot: slot };
     Ok(upgrade.on_upgrade(move |socket| session.run(socket)))
 }
 
@@ -111,6 +116,8 @@ struct Session {
     console: Shared,
     outbox: Arc<Outbox>,
     line: Arc<dyn Line>,
+    /// When something came from the page.
+    heard_at: Mutex<Instant>,
     _slot: Slot,
 }
 
@@ -140,7 +147,7 @@ impl Session {
 
     /// Sends what waits, and a pulse from time to time.
     async fn send(&self, sink: &mut SplitSink<WebSocket, Message>) -> Ending {
-        let mut pulse = tokio::time::interval(PULSE_EVERY);
+        let mut pulse = interval_at(Instant::now() + PULSE_EVERY, PULSE_EVERY);
         loop {
             let message = tokio::select! {
                 out = self.outbox.next() => match out {
@@ -151,6 +158,13 @@ impl Session {
                 _ = pulse.tick() => {
                     if !self.is_admitted() {
                         return Ending::Close(Close::Refused, "signed out".into());
+                    }
+                    if self.heard_at.lock().unwrap_or_else(PoisonError::into_inner).elapsed() > SILENT_FOR {
+                        return Ending::Gone;
+                    }
+                    // A browser answers this by itself, so a page that only listens is heard, too.
+                    if timeout(STALLED_AFTER, sink.feed(Message::Ping(Bytes::new()))).await.is_err() {
+                        return Ending::Close(Close::TooSlow, "the page does not read".into());
                     }
                     Message::text(ServerMessage::Pulse {}.write())
                 }
@@ -170,16 +184,19 @@ impl Session {
         let mut frames = Allowance::new(MAX_FRAMES_PER_SECOND);
         let mut messages = Allowance::new(MAX_MESSAGES_PER_SECOND);
         loop {
-            let taken = match inbound.next().await {
+            let received = inbound.next().await;
+            *self.heard_at.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+            let taken = match received {
                 Some(Ok(Message::Binary(_))) if !frames.take() => Err(too_often("binary frames", MAX_FRAMES_PER_SECOND)),
                 Some(Ok(Message::Binary(frame))) => MicrophoneFrame::read(&frame)
                     .map(|MicrophoneFrame { number, packet }| self.line.hear(number, packet))
                     .map_err(|refused| refused.reason()),
                 Some(Ok(Message::Text(_))) if !messages.take() => Err(too_often("messages", MAX_MESSAGES_PER_SECOND)),
-                Some(Ok(Message::Text(text))) => {
-                    let message = PageMessage::read(&text, self.console.settings.max_text_chars);
-                    message.map(|message| self.take(message)).map_err(|refused: Refused| refused.reason())
-                }
+                Some(Ok(Message::Text(text))) => match PageMessage::read(&text, self.console.settings.max_text_chars) {
+                    Ok(message) => Ok(self.take(message)),
+                    Err(refused @ Refused::Text { .. }) => Ok(self.refuse_words(refused.to_string())),
+                    Err(refused) => Err(refused.reason()),
+                },
                 Some(Ok(Message::Ping(_) | Message::Pong(_))) => Ok(()),
                 Some(Ok(Message::Close(_)) | Err(_)) | None => return Ending::Gone,
             };
@@ -200,14 +217,15 @@ impl Session {
             PageMessage::Stop { reply } => Told::Stop { reply },
             PageMessage::Say { text } => match validation::text("text", &text, self.console.settings.max_text_chars) {
                 Ok(text) => Told::Say(text),
-                Err(problem) => {
-                    let error = ServerMessage::Error { code: Trouble::SayRefused, fix: problem.detail().to_owned() };
-                    return self.outbox.push(error.write());
-                }
+                Err(problem) => return self.refuse_words(problem.detail().to_owned()),
             },
             PageMessage::Leave {} => Told::Leave,
         };
         self.line.tell(told);
+    }
+
+    fn refuse_words(&self, fix: String) {
+        self.outbox.push(ServerMessage::Error { code: Trouble::SayRefused, fix }.write());
     }
 
     fn is_admitted(&self) -> bool {
@@ -233,8 +251,9 @@ async fn close(sink: &mut (impl Sink<Message> + Unpin), how: Close, reason: &str
     let _ = timeout(Duration::from_secs(1), close).await;
 }
 
-/// How many frames may come now: so many at once, and as many again each second.
+/// How many frames may come now: so many a second, and as many as in ten seconds at once, because what a stall holds back comes together.
 struct Allowance {
+    rate: f64,
     most: f64,
     left: f64,
     at: Instant,
@@ -242,12 +261,13 @@ struct Allowance {
 
 impl Allowance {
     fn new(per_second: u32) -> Self {
-        Self { most: f64::from(per_second), left: f64::from(per_second), at: Instant::now() }
+        let (rate, most) = (f64::from(per_second), f64::from(per_second) * 10.0);
+        Self { rate, most, left: most, at: Instant::now() }
     }
 
     fn take(&mut self) -> bool {
         let now = Instant::now();
-        self.left = (self.left + self.most * now.saturating_duration_since(self.at).as_secs_f64()).min(self.most);
+        self.left = (self.left + self.rate * now.saturating_duration_since(self.at).as_secs_f64()).min(self.most);
         self.at = now;
         let is_left = self.left >= 1.0;
         self.left -= f64::from(u8::from(is_left));

@@ -156,10 +156,12 @@ impl Conversation {
         let tolerance = tolerance::probability(policy.level, mood, floor.trigger.is_unsolicited());
         let (companion, ticket, now) = (floor.companion.clone(), floor.ticket, self.clock);
         let prepare = Aloud::Prepare { companion: companion.clone() };
+        let is_extended = floor.replans > 0;
         let Some(call) = self.live.call_mut() else { return };
         let talkers: Vec<_> = call.utterances.talkers().cloned().collect();
         let answer_timeout = world.rules.answer_timeout + AUDIO_AFTER_ANSWER;
         let machine = Interruption::new(companion.clone(), tolerance, answer_timeout, call.played.clone(), talkers, now);
+        let machine = if is_extended { machine.extended_before() } else { machine };
         call.reply = Some(Box::new(LiveReply {
             ticket,
             companion,
@@ -290,14 +292,14 @@ impl Conversation {
         let now = self.clock;
         let Some(reply) = self.live.reply_mut() else { return };
         let is_position = matches!(told, Told::Played { .. });
-        let effects = reply.machine.handle(now, told);
+        let effects = reply.machine.handle(now, told, world.roll);
         if is_position {
             self.note_heard(false, world, out);
         }
         self.follow_reply(effects, world, out);
     }
 
-    /// What people do in the call also concerns the reply in progress. A draw is made where an interruption begins.
+    /// What people do in the call also concerns the reply in progress.
     pub(super) fn tell_reply_of_call(&mut self, heard: &utterance::Input, world: &mut World<'_>, out: &mut Vec<Output>) {
         let is_deaf_to = match heard {
             utterance::Input::Started { user, .. } => !self.hears(user),
@@ -307,13 +309,9 @@ impl Conversation {
         if is_deaf_to {
             return;
         }
-        let Some(reply) = self.live.reply_mut() else { return };
         use utterance::Input as Heard;
         let told = match heard {
-            Heard::Started { user, started } => {
-                let draw = if reply.machine.wants_draw() { (world.roll)() } else { None };
-                Told::Started { user: user.clone(), started: *started, draw }
-            }
+            Heard::Started { user, started } => Told::Started { user: user.clone(), started: *started },
             Heard::Ended { user, ended } => Told::Ended { user: user.clone(), ended: *ended },
             Heard::Left { user } | Heard::SocketLost { user } | Heard::Muted { user } | Heard::OptedOut { user } => {
                 Told::PersonGone { user: user.clone() }
@@ -630,6 +628,14 @@ impl Conversation {
         let floor = self.floor.as_mut().filter(|floor| floor.ticket == ticket);
         if let Some(floor) = floor.filter(|floor| floor.sentences.len() == sentence as usize) {
             floor.sentences.push(SpokenSentence { text: text.clone(), heard: 0 });
+        }
+    }
+
+    /// Takes the words of a sentence back, as far as the reply goes on.
+    pub(super) fn redact_sentence(&mut self, ticket: Ticket, sentence: u32) {
+        let floor = self.floor.as_mut().filter(|floor| floor.ticket == ticket);
+        if let Some(sentence) = floor.and_then(|floor| floor.sentences.get_mut(sentence as usize)) {
+            *sentence = SpokenSentence { text: "".into(), heard: 0 };
         }
     }
 

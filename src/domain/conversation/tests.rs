@@ -12,3 +12,4 @@ mod regressions;
 mod room;
 mod scene;
 mod voice;
+mod witness;

@@ -1,7 +1,7 @@
 //! Decides what happens to a spoken reply when people talk (docs/design/voice.md ).
 //!
 //! One state machine for each spoken reply, from the floor to its end. [`Interruption::handle`] takes what happened, [`Interruption::deadline`] tells
-//! until when to wait, and [`Interruption::wake`] does what is due. Times are those of the events; the draw is an argument.
+//! until when to wait, and [`Interruption::wake`] does what is due. Times are those of the events, and draws come from the caller.
 
 mod due;
 mod input;
@@ -26,6 +26,9 @@ pub use input::{Effect, Input, Outcome, Said, Stop, Words};
 use preparing::Preparing;
 use talker::Talker;
 pub use verdict::{Interrupted, Verdict};
+
+/// Draws a number from 0 to 1 for an interruption.
+type Draw<'a> = &'a mut dyn FnMut() -> Option<f64>;
 
 /// The state of a spoken reply.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -95,15 +98,24 @@ impl Interruption {
         talkers: impl IntoIterator<Item = PersonId>,
         now: Moment,
     ) -> Self {
-        let talkers: BTreeMap<_, _> = talkers.into_iter().map(|user| (user, Talker::started(now, 1.0))).collect();
+        let talkers: BTreeMap<_, _> = talkers.into_iter().map(|user| (user, Talker::started(now))).collect();
         let preparing = Preparing::new(now + answer_timeout, (!talkers.is_empty()).then_some(now));
         let (phase, script) = (Phase::Preparing(preparing), Script::default());
         Self { companion, tolerance, answer_timeout, now, phase, talkers, script, is_finished: false, played_words }
     }
 
+    /// A reply that was extended before a restart is not extended again.
+    pub fn extended_before(mut self) -> Self {
+        if let Phase::Preparing(preparing) = &mut self.phase {
+            preparing.extension = preparing::Extension::Made;
+        }
+        self
+    }
+
     /// Takes what happened at `at`. Deadlines that were due before are handled first, those at `at` itself afterwards, by [`Self::wake`]. After the end
-    /// nothing has an effect.
-    pub fn handle(&mut self, at: Moment, input: Input) -> Vec<Effect> {
+    /// nothing has an effect. If it begins an interruption, `draw` is called once for a number from 0 to 1 (docs/design/voice.md A-32). `None` counts
+    /// as 1: never tolerant.
+    pub fn handle(&mut self, at: Moment, input: Input, draw: Draw<'_>) -> Vec<Effect> {
         let mut out = self.run(|due| due < at);
         self.now = self.now.max(at);
         if self.outcome().is_some() {
@@ -111,15 +123,15 @@ impl Interruption {
         }
         let effects = &mut out;
         match input {
-            Input::Started { user, started, draw } => self.on_started(user, started, draw.unwrap_or(1.0), effects),
-            Input::Voiced { user, from, to } => self.on_voiced(&user, from, to, effects),
+            Input::Started { user, started } => self.on_started(user, started, draw, effects),
+            Input::Voiced { user, from, to } => self.on_voiced(&user, from, to, draw, effects),
             Input::Ended { user, ended } => self.on_ended(&user, ended, effects),
             // Silence counts from the last hop.
             Input::PersonGone { user } => self.on_ended(&user, Moment::ZERO, effects),
             Input::Noise { user } => {
                 self.talkers.entry(user).and_modify(|talker| talker.is_noise = talker.is_talking);
             }
-            Input::Words { user, started, is_final, words } => self.on_words(user, started, is_final, &words, effects),
+            Input::Words { user, started, is_final, words } => self.on_words(user, started, is_final, &words, draw, effects),
             Input::Sentence { text, words } => self.script.sentence(text, words),
             Input::Audio { sentence, length } => self.on_audio(sentence, length),
             Input::Whole { sentence } => self.script.whole(sentence),
@@ -141,11 +153,6 @@ impl Interruption {
         let out = self.run(|due| due < at);
         self.now = self.now.max(at);
         out
-    }
-
-    /// Whether an onset now begins an interruption, which needs a draw (docs/design/voice.md A-32).
-    pub fn wants_draw(&self) -> bool {
-        matches!(self.phase, Phase::Speaking(_))
     }
 
     /// How the reply ended, once it has.
@@ -186,35 +193,31 @@ impl Interruption {
         &self.played_words
     }
 
-    fn on_started(&mut self, user: PersonId, started: Moment, draw: f64, out: &mut Vec<Effect>) {
+    fn on_started(&mut self, user: PersonId, started: Moment, draw: Draw<'_>, out: &mut Vec<Effect>) {
         let started = started.min(self.now);
-        let talker = self.talkers.entry(user.clone()).or_insert_with(|| Talker::started(started, draw));
-        talker.begin(started, draw);
-        if matches!(self.phase, Phase::Speaking(_)) {
-            // The draw is for this interruption, also of a person whose last offset was not found.
-            talker.draw = draw;
-        }
-        match &mut self.phase {
-            Phase::Preparing(preparing) => preparing.hold(self.now),
-            Phase::Speaking(_) => self.duck(user, out),
-            Phase::Ducked(..) | Phase::Yielded { .. } | Phase::Ended(_) => {}
-        }
+        self.talkers.entry(user.clone()).or_insert_with(|| Talker::started(started)).begin(started);
+        self.begin_talk(user, draw, out);
     }
 
-    fn on_voiced(&mut self, user: &PersonId, from: Moment, to: Moment, out: &mut Vec<Effect>) {
+    fn on_voiced(&mut self, user: &PersonId, from: Moment, to: Moment, draw: Draw<'_>, out: &mut Vec<Effect>) {
         let to = to.min(self.now);
         let Some(talker) = self.talkers.get_mut(user).filter(|talker| talker.is_talking && !talker.is_noise) else { return };
         talker.voiced(from, to);
-        match &mut self.phase {
-            Phase::Ducked(..) | Phase::Yielded { .. } | Phase::Ended(_) => {}
-            // The talk goes on after a pause that was just long enough.
-            Phase::Preparing(preparing) => preparing.hold(self.now),
-            Phase::Speaking(_) => self.duck(user.clone(), out),
-        }
+        // The talk goes on after a pause that was just long enough.
+        self.begin_talk(user.clone(), draw, out);
         if let Phase::Ducked(_, barge) = &self.phase
             && self.talkers.get(user).is_some_and(|talker| talker.has_insisted(to, barge.is_tolerant))
         {
-            self.pause(None, out);
+            self.pause(out);
+        }
+    }
+
+    /// Somebody talks: a reply in preparation is held back, and one that plays is ducked.
+    fn begin_talk(&mut self, user: PersonId, draw: Draw<'_>, out: &mut Vec<Effect>) {
+        if let Phase::Preparing(preparing) = &mut self.phase {
+            preparing.hold(self.now);
+        } else if self.begin_interruption(user, draw) {
+            out.push(Effect::Duck);
         }
     }
 
@@ -226,7 +229,15 @@ impl Interruption {
         }
     }
 
-    fn on_words(&mut self, user: PersonId, started: Moment, is_final: bool, words: &Words, out: &mut Vec<Effect>) {
+    fn on_words(
+        &mut self,
+        user: PersonId,
+        started: Moment,
+        is_final: bool,
+        words: &Words,
+        draw: Draw<'_>,
+        out: &mut Vec<Effect>,
+    ) {
         if !is_final && words.said == Said::Nothing {
             return;
         }
@@ -252,7 +263,8 @@ impl Interruption {
             let verdict = if words.stop == Stop::None { Verdict::Addressed } else { Verdict::StopWord };
             self.cut(Some(user), verdict, out);
         } else {
-            self.pause(Some(user), out);
+            self.begin_interruption(user, draw);
+            self.pause(out);
         }
     }
 
@@ -292,30 +304,18 @@ impl Interruption {
         out.push(Effect::Speak);
     }
 
-    /// Ducks for a person who talks, with what was drawn (docs/design/voice.md A-25).
-    fn duck(&mut self, who: PersonId, out: &mut Vec<Effect>) {
-        if let Phase::Speaking(playing) = self.phase {
-            self.phase = Phase::Ducked(playing, self.barge(who));
-            out.push(Effect::Duck);
-        }
+    /// Begins an interruption, with what is drawn for it (docs/design/voice.md ). Returns whether it does: the reply played at full level.
+    fn begin_interruption(&mut self, who: PersonId, draw: Draw<'_>) -> bool {
+        let Phase::Speaking(playing) = self.phase else { return false };
+        let draw = draw().unwrap_or(1.0);
+        self.phase = Phase::Ducked(playing, Barge { who, draw, is_tolerant: draw < self.tolerance });
+        true
     }
 
-    fn barge(&self, who: PersonId) -> Barge {
-        let draw = self.talkers.get(&who).map_or(1.0, |talker| talker.draw);
-        Barge { who, draw, is_tolerant: draw < self.tolerance }
-    }
-
-    /// Pauses, because of voice or of the words of a person.
-    fn pause(&mut self, by_words_of: Option<PersonId>, out: &mut Vec<Effect>) {
-        let (playing, barge) = match &self.phase {
-            Phase::Speaking(playing) => match by_words_of {
-                Some(who) => (*playing, self.barge(who)),
-                None => return,
-            },
-            Phase::Ducked(playing, barge) => (*playing, barge.clone()),
-            Phase::Preparing(_) | Phase::Yielded { .. } | Phase::Ended(_) => return,
-        };
-        self.phase = Phase::Yielded { playing, barge, at: self.now };
+    /// Pauses, because of the voice or the words of the person who interrupts.
+    fn pause(&mut self, out: &mut Vec<Effect>) {
+        let Phase::Ducked(playing, barge) = &self.phase else { return };
+        self.phase = Phase::Yielded { playing: *playing, barge: barge.clone(), at: self.now };
         out.push(Effect::Pause);
         let awaited = self.talkers.iter().filter(|(_, talker)| talker.awaits_final && !talker.is_talking);
         out.extend(awaited.map(|(user, _)| Effect::Finalize { user: user.clone() }));

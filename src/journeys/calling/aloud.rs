@@ -151,3 +151,45 @@ async fn who_cut_a_statement_is_forgotten_and_the_statement_stays() {
     world.pass(10.0).await;
     assert_eq!(left_of("Zora", &world).await, 0);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_deleted_statement_takes_what_nobody_heard_along() {
+    let world = cut_by_zora().await;
+    assert!(left_of("zebra", &world).await > 1);
+
+    world.backend.delete_message(&room("lobby"), statement(&world).await.0).await.unwrap();
+    world.pass(10.0).await;
+
+    let left = left_of("zebra", &world).await;
+    assert_eq!([left, left_of("runs fast", &world).await], [0, 0], "{:?}", events(&world).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_was_answered_is_forgotten_with_the_sentences_of_the_reply() {
+    for has_ended in [false, true] {
+        let (world, ticket) = speaking().await;
+        if has_ended {
+            tell(&world, ticket, [Told::StopPressed]).await;
+            world.pass(5.0).await;
+        }
+        assert!(!sentences(&world).await.is_empty());
+
+        world.backend.forget(Forget { guild: "home".into(), person: "Ben".into(), answers: has_ended }).await.unwrap();
+        world.pass(20.0).await;
+
+        assert_eq!(left_of("Ben", &world).await, 0, "ended: {has_ended}");
+        assert_eq!(sentences(&world).await, Vec::<String>::new(), "ended: {has_ended}");
+        if has_ended {
+            assert_eq!([left_of("zebra", &world).await, left_of("runs fast", &world).await], [0, 0]);
+        }
+    }
+}
+
+/// The words of the sentences on record that were about to be heard.
+async fn sentences(world: &World) -> Vec<String> {
+    let texts = events(world).await.into_iter().filter_map(|recorded| match recorded.event {
+        Event::SentenceStarting { text, .. } if !text.is_empty() => Some(text.to_string()),
+        _ => None,
+    });
+    texts.collect()
+}

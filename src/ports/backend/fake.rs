@@ -202,6 +202,10 @@ impl CallRooms for FakeBackend {
         Ok(Description { recognition: "rehearsal", recognises_words: false, synthesis: "rehearsal", people: Vec::new() })
     }
 
+    async fn admits(&self, _: &RoomId, _: &str) -> Result<(), Refused> {
+        Ok(())
+    }
+
     async fn enter(&self, _: &RoomId, _: Entrance) -> Result<Arc<dyn Line>, Refused> {
         Err(Refused::NotYet("there are no calls here".into()))
     }

@@ -43,6 +43,10 @@ impl CallRooms for Closed {
         self.refuse()
     }
 
+    async fn admits(&self, _: &RoomId, _: &str) -> Result<(), Refused> {
+        self.refuse()
+    }
+
     async fn enter(&self, _: &RoomId, _: Entrance) -> Result<Arc<dyn Line>, Refused> {
         self.refuse()
     }

@@ -51,8 +51,8 @@ impl Reply {
         }
     }
 
-    fn tell(&mut self, at: u64, input: Input) {
-        let effects = self.machine.handle(Moment::from_micros(at), input);
+    fn tell(&mut self, at: u64, input: Input, draw: Option<f64>) {
+        let effects = self.machine.handle(Moment::from_micros(at), input, &mut || draw);
         self.follow(at, effects);
     }
 
@@ -60,13 +60,13 @@ impl Reply {
         let (at, user) = (event.at(), PersonId::from(event.text("user")));
         let now = Moment::from_micros(at);
         let sentence = event.number("sentence").and_then(|number| self.sentences.iter().position(|one| *one == number));
+        let draw = event.get("draw").as_f64();
         let millis = |key: &str| Duration::from_millis(event.number(key).unwrap_or_default());
         let input = match event.text("input") {
             "started" => {
                 // As the detector reports it: the onset, and that it was voiced.
                 let started = event.moment("started").unwrap_or(Moment::from_micros(at - onset().min(at)));
-                let draw = event.get("draw").as_f64().filter(|_| self.machine.wants_draw());
-                self.tell(at, Input::Started { user: user.clone(), started, draw });
+                self.tell(at, Input::Started { user: user.clone(), started }, draw);
                 Input::Voiced { user, from: started, to: now }
             }
             "voiced" => Input::Voiced { user, from: event.moment("from").unwrap_or(now), to: event.moment("to").unwrap_or(now) },
@@ -99,7 +99,7 @@ impl Reply {
             "companion_left" => return self.names.leave(event.text("companion")),
             _ => return,
         };
-        self.tell(at, input);
+        self.tell(at, input, draw);
     }
 
     fn words(&self, event: &Event) -> Input {

@@ -167,6 +167,12 @@ fn the_audio_of_earlier_sentences_is_let_go() {
         playback.start(number);
     }
     playback.play(now);
+    playback.progress(now);
+    playback.packets(now + FRAME * 20);
+    playback.progress(now);
+    playback.heard_up_to(FRAME * 35);
+    playback.packets(now + FRAME * 40);
+    playback.heard_up_to(FRAME * 35);
     playback.packets(now + FRAME * 40);
 
     let kept: Vec<_> = playback.sentences.iter().map(|sentence| sentence.samples.len() / SPOKEN_FRAME).collect();

@@ -25,9 +25,33 @@ pub enum Out {
     End(Close),
 }
 
+/// The most that waits. A page that takes less than what happens is closed.
+const MAX_WAITING: usize = 2_000;
+
+#[derive(Default)]
+struct Waiting {
+    all: VecDeque<Out>,
+    /// The number of frames among them.
+    frames: usize,
+}
+
+impl Waiting {
+    fn take(&mut self) -> Option<Out> {
+        let out = self.all.pop_front()?;
+        self.frames -= usize::from(matches!(out, Out::Frame(_)));
+        Some(out)
+    }
+
+    fn drop_oldest_frame(&mut self) -> bool {
+        let oldest = self.all.iter().position(|out| matches!(out, Out::Frame(_)));
+        self.frames -= usize::from(oldest.is_some());
+        oldest.and_then(|oldest| self.all.remove(oldest)).is_some()
+    }
+}
+
 /// See the module.
 pub struct Outbox {
-    waiting: Mutex<VecDeque<Out>>,
+    waiting: Mutex<Waiting>,
     added: Notify,
     instruments: Instruments,
 }
@@ -41,7 +65,7 @@ impl Outbox {
     pub async fn next(&self) -> Out {
         loop {
             let added = self.added.notified();
-            if let Some(out) = self.lock().pop_front() {
+            if let Some(out) = self.lock().take() {
                 return out;
             }
             added.await;
@@ -56,10 +80,15 @@ impl Outbox {
     fn add(&self, out: Out) {
         let dropped = {
             let mut waiting = self.lock();
-            waiting.push_back(out);
-            let frames = waiting.iter().filter(|out| matches!(out, Out::Frame(_))).count();
-            let oldest = waiting.iter().position(|out| matches!(out, Out::Frame(_))).filter(|_| frames > MAX_UNSENT_FRAMES);
-            oldest.and_then(|oldest| waiting.remove(oldest)).is_some()
+            waiting.frames += usize::from(matches!(out, Out::Frame(_)));
+            waiting.all.push_back(out);
+            if waiting.all.len() > MAX_WAITING {
+                // It trickles, and never gets to the end.
+                waiting.all.clear();
+                waiting.frames = 0;
+                waiting.all.push_back(Out::End(Close::TooSlow));
+            }
+            waiting.frames > MAX_UNSENT_FRAMES && waiting.drop_oldest_frame()
         };
         if dropped {
             self.instruments.voice_frames_unsent.add(1, NONE);
@@ -67,7 +96,7 @@ impl Outbox {
         self.added.notify_one();
     }
 
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Out>> {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -141,6 +170,11 @@ fn trouble_message(trouble: call_room::Trouble) -> ServerMessage {
         call_room::Trouble::RecognitionFull => {
             (Trouble::RecognitionFull, "Too many people talk at once. What you say is recognised when somebody else is silent.")
         }
+        call_room::Trouble::NotHeard => {
+            (Trouble::RecognitionFailed, "You are not heard any more. Leave the call and enter it again.")
+        }
+        call_room::Trouble::SaysAlready => (Trouble::SayRefused, "You still say something. Wait until it is said."),
+        call_room::Trouble::SaysTooMuch => (Trouble::SayRefused, "These are too many words to say at once. Say them in parts."),
         call_room::Trouble::SynthesisFailed => {
             (Trouble::SynthesisFailed, "No voice could be made. What the companion wants to say is posted as text.")
         }

@@ -40,6 +40,7 @@ pub(super) enum MouthAct {
     Finish,
     Stall,
     Stop,
+    ShutDown,
 }
 
 impl Mouth {
@@ -74,6 +75,11 @@ impl Mouth {
 
     pub(super) fn started(&mut self, ticket: Ticket) {
         self.started.insert(ticket);
+    }
+
+    /// How far this reply was played, in milliseconds. `None`: it is another one, or a sentence of it was dropped.
+    pub(super) fn played_ms(&self, ticket: Ticket) -> Option<u64> {
+        (self.ticket == Some(ticket) && !self.has_stalled).then_some(self.position.as_millis() as u64)
     }
 
     /// The process dies.
@@ -125,6 +131,7 @@ impl Mouth {
                 told.push(Told::Stall);
             }
             MouthAct::Stop => told.push(Told::StopPressed),
+            MouthAct::ShutDown => told.push(Told::ShutDown),
             MouthAct::Send(_) | MouthAct::Whole => {}
         }
         told.into_iter().map(|told| (ticket, told)).collect()

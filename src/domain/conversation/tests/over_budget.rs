@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::super::*;
-use super::scene::{Act, Scene, Setup, as_recorded, plain, with_world};
+use super::scene::{Act, Drawn, Scene, Setup, as_recorded, plain, with_world};
 
 const ALONE: Setup = Setup { companions: 1, judge: "lexical", max_turns: None, streak: 4, equal_timeouts: true, external: false };
 const TWO: Setup = Setup { companions: 2, ..ALONE };
@@ -138,7 +138,9 @@ fn after_a_restart_an_earlier_call_replaces_a_later_one_over_the_budget() {
         ledger.count(Use::Address { person: &bob, channel: &den, message: Seq(message) }, scene.now, &scene.settings.gate);
     }
 
-    let outputs = with_world(&scene.settings, &scene.policies, &mut ledger, &mut 0, |world| resumed.resume(scene.now, world));
+    let outputs = with_world(&scene.settings, &scene.policies, &mut ledger, &mut Drawn::default(), |world| {
+        resumed.resume(scene.now, world)
+    });
 
     let asked: Vec<_> = resumed.open_questions().map(|(_, asked)| asked.message).collect();
     let declined: Vec<_> = outputs.iter().filter_map(declined_decision).map(|decided| decided.messages.clone()).collect();

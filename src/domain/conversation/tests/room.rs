@@ -25,15 +25,16 @@ fn setups() -> impl Strategy<Value = Setup> {
     )
 }
 
-/// Every run tests the same rooms. `PROPTEST_RNG_SEED` and `PROPTEST_CASES` select others.
-fn config() -> ProptestConfig {
+/// Every run tests the same rooms, of each property so many. `PROPTEST_RNG_SEED` and `PROPTEST_CASES` select others.
+pub(super) fn config(seed: u64, cases: u32) -> ProptestConfig {
     let config = ProptestConfig::default();
-    let rng_seed = if config.rng_seed == RngSeed::Random { RngSeed::Fixed(1) } else { config.rng_seed };
-    ProptestConfig { rng_seed, ..config }
+    let rng_seed = if config.rng_seed == RngSeed::Random { RngSeed::Fixed(seed) } else { config.rng_seed };
+    let cases = if std::env::var_os("PROPTEST_CASES").is_some() { config.cases } else { cases };
+    ProptestConfig { rng_seed, cases, ..config }
 }
 
 proptest! {
-    #![proptest_config(config())]
+    #![proptest_config(config(1, 256))]
 
     #[test]
     fn no_companion_has_two_questions_at_once_and_every_message_settles_once_for_each(setup in setups(), acts in acts()) {

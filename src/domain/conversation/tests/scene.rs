@@ -9,6 +9,7 @@ use super::super::super::event::{RoundClosed, order_of_handling};
 use super::super::super::message::{Address, Author, Message, Modality, Role};
 use super::super::*;
 use super::mouth::Mouth;
+use super::witness::Witness;
 
 /// The next turn id, so that no two turns share one.
 static TURNS: AtomicU64 = AtomicU64::new(1);
@@ -120,11 +121,12 @@ pub(super) struct Scene {
     pub(super) cast: Vec<CompanionId>,
     external: Option<CompanionId>,
     pub(super) mouth: Mouth,
+    pub(super) witness: Witness,
     pub(super) policies: BTreeMap<CompanionId, InterjectionPolicy>,
     /// The number of posted statements.
     pub(super) statements: u64,
     ledger: Ledger,
-    drawn: u8,
+    drawn: Drawn,
     outcomes_by_companion: BTreeMap<CompanionId, Outcomes>,
     /// The number of human messages so far, and the number when the next speaker was selected.
     human_messages: u64,
@@ -178,7 +180,7 @@ impl Scene {
             policies,
             statements: 0,
             ledger: Ledger::default(),
-            drawn: 0,
+            drawn: Drawn::default(),
             human_messages: 0,
             next_selected_at: None,
             selected_at: BTreeMap::new(),
@@ -190,6 +192,7 @@ impl Scene {
             last_said: Moment::ZERO,
             external: None,
             mouth: Mouth::default(),
+            witness: Witness::default(),
             cast,
         };
         if setup.external {
@@ -409,7 +412,7 @@ impl Scene {
         order_of_handling(&mut journal);
         let mut folded = Conversation::default();
         let mut ledger = Ledger::default();
-        with_world(settings, policies, &mut ledger, &mut 0, |world| {
+        with_world(settings, policies, &mut ledger, &mut Drawn::default(), |world| {
             for recorded in &journal {
                 folded.fold(recorded, world);
             }
@@ -418,7 +421,7 @@ impl Scene {
     }
 
     pub(super) fn with_world<T>(&self, run: impl FnOnce(&mut World<'_>) -> T) -> T {
-        with_world(&self.settings, &self.policies, &mut Ledger::default(), &mut 0, run)
+        with_world(&self.settings, &self.policies, &mut Ledger::default(), &mut Drawn::default(), run)
     }
 
     fn member(&self, which: u8) -> CompanionId {
@@ -512,10 +515,12 @@ impl Scene {
         self.conversation = resumed;
         self.ledger = ledger;
         self.mouth.die();
+        self.witness.die();
         self.handle_outputs(outputs);
     }
 
     pub(super) fn step(&mut self, input: Input) {
+        self.witness.see(&input, &self.conversation, self.drawn.rolls.len(), self.now);
         let outputs = with_world(&self.settings, &self.policies, &mut self.ledger, &mut self.drawn, |world| {
             self.conversation.step(self.now, input, world)
         });
@@ -524,10 +529,12 @@ impl Scene {
 
     fn handle_outputs(&mut self, outputs: Vec<Output>) {
         let at = self.conversation.clock();
-        let (mut posts, mut handed_over) = (Vec::new(), Vec::new());
+        let (mut posts, mut handed_over, mut in_call) = (Vec::new(), Vec::new(), Vec::new());
         for output in outputs {
+            self.witness.check(&output, &self.conversation, &self.drawn.rolls, &self.mouth, at);
             match output {
                 Output::HandOver(messages) => handed_over.push(messages),
+                Output::Voice(effect) => in_call.push(*effect),
                 Output::Made(made) => {
                     let Made { handled, turn, event } = *made;
                     self.observe(&event);
@@ -544,6 +551,7 @@ impl Scene {
                 _ => {}
             }
         }
+        self.witness.check_step(&self.conversation, &self.drawn.rolls);
         let conversation = &self.conversation;
         assert!(conversation.turn.is_none() || conversation.floor.is_none(), "a selected companion and a floor exist at once");
         assert!(
@@ -562,20 +570,40 @@ impl Scene {
             let floor = conversation.floor().map(|floor| floor.ticket);
             assert_eq!(floor, Some(posting.ticket), "a statement is posted without the floor");
         }
-        assert!(
-            conversation.spoken_reply().is_none() || conversation.wake_at().is_some() || !handed_over.is_empty(),
-            "a spoken reply waits without a deadline"
-        );
+        if let Some(call) = conversation.live.call() {
+            let waits = call.reply_deadline().is_some() || call.is_handing_over();
+            assert!(call.reply.is_none() || waits, "a spoken reply waits without a deadline");
+        }
         for view in self.conversation.companions() {
             assert!(view.gate.stage >= view.gate.minimum_stage, "{} is below its minimum stage", view.companion);
         }
         for posting in posts {
-            self.mouth.check_heard(&posting);
+            if !self.witness.was_late() {
+                self.mouth.check_heard(&posting);
+            }
             self.post(posting);
         }
         for messages in handed_over {
             let batch: Vec<_> = messages.into_iter().map(|event| self.accept(event)).collect();
             self.step(Input::HandedOver(batch));
+        }
+        in_call.into_iter().for_each(|effect| self.carry_out_in_call(effect));
+    }
+
+    /// Puts on record who has left, and deletes what people said who want to be ignored.
+    fn carry_out_in_call(&mut self, effect: utterance::Effect) {
+        match effect {
+            utterance::Effect::Left { user } if self.conversation.joined_call_at(&user).is_some() => {
+                let id = Arc::from(user.as_str());
+                self.receive(Event::VoiceLeft { from: Author { name: Arc::clone(&id), id, role: Role::Person } });
+            }
+            utterance::Effect::Redact { user } => {
+                let messages = self.conversation.buffered_segments_of(&user);
+                if !messages.is_empty() {
+                    self.receive(Event::Deleted { messages, unnamed: Vec::new() });
+                }
+            }
+            _ => {}
         }
     }
 
@@ -680,6 +708,13 @@ impl Scene {
     }
 }
 
+/// What chance has decided so far.
+#[derive(Debug, Default)]
+pub(super) struct Drawn {
+    jitter: u8,
+    rolls: Vec<f64>,
+}
+
 fn role(bot: bool) -> Role {
     if bot { Role::Bot } else { Role::Person }
 }
@@ -730,13 +765,17 @@ pub(super) fn with_world<T>(
     settings: &Settings,
     policies: &BTreeMap<CompanionId, InterjectionPolicy>,
     ledger: &mut Ledger,
-    drawn: &mut u8,
+    drawn: &mut Drawn,
     run: impl FnOnce(&mut World<'_>) -> T,
 ) -> T {
-    let rolled = *drawn;
+    let Drawn { jitter, rolls } = drawn;
     let mut jitter = || {
-        *drawn = drawn.wrapping_add(3);
-        (*drawn % 5) as i8 - 2
+        *jitter = jitter.wrapping_add(3);
+        (*jitter % 5) as i8 - 2
+    };
+    let mut roll = || {
+        rolls.push(((7 * rolls.len() + 1) % 10) as f64 / 10.0);
+        rolls.last().copied()
     };
     let mut turn = || TurnId(u128::from(TURNS.fetch_add(1, Ordering::Relaxed)));
     run(&mut World {
@@ -744,7 +783,7 @@ pub(super) fn with_world<T>(
         rules: Rules::from(settings),
         policies,
         jitter: &mut jitter,
-        roll: &mut || Some(f64::from(rolled % 10) / 10.0),
+        roll: &mut roll,
         turn: &mut turn,
         ledger,
         summary: None,

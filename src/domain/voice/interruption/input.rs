@@ -22,8 +22,6 @@ pub enum Input {
         user: PersonId,
         /// The beginning of the first voiced hop.
         started: Moment,
-        /// A number drawn from 0 to 1, if [`Interruption::wants_draw`](super::Interruption::wants_draw) asked for one. `None` counts as 1: never tolerant.
-        draw: Option<f64>,
     },
     /// A person's voice was heard for a while.
     Voiced {

@@ -34,8 +34,6 @@ pub(super) struct Talker {
     offset_at: Option<Moment>,
     /// When the newest final came, if no partial result has followed.
     final_at: Option<Moment>,
-    /// What was drawn at the onset.
-    pub(super) draw: f64,
     /// The sum of the voiced hops in this interruption.
     pub(super) voiced: Duration,
     /// The voiced time of the last seconds, in order.
@@ -54,8 +52,8 @@ struct Partial {
 
 impl Talker {
     /// A person who begins to talk.
-    pub(super) fn started(at: Moment, draw: f64) -> Self {
-        Self { is_talking: true, last_voiced: Some(at), offset_at: None, draw, ..Self::heard(at) }
+    pub(super) fn started(at: Moment) -> Self {
+        Self { is_talking: true, last_voiced: Some(at), offset_at: None, ..Self::heard(at) }
     }
 
     /// A person whose words are known, and whose voice is not.
@@ -67,7 +65,6 @@ impl Talker {
             last_voiced: None,
             offset_at: Some(at),
             final_at: None,
-            draw: 1.0,
             voiced: Duration::ZERO,
             recent: VecDeque::new(),
             finals: Said::Nothing,
@@ -76,12 +73,10 @@ impl Talker {
     }
 
     /// A new onset.
-    pub(super) fn begin(&mut self, started: Moment, draw: f64) {
-        if !self.is_talking {
-            self.draw = draw;
-        }
+    pub(super) fn begin(&mut self, started: Moment) {
         (self.is_talking, self.is_noise, self.awaits_final) = (true, false, true);
-        (self.last_voiced, self.offset_at) = (self.last_voiced.max(Some(started)), None);
+        // A final that came before is not the one of this talk.
+        (self.last_voiced, self.offset_at, self.final_at) = (self.last_voiced.max(Some(started)), None, None);
     }
 
     /// The person's voice was heard. What is known already does not count twice.

@@ -21,6 +21,8 @@ struct Reply {
     log: Vec<String>,
     /// The tenths of a second up to which playback was reported, if it follows the clock.
     plays: Option<u64>,
+    /// What is drawn for the next interruption.
+    draw: Option<f64>,
 }
 
 impl Reply {
@@ -32,7 +34,7 @@ impl Reply {
     fn among(talkers: &[&str]) -> Self {
         let talkers = talkers.iter().map(|user| (*user).into());
         let machine = Interruption::new("aria".into(), 0.3, ANSWER, PlayedWords::default(), talkers, at(0.0));
-        Self { machine, log: Vec::new(), plays: None }
+        Self { machine, log: Vec::new(), plays: None, draw: None }
     }
 
     /// A reply that speaks since 10, with 60 s of audio, of which playback reports the position every 0.1 s.
@@ -54,7 +56,7 @@ impl Reply {
 
     fn input(&mut self, time: f64, input: Input) -> &mut Self {
         self.run(at(time) - Duration::from_micros(1), at(time));
-        let effects = self.machine.handle(at(time), input);
+        let effects = self.machine.handle(at(time), input, &mut || self.draw.take());
         self.note(at(time), &effects);
         self
     }
@@ -74,7 +76,7 @@ impl Reply {
                     self.plays = self.plays.map(|plays| plays + 1);
                     if matches!(self.machine.phase, Phase::Speaking(_) | Phase::Ducked(..)) {
                         let position = self.machine.script().position() + secs(0.1);
-                        let effects = self.machine.handle(report, Input::Played { position });
+                        let effects = self.machine.handle(report, Input::Played { position }, &mut || None);
                         self.note(report, &effects);
                     }
                 }
@@ -88,11 +90,13 @@ impl Reply {
     }
 
     fn starts(&mut self, time: f64, user: &str) -> &mut Self {
-        self.draws(time, user, None)
+        self.input(time, Input::Started { user: user.into(), started: at(time) })
     }
 
-    fn draws(&mut self, time: f64, user: &str, draw: Option<f64>) -> &mut Self {
-        self.input(time, Input::Started { user: user.into(), started: at(time), draw })
+    /// For the next interruption this is drawn.
+    fn draws(&mut self, draw: f64) -> &mut Self {
+        self.draw = Some(draw);
+        self
     }
 
     /// Voice from one time to another, in pieces of 0.02 s.
@@ -240,6 +244,12 @@ fn preparing_final_words_extend_the_reply_once() {
     let mut reply = Reply::preparing();
     reply.final_(1.0, "ana", "and the cat?");
     assert_eq!(reply.log(1.0), ["1 extend"]);
+
+    // A restart does not make the reply forget that it was extended.
+    let mut reply = Reply::preparing();
+    reply.machine = reply.machine.extended_before();
+    reply.final_(1.0, "ana", "and the cat?");
+    assert!(reply.log(2.0).is_empty());
 }
 
 #[test]
@@ -277,9 +287,7 @@ fn preparing_fails_without_audio() {
 #[test]
 fn speaking_ducks_at_once_when_somebody_talks() {
     let mut reply = Reply::speaking();
-    assert!(reply.machine.wants_draw());
     reply.starts(12.0, "ana");
-    assert!(!reply.machine.wants_draw());
 
     assert_eq!(reply.log(12.0), ["12 duck"]);
 }
@@ -377,9 +385,33 @@ fn ducked_a_short_silence_ends_it() {
 #[test]
 fn ducked_the_same_talk_ducks_again_if_it_goes_on() {
     let mut reply = Reply::speaking();
-    reply.draws(12.0, "ana", Some(0.1)).voice(12.0, 12.2, "ana").voice(12.52, 12.54, "ana");
+    reply.starts(12.0, "ana").voice(12.0, 12.2, "ana").voice(12.52, 12.54, "ana");
 
     assert_eq!(reply.log(12.6), ["12 duck", "12.5 Unducked by ana at 2500", "12.5 unduck", "12.54 duck"]);
+}
+
+#[test]
+fn each_interruption_draws_anew() {
+    // It was not tolerant before, and is so when the same talk goes on.
+    let mut reply = Reply::speaking();
+    reply.draws(0.9).starts(12.0, "ana").voice(12.0, 12.2, "ana").draws(0.1).voice(12.52, 14.0, "ana");
+    assert_eq!(reply.log(14.0)[3..], ["12.54 duck"]);
+    assert_eq!(reply.draw, None);
+
+    // A stop word in a partial result interrupts without a voice.
+    let mut reply = Reply::speaking();
+    reply.draws(0.9).starts(12.0, "ana").voice(12.0, 12.2, "ana").ends(12.2, "ana").until(at(13.0));
+    reply.draws(0.1).partial(13.0, "ana", "stop").final_(13.2, "ana", "stop");
+    let Phase::Ended(_) = &reply.machine.phase else { panic!("{:?}", reply.machine.phase) };
+    assert_eq!(reply.draw, None);
+
+    // Whoever joins in is part of the same interruption, and a final cuts without one.
+    let mut reply = Reply::speaking();
+    reply.draws(0.9).starts(12.0, "ana").draws(0.1).starts(12.1, "bob").voice(12.1, 13.0, "bob");
+    assert_eq!(reply.log(13.0), ["12 duck", "12.6 pause"]);
+    let mut reply = Reply::speaking();
+    reply.draws(0.1).final_(12.0, "ana", "stop");
+    assert_eq!(reply.draw, Some(0.1));
 }
 
 #[test]
@@ -406,34 +438,34 @@ fn ducked_half_a_second_of_one_voice_pauses() {
 #[test]
 fn ducked_a_tolerant_reply_pauses_after_two_seconds() {
     let mut reply = Reply::speaking();
-    reply.draws(12.0, "ana", Some(0.29)).voice(12.0, 15.0, "ana");
+    reply.draws(0.29).starts(12.0, "ana").voice(12.0, 15.0, "ana");
     assert_eq!(reply.log(15.0), ["12 duck", "14 pause"]);
 
     let mut reply = Reply::speaking();
-    reply.draws(12.0, "ana", Some(0.3)).voice(12.0, 15.0, "ana");
+    reply.draws(0.3).starts(12.0, "ana").voice(12.0, 15.0, "ana");
     assert_eq!(reply.log(15.0), ["12 duck", "12.5 pause"]);
 
-    // One draw for each interruption.
+    // A draw that is missing counts as 1.
     let mut reply = Reply::speaking();
-    reply.draws(12.0, "ana", None).draws(12.1, "bob", Some(0.0)).voice(12.1, 13.0, "bob");
-    assert_eq!(reply.log(13.0), ["12 duck", "12.6 pause"]);
+    reply.starts(12.0, "ana").voice(12.0, 13.0, "ana");
+    assert_eq!(reply.log(13.0), ["12 duck", "12.5 pause"]);
 }
 
 #[test]
 fn an_onset_draws_anew_for_a_person_whose_last_offset_was_not_found() {
     let mut reply = Reply::speaking();
-    reply.draws(12.0, "ana", Some(0.9)).voice(12.0, 12.2, "ana");
+    reply.draws(0.9).starts(12.0, "ana").voice(12.0, 12.2, "ana");
     assert_eq!(reply.log(13.0), ["12 duck", "12.5 Unducked by ana at 2500", "12.5 unduck"]);
 
     // This time it is tolerant.
-    reply.draws(13.0, "ana", Some(0.0)).voice(13.0, 14.9, "ana");
+    reply.draws(0.0).starts(13.0, "ana").voice(13.0, 14.9, "ana");
     assert_eq!(reply.log(14.9), ["13 duck"]);
 }
 
 #[test]
 fn ducked_a_name_in_a_partial_pauses_at_once() {
     let mut reply = Reply::speaking();
-    reply.draws(12.0, "ana", Some(0.0)).partial(12.1, "ana", "so mira");
+    reply.draws(0.0).starts(12.0, "ana").partial(12.1, "ana", "so mira");
 
     assert_eq!(reply.log(12.2), ["12 duck", "12.1 pause"]);
 }

@@ -22,6 +22,7 @@ use tertulia::ports::backend::room::{
 use tertulia::ports::backend::state::{CompanionState, Doing, RepetitionState, RoomState};
 use tertulia::ports::backend::usage::{Usage, UsageQuery};
 use tertulia::ports::backend::{Backend, Refused};
+use tertulia::ports::call_room::{CallRooms, Description, Entrance, Line};
 use tertulia::ports::chat_platform::Serves;
 use tertulia::ports::inbound_events::{Acceptance, ChannelRef, InboundError, InboundEvents, InboundMessage, Missed, Reached};
 use tertulia::ports::membership::MembershipPort;
@@ -216,6 +217,21 @@ impl InboundEvents for SmallBackend {
 /// The answer to calls that no command makes.
 fn never<T>() -> Result<T, Refused> {
     Err(Refused::NotYet("a command made a call that no command needs".into()))
+}
+
+#[async_trait]
+impl CallRooms for SmallBackend {
+    async fn describe(&self, _: &RoomId) -> Result<Description, Refused> {
+        never()
+    }
+
+    async fn admits(&self, _: &RoomId, _: &str) -> Result<(), Refused> {
+        never()
+    }
+
+    async fn enter(&self, _: &RoomId, _: Entrance) -> Result<Arc<dyn Line>, Refused> {
+        never()
+    }
 }
 
 #[async_trait]

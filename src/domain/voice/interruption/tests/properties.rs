@@ -17,13 +17,11 @@ fn ago() -> impl Strategy<Value = Moment> {
 }
 
 fn talk() -> impl Strategy<Value = Input> {
-    (user(), ago(), 0_u64..600, 0_u8..6, prop::option::of(0.0_f64..1.0)).prop_map(
-        |(user, ago, length, which, draw)| match which {
-            0 | 1 => Input::Started { user, started: ago, draw },
-            2 => Input::Ended { user, ended: ago },
-            _ => Input::Voiced { user, from: Moment::from_micros(ago.as_micros() + length * 1_000), to: ago },
-        },
-    )
+    (user(), ago(), 0_u64..600, 0_u8..6).prop_map(|(user, ago, length, which)| match which {
+        0 | 1 => Input::Started { user, started: ago },
+        2 => Input::Ended { user, ended: ago },
+        _ => Input::Voiced { user, from: Moment::from_micros(ago.as_micros() + length * 1_000), to: ago },
+    })
 }
 
 fn recognised() -> impl Strategy<Value = Input> {
@@ -92,7 +90,9 @@ enum Player {
 }
 
 impl Player {
-    fn follow(&mut self, effects: &[Effect]) -> Result<(), TestCaseError> {
+    /// Returns how many interruptions began.
+    fn follow(&mut self, effects: &[Effect]) -> Result<usize, TestCaseError> {
+        let mut begun = 0;
         for effect in effects {
             let (expected, next) = match effect {
                 Effect::Speak => (&[Self::Silent][..], Self::Full),
@@ -105,9 +105,10 @@ impl Player {
                 Effect::Finalize { .. } | Effect::SentenceDropped { .. } | Effect::Interrupted(_) => continue,
             };
             prop_assert!(expected.contains(self), "{:?} while {:?}", effect, self);
+            begun += usize::from(*self == Self::Full && matches!(next, Self::Quiet | Self::Paused));
             *self = next;
         }
-        Ok(())
+        Ok(begun)
     }
 }
 
@@ -115,13 +116,17 @@ proptest! {
     #[test]
     fn a_reply_always_waits_for_something_and_always_ends(steps in prop::collection::vec(step(), 0..80), talkers in 0_usize..3) {
         let (mut machine, mut player, mut now) = (machine(talkers), Player::default(), Moment::ZERO);
-        let mut extensions = 0;
+        let (mut extensions, mut draws, mut interruptions) = (0, 0, 0);
         for (gap, input) in steps {
             now = now + Duration::from_millis(gap);
             let before = machine.script().position();
-            let mut effects = machine.handle(now, timed(input, now));
+            let mut effects = machine.handle(now, timed(input, now), &mut || {
+                draws += 1;
+                Some(0.5)
+            });
             effects.extend(machine.wake(now));
-            player.follow(&effects)?;
+            interruptions += player.follow(&effects)?;
+            prop_assert_eq!(draws, interruptions, "each interruption draws once");
             extensions += effects.iter().filter(|effect| **effect == Effect::Extend).count();
 
             let is_due = machine.deadline().is_some_and(|deadline| deadline.at <= now);
@@ -146,7 +151,7 @@ proptest! {
     }
 
     #[test]
-    fn it_makes_no_difference_how_late_a_deadline_is_noticed(steps in prop::collection::vec(step(), 0..60)) {
+    fn it_makes_no_difference_how_late_a_deadline_is_noticed(steps in prop::collection::vec(step(), 0..60), draw in 0.0_f64..1.0) {
         let (mut prompt, mut late) = (machine(1), machine(1));
         let (mut effects, mut late_effects, mut now) = (Vec::new(), Vec::new(), Moment::ZERO);
         for (gap, input) in steps {
@@ -155,8 +160,8 @@ proptest! {
                 effects.extend(prompt.wake(deadline.at));
             }
             let input = timed(input, now);
-            effects.extend(prompt.handle(now, input.clone()));
-            late_effects.extend(late.handle(now, input));
+            effects.extend(prompt.handle(now, input.clone(), &mut || Some(draw)));
+            late_effects.extend(late.handle(now, input, &mut || Some(draw)));
             prop_assert_eq!(&prompt, &late);
         }
         prop_assert_eq!(effects, late_effects);
@@ -167,7 +172,7 @@ proptest! {
         let (mut machine, mut now) = (machine(1), Moment::ZERO);
         for (gap, input) in steps {
             now = now + Duration::from_millis(gap);
-            machine.handle(now, timed(input, now));
+            machine.handle(now, timed(input, now), &mut || Some(0.5));
         }
 
         let stored = serde_json::to_string(&machine).expect("it can be written");
