@@ -5,7 +5,7 @@ import { readFile } from 'node:fs/promises';
 import { test } from 'node:test';
 
 const source = await readFile(new URL('../../src/adapters/console/page/voice-call.js', import.meta.url), 'utf8');
-const { MOST_ECHOES, audible, fold, newCall, posted, shownCaptions } = await import(`data:text/javascript,${encodeURIComponent(source)}`);
+const { MOST_ECHOES, audible, fold, newCall, posted, shownCaptions, shownTrouble } = await import(`data:text/javascript,${encodeURIComponent(source)}`);
 
 const person = (user, more = {}) => ({ user, muted: false, listening: false, ignored: false, talking: false, ...more });
 const caption = (user, text, isFinal = true, kind = 'words') => ({ type: 'caption', user, text, is_final: isFinal, kind });
@@ -109,4 +109,16 @@ test('only echoes of the own microphone are counted', () => {
   const call = callWith(echo('Ben'), ...Array.from({ length: MOST_ECHOES }, () => echo('Ana')));
 
   assert.equal(call.echoes, MOST_ECHOES);
+});
+
+test('a trouble goes after a while, and once the own words are recognised', () => {
+  const trouble = { type: 'error', code: 'recognition_failed', fix: 'Try again.' };
+  const call = callWith(trouble);
+  assert.equal(shownTrouble(call, 29_000).fix, 'Try again.');
+  assert.equal(shownTrouble(call, 30_000), null);
+
+  for (const other of [caption('Ben', 'Well.'), caption('Ana', 'Aria', false), caption('Ana', 'uh', true, 'noise')]) fold(call, other, 0);
+  assert.ok(shownTrouble(call, 1));
+  fold(call, caption('Ana', 'Aria, what?'), 0);
+  assert.equal(shownTrouble(call, 1), null);
 });

@@ -27,8 +27,8 @@ class Loudspeaker extends AudioWorkletProcessor {
     this.waited = 0;
     this.playing = false;
     this.ring = RING;
-    this.position = 0;
-    this.told = 0;
+    this.position = null; // until something is played
+    this.told = null;
     this.sinceTold = 0;
     this.isAudible = false;
     this.dropped = 0;

@@ -32,14 +32,14 @@ export async function openLoudspeaker({ onPlayed, onAudible }) {
   node.connect(duckGain).connect(volumeGain).connect(context.destination);
 
   let stretch = 0;
-  let playing = null; // the reply: its id, the next packet's number and position, and the furthest position that was played
+  let playing = null; // the reply: its id, the next packet's number and position, and the furthest position that was played here, or null
   let decoder = null;
 
   const setLevel = (on, secs) => duckGain.gain.setTargetAtTime(on ? DUCKED : 1, context.currentTime, secs);
 
   node.port.onmessage = ({ data }) => {
     if (!playing || data.stretch !== stretch) return;
-    playing.furthest = Math.max(playing.furthest, data.position);
+    if (data.position !== null) playing.furthest = Math.max(playing.furthest ?? 0, data.position);
     playing.dropped = data.dropped;
     if (data.type === 'audible' && !playing.isAudible) {
       playing.isAudible = true;
@@ -47,7 +47,7 @@ export async function openLoudspeaker({ onPlayed, onAudible }) {
       onAudible(playing.id);
     }
     if (data.type === 'flushed') mark('flushed', { reply: playing.id, position: data.position });
-    onPlayed(playing.id, playing.furthest);
+    if (playing.furthest !== null) onPlayed(playing.id, playing.furthest);
   };
 
   function closeDecoder() {
@@ -90,7 +90,7 @@ export async function openLoudspeaker({ onPlayed, onAudible }) {
     context,
     begin(reply, from, volume) {
       mark('speaking', { reply });
-      playing = { id: reply, next: null, position: from, furthest: from, isAudible: false, dropped: 0 };
+      playing = { id: reply, next: null, position: from, furthest: null, isAudible: false, dropped: 0 };
       volumeGain.gain.setValueAtTime(volume, context.currentTime);
       duckGain.gain.cancelScheduledValues(context.currentTime);
       duckGain.gain.setValueAtTime(1, context.currentTime);

@@ -56,9 +56,16 @@ export async function openMicrophone(context, device, first, { onPacket, onLevel
     },
     error: end,
   });
-  encoder.configure(ENCODER);
-  const source = context.createMediaStreamSource(stream);
-  const node = new AudioWorkletNode(context, 'microphone', { numberOfInputs: 1, numberOfOutputs: 0, channelCount: 1, channelCountMode: 'explicit' });
+  let source;
+  let node;
+  try {
+    encoder.configure(ENCODER);
+    source = context.createMediaStreamSource(stream);
+    node = new AudioWorkletNode(context, 'microphone', { numberOfInputs: 1, numberOfOutputs: 0, channelCount: 1, channelCountMode: 'explicit' });
+  } catch (error) {
+    track.stop();
+    throw problemOf(error);
+  }
   node.port.onmessage = ({ data: { samples, level } }) => {
     const data = new AudioData({ format: 'f32-planar', sampleRate: LIMITS.sample_rate, numberOfFrames: samples.length, numberOfChannels: 1, timestamp: captured * US_PER_FRAME, data: samples });
     captured += 1;

@@ -17,6 +17,7 @@ export function talk(log, toEnd, { view, now, older, empty }) {
   let indexes = new Map();
   let offsets = new Float64Array(1);
   let atEnd = true;
+  let shownHeight = 0; // of the log, when it was last drawn
   let emptyNode = null;
   let emptyFor = null;
   let unread = 0;
@@ -137,6 +138,7 @@ export function talk(log, toEnd, { view, now, older, empty }) {
       scrollTo(position);
       if (!changed) break;
     }
+    shownHeight = log.clientHeight;
     moving = false;
   }
 
@@ -186,7 +188,8 @@ export function talk(log, toEnd, { view, now, older, empty }) {
       scheduled = true;
       requestAnimationFrame(() => {
         scheduled = false;
-        atEnd = log.scrollHeight - log.scrollTop - log.clientHeight < AT_END_PX;
+        // After a change of height the observer below moves the log first.
+        if (log.clientHeight === shownHeight) atEnd = log.scrollHeight - log.scrollTop - log.clientHeight < AT_END_PX;
         show();
         showToEnd();
         wantOlder();

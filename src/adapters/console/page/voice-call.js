@@ -17,7 +17,7 @@ export function newCall() {
     thinking: new Set(), // ids of companions
     reply: null, // the spoken reply: `id`, `companion`, `ducked`, `paused`, `isAudible`, `position`
     echoes: 0,
-    trouble: null,
+    trouble: null, // the newest `error`, and `until`
   };
 }
 
@@ -34,6 +34,8 @@ function caption(call, { user, text, is_final: isFinal, kind }, now) {
   if (at >= 0) call.captions.splice(at, 1);
   if (text) call.captions.push(line);
   if (isFinal && kind === 'echo' && user === call.you) call.echoes += 1;
+  // Recognition works again.
+  if (isFinal && kind === 'words' && user === call.you) call.trouble = null;
   call.noisy.delete(user);
   keepNewest(call);
 }
@@ -117,7 +119,7 @@ export function fold(call, message, now) {
       expireSentences(call, now);
       break;
     case 'error':
-      call.trouble = message;
+      call.trouble = { ...message, until: now + LONG_MS };
       break;
     default:
   }
@@ -136,6 +138,9 @@ export function posted(call, { from, role }) {
   const isOf = line => line.who === from && line.isCompanion === isCompanion && line.isFinal && (isCompanion ? line.reply !== call.reply?.id : line.kind === 'words' || line.kind === 'backchannel');
   call.captions = call.captions.filter(line => !isOf(line));
 }
+
+// The trouble to show now, or null.
+export const shownTrouble = (call, now) => (call.trouble && call.trouble.until > now ? call.trouble : null);
 
 // The captions to show now.
 export function shownCaptions(call, now) {

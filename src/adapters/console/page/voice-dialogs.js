@@ -1,4 +1,4 @@
-// Dialogs of voice calls: consent before the first one, what this browser lacks, devices and volumes, and how to get real recognition.
+// Dialogs of voice calls: consent before the first one, what this browser lacks, devices and volumes, and what is heard without speech recognition.
 
 import { dialog } from './dialogs.js';
 import { el, name } from './dom.js';
@@ -54,7 +54,7 @@ const OBSTACLES = {
   ],
   codec: () => [
     el('p', null, 'This browser cannot encode or decode Opus by itself (WebCodecs for audio).'),
-    el('ul', { class: 'steps' }, el('li', null, 'Use Chrome, Edge or Chromium 94 or later, Firefox 130 or later, or Safari 26 or later.')),
+    el('ul', { class: 'steps' }, el('li', null, 'Use a current Chromium, Firefox or Safari.')),
   ],
 };
 
@@ -63,16 +63,12 @@ export function explainObstacle(obstacle) {
   dialog('You cannot talk here yet', OBSTACLES[obstacle](), el('p', { class: 'muted' }, 'Writing works as always.'));
 }
 
-const RECOGNITION = ['TERTULIA__SPEECH__RECOGNITION__PROVIDER=deepgram', 'TERTULIA__SPEECH__RECOGNITION__API_KEY=your-key'];
-
-// How to get real recognition.
+// What a server without speech recognition hears.
 export function explainRecognition() {
   dialog(
-    'No speech recognition is connected',
-    el('p', null, 'The server notices when you talk and for how long, but knows no words: the companions read “(speech, 2.3 s)”. To try a conversation, type under “Say it aloud”. The words arrive as if you had spoken them.'),
-    el('p', null, 'For real recognition, start the server with these environment variables. A local server with an OpenAI-compatible API works, too; then no voice leaves your machines.'),
-    el('pre', { class: 'lines', tabindex: '0' }, RECOGNITION.join('\n')),
-    el('p', { class: 'muted' }, 'docs/voice.md describes each provider.'),
+    'Your voice is not turned into words',
+    el('p', null, 'This version has no speech recognition to connect. The server notices when you talk and for how long, but knows no words: the companions read “(speech, 2.3 s)”.'),
+    el('p', null, 'Typed words are understood. Type them under “Say it aloud”: they arrive as if you had spoken them, with the timing of speech, and companions answer aloud.'),
   );
 }
 

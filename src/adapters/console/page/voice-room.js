@@ -3,12 +3,15 @@
 import * as api from './api.js';
 import { byId, el, name, plain, say } from './dom.js';
 import { nameOf } from './state.js';
-import { MOST_ECHOES, shownCaptions } from './voice-call.js';
+import { MOST_ECHOES, shownCaptions, shownTrouble } from './voice-call.js';
 import { askConsent, chooseSound, explainObstacle, explainRecognition, hasConsent } from './voice-dialogs.js';
 import { isDescription } from './voice-protocol.js';
 import { obstacle, voice } from './voice.js';
 
 const TICK_MS = 1000;
+const MOST_WORDS = 500; // that the server takes at once
+// After Stop the room gets smaller, so that Leave may come under the pointer: how long it does nothing.
+const SETTLE_MS = 700;
 const QUIET_DB = -60; // the left end of the level meter
 
 const isField = node => node instanceof HTMLElement && (node.matches('input:not([type="checkbox"]):not([type="range"]), textarea, select') || node.isContentEditable);
@@ -26,6 +29,7 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open }) {
   let missing = null; // why this browser cannot take part
   let drawn = '';
   let ticking = null;
+  let stoppedAt = -Infinity;
 
   const mine = voice({ changed: message => changed(message), told: notice.announce, warn: text => notice.show(text, 'problem') });
   const { view } = mine;
@@ -43,12 +47,12 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open }) {
   // In the call.
   const status = el('span', { class: 'voice-status' });
   const elsewhere = button('Go there', { onclick: () => open(view.room.id) });
-  const muteButton = button('Mute', { onclick: () => mine.mute(!view.muted), title: 'Mute or unmute (M)' });
+  const muteButton = button('Mute', { onclick: () => mine.mute(!view.muted), 'aria-pressed': 'false', title: 'Mute or unmute (M)' });
   const holdButton = button('Hold to talk', { title: 'The microphone is on while you hold this (or Space)' });
   const meter = el('span', { class: 'voice-meter', role: 'img', 'aria-label': 'Level of your microphone' }, el('span'));
   const talkHere = button('Use the microphone', { onclick: () => begin(false, view.room, view.from, joined) });
   const sound = button('Sound', { onclick: () => chooseSound({ voice: mine, companions: [...view.room.companions.values()], tone }) });
-  const leaveButton = button('Leave', { class: 'outlined danger', onclick: () => mine.leave() });
+  const leaveButton = button('Leave', { class: 'outlined danger', onclick: () => performance.now() - stoppedAt > SETTLE_MS && mine.leave() });
   const people = el('ul', { class: 'voice-people', 'aria-label': 'In the voice call' });
   const companionLine = el('p', { class: 'voice-companion', dir: 'auto' });
   const stopButton = button('Stop', { class: 'solid', onclick: () => stop(), title: 'Stop the companion that speaks (Esc)' });
@@ -88,6 +92,7 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open }) {
   function stop() {
     const companion = view.call.reply?.companion;
     if (!mine.stop()) return false;
+    stoppedAt = performance.now();
     notice.announce(`${companionName(companion)} stops.`);
     return true;
   }
@@ -136,8 +141,10 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open }) {
 
   const ENDINGS = { moved: 'You talk in another window now.', ended: 'The voice call has ended.', refused: 'The server ended the call.', version: 'This page is older than the server. Load it again.', denied: 'You are not in the call.' };
 
+  const EXPLAINED = new Set(['refused', 'denied']); // the server or the browser says why
+
   function outText() {
-    if (view.phase === 'over' && view.room?.id === room()?.id) return [ENDINGS[view.ending], view.reason].filter(Boolean).join(' ');
+    if (view.phase === 'over' && view.room?.id === room()?.id) return [ENDINGS[view.ending], EXPLAINED.has(view.ending) ? view.reason : ''].filter(Boolean).join(' ');
     const there = description?.people ?? [];
     return there.length ? ['In the voice call: ', ...there.flatMap((person, at) => [at ? ', ' : null, name(person.user)])] : 'The companions of this room hear you, and answer aloud.';
   }
@@ -146,14 +153,15 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open }) {
 
   function noteNodes() {
     const { call } = view;
+    const trouble = shownTrouble(call, Date.now());
     return [
-      call.trouble ? el('p', { class: 'voice-trouble', role: 'alert' }, `${TROUBLES[call.trouble.code]} ${plain(call.trouble.fix)}`) : null,
+      trouble ? el('p', { class: 'voice-trouble' }, `${TROUBLES[trouble.code]} ${plain(trouble.fix)}`) : null,
       call.echoes >= MOST_ECHOES ? el('p', null, 'Your microphone hears the companions. Use headphones, so that they are not interrupted by themselves.') : null,
-      knowsNoWords() ? el('p', null, 'No speech recognition is connected: companions know no words. ', button('How to connect one', { class: 'quiet-button', onclick: explainRecognition })) : null,
+      view.ignored ? el('p', null, 'You are not listened to, and what you say is dropped. Change it under More.') : knowsNoWords() ? el('p', null, 'Your voice is not turned into words here. Type them under “Say it aloud”. ', button('Why', { class: 'quiet-button', onclick: explainRecognition })) : null,
       !view.listening && !view.hasMicrophone && view.phase === 'live' ? el('p', null, 'You have no microphone now. Choose one under Sound.') : null,
     ].filter(Boolean);
   }
-  const TROUBLES = { recognition_failed: 'Speech recognition does not answer.', recognition_full: 'Too many people talk at once, so your words wait.', synthesis_failed: 'No voice can be made.', say_refused: 'That cannot be said.' };
+  const TROUBLES = { recognition_failed: 'Speech recognition does not answer.', recognition_full: 'Too many people talk at once, so your words wait.', synthesis_failed: 'No voice can be made.', say_refused: 'Not said.' };
 
   // Replaces the content of a node if it would look different.
   function fill(node, nodes) {
@@ -187,7 +195,6 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open }) {
     elsewhere.hidden = shown?.id === view.room.id;
     muteButton.hidden = view.listening || !isLive;
     meter.hidden = muteButton.hidden || mine.isMuted();
-    say(muteButton, view.muted ? 'Unmute' : 'Mute');
     muteButton.setAttribute('aria-pressed', String(view.muted));
     muteButton.disabled = !view.hasMicrophone;
     holdButton.hidden = !isLive || !view.muted || !view.hasMicrophone;
@@ -209,7 +216,8 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open }) {
     const atEnd = captions.scrollTop + captions.clientHeight >= captions.scrollHeight - 8;
     fill(captions, lines.map(captionNode));
     if (atEnd) captions.scrollTop = captions.scrollHeight;
-    sayForm.hidden = !isLive;
+    // What somebody says who is not listened to is dropped.
+    sayForm.hidden = !isLive || view.ignored;
     // Where speech is recognised, typing it is an extra.
     const isExtra = !knowsNoWords();
     if (isExtra && sayForm.parentElement !== more) more.append(sayForm);
@@ -224,15 +232,18 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open }) {
     const { call } = view;
     if (message.type === 'audible') notice.announce(`${companionName(call.reply?.companion)} speaks.`);
     else if (message.type === 'thinking' && message.on) notice.announce(`${companionName(message.companion)} is thinking.`);
-    else if (message.type === 'joined') notice.announce(`${message.user} is in the voice call.`);
+    else if (message.type === 'joined' && message.user !== call.you) notice.announce(`${message.user} is in the voice call.`);
     else if (message.type === 'left') notice.announce(`${message.user} left the voice call.`);
     else if (message.type === 'cut') notice.announce('Cut off.');
     else if (message.type === 'error') notice.announce(`${TROUBLES[message.code]} ${message.fix}`);
   }
 
+  let said = ''; // the last words that were said aloud
   let drawing = false;
   function changed(message) {
     if (message) announce(message);
+    // What was refused is there again to be changed.
+    if (message?.code === 'say_refused' && !words.value) words.value = said;
     if (mine.isIn() && ticking === null) {
       ticking = setInterval(draw, TICK_MS);
       drawLevel();
@@ -275,8 +286,11 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open }) {
     event.preventDefault();
     const text = words.value.trim();
     if (!text) return;
+    const count = text.split(/\s+/).length;
+    if (count > MOST_WORDS) return notice.show(`That is ${count} words; at most ${MOST_WORDS} can be said at once. Say it in parts.`, 'problem');
+    if (!mine.say(text)) return;
     view.call.trouble = null;
-    mine.say(text);
+    said = text;
     words.value = '';
   });
   holdButton.addEventListener('pointerdown', event => {
@@ -298,7 +312,7 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open }) {
         event.stopPropagation();
       } else if (isField(event.target)) return;
       else if (event.key.toLowerCase() === 'm' && !event.repeat) mine.mute(!view.muted);
-      else if (event.key === ' ' && !isControl(event.target) && view.muted) {
+      else if (event.key === ' ' && (!isControl(event.target) || event.target === holdButton) && view.muted) {
         event.preventDefault();
         if (!event.repeat) mine.hold(true);
       }

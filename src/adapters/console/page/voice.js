@@ -13,6 +13,8 @@ const LONGEST_WAIT_MS = 20_000;
 const RELEASE_MS = 200;
 // Heartbeats without a word of the server after which the connection is given up.
 const MOST_BEATS = 3;
+// How long the first message of the server is waited for.
+const HELLO_MS = 10_000;
 // Frames that are sent at once after a pause, and in each second. The server accepts 60 of each.
 const AT_ONCE = 50;
 const EACH_SECOND = 57;
@@ -60,6 +62,7 @@ export function voice({ changed, told, warn }) {
   let heartbeatMs = 0;
   let failures = 0;
   let microphone = null;
+  let microphones = 0; // how many were asked for: only the newest stays open
   let loudspeaker = null;
   let releasing = null;
   // The capture clock, which goes on when another microphone is chosen.
@@ -71,6 +74,7 @@ export function voice({ changed, told, warn }) {
   const query = () => ({ room: view.room.id, from: view.from, v: protocol.LIMITS.version, listen: view.listening ? 'true' : null });
 
   function releaseDevices() {
+    microphones += 1;
     microphone?.close();
     loudspeaker?.close();
     microphone = null;
@@ -134,13 +138,14 @@ export function voice({ changed, told, warn }) {
   }
 
   function connect() {
-    clearTimeout(timer);
+    disconnect();
     const current = new WebSocket(api.voiceUrl(query()));
     let opened = false;
     heartbeatMs = 0;
     current.binaryType = 'arraybuffer';
     socket = current;
     queue = sendQueue(current);
+    watchdog = setTimeout(() => retryLater('the server does not answer'), HELLO_MS);
     if (view.phase !== 'lost') view.phase = 'connecting';
     current.onopen = () => {
       opened = true;
@@ -173,7 +178,12 @@ export function voice({ changed, told, warn }) {
         Object.assign(view, { phase: 'live', reason: '' });
         loudspeaker.silence();
         if (isMuted() && !view.listening) send(protocol.mute(true));
+        // The server still knows it after a reconnection, and of another window.
         if (view.ignored) send(protocol.ignore(true));
+        else view.ignored = message.people.find(person => person.user === message.you)?.ignored ?? false;
+        break;
+      case 'changed':
+        if (message.user === call.you) view.ignored = message.ignored;
         break;
       case 'speaking':
         loudspeaker.begin(message.reply, message.from, volumeOf(message.companion));
@@ -223,6 +233,8 @@ export function voice({ changed, told, warn }) {
 
   async function openOwnMicrophone() {
     const { context } = loudspeaker;
+    microphones += 1;
+    const mine = microphones;
     const first = captured.next + (captured.next && Math.round((Date.now() - captured.at) / protocol.LIMITS.frame_ms));
     const on = {
       onPacket(number, packet) {
@@ -233,19 +245,25 @@ export function voice({ changed, told, warn }) {
         view.level = level;
       },
       onEnded() {
+        clearTimeout(releasing);
         microphone = null;
-        Object.assign(view, { hasMicrophone: false, muted: true });
+        Object.assign(view, { hasMicrophone: false, muted: true, held: false, level: 0 });
         send(protocol.mute(true));
         warn('The microphone was disconnected. Choose another one under Sound.');
         changed();
       },
     };
     const device = loadForAll('microphone');
-    const opened = await openMicrophone(context, device, first, on).catch(problem => {
-      if (!device) throw problem;
-      return openMicrophone(context, null, first, on);
-    });
-    if (loudspeaker?.context !== context) return opened.close();
+    const opened = await openMicrophone(context, device, first, on)
+      .catch(problem => {
+        if (!device || mine !== microphones) throw problem;
+        return openMicrophone(context, null, first, on);
+      })
+      .catch(problem => {
+        if (mine === microphones) throw problem;
+      });
+    // Another one was chosen, or the call has ended meanwhile.
+    if (mine !== microphones) return opened?.close();
     microphone = opened;
     view.hasMicrophone = true;
     microphone.mute(isMuted());
@@ -304,7 +322,7 @@ export function voice({ changed, told, warn }) {
     },
     // Push to talk: the microphone is on while this is held.
     hold(on) {
-      if (!view.muted || !microphone) return;
+      if (!view.muted || (on && !microphone)) return;
       clearTimeout(releasing);
       if (on === view.held) return;
       if (on) {
@@ -329,7 +347,12 @@ export function voice({ changed, told, warn }) {
       send(protocol.stop(reply.id));
       return true;
     },
-    say: text => send(protocol.say(text)),
+    // Returns whether it was sent.
+    say(text) {
+      const isLive = view.phase === 'live' && isOpen();
+      if (isLive) send(protocol.say(text));
+      return isLive;
+    },
     setVolume(companion, volume) {
       storeForAll(`volume.${companion}`, volume);
       if (view.call.reply?.companion === companion) loudspeaker?.setVolume(volume);
