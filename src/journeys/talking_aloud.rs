@@ -181,7 +181,7 @@ async fn words_to_a_companion_are_answered_aloud() {
     ana.listen(&world, 15.0).await;
 
     let seen = ana.page.seen();
-    let kinds: Vec<_> = seen.iter().map(|view| std::mem::discriminant(view)).collect();
+    let kinds: Vec<_> = seen.iter().map(std::mem::discriminant).collect();
     assert!(matches!(&seen[0], View::Entered { you, people } if *you == user("ana") && people.len() == 1), "{seen:?}");
     let at = |wanted: fn(&View) -> bool| seen.iter().position(wanted).unwrap_or_else(|| panic!("{seen:?}"));
     let order = [

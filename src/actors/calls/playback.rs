@@ -126,7 +126,7 @@ impl Playback {
     }
 
     /// The sentences whose audio has to be made now.
-    pub fn to_make(&mut self, now: Instant) -> Vec<(usize, Arc<str>)> {
+    pub fn next_sentences(&mut self, now: Instant) -> Vec<(usize, Arc<str>)> {
         let upto = self.current() + MADE_AHEAD;
         let mut new = Vec::new();
         for (number, sentence) in self.sentences.iter_mut().enumerate().take(upto + 1) {

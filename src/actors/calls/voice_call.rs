@@ -476,7 +476,7 @@ impl State {
         let language = self.hearing.language();
         let settings = self.context.memberships.companion(self.call.channel(), &reply.playback.companion);
         let settings = settings.map(|companion| companion.voice.clone()).unwrap_or_default();
-        for (sentence, text) in reply.playback.to_make(now) {
+        for (sentence, text) in reply.playback.next_sentences(now) {
             let request = Sentence {
                 companion: reply.playback.companion.clone(),
                 text,

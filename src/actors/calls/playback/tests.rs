@@ -16,7 +16,7 @@ fn audio(frames: usize) -> Option<Piece> {
 }
 
 fn made(playback: &mut Playback, now: Instant) -> Vec<usize> {
-    playback.to_make(now).into_iter().map(|(number, _)| number).collect()
+    playback.next_sentences(now).into_iter().map(|(number, _)| number).collect()
 }
 
 #[test]
