@@ -164,11 +164,13 @@ instruments! {
     voice_people: UpDown, "tertulia.voice.people", "{person}", [],
         "People in voice calls.";
     voice_answer_time: Histogram(MODEL_SECONDS), "tertulia.voice.answer.time", "s", [],
-        "Time from the end of the last speech to the first packet of a spoken reply.";
+        "Time from the end of the last speech to the first packet of the spoken reply after it, waiting for the end of a lull included.";
     voice_duck_delay: Histogram(OWN_SECONDS), "tertulia.voice.duck.delay", "s", [],
         "Time from the detection of speech over a reply to the moment when the reply is ducked.";
     voice_spoken: Sum, "tertulia.voice.spoken", "s", [],
         "Seconds of companions' speech that were sent.";
+    voice_troubles: Counter, "tertulia.voice.troubles", "{trouble}", [Label { name: name::VOICE_TROUBLE, values: values::TROUBLES }],
+        "Times that people in a call were told what does not work, by what it is.";
 
     rounds: Counter, "tertulia.rounds", "{round}", [Label { name: name::ROUND_OUTCOME, values: values::ROUNDS }],
         "Rounds in channels with several companions, by whether somebody was selected.";

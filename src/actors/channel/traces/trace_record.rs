@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::turn::{Append, PendingCall, Turn};
+use super::turn::{Append, PendingCall, Playback, Turn};
 use crate::actors::runtime::context::ActorContext;
 use crate::domain::closing::{Cause, Stage};
 use crate::domain::event::{Decided, RoundClosed};
@@ -14,7 +14,7 @@ use crate::domain::voice::interruption::Interrupted;
 use crate::domain::vote::Stance;
 use crate::journal::channel_key::ChannelKey;
 use crate::telemetry::decisions::{self, Answer, DecisionFacts, VoteFacts};
-use crate::telemetry::messages::{self, AppendFacts, InterruptionFacts, SendFacts, UtteranceFacts};
+use crate::telemetry::messages::{self, AppendFacts, InterruptionFacts, PlaybackFacts, SendFacts, UtteranceFacts};
 use crate::telemetry::rounds::{self, ClosingFacts, RepetitionFacts, SelectionFacts};
 use crate::telemetry::trace::TurnTrace;
 use crate::telemetry::turns::{self, StatementFacts, TurnFacts};
@@ -69,6 +69,14 @@ pub(in crate::actors::channel) enum TraceRecord {
         at: Moment,
         under: Option<TurnTrace>,
     },
+    /// A spoken reply is over that had begun to play.
+    Played {
+        turn: Turn,
+        companion: CompanionId,
+        playback: Box<Playback>,
+        /// `whole`, `cut` or `unheard`.
+        outcome: &'static str,
+    },
     /// Somebody talked into a spoken reply, or stopped it.
     Interruption {
         turn: Turn,
@@ -121,6 +129,22 @@ impl TraceRecord {
                     };
                     messages::record_utterance(&context.recorder, &spoken);
                 }
+            }
+            Self::Played { turn, companion, playback, outcome } => {
+                let facts = PlaybackFacts {
+                    trace: turn.trace,
+                    turn_id: &turn.shown_id(channel_key),
+                    guild: &channel_key.guild,
+                    channel: &channel_key.channel,
+                    companion: &companion,
+                    outcome,
+                    sentences: playback.sentences.len(),
+                    dropped: playback.sentences.values().filter(|(_, is_dropped)| *is_dropped).count(),
+                    played_ms: playback.sentences.values().map(|(ms, _)| ms).sum(),
+                    started: playback.began,
+                    ended: playback.until,
+                };
+                messages::record_playback(&context.recorder, &facts);
             }
             Self::Interruption { turn, companion, interrupted, at } => {
                 let facts = InterruptionFacts {

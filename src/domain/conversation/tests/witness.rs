@@ -178,7 +178,7 @@ impl Witness {
                 _ => {}
             },
             Output::Made(made) => self.check_event(&made.event, mouth, now),
-            Output::Aloud { aloud: Aloud::Prepare, .. } => {
+            Output::Aloud { aloud: Aloud::Prepare { .. }, .. } => {
                 let talk = |user: &PersonId| (user.clone(), Talk::new(now));
                 self.talkers = conversation.talkers().map(talk).collect();
                 (self.level, self.barge) = (Level::Silent, None);
