@@ -143,6 +143,7 @@ impl Traces {
                 let Some(mut call) = self.take_pending_call(*ticket) else { return };
                 self.open(Some(call.turn.id), now, context).end_with("failed", Some(error.clone()));
                 let (companion, ticket, error) = (companion.clone(), *ticket, error.clone());
+                call.end_waiting_for_listeners(now);
                 records.extend(played(&mut call, &companion, "unheard"));
                 records.push(TraceRecord::StatementFailed { companion, ticket, error, call, at: now });
             }
@@ -165,6 +166,7 @@ impl Traces {
                 let Some(ticket) = *ticket else { return };
                 let Some(mut call) = self.take_pending_call(ticket) else { return };
                 let (companion, error) = (companion.clone(), CANCELLED.into());
+                call.end_waiting_for_listeners(now);
                 records.extend(played(&mut call, &companion, "unheard"));
                 records.push(TraceRecord::StatementFailed { companion, ticket, error, call, at: now });
             }
@@ -464,9 +466,14 @@ impl Traces {
         self.judgement_error = Some(error.into());
     }
 
-    /// The text of a reply has arrived. Without a model call it came from an external companion.
+    /// The text of a reply has arrived, or a reply whose text was there before has been played. Without a model call the text came from an external
+    /// companion.
     pub(super) fn written(&mut self, ticket: Ticket, now: Moment) {
-        if let Some(call) = self.pending_calls.get_mut(&ticket) {
+        let Some(call) = self.pending_calls.get_mut(&ticket) else { return };
+        if call.written.is_some() {
+            call.end_waiting_for_listeners(now);
+            call.spoken = Some(now);
+        } else {
             call.written = Some(now);
             if !call.is_called {
                 call.turn.wait_time.waited(call.since, now);

@@ -282,7 +282,7 @@ fn emit_statement(
         channel: &channel_key.channel,
         platform: context.platforms.name(&channel_key.channel),
         companion: &CompanionId::from(&*by.id),
-        started: written,
+        started: call.spoken.unwrap_or(written),
         ended: call.sent.unwrap_or(append.committed),
     };
     messages::record_send(&context.recorder, &sent);

@@ -44,6 +44,8 @@ pub(in crate::actors::channel) struct PendingCall {
     pub(super) since: Moment,
     /// For a reply: when its text had arrived.
     pub(super) written: Option<Moment>,
+    /// For a spoken reply: when it had been played.
+    pub(super) spoken: Option<Moment>,
     /// For a reply on a platform: when the platform had posted it.
     pub(super) sent: Option<Moment>,
     /// Whether a model was called for it.
@@ -161,7 +163,24 @@ impl Turn {
 
 impl PendingCall {
     pub(super) fn new(turn: Turn, trigger: Trigger, since: Moment) -> Self {
-        Self { turn, trigger, since, written: None, sent: None, is_called: false, counts: (0, 0, None), playback: None }
+        Self {
+            turn,
+            trigger,
+            since,
+            written: None,
+            spoken: None,
+            sent: None,
+            is_called: false,
+            counts: (0, 0, None),
+            playback: None,
+        }
+    }
+
+    /// The voice and the people who listen took the time since the text was there, not the server.
+    pub(super) fn end_waiting_for_listeners(&self, now: Moment) {
+        if let Some(written) = self.written {
+            self.turn.wait_time.waited(written, now);
+        }
     }
 
     /// Notes how far a sentence was played. The newest word on it counts.
