@@ -105,7 +105,7 @@ instruments! {
     turns: Counter, "tertulia.turns", "{turn}", [TRIGGER, Label { name: name::TURN_OUTCOME, values: values::OUTCOMES }],
         "Turns that ended, from the messages that led to them to a posted statement, silence or a failure, by the strongest trigger.";
     turn_duration: Histogram(MODEL_SECONDS), "tertulia.turn.duration", "s", [TRIGGER, Label { name: name::TURN_OUTCOME, values: values::OUTCOMES }],
-        "Time from the message, or the end of the lull, to the end of the turn: of posted ones, from trigger to words.";
+        "Time from the message, or the end of the lull, to the end of the turn: of posted ones, from trigger to words; of spoken ones, to the first of them.";
     turn_overhead: Histogram(OVERHEAD_SECONDS), "tertulia.turn.overhead", "s", [Label { name: name::TURN_OUTCOME, values: values::OUTCOMES }],
         "What the server itself adds to a turn once it is triggered: all but models, waiting for them, programs and platforms, and delays that are meant.";
 

@@ -398,7 +398,7 @@ impl Traces {
             for (decided, call, at) in round.into_iter().flat_map(|round| round.votes_to_speak).chain(held_votes) {
                 records.push(TraceRecord::Decided { decided: Box::new(decided), call, floor: Some("none"), at });
             }
-            records.push(TraceRecord::Ended { turn, outcome, error });
+            records.push(TraceRecord::Ended { turn, outcome, error, heard_since: None });
         }
         let judged = conversation.open_judgement().map(|(ticket, _)| ticket);
         self.pending_calls.retain(|ticket, call| Some(*ticket) == judged || self.turns.contains_key(&call.turn.id));
@@ -506,12 +506,13 @@ impl Traces {
         let turn = call.turn.clone();
         self.turns.remove(&turn.id);
         self.posted = Some((turn.clone(), recorded.seq));
+        let heard_since = call.playback.as_ref().map(|playback| playback.began);
         let outcome = if message.cut.is_some() { "cut" } else { "whole" };
         let played = played(&mut call, &CompanionId::from(&*message.from.id), outcome);
         let posted = [
             TraceRecord::Posted { by: message.from.clone(), ticket, call, append },
             TraceRecord::Appended { turn: turn.clone(), append },
-            TraceRecord::Ended { turn, outcome: "posted", error: None },
+            TraceRecord::Ended { turn, outcome: "posted", error: None, heard_since },
         ];
         played.into_iter().chain(posted).collect()
     }

@@ -103,6 +103,7 @@ pub(in crate::actors::channel) enum TraceRecord {
         turn: Turn,
         outcome: &'static str,
         error: Option<Arc<str>>,
+        heard_since: Option<Moment>,
     },
 }
 
@@ -228,7 +229,7 @@ impl TraceRecord {
                 turns::record_statement(&context.recorder, &facts);
             }
             Self::Posted { by, ticket, call, append } => emit_statement(&by, ticket, &call, append, channel_key, context),
-            Self::Ended { turn, outcome, error } => {
+            Self::Ended { turn, outcome, error, heard_since } => {
                 let ended = context.clock.now();
                 let facts = TurnFacts {
                     trace: turn.trace,
@@ -242,6 +243,7 @@ impl TraceRecord {
                     started: turn.began,
                     awaited_since: turn.awaited_since(),
                     overhead: turn.overhead(ended),
+                    heard_since,
                     ended,
                 };
                 turns::record(&context.recorder, &facts);
