@@ -143,6 +143,7 @@ fn telling(recorder: &Recorder, decisions: u64) -> f64 {
             follows: None,
             awaited_since: started,
             overhead: Duration::ZERO,
+            heard_since: None,
             started,
             ended,
         };

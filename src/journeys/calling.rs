@@ -9,6 +9,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::mpsc;
+
+use super::mouth;
 use super::retaining::left_of;
 use super::world::{World, lines, room};
 use crate::actors::inbound::Inbound;
@@ -78,6 +81,17 @@ async fn join_all(world: &World, people: &[&str]) {
 pub(super) async fn join(world: &World, id: &str, name: &str) {
     let joined = inbound(world).joined(&call_in(id), person(name)).await.unwrap();
     assert!(matches!(joined, Acceptance::New(_)), "{joined:?}");
+}
+
+/// Whatever is said aloud from now on is played, and what was played is noted in the ledger.
+pub(super) fn play_aloud(world: &World, ledger: mouth::Shared) {
+    let (player, effects) = mpsc::unbounded_channel();
+    world.play_calls_by(player);
+    let events = inbound(world);
+    let tell = move |channel: &_, notice| {
+        events.noticed(channel, notice);
+    };
+    tokio::spawn(mouth::play(effects, ledger, |_| mouth::Voice::Fine, tell));
 }
 
 /// Somebody leaves the voice call of a room.

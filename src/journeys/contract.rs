@@ -208,7 +208,7 @@ const EVENING: &[Chapter] = &[
         &[Thinks("aria", NO), Pass(1_830.0), Says("salon", "Ana", "Good morning, Bruno."), Pass(15.0)],
     ),
     Chapter(
-        "Ana and Ben talk aloud in the lobby: a while after it has become quiet Aria is asked, and when she is called, soon",
+        "Ana and Ben talk aloud in the lobby: a while after it has become quiet Aria is asked, and when she is called, soon; they leave in the middle of her second answer",
         &[
             Enters("lobby", "Ana"),
             Enters("lobby", "Ben"),
@@ -219,6 +219,8 @@ const EVENING: &[Chapter] = &[
             Thinks("aria", YES),
             Tells("lobby", "Ana", "Ari, do you hear the gulls?"),
             Pass(15.0),
+            Tells("lobby", "Ana", "Ari, what do they cry for?"),
+            Pass(4.0),
             Quits("lobby", "Ana"),
             Quits("lobby", "Ben"),
             Pass(15.0),

@@ -210,6 +210,20 @@ pub enum Trouble {
     SaysTooMuch,
 }
 
+impl Trouble {
+    /// The name, as in metrics.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::RecognitionFailed => "recognition_failed",
+            Self::RecognitionFull => "recognition_full",
+            Self::SynthesisFailed => "synthesis_failed",
+            Self::NotHeard => "not_heard",
+            Self::SaysAlready => "says_already",
+            Self::SaysTooMuch => "says_too_much",
+        }
+    }
+}
+
 /// The voice of a room.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Description {

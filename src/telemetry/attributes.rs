@@ -61,6 +61,17 @@ pub const INTERRUPTION_DRAW: &str = "interruption.draw";
 pub const INTERRUPTION_TOLERANCE: &str = "interruption.tolerance";
 /// The position in the reply, in milliseconds.
 pub const INTERRUPTION_AT_MS: &str = "interruption.at_ms";
+/// How a spoken reply ended: `whole`, `cut`, or `unheard` if it ended before a word was heard.
+pub const PLAYBACK_OUTCOME: &str = "playback.outcome";
+/// The number of sentences that began to play.
+pub const PLAYBACK_SENTENCES: &str = "playback.sentences";
+/// The number of these whose synthesis stalled, so that the rest was dropped.
+pub const PLAYBACK_DROPPED: &str = "playback.dropped";
+/// The audio that was played, in milliseconds.
+pub const PLAYBACK_PLAYED_MS: &str = "playback.played_ms";
+/// What does not work in a voice call: `recognition_failed`, `recognition_full`, `synthesis_failed`, `not_heard`, `says_already` or
+/// `says_too_much`.
+pub const VOICE_TROUBLE: &str = "voice.trouble";
 /// `lull_ended`, `deserted`, `addressed`, `one_to_one`, `follow_up` or `extension`.
 pub const HAND_OVER_CAUSE: &str = "hand_over.cause";
 /// `received`, `dropped`, `late` or `undecodable`.
@@ -184,6 +195,8 @@ pub const SPAN_TURN: &str = "conversation.turn";
 pub const SPAN_APPEND: &str = "history.append";
 /// The span of a hand-over: from the beginning of what people said to its becoming messages.
 pub const SPAN_UTTERANCE: &str = "voice.utterance";
+/// The span of a spoken reply: from its first sentence to the end of its playback, pauses included.
+pub const SPAN_PLAYBACK: &str = "voice.playback";
 /// The span of an interruption of a spoken reply. It has no length: it is when it came out.
 pub const SPAN_INTERRUPTION: &str = "voice.interruption";
 /// The span of one decision, or of an evaluation without an answer.

@@ -105,7 +105,7 @@ instruments! {
     turns: Counter, "tertulia.turns", "{turn}", [TRIGGER, Label { name: name::TURN_OUTCOME, values: values::OUTCOMES }],
         "Turns that ended, from the messages that led to them to a posted statement, silence or a failure, by the strongest trigger.";
     turn_duration: Histogram(MODEL_SECONDS), "tertulia.turn.duration", "s", [TRIGGER, Label { name: name::TURN_OUTCOME, values: values::OUTCOMES }],
-        "Time from the message, or the end of the lull, to the end of the turn: of posted ones, from trigger to words.";
+        "Time from the message, or the end of the lull, to the end of the turn: of posted ones, from trigger to words; of spoken ones, to the first of them.";
     turn_overhead: Histogram(OVERHEAD_SECONDS), "tertulia.turn.overhead", "s", [Label { name: name::TURN_OUTCOME, values: values::OUTCOMES }],
         "What the server itself adds to a turn once it is triggered: all but models, waiting for them, programs and platforms, and delays that are meant.";
 
@@ -164,11 +164,13 @@ instruments! {
     voice_people: UpDown, "tertulia.voice.people", "{person}", [],
         "People in voice calls.";
     voice_answer_time: Histogram(MODEL_SECONDS), "tertulia.voice.answer.time", "s", [],
-        "Time from the end of the last speech to the first packet of a spoken reply.";
+        "Time from the end of the last speech to the first packet of the spoken reply after it, waiting for the end of a lull included.";
     voice_duck_delay: Histogram(OWN_SECONDS), "tertulia.voice.duck.delay", "s", [],
         "Time from the detection of speech over a reply to the moment when the reply is ducked.";
     voice_spoken: Sum, "tertulia.voice.spoken", "s", [],
         "Seconds of companions' speech that were sent.";
+    voice_troubles: Counter, "tertulia.voice.troubles", "{trouble}", [Label { name: name::VOICE_TROUBLE, values: values::TROUBLES }],
+        "Times that people in a call were told what does not work, by what it is.";
 
     rounds: Counter, "tertulia.rounds", "{round}", [Label { name: name::ROUND_OUTCOME, values: values::ROUNDS }],
         "Rounds in channels with several companions, by whether somebody was selected.";

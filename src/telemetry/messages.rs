@@ -78,6 +78,48 @@ pub fn record_utterance(recorder: &Recorder, facts: &UtteranceFacts<'_>) -> Opti
     write(recorder, name::SPAN_UTTERANCE.to_owned(), SpanKind::Internal, append.trace, times, attributes)
 }
 
+/// A spoken reply that was played, whole or in part.
+pub struct PlaybackFacts<'a> {
+    /// The trace of its turn. The span's parent is the root.
+    pub trace: TurnTrace,
+    /// The turn's id, the same after a restart.
+    pub turn_id: &'a str,
+    pub guild: &'a GuildId,
+    pub channel: &'a ChannelId,
+    /// The companion that speaks.
+    pub companion: &'a CompanionId,
+    /// `whole`, `cut` or `unheard`.
+    pub outcome: &'static str,
+    /// The number of sentences that began to play.
+    pub sentences: usize,
+    /// The number of these whose rest was dropped.
+    pub dropped: usize,
+    /// The audio that was played, in milliseconds.
+    pub played_ms: u64,
+    pub started: Moment,
+    pub ended: Moment,
+}
+
+/// Records how a spoken reply was played: `voice.playback`.
+pub fn record_playback(recorder: &Recorder, facts: &PlaybackFacts<'_>) -> Option<SpanRef> {
+    if !recorder.is_on() {
+        return None;
+    }
+    let count = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+    let attributes = vec![
+        KeyValue::new(name::TURN_ID, facts.turn_id.to_owned()),
+        KeyValue::new(name::GUILD_ID, facts.guild.as_str().to_owned()),
+        KeyValue::new(name::CHANNEL_ID, facts.channel.as_str().to_owned()),
+        KeyValue::new(name::COMPANION_ID, facts.companion.as_str().to_owned()),
+        KeyValue::new(name::PLAYBACK_OUTCOME, facts.outcome),
+        KeyValue::new(name::PLAYBACK_SENTENCES, count(facts.sentences)),
+        KeyValue::new(name::PLAYBACK_DROPPED, count(facts.dropped)),
+        KeyValue::new(name::PLAYBACK_PLAYED_MS, i64::try_from(facts.played_ms).unwrap_or(i64::MAX)),
+    ];
+    let times = (facts.started, facts.ended);
+    write(recorder, name::SPAN_PLAYBACK.to_owned(), SpanKind::Internal, facts.trace, times, attributes)
+}
+
 /// An interruption of a spoken reply that came out.
 pub struct InterruptionFacts<'a> {
     /// The trace of its turn. The span's parent is the root.

@@ -288,6 +288,7 @@ fn end_turn(recorder: &Recorder) {
         follows: None,
         awaited_since: Moment::from_micros(4_000_000),
         overhead: std::time::Duration::from_millis(1),
+        heard_since: None,
         started: Moment::from_micros(4_000_000),
         ended: Moment::from_micros(6_000_000),
     };

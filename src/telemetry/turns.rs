@@ -36,6 +36,8 @@ pub struct TurnFacts<'a> {
     pub awaited_since: Moment,
     /// The time that the server itself added since the trigger: without models, programs, platforms and intended delays.
     pub overhead: Duration,
+    /// Since when its words were heard, if they were spoken. Nobody waits for the answer after that.
+    pub heard_since: Option<Moment>,
     pub ended: Moment,
 }
 
@@ -65,7 +67,8 @@ pub struct StatementFacts<'a> {
 pub fn record(recorder: &Recorder, facts: &TurnFacts<'_>) -> Option<SpanRef> {
     let (instruments, trigger) = (recorder.instruments(), facts.trigger.as_str());
     instruments.turns.add(1, [trigger, facts.outcome]);
-    instruments.turn_duration.record(facts.ended.since(facts.awaited_since).as_secs_f64(), [trigger, facts.outcome]);
+    let answered = facts.heard_since.unwrap_or(facts.ended);
+    instruments.turn_duration.record(answered.since(facts.awaited_since).as_secs_f64(), [trigger, facts.outcome]);
     instruments.turn_overhead.record(facts.overhead.as_secs_f64(), [facts.outcome]);
     if !recorder.is_on() {
         return None;

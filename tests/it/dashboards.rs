@@ -1,5 +1,6 @@
 //! The dashboards and alerts of `dashboards/`: they are complete, name existing metrics, and, against a real Prometheus, find series.
 
+mod call;
 mod evening;
 mod links;
 mod prometheus;

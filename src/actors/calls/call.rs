@@ -48,11 +48,11 @@ struct Replying {
 
 /// What answers and ducking are measured from.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Moments {
+struct Moments {
     /// The newest onset.
-    pub onset: Option<Instant>,
-    /// The newest offset.
-    pub offset: Option<Instant>,
+    onset: Option<Instant>,
+    /// The newest offset, until it is answered.
+    offset: Option<Instant>,
 }
 
 /// A person in the call.
@@ -255,6 +255,7 @@ impl Call {
 
     /// Shows something to one person.
     pub fn show_to(&self, user: &PersonId, view: &View) {
+        self.count_trouble(view);
         for line in self.lock().lines.values().filter(|line| line.user == *user && line.is_greeted) {
             line.listener.show(view);
         }
@@ -339,8 +340,15 @@ impl Call {
 
     /// Shows something to everybody.
     pub fn show(&self, view: &View) {
+        self.count_trouble(view);
         for listener in self.listeners() {
             listener.show(view);
+        }
+    }
+
+    fn count_trouble(&self, view: &View) {
+        if let View::Trouble(trouble) = view {
+            self.instruments.voice_troubles.add(1, [trouble.as_str()]);
         }
     }
 
@@ -377,8 +385,13 @@ impl Call {
         self.reply.lock().unwrap_or_else(PoisonError::into_inner).ticket
     }
 
-    pub fn moments(&self) -> Moments {
-        *self.moments.lock().unwrap_or_else(PoisonError::into_inner)
+    pub fn onset(&self) -> Option<Instant> {
+        self.moments.lock().unwrap_or_else(PoisonError::into_inner).onset
+    }
+
+    /// The newest offset, once: a reply to what a companion said answers nobody's speech.
+    pub fn take_offset(&self) -> Option<Instant> {
+        self.moments.lock().unwrap_or_else(PoisonError::into_inner).offset.take()
     }
 
     /// What was played lately.

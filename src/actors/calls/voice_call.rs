@@ -380,7 +380,7 @@ impl State {
                 }
                 Effect::Duck | Effect::Unduck => {
                     reply.is_ducked = effect == Effect::Duck;
-                    if let Some(onset) = self.call.moments().onset.filter(|_| reply.is_ducked) {
+                    if let Some(onset) = self.call.onset().filter(|_| reply.is_ducked) {
                         self.context.recorder.instruments().voice_duck_delay.record(onset.elapsed().as_secs_f64(), NONE);
                     }
                     self.call.show(&View::Duck(number(ticket), reply.is_ducked));
@@ -512,7 +512,8 @@ impl State {
         self.tell(told);
         let instruments = self.context.recorder.instruments();
         instruments.voice_spoken.add(PACKETS_EVERY.as_secs_f64() * packets.len() as f64, NONE);
-        if let (Some(0), Some(offset)) = (packets.first().map(|next| next.number), self.call.moments().offset) {
+        let is_first = packets.first().is_some_and(|next| next.number == 0);
+        if let Some(offset) = is_first.then(|| self.call.take_offset()).flatten() {
             instruments.voice_answer_time.record(offset.elapsed().as_secs_f64(), NONE);
         }
         for next in packets {

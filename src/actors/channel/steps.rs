@@ -22,7 +22,7 @@ use crate::actors::messages::writer::{Accepted, OutboxWrite, Post, Quiet, Record
 use crate::actors::runtime::actor_keys::{GuildKey, SwitchboardKey, WriterKey};
 use crate::actors::runtime::context::ActorContext;
 use crate::domain::address::{self, Incoming};
-use crate::domain::conversation::{Conversation, Input, Output, Posting, Rules, World};
+use crate::domain::conversation::{Aloud, Conversation, Input, Output, Posting, Rules, World};
 use crate::domain::event::{Event, Made, Recorded};
 use crate::domain::id::{CompanionId, Seq, Ticket, TurnId};
 use crate::domain::message::{Author, Cut, Message, Modality, Role};
@@ -332,7 +332,12 @@ impl State {
                 Output::LullArmed { .. } | Output::LullCancelled { .. } => {}
                 Output::HandOver(messages) => hand_overs.push(messages),
                 Output::Voice(effect) => self.carry_out_in_call(*effect),
-                Output::Aloud { ticket, aloud } => self.follow_reply(ticket, aloud),
+                Output::Aloud { ticket, aloud } => {
+                    if aloud == Aloud::SaidAll {
+                        self.traces.written(ticket, self.context.clock.now());
+                    }
+                    self.follow_reply(ticket, aloud);
+                }
             }
         }
         // A silence that ends makes events in a channel that was at rest.

@@ -140,9 +140,11 @@ impl Traces {
                 self.pending_calls.insert(*ticket, Box::new(call));
             }
             Event::ReplyFailed { companion, ticket, error, .. } => {
-                let Some(call) = self.take_pending_call(*ticket) else { return };
+                let Some(mut call) = self.take_pending_call(*ticket) else { return };
                 self.open(Some(call.turn.id), now, context).end_with("failed", Some(error.clone()));
                 let (companion, ticket, error) = (companion.clone(), *ticket, error.clone());
+                call.end_waiting_for_listeners(now);
+                records.extend(played(&mut call, &companion, "unheard"));
                 records.push(TraceRecord::StatementFailed { companion, ticket, error, call, at: now });
             }
             Event::Replanned { companion, ticket, next, trigger, .. }
@@ -162,9 +164,21 @@ impl Traces {
             Event::Cancelled { companion, ticket, .. } => {
                 self.open(turn, now, context).end_with("cancelled", None);
                 let Some(ticket) = *ticket else { return };
-                let call = self.take_pending_call(ticket);
+                let Some(mut call) = self.take_pending_call(ticket) else { return };
                 let (companion, error) = (companion.clone(), CANCELLED.into());
-                records.extend(call.map(|call| TraceRecord::StatementFailed { companion, ticket, error, call, at: now }));
+                call.end_waiting_for_listeners(now);
+                records.extend(played(&mut call, &companion, "unheard"));
+                records.push(TraceRecord::StatementFailed { companion, ticket, error, call, at: now });
+            }
+            Event::SentenceStarting { ticket, sentence, .. } => {
+                if let Some(call) = self.pending_calls.get_mut(ticket) {
+                    call.plays(*sentence, (0, false), now);
+                }
+            }
+            Event::SentencePlayed { ticket, sentence, ms, dropped, .. } => {
+                if let Some(call) = self.pending_calls.get_mut(ticket) {
+                    call.plays(*sentence, (*ms, *dropped), now);
+                }
             }
             Event::Interrupted { companion, interrupted, .. } => {
                 let turn = self.open(turn, now, context).turn.clone();
@@ -174,7 +188,6 @@ impl Traces {
             Event::HeldSelected { selected, others } => self.held_selected(selected, others, now, records),
             // These events do not appear in traces.
             Event::Replanning { .. } | Event::FloorExpired { .. } | Event::FloorTaken { .. } => {}
-            Event::SentenceStarting { .. } | Event::SentencePlayed { .. } => {}
             Event::JitterDrawn { .. }
             | Event::LullFired { .. }
             | Event::SilenceFired { .. }
@@ -385,7 +398,7 @@ impl Traces {
             for (decided, call, at) in round.into_iter().flat_map(|round| round.votes_to_speak).chain(held_votes) {
                 records.push(TraceRecord::Decided { decided: Box::new(decided), call, floor: Some("none"), at });
             }
-            records.push(TraceRecord::Ended { turn, outcome, error });
+            records.push(TraceRecord::Ended { turn, outcome, error, heard_since: None });
         }
         let judged = conversation.open_judgement().map(|(ticket, _)| ticket);
         self.pending_calls.retain(|ticket, call| Some(*ticket) == judged || self.turns.contains_key(&call.turn.id));
@@ -453,9 +466,14 @@ impl Traces {
         self.judgement_error = Some(error.into());
     }
 
-    /// The text of a reply has arrived. Without a model call it came from an external companion.
+    /// The text of a reply has arrived, or a reply whose text was there before has been played. Without a model call the text came from an external
+    /// companion.
     pub(super) fn written(&mut self, ticket: Ticket, now: Moment) {
-        if let Some(call) = self.pending_calls.get_mut(&ticket) {
+        let Some(call) = self.pending_calls.get_mut(&ticket) else { return };
+        if call.written.is_some() {
+            call.end_waiting_for_listeners(now);
+            call.spoken = Some(now);
+        } else {
             call.written = Some(now);
             if !call.is_called {
                 call.turn.wait_time.waited(call.since, now);
@@ -481,18 +499,22 @@ impl Traces {
         let Event::Said { message, reply, .. } = &recorded.event else { return Vec::new() };
         let append = Append { seq: recorded.seq, taken: recorded.at, committed, utterance: None };
         let fulfilled = reply.and_then(|ticket| Some((ticket, self.take_pending_call(ticket)?)));
-        let Some((ticket, call)) = fulfilled else {
+        let Some((ticket, mut call)) = fulfilled else {
             self.appends.remember(append);
             return Vec::new();
         };
         let turn = call.turn.clone();
         self.turns.remove(&turn.id);
         self.posted = Some((turn.clone(), recorded.seq));
-        vec![
+        let heard_since = call.playback.as_ref().map(|playback| playback.began);
+        let outcome = if message.cut.is_some() { "cut" } else { "whole" };
+        let played = played(&mut call, &CompanionId::from(&*message.from.id), outcome);
+        let posted = [
             TraceRecord::Posted { by: message.from.clone(), ticket, call, append },
             TraceRecord::Appended { turn: turn.clone(), append },
-            TraceRecord::Ended { turn, outcome: "posted", error: None },
-        ]
+            TraceRecord::Ended { turn, outcome: "posted", error: None, heard_since },
+        ];
+        played.into_iter().chain(posted).collect()
     }
 
     /// Notes the messages of a hand-over. None of them is a statement.
@@ -502,4 +524,10 @@ impl Traces {
             self.appends.remember(Append { seq: recorded.seq, taken: recorded.at, committed, utterance });
         }
     }
+}
+
+/// How a reply that is over was played, if it had begun.
+fn played(call: &mut PendingCall, companion: &CompanionId, outcome: &'static str) -> Option<TraceRecord> {
+    let playback = call.playback.take()?;
+    Some(TraceRecord::Played { turn: call.turn.clone(), companion: companion.clone(), playback, outcome })
 }

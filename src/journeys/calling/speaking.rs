@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::super::mouth::{self, Ledger, Shared, Voice};
+use super::super::mouth::{Ledger, Shared};
 use super::super::world::{World, purpose};
 use super::*;
 use crate::domain::conversation::Aloud;
@@ -45,13 +44,7 @@ impl Talk {
         });
         world.main.answers([Ok(ANSWER)]);
         let ledger = Shared::default();
-        let (player, effects) = mpsc::unbounded_channel();
-        world.play_calls_by(player);
-        let events = inbound(&world);
-        let tell = move |channel: &_, notice| {
-            events.noticed(channel, notice);
-        };
-        tokio::spawn(mouth::play(effects, ledger.clone(), |_| Voice::Fine, tell));
+        play_aloud(&world, ledger.clone());
         let began = Instant::now();
         says(&world, "ana", QUESTION).await;
         if besides != Besides::Nothing {

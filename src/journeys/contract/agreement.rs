@@ -33,6 +33,7 @@ const PAIRS: &[Pair] = &[
         |span| span.name.starts_with("invoke_agent ") && has(span, "error.type"),
         &["error.type"],
     ),
+    ("tertulia_voice_interruptions_total", |span| span.name == "voice.interruption", &["interruption.verdict"]),
     ("tertulia_platform_sends_total", |span| span.name.starts_with("send "), &[]),
     (
         "gen_ai_client_operation_duration_seconds_count",

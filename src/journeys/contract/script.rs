@@ -255,6 +255,7 @@ fn equip(world: &mut World, models: &Arc<Mutex<Models>>) {
     let script = |models: Arc<Mutex<Models>>| move |request: &Request| Some(models.lock().unwrap().answers(request));
     world.side.answer_by(script(models.clone()));
     world.main.answer_by(script(models.clone()));
+    calling::play_aloud(world, Default::default());
 }
 
 impl Models {

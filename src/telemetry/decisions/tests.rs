@@ -150,6 +150,7 @@ impl World {
             follows: None,
             awaited_since: Moment::from_micros(900_000),
             overhead: std::time::Duration::from_millis(1),
+            heard_since: None,
             started: Moment::from_micros(900_000),
             ended: Moment::from_micros(2_000_000),
         }

@@ -118,6 +118,9 @@ pub(super) const SORTS: &[&str] = &[
     "delivery",
     "platforms",
     "shard",
+    "voice_call",
+    "voice_user",
+    "recognition",
 ];
 pub(super) const FATES: &[&str] = &["exported", "failed", "dropped"];
 pub(super) const GATEWAY_STATES: &[&str] = &["connecting", "waiting", "connected", "stopped"];
@@ -162,6 +165,9 @@ pub(super) const GATEWAY_CAUSES: &[&str] = &[
     "confused",
     "no_leave",
 ];
+/// What does not work in a call: `Trouble` of `ports/call_room.rs`.
+pub(super) const TROUBLES: &[&str] =
+    &["recognition_failed", "recognition_full", "synthesis_failed", "not_heard", "says_already", "says_too_much"];
 pub(super) const PACKET_FATES: &[&str] = &["received", "dropped", "late", "undecodable"];
 pub(super) const FRAME_FAULTS: &[&str] = &["malformed", "too_long"];
 pub(super) const ATTEMPTS: &[&str] = &["established", "failed"];

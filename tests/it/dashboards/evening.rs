@@ -1,4 +1,5 @@
-//! An evening of talk that produces every kind of metric: answered and unanswered questions, rounds, a tie, repetition, and a killed server.
+//! An evening of talk that produces every kind of metric: answered and unanswered questions, rounds, a tie, repetition, a voice call, and a killed
+//! server.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,6 +11,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
+use super::call::Page;
 use crate::harness::{Premises, Server, Watch};
 
 /// How the models answer at present.
@@ -43,6 +45,7 @@ impl Evening {
         let rooms = r#"[
             { id = "study", guild = "home", companions = ["aria"] },
             { id = "lobby", guild = "home", companions = ["aria", "bruno", "cleo"] },
+            { id = "parlour", guild = "home", companions = ["aria"] },
         ]"#;
         let mut premises = Premises::shipped().with("console.rooms", rooms);
         for (key, value) in [
@@ -97,6 +100,7 @@ impl Evening {
         self.repetition_and_closing(server, &mut lobby).await;
         self.one_companion(server, &mut study).await;
         self.failing_models(server, &mut study).await;
+        self.voice_call(server).await;
         let (status, _) = server.ask(Method::GET, "/api/rooms/nowhere", None).await;
         assert_eq!(status, StatusCode::NOT_FOUND);
         vec![study, lobby]
@@ -148,6 +152,22 @@ impl Evening {
         self.set_behaviour(Behaviour { wants_to_speak: true, fails_statements: true, ..Behaviour::default() });
         server.say("study", "Ana", "aria, and now?").await;
         study.event("failed").await;
+        self.set_behaviour(Behaviour::default());
+    }
+
+    /// Ana asks Aria aloud. Ben talks into the answer, which becomes quieter, and Ana stops it.
+    async fn voice_call(&self, server: &Server) {
+        self.set_behaviour(Behaviour { wants_to_speak: true, ..Behaviour::default() });
+        let mut ana = Page::enter(server, "parlour", "Ana").await;
+        let mut ben = Page::enter(server, "parlour", "Ben").await;
+        ana.say("Aria, what do you say?").await;
+        let speaking = ana.wait_for("speaking").await;
+        ben.say("I was in the garden all morning, and nobody came by.").await;
+        ana.wait_for("duck").await;
+        ana.send(json!({ "type": "stop", "reply": speaking["reply"] })).await;
+        ana.wait_for("cut").await;
+        ben.leave().await;
+        ana.leave().await;
         self.set_behaviour(Behaviour::default());
     }
 

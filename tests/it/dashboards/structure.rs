@@ -13,11 +13,11 @@ const ATTRIBUTES: &str = include_str!("../../../src/telemetry/attributes.rs");
 const WIDTH: u32 = 24;
 
 #[test]
-fn the_eight_dashboards_link_to_each_other() {
+fn the_nine_dashboards_link_to_each_other() {
     let boards = boards();
 
     let names: Vec<&str> = boards.iter().map(|(file, _)| file.as_str()).collect();
-    let expected = ["actors", "decisions", "discord", "models", "overview", "platforms", "rounds", "storage"]
+    let expected = ["actors", "decisions", "discord", "models", "overview", "platforms", "rounds", "storage", "voice"]
         .map(|name| format!("{name}.json"));
     assert_eq!(names, expected);
     for (file, board) in &boards {

@@ -38,7 +38,8 @@ impl Traces {
         for call in self.pending_calls.values_mut() {
             let open = self.turns.get(&call.turn.id);
             let turn = open.map_or_else(|| call.turn.continued_in_a_new_trace(now, context), |open| open.turn.clone());
-            **call = PendingCall { counts: call.counts, ..PendingCall::new(turn, call.trigger, now) };
+            let (counts, playback) = (call.counts, call.playback.take());
+            **call = PendingCall { counts, playback, ..PendingCall::new(turn, call.trigger, now) };
         }
         if let Some((posted, _)) = &mut self.posted
             && let Some(open_turn) = self.turns.get(&posted.id)

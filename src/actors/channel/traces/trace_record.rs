@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::turn::{Append, PendingCall, Turn};
+use super::turn::{Append, PendingCall, Playback, Turn};
 use crate::actors::runtime::context::ActorContext;
 use crate::domain::closing::{Cause, Stage};
 use crate::domain::event::{Decided, RoundClosed};
@@ -14,7 +14,7 @@ use crate::domain::voice::interruption::Interrupted;
 use crate::domain::vote::Stance;
 use crate::journal::channel_key::ChannelKey;
 use crate::telemetry::decisions::{self, Answer, DecisionFacts, VoteFacts};
-use crate::telemetry::messages::{self, AppendFacts, InterruptionFacts, SendFacts, UtteranceFacts};
+use crate::telemetry::messages::{self, AppendFacts, InterruptionFacts, PlaybackFacts, SendFacts, UtteranceFacts};
 use crate::telemetry::rounds::{self, ClosingFacts, RepetitionFacts, SelectionFacts};
 use crate::telemetry::trace::TurnTrace;
 use crate::telemetry::turns::{self, StatementFacts, TurnFacts};
@@ -69,6 +69,14 @@ pub(in crate::actors::channel) enum TraceRecord {
         at: Moment,
         under: Option<TurnTrace>,
     },
+    /// A spoken reply is over that had begun to play.
+    Played {
+        turn: Turn,
+        companion: CompanionId,
+        playback: Box<Playback>,
+        /// `whole`, `cut` or `unheard`.
+        outcome: &'static str,
+    },
     /// Somebody talked into a spoken reply, or stopped it.
     Interruption {
         turn: Turn,
@@ -95,6 +103,7 @@ pub(in crate::actors::channel) enum TraceRecord {
         turn: Turn,
         outcome: &'static str,
         error: Option<Arc<str>>,
+        heard_since: Option<Moment>,
     },
 }
 
@@ -121,6 +130,22 @@ impl TraceRecord {
                     };
                     messages::record_utterance(&context.recorder, &spoken);
                 }
+            }
+            Self::Played { turn, companion, playback, outcome } => {
+                let facts = PlaybackFacts {
+                    trace: turn.trace,
+                    turn_id: &turn.shown_id(channel_key),
+                    guild: &channel_key.guild,
+                    channel: &channel_key.channel,
+                    companion: &companion,
+                    outcome,
+                    sentences: playback.sentences.len(),
+                    dropped: playback.sentences.values().filter(|(_, is_dropped)| *is_dropped).count(),
+                    played_ms: playback.sentences.values().map(|(ms, _)| ms).sum(),
+                    started: playback.began,
+                    ended: playback.until,
+                };
+                messages::record_playback(&context.recorder, &facts);
             }
             Self::Interruption { turn, companion, interrupted, at } => {
                 let facts = InterruptionFacts {
@@ -204,7 +229,7 @@ impl TraceRecord {
                 turns::record_statement(&context.recorder, &facts);
             }
             Self::Posted { by, ticket, call, append } => emit_statement(&by, ticket, &call, append, channel_key, context),
-            Self::Ended { turn, outcome, error } => {
+            Self::Ended { turn, outcome, error, heard_since } => {
                 let ended = context.clock.now();
                 let facts = TurnFacts {
                     trace: turn.trace,
@@ -218,6 +243,7 @@ impl TraceRecord {
                     started: turn.began,
                     awaited_since: turn.awaited_since(),
                     overhead: turn.overhead(ended),
+                    heard_since,
                     ended,
                 };
                 turns::record(&context.recorder, &facts);
@@ -258,7 +284,7 @@ fn emit_statement(
         channel: &channel_key.channel,
         platform: context.platforms.name(&channel_key.channel),
         companion: &CompanionId::from(&*by.id),
-        started: written,
+        started: call.spoken.unwrap_or(written),
         ended: call.sent.unwrap_or(append.committed),
     };
     messages::record_send(&context.recorder, &sent);

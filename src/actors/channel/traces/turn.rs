@@ -1,6 +1,6 @@
 //! The state of a turn in progress: the turn, its calls in flight, its round, and the messages that may have triggered it.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -44,11 +44,25 @@ pub(in crate::actors::channel) struct PendingCall {
     pub(super) since: Moment,
     /// For a reply: when its text had arrived.
     pub(super) written: Option<Moment>,
+    /// For a spoken reply: when it had been played.
+    pub(super) spoken: Option<Moment>,
     /// For a reply on a platform: when the platform had posted it.
     pub(super) sent: Option<Moment>,
     /// Whether a model was called for it.
     pub(super) is_called: bool,
     pub(super) counts: (u64, u64, Option<u64>),
+    /// For a reply that has begun to play aloud.
+    pub(super) playback: Option<Box<Playback>>,
+}
+
+/// How far a spoken reply was played.
+#[derive(Clone)]
+pub(in crate::actors::channel) struct Playback {
+    pub(super) began: Moment,
+    /// When it was last heard of.
+    pub(super) until: Moment,
+    /// The sentences that began to play: the audio that was played in milliseconds, and whether the rest was dropped.
+    pub(super) sentences: BTreeMap<u32, (u64, bool)>,
 }
 
 /// A turn in progress.
@@ -149,7 +163,32 @@ impl Turn {
 
 impl PendingCall {
     pub(super) fn new(turn: Turn, trigger: Trigger, since: Moment) -> Self {
-        Self { turn, trigger, since, written: None, sent: None, is_called: false, counts: (0, 0, None) }
+        Self {
+            turn,
+            trigger,
+            since,
+            written: None,
+            spoken: None,
+            sent: None,
+            is_called: false,
+            counts: (0, 0, None),
+            playback: None,
+        }
+    }
+
+    /// The voice and the people who listen took the time since the text was there, not the server.
+    pub(super) fn end_waiting_for_listeners(&self, now: Moment) {
+        if let Some(written) = self.written {
+            self.turn.wait_time.waited(written, now);
+        }
+    }
+
+    /// Notes how far a sentence was played. The newest word on it counts.
+    pub(super) fn plays(&mut self, sentence: u32, played: (u64, bool), now: Moment) {
+        let playback = || Box::new(Playback { began: now, until: now, sentences: BTreeMap::new() });
+        let playback = self.playback.get_or_insert_with(playback);
+        playback.until = now;
+        playback.sentences.insert(sentence, played);
     }
 }
 
