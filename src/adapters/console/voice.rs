@@ -196,13 +196,13 @@ impl Session {
                 Some(Ok(Message::Text(_))) if !messages.take() => Err(too_often("messages", MAX_MESSAGES_PER_SECOND)),
                 Some(Ok(Message::Text(text))) => match PageMessage::read(&text, self.console.settings.max_text_chars) {
                     Ok(message) => {
-                            self.take(message);
-                            Ok(())
-                        }
-                        Err(refused @ Refused::Text { .. }) => {
-                            self.refuse_words(refused.to_string());
-                            Ok(())
-                        }
+                        self.take(message);
+                        Ok(())
+                    }
+                    Err(refused @ Refused::Text { .. }) => {
+                        self.refuse_words(refused.to_string());
+                        Ok(())
+                    }
                     Err(refused) => Err(refused.reason()),
                 },
                 Some(Ok(Message::Ping(_) | Message::Pong(_))) => Ok(()),
