@@ -18,7 +18,8 @@ pub(super) fn probability(trigger: Trigger, situation: &Situation, temper: Tempe
     };
     match trigger {
         Trigger::DirectAddress if matches!(situation.kind, Kind::Thanks | Kind::Goodbye) => 0.85,
-        Trigger::DirectAddress | Trigger::Event => 0.98,
+        // Whoever is asked by name answers.
+        Trigger::DirectAddress | Trigger::Event => 1.0,
         Trigger::Interjection => appetite + name_bonus + shared_bonus + kind_bonus,
         // A message to the whole room seldom stays unanswered: eager companions speak first, and others can follow.
         Trigger::Lull if situation.is_for_all => (appetite * 1.7 - 0.05 + shared_bonus * 0.5).min(0.98) + name_bonus,
