@@ -14,6 +14,7 @@ use crate::domain::id::{ChannelId, PersonId};
 use crate::ports::audio::{Audio, CodecFailed, Ear, Encoder, HEARD_FRAME, Heard, Hop, PacketRefused, SPOKEN_FRAME};
 use crate::ports::backend::Refused;
 use crate::ports::call_room::{CallRooms, End, Entrance, Line, Listener, Packet, Told, Trouble, View};
+use crate::ports::chat_platform::fake::FakePlatform;
 
 /// A codec without a codec: a packet is one byte, the voice in it.
 struct FakeAudio;
@@ -477,4 +478,16 @@ async fn what_somebody_wants_holds_while_the_call_is_being_restarted() {
 
     assert_eq!(segments(&world).await, Vec::<String>::new());
     assert!(people_in_call(&world).await.contains(&"-ben".to_owned()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_talks_in_a_room_of_another_platform() {
+    let world = world().await.crash_with_platform(Some(Arc::new(FakePlatform::default()))).await;
+
+    let entered = Caller::try_enter(&world, "ana").await;
+    let described = world.backend.describe(&room("lobby")).await;
+
+    assert!(matches!(entered.err(), Some(Refused::Conflict(_))));
+    assert!(matches!(described, Err(Refused::Conflict(_))), "{described:?}");
+    assert_eq!(people_in_call(&world).await, Vec::<String>::new());
 }

@@ -22,6 +22,7 @@ use crate::ports::inbound_events::{ChannelRef, InboundError};
 impl CallRooms for ActorBackend {
     async fn describe(&self, room: &RoomId) -> Result<Description, Refused> {
         let channel_key = self.room_of(room)?.0;
+        self.check_writable(room)?;
         let speech = &self.context.speech;
         Ok(Description {
             recognition: speech.recognition.provider(),
@@ -33,6 +34,7 @@ impl CallRooms for ActorBackend {
 
     async fn admits(&self, room: &RoomId, from: &str) -> Result<(), Refused> {
         let channel = self.room_of(room)?.0.channel;
+        self.check_writable(room)?;
         let (calls, voice) = (&self.context.calls, &self.context.settings.voice);
         match calls.get(&channel) {
             Some(call) if call.person(&PersonId::from(from)).is_none() && call.people().len() >= voice.max_people => {
@@ -45,6 +47,7 @@ impl CallRooms for ActorBackend {
 
     async fn enter(&self, room: &RoomId, entrance: Entrance) -> Result<Arc<dyn Line>, Refused> {
         let channel_key = self.room_of(room)?.0;
+        self.check_writable(room)?;
         let (context, voice) = (&self.context, &self.context.settings.voice);
         let channel_ref = ChannelRef { guild: channel_key.guild.clone(), channel: channel_key.channel.clone(), parent: None };
         let begin = || Call::new(channel_ref, context.clock.now(), context.recorder.instruments().clone());
