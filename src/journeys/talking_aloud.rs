@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use super::abroad::channel_ref;
 use super::world::{World, room};
 use crate::actors::calls::Speech;
 use crate::actors::calls::shutdown::shut_down;
@@ -14,7 +15,7 @@ use crate::domain::id::{ChannelId, PersonId};
 use crate::ports::audio::{Audio, CodecFailed, Ear, Encoder, HEARD_FRAME, Heard, Hop, PacketRefused, SPOKEN_FRAME};
 use crate::ports::backend::Refused;
 use crate::ports::call_room::{CallRooms, End, Entrance, Line, Listener, Packet, Told, Trouble, View};
-use crate::ports::chat_platform::fake::FakePlatform;
+use crate::ports::membership::MembershipPort as _;
 
 /// A codec without a codec: a packet is one byte, the voice in it.
 struct FakeAudio;
@@ -482,12 +483,15 @@ async fn what_somebody_wants_holds_while_the_call_is_being_restarted() {
 
 #[tokio::test(start_paused = true)]
 async fn nobody_talks_in_a_room_of_another_platform() {
-    let world = world().await.crash_with_platform(Some(Arc::new(FakePlatform::default()))).await;
+    let world = world().await;
+    world.backend.admit(&channel_ref("discord:1", "discord:10"), &"aria".into()).await.unwrap();
+    let there = room("discord:10");
 
-    let entered = Caller::try_enter(&world, "ana").await;
-    let described = world.backend.describe(&room("lobby")).await;
+    let entrance = Entrance { from: "ana".into(), has_microphone: true, listener: Arc::<Page>::default() };
+    let entered = world.backend.enter(&there, entrance).await;
+    let described = world.backend.describe(&there).await;
 
     assert!(matches!(entered.err(), Some(Refused::Conflict(_))));
     assert!(matches!(described, Err(Refused::Conflict(_))), "{described:?}");
-    assert_eq!(people_in_call(&world).await, Vec::<String>::new());
+    assert!(world.context.calls.all().is_empty());
 }
