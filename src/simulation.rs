@@ -37,6 +37,15 @@
 //! * There are floods, huge messages, and messages that kill their handler (`domain::conversation::poison`).
 //! * A channel is killed until its guild is quarantined.
 //!
+//! Voice calls, in a guild of their own, with some seeds:
+//!
+//! * People talk over each other and into the answers, say "mhm" and stop words, press Stop, and type. They mute themselves, leave in mid-word, lose
+//!   their sockets, and opt out. Somebody does not stop talking, or is a fan.
+//! * Final results come late, twice, empty, or never; they are noise or an echo. One that was being reported when the process crashed is reported again.
+//! * Replies have no audio, stall in a sentence, or their playback is lost.
+//! * The channel, the writer, a reply and the process are killed after a hand-over, an extension, an interruption, and the start and the end of a
+//!   sentence, before their effects.
+//!
 //! # Not simulated
 //!
 //! The sessions, heartbeats and limits of Discord's own gateway are missing, and so is a platform that refuses for good or changes the number of its
@@ -67,6 +76,17 @@
 //! * A reply is posted at most once. It is made, or a fault explains why not. Once faults are over, it is made.
 //! * A statement begins again when it must, in time, and not too often. It answers what it took in. A cancelled reply is never posted, nobody takes
 //!   its place, and a stop phrase settles what it cancelled.
+//!
+//! Voice calls (`checks/calls.rs`; the checks of rooms that people only write in do not apply to their rooms):
+//!
+//! * Every final result that was accepted is on record once, and nothing else is. Each with words is in one message, soon after the last thing that
+//!   happened in the call, unless it was redacted or cleared. A hand-over takes everything, in the order in which it was said, with one message for
+//!   each speaker's run, and its newest message ends the lull where it must.
+//! * Every message is settled once by every companion.
+//! * One companion speaks at a time. Nothing is said twice, and no sentence is heard before its start is on record. What counts as heard was played
+//!   (`journeys/mouth.rs` keeps the ledger).
+//! * A reply is spoken or written like what it answers. Each ends once and in time, and nobody takes the place of one that was stopped. One that was
+//!   not heard was stopped by somebody, or had no audio.
 //!
 //! Privacy:
 //!
@@ -101,6 +121,7 @@
 //! | a number of a journal is skipped | 1 |
 //! | a reply leaves the outbox before it is sent: it is lost | 1 |
 //! | a lull timer fires twice | 1 |
+//! | a final result that comes after a hand-over is lost | 1 |
 //! | a part with unknown outcome is sent again without a lookup: a reply is posted twice | 2 |
 //! | messages become stale after half the time | 2 |
 //! | a killed connection is not restarted | 2 |
@@ -138,6 +159,7 @@
 
 mod acts;
 mod book;
+mod calls;
 mod checks;
 mod course;
 mod dice;

@@ -33,6 +33,8 @@ pub(crate) enum Voice {
     Silent,
     /// The synthesis of this sentence stalls.
     Stalls(usize),
+    /// Playback is lost at this position.
+    Lost(Duration),
 }
 
 /// One reply, as it was played.
@@ -45,22 +47,28 @@ pub(crate) struct Performance {
     pub(crate) sent: Vec<Duration>,
     /// The furthest position that was played.
     pub(crate) played: Duration,
-    /// Whether its synthesis stalled.
-    pub(crate) has_stalled: bool,
 }
 
 impl Performance {
+    /// What was spoken, without the sentences that were dropped.
     pub(crate) fn text(&self) -> String {
-        self.sentences.iter().map(|sentence| &**sentence).collect()
+        self.spoken().map(|(sentence, _)| sentence).collect()
     }
 
-    /// Whether these words can have been heard: they are the beginning, and the share of each sentence was played.
+    /// The sentences that were not dropped, each with its audio.
+    fn spoken(&self) -> impl Iterator<Item = (&str, Duration)> {
+        let sent = self.sent.iter().copied().map(Some).chain(std::iter::repeat(None));
+        let spoken = self.sentences.iter().zip(sent).filter(|(_, sent)| sent.is_none_or(|sent| !sent.is_zero()));
+        spoken.map(|(sentence, sent)| (&**sentence, sent.unwrap_or_default()))
+    }
+
+    /// Whether these words can have been heard: they are the beginning of what was not dropped, and the share of each sentence was played.
     pub(crate) fn can_be_heard(&self, words: &str) -> bool {
         let text = self.text();
         let Some(end) = text.trim_start().strip_prefix(words.trim()).map(|rest| text.len() - rest.len()) else { return false };
         let mut left = text[..end].chars().count();
         let mut start = Duration::ZERO;
-        for (sentence, sent) in self.sentences.iter().zip(self.sent.iter().copied().chain(std::iter::repeat(Duration::ZERO))) {
+        for (sentence, sent) in self.spoken() {
             let chars = sentence.chars().count();
             let (of_it, blank) = (left.min(chars), chars - sentence.trim_start().chars().count());
             let played = self.played.saturating_sub(start).min(sent);
@@ -83,14 +91,16 @@ pub(crate) struct Ledger {
     pub(crate) faults: Vec<String>,
     /// The reply that is being prepared or played in each channel.
     pub(crate) active: BTreeMap<ChannelId, Ticket>,
+    /// How each reply was to sound.
+    pub(crate) voices: Vec<(ChannelId, Ticket, Voice)>,
     /// What was to be done for replies, and when.
     pub(crate) told: Vec<(Instant, ChannelId, Aloud)>,
 }
 
 impl Ledger {
-    /// How a reply was played.
+    /// How a reply was played. If it was begun again before anything was heard, the newest attempt counts.
     pub(crate) fn performance(&self, channel: &ChannelId, ticket: Ticket) -> Option<&Performance> {
-        self.performances.iter().find(|one| one.channel == *channel && one.ticket == ticket)
+        self.performances.iter().rfind(|one| one.channel == *channel && one.ticket == ticket)
     }
 }
 
@@ -166,7 +176,7 @@ impl Mouth {
             }
             self.performance = Some(ledger.performances.len());
             let (sent, played) = (Vec::new(), Duration::ZERO);
-            ledger.performances.push(Performance { channel, ticket, sentences, sent, played, has_stalled: false });
+            ledger.performances.push(Performance { channel, ticket, sentences, sent, played });
         }
     }
 
@@ -184,13 +194,16 @@ impl Mouth {
         let performance = &mut ledger.performances[performance];
         performance.played = performance.played.max(self.position_now());
         performance.sent.clone_from(&self.sent);
-        performance.has_stalled |= self.stalls_since.is_some();
     }
 
     fn position_now(&self) -> Duration {
         let played = self.plays_since.map_or(Duration::ZERO, |since| since.elapsed());
         let end = self.sent.iter().take(self.startable).sum();
-        (self.position + played).min(end)
+        let position = (self.position + played).min(end);
+        match self.voice {
+            Voice::Lost(at) => position.min(at),
+            _ => position,
+        }
     }
 
     fn is_playing(&self) -> bool {
@@ -329,8 +342,9 @@ pub(crate) async fn play(
                         before.pause();
                         before.fault("another reply begins while it plays");
                     }
-                    let mouth = Mouth::new(channel.clone(), ledger.clone(), voice(&channel), ticket);
-                    mouths.insert(channel.clone(), mouth);
+                    let voice = voice(&channel);
+                    lock(&ledger).voices.push((channel.clone(), ticket, voice));
+                    mouths.insert(channel.clone(), Mouth::new(channel.clone(), ledger.clone(), voice, ticket));
                 } else if current != Some(ticket) {
                     continue;
                 }

@@ -86,7 +86,8 @@ pub enum CallEffect {
         /// The person.
         user: PersonId,
     },
-    /// The channel has restarted: stop what is played, and forget what was prepared. What is left to do for a reply follows.
+    /// The channel has restarted: stop what is played, and forget what was prepared. What is left to do for a reply follows. Name again who wants to be
+    /// ignored in this call alone.
     Restarted,
     /// Something to do for a reply that is spoken. What is to be done for a reply that has ended is ignored.
     ///

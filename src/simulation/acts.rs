@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::calls::CallAct;
 use super::dice::Dice;
 use super::manners::Turn;
 use super::plan::{CAST, Guild, Room, Weather};
@@ -67,6 +68,11 @@ pub(super) enum Act {
     },
     /// Somebody reads everything that can be read.
     ReadAll(usize),
+    /// Somebody does something in the voice call of a room.
+    Call {
+        room: usize,
+        what: CallAct,
+    },
 }
 
 /// A message to send.

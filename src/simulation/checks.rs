@@ -1,6 +1,7 @@
 //! The reference: what must be true of a run, determined from its record alone.
 
 mod budgets;
+mod calls;
 mod connections;
 mod gone;
 mod handling;
@@ -63,11 +64,15 @@ pub(super) fn of_record(props: &Props) {
         }
         let mut handled = events.clone();
         order_of_handling(&mut handled);
+        if is_with_call(props, channel_key) {
+            continue;
+        }
         let skipped = dead_letters.get(channel_key).cloned().unwrap_or_default();
         let (when, sent, authors) = (when(props, channel_key), sent(props, channel_key), authors(props, channel_key));
         let watch = room::Watch { when, sent, authors, lateness: &lateness };
         room::Record::read(channel_key, &handled, &skipped, stage, &watch);
     }
+    calls::check(props, &journals, &dead_letters);
     accepted(props, &journals, &deleted);
     connections::in_order(props, &deleted);
     posted(props, &journals, &deleted);
@@ -77,6 +82,12 @@ pub(super) fn of_record(props: &Props) {
     times::check(props);
     replies::check(props);
     budgets::check(props);
+}
+
+/// Whether a room has a voice call. It has a reference of its own.
+fn is_with_call(props: &Props, channel_key: &ChannelKey) -> bool {
+    let with_call = (0..props.stage.plan.rooms.len()).filter(|room| props.stage.plan.rooms[*room].has_call);
+    with_call.into_iter().any(|room| channel_key_of(props, room) == *channel_key)
 }
 
 /// When each event of a room was really on disk.

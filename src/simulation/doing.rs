@@ -169,6 +169,7 @@ impl Life {
             Act::DeleteRoom(room) => self.delete_room(room).await,
             Act::Operate { retry } => self.operate(retry).await,
             Act::ReadAll(room) => self.read_all(room).await,
+            Act::Call { room, what } => self.act_in_call(room, what).await,
         }
     }
 

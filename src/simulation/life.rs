@@ -7,6 +7,7 @@ use ractor::{Actor, ActorRef};
 use serde_json::json;
 use tokio::task::JoinHandle;
 
+use super::calls::{self, Calls};
 use super::dice::Dice;
 use super::faults::FaultKind;
 use super::gateway::{SimGateway, Wire};
@@ -27,6 +28,7 @@ use crate::actors::service::{ActorBackend, rooms};
 use crate::domain::id::CompanionId;
 use crate::ports::chat_platform::{ChatPlatform, Platforms};
 use crate::ports::gateway::{Gateway, Gateways};
+use crate::ports::voice_call::{NoCalls, VoiceCalls};
 use crate::settings::Settings;
 use crate::settings::companion::{Companion, CompanionFile};
 use crate::telemetry::memory::SpanMemory;
@@ -42,6 +44,7 @@ pub(super) struct Props {
     pub(super) platform: Arc<SimPlatform>,
     pub(super) wire: Wire,
     pub(super) people: People,
+    pub(super) calls: Calls,
     /// For the first process, and for those after it.
     settings: (Arc<Settings>, Arc<Settings>),
     /// The companions that are configured at present.
@@ -63,6 +66,7 @@ impl Props {
             platform: SimPlatform::new(stage.clone()),
             wire: Wire::new(&stage.plan),
             people: People::default(),
+            calls: Calls::default(),
             settings,
             cast: Mutex::new(CAST.iter().map(|(id, _)| *id).collect()),
             interruptions: Mutex::new(Dice::new(stage.plan.seed, "interruptions")),
@@ -130,7 +134,11 @@ impl Life {
         let platform: Arc<dyn ChatPlatform> = props.platform.clone();
         let gateway: Arc<dyn Gateway> = Arc::new(SimGateway(props.clone()));
         let ending = stage.clone();
+        let has_calls = stage.plan.rooms.iter().any(|room| room.has_call);
+        let (voice_calls, effects) = calls::begin(&props);
+        let voice_calls: Arc<dyn VoiceCalls> = if has_calls { voice_calls } else { Arc::new(NoCalls) };
         let context = ActorContext {
+            voice_calls,
             platforms: Platforms::default().with(platform),
             gateways: Gateways::default().with(gateway),
             store_failed: Arc::new(move |detail| ending.end(Ending::Ended(format!("the store accepts no more: {detail}")))),
@@ -161,8 +169,12 @@ impl Life {
             stage.reach("unfinished work resumed at the start");
         }
         tokio::spawn(cleanup::keep_cleaning_up(context.clone()));
-        root.cast(RootMessage::WakePending).map_err(|error| error.to_string())?;
-        Ok((Self { props, context, backend, root, metrics }, tree))
+        let life = Self { props, context, backend, root, metrics };
+        if has_calls {
+            life.connect_calls(effects);
+        }
+        life.root.cast(RootMessage::WakePending).map_err(|error| error.to_string())?;
+        Ok((life, tree))
     }
 
     /// Replaces the configured companions, as a reload does.

@@ -9,6 +9,7 @@ use async_trait::async_trait;
 use serde_json::json;
 use tokio::sync::mpsc;
 
+use super::calls;
 use super::dice::{Dice, hash};
 use super::faults::FaultKind;
 use super::plan::{Beat, CAST};
@@ -128,6 +129,10 @@ impl SimModel {
         let whom = if dice.chance(weather.names_others) { dice.pick(&CAST).1 } else { "friends" };
         let unique = dice.next() % 1_000_000;
         let sentence = format!("I say {word} {unique}, {whom}. ");
+        if word == calls::WORD {
+            // Long enough to be interrupted.
+            return sentence.repeat(dice.between(1, 8) as usize);
+        }
         if dice.chance(0.15) { sentence.repeat(dice.between(2, 12) as usize) } else { sentence }
     }
 }

@@ -162,6 +162,7 @@ impl Life {
             let life = self.clone();
             tokio::spawn(async move { life.say(number).await });
         }
+        self.rejoin_calls();
         while let Some((at, act)) = stage.plan.acts.get(people.next_act.load(Ordering::Relaxed)) {
             stage.pass(at.saturating_sub(stage.now())).await;
             people.next_act.fetch_add(1, Ordering::Relaxed);
@@ -169,6 +170,7 @@ impl Life {
             tokio::spawn(async move { life.perform(act).await });
         }
         stage.pass(stage.plan.calm_at.saturating_sub(stage.now())).await;
+        self.end_calls().await;
     }
 
     pub(super) fn room(&self, room: usize) -> RoomId {

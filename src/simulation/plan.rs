@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::acts::{self, Act};
+use super::calls;
 use super::dice::Dice;
 use super::events;
 use super::interruptions;
@@ -80,6 +81,8 @@ pub(super) struct Room {
     pub(super) within: Option<usize>,
     /// A direct message, which is a guild of its own.
     pub(super) is_direct: bool,
+    /// It has a voice call, and a guild of its own.
+    pub(super) has_call: bool,
 }
 
 impl Room {
@@ -156,6 +159,12 @@ pub(super) enum FloorEvent {
     Silence,
     Asked,
     Started,
+    /// Words of a call are handed over; a sentence is about to be heard; it was heard; somebody interrupted it; a reply begins again with more words.
+    HandedOver,
+    SentenceStarting,
+    SentencePlayed,
+    Interrupted,
+    Extended,
 }
 
 impl FloorEvent {
@@ -165,8 +174,16 @@ impl FloorEvent {
     pub(super) const OF_EVENTS: [Self; 7] =
         [Self::Said, Self::Selected, Self::Deferred, Self::Released, Self::Silence, Self::Asked, Self::Started];
 
+    pub(super) const OF_CALLS: [Self; 5] =
+        [Self::HandedOver, Self::SentenceStarting, Self::SentencePlayed, Self::Interrupted, Self::Extended];
+
     pub(super) fn of(event: &Event) -> Option<Self> {
         match event {
+            Event::Said { message, .. } if message.speech.is_some() => Some(Self::HandedOver),
+            Event::SentenceStarting { .. } => Some(Self::SentenceStarting),
+            Event::SentencePlayed { .. } => Some(Self::SentencePlayed),
+            Event::Interrupted { .. } => Some(Self::Interrupted),
+            Event::ReplyExtended { .. } => Some(Self::Extended),
             Event::Replanning { .. } => Some(Self::Replanning),
             Event::Replanned { .. } => Some(Self::Replanned),
             Event::Cancelled { .. } => Some(Self::Cancelled),
@@ -202,6 +219,11 @@ impl FloorEvent {
             Self::Silence => "killed after a silence",
             Self::Asked => "killed after a question about a silence",
             Self::Started => "killed after a conversation was started",
+            Self::HandedOver => "killed after a hand-over",
+            Self::SentenceStarting => "killed after a sentence began",
+            Self::SentencePlayed => "killed after a sentence was heard",
+            Self::Interrupted => "killed after an interruption",
+            Self::Extended => "killed after a reply was extended",
         }
     }
 }
@@ -292,7 +314,16 @@ impl Plan {
             guilds.push(Guild { id: format!("dm:sim:{number}"), word: WORDS[guild] });
             let companions = vec![CAST[0].0];
             let id = format!("sim:{number}");
-            rooms.push(Room { id, guild, companions, has_external: false, is_on_platform: true, within: None, is_direct: true });
+            rooms.push(Room {
+                id,
+                guild,
+                companions,
+                has_external: false,
+                is_on_platform: true,
+                within: None,
+                is_direct: true,
+                has_call: false,
+            });
         }
         // With some seeds there are pauses so long that channels fall asleep.
         let calm_at = Duration::from_secs(if dice.chance(0.25) { dice.between(1_000, 4_000) } else { dice.between(60, 300) });
@@ -301,14 +332,19 @@ impl Plan {
         manners::add(&mut acts, &rooms, calm_at, &mut Dice::new(seed, "manners"));
         let phrases = interruptions::add(&mut acts, &guilds, &rooms, &mut Dice::new(seed, "interruptions of statements"));
         events::add(&mut acts, &guilds, &rooms, calm_at, &mut Dice::new(seed, "events"));
+        let with_call = calls::add(&mut guilds, &mut rooms, &mut acts, calm_at, &mut Dice::new(seed, "calls"));
+        let phrases: Vec<_> = phrases.into_iter().chain(with_call.iter().flat_map(|call| call.phrases.clone())).collect();
         for settings in [&mut first].into_iter().chain(&mut later) {
             interruptions::add_phrases(settings, &phrases);
+            with_call.iter().for_each(|call| call.add_settings(settings));
         }
         let mut strikes = if weather.is_deadly { strikes(&rooms, calm_at, &mut dice) } else { Vec::new() };
         if weather.is_deadly {
             strikes.extend(storm_on_companion(&rooms, calm_at, &mut Dice::new(seed, "storm on a companion")));
             strikes.extend(interruptions::strikes(&mut Dice::new(seed, "strikes at the floor")));
             strikes.extend(events::strikes(&mut Dice::new(seed, "strikes at events")));
+            let of_calls = with_call.map(|call| calls::strikes(call.room, &mut Dice::new(seed, "strikes at calls")));
+            strikes.extend(of_calls.into_iter().flatten());
             strikes.extend(strikes_on_connections(calm_at, &mut Dice::new(seed, "strikes on connections")));
         }
         let (mut store_faults, mut full) = (BTreeMap::new(), None);
@@ -352,6 +388,11 @@ impl Plan {
     /// The word of a guild, by its id.
     pub(super) fn word_of(&self, guild: &str) -> &'static str {
         self.guilds.iter().find(|known| known.id == guild).map_or("nobody", |known| known.word)
+    }
+
+    /// Whether a guild has a voice call.
+    pub(super) fn has_call(&self, guild: &str) -> bool {
+        self.rooms.iter().any(|room| room.has_call && self.guilds[room.guild].id == guild)
     }
 
     /// Whether the configured companions change at some time.
@@ -412,6 +453,7 @@ fn room(guild: usize, number: usize, dice: &mut Dice) -> Room {
         is_on_platform,
         within: None,
         is_direct: false,
+        has_call: false,
     }
 }
 

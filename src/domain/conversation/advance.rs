@@ -46,6 +46,7 @@ impl Conversation {
                     refused = self.refuse_address(recorded.seq, message, *said_at, world, out);
                 }
                 self.settle_full_buffers(message, refused.is_some(), world, out);
+                self.note_settled(&mut stops, recorded.seq, message);
                 is_late = said_at.is_some();
                 when_said = Some(self.when_said(*said_at));
                 Vec::new()

@@ -152,10 +152,12 @@ impl Conversation {
         let mood = self.gates.get(&floor.companion).map_or(0.0, |gate| gate.mood);
         let tolerance = tolerance::probability(policy.level, mood, floor.trigger.is_unsolicited());
         let (companion, ticket, now) = (floor.companion.clone(), floor.ticket, self.clock);
+        let is_extended = floor.replans > 0;
         let Some(call) = self.live.call_mut() else { return };
         let talkers: Vec<_> = call.utterances.talkers().cloned().collect();
         let answer_timeout = world.rules.answer_timeout + AUDIO_AFTER_ANSWER;
         let machine = Interruption::new(companion.clone(), tolerance, answer_timeout, call.played.clone(), talkers, now);
+        let machine = if is_extended { machine.extended_before() } else { machine };
         call.reply = Some(Box::new(LiveReply {
             ticket,
             companion,

@@ -117,10 +117,9 @@ impl Conversation {
         }
     }
 
-    /// Cancels the replies that a stop phrase is about, before the message is applied. Returns what settles with it.
+    /// Cancels the replies that a stop phrase is about, before the message is applied.
     pub(super) fn stop_replies(&mut self, seq: Seq, message: &Message, world: &mut World<'_>, out: &mut Vec<Output>) -> Stops {
         let stopped = self.stopped_by(seq, message);
-        let settled = self.settled_by_stop(&stopped, seq, message);
         for one in &stopped {
             let Stopped { companion, ticket, trigger, .. } = one;
             if ticket.is_some_and(|ticket| self.is_aloud(ticket)) {
@@ -130,8 +129,12 @@ impl Conversation {
             let cancelled = Event::Cancelled { companion: companion.clone(), ticket: *ticket, trigger: *trigger, message: seq };
             self.record(cancelled, world, out);
         }
-        let turn = stopped.first().and_then(|one| one.turn);
-        Stops { companions: stopped.into_iter().map(|one| one.companion).collect(), turn, settled }
+        Stops { stopped, settled: Vec::new() }
+    }
+
+    /// Determines for whom the phrase settles: before the message is applied, and after full buffers have let their oldest messages go.
+    pub(super) fn note_settled(&self, stops: &mut Stops, seq: Seq, message: &Message) {
+        stops.settled = self.settled_by_stop(&stops.stopped, seq, message);
     }
 
     /// Journals that the phrase, and what the cancelled replies would have answered, settle without a question.
@@ -146,7 +149,7 @@ impl Conversation {
         if stops.settled.is_empty() {
             return;
         }
-        self.turn_without_question = stops.turn;
+        self.turn_without_question = stops.stopped.first().and_then(|one| one.turn);
         for companion in stops.settled {
             let trigger = if message.address.includes(&companion) { Trigger::DirectAddress } else { Trigger::Lull };
             let is_left = |gate: &Gate| !gate.is_silent() && !self.unsettled(&companion, gate, seq).is_empty();
@@ -294,8 +297,9 @@ impl Conversation {
         for (seq, said_at, message) in later {
             if message.asks_to_stop {
                 let is_newest = self.window.after(seq).next().is_none();
-                let stops = self.stop_replies(seq, &message, world, out);
+                let mut stops = self.stop_replies(seq, &message, world, out);
                 if is_newest {
+                    self.note_settled(&mut stops, seq, &message);
                     self.settle_stopped(stops, seq, &message, world, out);
                 }
             } else if self.floor.as_ref().is_some_and(|floor| seq > floor.upto) {
@@ -308,9 +312,7 @@ impl Conversation {
 /// What follows from a stop phrase once its message is applied.
 #[derive(Default)]
 pub(super) struct Stops {
-    companions: Vec<CompanionId>,
-    /// The turn of the cancelled reply.
-    turn: Option<TurnId>,
+    stopped: Vec<Stopped>,
     /// The companions for which the message settles.
     settled: Vec<CompanionId>,
 }
@@ -318,6 +320,7 @@ pub(super) struct Stops {
 impl Stops {
     /// Whether a reply was cancelled, and the message addresses nobody else.
     pub(super) fn are_all(&self, message: &Message) -> bool {
-        !self.companions.is_empty() && message.address.companions.iter().all(|companion| self.companions.contains(companion))
+        let is_stopped = |companion: &CompanionId| self.stopped.iter().any(|one| one.companion == *companion);
+        !self.stopped.is_empty() && message.address.companions.iter().all(is_stopped)
     }
 }

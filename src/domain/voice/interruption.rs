@@ -104,6 +104,14 @@ impl Interruption {
         Self { companion, tolerance, answer_timeout, now, phase, talkers, script, is_finished: false, played_words }
     }
 
+    /// A reply that was extended before a restart is not extended again.
+    pub fn extended_before(mut self) -> Self {
+        if let Phase::Preparing(preparing) = &mut self.phase {
+            preparing.extension = preparing::Extension::Made;
+        }
+        self
+    }
+
     /// Takes what happened at `at`. Deadlines that were due before are handled first, those at `at` itself afterwards, by [`Self::wake`]. After the end
     /// nothing has an effect. If it begins an interruption, `draw` is called once for a number from 0 to 1 (docs/design/voice.md A-32). `None` counts
     /// as 1: never tolerant.

@@ -66,7 +66,9 @@ fn answers(props: &Props, sent: &BTreeMap<usize, Sent>, journals: &Journals, del
     }
     let committed = lock(&props.store.committed);
     let owed = committed.iter().filter_map(|Committed { channel_key, recorded, .. }| match &recorded.event {
-        Event::ReplyOwed { ticket, messages, .. } | Event::Replanned { next: ticket, messages, .. } => {
+        Event::ReplyOwed { ticket, messages, .. }
+        | Event::Replanned { next: ticket, messages, .. }
+        | Event::ReplyExtended { next: ticket, messages, .. } => {
             Some((channel_key, ticket)).filter(|_| messages.iter().any(|seq| answered.contains(&(channel_key.clone(), *seq))))
         }
         _ => None,

@@ -9,7 +9,7 @@ use super::super::plan::EXTERNAL;
 use super::super::platform::UNPOSTABLE_FOR;
 use super::super::stage::{Stage, lock};
 use super::super::store::Committed;
-use crate::domain::conversation::{CLOSED, DELETED};
+use crate::domain::conversation::{CLOSED, DELETED, INTERRUPTED, UNVOICED};
 use crate::domain::event::Event;
 use crate::domain::id::{CompanionId, Ticket};
 use crate::journal::channel_key::ChannelKey;
@@ -44,7 +44,7 @@ fn owed_times(committed: &[Committed]) -> Vec<(Duration, Duration)> {
                 times.push((*at, Duration::MAX));
                 open.insert(*ticket, (times.len() - 1, false));
             }
-            Event::Replanned { ticket, next, .. } => {
+            Event::Replanned { ticket, next, .. } | Event::ReplyExtended { ticket, next, .. } => {
                 let owed = open.remove(ticket);
                 open.extend(owed.map(|owed| (*next, owed)));
             }
@@ -75,7 +75,9 @@ pub(super) fn check(props: &Props) {
     for entry in committed.iter() {
         match &entry.recorded.event {
             // The next attempt of a reply has the whole time.
-            Event::ReplyOwed { ticket, .. } | Event::Replanned { next: ticket, .. } => {
+            Event::ReplyOwed { ticket, .. }
+            | Event::Replanned { next: ticket, .. }
+            | Event::ReplyExtended { next: ticket, .. } => {
                 drop(owed.insert((entry.channel_key.clone(), *ticket), entry.clone()));
             }
             Event::ReplyFailed { ticket, companion, error, .. } => {
@@ -152,6 +154,8 @@ impl Failure<'_> {
             "overloaded" => self.rivals >= stage.plan.rules.least_queue || meanwhile.any(has_failed),
             // Who is silent, the check of rooms knows.
             CLOSED => true,
+            // What was heard, and who interrupted it, the check of calls knows.
+            INTERRUPTED | UNVOICED => stage.plan.has_call(self.channel_key.guild.as_str()),
             "left_alone" => within(BREAKER_OPEN_FOR).any(|what| matches!(what, FaultKind::Failed { .. } | FaultKind::Called(_))),
             "absent" => {
                 let is_gone =

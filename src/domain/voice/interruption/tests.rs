@@ -244,6 +244,12 @@ fn preparing_final_words_extend_the_reply_once() {
     let mut reply = Reply::preparing();
     reply.final_(1.0, "ana", "and the cat?");
     assert_eq!(reply.log(1.0), ["1 extend"]);
+
+    // A restart does not make the reply forget that it was extended.
+    let mut reply = Reply::preparing();
+    reply.machine = reply.machine.extended_before();
+    reply.final_(1.0, "ana", "and the cat?");
+    assert!(reply.log(2.0).is_empty());
 }
 
 #[test]

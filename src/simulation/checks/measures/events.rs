@@ -159,7 +159,7 @@ impl<'a> Room<'a> {
                 self.owed.insert(*ticket, true);
             }
             // The attempt that was stopped counts as a failed one.
-            Event::Replanned { ticket, next, .. } => {
+            Event::Replanned { ticket, next, .. } | Event::ReplyExtended { ticket, next, .. } => {
                 let is_certain = self.owed.remove(ticket).unwrap_or_default();
                 self.owed.insert(*next, is_certain);
                 self.count_stopped(entry, "replanned");

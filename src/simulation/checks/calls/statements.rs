@@ -1,0 +1,319 @@
+//! What companions say in a call: one after the other, at most what was played, and never for ever.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use super::super::super::stage::lock;
+use super::Call;
+use crate::domain::conversation::{INTERRUPTED, UNVOICED};
+use crate::domain::decision::{Decision, Reason};
+use crate::domain::event::{Event, Recorded};
+use crate::domain::id::{CompanionId, Seq, Ticket};
+use crate::domain::message::{Message, Modality, Role};
+use crate::domain::voice::interruption::Verdict;
+use crate::journeys::mouth::{Ledger, Voice};
+
+/// From the floor to the first frame a reply may be held back twice, and its playback may be lost.
+const HELD_AND_LOST: Duration = Duration::from_secs(60);
+/// A word takes this long, and each interruption pauses the reply and repeats some of it.
+const WORD: Duration = Duration::from_millis(400);
+const INTERRUPTION: Duration = Duration::from_secs(8);
+/// What is waited for after the time of the main model.
+const AUDIO: Duration = Duration::from_secs(5);
+
+/// A reply that is owed.
+struct Owed {
+    ticket: Ticket,
+    companion: CompanionId,
+    messages: BTreeSet<Seq>,
+    modality: Modality,
+    since: Duration,
+    /// What was begun of it, and how often it was interrupted.
+    words: u32,
+    interruptions: u32,
+    is_extended: bool,
+}
+
+/// What is known of the replies in a call.
+struct Statements<'a> {
+    call: &'a Call<'a>,
+    ledger: &'a Ledger,
+    owed: Option<Owed>,
+    ended: BTreeSet<Ticket>,
+    /// A reply was stopped, so that nobody may take its place.
+    is_stopped: bool,
+    sentences: BTreeMap<Ticket, u32>,
+    interrupted: BTreeSet<Ticket>,
+    /// Who is in the call, and what was spoken.
+    present: BTreeSet<String>,
+    spoken: BTreeMap<Seq, bool>,
+}
+
+/// Each reply is said once, and at most what was played of it. Nobody takes the place of a reply that somebody stopped.
+pub(super) fn check(call: &Call<'_>, handled: &[Recorded]) {
+    let ledger = lock(&call.props.calls.ledger);
+    let mut statements = Statements {
+        call,
+        ledger: &ledger,
+        owed: None,
+        ended: BTreeSet::new(),
+        is_stopped: false,
+        sentences: BTreeMap::new(),
+        interrupted: BTreeSet::new(),
+        present: BTreeSet::new(),
+        spoken: BTreeMap::new(),
+    };
+    handled.iter().for_each(|recorded| statements.read(recorded));
+    if let Some(owed) = statements.owed.filter(|_| !call.has_dead_letters) {
+        call.violate(format_args!("{} owes {} for ever", owed.companion, owed.ticket));
+    }
+}
+
+impl Statements<'_> {
+    fn violate(&self, what: impl std::fmt::Display) {
+        self.call.violate(what);
+    }
+
+    fn reach(&self, what: &'static str) {
+        self.call.props.stage.reach(what);
+    }
+
+    fn when(&self, seq: Seq) -> Duration {
+        self.call.when.get(&seq).copied().unwrap_or_default()
+    }
+
+    fn read(&mut self, recorded: &Recorded) {
+        match &recorded.event {
+            Event::VoiceJoined { from } => drop(self.present.insert(from.id.to_string())),
+            Event::VoiceLeft { from } => drop(self.present.remove(&*from.id)),
+            Event::ReplyOwed { .. } => self.begin(recorded),
+            Event::ReplyExtended { ticket, next, messages, .. } => {
+                self.reach("extended");
+                let is_again = self.sentences.contains_key(ticket);
+                match self.owed.as_mut().filter(|owed| owed.ticket == *ticket && !messages.is_empty()) {
+                    Some(owed) if !owed.is_extended && !is_again => {
+                        (owed.ticket, owed.is_extended) = (*next, true);
+                        owed.messages = messages.iter().copied().collect();
+                    }
+                    Some(_) => {
+                        self.violate(format_args!("a reply is extended that was heard, or was extended before: {recorded:?}"))
+                    }
+                    None => self.violate(format_args!("nobody owes {ticket}: {recorded:?}")),
+                }
+            }
+            Event::Replanned { next, ticket, .. } => {
+                if let Some(owed) = self.owed.as_mut().filter(|owed| owed.ticket == *ticket) {
+                    owed.ticket = *next;
+                }
+            }
+            Event::FloorTaken { ticket, companion, .. } => {
+                self.owed = Some(Owed {
+                    ticket: *ticket,
+                    companion: companion.clone(),
+                    messages: BTreeSet::new(),
+                    modality: Modality::Text,
+                    since: self.when(recorded.seq),
+                    words: 0,
+                    interruptions: 0,
+                    is_extended: false,
+                });
+            }
+            Event::Cancelled { ticket: Some(_), .. } | Event::FloorExpired { .. } | Event::Cleared => self.owed = None,
+            Event::Left { companion } => drop(self.owed.take_if(|owed| owed.companion == *companion)),
+            Event::Deleted { messages, .. } => {
+                let is_answered =
+                    |owed: &mut Owed| !owed.messages.is_empty() && owed.messages.iter().all(|seq| messages.contains(seq));
+                drop(self.owed.take_if(is_answered));
+                self.owed.iter_mut().for_each(|owed| owed.messages.retain(|seq| !messages.contains(seq)));
+            }
+            Event::SentenceStarting { ticket, sentence, text, .. } => {
+                let next = self.sentences.entry(*ticket).or_default();
+                let follows = *sentence == *next;
+                *next = sentence + 1;
+                match self.owed.as_mut().filter(|owed| follows && owed.ticket == *ticket && !owed.modality.is_text()) {
+                    Some(owed) => owed.words += text.split_whitespace().count() as u32,
+                    None => self.violate(format_args!("the sentence does not follow, or nobody owes it: {recorded:?}")),
+                }
+            }
+            Event::SentencePlayed { ticket, sentence, dropped, .. } => {
+                self.reach(if *dropped { "sentence dropped" } else { "sentence played" });
+                if self.sentences.get(ticket).is_none_or(|started| sentence >= started) {
+                    self.violate(format_args!("a sentence was heard that has not started: {recorded:?}"));
+                }
+            }
+            Event::Interrupted { ticket, interrupted, .. } => {
+                self.interrupted.insert(*ticket);
+                self.owed.iter_mut().for_each(|owed| owed.interruptions += 1);
+                self.reach(path(interrupted.verdict));
+                // Stop and the end of the call cut in every state. A stop word before the first frame cancels, and interrupts nothing.
+                let is_in_any_state = matches!(interrupted.verdict, Verdict::StopPressed | Verdict::CallEnded);
+                if !is_in_any_state && !self.sentences.contains_key(ticket) {
+                    self.violate(format_args!("a reply is interrupted that was not heard: {recorded:?}"));
+                }
+            }
+            Event::RoundClosed(_) | Event::HeldSelected { .. } => self.is_stopped = false,
+            Event::Decided(decided) => {
+                self.is_stopped &= decided.decision == Decision::No;
+                if decided.reason == Reason::Backchannel {
+                    self.reach("backchannel");
+                }
+            }
+            Event::VoiceQuiet { .. } => self.reach("quiet"),
+            Event::ReplyFailed { ticket, error, .. } => self.fail(recorded, *ticket, error),
+            Event::Said { message, reply, .. } => {
+                let is_spoken = !message.modality.is_text() && (message.speech.is_some() || message.from.role == Role::Companion);
+                self.spoken.insert(recorded.seq, is_spoken);
+                let Some(ticket) = reply else { return };
+                let owed = self.end(recorded, *ticket);
+                if message.modality.is_text() && owed.is_some_and(|owed| !owed.modality.is_text()) {
+                    self.check_written(recorded, *ticket);
+                }
+                self.check_heard(recorded, message, *ticket);
+            }
+            _ => {}
+        }
+    }
+
+    /// A reply to what was said in a call is spoken, and one to what was typed only if everything is read aloud.
+    fn begin(&mut self, recorded: &Recorded) {
+        let Event::ReplyOwed { ticket, companion, messages, message, modality, .. } = &recorded.event else { return };
+        if let Some(before) = &self.owed {
+            self.violate(format_args!("{} is owed when another reply begins: {recorded:?}", before.ticket));
+        }
+        if self.is_stopped {
+            self.violate(format_args!("somebody takes the place of a reply that was stopped: {recorded:?}"));
+        }
+        let is_spoken = message.and_then(|message| self.spoken.get(&message)).copied();
+        let reads_aloud = self.call.props.stage.plan.settings["voice"]["read_text_aloud"] == true;
+        if let Some(is_spoken) = is_spoken {
+            let is_due = !self.present.is_empty() && (is_spoken || reads_aloud);
+            if is_due == modality.is_text() {
+                self.violate(format_args!("it is not answered as it was said: {recorded:?}"));
+            }
+            self.reach(match (is_spoken, modality) {
+                (true, Modality::Voice) => "spoken words answered aloud",
+                (true, Modality::Text) => "spoken words answered in writing",
+                (false, Modality::Voice) => "typed words answered aloud",
+                (false, Modality::Text) => "typed words answered in writing",
+            });
+        }
+        self.owed = Some(Owed {
+            ticket: *ticket,
+            companion: companion.clone(),
+            messages: messages.iter().copied().collect(),
+            modality: *modality,
+            since: self.when(recorded.seq),
+            words: 0,
+            interruptions: 0,
+            is_extended: false,
+        });
+    }
+
+    /// A reply ends once, and in time.
+    fn end(&mut self, recorded: &Recorded, ticket: Ticket) -> Option<Owed> {
+        if !self.ended.insert(ticket) {
+            self.violate(format_args!("{ticket} ends twice"));
+        }
+        let owed = self.owed.take_if(|owed| owed.ticket == ticket)?;
+        let model = Duration::from_secs_f64(self.call.props.stage.plan.rules.main_timeouts.most) + AUDIO;
+        let most = HELD_AND_LOST + 2 * model + WORD * owed.words + INTERRUPTION * owed.interruptions;
+        let at = self.when(recorded.seq);
+        if !owed.modality.is_text() && self.call.is_late(owed.since, at, most) {
+            let waited = (at - owed.since).as_secs_f64();
+            self.violate(format_args!("{ticket} was spoken for {waited:.1} s, with {} words: {recorded:?}", owed.words));
+        }
+        Some(owed)
+    }
+
+    fn fail(&mut self, recorded: &Recorded, ticket: Ticket, error: &str) {
+        let since = self.end(recorded, ticket).map(|owed| owed.since);
+        let channel = &self.call.channel_key.channel;
+        let performance = self.ledger.performance(channel, ticket);
+        if *error == *INTERRUPTED {
+            self.is_stopped |= since.is_some();
+            let has_begun = self.sentences.contains_key(&ticket);
+            self.reach(if has_begun { "stopped before a word was heard" } else { "stopped before the first frame" });
+            let since = since.unwrap_or_default();
+            let was_asked = |(room, at): &(usize, Duration)| *room == self.call.room && *at >= since;
+            let is_caused =
+                has_begun || self.interrupted.contains(&ticket) || lock(&self.call.props.calls.stops).iter().any(was_asked);
+            if !is_caused && !self.is_paused_at_times() {
+                self.violate(format_args!("nobody stopped it: {recorded:?}"));
+            }
+        }
+        if *error == *UNVOICED {
+            self.reach("no audio was made");
+            if performance.is_some_and(|one| !one.played.is_zero()) {
+                self.violate(format_args!("a reply was heard and counts as silent: {recorded:?}"));
+            }
+            let mut voices = self.ledger.voices.iter().filter(|(of, which, _)| of == channel && *which == ticket);
+            let least = Duration::from_secs_f64(self.call.props.stage.plan.rules.main_timeouts.least);
+            let has_waited = since.is_some_and(|since| self.when(recorded.seq) - since >= least);
+            if voices.all(|(.., voice)| *voice == Voice::Fine) && !has_waited {
+                self.violate(format_args!("nothing kept it from being heard: {recorded:?}"));
+            }
+        }
+    }
+
+    /// Whether the plan pauses companions of this room.
+    fn is_paused_at_times(&self) -> bool {
+        use super::super::super::acts::Act;
+        let acts = &self.call.props.stage.plan.acts;
+        acts.iter().any(|(_, act)| matches!(act, Act::Pause { room, .. } | Act::Clear(room) if *room == self.call.room))
+    }
+
+    /// A reply that was to be spoken is written only if nobody could hear it.
+    fn check_written(&self, recorded: &Recorded, ticket: Ticket) {
+        self.reach("made to be spoken, and written");
+        let performance = self.ledger.performance(&self.call.channel_key.channel, ticket);
+        if performance.is_some_and(|one| !one.played.is_zero()) {
+            self.violate(format_args!("it was heard, and is written: {recorded:?}"));
+        }
+    }
+
+    fn check_heard(&self, recorded: &Recorded, message: &Message, ticket: Ticket) {
+        if message.modality.is_text() || message.from.role != Role::Companion || message.text.is_empty() {
+            return;
+        }
+        self.reach("spoken reply");
+        let performance = self.ledger.performance(&self.call.channel_key.channel, ticket);
+        if let Some(cut) = &message.cut {
+            self.reach("cut");
+            let is_beginning = cut.full.trim().starts_with(message.text.trim());
+            let has_dropped = performance.is_some_and(|one| one.sent.iter().any(Duration::is_zero));
+            if !cut.full.is_empty() && !is_beginning && !has_dropped {
+                self.violate(format_args!("what was heard is no beginning of what was said: {recorded:?}"));
+            }
+        }
+        match performance {
+            Some(one) if one.can_be_heard(&message.text) => {}
+            // All of it was heard, and the rest is written.
+            Some(one)
+                if message.cut.is_none() && message.text.starts_with(one.text().trim()) && one.can_be_heard(&one.text()) =>
+            {
+                self.reach("rest written");
+            }
+            Some(one) => self.violate(format_args!("{:?} was heard, and {one:?} was played", message.text)),
+            None => self.violate(format_args!("nothing of it was played: {recorded:?}")),
+        }
+    }
+}
+
+const fn path(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::PlayedOut => "interruption: played to the end",
+        Verdict::Unducked => "interruption: unducked",
+        Verdict::NothingSaid => "interruption: nothing said",
+        Verdict::Backchannel => "interruption: backchannel",
+        Verdict::FewWords => "interruption: few words",
+        Verdict::Noise => "interruption: noise",
+        Verdict::PlaybackLost => "interruption: playback lost",
+        Verdict::StopPressed => "interruption: stop pressed",
+        Verdict::CallEnded => "interruption: call ended",
+        Verdict::Cancelled => "interruption: cancelled",
+        Verdict::StopWord => "interruption: stop word",
+        Verdict::Addressed => "interruption: address",
+        Verdict::ManyWords => "interruption: many words",
+        Verdict::TookTooLong => "interruption: took too long",
+    }
+}
