@@ -146,7 +146,7 @@ pub struct CallLine {
 
 impl CallLine {
     fn part(&self, gone: Gone) {
-        if let Some(Parted { user, had_microphone, .. }) = self.call.part(self.line, gone) {
+        if let Some(Parted { user, had_microphone }) = self.call.part(self.line, gone) {
             self.cast(CallMessage::Parted(user, had_microphone));
         }
     }

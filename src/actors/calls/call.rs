@@ -115,7 +115,6 @@ pub enum Gone {
 pub struct Parted {
     pub user: PersonId,
     pub had_microphone: bool,
-    pub is_last: bool,
 }
 
 /// What an entrance leads to.
@@ -196,7 +195,7 @@ impl Call {
         if is_last {
             participant.gone = Some((Instant::now(), gone));
         }
-        Some(Parted { user, had_microphone, is_last })
+        Some(Parted { user, had_microphone })
     }
 
     /// Whether and since when a person has no connection. None: there is one, or the person is unknown.

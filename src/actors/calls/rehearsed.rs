@@ -17,7 +17,7 @@ const PROVIDER: &str = "rehearsal";
 /// How often voice is reported.
 const VOICED_EVERY: Duration = Duration::from_millis(100);
 
-/// Says a text as a person in the call, who counts as talking meanwhile. Whoever leaves has said the words so far; whoever wants to be ignored, nothing.
+/// Says a text as a person in the call, who counts as talking meanwhile. If the person leaves, the words so far are recorded. After an opt-out nothing is.
 pub fn say(hearing: Hearing, user: PersonId, said: Said) -> AbortHandle {
     let task = tokio::spawn(async move {
         let begun = Instant::now();

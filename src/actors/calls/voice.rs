@@ -15,7 +15,7 @@ const MOST_WAITING: usize = 50;
 const PRE_ROLL: Duration = Duration::from_millis(400);
 /// The audio that waits for a recogniser, or is kept until its final, at most.
 const KEPT: Duration = Duration::from_secs(5);
-/// By how much the clock of the packets may differ from ours before it is set anew.
+/// The largest difference between the packet clock and the system clock. Beyond it the packet clock is synchronised again.
 const MOST_DRIFT: Duration = Duration::from_millis(500);
 
 /// What is known of a person's voice.

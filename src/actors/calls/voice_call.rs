@@ -150,7 +150,7 @@ impl Actor for VoiceCall {
             CallMessage::Told(line, told) => state.told(line, told),
             CallMessage::Restarted => {
                 state.end_reply(&Outcome::Cancelled);
-                state.call.known().iter().for_each(|user| state.tell_of_wish(user));
+                state.call.known().iter().for_each(|user| state.report_opt_out(user));
             }
             CallMessage::Finalize(user) => state.finalize(&user),
             CallMessage::Noise(user) => state.call.show(&View::Noise(user)),
@@ -186,7 +186,7 @@ impl State {
         }
         // Who was lost is back.
         self.hearing.notice(Notice::Call(Input::Joined { user: user.clone() }));
-        self.tell_of_wish(user);
+        self.report_opt_out(user);
     }
 
     fn start_actors(&mut self, user: &PersonId) {
@@ -200,7 +200,7 @@ impl State {
     }
 
     /// Tells the channel whether the person wants to be ignored. Only the call keeps that.
-    fn tell_of_wish(&self, user: &PersonId) {
+    fn report_opt_out(&self, user: &PersonId) {
         let user = user.clone();
         let is_ignored = self.hearing.is_opted_out(&user);
         self.hearing.notice(Notice::Call(if is_ignored { Input::OptedOut { user } } else { Input::OptedIn { user } }));
@@ -289,7 +289,7 @@ impl State {
                     self.tell_voice(&user, VoiceUserMessage::Stop);
                     self.tell_recognition(&user, RecognitionMessage::Forget);
                 }
-                self.tell_of_wish(&user);
+                self.report_opt_out(&user);
             }
             Told::Played { reply, position } => self.played(line, reply, position),
             Told::Stop { reply } => {
