@@ -99,6 +99,7 @@ impl Hearing {
         if self.is_opted_out(user) {
             return Ok(());
         }
+        let _recording = self.call.voice(user).map(|voice| voice.recording());
         let id = format!("{}/{}", self.call.id_prefix(user), segment.id).into();
         let inbound_segment = InboundSegment {
             id,

@@ -1,7 +1,8 @@
 //! What is known of one person's voice. It outlives the actors, so that one that dies loses only the state of its decoder.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::domain::moment::Moment;
@@ -23,6 +24,17 @@ const MOST_DRIFT: Duration = Duration::from_millis(500);
 pub struct Voice {
     packets: Mutex<VecDeque<Waiting>>,
     pub(super) found: Mutex<Found>,
+    /// The number of segments that are being put on record.
+    recording: AtomicUsize,
+}
+
+/// See [`Voice::recording`].
+pub struct Recording(Arc<Voice>);
+
+impl Drop for Recording {
+    fn drop(&mut self) {
+        self.0.recording.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// A packet that waits.
@@ -69,6 +81,16 @@ impl Voice {
         found.pre_roll.clear();
         found.fresh.clear();
         found.taken.clear();
+    }
+
+    /// A segment is being put on record until the guard is dropped.
+    pub fn recording(self: &Arc<Self>) -> Recording {
+        self.recording.fetch_add(1, Ordering::Relaxed);
+        Recording(self.clone())
+    }
+
+    pub fn is_recording(&self) -> bool {
+        self.recording.load(Ordering::Relaxed) > 0
     }
 
     pub(super) fn found(&self) -> MutexGuard<'_, Found> {

@@ -255,6 +255,12 @@ impl State {
             Some((since, Gone::Left)) if since >= LINGERS_FOR => {}
             _ => return,
         }
+        if self.call.voice(user).is_some_and(|voice| voice.is_recording()) {
+            // The store does not take the last words yet.
+            let user = user.clone();
+            self.myself.send_after(LINGERS_FOR, move || CallMessage::Away(user));
+            return;
+        }
         for child in [CallChild::VoiceUser(user.clone()), CallChild::Recognition(user.clone())] {
             if let Some(actor) = self.children.dismiss(&child) {
                 actor.stop(None);
