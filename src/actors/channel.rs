@@ -286,6 +286,7 @@ impl Actor for Channel {
             ChannelMessage::Judged { ticket, asked, outcome } => state.judged(ticket, &asked, *outcome),
             ChannelMessage::RoundDue(round) => state.round_due(round),
             ChannelMessage::ManagerGone(manager) => state.manager_stopped(manager),
+            ChannelMessage::SentenceWritten { ticket, text } => state.sentence_written(ticket, text),
             ChannelMessage::ReplyEnded { ticket, text, asked, outcome } => state.reply_ended(ticket, text, &asked, *outcome),
             ChannelMessage::Delivered { ticket, delivered } => state.delivered(ticket, *delivered),
             ChannelMessage::DeliveryGone(delivery) => state.delivery_stopped(delivery)?,

@@ -14,6 +14,7 @@ mod pending_calls;
 mod question;
 pub mod reply;
 mod settings_cache;
+mod speaking;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

@@ -104,7 +104,14 @@ pub enum Input {
         /// A stable error code, as in `Event::Unanswered`.
         error: Arc<str>,
     },
-    /// The text of a reply is complete.
+    /// A sentence of a spoken reply is written; more may follow. The sentences come in their order.
+    SentenceWritten {
+        /// The reply's number.
+        ticket: Ticket,
+        /// The sentence as it is spoken, with the white space before it.
+        text: Arc<str>,
+    },
+    /// The text of a reply is complete. If sentences of it came before, all of them did.
     Written {
         /// The reply's number.
         ticket: Ticket,
@@ -416,6 +423,7 @@ impl Conversation {
                 occasion.after_statement = self.judge(ticket, score, call, world, &mut out);
             }
             Input::Unanswered { ticket, error } => self.on_unanswered(ticket, error, world, &mut out),
+            Input::SentenceWritten { ticket, text } => self.speak_sentence(ticket, text, world, &mut out),
             Input::Written { ticket, text } => {
                 if let Some(text) = self.speak(ticket, text, world, &mut out) {
                     self.accept_text(ticket, text, &mut out);

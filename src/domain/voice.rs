@@ -10,6 +10,7 @@ pub mod pump;
 pub mod said;
 pub mod segment;
 pub mod speech;
+pub mod spoken_sentences;
 pub mod spoken_text;
 pub mod utterance;
 pub mod words;

@@ -266,7 +266,7 @@ impl State {
         }
         let attempts = self.attempts.entry(ticket).or_default();
         *attempts += 1;
-        if *attempts < MAX_REPLY_ATTEMPTS {
+        if *attempts < MAX_REPLY_ATTEMPTS && !self.conversation.has_said(ticket) {
             let facts = ActorFacts {
                 sort: Sort::Reply.as_str(),
                 address: self.channel_key.channel.as_str(),

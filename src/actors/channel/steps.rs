@@ -124,6 +124,10 @@ impl State {
         }
     }
 
+    pub(super) fn sentence_written(&mut self, ticket: Ticket, text: Arc<str>) {
+        self.step(Input::SentenceWritten { ticket, text });
+    }
+
     pub(super) fn reply_ended(&mut self, ticket: Ticket, text: Result<Arc<str>, Arc<str>>, asked: &Request, outcome: Outcome) {
         self.replies.retain(|_, (reply, _)| *reply != ticket);
         self.attempts.remove(&ticket);

@@ -8,6 +8,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use crate::actors::companion::history::{self, History};
+use crate::actors::companion::speaking::Speaking;
 use crate::actors::companion::{asker, character, repetition_note};
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::companion::{CompanionMessage, Speak, Statement, StatementPrompt};
@@ -79,15 +80,26 @@ impl Actor for Reply {
             let _at_work = at_work(address).about(&reply.channel_key, &reply.companion);
             Arc::new(LazyRequest::from(request()))
         };
-        let _typing = show_typing(reply);
-        let drafts = reply.context.hub.is_watched(&reply.channel_key).then(|| show_drafts(reply));
+        let is_spoken = statement.is_spoken;
+        let _typing = (!is_spoken).then(|| show_typing(reply));
+        // What is spoken is shown when it is heard.
+        let (mut speaking, drafts) = if is_spoken {
+            let (drafts, pieces) = mpsc::unbounded_channel();
+            (Some(Speaking::new(reply.channel.clone(), reply.ticket, &name, pieces)), Some(drafts))
+        } else {
+            (None, reply.context.hub.is_watched(&reply.channel_key).then(|| show_drafts(reply)))
+        };
         let mut losses = 0;
         let outcome = loop {
             let (channel, asked) = (reply.channel.clone(), request.clone());
             // The call of a killed reply has used tokens, too. A channel that has stopped does not count them.
             let unclaimed = move |outcome| drop(channel.cast(ChannelMessage::Unclaimed { asked, outcome: Box::new(outcome) }));
             let pool = &reply.context.pool;
-            let outcome = pool.answer_or(request.clone(), priority, deadline, drafts.clone(), unclaimed).await;
+            let answer = pool.answer_or(request.clone(), priority, deadline, drafts.clone(), unclaimed);
+            let outcome = match &mut speaking {
+                Some(speaking) => speaking.until(answer).await,
+                None => answer.await,
+            };
             losses += 1;
             let pause = pause_before_asking_again(losses);
             // A question that the pool lost is asked again, until the deadline.
@@ -100,6 +112,9 @@ impl Actor for Reply {
         };
         drop(drafts);
         let Outcome { result, facts } = outcome;
+        if let Some(speaking) = speaking.filter(|_| result.is_ok()) {
+            speaking.finish();
+        }
         let text = match &result {
             Ok(answer) => clean_statement(&answer.text(), &name).map(Into::into).ok_or("empty"),
             Err(error) => Err(error.code()),

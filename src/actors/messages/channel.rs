@@ -65,6 +65,8 @@ pub enum ChannelMessage {
     RoundDue(Seq),
     /// A turn-taking manager has ended. All of its messages came before this one.
     ManagerGone(ActorId),
+    /// A sentence of a spoken reply is written. All of its sentences come before it has ended.
+    SentenceWritten { ticket: Ticket, text: Arc<str> },
     /// A reply was written, or failed.
     ReplyEnded {
         ticket: Ticket,

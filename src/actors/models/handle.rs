@@ -192,7 +192,8 @@ impl Pool {
         self.answer_or(request, priority, deadline, drafts, drop).await
     }
 
-    /// Like [`Pool::answer`]. `unclaimed` gets the outcome of a question whose future was dropped, because that call has used tokens, too.
+    /// Like [`Pool::answer`]. `unclaimed` gets the outcome of a question whose future was dropped, because that call has used tokens, too. Once
+    /// nobody receives the drafts any more, the question is cancelled.
     pub async fn answer_or(
         &self,
         request: Arc<LazyRequest>,
@@ -208,9 +209,24 @@ impl Pool {
                 unclaimed(outcome);
             }
         });
+        let reader = drafts.clone();
         let call = self.ask(Question { request, priority, deadline, drafts, reply_to });
         let cancel_on_drop = CancelOnDrop { pool: self, call };
-        let outcome = receiver.await.unwrap_or_else(|_| Outcome::lost(identity, Duration::ZERO));
+        let mut receiver = receiver;
+        let is_unread = async {
+            match reader {
+                Some(drafts) => drafts.closed().await,
+                None => std::future::pending().await,
+            }
+        };
+        let answered = tokio::select! {
+            answered = &mut receiver => answered,
+            () = is_unread => {
+                self.cancel(call);
+                receiver.await
+            }
+        };
+        let outcome = answered.unwrap_or_else(|_| Outcome::lost(identity, Duration::ZERO));
         std::mem::forget(cancel_on_drop);
         outcome
     }

@@ -5,10 +5,9 @@
 
 use super::super::id::PersonId;
 use super::super::message::{Message, Modality, Role};
-use super::super::sentences::Sentences;
 use super::super::voice::echo::PlayedWords;
 use super::super::voice::interruption::{Effect, Input as Told, Interruption, Outcome, Said, Words, tolerance};
-use super::super::voice::spoken_text::spoken_text;
+use super::super::voice::spoken_sentences::SpokenSentences;
 use super::super::voice::utterance;
 use super::advance::Due;
 use super::voice::LiveCall;
@@ -66,8 +65,12 @@ pub(super) struct LiveReply {
     machine: Interruption,
     /// The whole text, once the model has written it.
     text: Option<Arc<str>>,
+    /// The sentences so far that are spoken.
+    words: String,
     /// What is not spoken, because it is too long.
     rest: String,
+    /// No more sentences follow.
+    is_all: bool,
     /// The number of sentences whose audio was asked for.
     said: usize,
     /// The number of sentences that have started, and how many characters were heard of each, as journaled.
@@ -167,7 +170,9 @@ impl Conversation {
             companion,
             machine,
             text: None,
+            words: String::new(),
             rest: String::new(),
+            is_all: false,
             said: 0,
             started: Vec::new(),
             speaks_from: now + delay,
@@ -198,28 +203,44 @@ impl Conversation {
         self.conclude_spoken(ticket, heard, cut, None, world, out);
     }
 
-    /// The text of a spoken reply is complete: its sentences are spoken, as far as they are not too long. Returns the text if it is to be posted.
+    /// A sentence of a spoken reply is written: it is spoken, as far as the reply is not too long. A reply that is going to be made again, or has
+    /// ended, needs none.
+    pub(super) fn speak_sentence(&mut self, ticket: Ticket, text: Arc<str>, world: &World<'_>, out: &mut Vec<Output>) {
+        let Some(reply) = self.live.reply_mut().filter(|reply| reply.ticket == ticket) else { return };
+        if reply.is_extending || reply.is_all {
+            return;
+        }
+        let length = reply.words.chars().count() + text.chars().count();
+        if !reply.rest.is_empty() || reply.said > 0 && length > world.rules.voice.max_spoken_chars {
+            return reply.rest.push_str(&text);
+        }
+        reply.words.push_str(&text);
+        out.push(Output::Aloud { ticket, aloud: Aloud::Say { sentence: reply.said, text } });
+        reply.said += 1;
+    }
+
+    /// The text of a spoken reply is complete: its sentences are spoken, unless that was done while it was written. Returns the text if it is to be
+    /// posted.
     pub(super) fn speak(&mut self, ticket: Ticket, text: Arc<str>, world: &World<'_>, out: &mut Vec<Output>) -> Option<Arc<str>> {
         let Some(reply) = self.live.reply_mut().filter(|reply| reply.ticket == ticket) else { return Some(text) };
-        if reply.is_extending || reply.text.is_some() {
+        if reply.is_extending || reply.is_all {
             return None;
         }
-        let mut sentences = Sentences::new("");
-        let mut all = sentences.push(&spoken_text(&text));
-        all.extend(sentences.finish());
-        let mut length = 0;
-        for sentence in all {
-            length += sentence.chars().count();
-            if !reply.rest.is_empty() || reply.said > 0 && length > world.rules.voice.max_spoken_chars {
-                reply.rest.push_str(&sentence);
-                continue;
+        if reply.said == 0 {
+            for sentence in SpokenSentences::of(&text) {
+                self.speak_sentence(ticket, sentence, world, out);
             }
-            out.push(Output::Aloud { ticket, aloud: Aloud::Say { sentence: reply.said, text: sentence.into() } });
-            reply.said += 1;
         }
-        reply.text = Some(text);
+        let reply = self.live.reply_mut()?;
+        (reply.text, reply.is_all) = (Some(text), true);
         out.push(Output::Aloud { ticket, aloud: Aloud::SaidAll });
         None
+    }
+
+    /// Whether sentences of this reply were given to be spoken. Then its model is not asked again.
+    pub fn has_said(&self, ticket: Ticket) -> bool {
+        let reply = self.live.call().and_then(|call| call.reply.as_ref());
+        reply.is_some_and(|reply| reply.ticket == ticket && reply.said > 0)
     }
 
     /// The answer of the model was lost. That makes no difference to a reply that is going to be made again. After the first sentence was said, the reply ends there. Returns whether it did.
@@ -228,7 +249,8 @@ impl Conversation {
         if reply.is_extending || reply.machine.will_extend() {
             return true;
         }
-        if reply.said > 0 {
+        if reply.said > 0 && !reply.is_all {
+            reply.is_all = true;
             out.push(Output::Aloud { ticket, aloud: Aloud::SaidAll });
         }
         reply.said > 0
@@ -505,7 +527,8 @@ impl Conversation {
         let Some(reply) = call.reply.as_mut().filter(|reply| reply.is_extending && !is_handing_over) else { return };
         let (ticket, next) = (reply.ticket, Ticket(self.tickets.0 + 1));
         (reply.is_extending, reply.ticket, reply.replaced) = (false, next, Some(ticket));
-        (reply.text, reply.rest, reply.said) = (None, String::new(), 0);
+        (reply.text, reply.is_all, reply.said) = (None, false, 0);
+        (reply.words, reply.rest) = (String::new(), String::new());
         reply.started.clear();
         let Some(floor) = self.floor.as_deref().filter(|floor| floor.ticket == ticket) else { return };
         let (companion, trigger, mut messages) = (floor.companion.clone(), floor.trigger, floor.messages.clone());
@@ -532,7 +555,7 @@ impl Conversation {
             }
             Outcome::Cut { by } => {
                 self.note_reply(&reply.companion, ticket, by.clone(), world, out);
-                let full = reply.text.as_deref().map_or_else(|| reply.machine.script().text(), spoken_text);
+                let full = format!("{}{}", reply.words, reply.rest);
                 self.conclude_spoken(ticket, heard, Some((full, by)), None, world, out);
             }
             Outcome::Cancelled => self.fail_reply(ticket, INTERRUPTED.into(), world, out),
