@@ -1,5 +1,7 @@
 //! Voice calls of a platform that carries audio: people talk, companions answer aloud, and actors die meanwhile.
 
+mod while_written;
+
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 

@@ -86,6 +86,8 @@ pub(super) struct Scripted {
     pub(super) asked: Mutex<Vec<Request>>,
     delay: Mutex<Duration>,
     delays: Mutex<BTreeMap<CompanionId, Duration>>,
+    /// How long it takes to write a word, and after how many words the next answers are lost.
+    pace: Mutex<(Duration, VecDeque<usize>)>,
     script: Mutex<Option<Script>>,
     panics: AtomicU64,
     identity_panics: AtomicU64,
@@ -152,6 +154,7 @@ impl Scripted {
             asked: Mutex::default(),
             delay: Mutex::new(Duration::from_secs(1)),
             delays: Mutex::default(),
+            pace: Mutex::default(),
             script: Mutex::default(),
             panics: AtomicU64::new(0),
             identity_panics: AtomicU64::new(0),
@@ -189,6 +192,11 @@ impl Scripted {
         self.asked.lock().unwrap().iter().filter(is_by_companion).count()
     }
 
+    /// Writes word by word from now on. The next answers are lost after so many words.
+    pub(super) fn write_at(&self, per_word: Duration, lost_after: impl IntoIterator<Item = usize>) {
+        *self.pace.lock().unwrap() = (per_word, lost_after.into_iter().collect());
+    }
+
     /// Sets the delay of answers.
     pub(super) fn set_delay(&self, delay: Duration) {
         *self.delay.lock().unwrap() = delay;
@@ -212,7 +220,19 @@ impl LanguageModel for Scripted {
             next.map(|answer| answer.map(str::to_owned))
         };
         let text = answer.unwrap_or(Ok("NO".to_owned()))?;
-        drop(drafts.map(|drafts| drafts.send(Draft::More(text.clone()))));
+        let (per_word, lost_after) = {
+            let mut pace = self.pace.lock().unwrap();
+            (pace.0, pace.1.pop_front())
+        };
+        let pieces: Vec<_> = if per_word.is_zero() { vec![&*text] } else { text.split_inclusive(' ').collect() };
+        for (number, piece) in pieces.into_iter().enumerate() {
+            tokio::time::sleep(per_word).await;
+            if lost_after == Some(number) {
+                let detail = "as the test planned".to_owned();
+                return Err(NoAnswer::Unreachable { endpoint: self.identity.endpoint.clone(), detail });
+            }
+            drop(drafts.map(|drafts| drafts.send(Draft::More(piece.to_owned()))));
+        }
         let usage = Usage { input_tokens: 10, output_tokens: 2 };
         Ok(Answer::of_text(text, usage))
     }

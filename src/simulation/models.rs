@@ -181,7 +181,21 @@ impl LanguageModel for SimModel {
             return Err(error);
         }
         let text = self.words(request, &mut dice);
-        drop(drafts.map(|drafts| drafts.send(Draft::More(text.clone()))));
+        let mut pen = Dice::new(dice.clone().next(), "pen");
+        let written = if !is_calm && request.role == ModelRole::Main && pen.chance(0.5) { text.len() / 2 } else { 0 };
+        let (first, rest) = text.split_at(text.floor_char_boundary(written));
+        if !first.is_empty() {
+            drop(drafts.map(|drafts| drafts.send(Draft::More(first.to_owned()))));
+            self.stage.pass(pen.millis(100, 3_000)).await;
+            if pen.chance(weather.model_errors) {
+                self.stage.reach("model lost while it writes");
+                let detail = "as the simulation planned".to_owned();
+                let error = NoAnswer::Unreachable { endpoint: self.identity.endpoint.clone(), detail };
+                self.note(request, |guild, companion| FaultKind::Failed { code: error.code(), guild, companion });
+                return Err(error);
+            }
+        }
+        drop(drafts.map(|drafts| drafts.send(Draft::More(rest.to_owned()))));
         let usage = Usage { input_tokens: 20, output_tokens: 5 };
         Ok(Answer::of_text(text, usage))
     }

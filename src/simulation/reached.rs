@@ -15,6 +15,7 @@ pub(super) const SECTIONS: [(&str, &[&str]); 7] = [
             "full disk",
             "slow commit",
             "model error",
+            "model lost while it writes",
             "model hangs or is late",
             "model panics",
             "malformed answer",

@@ -15,6 +15,8 @@ pub(super) struct Mouth {
     told: usize,
     position: Duration,
     is_playing: bool,
+    /// Whether all sentences were said.
+    is_all: bool,
     /// Whether the rest of a sentence was dropped.
     has_stalled: bool,
     /// The replies of which a sentence was about to be heard.
@@ -48,17 +50,23 @@ impl Mouth {
         match aloud {
             Aloud::Prepare { .. } => assert!(!self.started.contains(&ticket), "a reply that was heard is prepared again"),
             Aloud::Say { sentence, text } => {
-                assert!(!self.started.contains(&ticket), "a reply that was heard is said again");
                 if self.ticket != Some(ticket) {
+                    assert!(!self.started.contains(&ticket), "a reply that was heard is said again");
                     assert!(!self.is_playing, "two voices at once");
+                    self.is_all = false;
                     (self.ticket, self.told, self.position) = (Some(ticket), 0, Duration::ZERO);
                     self.sentences.clear();
                     self.has_stalled = false;
                 }
                 assert_eq!(*sentence, self.sentences.len(), "a sentence is missing");
+                assert!(!self.is_all, "a sentence is said after the last one");
                 self.sentences.push(Sentence { text: text.clone(), sent: Duration::ZERO, is_whole: false });
             }
-            Aloud::SaidAll | Aloud::Start { .. } => {}
+            Aloud::SaidAll => {
+                assert!(!self.is_all, "a reply is said to be whole twice");
+                self.is_all = self.ticket == Some(ticket);
+            }
+            Aloud::Start { .. } => {}
             Aloud::Play(effect) => match effect {
                 Effect::Speak | Effect::Resume { .. } => {
                     assert!(self.started.contains(&ticket), "a reply is heard before its first sentence is on record");
@@ -118,7 +126,7 @@ impl Mouth {
                 }
                 told.push(Told::Played { position: self.position });
             }
-            MouthAct::Finish => {
+            MouthAct::Finish if self.is_all => {
                 // No audio follows.
                 self.sentences.iter_mut().for_each(|sentence| sentence.is_whole = true);
                 told.push(Told::Finished);
@@ -132,7 +140,7 @@ impl Mouth {
             }
             MouthAct::Stop => told.push(Told::StopPressed),
             MouthAct::ShutDown => told.push(Told::ShutDown),
-            MouthAct::Send(_) | MouthAct::Whole => {}
+            MouthAct::Send(_) | MouthAct::Whole | MouthAct::Finish => {}
         }
         told.into_iter().map(|told| (ticket, told)).collect()
     }

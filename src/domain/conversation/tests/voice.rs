@@ -20,7 +20,7 @@ use super::scene::{Act, Scene, Setup, acts, as_recorded, plain};
 const TALKERS: [&str; 3] = ["ana", "bob", "cem"];
 /// How many talks each property is tried on, and the seed with which these reach every verdict. `PROPTEST_CASES` and `PROPTEST_RNG_SEED` select others.
 const CASES: u32 = 64;
-const SEED: u64 = 5;
+const SEED: u64 = 1;
 /// So many talks reach every verdict with any seed.
 const MANY_CASES: u32 = 2_000;
 
@@ -53,6 +53,8 @@ enum VoiceAct {
     Mouth(MouthAct),
     /// A question is answered with YES, and the reply is written.
     Speak,
+    /// A companion that wants to speak has written so many sentences.
+    SpeakFirst(u8),
     /// A person says something for tenths of a second, and the final result follows if it is not lost.
     Talk {
         by: usize,
@@ -143,6 +145,7 @@ fn voice_acts() -> impl Strategy<Value = Vec<VoiceAct>> {
         8 => (by(), 16_u32..900).prop_map(|(by, ms)| VoiceAct::Voiced(by, ms)),
         24 => mouth.prop_map(VoiceAct::Mouth),
         8 => Just(VoiceAct::Speak),
+        3 => (1_u8..3).prop_map(VoiceAct::SpeakFirst),
         20 => talk,
         16 => call,
         1 => Just(VoiceAct::ShutDown),
@@ -244,11 +247,18 @@ impl Scene {
                 }
             }
             VoiceAct::Speak => {
+                self.act_in_call(&VoiceAct::SpeakFirst(0));
+                if let Some(ticket) = self.conversation.floor().map(|floor| floor.ticket) {
+                    self.step(Input::Written { ticket, text: SENTENCES.concat().into() });
+                }
+            }
+            VoiceAct::SpeakFirst(sentences) => {
                 self.answer(0, plain(Verdict::Yes));
                 self.wait(600_000);
                 if let Some(ticket) = self.conversation.floor().map(|floor| floor.ticket) {
-                    let text = "It is five o'clock. In an hour we eat, if you like. Then we go out.";
-                    self.step(Input::Written { ticket, text: text.into() });
+                    for text in &SENTENCES[..usize::from(*sentences)] {
+                        self.step(Input::SentenceWritten { ticket, text: (*text).into() });
+                    }
                 }
             }
             VoiceAct::Final { by, kind: Some(kind), to, is_last, stop } => {
@@ -344,6 +354,9 @@ proptest! {
         prop_assert!(deadline.is_none(), "the call waits until {:?}", deadline);
     }
 }
+
+/// What companions say aloud.
+const SENTENCES: [&str; 3] = ["It is five o'clock.", " In an hour we eat, if you like.", " Then we go out."];
 
 /// The verdicts and outcomes of spoken replies.
 const ALL: [&str; 21] = [
