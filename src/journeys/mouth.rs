@@ -194,6 +194,7 @@ impl Mouth {
         let performance = &mut ledger.performances[performance];
         performance.played = performance.played.max(self.position_now());
         performance.sent.clone_from(&self.sent);
+        performance.sentences.clone_from(&self.sentences);
     }
 
     fn position_now(&self) -> Duration {
