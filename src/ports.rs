@@ -11,6 +11,7 @@ pub mod gateway;
 pub mod inbound_events;
 pub mod language_model;
 pub mod membership;
+pub mod model_setup;
 pub mod notes;
 pub mod opt_out;
 pub mod rng;

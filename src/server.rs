@@ -8,6 +8,7 @@ mod discord;
 #[cfg(test)]
 pub(crate) mod fuzz;
 pub mod growing;
+pub mod model_setup;
 pub mod offline;
 mod reload;
 mod signals;
@@ -49,10 +50,12 @@ use crate::ports::clock::Clock as _;
 use crate::ports::language_model::ModelRole;
 use crate::ports::rng::Rng as _;
 use crate::ports::store::maintenance::StoreMaintenance;
-use crate::settings::{self, Loaded, Settings, Sources};
+use crate::settings::connection::Connection;
+use crate::settings::{self, Loaded, Sources};
 use crate::telemetry::Telemetry;
 use crate::telemetry::recorder::Recorder;
 
+use self::model_setup::Setup;
 use self::signals::Signals;
 
 pub use address::{Running, running};
@@ -210,7 +213,7 @@ fn open(data: &Path, options: &OpenOptions) -> Result<Arc<SledStore>, Ended> {
 }
 
 async fn serve(
-    loaded: Loaded,
+    mut loaded: Loaded,
     sources: &Sources,
     telemetry: &Telemetry,
     store: Arc<SledStore>,
@@ -225,7 +228,14 @@ async fn serve(
     let rooms = loaded.settings.console.rooms.clone();
     let data = loaded.settings.storage.path.clone();
     let arrivals = Arrivals::open(&data, SystemClock.now());
-    let models = models(&loaded.settings, &arrivals).map_err(Ended::Failed)?;
+    let configured = loaded.settings.models.clone();
+    let connection = Connection::read(&data).map_err(|problem| Ended::Failed(anyhow::anyhow!("{problem}")))?;
+    if let Some(connection) = &connection {
+        loaded.settings.models = connection.applied_to(&configured);
+        tracing::info!(base_url = connection.base_url, "the models that were connected on the page are used");
+    }
+    let models = models(&loaded.settings.models, &arrivals);
+    let models = models.map_err(|problem| Ended::Failed(anyhow::anyhow!("models.{problem}")))?;
     let context = context(loaded, models, telemetry.recorder(), store.clone(), failed, compaction_failed);
     let maintenance: Arc<dyn StoreMaintenance> = store.clone();
     let context = discord::join(context, &maintenance).map_err(Ended::Discord)?;
@@ -248,7 +258,10 @@ async fn serve(
     tokio::spawn(cleanup::keep_cleaning_up(context.clone()));
     root.cast(RootMessage::WakePending).context("the actors have stopped").map_err(Ended::Failed)?;
     let backend = ActorBackend::new(context.clone(), maintenance);
-    let console = Console::bind(&context.settings.server, Arc::new(backend), context.rng.clone(), telemetry.metrics())
+    let setup = Arc::new(Setup::new(context.clone(), arrivals, data.clone(), configured, connection));
+    let trying = setup.clone();
+    tokio::spawn(async move { trying.try_at_start().await });
+    let console = Console::bind(&context.settings.server, Arc::new(backend), setup, context.rng.clone(), telemetry.metrics())
         .await
         .map_err(cannot_serve)?;
     let address = console.address();
@@ -304,17 +317,14 @@ fn cannot_load_rooms(error: LoadRoomsError, what: &'static str) -> Ended {
     if is_unreadable { Ended::Store(error) } else { Ended::Failed(error) }
 }
 
-fn models(settings: &Settings, arrivals: &Arc<Arrivals>) -> anyhow::Result<Models> {
-    let model = |role: ModelRole, name: &ModelName| {
-        llm::with_crash_record(&settings.models, role, name, Some(arrivals.clone()))
-            .map_err(|problem| anyhow::anyhow!("models.{problem}"))
-    };
+fn models(settings: &settings::models::Models, arrivals: &Arc<Arrivals>) -> Result<Models, settings::Problem> {
+    let model = |role: ModelRole, name: &ModelName| llm::with_crash_record(settings, role, name, Some(arrivals.clone()));
     let own = |role: ModelRole| model(role, &role.into());
     let mut models = Models::new(own(ModelRole::Side)?, own(ModelRole::Main)?);
     // Every model is available in both roles, because reloaded companions may name any of them.
     for role in [ModelRole::Side, ModelRole::Main] {
-        let is_rehearsal = |name: &ModelName| settings.models.served(role, name).endpoint.is_none();
-        for name in settings.models.names().filter(|name| *name != role.into() && !is_rehearsal(name)) {
+        let is_rehearsal = |name: &ModelName| settings.served(role, name).endpoint.is_none();
+        for name in settings.names().filter(|name| *name != role.into() && !is_rehearsal(name)) {
             models = models.with(role, name.clone(), model(role, &name)?);
         }
     }

@@ -6,6 +6,7 @@
 
 pub mod closing;
 pub mod companion;
+pub mod connection;
 pub mod console;
 pub mod discord;
 mod exposure;

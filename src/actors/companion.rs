@@ -15,6 +15,7 @@ mod question;
 pub mod reply;
 mod settings_cache;
 mod speaking;
+pub mod trial;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

@@ -124,6 +124,10 @@ impl Actor for SideModels {
                 state.measures.shed_summary();
                 Vec::new()
             }
+            PoolMessage::Replaced => {
+                state.failing_models = FailingModels::default();
+                Vec::new()
+            }
             PoolMessage::Wake => state.schedule.wake(now),
             PoolMessage::Report(reply) => {
                 drop(reply.send(state.report(now)));

@@ -23,6 +23,7 @@ mod lingering;
 mod live;
 mod messages;
 mod metrics;
+mod models;
 mod page;
 mod problem;
 mod records;
@@ -53,6 +54,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::ports::backend::Backend;
+use crate::ports::model_setup::ModelSetup;
 use crate::ports::rng::Rng;
 use crate::settings;
 use crate::settings::server::Server;
@@ -100,6 +102,7 @@ pub enum CannotServe {
 /// The state that all requests share.
 struct Common {
     backend: Arc<dyn Backend>,
+    models: Arc<dyn ModelSetup>,
     settings: Server,
     names: Names,
     proxies: Proxies,
@@ -124,6 +127,7 @@ impl Console {
     pub async fn bind(
         settings: &Server,
         backend: Arc<dyn Backend>,
+        models: Arc<dyn ModelSetup>,
         rng: Arc<dyn Rng>,
         metrics: Metrics,
     ) -> Result<Self, CannotServe> {
@@ -139,6 +143,7 @@ impl Console {
         let bound = listener.local_addr().map_err(bind_error)?;
         let shared = Arc::new(Common {
             backend,
+            models,
             names: Names::new(bound, settings),
             proxies: Proxies::new(settings.trusted_networks()?),
             auth: Auth::new(token, settings, rng),

@@ -343,7 +343,23 @@ pub enum NoAnswer {
         /// The delay that the endpoint asked for, if it did.
         retry_after: Option<Duration>,
     },
-    /// The endpoint refuses such a request (400, 401, 403, 404 …), or speaks another protocol. A retry does not help.
+    /// The endpoint does not accept the API key (401, 403). A retry does not help.
+    #[error("{endpoint} refused: {detail}")]
+    KeyRejected {
+        /// The endpoint: scheme, host and port.
+        endpoint: Arc<str>,
+        /// What it answered; never holds a key.
+        detail: String,
+    },
+    /// The endpoint knows no such model, or has no API at this address (404). A retry does not help.
+    #[error("{endpoint} refused: {detail}")]
+    UnknownModel {
+        /// The endpoint: scheme, host and port.
+        endpoint: Arc<str>,
+        /// What it answered; never holds a key.
+        detail: String,
+    },
+    /// The endpoint refuses such a request (400, 402 …), or speaks another protocol. A retry does not help.
     #[error("{endpoint} refused: {detail}")]
     Refused {
         /// The endpoint: scheme, host and port.
@@ -381,6 +397,8 @@ impl NoAnswer {
             Self::Unreachable { .. } => "unreachable",
             Self::CircuitOpen { .. } => "left_alone",
             Self::Overloaded { .. } => "overloaded",
+            Self::KeyRejected { .. } => "key_rejected",
+            Self::UnknownModel { .. } => "unknown_model",
             Self::Refused { .. } | Self::Unsendable { .. } => "refused",
             Self::Fatal { .. } => "fatal_answer",
             Self::NoPrompt => "unworded",

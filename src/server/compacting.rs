@@ -169,8 +169,8 @@ async fn while_closed<T>(
     copied: Arc<AtomicU64>,
     work: impl Future<Output = T>,
 ) -> Result<T, Ended> {
-    let console =
-        Console::bind(settings, Arc::new(Closed { copied }), Arc::new(SystemRng), metrics).await.map_err(cannot_serve)?;
+    let closed = Arc::new(Closed { copied });
+    let console = Console::bind(settings, closed.clone(), closed, Arc::new(SystemRng), metrics).await.map_err(cannot_serve)?;
     let _note =
         address::write(data, console.address()).context("the server's address file cannot be written").map_err(Ended::Failed)?;
     let (stop, stopped) = oneshot::channel::<()>();

@@ -249,10 +249,10 @@ fn talk(number: usize, person: &'static str, companions: &[&'static str], dice: 
     let late_by = if dice.chance(0.2) { dice.millis(500, 7_000) } else { dice.millis(50, 500) };
     let (hops, has_partial) = match dice.below(50) {
         // A fan, or somebody who does not stop.
-        0 => (dice.between(200, 330), dice.chance(0.5)),
-        1 | 2 => (dice.between(56, 80), false),
-        3..6 => (dice.between(41, 46), dice.chance(0.6)),
-        6..16 => (dice.between(25, 80), dice.chance(0.6)),
+        0 | 1 => (dice.between(220, 340), dice.chance(0.5)),
+        2 | 3 => (dice.between(56, 80), false),
+        4..7 => (dice.between(41, 46), dice.chance(0.6)),
+        7..17 => (dice.between(25, 80), dice.chance(0.6)),
         _ => (dice.between(2, 20), dice.chance(0.6)),
     };
     Talk {

@@ -49,7 +49,7 @@ impl State {
             return None;
         }
         let price = match facts.service {
-            Service::LanguageModel => self.context.settings.models.price(role, model),
+            Service::LanguageModel => self.context.pool.settings().price(role, model),
         };
         if let Some(price) = &price {
             model_calls::record_cost(&self.context.recorder, &facts.identity, role, &facts.usage, price);

@@ -25,19 +25,18 @@ use crate::journal::record::{BriefRecord, encode};
 use crate::ports::language_model::{self, LazyRequest, ModelRole, Request};
 use crate::ports::store::Write;
 use crate::ports::store::key::Key;
-use crate::settings::Settings as AllSettings;
 use crate::settings::companion::{Companion as Settings, MAX_BRIEF_BYTES};
 use crate::telemetry::plain::Plain;
 
 /// The brief of a companion that needs one, as far as there is one: its own, or the one that the side model made.
 pub(super) fn brief_of(context: &ActorContext, companion: &Settings) -> Option<Arc<str>> {
-    let made = || needs_brief(companion, &context.settings).then(|| context.briefs.of(companion.persona.trim())).flatten();
+    let made = || needs_brief(companion, context).then(|| context.briefs.of(companion.persona.trim())).flatten();
     companion.brief.clone().or_else(made)
 }
 
 /// Asks for the brief of a companion, if it needs one that is neither made nor being made.
 pub(super) fn write_if_missing(context: &Arc<ActorContext>, companion: &Arc<Settings>, asking: &DecisionRequest) {
-    if !needs_brief(companion, &context.settings) {
+    if !needs_brief(companion, context) {
         return;
     }
     let Some(attempt) = context.briefs.begin(companion.persona.trim()) else { return };
@@ -76,16 +75,16 @@ pub async fn load(context: &ActorContext) -> Result<(), ReadError> {
 }
 
 /// Whether decisions cannot show the whole persona, and a side model can make a brief. `rehearsal` cannot.
-fn needs_brief(companion: &Settings, settings: &AllSettings) -> bool {
+fn needs_brief(companion: &Settings, context: &ActorContext) -> bool {
     companion.brief.is_none()
-        && tokens(companion.persona.trim()) > persona_room(&settings.prompt).decision
-        && settings.models.served(ModelRole::Side, &companion.model.side).endpoint.is_some()
+        && tokens(companion.persona.trim()) > persona_room(&context.settings.prompt).decision
+        && context.pool.settings().served(ModelRole::Side, &companion.model.side).endpoint.is_some()
 }
 
 /// The keys of the briefs that the configured companions need.
 fn needed(context: &ActorContext) -> BTreeSet<Key> {
     let companions = context.memberships.companions();
-    let needing = companions.values().filter(|companion| needs_brief(companion, &context.settings));
+    let needing = companions.values().filter(|companion| needs_brief(companion, context));
     needing.map(|companion| key::brief(companion.persona.trim())).collect()
 }
 

@@ -18,7 +18,7 @@ use crate::actors::runtime::directory::Address;
 use crate::actors::runtime::watchdog::at_work;
 use crate::domain::answer::Verdict;
 use crate::domain::closing::Stage;
-use crate::domain::id::Ticket;
+use crate::domain::id::{GuildId, Ticket};
 use crate::domain::message::Message;
 use crate::domain::priority::Priority;
 use crate::domain::prompt::{self, DecisionParts, Prompt};
@@ -146,18 +146,34 @@ fn lazy_request(
     channel_key: ChannelKey,
     context: Arc<ActorContext>,
 ) -> Arc<LazyRequest> {
-    let base_request = Request {
-        model: settings.model.side.clone(),
-        companion: Some(asker(&settings)),
-        format: vote_format(&context.settings.prompt),
-        ..Request::new(ModelRole::Side, channel_key.guild.clone(), context.settings.prompt.max_side_answer_tokens)
-    };
+    let base_request = base_request(&settings, channel_key.guild.clone(), &context.settings.prompt);
     LazyRequest::later(base_request, move |base_request| {
         let companion = &settings.id;
         let _at_work = at_work(Address::Companion(channel_key.guild.clone(), companion.clone())).about(&channel_key, companion);
         let brief = brief_writing::brief_of(&context, &settings);
         decision_request(base_request, &input, &settings, brief.as_deref(), &context.settings.prompt)
     })
+}
+
+/// A question with its prompt.
+pub(super) fn request(
+    input: &DecisionInput,
+    settings: &Settings,
+    guild: GuildId,
+    brief: Option<&str>,
+    words: &settings::prompt::Prompt,
+) -> Request {
+    decision_request(base_request(settings, guild, words), input, settings, brief, words)
+}
+
+/// A question without its prompt.
+fn base_request(settings: &Settings, guild: GuildId, words: &settings::prompt::Prompt) -> Request {
+    Request {
+        model: settings.model.side.clone(),
+        companion: Some(asker(settings)),
+        format: vote_format(words),
+        ..Request::new(ModelRole::Side, guild, words.max_side_answer_tokens)
+    }
 }
 
 fn decision_request(

@@ -26,6 +26,8 @@ pub enum PoolMessage {
     NoPrompt(CallId),
     /// A summary waited for too long in the queue. Its prompt was never built.
     SummaryShed,
+    /// Other models are asked from now on.
+    Replaced,
     /// A deadline or the end of a pause is due.
     Wake,
     /// Answer with the state of all queues.
@@ -131,6 +133,8 @@ pub struct Trouble {
     pub name: ModelName,
     /// Its name at its endpoint.
     pub model: Arc<str>,
+    /// The error code of its last call.
+    pub code: &'static str,
     /// What went wrong at which endpoint and what to do about it, for people.
     pub detail: String,
     /// The same without the endpoint's own error text, which may quote messages of any guild.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use ractor::ActorRef;
@@ -77,9 +77,14 @@ pub struct Pool(Arc<Inner>);
 
 struct Inner {
     find: Box<dyn Fn() -> Option<ActorRef<PoolMessage>> + Send + Sync>,
-    models: Models,
-    settings: Settings,
+    current: RwLock<Arc<Current>>,
     summaries: Summaries,
+}
+
+/// The models in force, and the settings that they were made from.
+struct Current {
+    models: Models,
+    settings: Arc<Settings>,
 }
 
 /// Limits the summaries that are queued or running.
@@ -131,22 +136,39 @@ impl Pool {
         find: impl Fn() -> Option<ActorRef<PoolMessage>> + Send + Sync + 'static,
     ) -> Self {
         let summaries = Summaries::new(settings.pool.queue_capacity / SUMMARY_SHARE);
-        Self(Arc::new(Inner { find: Box::new(find), models, settings: settings.clone(), summaries }))
+        let current = RwLock::new(Arc::new(Current { models, settings: Arc::new(settings.clone()) }));
+        Self(Arc::new(Inner { find: Box::new(find), current, summaries }))
+    }
+
+    /// From now on these models are asked. Questions that were asked before go to the models of before.
+    pub fn replace(&self, settings: Settings, models: Models) {
+        let current = Arc::new(Current { models, settings: Arc::new(settings) });
+        *self.0.current.write().unwrap_or_else(PoisonError::into_inner) = current;
+        self.send(PoolMessage::Replaced);
+    }
+
+    /// The settings of the models in force.
+    pub fn settings(&self) -> Arc<Settings> {
+        self.current().settings.clone()
+    }
+
+    fn current(&self) -> Arc<Current> {
+        self.0.current.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The model that serves a role, unless a companion names another.
-    pub fn identity(&self, role: ModelRole) -> &Identity {
-        self.0.models.of(role).identity()
+    pub fn identity(&self, role: ModelRole) -> Identity {
+        self.current().models.of(role).identity().clone()
     }
 
     /// Whether a model of this name is configured.
     pub fn has(&self, name: &ModelName) -> bool {
-        self.0.settings.names().any(|known| known == *name)
+        self.current().settings.names().any(|known| known == *name)
     }
 
     /// The deadline of a question of this role that is asked now.
     pub fn deadline(&self, role: ModelRole) -> Instant {
-        Instant::now() + self.0.settings.own(role).timeout()
+        Instant::now() + self.current().settings.own(role).timeout()
     }
 
     /// Waits for a permit to build a summary's prompt. Hold it until the answer has arrived. It limits how many of these long prompts are in memory.
@@ -159,7 +181,7 @@ impl Pool {
             let of_guild = self.0.summaries.of(guild).acquire_owned().await.ok()?;
             Some(SummaryPermit { _of_guild: of_guild, _of_all: self.0.summaries.all.acquire().await.ok()? })
         };
-        let permit = tokio::time::timeout(self.0.settings.side.timeout(), permit).await.ok().flatten();
+        let permit = tokio::time::timeout(self.current().settings.side.timeout(), permit).await.ok().flatten();
         if permit.is_none() {
             self.send(PoolMessage::SummaryShed);
         }
@@ -170,7 +192,7 @@ impl Pool {
     pub fn ask(&self, question: Question) -> CallId {
         let Question { request, priority, deadline, drafts, reply_to } = question;
         let call = CallId(NEXT_CALL.fetch_add(1, Ordering::Relaxed));
-        let model = self.model(&request).clone();
+        let model = self.model(&request);
         let identity = model.identity().clone();
         let at = ServiceEndpoint { service: SERVICE, endpoint: identity.endpoint.clone() };
         let asked = Instant::now();
@@ -243,8 +265,8 @@ impl Pool {
         receiver.await.ok()
     }
 
-    fn model(&self, request: &Request) -> &Arc<dyn LanguageModel> {
-        self.0.models.named_or_default(request.role, &request.model)
+    fn model(&self, request: &Request) -> Arc<dyn LanguageModel> {
+        self.current().models.named_or_default(request.role, &request.model).clone()
     }
 
     fn send(&self, message: PoolMessage) -> Option<()> {

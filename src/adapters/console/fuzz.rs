@@ -19,6 +19,7 @@ use crate::adapters::system::SystemRng;
 use crate::fuzzing::{is_bounded, text, texts};
 use crate::ports::backend::fake::FakeBackend;
 use crate::ports::backend::room::RoomId;
+use crate::ports::model_setup::fake::FakeModels;
 use crate::settings::server::Server;
 use crate::settings::server::tests::defaults;
 use crate::telemetry::metrics::Metrics;
@@ -224,7 +225,7 @@ impl TestConsole {
         };
         let backend = Arc::new(FakeBackend::with_lobby());
         backend.add_channel("discord:1234", "discord:1", "general");
-        let bound = Console::bind(&settings, backend, Arc::new(SystemRng), Metrics::local());
+        let bound = Console::bind(&settings, backend, Arc::new(FakeModels::default()), Arc::new(SystemRng), Metrics::local());
         let console = runtime.block_on(bound).expect("binding the console should work");
         Self { router: console.router, shared: console.shared, listener: console.listener, runtime }
     }

@@ -6,7 +6,7 @@ use axum::middleware::from_fn_with_state;
 use axum::routing::{get, patch, post};
 
 use super::problem::Problem;
-use super::{Shared, external, guard, health, keeping, live, messages, metrics, page, records, rooms, signin, usage, voice};
+use super::{Shared, external, guard, health, keeping, live, messages, metrics, models, page, records, rooms, signin, usage, voice};
 
 pub(super) fn routes(console: Shared) -> Router {
     Router::new()
@@ -28,6 +28,9 @@ pub(super) fn routes(console: Shared) -> Router {
         .route("/api/quarantine/{id}/release", post(keeping::release))
         .route("/api/quarantine/{id}/retry", post(keeping::retry))
         .route("/api/quarantine/{id}/drop", post(keeping::drop_entry))
+        .route("/api/models", get(models::get).put(models::connect).delete(models::disconnect))
+        .route("/api/models/names", post(models::names))
+        .route("/api/models/try", post(models::try_out))
         .route("/api/export", get(keeping::export))
         .route("/api/backup", post(keeping::backup))
         .route("/api/forget", post(keeping::forget))

@@ -7,6 +7,7 @@ mod external;
 mod foreign;
 mod limits;
 mod live;
+mod models;
 mod page;
 mod serving;
 
@@ -22,6 +23,7 @@ use tokio::task::JoinHandle;
 
 use super::*;
 use crate::ports::backend::fake::FakeBackend;
+use crate::ports::model_setup::fake::FakeModels;
 use crate::settings::server::tests::defaults;
 use crate::telemetry::metrics::Metrics;
 
@@ -52,6 +54,10 @@ impl Rng for Counting {
     }
 }
 
+fn models() -> Arc<FakeModels> {
+    Arc::default()
+}
+
 fn rng() -> Arc<Counting> {
     Arc::new(Counting(AtomicU64::new(1)))
 }
@@ -72,7 +78,7 @@ impl World {
 
     async fn with(settings: Server) -> Self {
         let backend = Arc::new(FakeBackend::with_lobby());
-        let console = Console::bind(&settings, backend.clone(), rng(), Metrics::local()).await.unwrap();
+        let console = Console::bind(&settings, backend.clone(), models(), rng(), Metrics::local()).await.unwrap();
         let address = console.address();
         let (stop, stopped) = oneshot::channel::<()>();
         let served = tokio::spawn(console.serve(async { drop(stopped.await) }));

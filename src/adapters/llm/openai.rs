@@ -6,6 +6,7 @@ mod answer;
 mod dialect;
 mod failure;
 mod http;
+mod names;
 mod schema;
 mod sse;
 mod wire;
@@ -65,6 +66,7 @@ const LAST_GRACE: Duration = Duration::from_secs(2);
 pub struct OpenAi {
     http: Http,
     url: Uri,
+    names_url: Uri,
     key: Option<SecretString>,
     temperature: Option<f64>,
     timeout: Duration,
@@ -94,7 +96,8 @@ impl OpenAi {
         let key = endpoint.key()?;
         Ok(Self {
             http: client(&base)?,
-            url: completions(&base)?,
+            url: beneath(&base, "chat/completions")?,
+            names_url: beneath(&base, "models")?,
             failures: Failures::new(identity.endpoint.clone(), key.clone()),
             key,
             temperature: limits.temperature,
@@ -128,7 +131,7 @@ impl OpenAi {
         match body_kind(&response) {
             Kind::Events => self.read_events(response, &mut partial, &mut record, first_token_deadline).await?,
             Kind::Whole => {
-                let body = self.collect_whole(response).await?;
+                let body = self.collect_whole(response, MAX_WHOLE_BYTES).await?;
                 record.before_parsing(body.len()).await;
                 let whole = read_whole(body).await.map_err(|error| self.failures.in_answer(error))?;
                 partial.take_whole(whole).map_err(|error| self.failures.in_answer(error))?;
@@ -167,19 +170,24 @@ impl OpenAi {
         let body = wire::Body::new(&self.identity.model, self.temperature, request, parameters);
         let body = body.map_err(|error| self.failures.in_answer(error))?;
         let body = serde_json::to_vec(&body).map_err(|error| self.failures.in_answer(Broken::Request(error.to_string())))?;
+        let mut headers = self.headers()?;
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        match timeout_at(first_token_deadline, self.http.post(self.url.clone(), headers, body)).await {
+            Ok(sent) => sent.map_err(|broke| self.failures.of_connection(broke)),
+            Err(_) => Err(self.no_first_token()),
+        }
+    }
+
+    fn headers(&self) -> Result<HeaderMap, NoAnswer> {
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT, HeaderValue::from_static("*/*"));
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         if let Some(key) = &self.key {
             let bearer = HeaderValue::from_str(&format!("Bearer {}", key.expose_secret()));
             let mut bearer = bearer.map_err(|_| self.failures.in_answer(Broken::Key))?;
             bearer.set_sensitive(true);
             headers.insert(AUTHORIZATION, bearer);
         }
-        match timeout_at(first_token_deadline, self.http.post(self.url.clone(), headers, body)).await {
-            Ok(sent) => sent.map_err(|broke| self.failures.of_connection(broke)),
-            Err(_) => Err(self.no_first_token()),
-        }
+        Ok(headers)
     }
 
     async fn read_events(
@@ -229,11 +237,11 @@ impl OpenAi {
         if partial.is_whole() { Ok(()) } else { Err(self.failures.cut()) }
     }
 
-    async fn collect_whole(&self, mut response: Arriving) -> Result<Vec<u8>, NoAnswer> {
+    async fn collect_whole(&self, mut response: Arriving, most: usize) -> Result<Vec<u8>, NoAnswer> {
         let mut body = Vec::new();
         loop {
             match timeout(self.idle_timeout, response.chunk()).await {
-                Ok(Ok(Some(chunk))) if body.len() + chunk.len() > MAX_WHOLE_BYTES => {
+                Ok(Ok(Some(chunk))) if body.len() + chunk.len() > most => {
                     return Err(self.failures.in_answer(Broken::TooLong));
                 }
                 Ok(Ok(Some(chunk))) => body.extend_from_slice(&chunk),
@@ -330,9 +338,9 @@ fn client(base: &Url) -> Result<Http, Problem> {
     Http::new(!is_local).map_err(unusable)
 }
 
-fn completions(base: &Url) -> Result<Uri, Problem> {
+fn beneath(base: &Url, path: &str) -> Result<Uri, Problem> {
     let mut url = base.clone();
-    url.set_path(&format!("{}/chat/completions", base.path().trim_end_matches('/')));
+    url.set_path(&format!("{}/{path}", base.path().trim_end_matches('/')));
     url.as_str().parse().map_err(unusable)
 }
 

@@ -17,6 +17,7 @@ use crate::ports::backend::state::RoomState;
 use crate::ports::backend::usage::{Usage, UsageQuery};
 use crate::ports::backend::{Backend, Refused};
 use crate::ports::call_room::{CallRooms, Description, Entrance, Line};
+use crate::ports::model_setup::{ModelServer, ModelSetup, ModelsView, NewConnection, Trial};
 
 /// The time after which a client should retry.
 const RETRY_AFTER: Duration = Duration::from_secs(10);
@@ -48,6 +49,29 @@ impl CallRooms for Closed {
     }
 
     async fn enter(&self, _: &RoomId, _: Entrance) -> Result<Arc<dyn Line>, Refused> {
+        self.refuse()
+    }
+}
+
+#[async_trait]
+impl ModelSetup for Closed {
+    async fn models(&self) -> Result<ModelsView, Refused> {
+        self.refuse()
+    }
+
+    async fn names(&self, _: ModelServer) -> Result<Vec<String>, Refused> {
+        self.refuse()
+    }
+
+    async fn try_out(&self, _: NewConnection) -> Result<Trial, Refused> {
+        self.refuse()
+    }
+
+    async fn connect(&self, _: NewConnection) -> Result<ModelsView, Refused> {
+        self.refuse()
+    }
+
+    async fn disconnect(&self) -> Result<ModelsView, Refused> {
         self.refuse()
     }
 }

@@ -31,6 +31,8 @@ pub(super) const ERRORS: &[&str] = &[
     "unreachable",
     "left_alone",
     "overloaded",
+    "key_rejected",
+    "unknown_model",
     "refused",
     "fatal_answer",
     "unworded",

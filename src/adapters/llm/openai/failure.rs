@@ -78,11 +78,7 @@ impl Failures {
         if status == StatusCode::TOO_MANY_REQUESTS || status == StatusCode::REQUEST_TIMEOUT || status.is_server_error() {
             return self.overloaded(detail, retry_after(headers));
         }
-        self.refused(match status.as_u16() {
-            401 | 403 => format!("{detail} (check the key: TERTULIA__MODELS__<NAME>__API_KEY or api_key_file)"),
-            404 => format!("{detail} (check base_url, which usually ends in /v1, and model)"),
-            _ => detail,
-        })
+        self.of_refusal(status.as_u16(), detail)
     }
 
     /// A failed or broken connection.
@@ -123,7 +119,7 @@ impl Failures {
             Broken::Request(why) => self.unsendable(format!("the request cannot be written: {why}")),
             Broken::Key => self.unsendable("the key holds characters that cannot be sent".to_owned()),
             Broken::Failed(Some(status @ 400..=499), message) if status != 429 && status != 408 => {
-                self.refused(format!("{status}: {}", self.quoted(&message)))
+                self.of_refusal(status, format!("{status}: {}", self.quoted(&message)))
             }
             Broken::Failed(Some(status), message) => self.overloaded(format!("{status}: {}", self.quoted(&message)), None),
             Broken::Failed(None, message) => self.overloaded(self.quoted(&message), None),
@@ -136,6 +132,20 @@ impl Failures {
 
     fn overloaded(&self, detail: String, retry_after: Option<Duration>) -> NoAnswer {
         NoAnswer::Overloaded { endpoint: self.endpoint.clone(), detail: self.shown(&detail), retry_after }
+    }
+
+    /// A status that says that the request is at fault.
+    fn of_refusal(&self, status: u16, detail: String) -> NoAnswer {
+        let endpoint = self.endpoint.clone();
+        let advised = |advice: &str| self.shown(&format!("{detail} ({advice})"));
+        match status {
+            401 | 403 => NoAnswer::KeyRejected {
+                endpoint,
+                detail: advised("check the key: on the page under Models, TERTULIA__MODELS__<NAME>__API_KEY or api_key_file"),
+            },
+            404 => NoAnswer::UnknownModel { endpoint, detail: advised("check base_url, which usually ends in /v1, and model") },
+            _ => self.refused(detail),
+        }
     }
 
     fn refused(&self, detail: String) -> NoAnswer {
@@ -321,12 +331,12 @@ mod tests {
 
     #[test]
     fn each_status_has_the_right_error_code() {
-        let codes = [400, 401, 403, 404, 422, 307, 408, 429, 500, 502, 503, 529].map(|status| {
+        let codes = [400, 422, 307, 401, 403, 404, 408, 429, 500, 502, 503, 529].map(|status| {
             let status = StatusCode::from_u16(status).expect("a status");
             failures().of_status(status, &HeaderMap::new(), b"").code()
         });
 
-        let (refused, overloaded) = (["refused"; 6], ["overloaded"; 6]);
-        assert_eq!(codes.as_slice(), [refused, overloaded].concat());
+        let (refused, rejected, overloaded) = (["refused"; 3], ["key_rejected"; 2], ["overloaded"; 6]);
+        assert_eq!(codes.as_slice(), [&refused[..], &rejected, &["unknown_model"], &overloaded].concat());
     }
 }

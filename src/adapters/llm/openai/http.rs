@@ -16,7 +16,7 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper::header::{HeaderMap, PROXY_AUTHORIZATION};
 use hyper::rt::{Read, ReadBufCursor, Write};
-use hyper::{Request, Response, StatusCode, Uri};
+use hyper::{Method, Request, Response, StatusCode, Uri};
 use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::proxy::Tunnel;
@@ -88,15 +88,24 @@ impl Http {
         Ok(Self { client, proxies })
     }
 
-    /// Sends a request and waits for the head of its response. Dropping the future ends the connection.
-    pub async fn post(&self, to: Uri, mut headers: HeaderMap, body: Vec<u8>) -> Result<Arriving, HttpError> {
+    /// Posts a body and waits for the head of the response. Dropping the future ends the connection.
+    pub async fn post(&self, to: Uri, headers: HeaderMap, body: Vec<u8>) -> Result<Arriving, HttpError> {
+        self.send(Method::POST, to, headers, body).await
+    }
+
+    /// Asks for what is there, and waits for the head of the response. Dropping the future ends the connection.
+    pub async fn get(&self, from: Uri, headers: HeaderMap) -> Result<Arriving, HttpError> {
+        self.send(Method::GET, from, headers, Vec::new()).await
+    }
+
+    async fn send(&self, method: Method, to: Uri, mut headers: HeaderMap, body: Vec<u8>) -> Result<Arriving, HttpError> {
         if to.scheme_str() == Some("http")
             && let Some(auth) = self.proxies.intercept(&to).and_then(|proxy| proxy.basic_auth().cloned())
         {
             headers.insert(PROXY_AUTHORIZATION, auth);
         }
         let mut request = Request::new(Full::from(body));
-        *request.method_mut() = hyper::Method::POST;
+        *request.method_mut() = method;
         *request.uri_mut() = to;
         *request.headers_mut() = headers;
         let too_many = Arc::new(Notify::new());

@@ -1,0 +1,67 @@
+//! What a model is tried with: a decision and a statement of a companion, in a short conversation that nobody had.
+
+use std::sync::Arc;
+
+use super::question;
+use super::reply::statement_request;
+use crate::actors::messages::companion::{DecisionInput, HistoryRange, Statement};
+use crate::domain::closing::Stage;
+use crate::domain::id::Seq;
+use crate::domain::message::{Address, Author, Message, Modality, Role};
+use crate::domain::trigger::Trigger;
+use crate::ports::language_model::Request;
+use crate::settings::companion::Companion as Settings;
+use crate::settings::prompt::Prompt;
+
+/// The guild that trials are counted for.
+const GUILD: &str = "trial";
+/// Who speaks to the companion.
+const PERSON: &str = "Ana";
+
+/// The question whether the companion wants to answer, and the request for its answer.
+pub fn requests(companion: &Settings, prompt: &Prompt) -> [Request; 2] {
+    let said = Arc::new(Message {
+        id: None,
+        from: Author { id: PERSON.into(), name: PERSON.into(), role: Role::Person },
+        text: format!("Good morning, {}! How does one begin a rainy day well?", companion.name).into(),
+        modality: Modality::Text,
+        lull_endpoint: false,
+        asks_to_stop: false,
+        address: Address { companions: [companion.id.clone()].into(), others: false },
+        kind: None,
+        speech: None,
+        cut: None,
+    });
+    let decision = DecisionInput {
+        trigger: Trigger::DirectAddress,
+        stage: Stage::None,
+        modality: Modality::Text,
+        message_count: 1,
+        minutes: 0,
+        speaker: Some(PERSON.into()),
+        is_repetitive: false,
+        summary: None,
+        recent: Vec::new(),
+        buffer: vec![said.clone()],
+    };
+    let statement = Statement {
+        trigger: Trigger::DirectAddress,
+        closing: Stage::None,
+        modality: Modality::Text,
+        is_spoken: false,
+        why: None,
+        message_count: 1,
+        minutes: 0,
+        speaker: Some(PERSON.into()),
+        is_repetitive: false,
+        summary: None,
+        recent: Vec::new(),
+        left_out: 0,
+        history: HistoryRange { after: Seq::NONE, before: Seq::NONE },
+        snapshot: vec![said],
+    };
+    [
+        question::request(&decision, companion, GUILD.into(), None, prompt),
+        statement_request(&statement, companion, GUILD.into(), prompt),
+    ]
+}

@@ -1,0 +1,52 @@
+//! Models are looked at, tried and connected, and no answer has a key.
+
+use serde_json::json;
+
+use super::*;
+
+const KEY: &str = "sk-never-shown";
+
+async fn send(world: &World, method: Method, path: &str, body: Value) -> (u16, Value) {
+    answer(world.request(method, path).json(&body).send().await.unwrap()).await
+}
+
+#[tokio::test]
+async fn a_model_is_tried_and_connected_and_its_key_is_never_shown() {
+    let world = World::new().await;
+    let connection = json!({ "base_url": "http://models.example/v1", "api_key": KEY, "main": { "model": "large" } });
+
+    let before = world.get("/api/models").await;
+    let tried = send(&world, Method::POST, "/api/models/try", connection.clone()).await;
+    let connected = send(&world, Method::PUT, "/api/models", connection).await;
+    let after = world.get("/api/models").await;
+    let disconnected = world.ask(Method::DELETE, "/api/models").await;
+
+    assert_eq!((before.0, &before.1["source"]), (200, &json!("rehearsal")));
+    assert_eq!((tried.0, &tried.1["decision"]["works"]), (200, &json!(true)));
+    assert_eq!(connected, after);
+    assert_eq!((&after.1["source"], &after.1["has_key"], &after.1["side"]["model"]), (&json!("page"), &json!(true), &json!("large")));
+    assert_eq!(disconnected, before);
+    assert!(![tried.1, after.1].iter().any(|shown| shown.to_string().contains(KEY)));
+}
+
+#[tokio::test]
+async fn a_rejected_key_and_an_unknown_field_are_named() {
+    let world = World::new().await;
+
+    let (status, names) = send(&world, Method::POST, "/api/models/names", json!({ "base_url": "http://m/v1" })).await;
+    let wrong = send(&world, Method::POST, "/api/models/names", json!({ "base_url": "http://m/v1", "api_key": "wrong" })).await;
+    let unknown = send(&world, Method::PUT, "/api/models", json!({ "base_url": "http://m/v1", "main": { "modle": "x" } })).await;
+
+    assert_eq!((status, names), (200, json!({ "models": ["large", "small"] })));
+    assert_eq!((wrong.0, &wrong.1["field"]), (422, &json!("api_key")));
+    assert!(unknown.0 >= 400 && unknown.1["detail"].as_str().unwrap().contains("modle"), "{unknown:?}");
+}
+
+#[tokio::test]
+async fn with_an_admin_token_nobody_connects_without_it() {
+    let world = World::with(with_token()).await;
+
+    let (status, _) = world.get("/api/models").await;
+
+    assert_eq!(status, 401);
+}

@@ -1,0 +1,53 @@
+//! The models that an endpoint has: `GET /models`.
+
+use hyper::Uri;
+use reqwest::StatusCode;
+use serde::Deserialize;
+use tokio::time::{Instant, timeout_at};
+
+use super::OpenAi;
+use super::failure::{Broken, shortened};
+use crate::ports::language_model::NoAnswer;
+
+/// No more of them are shown.
+const MOST_NAMES: usize = 2_000;
+/// A longer name is of no model.
+const MAX_NAME_CHARS: usize = 200;
+/// A longer list is refused.
+const MAX_BYTES: usize = 4 * 1024 * 1024;
+
+#[derive(Deserialize)]
+struct List {
+    data: Vec<Named>,
+}
+
+#[derive(Deserialize)]
+struct Named {
+    id: String,
+}
+
+impl OpenAi {
+    /// The names of its models, in the order of the alphabet.
+    ///
+    /// # Errors
+    /// The endpoint cannot be reached, refuses, or has no such list.
+    pub async fn names(&self) -> Result<Vec<String>, NoAnswer> {
+        let by = Instant::now() + self.first_token_timeout;
+        let from: Uri = self.names_url.clone();
+        let sent = timeout_at(by, self.http.get(from, self.headers()?)).await.map_err(|_| self.no_first_token())?;
+        let response = sent.map_err(|broke| self.failures.of_connection(broke))?;
+        let (status, headers) = (response.status(), response.headers().clone());
+        if status != StatusCode::OK {
+            let body = self.read_error(response, by).await;
+            return Err(self.failures.of_status(status, &headers, &body));
+        }
+        let body = self.collect_whole(response, MAX_BYTES).await?;
+        let list: List =
+            serde_json::from_slice(&body).map_err(|error| self.failures.in_answer(Broken::garbled(error.to_string(), &body)))?;
+        let mut names: Vec<_> = list.data.into_iter().map(|named| shortened(&named.id, MAX_NAME_CHARS)).collect();
+        names.sort_unstable();
+        names.dedup();
+        names.truncate(MOST_NAMES);
+        Ok(names)
+    }
+}

@@ -1,0 +1,145 @@
+//! The models in force, and how others are tried and connected while the server runs.
+
+#[cfg(test)]
+pub(crate) mod fake;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use secrecy::SecretString;
+use serde::{Deserialize, Serialize};
+
+use super::backend::Refused;
+use crate::settings::connection::ConnectedModel;
+
+/// Tries models and connects them.
+#[async_trait]
+pub trait ModelSetup: Send + Sync + 'static {
+    /// The models in force.
+    async fn models(&self) -> Result<ModelsView, Refused>;
+
+    /// The names of the models that a server has. What the server answers instead is a [`Refused::Invalid`] of `base_url`, or of `api_key`.
+    async fn names(&self, server: ModelServer) -> Result<Vec<String>, Refused>;
+
+    /// Has a decision and a statement made. What goes wrong there is part of the result.
+    async fn try_out(&self, connection: NewConnection) -> Result<Trial, Refused>;
+
+    /// Uses these models from now on, and keeps them for the next start.
+    async fn connect(&self, connection: NewConnection) -> Result<ModelsView, Refused>;
+
+    /// Uses the models of the settings again.
+    async fn disconnect(&self) -> Result<ModelsView, Refused>;
+}
+
+/// A server of models.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModelServer {
+    /// The base URL of an OpenAI-compatible API, usually ending in `/v1`.
+    pub base_url: String,
+    /// Its key. `None`: the key that is in use for this URL, which cannot be used for another one. Empty: there is none.
+    #[serde(default)]
+    pub api_key: Option<SecretString>,
+}
+
+/// Models to try or to connect.
+#[derive(Clone, Debug, Deserialize)]
+pub struct NewConnection {
+    /// Where they are.
+    #[serde(flatten)]
+    pub server: ModelServer,
+    /// The model that writes statements.
+    pub main: ConnectedModel,
+    /// The model that decides. `None`: `main` does.
+    #[serde(default)]
+    pub side: Option<ConnectedModel>,
+}
+
+/// Where the models in force come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// None is configured: `rehearsal` answers.
+    Rehearsal,
+    /// The settings file or the environment.
+    Settings,
+    /// They were connected on the page.
+    Page,
+}
+
+/// The models in force. A key is never part of it.
+#[derive(Clone, Debug, Serialize)]
+pub struct ModelsView {
+    /// Where they come from.
+    pub source: Source,
+    /// The currency of the prices, an ISO 4217 code.
+    pub currency: String,
+    /// The base URL of the model that writes statements.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base_url: Option<String>,
+    /// Whether a key is set for it.
+    pub has_key: bool,
+    /// The model that writes statements.
+    pub main: ModelView,
+    /// The model that decides.
+    pub side: ModelView,
+    /// What is wrong with them.
+    pub troubles: Vec<ModelTrouble>,
+}
+
+/// A model in force.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ModelView {
+    /// `rehearsal`, `openai`, or the host of its server.
+    pub provider: Arc<str>,
+    /// Its name.
+    pub model: Arc<str>,
+    /// The price of a million input tokens.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input_price: Option<f64>,
+    /// The price of a million output tokens.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_price: Option<f64>,
+}
+
+/// A model whose last call failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ModelTrouble {
+    /// `side` or `main`.
+    pub role: &'static str,
+    /// Its name at the server.
+    pub model: Arc<str>,
+    /// The error code, as on record.
+    pub error: &'static str,
+    /// What happened, and what to do.
+    pub detail: String,
+}
+
+/// How models did what they were asked.
+#[derive(Clone, Debug, Serialize)]
+pub struct Trial {
+    /// A decision, by the model that decides.
+    pub decision: Tried,
+    /// A statement, by the model that writes them.
+    pub statement: Tried,
+}
+
+/// How a model did one thing.
+#[derive(Clone, Debug, Serialize)]
+pub struct Tried {
+    /// The model's name.
+    pub model: Arc<str>,
+    /// Whether its answer can be used.
+    pub works: bool,
+    /// Its answer, or what is wrong and what to do.
+    pub detail: String,
+    /// How long it took, in seconds.
+    pub secs: f64,
+    /// The tokens of the prompt, if the server counts them.
+    pub input_tokens: u64,
+    /// The tokens of the answer.
+    pub output_tokens: u64,
+    /// The cost in units of the currency. Absent: no price is set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<f64>,
+}

@@ -1,0 +1,71 @@
+//! Models in memory: every connection works.
+
+use std::sync::{Mutex, PoisonError};
+
+use secrecy::ExposeSecret as _;
+
+use super::*;
+
+/// `rehearsal`, or what was connected.
+#[derive(Default)]
+pub(crate) struct FakeModels(Mutex<Option<NewConnection>>);
+
+impl FakeModels {
+    fn view(&self) -> ModelsView {
+        let connected = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let name = |model: &ConnectedModel| model.model.as_str().into();
+        let view = |model: Option<Arc<str>>| ModelView {
+            provider: if model.is_some() { "models.example".into() } else { "rehearsal".into() },
+            model: model.unwrap_or_else(|| "rehearsal".into()),
+            input_price: None,
+            output_price: None,
+        };
+        let side = connected.as_ref().map(|one| name(one.side.as_ref().unwrap_or(&one.main)));
+        ModelsView {
+            source: if connected.is_some() { Source::Page } else { Source::Rehearsal },
+            currency: "USD".to_owned(),
+            base_url: connected.as_ref().map(|one| one.server.base_url.clone()),
+            has_key: connected.as_ref().and_then(|one| one.server.api_key.as_ref()).is_some_and(|key| !key.expose_secret().is_empty()),
+            main: view(connected.as_ref().map(|one| name(&one.main))),
+            side: view(side),
+            troubles: Vec::new(),
+        }
+    }
+}
+
+#[async_trait]
+impl ModelSetup for FakeModels {
+    async fn models(&self) -> Result<ModelsView, Refused> {
+        Ok(self.view())
+    }
+
+    async fn names(&self, server: ModelServer) -> Result<Vec<String>, Refused> {
+        match server.api_key.is_some_and(|key| key.expose_secret() == "wrong") {
+            true => Err(Refused::Invalid { field: "api_key".to_owned(), detail: "was rejected (401)".to_owned() }),
+            false => Ok(vec!["large".to_owned(), "small".to_owned()]),
+        }
+    }
+
+    async fn try_out(&self, connection: NewConnection) -> Result<Trial, Refused> {
+        let tried = Tried {
+            model: connection.main.model.as_str().into(),
+            works: true,
+            detail: "fine".to_owned(),
+            secs: 0.1,
+            input_tokens: 1,
+            output_tokens: 1,
+            cost: None,
+        };
+        Ok(Trial { decision: tried.clone(), statement: tried })
+    }
+
+    async fn connect(&self, connection: NewConnection) -> Result<ModelsView, Refused> {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(connection);
+        Ok(self.view())
+    }
+
+    async fn disconnect(&self) -> Result<ModelsView, Refused> {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        Ok(self.view())
+    }
+}

@@ -1,0 +1,265 @@
+//! Connects models while the server runs, and tries them.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use secrecy::ExposeSecret as _;
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+use crate::actors::companion::trial;
+use crate::actors::membership::memberships::CompanionSet;
+use crate::actors::runtime::context::ActorContext;
+use crate::adapters::llm::arrivals::Arrivals;
+use crate::adapters::llm::openai::OpenAi;
+use crate::adapters::llm;
+use crate::domain::answer::Verdict;
+use crate::domain::statement::clean_statement;
+use crate::domain::vote;
+use crate::ports::backend::Refused;
+use crate::ports::language_model::{Answer, LanguageModel, ModelRole, NoAnswer, Request};
+use crate::ports::model_setup::{ModelServer, ModelSetup, ModelTrouble, ModelView, ModelsView, NewConnection, Source, Trial, Tried};
+use crate::settings::connection::{ConnectedModel, Connection};
+use crate::settings::models::{Endpoint, Models};
+use crate::settings::{Problem, Settings};
+
+/// The longest base URL and the longest name of a model, in bytes.
+const MAX_TEXT_BYTES: usize = 2_048;
+
+/// The models that a running server uses.
+pub(super) struct Setup {
+    context: ActorContext,
+    arrivals: Arc<Arrivals>,
+    /// The data folder, where the connection is kept.
+    data: PathBuf,
+    /// The models of the settings.
+    configured: Models,
+    connection: Mutex<Option<Connection>>,
+}
+
+impl Setup {
+    /// `configured` are the models of the settings, and `connection` those in force, if they were connected on the page.
+    pub(super) fn new(
+        context: ActorContext,
+        arrivals: Arc<Arrivals>,
+        data: PathBuf,
+        configured: Models,
+        connection: Option<Connection>,
+    ) -> Self {
+        Self { context, arrivals, data, configured, connection: Mutex::new(connection) }
+    }
+
+    /// Tries the models in force once, so that their failures are shown before somebody waits for them. `rehearsal` needs no trial.
+    pub(super) async fn try_at_start(&self) {
+        let models = self.context.pool.settings();
+        if models.served(ModelRole::Main, &ModelRole::Main.into()).endpoint.is_none() {
+            return;
+        }
+        let Some(companion) = self.context.memberships.companions().values().next().cloned() else { return };
+        let trial = try_models(&models, &self.context.settings, &companion).await;
+        for (role, tried) in trial.map(|trial| [("side", trial.decision), ("main", trial.statement)]).into_iter().flatten() {
+            match tried.works {
+                true => tracing::info!(role, model = &*tried.model, secs = tried.secs, "a model works"),
+                false => tracing::warn!(
+                    role,
+                    model = &*tried.model,
+                    detail = tried.detail,
+                    "a model does not work; `tertulia models check` tries it again"
+                ),
+            }
+        }
+    }
+
+    /// The connection that a request asks for. Without a key in the request it gets the one that is in use for the same URL.
+    async fn resolved(&self, new: NewConnection) -> Result<Connection, Refused> {
+        let NewConnection { server: ModelServer { base_url, api_key }, main, side } = new;
+        for (field, text) in [("base_url", &base_url), ("main.model", &main.model)] {
+            if text.trim().is_empty() || text.len() > MAX_TEXT_BYTES {
+                return Err(invalid(field, format!("must have 1 to {MAX_TEXT_BYTES} bytes")));
+            }
+        }
+        let in_use = self.in_use().await;
+        let api_key = match api_key {
+            Some(key) => Some(key).filter(|key| !key.expose_secret().is_empty()),
+            None if in_use.base_url.as_deref() == Some(&*base_url) => in_use.key().map_err(refused)?,
+            None if in_use.key().is_ok_and(|key| key.is_none()) => None,
+            None => return Err(invalid("api_key", "is needed: the key that is in use belongs to another base URL")),
+        };
+        Ok(Connection { base_url, api_key, main, side })
+    }
+
+    /// The endpoint of the model that writes statements.
+    async fn in_use(&self) -> Endpoint {
+        let models = match &*self.connection.lock().await {
+            Some(connection) => connection.applied_to(&self.configured),
+            None => self.configured.clone(),
+        };
+        let served = models.served(ModelRole::Main, &ModelRole::Main.into());
+        served.endpoint.map_or_else(|| models.main.clone(), std::borrow::Cow::into_owned)
+    }
+
+    async fn use_models(&self, connection: Option<Connection>) -> Result<ModelsView, Refused> {
+        let settings = connection.as_ref().map_or_else(|| self.configured.clone(), |one| one.applied_to(&self.configured));
+        settings.check().map_err(refused)?;
+        let models = super::models(&settings, &self.arrivals).map_err(refused)?;
+        let mut current = self.connection.lock().await;
+        let (data, kept) = (self.data.clone(), connection.clone());
+        let keeping = tokio::task::spawn_blocking(move || match kept {
+            Some(connection) => connection.write(&data),
+            None => Connection::remove(&data),
+        });
+        let is_kept = keeping.await.map_err(std::io::Error::other).flatten();
+        is_kept.map_err(|error| Refused::Unavailable {
+            detail: format!("the connection cannot be kept in {}: {error}", self.data.display()),
+            retry_after: None,
+        })?;
+        *current = connection;
+        self.context.pool.replace(settings, models);
+        drop(current);
+        tracing::info!(main = &*self.context.pool.identity(ModelRole::Main).model, "other models are used from now on");
+        self.models().await
+    }
+}
+
+#[async_trait]
+impl ModelSetup for Setup {
+    async fn models(&self) -> Result<ModelsView, Refused> {
+        let settings = self.context.pool.settings();
+        let is_connected = self.connection.lock().await.is_some();
+        let view = |role: ModelRole| {
+            let served = settings.served(role, &role.into());
+            let identity = self.context.pool.identity(role);
+            ModelView {
+                provider: identity.provider,
+                model: identity.model,
+                input_price: served.endpoint.as_ref().and_then(|endpoint| endpoint.input_price),
+                output_price: served.endpoint.as_ref().and_then(|endpoint| endpoint.output_price),
+            }
+        };
+        let main = settings.served(ModelRole::Main, &ModelRole::Main.into()).endpoint;
+        let report = self.context.pool.report().await;
+        let troubles = report.into_iter().flat_map(|report| report.troubles).map(|trouble| ModelTrouble {
+            role: trouble.role.as_str(),
+            model: trouble.model,
+            error: trouble.code,
+            detail: trouble.detail,
+        });
+        Ok(ModelsView {
+            source: match (is_connected, &main) {
+                (true, _) => Source::Page,
+                (false, Some(_)) => Source::Settings,
+                (false, None) => Source::Rehearsal,
+            },
+            currency: settings.currency.clone(),
+            base_url: main.as_ref().and_then(|endpoint| endpoint.base_url.clone()),
+            has_key: main.is_some_and(|endpoint| endpoint.key().is_ok_and(|key| key.is_some())),
+            main: view(ModelRole::Main),
+            side: view(ModelRole::Side),
+            troubles: troubles.collect(),
+        })
+    }
+
+    async fn names(&self, server: ModelServer) -> Result<Vec<String>, Refused> {
+        let model = ConnectedModel { model: "any".to_owned(), input_price: None, output_price: None };
+        let connection = self.resolved(NewConnection { server, main: model, side: None }).await?;
+        let settings = connection.applied_to(&self.configured);
+        let server = OpenAi::new(&settings.main, &settings.main).map_err(refused)?;
+        server.names().await.map_err(|no_answer| match no_answer {
+            NoAnswer::KeyRejected { .. } => invalid("api_key", no_answer.to_string()),
+            _ => invalid("base_url", no_answer.to_string()),
+        })
+    }
+
+    async fn try_out(&self, connection: NewConnection) -> Result<Trial, Refused> {
+        let settings = self.resolved(connection).await?.applied_to(&self.configured);
+        settings.check().map_err(refused)?;
+        let companions = self.context.memberships.companions();
+        let Some(companion) = companions.values().next() else {
+            return Err(Refused::Conflict("there is no companion to try the model with; add one to config/companions".to_owned()));
+        };
+        try_models(&settings, &self.context.settings, companion).await.map_err(refused)
+    }
+
+    async fn connect(&self, connection: NewConnection) -> Result<ModelsView, Refused> {
+        let connection = self.resolved(connection).await?;
+        self.use_models(Some(connection)).await
+    }
+
+    async fn disconnect(&self) -> Result<ModelsView, Refused> {
+        self.use_models(None).await
+    }
+}
+
+/// Tries the models in both roles with the first companion. `None`: there is none.
+///
+/// # Errors
+/// The settings name an endpoint that cannot be used.
+pub async fn try_configured(models: &Models, settings: &Settings, companions: &CompanionSet) -> Option<Result<Trial, Problem>> {
+    let companion = companions.values().next()?;
+    Some(try_models(models, settings, companion).await)
+}
+
+async fn try_models(
+    models: &Models,
+    settings: &Settings,
+    companion: &crate::settings::companion::Companion,
+) -> Result<Trial, Problem> {
+    let [decision, statement] = trial::requests(companion, &settings.prompt);
+    let [side, main] = [ModelRole::Side, ModelRole::Main].map(|role| llm::serving(models, role));
+    let (side, main) = (side?, main?);
+    let words = settings.prompt.verdict_words();
+    let (decision, statement) = tokio::join!(
+        tried(models, &*side, decision, |text| match vote::read(text, words) {
+            vote if vote.verdict == Verdict::Unreadable => {
+                Err("the answer does not follow the format of decisions; take another model for decisions".to_owned())
+            }
+            vote => Ok(format!("{:?}: {}", vote.verdict, vote.why.unwrap_or_default())),
+        }),
+        tried(models, &*main, statement, |text| {
+            clean_statement(text, &companion.name).ok_or_else(|| "the answer is empty".to_owned())
+        }),
+    );
+    Ok(Trial { decision, statement })
+}
+
+async fn tried(
+    models: &Models,
+    model: &dyn LanguageModel,
+    request: Request,
+    read: impl Fn(&str) -> Result<String, String>,
+) -> Tried {
+    let began = Instant::now();
+    let result = model.ask(&request, None).await;
+    let secs = (began.elapsed().as_secs_f64() * 100.0).round() / 100.0;
+    let usage = result.as_ref().map(|answer| answer.usage).unwrap_or_default();
+    let price = models.price(request.role, &request.role.into());
+    let outcome = match &result {
+        Ok(answer) => read(&Answer::text(answer)),
+        Err(no_answer) => Err(no_answer.to_string()),
+    };
+    Tried {
+        model: model.identity().model.clone(),
+        works: outcome.is_ok(),
+        detail: outcome.unwrap_or_else(|detail| detail),
+        secs,
+        input_tokens: usage.input_tokens,
+        output_tokens: usage.output_tokens,
+        cost: price.filter(|_| result.is_ok()).map(|price| price.of(usage.input_tokens, usage.output_tokens).as_units()),
+    }
+}
+
+fn invalid(field: &str, detail: impl Into<String>) -> Refused {
+    Refused::Invalid { field: field.to_owned(), detail: detail.into() }
+}
+
+/// A problem of the settings that a connection leads to, named by the field of the request.
+fn refused(problem: Problem) -> Refused {
+    let key = problem.key.strip_prefix("models.").unwrap_or(&problem.key).to_owned();
+    let field = match key.as_str() {
+        "main.base_url" | "side.base_url" => "base_url",
+        "main.api_key" | "side.api_key" | "api_key" | "api_key_file" => "api_key",
+        key => key,
+    };
+    invalid(field, problem.message)
+}

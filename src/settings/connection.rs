@@ -1,0 +1,183 @@
+//! The model that was connected on the page. It takes the place of the endpoints of `models.main` and `models.side`, and is kept in a file of its own
+//! beside the store, which only the server's user may read.
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use secrecy::{ExposeSecret, SecretString};
+use serde::{Deserialize, Serialize};
+
+use super::Problem;
+use super::models::{Endpoint, Models};
+
+/// The file's name.
+const FILE: &str = "connection.json";
+/// Owner: read and write.
+const MODE: u32 = 0o600;
+
+/// A model server, and the models that are used there.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Connection {
+    /// The base URL of an OpenAI-compatible API.
+    pub base_url: String,
+    /// The API key. It belongs to the base URL.
+    #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "exposed")]
+    pub api_key: Option<SecretString>,
+    /// The model that writes statements, and that decides unless `side` does.
+    pub main: ConnectedModel,
+    /// The model that decides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub side: Option<ConnectedModel>,
+}
+
+/// A model at that server.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ConnectedModel {
+    /// Its name there.
+    pub model: String,
+    /// The price of a million input tokens, in units of `models.currency`. Both prices are set, or none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_price: Option<f64>,
+    /// The price of a million output tokens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_price: Option<f64>,
+}
+
+/// Only the file gets the key.
+fn exposed<S: serde::Serializer>(key: &Option<SecretString>, serializer: S) -> Result<S::Ok, S::Error> {
+    key.as_ref().map(ExposeSecret::expose_secret).serialize(serializer)
+}
+
+impl Connection {
+    /// The connection that is kept in a data folder, if one is.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn read(data: &Path) -> Result<Option<Self>, Problem> {
+        let path = path(data);
+        let problem = |error: String| Problem {
+            key: path.display().to_string(),
+            message: format!("cannot be read: {error}; delete it to use the models of the settings, and connect the model again on the page"),
+        };
+        match fs::read(&path) {
+            Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|error| problem(error.to_string())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(problem(error.to_string())),
+        }
+    }
+
+    /// Keeps it in a data folder. The file is replaced as a whole.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn write(&self, data: &Path) -> io::Result<()> {
+        let (path, new) = (path(data), data.join(format!("{FILE}.new")));
+        // A file left by a server that was killed may have other permissions.
+        remove_file(&new)?;
+        let mut file = File::options().write(true).create_new(true).mode(MODE).open(&new)?;
+        file.write_all(&serde_json::to_vec_pretty(self)?)?;
+        file.sync_all()?;
+        fs::rename(&new, path)?;
+        File::open(data)?.sync_all()
+    }
+
+    /// Forgets the connection that is kept in a data folder.
+    ///
+    /// # Errors
+    /// The file cannot be removed.
+    pub fn remove(data: &Path) -> io::Result<()> {
+        remove_file(&path(data))
+    }
+
+    /// The settings with this connection instead of the endpoints of both roles. Timeouts and limits stay.
+    pub fn applied_to(&self, models: &Models) -> Models {
+        let mut models = models.clone();
+        self.apply(&mut models.main, Some(&self.main));
+        self.apply(&mut models.side, self.side.as_ref());
+        models
+    }
+
+    fn apply(&self, endpoint: &mut Endpoint, model: Option<&ConnectedModel>) {
+        endpoint.base_url = model.map(|_| self.base_url.clone());
+        endpoint.model = model.map(|model| model.model.clone());
+        endpoint.api_key = self.api_key.clone().filter(|_| model.is_some());
+        endpoint.api_key_file = None;
+        endpoint.input_price = model.and_then(|model| model.input_price);
+        endpoint.output_price = model.and_then(|model| model.output_price);
+    }
+}
+
+fn path(data: &Path) -> PathBuf {
+    data.join(FILE)
+}
+
+fn remove_file(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::super::models::tests::defaults;
+    use super::*;
+    use crate::domain::model_role::ModelRole;
+
+    fn connection() -> Connection {
+        Connection {
+            base_url: "http://127.0.0.1:11434/v1".to_owned(),
+            api_key: Some("secret".to_owned().into()),
+            main: ConnectedModel { model: "large".to_owned(), input_price: Some(0.5), output_price: Some(1.5) },
+            side: None,
+        }
+    }
+
+    #[test]
+    fn only_the_owner_may_read_it_and_its_key_is_nowhere_else() {
+        let data = tempfile::tempdir().unwrap();
+        fs::write(data.path().join("connection.json.new"), "left by a server that was killed").unwrap();
+
+        connection().write(data.path()).unwrap();
+
+        let mode = fs::metadata(path(data.path())).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, MODE);
+        let read = Connection::read(data.path()).unwrap().unwrap();
+        assert_eq!(read.api_key.as_ref().map(ExposeSecret::expose_secret), Some("secret"));
+        assert!(!format!("{read:?}").contains("secret"));
+        Connection::remove(data.path()).unwrap();
+        assert!(Connection::read(data.path()).unwrap().is_none());
+    }
+
+    #[test]
+    fn one_model_serves_both_roles_unless_two_are_connected() {
+        let mut settings = defaults();
+        settings.side.base_url = Some("http://other/v1".to_owned());
+        settings.main.api_key_file = Some("/run/secrets/other".into());
+        let mut connection = connection();
+
+        let one = connection.applied_to(&settings);
+        connection.side = Some(ConnectedModel { model: "small".to_owned(), input_price: None, output_price: None });
+        let two = connection.applied_to(&settings);
+
+        let decides = |models: &Models| models.served(ModelRole::Side, &ModelRole::Side.into()).endpoint.unwrap().model.clone();
+        assert_eq!((decides(&one).as_deref(), decides(&two).as_deref()), (Some("large"), Some("small")));
+        assert_eq!((one.main.api_key_file, two.side.base_url), (None, Some(connection.base_url)));
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_says_the_way_out() {
+        let data = tempfile::tempdir().unwrap();
+        fs::write(path(data.path()), "{}").unwrap();
+
+        let problem = Connection::read(data.path()).unwrap_err();
+
+        assert!(problem.message.contains("delete it"), "{problem:?}");
+    }
+}
