@@ -14,6 +14,7 @@ mod failure;
 pub(crate) mod fuzz;
 pub mod health;
 pub mod history;
+pub mod models;
 pub mod replay;
 pub mod serve;
 pub mod usage;
@@ -40,6 +41,7 @@ Examples:
   tertulia serve --profile production       apply production.toml on top of default.toml
   TERTULIA__GATE__MAX_BUFFER=100 tertulia   change one setting for one run
   tertulia discord check                    check whether Discord would work, and what to change
+  tertulia models check                     try the models: one decision and one statement
   tertulia replay night.json --json         run a scripted conversation in virtual time
   tertulia why lobby aria                   explain why a companion spoke or stayed silent
   tertulia health                           check whether the running server is ready
@@ -90,6 +92,9 @@ pub enum Command {
     /// Check whether Discord would work
     #[command(subcommand)]
     Discord(discord::Discord),
+    /// Check whether the models work
+    #[command(subcommand)]
+    Models(models::Models),
     /// Run a scripted conversation in virtual time and print what happened
     #[command(after_help = "Examples:\n  tertulia replay night.json\n  tertulia replay night.toml --json | grep '\"decision\"'")]
     Replay {

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use tertulia::cli::{Cli, Command, bench, check, discord, health, history, replay, serve, usage, why};
+use tertulia::cli::{Cli, Command, bench, check, discord, health, history, models, replay, serve, usage, why};
 use tertulia::server::growing;
 
 // With the system's allocator, a fifth of the cost of a message was allocation (docs/capacity.md).
@@ -24,6 +24,7 @@ fn main() -> ExitCode {
         Command::Bench(options) => bench::run(&sources, &options),
         Command::Check { json } => check::run(&sources, json),
         Command::Discord(command) => discord::run(&sources, command),
+        Command::Models(command) => models::run(&sources, command),
         Command::Replay { file, json } => replay::run(&file, json),
         Command::Why(options) => why::run(&sources, options),
         Command::Health { server, json } => health::run(&sources, server.as_deref(), json),

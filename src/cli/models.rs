@@ -1,0 +1,103 @@
+//! `tertulia models check`: has each model make a decision or a statement, and tells what is wrong.
+
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+use super::client::block_on;
+use super::command_io::{print, print_json, run_with_settings};
+use super::failure::Failure;
+use super::visible;
+use crate::adapters::llm::openai::OpenAi;
+use crate::domain::model_role::ModelRole;
+use crate::ports::model_setup::{Trial, Tried};
+use crate::server::model_setup::try_configured;
+use crate::settings::connection::Connection;
+use crate::settings::models::Models as Settings;
+use crate::settings::{Loaded, Sources};
+
+const EXAMPLES: &str = "\
+Examples:
+  tertulia models check          one decision and one statement, with time, tokens and cost
+  tertulia models check --json   the same as one JSON object
+
+The models are those of the settings, or those that were connected on the page. You can run this while the server runs.
+
+Exit codes:
+  0  both work
+  1  one does not: its line names what to change
+  2  wrong usage or wrong settings";
+
+/// How many names of models are shown.
+const MOST_NAMES: usize = 20;
+
+#[derive(Clone, Debug, Subcommand)]
+pub enum Models {
+    /// Try the models: one decision and one statement
+    Check(Check),
+}
+
+#[derive(Clone, Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Check {
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Runs the check. The exit code says whether both models work.
+pub fn run(sources: &Sources, command: Models) -> ExitCode {
+    let Models::Check(options) = command;
+    run_with_settings(sources, |loaded| run_check(&loaded, &options))
+}
+
+fn run_check(loaded: &Loaded, options: &Check) -> Result<(), Failure> {
+    let usage = |problem: &dyn std::fmt::Display| Failure::Usage(format!("models.{problem}"));
+    let connection = Connection::read(&loaded.settings.storage.path).map_err(|problem| Failure::Usage(problem.to_string()))?;
+    let configured = &loaded.settings.models;
+    let models = connection.as_ref().map_or_else(|| configured.clone(), |connection| connection.applied_to(configured));
+    let (trial, names) = block_on(async {
+        let trial = try_configured(&models, &loaded.settings, &loaded.companions).await;
+        let trial = trial.ok_or_else(|| Failure::Usage("there is no companion to try the models with".to_owned()))?;
+        let trial = trial.map_err(|problem| usage(&problem))?;
+        let names = if trial.decision.works && trial.statement.works { Vec::new() } else { names(&models).await };
+        Ok((trial, names))
+    })?;
+    if options.json {
+        print_json(&format!("{:#}", json!({ "trial": trial, "models": names })))?;
+    } else {
+        print(&visible::lines(&as_text(&trial, &names, &models.currency)))?;
+    }
+    match [&trial.decision, &trial.statement].iter().filter(|tried| !tried.works).count() {
+        0 => Ok(()),
+        1 => Err(Failure::Failed("1 model does not work".to_owned())),
+        count => Err(Failure::Failed(format!("{count} models do not work"))),
+    }
+}
+
+/// The models that the endpoint of the statements has. None, if it does not tell.
+async fn names(models: &Settings) -> Vec<String> {
+    let served = models.served(ModelRole::Main, &ModelRole::Main.into());
+    let Some(Ok(server)) = served.endpoint.map(|endpoint| OpenAi::new(&endpoint, &served.limits)) else { return Vec::new() };
+    server.names().await.unwrap_or_default()
+}
+
+fn as_text(trial: &Trial, names: &[String], currency: &str) -> String {
+    let mut text = String::new();
+    for (what, tried) in [("decides", &trial.decision), ("writes", &trial.statement)] {
+        let Tried { model, works, detail, secs, input_tokens, output_tokens, cost } = tried;
+        let verdict = if *works { "works" } else { "does not work" };
+        let cost = cost.map_or_else(|| "no price is set".to_owned(), |cost| format!("{cost} {currency}"));
+        // Writing to a String does not fail.
+        let _ = writeln!(text, "{what:<8} {model}: {verdict}, {secs} s, {input_tokens} and {output_tokens} tokens, {cost}");
+        let _ = writeln!(text, "         {detail}");
+    }
+    if !names.is_empty() {
+        let more = names.len().saturating_sub(MOST_NAMES);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let _ = writeln!(text, "the server has these models: {}{more}", names[..names.len().min(MOST_NAMES)].join(", "));
+    }
+    text
+}
