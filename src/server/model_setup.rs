@@ -11,15 +11,18 @@ use tokio::time::Instant;
 use crate::actors::companion::trial;
 use crate::actors::membership::memberships::CompanionSet;
 use crate::actors::runtime::context::ActorContext;
+use crate::adapters::llm;
 use crate::adapters::llm::arrivals::Arrivals;
 use crate::adapters::llm::openai::OpenAi;
-use crate::adapters::llm;
 use crate::domain::answer::Verdict;
+use crate::domain::priority::Priority;
 use crate::domain::statement::clean_statement;
 use crate::domain::vote;
 use crate::ports::backend::Refused;
 use crate::ports::language_model::{Answer, LanguageModel, ModelRole, NoAnswer, Request};
-use crate::ports::model_setup::{ModelServer, ModelSetup, ModelTrouble, ModelView, ModelsView, NewConnection, Source, Trial, Tried};
+use crate::ports::model_setup::{
+    ModelServer, ModelSetup, ModelTrouble, ModelView, ModelsView, NewConnection, Source, Trial, Tried,
+};
 use crate::settings::connection::{ConnectedModel, Connection};
 use crate::settings::models::{Endpoint, Models};
 use crate::settings::{Problem, Settings};
@@ -53,21 +56,26 @@ impl Setup {
     /// Tries the models in force once, so that their failures are shown before somebody waits for them. `rehearsal` needs no trial.
     pub(super) async fn try_at_start(&self) {
         let models = self.context.pool.settings();
-        if models.served(ModelRole::Main, &ModelRole::Main.into()).endpoint.is_none() {
+        if !models.check_at_start || models.served(ModelRole::Main, &ModelRole::Main.into()).endpoint.is_none() {
             return;
         }
         let Some(companion) = self.context.memberships.companions().values().next().cloned() else { return };
-        let trial = try_models(&models, &self.context.settings, &companion).await;
-        for (role, tried) in trial.map(|trial| [("side", trial.decision), ("main", trial.statement)]).into_iter().flatten() {
-            match tried.works {
-                true => tracing::info!(role, model = &*tried.model, secs = tried.secs, "a model works"),
-                false => tracing::warn!(
-                    role,
-                    model = &*tried.model,
-                    detail = tried.detail,
-                    "a model does not work; `tertulia models check` tries it again"
-                ),
-            }
+        let pool = &self.context.pool;
+        let ask = |request: Request| {
+            let deadline = pool.deadline(request.role);
+            pool.answer(Arc::new(request.into()), Priority::Lull, deadline, None)
+        };
+        let [decision, statement] = trial::requests(&companion, &self.context.settings.prompt);
+        // The pool logs failures, and the page shows them.
+        let (decision, statement) = tokio::join!(ask(decision), ask(statement));
+        let words = self.context.settings.prompt.verdict_words();
+        if decision.result.is_ok_and(|answer| vote::read(&answer.text(), words).verdict == Verdict::Unreadable) {
+            tracing::warn!(
+                model = &*decision.facts.identity.model,
+                "the model for decisions does not follow their format, so companions stay silent; choose another one for models.side"
+            );
+        } else if statement.result.is_ok() {
+            tracing::info!(model = &*statement.facts.identity.model, "the models work");
         }
     }
 
@@ -166,8 +174,8 @@ impl ModelSetup for Setup {
         let settings = connection.applied_to(&self.configured);
         let server = OpenAi::new(&settings.main, &settings.main).map_err(refused)?;
         server.names().await.map_err(|no_answer| match no_answer {
-            NoAnswer::KeyRejected { .. } => invalid("api_key", no_answer.to_string()),
-            _ => invalid("base_url", no_answer.to_string()),
+            NoAnswer::KeyRejected { .. } => invalid("api_key", format!("was rejected: {no_answer}")),
+            _ => invalid("base_url", format!("gives no list of models: {no_answer}")),
         })
     }
 
@@ -176,7 +184,9 @@ impl ModelSetup for Setup {
         settings.check().map_err(refused)?;
         let companions = self.context.memberships.companions();
         let Some(companion) = companions.values().next() else {
-            return Err(Refused::Conflict("there is no companion to try the model with; add one to config/companions".to_owned()));
+            return Err(Refused::Conflict(
+                "there is no companion to try the model with; add one to config/companions".to_owned(),
+            ));
         };
         try_models(&settings, &self.context.settings, companion).await.map_err(refused)
     }

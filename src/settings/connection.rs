@@ -61,7 +61,9 @@ impl Connection {
         let path = path(data);
         let problem = |error: String| Problem {
             key: path.display().to_string(),
-            message: format!("cannot be read: {error}; delete it to use the models of the settings, and connect the model again on the page"),
+            message: format!(
+                "cannot be read: {error}; delete it to use the models of the settings, and connect the model again on the page"
+            ),
         };
         match fs::read(&path) {
             Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(|error| problem(error.to_string())),

@@ -39,6 +39,8 @@ pub struct Models {
     pub guild_tokens_per_day: Option<u64>,
     /// The currency of all prices as an ISO 4217 code: three capital letters.
     pub currency: String,
+    /// Whether the server tries the models once when it starts.
+    pub check_at_start: bool,
     /// The queue and retries of calls.
     pub pool: Pool,
     /// The circuit breaker.
@@ -137,7 +139,7 @@ pub struct Rehearsal {
 
 impl Models {
     /// The section's own keys, which cannot be names of further models.
-    const KEYS: &[&str] = &["side", "main", "guild_tokens_per_day", "currency", "pool", "breaker", "rehearsal"];
+    const KEYS: &[&str] = &["side", "main", "guild_tokens_per_day", "currency", "check_at_start", "pool", "breaker", "rehearsal"];
 
     /// Checks all ranges, and the keys that depend on each other. Returns the first problem.
     pub fn check(&self) -> Result<(), Problem> {

@@ -14,6 +14,7 @@ mod history_commands;
 mod hung;
 mod load_kills;
 mod metrics;
+mod models;
 mod no_space;
 mod overload;
 mod refused_starts;

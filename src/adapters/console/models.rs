@@ -30,7 +30,10 @@ pub(super) async fn try_out(State(console): State<Shared>, Json(new): Json<NewCo
 }
 
 /// `PUT /api/models`
-pub(super) async fn connect(State(console): State<Shared>, Json(new): Json<NewConnection>) -> Result<Answer<ModelsView>, Problem> {
+pub(super) async fn connect(
+    State(console): State<Shared>,
+    Json(new): Json<NewConnection>,
+) -> Result<Answer<ModelsView>, Problem> {
     Ok(Answer(console.models.connect(new).await?))
 }
 

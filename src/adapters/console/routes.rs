@@ -6,7 +6,9 @@ use axum::middleware::from_fn_with_state;
 use axum::routing::{get, patch, post};
 
 use super::problem::Problem;
-use super::{Shared, external, guard, health, keeping, live, messages, metrics, models, page, records, rooms, signin, usage, voice};
+use super::{
+    Shared, external, guard, health, keeping, live, messages, metrics, models, page, records, rooms, signin, usage, voice,
+};
 
 pub(super) fn routes(console: Shared) -> Router {
     Router::new()

@@ -1,7 +1,7 @@
 // The server's HTTP interface, one function for each request.
 
 // The server's detail about these fields starts with a verb, so the field is named here.
-const FIELDS = { text: 'the message', from: 'the name' };
+const FIELDS = { text: 'the message', from: 'the name', base_url: 'the address', api_key: 'the API key' };
 
 // A refusal, in the server's words. Status 0 means that there was no answer.
 export class Problem extends Error {
@@ -79,6 +79,11 @@ export const voiceUrl = fields => `${location.protocol === 'https:' ? 'wss' : 'w
 export const voiceRefusal = fields => call('GET', voicePath(fields)).then(() => null, problem => (problem.status === 426 ? null : problem));
 export const companions = () => call('GET', '/api/companions');
 export const readiness = () => call('GET', '/readyz');
+export const models = () => call('GET', '/api/models');
+export const modelNames = server => call('POST', '/api/models/names', server);
+export const tryModels = connection => call('POST', '/api/models/try', connection);
+export const connectModels = connection => call('PUT', '/api/models', connection);
+export const disconnectModels = () => call('DELETE', '/api/models');
 export const quarantine = () => call('GET', '/api/quarantine');
 const entryPath = (id, what) => `/api/quarantine/${encodeURIComponent(id)}/${what}`;
 export const release = entry => call('POST', entryPath(entry, 'release'), {});

@@ -1,10 +1,7 @@
-// Dialogs: which models answer and how to connect one, and the keyboard shortcuts and symbols.
+// Dialogs, and the one with the keyboard shortcuts and symbols.
 
-import * as api from './api.js';
-import { byId, el, glyph, say } from './dom.js';
+import { el, glyph } from './dom.js';
 import * as words from './words.js';
-
-const POLL_MS = 30_000;
 
 export function dialog(title, ...content) {
   const close = el('button', { class: 'quiet-button', onclick: () => box.close() }, 'Close (Esc)');
@@ -14,50 +11,6 @@ export function dialog(title, ...content) {
   document.body.append(box);
   box.showModal();
   return box;
-}
-
-const CONNECT = ['TERTULIA__MODELS__MAIN__BASE_URL=https://openrouter.ai/api/v1', 'TERTULIA__MODELS__MAIN__MODEL=the-model-you-like', 'TERTULIA__MODELS__MAIN__API_KEY=your-key'];
-
-function explainRehearsal() {
-  dialog(
-    'Rehearsal: no real model',
-    el('p', null, 'No model is configured, so a built-in stand-in answers. It follows simple rules and speaks from templates, so that you can try out everything else. Nothing leaves this computer.'),
-    el('p', null, 'To connect a real model, start the server with these three environment variables. Any OpenAI-compatible endpoint works: OpenRouter, Ollama, vLLM, llama.cpp and others.'),
-    el('pre', { class: 'lines', tabindex: '0' }, CONNECT.join('\n')),
-    el('p', { class: 'muted' }, 'One model then does both: it makes the decisions and writes the statements. Set TERTULIA__MODELS__SIDE__… to use a cheaper model for the decisions. A local model may not need an API key.'),
-  );
-}
-
-function explainModels(ready) {
-  const row = (term, model) => [el('dt', null, term), el('dd', null, model ? `${model.model ?? '?'} · ${model.provider ?? '?'}` : 'none')];
-  const parts = Array.isArray(ready.parts) ? ready.parts : [];
-  dialog(
-    ready.ready === false ? 'Not ready' : 'Models',
-    el('dl', { class: 'facts' }, row('Decisions', ready.models?.side), row('Statements', ready.models?.main)),
-    parts.length ? [el('h3', null, 'Server'), el('dl', { class: 'facts' }, parts.map(({ part, ready: isReady, detail }) => [el('dt', null, words.spaced(part)), el('dd', { class: isReady ? null : 'danger', dir: 'auto' }, detail || (isReady ? 'ready' : 'not ready'))]))] : null,
-  );
-}
-
-// Keeps the button with the model's name up to date.
-export function modelIndicator() {
-  const button = byId('model');
-  let ready = null;
-  const isRehearsal = () => [ready?.models?.main, ready?.models?.side].some(model => model?.provider === 'rehearsal');
-  button.addEventListener('click', () => (isRehearsal() && ready.ready !== false ? explainRehearsal() : explainModels(ready)));
-
-  async function poll() {
-    const answer = await api.readiness().catch(() => null);
-    if (!answer) return;
-    ready = answer;
-    button.hidden = false;
-    button.classList.toggle('loud', answer.ready === false);
-    if (answer.ready === false) say(button, 'Not ready ▸ See why');
-    else if (isRehearsal()) say(button, 'Rehearsal: no real model ▸ Connect one');
-    else say(button, answer.models?.main?.model ?? 'Models');
-  }
-  poll();
-  setInterval(poll, POLL_MS);
-  return { poll };
 }
 
 const KEYS = [

@@ -6,10 +6,11 @@ import { attention } from './attention.js';
 import { serverNow } from './clock.js';
 import { companionCards } from './companions.js';
 import { compose } from './compose.js';
-import { legend, modelIndicator, showKeys } from './dialogs.js';
+import { legend, showKeys } from './dialogs.js';
 import { byId, name, say } from './dom.js';
 import { find } from './find.js';
 import { meters } from './meters.js';
+import { models as modelsInForce } from './models.js';
 import { notices } from './notices.js';
 import { outbox } from './outbox.js';
 import { nameProblem, people } from './people.js';
@@ -135,8 +136,8 @@ const search = find({
   onClose: () => composer.focus(),
 });
 const list = rooms({ open: (id, reload) => open(id, reload), showProblem, changed: readRooms });
-const models = modelIndicator();
 const announce = text => notice.announce(text);
+const models = modelsInForce({ nameOf: id => nameOf(view.room, id), announce });
 // A room that is not processed sends no events, so its state is requested.
 const refreshState = () => current?.refresh().catch(() => {});
 const attentionView = attention({ showProblem, announce, polled: isChanged => (isChanged || view.room.unavailable) && refreshState() });
@@ -220,6 +221,7 @@ function open(id, reload = false) {
       if (e.event === 'hello' && e.last < opened.room.last) return open(id, true);
       if (e.event === 'notice' && typeof e.text === 'string') notice.show(e.text);
       if (isNew) notice.announce(announcement(opened.room, e, speaker.me()));
+      if (isNew) models.note(e);
       if (isNew && e.event === 'round' && !e.selected) setTimeout(() => opened === current && change(['talk']), LINGER_MS);
       if (isNew && e.event === 'paused') readRooms().catch(() => {});
       // These events do not contain the whole new state of the companions.

@@ -147,7 +147,7 @@ function summary(view, round) {
   }
   const each = [...first, ...others].map(id => {
     const ballot = round.ballots.get(id);
-    if (isMissing(ballot)) return [who(view, id), ' ', el('span', { class: 'missing' }, 'no vote')];
+    if (isMissing(ballot)) return [who(view, id), ' ', el('span', { class: 'missing' }, `no vote: ${words.error(ballot.entry?.error ?? 'timeout', view.room.companions.get(id)?.isExternal)}`)];
     if (!wantsToSpeak(ballot)) return [who(view, id), '\u00a0–', el('span', { class: 'visually-hidden' }, ' listens')];
     return [who(view, id), '\u00a0', el('strong', null, words.importance(ballot.state.importance)), isSpeaker(round, id) ? ['\u00a0', el('span', { class: 'star', 'data-tone': view.tone(id), title: 'selected' }, STAR)] : null];
   });

@@ -24,7 +24,10 @@ async fn a_model_is_tried_and_connected_and_its_key_is_never_shown() {
     assert_eq!((before.0, &before.1["source"]), (200, &json!("rehearsal")));
     assert_eq!((tried.0, &tried.1["decision"]["works"]), (200, &json!(true)));
     assert_eq!(connected, after);
-    assert_eq!((&after.1["source"], &after.1["has_key"], &after.1["side"]["model"]), (&json!("page"), &json!(true), &json!("large")));
+    assert_eq!(
+        (&after.1["source"], &after.1["has_key"], &after.1["side"]["model"]),
+        (&json!("page"), &json!(true), &json!("large"))
+    );
     assert_eq!(disconnected, before);
     assert!(![tried.1, after.1].iter().any(|shown| shown.to_string().contains(KEY)));
 }

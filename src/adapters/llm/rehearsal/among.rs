@@ -41,7 +41,7 @@ const fn greeted(temper: Temper) -> &'static [&'static str] {
             "Hello from this corner as well.",
             "{name} has said it for me too. Welcome.",
             "I am here too. I just make less noise about it.",
-            "All well here, thank you. Nothing has fallen off the wall.",
+            "All well here, thank you.",
             "A good day so far. I will not say more, so that it stays one.",
         ],
         _ => &[
@@ -62,7 +62,7 @@ const fn amused(temper: Temper) -> &'static [&'static str] {
             "I have heard it before, {name}. I smiled then, too.",
             "I am laughing on the inside.",
             "It was shorter the last time, {name}.",
-            "That one is older than my shoes.",
+            "That one is an old one, {name}.",
         ],
         _ => &[
             "Oh no, {name}. Oh no. Again, please.",
@@ -84,8 +84,8 @@ const fn answers(temper: Temper) -> &'static [&'static str] {
             "I would leave the {word} as it is, {name}.",
         ],
         Temper::Dry => &[
-            "{name} asks questions the way others collect spoons.",
-            "Next question.",
+            "A fair question, {name}. I would not expect too much of the {word}.",
+            "I would leave that to somebody who knows it, {name}.",
             "I blame the {word}.",
             "The answer will disappoint you, {name}: it depends.",
         ],
@@ -102,10 +102,10 @@ const fn answers(temper: Temper) -> &'static [&'static str] {
             "{name} has a point, but I would ask it the other way round.",
         ],
         Temper::Playful => &[
-            "I have an answer for {name}, and it involves a goat.",
-            "Forty-two. It is always forty-two.",
-            "Let me consult my crystal ball… I see fog, glitter, and the {word}.",
-            "I would tell you, {name}, but then I would have to juggle.",
+            "I have an answer for {name}, and it is mostly a guess.",
+            "I would say yes to the {word}, just to see what happens.",
+            "My guess is as good as yours, {name}: it has to do with the {word}.",
+            "I would try it first and ask later, {name}.",
         ],
         Temper::Eager => &[
             "Oh, {name}, pick me, I know it! Well, almost!",
@@ -130,7 +130,7 @@ const fn replies(temper: Temper) -> &'static [&'static str] {
         Temper::Dry => &[
             "{name} is an optimist. Somebody has to be.",
             "I disagree, {name}, and I will be right in a week.",
-            "To which I add: it will rain.",
+            "I would not count on the {word}.",
             "The {word} will survive us.",
             "A bold view. Wrong, but bold.",
         ],
@@ -152,7 +152,7 @@ const fn replies(temper: Temper) -> &'static [&'static str] {
             "{name} said it, so it must go on a poster.",
             "Objection, {name}! The court will hear the other side, with snacks.",
             "Plot twist: it was the {word} all along.",
-            "I would add a trumpet. Everything gets better with a trumpet.",
+            "I would add some music to it, {name}.",
             "No no no, upside down it makes far more sense.",
         ],
         Temper::Eager => &[
@@ -186,7 +186,7 @@ const fn goodbyes(temper: Temper) -> &'static [&'static str] {
         Temper::Dry => &["That is my cue. Goodbye.", "I bid this table farewell.", "Bye. Do not wait up."],
         Temper::Even => &["Nice talking to you. Goodbye, all.", "Thanks for the talk, and good night.", "I will leave it at that. Goodbye!"],
         Temper::Curious => &["I leave with more questions than I came with. Farewell!", "Good night, and bring me a riddle next time.", "This was worth it. Take care, all of you.", "I will think about it on the way home. Goodbye!"],
-        Temper::Playful => &["Exit, pursued by a bear. Bye!", "Good night, and mind the dragons!", "I vanish in a puff of glitter. Farewell!", "Bye! Whoever leaves last turns off the moon.", "My pumpkin is waiting outside. Goodbye!"],
+        Temper::Playful => &["That was fun. Bye!", "Good night, and sweet dreams!", "I am off to bed. Farewell!", "Bye! Whoever leaves last turns off the light.", "Time to go for me. Goodbye!"],
         Temper::Eager => &["Bye, everybody! Same time tomorrow?", "This was wonderful! Bye, and come back soon!", "Good night, good night, good night!"],
     }
 }

@@ -32,7 +32,7 @@ pub(super) const fn offers(temper: Temper) -> &'static [&'static str] {
 #[rustfmt::skip] // One phrase a line reads as the list that it is.
 pub(super) const fn jokes(temper: Temper) -> &'static [&'static str] {
     match temper {
-        Temper::Quiet => &["A clock walks into a bar. It is still waiting to be noticed.", "I know one joke, {name}. I am saving it.", "Two silences meet. That is the whole joke."],
+        Temper::Quiet => &["A clock walks into a bar. It is still waiting to be noticed.", "Why do books stay so calm? They keep it all between the lines.", "A ghost wants a quiet room. The clerk says: they are all taken, by you."],
         Temper::Dry => &["I had a plan once. That is the joke, {name}.", "An optimist buys an umbrella in the rain. There, {name}.", "The meeting ended early. You asked for a joke, {name}."],
         Temper::Even => &["A snail is robbed by two turtles. \"It all went so fast,\" it tells the police.", "A man orders soup and asks for a fork. \"I like a challenge,\" he says.", "My calendar and I broke up, {name}. Its days were numbered."],
         Temper::Curious => &["A dictionary and a thesaurus meet, and greet, and salute, and welcome each other.", "I asked a librarian for a book on paranoia. She whispered: it is right behind you.", "Two questions walk into a bar, {name}. Why?"],
@@ -49,7 +49,7 @@ pub(super) const fn promises(temper: Temper) -> &'static [&'static str] {
         Temper::Dry => &["If I must, {name}. You begin.", "On the {word} I know what everybody knows, and a little less.", "Fine, {name}. But I warned you."],
         Temper::Even => &["Gladly, {name}. Where shall we begin?", "Good idea, {name}. Let us take the {word} first.", "I can try. What do you know already, {name}?"],
         Temper::Curious => &["Gladly, {name}, if you tell me first what made you think of it.", "The {word}, yes! I would begin with what is odd about it all.", "With pleasure, {name}. I only warn you that I will ask back."],
-        Temper::Playful => &["Oh yes, {name}! Drum roll, please… who wants to begin?", "The {word}! I have waited for this since breakfast.", "As you wish, {name}! In rhyme, or with hand puppets?"],
+        Temper::Playful => &["Oh yes, {name}! Drum roll, please… who wants to begin?", "The {word}! I like where this is going.", "As you wish, {name}! Where do we start?"],
         Temper::Eager => &["Yes, {name}! Right away!", "The {word}! Finally somebody brings it up!", "I am in, {name}! Who else?"],
     }
 }

@@ -1,0 +1,130 @@
+// The dialog in which a model is connected: where it is, its key, its name and its prices, with a test before.
+
+import * as api from './api.js';
+import { dialog } from './dialogs.js';
+import { el, plain } from './dom.js';
+import * as words from './words.js';
+
+const SERVERS = [
+  ['OpenRouter', 'https://openrouter.ai/api/v1'],
+  ['OpenAI', 'https://api.openai.com/v1'],
+  ['Ollama', 'http://127.0.0.1:11434/v1'],
+  ['llama.cpp', 'http://127.0.0.1:8080/v1'],
+];
+
+const upper = text => text.charAt(0).toUpperCase() + text.slice(1);
+const field = (label, input, hint) => el('label', { class: 'field' }, el('span', null, label), input, hint ? el('small', { class: 'muted' }, hint) : null);
+
+function inForce({ ready, current }) {
+  const row = (term, model) => [el('dt', null, term), el('dd', null, model ? `${model.model} · ${model.provider}` : 'none')];
+  const source = { rehearsal: 'No model is connected, so a built-in stand-in answers with canned sentences. Nothing leaves this computer.', settings: 'These models are set in the settings. A model that you connect here takes their place.', page: 'These models were connected on this page.' }[current.source];
+  const parts = (ready?.parts ?? []).filter(({ ready: isReady }) => !isReady);
+  return [
+    el('p', null, source),
+    el('dl', { class: 'facts' }, row('Decisions', current.side), row('Statements', current.main)),
+    current.troubles.map(({ role, error, detail }) => el('p', { class: 'danger', dir: 'auto' }, `${upper(words.error(error))} (${role === 'side' ? 'decisions' : 'statements'}): ${plain(detail)}`)),
+    parts.length ? [el('h3', null, 'Not ready'), el('dl', { class: 'facts' }, parts.map(({ part, detail }) => [el('dt', null, words.spaced(part)), el('dd', { class: 'danger', dir: 'auto' }, detail)]))] : null,
+  ];
+}
+
+function triedLine(what, { model, works, detail, secs, input_tokens, output_tokens, cost }, currency) {
+  const price = cost === undefined ? 'no price set' : `${cost} ${currency}`;
+  return el('li', { class: works ? null : 'danger' }, el('strong', null, `${what} ${works ? 'works' : 'does not work'}`), ` (${model}, ${secs} s, ${input_tokens + output_tokens} tokens, ${price}): `, el('span', { dir: 'auto' }, plain(detail)));
+}
+
+// `current` are the models in force, `ready` is the readiness of the server; `changed(models)` is called when others are.
+export function modelDialog({ ready, current, changed }) {
+  if (!current) return dialog('Models', el('p', null, 'The server does not say which models it uses.'));
+  const isConnected = current.source !== 'rehearsal';
+  const side = current.side.model !== current.main.model ? current.side : null;
+  const input = (name, attributes) => el('input', { name, autocomplete: 'off', spellcheck: 'false', ...attributes });
+  const price = (name, value) => input(name, { type: 'number', min: '0', step: 'any', value: value ?? '' });
+  const address = input('base_url', { type: 'url', required: true, placeholder: 'https://…/v1', value: isConnected ? (current.base_url ?? '') : '' });
+  const key = input('api_key', { type: 'password', placeholder: current.has_key ? 'kept; type to replace it' : 'a local server needs none' });
+  const options = el('datalist', { id: 'model-names' });
+  const main = input('model', { required: true, list: 'model-names', value: isConnected ? current.main.model : '' });
+  const decides = input('side', { list: 'model-names', placeholder: 'the same model', value: isConnected && side ? side.model : '' });
+  const prices = { in: price('input_price', isConnected ? current.main.input_price : null), out: price('output_price', isConnected ? current.main.output_price : null), sideIn: price('side_input_price', side?.input_price), sideOut: price('side_output_price', side?.output_price) };
+  const result = el('div', { class: 'result', role: 'status' });
+  const button = (label, kind, onclick, type = 'button') => el('button', { class: kind, type, onclick }, label);
+  const list = button('Show models', 'outlined', () => busy(list, showNames));
+  const test = button('Test', 'outlined', () => form.reportValidity() && busy(test, tryOut));
+  const connect = button('Connect', 'solid', null, 'submit');
+  const back = current.source === 'page' ? button('Disconnect', 'quiet-button danger', () => busy(back, disconnect)) : null;
+
+  // A key belongs to its address: for another one it is asked for again.
+  const isSameAddress = () => address.value.trim() === (current.base_url ?? '');
+  const server = () => ({ base_url: address.value.trim(), api_key: key.value === '' && isSameAddress() && isConnected ? undefined : key.value });
+  address.addEventListener('input', () => {
+    key.placeholder = current.has_key && isSameAddress() ? 'kept; type to replace it' : 'a local server needs none';
+  });
+  const number = ({ value }) => (value === '' ? undefined : Number(value));
+  const connection = () => ({
+    ...server(),
+    main: { model: main.value.trim(), input_price: number(prices.in), output_price: number(prices.out) },
+    side: decides.value.trim() ? { model: decides.value.trim(), input_price: number(prices.sideIn), output_price: number(prices.sideOut) } : undefined,
+  });
+
+  const show = (...content) => result.replaceChildren(...content);
+  async function busy(node, run) {
+    const label = node.textContent;
+    node.disabled = true;
+    node.textContent = `${label}…`;
+    try {
+      await run();
+    } catch (problem) {
+      show(el('p', { class: 'danger', dir: 'auto' }, plain(upper(problem.message))));
+    }
+    node.disabled = false;
+    node.textContent = label;
+  }
+  async function showNames() {
+    if (!address.reportValidity()) return;
+    const { models } = await api.modelNames(server());
+    options.replaceChildren(...models.map(value => el('option', { value })));
+    show(el('p', null, models.length ? `${words.count(models.length, 'model')}: begin to type a name, or choose one.` : 'This server names no models.'));
+    if (models.length === 1) main.value = models[0];
+    main.focus();
+  }
+  async function tryOut() {
+    const { decision, statement } = await api.tryModels(connection());
+    show(el('ul', { class: 'tried' }, triedLine('Deciding', decision, current.currency), triedLine('Writing', statement, current.currency)));
+  }
+  async function disconnect() {
+    changed(await api.disconnectModels());
+    box.close();
+  }
+
+  const form = el(
+    'form',
+    { class: 'connect' },
+    el('p', { class: 'presets' }, SERVERS.map(([label, url]) => button(label, 'outlined small', () => {
+      address.value = url;
+      address.dispatchEvent(new Event('input'));
+      key.focus();
+    }))),
+    field('Address of an OpenAI-compatible server', address),
+    field('API key', key, 'It is kept on this server, in a file that only its user can read, and is never shown again.'),
+    el('div', { class: 'with-button' }, field('Model', main), list),
+    options,
+    el(
+      'details',
+      { open: Boolean(side) },
+      el('summary', null, 'Another model for decisions, and prices'),
+      field('Model for decisions', decides, 'A small, fast model is enough, and cheaper.'),
+      el('p', { class: 'muted' }, `Prices of a million tokens in ${current.currency}, to see what talks cost.`),
+      el('div', { class: 'prices' }, field('Statements, input', prices.in), field('output', prices.out), field('Decisions, input', prices.sideIn), field('output', prices.sideOut)),
+    ),
+    result,
+    el('p', { class: 'actions' }, connect, test, back),
+  );
+  form.addEventListener('submit', event => {
+    event.preventDefault();
+    busy(connect, async () => {
+      changed(await api.connectModels(connection()));
+      box.close();
+    });
+  });
+  const box = dialog(isConnected ? 'Models' : 'Connect a model', inForce({ ready, current }), el('h3', null, isConnected ? 'Use another model' : 'Your model'), form);
+  return box;
+}

@@ -1,0 +1,112 @@
+// Which models answer: the button in the head of the page, and what is said in the room when they fail.
+
+import * as api from './api.js';
+import { byId, el, plain, say } from './dom.js';
+import { modelDialog } from './model-dialog.js';
+import { loadForAll, storeForAll } from './storage.js';
+import * as words from './words.js';
+
+const POLL_MS = 30_000;
+// A failure that no model has any more is shown no longer than this.
+const SHOWN_MS = 60_000;
+
+const CANNED = 'Rehearsal: these companions speak in canned sentences, until a model is connected.';
+
+const upper = text => text.charAt(0).toUpperCase() + text.slice(1);
+
+// `nameOf(id)` is a companion's name in the room shown, `announce(text)` tells screen readers.
+export function models({ nameOf, announce }) {
+  const button = byId('model');
+  const trouble = byId('model-trouble');
+  let ready = null;
+  let current = null;
+  let failures = new Map(); // by companion: the error code, and when it was noted
+  let unreadable = null; // the companion whose vote could not be read
+  let polling = null;
+  let said = '';
+
+  const open = () => modelDialog({ ready, current, changed: shown });
+  button.addEventListener('click', () => poll().then(open));
+
+  // What companions of this room cannot do, in one sentence. Null: nothing is wrong.
+  function sentence() {
+    const { troubles = [] } = current ?? {};
+    const failed = [...failures].filter(([, { error }]) => troubles.some(one => one.error === error));
+    if (failed.length) return `${words.listed(failed.map(([id]) => nameOf(id))).join('')} can’t answer: ${words.error(failed[0][1].error)}.`;
+    if (troubles.length) return `Companions can’t answer: ${words.error(troubles[0].error)}.`;
+    if (unreadable) return `${nameOf(unreadable)} can’t decide: the model ${current?.side?.model ?? ''} does not follow the format of decisions. Choose another one for decisions.`;
+    return null;
+  }
+
+  function draw() {
+    if (!ready) return;
+    const first = current?.troubles?.[0];
+    const isRehearsal = current ? current.source === 'rehearsal' : ready.models?.main?.provider === 'rehearsal';
+    button.hidden = false;
+    button.classList.toggle('loud', ready.ready === false);
+    button.classList.toggle('failing', Boolean(first));
+    if (first) say(button, `${upper(words.error(first.error))} ▸ Mend`);
+    else if (ready.ready === false) say(button, 'Not ready ▸ See why');
+    else if (isRehearsal) say(button, 'Rehearsal: no real model ▸ Connect one');
+    else say(button, current?.main?.model ?? ready.models?.main?.model ?? 'Models');
+    const failure = sentence();
+    const text = failure ?? (isRehearsal && loadForAll('rehearsal') !== 'known' ? CANNED : '');
+    trouble.hidden = !text;
+    trouble.classList.toggle('quiet', !failure);
+    if (text === said) return;
+    said = text;
+    const connect = el('button', { class: failure ? 'solid' : 'outlined', onclick: () => poll().then(open) }, 'Connect a model');
+    if (!failure) return trouble.replaceChildren(el('p', null, text), connect, el('button', { class: 'quiet-button', 'aria-label': 'Dismiss', onclick: dismiss }, '✕'));
+    announce(text);
+    trouble.replaceChildren(
+      el('p', null, el('strong', { dir: 'auto' }, plain(text)), ' Your messages are stored, and are answered once a model answers.'),
+      first ? el('p', { class: 'detail', dir: 'auto' }, plain(first.detail)) : '',
+      el('p', { class: 'actions' }, connect),
+    );
+  }
+
+  function dismiss() {
+    storeForAll('rehearsal', 'known');
+    draw();
+  }
+
+  // Other models are in force.
+  function shown(models) {
+    current = models;
+    failures = new Map();
+    unreadable = null;
+    draw();
+  }
+
+  // Several events at a time lead to one request.
+  function poll() {
+    polling ??= Promise.all([api.readiness().catch(() => null), api.models().catch(() => null)]).then(([readiness, models]) => {
+      polling = null;
+      ready = readiness ?? ready;
+      current = models ?? current;
+      for (const [id, { at }] of failures) if (Date.now() - at > SHOWN_MS && !current?.troubles?.length) failures.delete(id);
+      draw();
+    });
+    return polling;
+  }
+
+  poll();
+  setInterval(poll, POLL_MS);
+  return {
+    poll,
+    // An event of the room shown, as it happens.
+    note(e) {
+      if (e.event === 'error' || e.event === 'failed') {
+        failures.set(e.companion, { error: e.error, at: Date.now() });
+        poll();
+      } else if (e.event === 'decision' && e.reason === 'unreadable') {
+        unreadable = e.companion;
+        draw();
+      } else if (e.event === 'decision' || e.event === 'statement') {
+        if (e.companion === unreadable) unreadable = null;
+        const hadFailed = failures.delete(e.companion) || current?.troubles?.length > 0;
+        if (hadFailed) poll();
+      }
+    },
+  };
+}

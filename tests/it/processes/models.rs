@@ -1,0 +1,120 @@
+//! A model is connected while the server runs: tried, used at once, kept for the next start, and its key is nowhere but in its file.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+use axum::http::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use crate::harness::model::{Model, prompt};
+use crate::harness::{Premises, Server};
+
+const KEY: &str = "xylokey-3d2c1b0a99887766";
+const STATEMENT: &str = "I am a real model, nearly.";
+
+async fn model() -> Model {
+    let model = Model::start(|body| {
+        let decides = prompt(body).contains("\"decision\"");
+        Ok(if decides { r#"{"reason": "Ana asked me.", "decision": "YES"}"# } else { STATEMENT }.to_owned())
+    })
+    .await;
+    model.wants_key(KEY);
+    model
+}
+
+fn connection(model: &Model, key: Option<&str>) -> Value {
+    let mut connection = json!({ "base_url": model.url, "main": { "model": "large", "input_price": 1.0, "output_price": 2.0 } });
+    if let Some(key) = key {
+        connection["api_key"] = key.into();
+    }
+    connection
+}
+
+async fn send(server: &Server, method: Method, path: &str, body: Value) -> (StatusCode, Value) {
+    server.ask(method, path, Some(body)).await
+}
+
+#[tokio::test]
+async fn a_model_is_connected_without_a_restart_and_kept_for_the_next_start() {
+    let (model, premises) = (model().await, Premises::new());
+    let server = premises.start().await;
+
+    let (status, names) =
+        send(&server, Method::POST, "/api/models/names", json!({ "base_url": model.url, "api_key": KEY })).await;
+    assert_eq!((status, names), (StatusCode::OK, json!({ "models": ["large", "small"] })));
+    let (status, tried) = send(&server, Method::POST, "/api/models/try", connection(&model, Some(KEY))).await;
+    assert_eq!(status, StatusCode::OK, "{tried}");
+    assert_eq!((&tried["decision"]["works"], &tried["statement"]["detail"]), (&json!(true), &json!(STATEMENT)), "{tried}");
+    assert_eq!(tried["statement"]["cost"], json!(0.00002), "{tried}");
+    let (status, connected) = send(&server, Method::PUT, "/api/models", connection(&model, Some(KEY))).await;
+    assert_eq!(
+        (status, &connected["source"], &connected["has_key"]),
+        (StatusCode::OK, &json!("page"), &json!(true)),
+        "{connected}"
+    );
+    let mut watch = server.watch("lobby", None).await;
+    server.say("lobby", "Ana", "Aria, who are you?").await;
+    assert_eq!(watch.event("statement").await["text"], STATEMENT);
+    server.stop().await;
+
+    let file = premises.data().join("connection.json");
+    assert_eq!(fs::metadata(&file).expect("it is kept").permissions().mode() & 0o777, 0o600);
+    let server = premises.start().await;
+    let mut watch = server.watch("lobby", None).await;
+    server.say("lobby", "Ana", "Aria, and now?").await;
+    assert_eq!(watch.event("statement").await["text"], STATEMENT);
+    let shown = server.get("/api/models").await;
+    assert!(shown["troubles"] == json!([]) && !shown.to_string().contains(KEY), "{shown}");
+    let (_, back) = server.ask(Method::DELETE, "/api/models", None).await;
+    assert_eq!((&back["source"], &back["main"]["model"]), (&json!("rehearsal"), &json!("rehearsal")));
+    assert!(!file.exists());
+    let log = server.kill().await;
+    assert!(!log.contains(KEY), "{log}");
+}
+
+#[tokio::test]
+async fn a_key_that_is_rejected_is_told_at_once_and_belongs_to_its_address() {
+    let (model, other, premises) = (model().await, model().await, Premises::new());
+    let server = premises.start().await;
+    send(&server, Method::PUT, "/api/models", connection(&model, Some("wrong"))).await;
+    let mut watch = server.watch("lobby", None).await;
+
+    server.say("lobby", "Ana", "Aria, who are you?").await;
+
+    assert_eq!(watch.event("error").await["error"], "key_rejected");
+    let trouble = server.get("/api/models").await["troubles"][0].clone();
+    assert_eq!(trouble["error"], "key_rejected");
+    let detail = trouble["detail"].as_str().expect("a detail");
+    assert!(detail.contains("401") && detail.contains("check the key") && !detail.contains("wrong"), "{detail}");
+    let (status, problem) = send(&server, Method::PUT, "/api/models", connection(&other, None)).await;
+    assert_eq!((status, &problem["field"]), (StatusCode::UNPROCESSABLE_ENTITY, &json!("api_key")), "{problem}");
+    assert!(other.asked().is_empty());
+    let (_, mended) = send(&server, Method::PUT, "/api/models", connection(&model, Some(KEY))).await;
+    assert_eq!(mended["troubles"], json!([]));
+    assert_eq!(watch.event("statement").await["text"], STATEMENT);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn the_models_are_checked_by_a_command_and_at_the_start() {
+    let model = model().await;
+    let premises = Premises::new()
+        .with("models.main.base_url", &model.url)
+        .with("models.main.model", "large")
+        .with("models.main.api_key", "wrong")
+        .with("models.check_at_start", "true");
+
+    let failed = premises.run(&["models", "check"]).await;
+    let server = premises.start().await;
+    let logged = server.logs("a model gives no answer").await;
+    server.stop().await;
+    let premises = premises.with("models.main.api_key", KEY);
+    let worked = premises.run(&["models", "check"]).await;
+
+    assert_eq!(failed.code, Some(1), "{failed:?}");
+    assert!(failed.stdout.contains("decides  large: does not work") && failed.stdout.contains("check the key"), "{failed:?}");
+    assert!(logged.contains("401"), "{logged}");
+    assert_eq!(worked.code, Some(0), "{worked:?}");
+    assert!(worked.stdout.contains("writes   large: works") && worked.stdout.contains(STATEMENT), "{worked:?}");
+    assert!(![failed.stdout, worked.stdout].iter().any(|shown| shown.contains(KEY) || shown.contains("Bearer")));
+}
