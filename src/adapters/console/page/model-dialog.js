@@ -18,7 +18,7 @@ const field = (label, input, hint) => el('label', { class: 'field' }, el('span',
 function inForce({ ready, current }) {
   const row = (term, model) => [el('dt', null, term), el('dd', null, model ? `${model.model} · ${model.provider}` : 'none')];
   const source = { rehearsal: 'No model is connected, so a built-in stand-in answers with canned sentences. Nothing leaves this computer.', settings: 'These models are set in the settings. A model that you connect here takes their place.', page: 'These models were connected on this page.' }[current.source];
-  const parts = (ready?.parts ?? []).filter(({ ready: isReady }) => !isReady);
+  const parts = (ready?.parts ?? []).filter(({ part, ready: isReady }) => !isReady && part !== 'models');
   return [
     el('p', null, source),
     el('dl', { class: 'facts' }, row('Decisions', current.side), row('Statements', current.main)),
