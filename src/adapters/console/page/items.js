@@ -2,6 +2,7 @@
 
 import { el, glyph, name } from './dom.js';
 import { isStopped, messageOf, stoppedBy } from './floor.js';
+import { linked, markdown } from './markdown.js';
 import { postedAt } from './platforms.js';
 import { drawRound, isLive } from './rounds.js';
 import { nameOf } from './state.js';
@@ -114,12 +115,13 @@ const clockTime = at => el('time', { datetime: at, title: words.moment(at) }, wo
 
 function speech(view, { from, role, eventKind, at, text, follows, tone, extra, className }) {
   const isCompanion = role === 'companion';
+  const marks = part => withMarks(part, view.search);
   return el(
     'article',
     { class: `chat-message ${role} ${className ?? ''} ${follows ? 'follows' : ''}`, 'data-tone': isCompanion ? tone : null },
     el('span', { class: 'face', 'aria-hidden': 'true' }, follows ? null : initial(from)),
     follows ? el('span', { class: 'at-side' }, clockTime(at)) : el('header', null, name(from, { class: 'who' }), role === 'bot' ? el('span', { class: 'tag' }, 'bot') : null, eventKind ? el('span', { class: 'tag' }, `event: ${eventKind.replaceAll('_', ' ')}`) : null, isCompanion ? el('span', { class: 'tag' }, 'companion') : null, clockTime(at)),
-    el('p', { class: 'words', dir: 'auto' }, withMarks(text, view.search)),
+    isCompanion ? el('div', { class: 'words rich', dir: 'auto' }, markdown(text, marks)) : el('p', { class: 'words', dir: 'auto' }, linked(text, marks)),
     extra,
   );
 }

@@ -1,0 +1,113 @@
+// Draws the Markdown of companions. `marked.js` (MIT, see its head) reads it; nothing is ever set as HTML: what the reader finds becomes elements
+// with texts, and HTML in a message is shown as the text that it is.
+
+import { el } from './dom.js';
+import { Lexer } from './marked.js';
+
+// A longer text is shown as it is.
+const MAX_CHARS = 20_000;
+const MAX_DEPTH = 12;
+const COPIED_MS = 2000;
+const SAFE = /^(https?:\/\/|mailto:)/iu;
+const URL_IN_TEXT = /\bhttps?:\/\/[^\s<>"'“”]*[^\s<>"'“”.,;:!?)\]}]/giu;
+
+function link(href, ...content) {
+  return SAFE.test(href) ? el('a', { href, target: '_blank', rel: 'noopener noreferrer nofollow' }, content) : content;
+}
+
+// A text in which addresses are links. `marks(text)` marks the words that are searched for.
+export function linked(text, marks) {
+  const parts = [];
+  let from = 0;
+  for (const { 0: url, index } of text.matchAll(URL_IN_TEXT)) {
+    parts.push(marks(text.slice(from, index)), link(url, marks(url)));
+    from = index + url.length;
+  }
+  return [...parts, marks(text.slice(from))];
+}
+
+function copyButton(text) {
+  const button = el('button', { class: 'copy', type: 'button' }, 'Copy');
+  button.addEventListener('click', async () => {
+    const isCopied = await navigator.clipboard?.writeText(text).then(() => true, () => false);
+    button.textContent = isCopied ? 'Copied' : 'Select and copy it';
+    setTimeout(() => {
+      button.textContent = 'Copy';
+    }, COPIED_MS);
+  });
+  return button;
+}
+
+function drawer(marks) {
+  const inlines = (tokens, depth) => (tokens ?? []).map(token => inline(token, depth));
+  function inline(token, depth) {
+    if (depth > MAX_DEPTH) return marks(token.raw ?? '');
+    const inner = () => (token.tokens ? inlines(token.tokens, depth + 1) : marks(token.text ?? ''));
+    switch (token.type) {
+      case 'strong':
+        return el('strong', null, inner());
+      case 'em':
+        return el('em', null, inner());
+      case 'del':
+        return el('s', null, inner());
+      case 'codespan':
+        return el('code', null, marks(token.text));
+      case 'br':
+        return el('br');
+      case 'link':
+        return link(token.href, inner());
+      // A picture is not fetched: that would tell a stranger's server who reads here.
+      case 'image':
+        return link(token.href, marks(token.text || token.href));
+      case 'escape':
+      case 'text':
+        return inner();
+      default:
+        return marks(token.raw ?? token.text ?? '');
+    }
+  }
+  const blocks = (tokens, depth) => (tokens ?? []).map(token => block(token, depth));
+  function item({ tokens, task, checked }, depth) {
+    return el('li', null, task ? (checked ? '☑ ' : '☐ ') : null, blocks(tokens, depth + 1));
+  }
+  function row(cells, tag, depth) {
+    return el('tr', null, cells.map(cell => el(tag, null, inlines(cell.tokens, depth))));
+  }
+  function block(token, depth) {
+    if (depth > MAX_DEPTH) return el('p', null, marks(token.raw ?? ''));
+    switch (token.type) {
+      case 'space':
+      case 'def':
+        return null;
+      case 'hr':
+        return el('hr');
+      case 'code':
+        return el('div', { class: 'code' }, copyButton(token.text), el('pre', { tabindex: '0' }, el('code', null, marks(token.text))));
+      case 'heading':
+        return el('p', { class: 'heading' }, inlines(token.tokens, depth + 1));
+      case 'blockquote':
+        return el('blockquote', null, blocks(token.tokens, depth + 1));
+      case 'list':
+        return el(token.ordered ? 'ol' : 'ul', { start: token.ordered && token.start !== 1 ? token.start : null }, token.items.map(one => item(one, depth)));
+      case 'table':
+        return el('div', { class: 'table' }, el('table', null, el('thead', null, row(token.header, 'th', depth + 1)), el('tbody', null, token.rows.map(cells => row(cells, 'td', depth + 1)))));
+      case 'text':
+        return token.tokens ? inlines(token.tokens, depth + 1) : marks(token.text);
+      case 'paragraph':
+        return el('p', null, inlines(token.tokens, depth + 1));
+      default:
+        return el('p', null, marks(token.raw ?? ''));
+    }
+  }
+  return blocks;
+}
+
+export function markdown(text, marks) {
+  if (text.length > MAX_CHARS) return linked(text, marks);
+  try {
+    return drawer(marks)(new Lexer({ gfm: true, breaks: true }).lex(text), 0);
+  } catch {
+    // Quotations nested a thousand times exceed the reader's stack.
+    return linked(text, marks);
+  }
+}
