@@ -57,6 +57,8 @@ const FILES: &[(&str, &[u8])] = files![
     "outbox.js",
     "people.js",
     "platforms.js",
+    "presence.css",
+    "presence.js",
     "rooms.css",
     "rooms.js",
     "rounds.css",

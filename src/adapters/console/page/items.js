@@ -24,8 +24,11 @@ const groupOf = entry => (entry.kind === 'note' ? (entry.companion && !UNGROUPED
 // Whether the room has no messages and no decisions yet.
 export const isEmpty = room => room.entries.every(entry => entry.kind === 'note') && !room.asked.size && !room.drafts.size && !room.pending.length;
 
+// What is shown with "Show decisions" only.
+const OF_DECISIONS = new Set(['decision', 'round', 'error', 'stage', 'repetition', 'replan']);
+
 // The items to show, in order: entries with the days between them, then questions and replies in flight, then messages that are not accepted yet.
-export function itemsOf(room, now) {
+export function itemsOf(room, now, showsDecisions = true) {
   const items = [];
   let day = null;
   let previous = null;
@@ -51,7 +54,7 @@ export function itemsOf(room, now) {
   };
   const add = (entry, what = entry.kind) => {
     // Answers in a round are shown with the round.
-    if (entry.round || isRepeated(entry)) return;
+    if (entry.round || isRepeated(entry) || (!showsDecisions && OF_DECISIONS.has(entry.kind))) return;
     // Cached in the entry, because ten thousand entries may be visited for each change.
     entry.day ??= words.dayOf(entry.at);
     const entryDay = entry.day || day;
@@ -81,7 +84,7 @@ export function itemsOf(room, now) {
     previous = what === 'message' ? entry : null;
   };
   for (const entry of room.entries) add(entry);
-  for (const [companion, question] of room.asked) {
+  for (const [companion, question] of showsDecisions ? room.asked : []) {
     // Companions that an open round asks are shown with the round.
     if (room.rounds.some(round => round.phase === 'open' && round.ballots.get(companion)?.asked)) continue;
     items.push({ key: `asked:${companion}`, what: 'asked', companion, entry: question, mark: question.trigger });

@@ -15,6 +15,7 @@ import { notices } from './notices.js';
 import { outbox } from './outbox.js';
 import { nameProblem, people } from './people.js';
 import { platformName, titleOf } from './platforms.js';
+import { presence } from './presence.js';
 import { rooms } from './rooms.js';
 import { LINGER_MS, tickRounds } from './rounds.js';
 import { nameOf, newRoom } from './state.js';
@@ -65,6 +66,7 @@ const view = {
   search: null,
   found: null,
   epoch: '',
+  showsDecisions: () => decisions.shows(),
   stories: story,
   tone: id => tone(id),
   act: {
@@ -91,6 +93,7 @@ const view = {
 };
 let tone = tonesOf(view.room);
 
+const decisions = presence({ changed: () => change(['talk', 'companions']), tone: id => tone(id) });
 const speaker = people({ changed: () => composer.draw(), problemWith: person => nameProblem(person, allRooms, current?.room.id), showProblem });
 const composer = compose({ me: speaker.me, mayWrite: speaker.mayWrite, room: () => current?.room ?? null, outbox: () => unsent, showProblem, sent: () => talkView.end(), tone: id => tone(id) });
 const talkView = talk(byId('log'), byId('to-end'), {
@@ -157,6 +160,7 @@ function draw() {
       parts.add('talk');
     }
     cards.draw(view.room, serverNow());
+    decisions.draw(view.room);
     drawMeters(view.room);
     unavailableNotice.draw(serverNow());
     voicePanel.draw();

@@ -156,7 +156,7 @@ export function talk(log, toEnd, { view, now, older, empty }) {
     const position = anchor();
     const before = indexes;
     // Before the first message or decision, the room counts as empty and shows the welcome text instead of who joined or left.
-    items = isEmpty(view.room) ? [] : itemsOf(view.room, now());
+    items = isEmpty(view.room) ? [] : itemsOf(view.room, now(), view.showsDecisions());
     indexes = new Map(items.map((item, i) => [item.key, i]));
     if (!atEnd && before.size) {
       const newest = items.findLast(item => item.what === 'message');

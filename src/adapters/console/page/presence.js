@@ -1,0 +1,40 @@
+// "Show decisions": with it the page shows what each companion decides and waits for, without it only the talk, and who is typing, thinking or paused.
+
+import { byId, el, name, say } from './dom.js';
+import { loadForAll, storeForAll } from './storage.js';
+
+const TYPING = new Set(['speaking']);
+const THINKING = new Set(['asked', 'wants_to_speak', 'waiting_its_turn']);
+
+const doingOf = ({ doing, paused }) => (paused ? 'paused' : TYPING.has(doing) ? 'typing' : THINKING.has(doing) ? 'thinking' : null);
+
+// `changed()` is called when decisions are shown or hidden; `tone(id)` is the accent of a companion.
+export function presence({ changed, tone }) {
+  const button = byId('decisions');
+  const strip = byId('presence');
+  let shows = loadForAll('decisions') !== 'hidden';
+
+  function apply() {
+    document.body.classList.toggle('chat-only', !shows);
+    button.setAttribute('aria-pressed', String(shows));
+    say(button, shows ? 'Hide decisions' : 'Show decisions');
+  }
+  button.addEventListener('click', () => {
+    shows = !shows;
+    storeForAll('decisions', shows ? 'shown' : 'hidden');
+    apply();
+    changed();
+  });
+  apply();
+
+  return {
+    shows: () => shows,
+    draw(room) {
+      const all = [...room.companions.values()].map(companion => ({ companion, doing: doingOf(companion) })).filter(({ doing }) => doing);
+      const key = all.map(({ companion, doing }) => `${companion.id} ${companion.name} ${doing}`).join();
+      if (strip.dataset.key === key) return;
+      strip.dataset.key = key;
+      strip.replaceChildren(...all.map(({ companion, doing }) => el('span', { 'data-doing': doing }, name(companion.name, { class: 'who', 'data-tone': tone(companion.id) }), doing === 'paused' ? ' is paused' : ` is ${doing}…`)));
+    },
+  };
+}
