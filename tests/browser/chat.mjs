@@ -1,0 +1,52 @@
+// The talk without decisions.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { PHONE, world } from './support/world.mjs';
+
+const it = world();
+
+test('decisions are behind a switch, which is remembered', async t => {
+  const room = await it.server.room({ companions: ['aria'], externals: ['zed'] });
+  const live = await it.watch(t, room);
+  const page = await it.open(t, room);
+  const message = await it.server.say(room, 'zed, are you there?');
+  await live.vote('zed', message);
+  await page.locator('.line.round').waitFor();
+  await page.locator('#companions .card').first().waitFor();
+
+  await page.getByRole('button', { name: 'Hide decisions' }).click();
+
+  await page.locator('.line.round').waitFor({ state: 'detached' });
+  await page.locator('.companions').waitFor({ state: 'hidden' });
+  assert.equal(await page.locator('.chat-message').count(), 1);
+  await page.reload();
+  await page.locator('.chat-message').waitFor();
+  assert.equal(await page.locator('.line.round').count(), 0);
+  await page.getByRole('button', { name: 'Show decisions' }).click();
+  await page.locator('.line.round').waitFor();
+});
+
+test('without decisions one line says who is thinking or paused', async t => {
+  const room = await it.server.room({ externals: ['yan', 'zed'] });
+  const page = await it.open(t, room, { storage: { decisions: 'hidden' } });
+  await page.locator('#connection[data-state=live]').waitFor();
+
+  await it.server.call('PATCH', `/api/rooms/${room}`, { companions: { yan: { paused: true } } });
+  await it.server.say(room, 'zed, are you there?');
+
+  await page.locator('#presence', { hasText: 'zed is thinking' }).waitFor();
+  await page.locator('#presence', { hasText: 'yan is paused' }).waitFor();
+});
+
+test('on a phone nothing is cut off at the side', async t => {
+  const page = await it.open(t, await it.server.room({ companions: ['aria', 'bruno', 'cleo'] }), { viewport: PHONE, hasTouch: true, isMobile: true });
+  await page.locator('#connection[data-state=live]').waitFor();
+
+  const wide = () => page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
+
+  assert.equal(await wide(), false);
+  await page.locator('#decisions').click();
+  assert.equal(await wide(), false);
+});

@@ -1,0 +1,89 @@
+// A model is connected on the page, its trouble is said in the talk, and its Markdown is drawn.
+
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+
+import { startModel } from './support/model.mjs';
+import { texts, until, world } from './support/world.mjs';
+
+const KEY = 'sk-right';
+const STATEMENT = 'Take **tea** with `honey`:\n\n- black\n- [green](https://tea.example/)\n- [no](javascript:alert(1))\n\n```js\nlet a = "<b>";\n```\n<img src=x onerror="document.title=\'hacked\'"> see https://rain.example/a?b=1.';
+
+const it = world();
+let model = null;
+before(async () => {
+  model = await startModel({ key: KEY, statement: STATEMENT });
+});
+after(() => model.stop());
+
+async function connect(page, key, url = model.url) {
+  await page.locator('dialog form.connect').waitFor();
+  await page.locator('[name=base_url]').fill(url);
+  if (key !== null) await page.locator('[name=api_key]').fill(key);
+  await page.locator('[name=model]').fill('large');
+}
+
+test('a wrong key is said in the talk at once, is mended on the page, and is never shown', async t => {
+  const room = await it.server.room({ companions: ['aria'] });
+  const page = await it.open(t, room);
+  await page.getByText('these companions speak in canned sentences').waitFor();
+  await page.locator('#model').click();
+  await connect(page, 'sk-wrong');
+  await page.getByRole('button', { name: 'Show models' }).click();
+  await page.locator('.result .danger', { hasText: 'rejected' }).waitFor();
+  await page.getByRole('button', { name: 'Connect', exact: true }).click();
+  await page.locator('dialog').waitFor({ state: 'detached' });
+
+  await it.server.say(room, 'Aria, what helps against rain?');
+
+  await page.getByText('Aria can’t answer: the API key was rejected.').waitFor();
+  await page.locator('#model.failing', { hasText: 'The API key was rejected' }).waitFor();
+  await page.locator('.missing, .line.error', { hasText: 'the API key was rejected' }).first().waitFor();
+
+  await page.locator('#model-trouble button').click();
+  await connect(page, KEY);
+  await page.getByRole('button', { name: 'Test', exact: true }).click();
+  await page.locator('.tried li', { hasText: 'Writing works' }).waitFor();
+  await page.getByRole('button', { name: 'Connect', exact: true }).click();
+  await until(page, () => document.querySelector('#model').textContent === 'large');
+  await page.locator('#model-trouble').waitFor({ state: 'hidden' });
+  assert.equal((await page.content()).includes(KEY), false);
+
+  await it.server.say(room, 'Aria, are you there?');
+  await page.locator('.rich').first().waitFor();
+  assert.deepEqual(await texts(page.locator('.rich').first().locator('li')), ['black', 'green', 'no']);
+  assert.deepEqual(await page.locator('.rich').first().locator('a').evaluateAll(all => all.map(one => one.href)), ['https://tea.example/', 'https://rain.example/a?b=1']);
+  assert.equal(await page.locator('.rich').first().locator('pre').textContent(), 'let a = "<b>";');
+  assert.equal(await page.locator('.rich img').count(), 0);
+  assert.match(await page.locator('.rich').first().textContent(), /<img src=x/u);
+  assert.notEqual(await page.title(), 'hacked');
+});
+
+test('another address asks for the key again, and disconnecting leads back to rehearsal', async t => {
+  const other = await startModel({ statement: 'Hello.' });
+  t.after(() => other.stop());
+  await it.server.call('PUT', '/api/models', { base_url: model.url, api_key: KEY, main: { model: 'large' } });
+  const page = await it.open(t, await it.server.room({ companions: ['aria'] }));
+  await page.locator('#model', { hasText: 'large' }).click();
+  await connect(page, null, other.url);
+  await page.getByRole('button', { name: 'Test', exact: true }).click();
+  await page.locator('.tried li', { hasText: 'Writing works' }).waitFor();
+  await page.getByRole('button', { name: 'Disconnect' }).click();
+
+  await page.locator('#model', { hasText: 'Rehearsal' }).waitFor();
+  assert.equal((await it.server.call('GET', '/api/models')).source, 'rehearsal');
+});
+
+test('a model that does not follow the format of decisions is named', async t => {
+  const vague = await startModel({ decision: 'Well, who can say?', statement: 'Hello.' });
+  t.after(() => vague.stop());
+  await it.server.call('PUT', '/api/models', { base_url: vague.url, api_key: '', main: { model: 'large' } });
+  const room = await it.server.room({ companions: ['aria'] });
+  const page = await it.open(t, room);
+  await page.locator('#connection[data-state=live]').waitFor();
+
+  await it.server.say(room, 'Aria, are you there?');
+
+  await page.getByText('does not follow the format of decisions').waitFor();
+  await it.server.call('DELETE', '/api/models');
+});

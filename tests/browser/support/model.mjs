@@ -1,0 +1,24 @@
+// A model server on loopback that speaks OpenAI's protocol.
+
+import { createServer } from 'node:http';
+
+const DECISION = '{"reason": "They asked me.", "decision": "YES", "importance": 7, "selected": true, "closing": "none"}';
+
+// It wants `key`, has the models `names`, answers decisions with `decision` and statements with `statement`.
+export async function startModel({ key = null, names = ['large', 'small'], decision = DECISION, statement }) {
+  const server = createServer((request, response) => {
+    const answer = (status, body) => response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+    let text = '';
+    request.on('data', piece => {
+      text += piece;
+    });
+    request.on('end', () => {
+      if (key && request.headers.authorization !== `Bearer ${key}`) return answer(401, { error: { message: 'Incorrect API key' } });
+      if (request.method === 'GET') return answer(200, { data: names.map(id => ({ id })) });
+      const content = text.includes('decision') ? decision : statement;
+      return answer(200, { choices: [{ message: { role: 'assistant', content }, finish_reason: 'stop' }], usage: { prompt_tokens: 100, completion_tokens: 10 } });
+    });
+  });
+  await new Promise(done => server.listen(0, '127.0.0.1', done));
+  return { url: `http://127.0.0.1:${server.address().port}/v1`, stop: () => new Promise(done => server.close(done).closeAllConnections()) };
+}
