@@ -13,6 +13,7 @@ mod recognition;
 mod rehearsed;
 pub mod shutdown;
 mod silent;
+mod streams;
 mod voice;
 pub mod voice_call;
 mod voice_user;

@@ -1,9 +1,12 @@
 //! Voice calls of a platform that carries audio: people talk, companions answer aloud, and actors die meanwhile.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use serde_json::json;
+use tokio::sync::mpsc::{Receiver, Sender};
 
 use super::abroad::channel_ref;
 use super::world::{World, room};
@@ -16,6 +19,7 @@ use crate::ports::audio::{Audio, CodecFailed, Ear, Encoder, HEARD_FRAME, Heard, 
 use crate::ports::backend::Refused;
 use crate::ports::call_room::{CallRooms, End, Entrance, Line, Listener, Packet, Told, Trouble, View};
 use crate::ports::membership::MembershipPort as _;
+use crate::ports::speech_recognition::{Expectation, Recognised, RecognitionFailed, Sound, SpeechRecognition};
 
 /// A codec without a codec: a packet is one byte, the voice in it.
 struct FakeAudio;
@@ -305,6 +309,107 @@ async fn after_a_restart_of_the_server_nobody_is_in_the_call_for_long() {
     let people = people_in_call(&world).await;
     assert!(people.contains(&"-ben".to_owned()), "{people:?}");
     assert!(!people.contains(&"-ana".to_owned()), "{people:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_lasts_for_too_long_ends_and_can_be_entered_again() {
+    let mut world = world_with(json!({ "voice": { "max_call_secs": 60.0 } })).await;
+    let ana = Caller::enter(&world, "ana").await;
+    world.pass(40.0).await;
+    let ben = Caller::enter(&world, "ben").await;
+    world.kill(&VoiceCallKey(channel())).await;
+    world.pass(19.0).await;
+    assert_eq!((ana.page.ended(), ben.page.ended()), (None, None));
+
+    world.pass(2.0).await;
+
+    for person in [&ana, &ben] {
+        assert!(person.page.has(|view| *view == View::Trouble(Trouble::CallTooLong)), "{:?}", person.page.seen());
+        assert_eq!(person.page.ended(), Some(End::Ended));
+    }
+    assert_eq!(people_in_call(&world).await, ["+ana", "+ben", "-ana", "-ben"]);
+    let ana = Caller::enter(&world, "ana").await;
+    world.pass(50.0).await;
+    assert_eq!(ana.page.ended(), None, "the time begins anew");
+    world.pass(15.0).await;
+    assert_eq!(ana.page.ended(), Some(End::Ended));
+    assert!(world.context.calls.get(&channel()).is_none());
+}
+
+/// Ears that note how many streams are open.
+#[derive(Default)]
+struct Counting {
+    open: AtomicUsize,
+    most: AtomicUsize,
+}
+
+struct CountedStream<'a>(&'a Counting);
+
+impl Drop for CountedStream<'_> {
+    fn drop(&mut self) {
+        self.0.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[async_trait]
+impl SpeechRecognition for Counting {
+    fn provider(&self) -> &'static str {
+        "counting"
+    }
+
+    fn recognises_words(&self) -> bool {
+        false
+    }
+
+    fn has_partials(&self) -> bool {
+        false
+    }
+
+    async fn listen(
+        &self,
+        expectation: Expectation,
+        sounds: Receiver<Sound>,
+        results: Sender<Recognised>,
+    ) -> Result<(), RecognitionFailed> {
+        let open = self.open.fetch_add(1, Ordering::Relaxed) + 1;
+        self.most.fetch_max(open, Ordering::Relaxed);
+        let _open = CountedStream(self);
+        RehearsedSpeech.listen(expectation, sounds, results).await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_26_people_who_talk_at_once_the_first_one_waits_and_nobody_is_lost() {
+    let ears = Arc::<Counting>::default();
+    let speech = Speech { audio: Arc::new(FakeAudio), recognition: ears.clone(), synthesis: Arc::new(RehearsedSpeech) };
+    let world = World::with_speech(speech, json!({})).await;
+    let mut people = Vec::new();
+    for person in 0..26 {
+        people.push(Caller::enter(&world, &format!("p{person}")).await);
+    }
+    let is_told = |person: &Caller| person.page.has(|view| *view == View::Trouble(Trouble::RecognitionFull));
+
+    // One after the other begins. In the end all talk, and then all are silent.
+    for packet in 0..220_u32 {
+        for (place, person) in (0_u32..).zip(&mut people) {
+            let begins = 5 * place;
+            person.line.hear(person.next, &[u8::from((begins..170).contains(&packet))]);
+            person.next += 1;
+        }
+        world.pass(0.02).await;
+        if packet == 160 {
+            assert_eq!(people.iter().map(is_told).collect::<Vec<_>>(), (0..26).map(|place| place == 0).collect::<Vec<_>>());
+        }
+    }
+    world.pass(5.0).await;
+
+    assert_eq!(ears.most.load(Ordering::Relaxed), 25);
+    assert_eq!(world.spans.metrics().total("tertulia_voice_troubles_total", &[("voice_trouble", "recognition_full")]), 1.0);
+    let mut heard: Vec<_> = world.recorded("lobby", "segment").await.iter().map(|event| event["from"].to_string()).collect();
+    heard.sort();
+    let mut everybody: Vec<_> = (0..26).map(|person| format!("\"p{person}\"")).collect();
+    everybody.sort();
+    assert_eq!(heard, everybody);
 }
 
 /// An actor of the call dies after this packet. The person talks for the first 60.

@@ -193,7 +193,7 @@ pub enum View {
     Trouble(Trouble),
 }
 
-/// What does not work in a call that goes on.
+/// What does not work in a call. Unless it says so, the call goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trouble {
     /// Speech recognition does not answer.
@@ -208,6 +208,8 @@ pub enum Trouble {
     SaysAlready,
     /// What the person wants to say aloud is too long.
     SaysTooMuch,
+    /// The call has lasted for as long as a call may, and ends.
+    CallTooLong,
 }
 
 impl Trouble {
@@ -220,6 +222,7 @@ impl Trouble {
             Self::NotHeard => "not_heard",
             Self::SaysAlready => "says_already",
             Self::SaysTooMuch => "says_too_much",
+            Self::CallTooLong => "call_too_long",
         }
     }
 }

@@ -69,8 +69,8 @@ pub const PLAYBACK_SENTENCES: &str = "playback.sentences";
 pub const PLAYBACK_DROPPED: &str = "playback.dropped";
 /// The audio that was played, in milliseconds.
 pub const PLAYBACK_PLAYED_MS: &str = "playback.played_ms";
-/// What does not work in a voice call: `recognition_failed`, `recognition_full`, `synthesis_failed`, `not_heard`, `says_already` or
-/// `says_too_much`.
+/// What does not work in a voice call: `recognition_failed`, `recognition_full`, `synthesis_failed`, `not_heard`, `says_already`,
+/// `says_too_much` or `call_too_long`.
 pub const VOICE_TROUBLE: &str = "voice.trouble";
 /// `lull_ended`, `deserted`, `addressed`, `one_to_one`, `follow_up` or `extension`.
 pub const HAND_OVER_CAUSE: &str = "hand_over.cause";

@@ -163,6 +163,8 @@ instruments! {
         "Packets of companions' speech that were dropped because a page did not take them in time.";
     voice_people: UpDown, "tertulia.voice.people", "{person}", [],
         "People in voice calls.";
+    voice_streams: UpDown, "tertulia.voice.streams", "{stream}", [],
+        "Open streams of speech recognition.";
     voice_answer_time: Histogram(MODEL_SECONDS), "tertulia.voice.answer.time", "s", [],
         "Time from the end of the last speech to the first packet of the spoken reply after it, waiting for the end of a lull included.";
     voice_duck_delay: Histogram(OWN_SECONDS), "tertulia.voice.duck.delay", "s", [],

@@ -9,7 +9,7 @@ use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-use super::call::{Call, Gone};
+use super::call::{Call, Gone, LINGERS_FOR, Parted};
 use super::hearing::Hearing;
 use super::playback::{Patience, Playback, Progress};
 use super::presence;
@@ -31,7 +31,7 @@ use crate::domain::voice::interruption::{Effect, Input as Heard, Outcome};
 use crate::domain::voice::said::Said;
 use crate::domain::voice::utterance::Input;
 use crate::ports::audio::{CodecFailed, Encoder, SPOKEN_FRAME};
-use crate::ports::call_room::{Packet, Told, Trouble, View};
+use crate::ports::call_room::{End, Packet, Told, Trouble, View};
 use crate::ports::speech_synthesis::{Piece, Sentence, SynthesisFailed};
 use crate::telemetry::instruments::NONE;
 use crate::telemetry::instruments::kinds::Counted;
@@ -47,8 +47,6 @@ const RESTARTS: RestartPolicy = RestartPolicy {
 };
 /// How long somebody whose connection was lost keeps the place in the call.
 pub const KEPT_FOR: Duration = Duration::from_secs(10);
-/// How long what somebody has said last is still recognised.
-const LINGERS_FOR: Duration = Duration::from_secs(2);
 /// How often packets are sent.
 const PACKETS_EVERY: Duration = Duration::from_millis(20);
 /// How often late audio is looked for while nothing plays.
@@ -135,6 +133,7 @@ impl Actor for VoiceCall {
             }
         }
         tokio::spawn(presence::settle_all(state.hearing.clone()));
+        state.limit();
         if state.call.is_empty() {
             state.myself.stop(None);
         }
@@ -157,6 +156,7 @@ impl Actor for VoiceCall {
             CallMessage::Reply(ticket, aloud) => state.follow(ticket, aloud),
             CallMessage::Piece(identity, sentence, piece) => state.take(&identity, sentence, piece),
             CallMessage::Tick => state.tick(),
+            CallMessage::Limit => state.limit(),
             CallMessage::Upkeep(upkeep) => {
                 let report = state.children.upkeep(upkeep);
                 state.handle_report(report);
@@ -241,6 +241,23 @@ impl State {
                 self.myself.send_after(LINGERS_FOR, move || CallMessage::Away(user));
             }
         }
+    }
+
+    /// Sends everybody out who takes part for too long, and looks again later.
+    fn limit(&mut self) {
+        let Some(limit) = self.context.settings.voice.max_call() else { return };
+        if self.call.lasted() >= limit {
+            self.call.show(&View::Trouble(Trouble::CallTooLong));
+            for line in self.call.connections() {
+                let listener = self.call.listener(line);
+                if let Some(Parted { user, had_microphone }) = self.call.part(line, Gone::Left) {
+                    self.parted(&user, had_microphone);
+                }
+                listener.into_iter().for_each(|listener| listener.end(End::Ended));
+            }
+            self.call.limit_again();
+        }
+        self.myself.send_after(limit.saturating_sub(self.call.lasted()), || CallMessage::Limit);
     }
 
     /// The person has been gone for a while, or is back.

@@ -40,6 +40,8 @@ pub enum CallMessage {
     Piece(Arc<()>, usize, Option<Result<Piece, SynthesisFailed>>),
     /// Packets may be due, or audio may be late.
     Tick,
+    /// The call may have lasted for as long as it may.
+    Limit,
     /// The call's own supervision messages.
     Upkeep(Upkeep<CallChild>),
 }
@@ -70,6 +72,8 @@ pub enum RecognitionMessage {
     Result(u64, Option<Recognised>),
     /// Listen again.
     Again,
+    /// Somebody else has got the stream.
+    Displaced,
     /// Forget what was heard.
     Forget,
 }
