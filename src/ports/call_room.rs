@@ -227,15 +227,24 @@ impl Trouble {
     }
 }
 
+/// A service for speech.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpeechService {
+    /// Its name, as in the span attribute `gen_ai.provider.name`.
+    pub provider: &'static str,
+    /// The host to which it sends audio or words. `None`: they stay on this machine.
+    pub host: Option<Arc<str>>,
+}
+
 /// The voice of a room.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Description {
     /// What recognises speech.
-    pub recognition: &'static str,
+    pub recognition: SpeechService,
     /// Whether it returns words.
     pub recognises_words: bool,
     /// What makes the companions' voices.
-    pub synthesis: &'static str,
+    pub synthesis: SpeechService,
     /// Who is in the call.
     pub people: Vec<Person>,
 }

@@ -12,6 +12,7 @@ use tokio::task::AbortHandle;
 
 use super::call::Call;
 use super::hearing::Hearing;
+use super::services::Work;
 use super::streams::Opened;
 use super::voice::Voice;
 use crate::actors::messages::voice_call::RecognitionMessage;
@@ -57,6 +58,8 @@ pub struct State {
 struct Stream {
     sounds: mpsc::Sender<Sound>,
     task: AbortHandle,
+    /// The utterance that is being recognised.
+    work: Option<Work>,
     call: Arc<Call>,
     user: PersonId,
 }
@@ -149,8 +152,16 @@ impl State {
     }
 
     fn offer(&mut self, sound: Sound) {
-        let Some(stream) = &self.stream else { return };
+        let Some(stream) = &mut self.stream else { return };
+        let audio = match &sound {
+            Sound::Audio { from, samples } => Some((*from, samples.len())),
+            Sound::Ended(_) | Sound::Cut(_) | Sound::Finalize => None,
+        };
         if stream.sounds.try_send(sound).is_ok() {
+            if let Some((from, samples)) = audio {
+                let hearing = &self.arguments.hearing;
+                stream.work.get_or_insert_with(|| Work::recognition(hearing.clone(), from)).add(samples);
+            }
             return;
         }
         if !stream.is_open() {
@@ -194,7 +205,7 @@ impl State {
             // One that is being restarted opens another by itself.
             let _ = actor.cast(RecognitionMessage::Displaced);
         }
-        self.stream = Some(Stream { sounds, task, call: call.clone(), user: user.clone() });
+        self.stream = Some(Stream { sounds, task, work: None, call: call.clone(), user: user.clone() });
         (self.streams, self.waits) = (number, false);
         true
     }
@@ -226,7 +237,11 @@ impl State {
     }
 
     fn stream_failed(&mut self) {
-        self.stream = None;
+        if let Some(mut stream) = self.stream.take()
+            && let Some(work) = &mut stream.work
+        {
+            work.fail(Trouble::RecognitionFailed.as_str());
+        }
         self.streams += 1;
         if !std::mem::replace(&mut self.has_failed, true) {
             let Arguments { user, hearing, .. } = &self.arguments;
@@ -249,6 +264,9 @@ impl State {
                     tracing::error!(%error, "what a person said could not be put on record");
                 }
                 voice.found().finalised(segment.ended, segment.is_last);
+                if let Some(stream) = self.stream.as_mut().filter(|_| segment.is_last) {
+                    stream.work = None;
+                }
             }
         }
     }

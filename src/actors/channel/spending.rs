@@ -50,6 +50,8 @@ impl State {
         }
         let price = match facts.service {
             Service::LanguageModel => self.context.settings.models.price(role, model),
+            // Priced by its length, where it is used (`calls/services.rs`).
+            Service::SpeechRecognition | Service::SpeechSynthesis => None,
         };
         if let Some(price) = &price {
             model_calls::record_cost(&self.context.recorder, &facts.identity, role, &facts.usage, price);

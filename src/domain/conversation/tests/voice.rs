@@ -346,7 +346,7 @@ proptest! {
 }
 
 /// The verdicts and outcomes of spoken replies.
-const ALL: [&str; 21] = [
+const ALL: [&str; 22] = [
     "unducked",
     "played_out",
     "nothing_said",
@@ -361,6 +361,7 @@ const ALL: [&str; 21] = [
     "call_ended",
     "playback_lost",
     "cancelled",
+    "server_stopping",
     "done",
     "cut",
     "cut by a person",
