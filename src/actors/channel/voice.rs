@@ -4,13 +4,15 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use ractor::RpcReplyPort;
+use tokio::sync::oneshot;
+
 use super::State;
 use crate::actors::erasure::deletion::delete_messages;
 use crate::actors::inbound::Inbound;
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{HandOver, WriterMessage};
-use crate::actors::writer::requests::look;
 use crate::domain::conversation::{Aloud, Input, Notice};
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{PersonId, Seq, Ticket};
@@ -113,14 +115,16 @@ impl State {
     fn record_left(&self, user: &PersonId) {
         let Some(joined) = self.conversation.joined_call_at(user) else { return };
         let (context, channel_key) = (self.context.clone(), self.channel_key.clone());
-        let (user, attempts) = (user.clone(), AtomicU32::new(0));
+        let (channel, user, attempts) = (self.myself.clone(), user.clone(), AtomicU32::new(0));
         self.insist("the end of a person's call could not be journaled", move || {
-            let (context, channel_key, user) = (context.clone(), channel_key.clone(), user.clone());
+            let (context, channel_key, channel, user) = (context.clone(), channel_key.clone(), channel.clone(), user.clone());
             let is_first = attempts.fetch_add(1, Ordering::Relaxed) == 0;
             async move {
                 // It may have been journaled all the same, and the person may be back.
                 if !is_first {
-                    let look = look(&context, &channel_key.channel).await.ok_or("the channel does not answer")?;
+                    let (sender, answer) = oneshot::channel();
+                    channel.cast(ChannelMessage::Inspect(RpcReplyPort::from(sender))).map_err(|error| error.to_string())?;
+                    let look = answer.await.map_err(|error| error.to_string())?;
                     if look.conversation.joined_call_at(&user) != Some(joined) {
                         return Ok(());
                     }
