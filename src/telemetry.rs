@@ -32,6 +32,7 @@ pub mod plain;
 pub mod recorder;
 pub mod rounds;
 pub mod sampling;
+pub mod speech;
 pub mod trace;
 pub mod turns;
 

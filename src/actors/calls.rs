@@ -11,8 +11,10 @@ mod playback;
 pub mod presence;
 mod recognition;
 mod rehearsed;
+mod services;
 pub mod shutdown;
 mod silent;
+mod streams;
 mod voice;
 pub mod voice_call;
 mod voice_user;
@@ -123,7 +125,7 @@ impl VoiceCalls for Calls {
         match effect {
             CallEffect::Finalize { user } => self.cast(channel, CallMessage::Finalize(user)),
             CallEffect::CountsAsNoise { user } => self.cast(channel, CallMessage::Noise(user)),
-            CallEffect::Reply { ticket, aloud } => self.cast(channel, CallMessage::Reply(ticket, aloud)),
+            CallEffect::Reply { ticket, turn, aloud } => self.cast(channel, CallMessage::Reply(ticket, turn, aloud)),
             CallEffect::Restarted { people } => {
                 self.cast(channel, CallMessage::Restarted);
                 let call = self.get(channel);

@@ -1,4 +1,4 @@
-//! The cost of calls to models, at the price that was configured when they were made.
+//! The cost of calls to models and to services for speech, at the price that was configured when they were made.
 
 use std::ops::AddAssign;
 use std::sync::Arc;
@@ -39,6 +39,32 @@ impl Price {
     pub fn of(&self, input_tokens: u64, output_tokens: u64) -> Cost {
         let part = |tokens: u64, price: u64| u128::from(tokens) * u128::from(price);
         Cost(part(input_tokens, self.input).saturating_add(part(output_tokens, self.output)))
+    }
+}
+
+/// The price of one unit of a service for speech: a millisecond of audio that is recognised, or a character that is spoken.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnitPrice {
+    /// The price of a unit, in trillionths of the currency's unit.
+    pub unit: u64,
+    /// The currency's code of ISO 4217: `USD`.
+    pub currency: Arc<str>,
+}
+
+impl UnitPrice {
+    /// A price in units of a currency for a minute of audio, rounded to what a millisecond can cost.
+    pub fn per_minute(price: f64, currency: &str) -> Self {
+        Self { unit: (price * PARTS / 60_000.0).round() as u64, currency: currency.into() }
+    }
+
+    /// A price in units of a currency for a million characters.
+    pub fn per_million_characters(price: f64, currency: &str) -> Self {
+        Self { unit: (price * PARTS / 1e6).round() as u64, currency: currency.into() }
+    }
+
+    /// The cost of so many units.
+    pub fn of(&self, units: u64) -> Cost {
+        Cost(u128::from(units) * u128::from(self.unit))
     }
 }
 
@@ -85,6 +111,12 @@ mod tests {
         assert_eq!(cost.as_units(), 0.6);
         assert_eq!(price.of(10, 0).as_units(), 0.000_001_5);
         assert_eq!(Price::free("USD").of(1_000, 1_000), Cost::default());
+    }
+
+    #[test]
+    fn the_cost_of_speech_is_its_length_times_the_price() {
+        assert_eq!(UnitPrice::per_minute(0.006, "USD").of(90_000).as_units(), 0.009);
+        assert_eq!(UnitPrice::per_million_characters(15.0, "USD").of(200).as_units(), 0.003);
     }
 
     #[test]

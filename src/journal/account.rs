@@ -19,6 +19,8 @@ pub struct Account {
     pub addresses: u64,
     /// The calls, by caller.
     pub by: BTreeMap<Caller, Calls>,
+    /// What services for speech did.
+    pub speech: BTreeMap<Speaker, Speech>,
 }
 
 /// Who called which service, with which model and in which role.
@@ -33,6 +35,27 @@ pub struct Caller {
     pub provider: Arc<str>,
     /// `side` or `main`.
     pub role: Arc<str>,
+}
+
+/// Which service for speech did something, and for whom.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Speaker {
+    pub service: Service,
+    /// The companion that spoke; none: people were heard.
+    pub companion: Option<CompanionId>,
+    /// `gen_ai.provider.name`.
+    pub provider: Arc<str>,
+}
+
+/// Totals of speech.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Speech {
+    /// Milliseconds of audio that were recognised.
+    pub recognised_ms: u64,
+    /// Characters that were spoken.
+    pub characters: u64,
+    /// The cost of what has a price, by currency.
+    pub costs: BTreeMap<Arc<str>, Cost>,
 }
 
 /// Totals of calls.
@@ -58,6 +81,14 @@ impl Account {
             Used::Statement { .. } => self.statements += 1,
             Used::Evaluation { .. } => self.evaluations += 1,
             Used::Address { .. } => self.addresses += 1,
+            Used::Speech { service, companion, provider, amount, price } => {
+                let speech = self.speech.entry(Speaker { service, companion, provider }).or_default();
+                let sum = if service == Service::SpeechSynthesis { &mut speech.characters } else { &mut speech.recognised_ms };
+                *sum = sum.saturating_add(amount);
+                if let Some(price) = price {
+                    *speech.costs.entry(price.currency.clone()).or_default() += price.of(amount);
+                }
+            }
             Used::Call { service, companion, model, provider, role, input_tokens, output_tokens, calls, failed_calls, price } => {
                 let calls_of_caller = self.by.entry(Caller { service, companion, model, provider, role }).or_default();
                 calls_of_caller.calls += u64::from(calls);
@@ -87,6 +118,19 @@ impl Account {
         }
         sum
     }
+
+    /// The sum of all speech.
+    pub fn speech(&self) -> Speech {
+        let mut sum = Speech::default();
+        for speech in self.speech.values() {
+            sum.recognised_ms = sum.recognised_ms.saturating_add(speech.recognised_ms);
+            sum.characters = sum.characters.saturating_add(speech.characters);
+            for (currency, cost) in &speech.costs {
+                *sum.costs.entry(currency.clone()).or_default() += *cost;
+            }
+        }
+        sum
+    }
 }
 
 impl Calls {
@@ -107,7 +151,7 @@ impl Calls {
 pub(crate) mod tests {
     use super::*;
     use crate::domain::moment::Moment;
-    use crate::domain::price::Price;
+    use crate::domain::price::{Price, UnitPrice};
 
     #[test]
     fn usage_is_added_up_by_caller() {
@@ -140,6 +184,32 @@ pub(crate) mod tests {
         assert_eq!((sum.calls, sum.unpriced), (2, 1));
         assert_eq!(sum.costs, BTreeMap::from([("USD".into(), Cost::default())]));
         assert_eq!(counted([call(None, "side", 100, 10, None)]).calls().costs, BTreeMap::new());
+    }
+
+    #[test]
+    fn speech_is_added_up_by_service_provider_and_companion() {
+        let speech = |service, companion: Option<&str>, amount, price| Used::Speech {
+            service,
+            companion: companion.map(Into::into),
+            provider: "p".into(),
+            amount,
+            price,
+        };
+        let (heard, spoken) = (Service::SpeechRecognition, Service::SpeechSynthesis);
+        let dollars = UnitPrice::per_million_characters(10.0, "USD");
+
+        let account = counted([
+            speech(heard, None, 1_500, None),
+            speech(heard, None, 500, None),
+            speech(spoken, Some("aria"), 100, Some(dollars.clone())),
+            speech(spoken, Some("bruno"), 50, Some(dollars.clone())),
+        ]);
+
+        assert_eq!(account.calls(), Calls::default());
+        let sums: Vec<_> = account.speech.values().map(|speech| (speech.recognised_ms, speech.characters)).collect();
+        assert_eq!(sums, [(2_000, 0), (0, 100), (0, 50)]);
+        let costs = BTreeMap::from([("USD".into(), dollars.of(150))]);
+        assert_eq!(account.speech(), Speech { recognised_ms: 2_000, characters: 150, costs });
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::domain::conversation::Conversation;
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{ChannelId, CompanionId, GuildId, PersonId, Seq, TurnId};
 use crate::domain::moment::Moment;
-use crate::domain::price::Price;
+use crate::domain::price::{Price, UnitPrice};
 use crate::domain::service::Service;
 use crate::domain::trigger::Trigger;
 use crate::ports::store::Value;
@@ -322,6 +322,21 @@ pub enum Used {
         /// The model's price at the time of the call; absent: no price was configured.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         price: Option<Price>,
+    },
+    /// Speech that a service recognised, or made.
+    Speech {
+        /// The kind of service.
+        service: Service,
+        /// The companion that spoke; absent: people were heard.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        companion: Option<CompanionId>,
+        /// `gen_ai.provider.name`.
+        provider: Arc<str>,
+        /// Milliseconds of audio that were recognised, or characters that were spoken.
+        amount: u64,
+        /// The price of a unit at that time; absent: no price was configured.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        price: Option<UnitPrice>,
     },
 }
 

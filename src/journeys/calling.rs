@@ -110,6 +110,7 @@ fn segment(world: &World, name: &str, text: &str) -> InboundSegment {
         id: format!("{:x}", id.finish()).into(),
         from: person(name),
         text: text.into(),
+        is_verbatim: true,
         started: ended - Duration::from_secs(1),
         ended,
         voiced: Some(Duration::from_secs(1)),
@@ -134,7 +135,7 @@ pub(super) async fn says_in(world: &World, id: &str, name: &str, text: &str) -> 
     }
 }
 
-async fn events(world: &World) -> Vec<Recorded> {
+pub(super) async fn events(world: &World) -> Vec<Recorded> {
     let all = Range { after: Seq::NONE, before: None, limit: usize::MAX, newest_first: false };
     Reader::new(&*world.store).events(&ChannelKey::new(&lobby().guild, &lobby().channel), all).await.unwrap()
 }
@@ -246,6 +247,35 @@ async fn a_stop_word_after_what_a_name_sounds_like_is_no_echo() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_text_that_is_not_what_was_said_is_no_address_stop_word_echo_or_backchannel() {
+    let world = call(&["ana"]).await;
+    let mut played = PlayedWords::default();
+    played.note(world.context.clock.now(), "the tide is out");
+
+    for (text, is_verbatim) in ["Aria, stop", "mhm", "the tide is out"].iter().flat_map(|text| [(text, true), (text, false)]) {
+        let id = format!("{text} {is_verbatim}").into();
+        let heard = segment(&world, "ana", text);
+        let heard = InboundSegment { id, is_verbatim, is_during_reply: true, played: played.clone(), ..heard };
+        inbound(&world).heard(&lobby(), heard).await.unwrap();
+    }
+
+    let segments = events(&world).await.into_iter().filter_map(|recorded| match recorded.event {
+        Event::Segment(segment) => Some((segment.kind, segment.stop, segment.asks_to_stop, segment.address.companions.len())),
+        _ => None,
+    });
+    let nothing = (Kind::Words, Stop::None, false, 0);
+    let expected = [
+        (Kind::Words, Stop::First, true, 1),
+        nothing,
+        (Kind::Backchannel, Stop::None, false, 0),
+        nothing,
+        (Kind::Echo, Stop::None, false, 0),
+        nothing,
+    ];
+    assert_eq!(segments.collect::<Vec<_>>(), expected);
+}
+
+#[tokio::test(start_paused = true)]
 async fn recognisers_are_told_to_finish_at_the_end_of_a_lull() {
     let world = call(&["ana", "ben"]).await;
     let now = world.context.clock.now();
@@ -278,6 +308,29 @@ async fn who_has_lost_the_socket_has_left_after_a_while() {
         .filter(|recorded| matches!(&recorded.event, Event::VoiceLeft { from } if *from == person("ana")));
     assert_eq!(left.count(), 1);
     assert_eq!(words(&world).await, ["the tide"]);
+}
+
+/// The writer dies with the end of the call, which is tried again when the person is back.
+#[tokio::test(start_paused = true)]
+async fn who_is_back_is_not_sent_out_by_a_second_attempt_to_journal_the_end() {
+    let mut world = call(&["ana"]).await;
+    assert!(inbound(&world).noticed(&lobby().channel, Notice::Call(Input::SocketLost { user: user("ana") })));
+    world.pass(9.9).await;
+    world.store.hold();
+    world.pass(0.5).await;
+    assert_eq!(world.store.waiting(), 1);
+    world.kill(&WriterKey()).await;
+    world.store.release();
+
+    while inbound(&world).joined(&lobby(), person("ana")).await.is_err() {
+        world.pass(0.1).await;
+    }
+    world.pass(90.0).await;
+
+    let left = events(&world).await.into_iter().filter(|recorded| matches!(recorded.event, Event::VoiceLeft { .. }));
+    assert_eq!(left.count(), 0);
+    let conversation = look(&world.context, &lobby().channel).await.unwrap().conversation;
+    assert_eq!(conversation.people_in_call().count(), 1);
 }
 
 #[tokio::test(start_paused = true)]

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
+use super::talking_aloud::short_call;
 use drawing::Traces;
 use script::Step::{
     Clears, Crashes, Dies, DiesAgainAndAgain, Enters, Judges, Pass, Pauses, Quits, RefusesToWrite, Says, Speaks, Takes, Tells,
@@ -257,13 +258,22 @@ async fn operators_see_of_an_evening_what_the_contract_says() {
     let evening = live_through(EVENING, settings()).await;
 
     let traces = Traces::of(evening.systems.iter().flat_map(|system| system.spans()).collect());
-    let text = describe(&evening, &traces);
+    let mut text = describe(&evening, &traces);
+    let (call, began) = short_call().await;
+    let call_traces = Traces::of(call.spans());
+    write!(
+        text,
+        "\n\n== In a call of its own, Ana calls Aria, who answers aloud; then Ana says something into a microphone\n{}",
+        call_traces.drawn(began, None)
+    )
+    .unwrap();
 
     compare(&text);
     let readable: Vec<_> = words(EVENING).into_iter().filter(|words| text.contains(words)).collect();
     assert!(readable.is_empty(), "operators can read messages: {readable:?}");
     assert_eq!(traces.lost(), Vec::<String>::new(), "spans with a missing parent");
-    for system in &evening.systems {
+    assert_eq!(call_traces.lost(), Vec::<String>::new(), "spans with a missing parent");
+    for system in evening.systems.iter().chain([&call]) {
         agreement::hold(system);
         agreement::complete(&system.spans());
     }

@@ -334,7 +334,7 @@ pub(crate) async fn play(
             () = tokio::time::sleep_until(wakes_at) => None,
         };
         match effect {
-            Some((channel, CallEffect::Reply { ticket, aloud })) => {
+            Some((channel, CallEffect::Reply { ticket, aloud, .. })) => {
                 lock(&ledger).told.push((Instant::now(), channel.clone(), aloud.clone()));
                 let current = mouths.get(&channel).map(|mouth| mouth.ticket);
                 let begins =

@@ -2,22 +2,37 @@
 
 mod while_written;
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use async_trait::async_trait;
+use futures_util::StreamExt as _;
+use futures_util::stream::{self, BoxStream};
 use serde_json::json;
+use tokio::sync::mpsc::{Receiver, Sender};
 
 use super::abroad::channel_ref;
+use super::calling::events;
 use super::world::{World, room};
 use crate::actors::calls::Speech;
 use crate::actors::calls::shutdown::shut_down;
 use crate::actors::runtime::actor_keys::{RecognitionKey, VoiceCallKey, VoiceUserKey};
+use crate::actors::service::rooms;
 use crate::adapters::speech::rehearsed::RehearsedSpeech;
+use crate::domain::event::Event;
 use crate::domain::id::{ChannelId, PersonId};
+use crate::domain::moment::Moment;
+use crate::domain::price::UnitPrice;
 use crate::ports::audio::{Audio, CodecFailed, Ear, Encoder, HEARD_FRAME, Heard, Hop, PacketRefused, SPOKEN_FRAME};
-use crate::ports::backend::Refused;
-use crate::ports::call_room::{CallRooms, End, Entrance, Line, Listener, Packet, Told, Trouble, View};
+use crate::ports::backend::usage::{self, SpeechBy, UsageQuery};
+use crate::ports::backend::{Backend as _, Refused};
+use crate::ports::call_room::{CallRooms, End, Entrance, Line, Listener, Packet, SpeechService, Told, Trouble, View};
 use crate::ports::membership::MembershipPort as _;
+use crate::ports::speech_recognition::{Expectation, Recognised, RecognitionFailed, Sound, SpeechRecognition};
+use crate::ports::speech_synthesis::{Piece, Sentence, SpeechSynthesis, SynthesisFailed};
+use crate::settings::companion::Companion;
+use crate::telemetry::memory::{SpanMemory, attribute};
 
 /// A codec without a codec: a packet is one byte, the voice in it.
 struct FakeAudio;
@@ -219,6 +234,33 @@ async fn speech_without_recognition_is_a_message_that_says_so() {
     assert_eq!(history[0], ("ana".to_owned(), "(speech, 1.2 s)".to_owned()), "{history:?}");
 }
 
+/// Its text has a word in it that may be a name.
+#[tokio::test(start_paused = true)]
+async fn speech_without_recognition_addresses_nobody() {
+    let world = world().await;
+    let file = json!({ "id": "aria", "voice": { "sounds_like": ["Speech"] } });
+    let file = serde_json::from_value(file).unwrap();
+    let aria = Companion::from_file(file, None, &world.context.settings.companion_defaults).unwrap();
+    rooms::reload_companions(&world.context, [(aria.id.clone(), aria)].into()).unwrap();
+    let mut ana = Caller::enter(&world, "ana").await;
+
+    ana.talk(&world, 60, 1).await;
+    ana.talk(&world, 50, 0).await;
+    ana.line.tell(Told::Say("Speech, are you there?".into()));
+    world.pass(3.0).await;
+
+    let segments: Vec<_> = events(&world)
+        .await
+        .into_iter()
+        .filter_map(|recorded| match recorded.event {
+            Event::Segment(segment) => Some(segment),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(segments.iter().map(|segment| &*segment.text).collect::<Vec<_>>(), ["(speech, 1.2 s)", "Speech, are you there?"]);
+    assert_eq!(segments.iter().map(|segment| segment.address.companions.len()).collect::<Vec<_>>(), [0, 1]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn stop_cuts_a_reply_and_what_was_heard_is_the_statement() {
     let world = world().await;
@@ -307,6 +349,221 @@ async fn after_a_restart_of_the_server_nobody_is_in_the_call_for_long() {
     let people = people_in_call(&world).await;
     assert!(people.contains(&"-ben".to_owned()), "{people:?}");
     assert!(!people.contains(&"-ana".to_owned()), "{people:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_lasts_for_too_long_ends_and_can_be_entered_again() {
+    let mut world = world_with(json!({ "voice": { "max_call_secs": 60.0 } })).await;
+    let ana = Caller::enter(&world, "ana").await;
+    world.pass(40.0).await;
+    let ben = Caller::enter(&world, "ben").await;
+    world.kill(&VoiceCallKey(channel())).await;
+    world.pass(19.0).await;
+    assert_eq!((ana.page.ended(), ben.page.ended()), (None, None));
+
+    world.pass(2.0).await;
+
+    for person in [&ana, &ben] {
+        assert!(person.page.has(|view| *view == View::Trouble(Trouble::CallTooLong)), "{:?}", person.page.seen());
+        assert_eq!(person.page.ended(), Some(End::Ended));
+    }
+    assert_eq!(people_in_call(&world).await, ["+ana", "+ben", "-ana", "-ben"]);
+    let ana = Caller::enter(&world, "ana").await;
+    world.pass(50.0).await;
+    assert_eq!(ana.page.ended(), None, "the time begins anew");
+    world.pass(15.0).await;
+    assert_eq!(ana.page.ended(), Some(End::Ended));
+    assert!(world.context.calls.get(&channel()).is_none());
+}
+
+/// Ears that note how many streams are open.
+#[derive(Default)]
+struct Counting {
+    open: AtomicUsize,
+    most: AtomicUsize,
+}
+
+struct CountedStream<'a>(&'a Counting);
+
+impl Drop for CountedStream<'_> {
+    fn drop(&mut self) {
+        self.0.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[async_trait]
+impl SpeechRecognition for Counting {
+    fn provider(&self) -> &'static str {
+        "counting"
+    }
+
+    fn host(&self) -> Option<Arc<str>> {
+        Some("ears.example".into())
+    }
+
+    fn recognises_words(&self) -> bool {
+        false
+    }
+
+    fn has_partials(&self) -> bool {
+        false
+    }
+
+    async fn listen(
+        &self,
+        expectation: Expectation,
+        sounds: Receiver<Sound>,
+        results: Sender<Recognised>,
+    ) -> Result<(), RecognitionFailed> {
+        let open = self.open.fetch_add(1, Ordering::Relaxed) + 1;
+        self.most.fetch_max(open, Ordering::Relaxed);
+        let _open = CountedStream(self);
+        RehearsedSpeech.listen(expectation, sounds, results).await
+    }
+}
+
+/// What the guild used of speech: who, and how much.
+async fn speech_used(world: &World) -> Vec<(String, usage::Speech)> {
+    let usage = world.backend.usage(UsageQuery::default()).await.unwrap();
+    let guild = usage.guilds.into_iter().next().expect("a guild that used something");
+    assert_eq!(guild.used.speech, usage.total.speech);
+    let who = |by: &SpeechBy| {
+        format!("{} {} {}", by.service.as_str(), by.provider, by.companion.as_ref().map_or("-", |id| id.as_str()))
+    };
+    guild.speech_by.into_iter().map(|by| (who(&by), by.speech)).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn speech_is_counted_with_its_price_where_something_leaves_the_machine() {
+    let speech =
+        Speech { audio: Arc::new(FakeAudio), recognition: Arc::<Counting>::default(), synthesis: Arc::new(RehearsedSpeech) };
+    let prices = json!({ "speech": { "recognition_price": 0.6, "synthesis_price": 15.0 } });
+    let world = World::with_speech(speech, prices).await;
+    world.side.answer_by(|_| Some(Ok("Yes.\nYES".to_owned())));
+    world.main.answer_by(|_| Some(Ok("Hello there.".to_owned())));
+    let mut ana = Caller::enter(&world, "ana").await;
+
+    ana.talk(&world, 60, 1).await;
+    ana.talk(&world, 50, 0).await;
+    ana.listen(&world, 12.0).await;
+
+    let used = speech_used(&world).await;
+    let who: Vec<_> = used.iter().map(|(who, _)| &**who).collect();
+    assert_eq!(who, ["speech_recognition counting -", "speech_synthesis rehearsal aria"]);
+    // 1.2 s of voice, and the hangover of a detector.
+    let heard = used[0].1.recognised_secs;
+    assert!((1.2..1.7).contains(&heard), "{heard}");
+    assert_eq!(used[0].1.cost, Some(UnitPrice::per_minute(0.6, "USD").of((heard * 1_000.0).round() as u64)));
+    assert_eq!((used[1].1.characters, used[1].1.cost), ("Hello there.".len() as u64, None));
+    let cost = world.spans.metrics().total("tertulia_speech_cost_total", &[("speech_service", "speech_recognition")]);
+    assert!((cost - heard / 60.0 * 0.6).abs() < 1e-6, "{cost}");
+}
+
+/// The spans of a call in which a question is answered aloud, and then somebody says something, and when it began.
+pub(super) async fn short_call() -> (SpanMemory, Moment) {
+    let world = world().await;
+    let began = world.context.clock.now();
+    let mut ana = Caller::enter(&world, "ana").await;
+    ana.line.tell(Told::Say("Aria, how are you?".into()));
+    ana.listen(&world, 15.0).await;
+    world.side.answer_by(|_| Some(Ok("Nothing to say.\nNO".to_owned())));
+    ana.talk(&world, 60, 1).await;
+    ana.talk(&world, 50, 0).await;
+    world.pass(20.0).await;
+    (world.spans.clone(), began)
+}
+
+#[tokio::test(start_paused = true)]
+async fn spans_show_what_speech_services_did() {
+    let spans = short_call().await.0;
+
+    let synthesised = spans.named("voice.synthesise");
+    let shown: Vec<_> = synthesised.iter().map(|span| attribute(span, "speech.characters").unwrap()).collect();
+    assert_eq!(shown, ["Hello there.".len().to_string(), " It is good to hear you.".len().to_string()]);
+    let statement = &spans.named("invoke_agent Aria")[0];
+    for span in &synthesised {
+        assert_eq!(span.parent_span_id, statement.span_context.span_id());
+        assert_eq!(attribute(span, "gen_ai.provider.name").as_deref(), Some("rehearsal"));
+        assert_eq!(attribute(span, "companion.id").as_deref(), Some("aria"));
+        assert!(attribute(span, "speech.audio_secs").unwrap().parse::<f64>().unwrap() > 0.5);
+    }
+    let recognised = spans.named("voice.recognise");
+    let [recognised] = &*recognised else { panic!("{recognised:?}") };
+    assert!((1.2..1.7).contains(&attribute(recognised, "speech.audio_secs").unwrap().parse::<f64>().unwrap()));
+    let all = format!("{synthesised:?} {recognised:?}");
+    assert!(!["ana", "Hello", "good"].iter().any(|word| all.contains(word)), "{all}");
+}
+
+/// A mouth that fails after its first audio.
+struct Hoarse;
+
+impl SpeechSynthesis for Hoarse {
+    fn provider(&self) -> &'static str {
+        "hoarse"
+    }
+
+    fn host(&self) -> Option<Arc<str>> {
+        Some("mouth.example".into())
+    }
+
+    fn say(&self, sentence: Sentence) -> BoxStream<'static, Result<Piece, SynthesisFailed>> {
+        let failed = stream::iter([Err(SynthesisFailed("the line is bad".into()))]);
+        RehearsedSpeech.say(sentence).take(2).chain(failed).boxed()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_synthesis_that_fails_is_counted_and_its_span_has_the_error() {
+    let speech = Speech { audio: Arc::new(FakeAudio), recognition: Arc::<Counting>::default(), synthesis: Arc::new(Hoarse) };
+    let world = World::with_speech(speech, json!({})).await;
+    world.side.answer_by(|_| Some(Ok("Yes.\nYES".to_owned())));
+    world.main.answer_by(|_| Some(Ok("Hello there.".to_owned())));
+    let ana = Caller::enter(&world, "ana").await;
+
+    ana.line.tell(Told::Say("Aria, how are you?".into()));
+    ana.listen(&world, 10.0).await;
+
+    let synthesised = world.spans.named("voice.synthesise");
+    let errors: Vec<_> = synthesised.iter().map(|span| attribute(span, "error.type")).collect();
+    assert_eq!(errors, [Some("synthesis_failed".to_owned())]);
+    assert_eq!(speech_used(&world).await[0].1.characters, "Hello there.".len() as u64);
+    let description = world.backend.describe(&room("lobby")).await.unwrap();
+    assert_eq!(description.recognition, SpeechService { provider: "counting", host: Some("ears.example".into()) });
+    assert_eq!(description.synthesis, SpeechService { provider: "hoarse", host: Some("mouth.example".into()) });
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_26_people_who_talk_at_once_the_first_one_waits_and_nobody_is_lost() {
+    let ears = Arc::<Counting>::default();
+    let speech = Speech { audio: Arc::new(FakeAudio), recognition: ears.clone(), synthesis: Arc::new(RehearsedSpeech) };
+    let world = World::with_speech(speech, json!({})).await;
+    let mut people = Vec::new();
+    for person in 0..26 {
+        people.push(Caller::enter(&world, &format!("p{person}")).await);
+    }
+    let is_told = |person: &Caller| person.page.has(|view| *view == View::Trouble(Trouble::RecognitionFull));
+
+    // One after the other begins. In the end all talk, and then all are silent.
+    for packet in 0..220_u32 {
+        for (place, person) in (0_u32..).zip(&mut people) {
+            let begins = 5 * place;
+            person.line.hear(person.next, &[u8::from((begins..170).contains(&packet))]);
+            person.next += 1;
+        }
+        world.pass(0.02).await;
+        if packet == 160 {
+            assert_eq!(people.iter().map(is_told).collect::<Vec<_>>(), (0..26).map(|place| place == 0).collect::<Vec<_>>());
+        }
+    }
+    world.pass(5.0).await;
+
+    assert_eq!(ears.most.load(Ordering::Relaxed), 25);
+    assert_eq!(world.spans.metrics().total("tertulia_voice_troubles_total", &[("voice_trouble", "recognition_full")]), 1.0);
+    let mut heard: Vec<_> = world.recorded("lobby", "segment").await.iter().map(|event| event["from"].to_string()).collect();
+    heard.sort();
+    let mut everybody: Vec<_> = (0..26).map(|person| format!("\"p{person}\"")).collect();
+    everybody.sort();
+    assert_eq!(heard, everybody);
 }
 
 /// An actor of the call dies after this packet. The person talks for the first 60.

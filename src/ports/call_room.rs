@@ -193,7 +193,7 @@ pub enum View {
     Trouble(Trouble),
 }
 
-/// What does not work in a call that goes on.
+/// What does not work in a call. Unless it says so, the call goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trouble {
     /// Speech recognition does not answer.
@@ -208,6 +208,8 @@ pub enum Trouble {
     SaysAlready,
     /// What the person wants to say aloud is too long.
     SaysTooMuch,
+    /// The call has lasted for as long as a call may, and ends.
+    CallTooLong,
 }
 
 impl Trouble {
@@ -220,19 +222,29 @@ impl Trouble {
             Self::NotHeard => "not_heard",
             Self::SaysAlready => "says_already",
             Self::SaysTooMuch => "says_too_much",
+            Self::CallTooLong => "call_too_long",
         }
     }
+}
+
+/// A service for speech.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpeechService {
+    /// Its name, as in the span attribute `gen_ai.provider.name`.
+    pub provider: &'static str,
+    /// The host to which it sends audio or words. `None`: they stay on this machine.
+    pub host: Option<Arc<str>>,
 }
 
 /// The voice of a room.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Description {
     /// What recognises speech.
-    pub recognition: &'static str,
+    pub recognition: SpeechService,
     /// Whether it returns words.
     pub recognises_words: bool,
     /// What makes the companions' voices.
-    pub synthesis: &'static str,
+    pub synthesis: SpeechService,
     /// Who is in the call.
     pub people: Vec<Person>,
 }

@@ -57,6 +57,8 @@ pub struct Segment {
     pub id: Arc<str>,
     /// The words. May be empty.
     pub text: Arc<str>,
+    /// Whether the text is what was said. Otherwise it tells only that something was said, addresses nobody, and stops nothing.
+    pub is_verbatim: bool,
     /// The beginning of the first voiced hop.
     pub started: Moment,
     /// The end of the last voiced hop.
@@ -81,6 +83,9 @@ pub struct RecognitionFailed(pub String);
 pub trait SpeechRecognition: Send + Sync + 'static {
     /// The provider, as in the span attribute `gen_ai.provider.name`.
     fn provider(&self) -> &'static str;
+
+    /// The host to which it sends audio. `None`: none, audio stays on this machine.
+    fn host(&self) -> Option<Arc<str>>;
 
     /// Whether it returns words. Without them speech is only detected.
     fn recognises_words(&self) -> bool;

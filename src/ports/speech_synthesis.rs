@@ -41,6 +41,9 @@ pub trait SpeechSynthesis: Send + Sync + 'static {
     /// The provider, as in the span attribute `gen_ai.provider.name`.
     fn provider(&self) -> &'static str;
 
+    /// The host to which it sends the words. `None`: none, they stay on this machine.
+    fn host(&self) -> Option<Arc<str>>;
+
     /// Makes the audio of a sentence, piece by piece. Dropping the stream cancels it.
     fn say(&self, sentence: Sentence) -> BoxStream<'static, Result<Piece, SynthesisFailed>>;
 }

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 
 use super::inbound_events::{Acceptance, ChannelRef, InboundError};
 use crate::domain::conversation::{Aloud, Notice};
-use crate::domain::id::{ChannelId, PersonId, Ticket};
+use crate::domain::id::{ChannelId, PersonId, Ticket, TurnId};
 use crate::domain::message::Author;
 use crate::domain::moment::Moment;
 use crate::domain::voice::echo::PlayedWords;
@@ -24,6 +24,8 @@ pub struct InboundSegment {
     pub from: Author,
     /// The words. Empty: the result has none, and is not put on record.
     pub text: Arc<str>,
+    /// Whether the text is what was said (docs/design/voice.md A-73).
+    pub is_verbatim: bool,
     /// The beginning of its first voiced hop, by this machine's clock. A moment in the future counts as now.
     pub started: Moment,
     /// The end of its last voiced hop.
@@ -101,6 +103,8 @@ pub enum CallEffect {
     Reply {
         /// The reply's number.
         ticket: Ticket,
+        /// The turn in whose trace the work for it belongs, if that is known.
+        turn: Option<TurnId>,
         /// What to do.
         aloud: Aloud,
     },

@@ -19,10 +19,10 @@ use crate::domain::model_role::ModelRole;
 use crate::domain::price::Price;
 
 /// The highest price for a million tokens, in units of the currency.
-const HIGHEST_PRICE: f64 = 1_000_000.0;
+pub(super) const HIGHEST_PRICE: f64 = 1_000_000.0;
 
 /// The lowest price above zero: smaller amounts are not counted.
-const LOWEST_PRICE: f64 = 0.000_001;
+pub(super) const LOWEST_PRICE: f64 = 0.000_001;
 
 /// The longest key, in bytes.
 const MAX_KEY_BYTES: usize = 8 * 1024;

@@ -5,8 +5,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::Problem;
 use super::companion::shortened;
+use super::models::{HIGHEST_PRICE, LOWEST_PRICE};
+use super::{Problem, within};
+use crate::domain::price::UnitPrice;
+use crate::domain::service::Service;
 use crate::domain::voice::words::{WordLists, words};
 
 /// The longest word list.
@@ -15,11 +18,17 @@ const MOST_WORDS: usize = 500;
 const MOST_CHARS: usize = 64;
 
 /// Section `speech`.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Speech {
     /// The language that is spoken: the name of a table in `words`.
     pub language: Arc<str>,
+    /// The price of a minute of audio that is recognised, in units of `models.currency`: 0, or 0.000001 to 1,000,000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recognition_price: Option<f64>,
+    /// The price of a million characters that are spoken, as `recognition_price`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub synthesis_price: Option<f64>,
     /// The word lists of each language.
     pub words: BTreeMap<Arc<str>, SpokenWords>,
 }
@@ -59,6 +68,15 @@ impl Speech {
         found.map_or(&NONE, |found| &found.lists)
     }
 
+    /// The price of a service for speech. `None`: no price is set, so the cost is not known.
+    pub fn price(&self, service: Service, currency: &str) -> Option<UnitPrice> {
+        match service {
+            Service::LanguageModel => None,
+            Service::SpeechRecognition => self.recognition_price.map(|price| UnitPrice::per_minute(price, currency)),
+            Service::SpeechSynthesis => self.synthesis_price.map(|price| UnitPrice::per_million_characters(price, currency)),
+        }
+    }
+
     /// What is wrong with a language, if it has no table.
     pub fn problem_of(&self, language: &str) -> Option<String> {
         let known = || self.words.keys().map(|language| &**language).collect::<Vec<_>>().join(", ");
@@ -73,6 +91,10 @@ impl Speech {
     /// # Errors
     /// The first value that cannot be used.
     pub fn check(&self) -> Result<(), Problem> {
+        for (key, price) in [("recognition_price", self.recognition_price), ("synthesis_price", self.synthesis_price)] {
+            let price = price.filter(|price| *price != 0.0).unwrap_or(LOWEST_PRICE);
+            within(key, price, LOWEST_PRICE..=HIGHEST_PRICE)?;
+        }
         for (language, lists) in &self.words {
             check_list(&format!("words.{language}.stop"), &lists.stop)?;
             check_list(&format!("words.{language}.backchannel"), &lists.backchannel)?;

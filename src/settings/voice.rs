@@ -33,6 +33,10 @@ pub struct Voice {
     pub max_calls: usize,
     /// The maximum number of people in a call (1 to 1,000).
     pub max_people: usize,
+    /// Seconds that a call may last (0 to 604,800; docs/design/voice.md A-75). 0: as long as somebody is in it.
+    pub max_call_secs: f64,
+    /// The maximum number of people in a call whose words are recognised at the same time (1 to 1,000; docs/design/voice.md A-74).
+    pub max_streams: usize,
 }
 
 impl Voice {
@@ -71,6 +75,11 @@ impl Voice {
         duration(self.stall_timeout_secs)
     }
 
+    /// `max_call_secs` as a duration. `None`: there is no limit.
+    pub fn max_call(&self) -> Option<Duration> {
+        (self.max_call_secs > 0.0).then(|| duration(self.max_call_secs))
+    }
+
     /// Checks all ranges.
     ///
     /// # Errors
@@ -85,6 +94,8 @@ impl Voice {
         within("first_audio_timeout_secs", self.first_audio_timeout_secs, 1.0..=60.0)?;
         within("stall_timeout_secs", self.stall_timeout_secs, 0.5..=30.0)?;
         within("max_calls", self.max_calls, 1..=10_000)?;
-        within("max_people", self.max_people, 1..=1_000)
+        within("max_people", self.max_people, 1..=1_000)?;
+        within("max_call_secs", self.max_call_secs, 0.0..=604_800.0)?;
+        within("max_streams", self.max_streams, 1..=1_000)
     }
 }

@@ -69,8 +69,14 @@ pub const PLAYBACK_SENTENCES: &str = "playback.sentences";
 pub const PLAYBACK_DROPPED: &str = "playback.dropped";
 /// The audio that was played, in milliseconds.
 pub const PLAYBACK_PLAYED_MS: &str = "playback.played_ms";
-/// What does not work in a voice call: `recognition_failed`, `recognition_full`, `synthesis_failed`, `not_heard`, `says_already` or
-/// `says_too_much`.
+/// The audio that was recognised, or made, in seconds.
+pub const SPEECH_AUDIO_SECS: &str = "speech.audio_secs";
+/// The number of characters that were given to be spoken.
+pub const SPEECH_CHARACTERS: &str = "speech.characters";
+/// `speech_recognition` or `speech_synthesis`.
+pub const SPEECH_SERVICE: &str = "speech.service";
+/// What does not work in a voice call: `recognition_failed`, `recognition_full`, `synthesis_failed`, `not_heard`, `says_already`,
+/// `says_too_much` or `call_too_long`.
 pub const VOICE_TROUBLE: &str = "voice.trouble";
 /// `lull_ended`, `deserted`, `addressed`, `one_to_one`, `follow_up` or `extension`.
 pub const HAND_OVER_CAUSE: &str = "hand_over.cause";
@@ -197,6 +203,10 @@ pub const SPAN_APPEND: &str = "history.append";
 pub const SPAN_UTTERANCE: &str = "voice.utterance";
 /// The span of a spoken reply: from its first sentence to the end of its playback, pauses included.
 pub const SPAN_PLAYBACK: &str = "voice.playback";
+/// The span of speech recognition: from the first sound of an utterance to its last words.
+pub const SPAN_RECOGNISE: &str = "voice.recognise";
+/// The span of speech synthesis: from the request for a sentence to its last audio.
+pub const SPAN_SYNTHESISE: &str = "voice.synthesise";
 /// The span of an interruption of a spoken reply. It has no length: it is when it came out.
 pub const SPAN_INTERRUPTION: &str = "voice.interruption";
 /// The span of one decision, or of an evaluation without an answer.

@@ -163,12 +163,20 @@ instruments! {
         "Packets of companions' speech that were dropped because a page did not take them in time.";
     voice_people: UpDown, "tertulia.voice.people", "{person}", [],
         "People in voice calls.";
+    voice_streams: UpDown, "tertulia.voice.streams", "{stream}", [],
+        "Open streams of speech recognition.";
     voice_answer_time: Histogram(MODEL_SECONDS), "tertulia.voice.answer.time", "s", [],
         "Time from the end of the last speech to the first packet of the spoken reply after it, waiting for the end of a lull included.";
     voice_duck_delay: Histogram(OWN_SECONDS), "tertulia.voice.duck.delay", "s", [],
         "Time from the detection of speech over a reply to the moment when the reply is ducked.";
     voice_spoken: Sum, "tertulia.voice.spoken", "s", [],
         "Seconds of companions' speech that were sent.";
+    speech_recognised: Sum, "tertulia.speech.recognised", "s", [PROVIDER],
+        "Seconds of people's speech that were given to speech recognition.";
+    speech_synthesised: Counter, "tertulia.speech.synthesised", "{character}", [PROVIDER],
+        "Characters of companions' speech that were given to speech synthesis.";
+    speech_cost: Sum, "tertulia.speech.cost", "", [Label { name: name::SPEECH_SERVICE, values: values::SPEECH_SERVICES }, Label { name: name::COST_CURRENCY, values: &[] }],
+        "What speech recognition and synthesis cost by the prices in the settings; without a price nothing counts.";
     voice_troubles: Counter, "tertulia.voice.troubles", "{trouble}", [Label { name: name::VOICE_TROUBLE, values: values::TROUBLES }],
         "Times that people in a call were told what does not work, by what it is.";
 

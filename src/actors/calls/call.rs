@@ -5,8 +5,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
+use super::streams::{Need, Opened, Streams};
 use super::voice::Voice;
 use crate::domain::id::{ChannelId, PersonId, Ticket};
 use crate::domain::message::{Author, Role};
@@ -17,6 +19,9 @@ use crate::ports::inbound_events::ChannelRef;
 use crate::telemetry::instruments::kinds::Counted;
 use crate::telemetry::instruments::{Instruments, NONE};
 
+/// How long what somebody has said last is still recognised.
+pub const LINGERS_FOR: Duration = Duration::from_secs(2);
+
 /// A call.
 pub struct Call {
     channel_ref: ChannelRef,
@@ -26,9 +31,12 @@ pub struct Call {
     played: Mutex<PlayedWords>,
     moments: Mutex<Moments>,
     lines: AtomicU64,
+    streams: Streams,
     recorded: tokio::sync::Mutex<BTreeMap<PersonId, Recorded>>,
     /// When it began, which tells it from the calls before.
     begun: Moment,
+    /// Since when `voice.max_call_secs` runs.
+    limited_since: Mutex<Instant>,
     instruments: Instruments,
 }
 
@@ -46,13 +54,18 @@ struct Replying {
     until: Moment,
 }
 
-/// What answers and ducking are measured from.
+/// The newest onset and offset of a person, or of anybody, which answers and ducking are measured from.
 #[derive(Clone, Copy, Debug, Default)]
 struct Moments {
-    /// The newest onset.
     onset: Option<Instant>,
-    /// The newest offset, until it is answered.
+    /// Of anybody: until it is answered.
     offset: Option<Instant>,
+}
+
+impl Moments {
+    fn note(&mut self, talks: bool) {
+        *(if talks { &mut self.onset } else { &mut self.offset }) = Some(Instant::now());
+    }
 }
 
 /// A person in the call.
@@ -66,6 +79,8 @@ struct Participant {
     is_muted: bool,
     is_ignored: bool,
     talks: bool,
+    /// When the person began to talk, and when the person stopped.
+    moments: Moments,
     /// Since when there is no connection, and whether that is because the person left.
     gone: Option<(Instant, Gone)>,
     _counted: Counted,
@@ -128,6 +143,7 @@ impl Call {
     pub fn new(channel_ref: ChannelRef, begun: Moment, instruments: Instruments) -> Self {
         Self {
             begun,
+            limited_since: Mutex::new(Instant::now()),
             instruments,
             channel_ref,
             participants: Mutex::default(),
@@ -135,6 +151,7 @@ impl Call {
             played: Mutex::default(),
             moments: Mutex::default(),
             lines: AtomicU64::default(),
+            streams: Streams::default(),
             recorded: tokio::sync::Mutex::default(),
         }
     }
@@ -165,6 +182,7 @@ impl Call {
             is_muted: false,
             is_ignored: false,
             talks: false,
+            moments: Moments::default(),
             gone: None,
             _counted: self.instruments.voice_people.one(NONE),
         });
@@ -275,6 +293,21 @@ impl Call {
         self.lock().people.is_empty()
     }
 
+    /// All connections.
+    pub fn connections(&self) -> Vec<u64> {
+        self.lock().lines.keys().copied().collect()
+    }
+
+    /// How long `voice.max_call_secs` has run.
+    pub fn lasted(&self) -> Duration {
+        self.limited_since.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
+    }
+
+    /// Everybody was sent out. For whoever enters again before the call is gone, its time begins anew.
+    pub fn limit_again(&self) {
+        *self.limited_since.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
     /// The person at a connection, and whether the connection has the microphone.
     pub fn at(&self, line: u64) -> Option<(PersonId, bool)> {
         let participants = self.lock();
@@ -330,10 +363,9 @@ impl Call {
     pub fn set_talking(&self, user: &PersonId, talks: bool) {
         if let Some(participant) = self.lock().people.get_mut(user) {
             participant.talks = talks;
+            participant.moments.note(talks);
         }
-        let mut moments = self.moments.lock().unwrap_or_else(PoisonError::into_inner);
-        *(if talks { &mut moments.onset } else { &mut moments.offset }) = Some(Instant::now());
-        drop(moments);
+        self.moments.lock().unwrap_or_else(PoisonError::into_inner).note(talks);
         self.show(&View::Talking(user.clone(), talks));
     }
 
@@ -382,6 +414,25 @@ impl Call {
 
     pub fn reply(&self) -> Option<Ticket> {
         self.reply.lock().unwrap_or_else(PoisonError::into_inner).ticket
+    }
+
+    /// Opens a recognition stream for somebody who talks. None: those who have one need it more.
+    pub fn open_stream(&self, user: &PersonId, most: usize, begin: impl FnOnce() -> AbortHandle) -> Option<Opened> {
+        let begin = || (begin(), self.instruments.voice_streams.one(NONE));
+        self.streams.open(user, most, |user| self.need_of_stream(user), begin)
+    }
+
+    pub const fn streams(&self) -> &Streams {
+        &self.streams
+    }
+
+    /// How much a person needs a stream. It is needed while the person talks, and then until all words are there, for at most [`LINGERS_FOR`].
+    pub fn need_of_stream(&self, user: &PersonId) -> Need {
+        let participants = self.lock();
+        let Some(participant) = participants.people.get(user) else { return Need { is_active: false, since: None } };
+        let has_just_talked = participant.moments.offset.is_some_and(|offset| offset.elapsed() < LINGERS_FOR);
+        let is_active = participant.talks || has_just_talked && participant.voice.found().awaits_words;
+        Need { is_active, since: participant.moments.onset }
     }
 
     pub fn onset(&self) -> Option<Instant> {

@@ -106,6 +106,7 @@ impl Hearing {
             // Words of somebody who has left count, too.
             from: self.call.author(user).unwrap_or_else(|| console_author(user)),
             text: segment.text.clone(),
+            is_verbatim: segment.is_verbatim,
             started: segment.started,
             ended: segment.ended,
             voiced: segment.voiced,

@@ -1,7 +1,7 @@
 //! Has the words of one person recognised, and hands them to the channel. What is final is on record before anything else happens.
 //!
 //! The sound since the last final is shared ([`Voice`]), so that a new stream gets it again. Segments have ids, so that none
-//! counts twice.
+//! counts twice. If too many people talk for a stream each, the sound waits ([`Streams`](super::streams::Streams)).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,10 @@ use ractor::{Actor, ActorProcessingErr, ActorRef};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
+use super::call::Call;
 use super::hearing::Hearing;
+use super::services::Work;
+use super::streams::Opened;
 use super::voice::Voice;
 use crate::actors::messages::voice_call::RecognitionMessage;
 use crate::actors::runtime::actor_keys::RecognitionKey;
@@ -24,7 +27,7 @@ use crate::telemetry::instruments::kinds::Counted;
 const MOST_WAITING: usize = 512;
 /// The results that wait to be put on record.
 const MOST_RESULTS: usize = 64;
-/// The pause before a stream that failed is opened again.
+/// The pause before a stream that failed, or that was refused, is opened again.
 const PAUSE: Duration = Duration::from_secs(1);
 
 pub struct Recognition;
@@ -43,6 +46,10 @@ pub struct State {
     /// The number of the newest stream.
     streams: u64,
     has_failed: bool,
+    /// Others need the streams more.
+    waits: bool,
+    /// Whether [`RecognitionMessage::Again`] will come.
+    will_retry: bool,
     _registration: Registration,
     _counted: Counted,
 }
@@ -51,11 +58,22 @@ pub struct State {
 struct Stream {
     sounds: mpsc::Sender<Sound>,
     task: AbortHandle,
+    /// The utterance that is being recognised.
+    work: Option<Work>,
+    call: Arc<Call>,
+    user: PersonId,
+}
+
+impl Stream {
+    /// Whether nobody has displaced it.
+    fn is_open(&self) -> bool {
+        self.call.streams().has(&self.user, &self.task)
+    }
 }
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        self.task.abort();
+        self.call.streams().close(&self.user, &self.task);
     }
 }
 
@@ -75,13 +93,13 @@ impl Actor for Recognition {
             stream: None,
             streams: 0,
             has_failed: false,
+            waits: false,
+            will_retry: false,
             _registration: registration,
             _counted: counted,
         };
         // Sound that a predecessor took and that has no final yet.
-        if !state.arguments.voice.found().is_silent() {
-            state.send(true);
-        }
+        state.send();
         Ok(state)
     }
 
@@ -93,15 +111,18 @@ impl Actor for Recognition {
     ) -> Result<(), ActorProcessingErr> {
         match message {
             RecognitionMessage::Sounds if state.has_failed => {}
-            RecognitionMessage::Sounds => state.send(false),
+            RecognitionMessage::Sounds => state.send(),
+            RecognitionMessage::Finalize if state.stream.is_none() => {}
             RecognitionMessage::Finalize => state.offer(Sound::Finalize),
             RecognitionMessage::Result(stream, Some(result)) if stream == state.streams => state.take(result).await,
             RecognitionMessage::Result(stream, None) if stream == state.streams => state.stream_failed(),
             RecognitionMessage::Result(..) => {}
             RecognitionMessage::Again => {
-                (state.has_failed, state.stream) = (false, None);
-                state.send(true);
+                (state.has_failed, state.will_retry) = (false, false);
+                state.send();
             }
+            RecognitionMessage::Displaced if state.stream.as_ref().is_some_and(Stream::is_open) => {}
+            RecognitionMessage::Displaced => state.displaced(),
             RecognitionMessage::Forget => {
                 state.stream = None;
                 state.streams += 1;
@@ -112,39 +133,54 @@ impl Actor for Recognition {
 }
 
 impl State {
-    /// Gives the recogniser what waits. With `again`, also what it had taken since its last final.
-    fn send(&mut self, again: bool) {
+    /// Gives the recogniser what waits. A new stream also gets what the one before had taken since its last final.
+    fn send(&mut self) {
         let Arguments { user, hearing, voice } = &self.arguments;
         if hearing.is_opted_out(user) {
             return voice.forget();
         }
-        let sounds = voice.found().next_sounds(again);
+        if voice.found().is_silent() {
+            self.waits = false;
+            return;
+        }
+        let is_new = self.stream.is_none();
+        if is_new && !self.open() {
+            return self.wait();
+        }
+        let sounds = self.arguments.voice.found().next_sounds(is_new);
         sounds.into_iter().for_each(|sound| self.offer(sound));
     }
 
     fn offer(&mut self, sound: Sound) {
-        if self.has_failed {
+        let Some(stream) = &mut self.stream else { return };
+        let audio = match &sound {
+            Sound::Audio { from, samples } => Some((*from, samples.len())),
+            Sound::Ended(_) | Sound::Cut(_) | Sound::Finalize => None,
+        };
+        if stream.sounds.try_send(sound).is_ok() {
+            if let Some((from, samples)) = audio {
+                let hearing = &self.arguments.hearing;
+                stream.work.get_or_insert_with(|| Work::recognition(hearing.clone(), from)).add(samples);
+            }
             return;
         }
-        if self.stream.is_none() {
-            self.stream = Some(self.open());
-        }
-        let is_full = self.stream.as_ref().is_some_and(|stream| stream.sounds.try_send(sound).is_err());
-        if is_full {
+        if !stream.is_open() {
+            self.displaced();
+        } else {
             // It does not take in what is said. A new one gets the sound since the last final.
             self.stream_failed();
         }
     }
 
-    fn open(&mut self) -> Stream {
-        self.streams += 1;
-        let number = self.streams;
-        let hearing = &self.arguments.hearing;
+    /// Opens a stream. False: others need theirs more.
+    fn open(&mut self) -> bool {
+        let number = self.streams + 1;
+        let Arguments { user, hearing, .. } = &self.arguments;
         let expectation = Expectation { language: hearing.language(), names: hearing.names() };
         let (sounds, taken) = mpsc::channel(MOST_WAITING);
         let (results, mut returned) = mpsc::channel(MOST_RESULTS);
         let (recogniser, myself) = (hearing.context().speech.recognition.clone(), self.myself.clone());
-        let task = tokio::spawn(async move {
+        let listen = async move {
             let listening = recogniser.listen(expectation, taken, results);
             let reporting = async {
                 while let Some(result) = returned.recv().await {
@@ -159,17 +195,58 @@ impl State {
             }
             // If the actor has ended, nobody needs the outcome.
             let _ = myself.cast(RecognitionMessage::Result(number, None));
-        });
-        Stream { sounds, task: task.abort_handle() }
+        };
+        let (call, most) = (&hearing.call, hearing.context().settings.voice.max_streams);
+        let Some(Opened { task, displaced }) = call.open_stream(user, most, || tokio::spawn(listen).abort_handle()) else {
+            return false;
+        };
+        let key = displaced.map(|displaced| RecognitionKey(call.channel().clone(), displaced));
+        if let Some(actor) = key.and_then(|key| hearing.context().directory.find(&key)) {
+            // One that is being restarted opens another by itself.
+            let _ = actor.cast(RecognitionMessage::Displaced);
+        }
+        self.stream = Some(Stream { sounds, task, work: None, call: call.clone(), user: user.clone() });
+        (self.streams, self.waits) = (number, false);
+        true
+    }
+
+    /// Somebody who began to speak later has got the stream. If this person still talks, the sound waits for another one.
+    fn displaced(&mut self) {
+        let Arguments { user, hearing, .. } = &self.arguments;
+        let is_active = hearing.call.need_of_stream(user).is_active;
+        self.stream = None;
+        self.streams += 1;
+        if is_active {
+            self.wait();
+        }
+    }
+
+    /// The sound waits until somebody else needs no stream any more.
+    fn wait(&mut self) {
+        if !std::mem::replace(&mut self.waits, true) {
+            let Arguments { user, hearing, .. } = &self.arguments;
+            hearing.call.show_to(user, &View::Trouble(Trouble::RecognitionFull));
+        }
+        self.retry();
+    }
+
+    fn retry(&mut self) {
+        if !std::mem::replace(&mut self.will_retry, true) {
+            self.myself.send_after(PAUSE, || RecognitionMessage::Again);
+        }
     }
 
     fn stream_failed(&mut self) {
-        self.stream = None;
+        if let Some(mut stream) = self.stream.take()
+            && let Some(work) = &mut stream.work
+        {
+            work.fail(Trouble::RecognitionFailed.as_str());
+        }
         self.streams += 1;
         if !std::mem::replace(&mut self.has_failed, true) {
             let Arguments { user, hearing, .. } = &self.arguments;
             hearing.call.show_to(user, &View::Trouble(Trouble::RecognitionFailed));
-            self.myself.send_after(PAUSE, || RecognitionMessage::Again);
+            self.retry();
         }
     }
 
@@ -186,7 +263,10 @@ impl State {
                 if let Err(error) = hearing.recognised(user, provider, &segment).await {
                     tracing::error!(%error, "what a person said could not be put on record");
                 }
-                voice.found().finalised(segment.ended);
+                voice.found().finalised(segment.ended, segment.is_last);
+                if let Some(stream) = self.stream.as_mut().filter(|_| segment.is_last) {
+                    stream.work = None;
+                }
             }
         }
     }

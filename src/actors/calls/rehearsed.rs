@@ -64,6 +64,7 @@ async fn record(hearing: &Hearing, user: &PersonId, started: Moment, ended: Mome
     let segment = Segment {
         id: format!("say-{}", started.as_micros()).into(),
         text: text.into(),
+        is_verbatim: true,
         started,
         ended,
         voiced: Some(ended.since(started)),

@@ -1,5 +1,7 @@
 //! A server that carries no audio.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
@@ -28,6 +30,10 @@ impl SpeechSynthesis for Silent {
         SILENT
     }
 
+    fn host(&self) -> Option<Arc<str>> {
+        None
+    }
+
     fn say(&self, _: Sentence) -> BoxStream<'static, Result<Piece, SynthesisFailed>> {
         stream::empty().boxed()
     }
@@ -37,6 +43,10 @@ impl SpeechSynthesis for Silent {
 impl SpeechRecognition for Silent {
     fn provider(&self) -> &'static str {
         SILENT
+    }
+
+    fn host(&self) -> Option<Arc<str>> {
+        None
     }
 
     fn recognises_words(&self) -> bool {

@@ -57,6 +57,8 @@ pub(super) struct Found {
     pub(super) fresh: VecDeque<Sound>,
     /// Sound that it has taken, since its last final.
     pub(super) taken: VecDeque<Sound>,
+    /// Whether there was speech of which the last words are not there yet.
+    pub(super) awaits_words: bool,
 }
 
 impl Voice {
@@ -81,6 +83,7 @@ impl Voice {
         found.pre_roll.clear();
         found.fresh.clear();
         found.taken.clear();
+        found.awaits_words = false;
     }
 
     /// A segment is being put on record until the guard is dropped.
@@ -122,11 +125,10 @@ impl Found {
         self.fresh.is_empty() && self.taken.is_empty()
     }
 
-    /// A final covers the sound up to this moment.
-    pub(super) fn finalised(&mut self, upto: Moment) {
-        while self.taken.front().is_some_and(|sound| end_of(sound).is_none_or(|end| end <= upto)) {
-            self.taken.pop_front();
-        }
+    /// A final covers the sound up to this moment. It is the last one of an utterance, or more are to come.
+    pub(super) fn finalised(&mut self, upto: Moment, is_last: bool) {
+        self.taken.retain(|sound| end_of(sound).is_some_and(|end| end > upto));
+        self.awaits_words &= !is_last || self.speech.is_talking();
     }
 }
 
@@ -177,6 +179,7 @@ pub(super) fn take_heard(found: &mut Found, heard: &Heard<'_>, now: Moment, has_
     } else {
         let before: Vec<_> = found.pre_roll.drain(..).collect();
         found.fresh.extend(before);
+        found.awaits_words = true;
         found.fresh.push_back(sound);
         keep(&mut found.fresh, KEPT);
     }

@@ -9,12 +9,13 @@ use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-use super::call::{Call, Gone};
+use super::call::{Call, Gone, LINGERS_FOR, Parted};
 use super::hearing::Hearing;
 use super::playback::{Patience, Playback, Progress};
 use super::presence;
 use super::recognition::{self, Recognition};
 use super::rehearsed;
+use super::services::Work;
 use super::voice_user::{self, VoiceUser};
 use crate::actors::inbound::Inbound;
 use crate::actors::messages::voice_call::{CallChild, CallMessage, RecognitionMessage, VoiceUserMessage};
@@ -26,16 +27,17 @@ use crate::actors::runtime::supervision::children::{Children, Report};
 use crate::actors::runtime::supervision::restarts::RestartPolicy;
 use crate::actors::runtime::watchdog::at_work;
 use crate::domain::conversation::{Aloud, Notice};
-use crate::domain::id::{CompanionId, PersonId, Ticket};
+use crate::domain::id::{CompanionId, PersonId, Ticket, TurnId};
 use crate::domain::voice::interruption::{Effect, Input as Heard, Outcome};
 use crate::domain::voice::said::Said;
 use crate::domain::voice::utterance::Input;
 use crate::ports::audio::{CodecFailed, Encoder, SPOKEN_FRAME};
-use crate::ports::call_room::{Packet, Told, Trouble, View};
+use crate::ports::call_room::{End, Packet, Told, Trouble, View};
 use crate::ports::speech_synthesis::{Piece, Sentence, SynthesisFailed};
 use crate::telemetry::instruments::NONE;
 use crate::telemetry::instruments::kinds::Counted;
 use crate::telemetry::operations::{self, ActorFacts};
+use crate::telemetry::trace::{SpanRef, TurnTrace};
 
 /// How a call restarts its actors.
 const RESTARTS: RestartPolicy = RestartPolicy {
@@ -47,8 +49,6 @@ const RESTARTS: RestartPolicy = RestartPolicy {
 };
 /// How long somebody whose connection was lost keeps the place in the call.
 pub const KEPT_FOR: Duration = Duration::from_secs(10);
-/// How long what somebody has said last is still recognised.
-const LINGERS_FOR: Duration = Duration::from_secs(2);
 /// How often packets are sent.
 const PACKETS_EVERY: Duration = Duration::from_millis(20);
 /// How often late audio is looked for while nothing plays.
@@ -89,6 +89,8 @@ impl Drop for Saying {
 /// A reply that is prepared or played.
 struct Reply {
     playback: Playback,
+    /// Its span.
+    span: Option<SpanRef>,
     /// Tells the audio of this reply from that of another.
     identity: Arc<()>,
     /// The tasks that make audio.
@@ -135,6 +137,7 @@ impl Actor for VoiceCall {
             }
         }
         tokio::spawn(presence::settle_all(state.hearing.clone()));
+        state.limit();
         if state.call.is_empty() {
             state.myself.stop(None);
         }
@@ -154,9 +157,10 @@ impl Actor for VoiceCall {
             }
             CallMessage::Finalize(user) => state.finalize(&user),
             CallMessage::Noise(user) => state.call.show(&View::Noise(user)),
-            CallMessage::Reply(ticket, aloud) => state.follow(ticket, aloud),
+            CallMessage::Reply(ticket, turn, aloud) => state.follow(ticket, turn, aloud),
             CallMessage::Piece(identity, sentence, piece) => state.take(&identity, sentence, piece),
             CallMessage::Tick => state.tick(),
+            CallMessage::Limit => state.limit(),
             CallMessage::Upkeep(upkeep) => {
                 let report = state.children.upkeep(upkeep);
                 state.handle_report(report);
@@ -241,6 +245,23 @@ impl State {
                 self.myself.send_after(LINGERS_FOR, move || CallMessage::Away(user));
             }
         }
+    }
+
+    /// Sends everybody out who takes part for too long, and looks again later.
+    fn limit(&mut self) {
+        let Some(limit) = self.context.settings.voice.max_call() else { return };
+        if self.call.lasted() >= limit {
+            self.call.show(&View::Trouble(Trouble::CallTooLong));
+            for line in self.call.connections() {
+                let listener = self.call.listener(line);
+                if let Some(Parted { user, had_microphone }) = self.call.part(line, Gone::Left) {
+                    self.parted(&user, had_microphone);
+                }
+                listener.into_iter().for_each(|listener| listener.end(End::Ended));
+            }
+            self.call.limit_again();
+        }
+        self.myself.send_after(limit.saturating_sub(self.call.lasted()), || CallMessage::Limit);
     }
 
     /// The person has been gone for a while, or is back.
@@ -353,7 +374,7 @@ impl State {
     }
 
     /// Does something for a reply.
-    fn follow(&mut self, ticket: Ticket, aloud: Aloud) {
+    fn follow(&mut self, ticket: Ticket, turn: Option<TurnId>, aloud: Aloud) {
         if let Aloud::Prepare { companion } = aloud {
             return self.prepare(companion, ticket);
         }
@@ -371,6 +392,7 @@ impl State {
             }
             return;
         };
+        reply.span = turn.map(|turn| TurnTrace::of_turn(turn).of(ticket)).or(reply.span);
         let (playback, now) = (&mut reply.playback, Instant::now());
         match aloud {
             Aloud::Prepare { .. } => {}
@@ -420,6 +442,7 @@ impl State {
         let playback = Playback::new(companion.clone(), ticket, patience);
         self.reply = Some(Reply {
             playback,
+            span: None,
             identity: Arc::default(),
             making: BTreeMap::new(),
             is_ducked: false,
@@ -490,15 +513,22 @@ impl State {
                 voice: settings.voice.clone(),
                 speed: settings.speed.unwrap_or(1.0),
             };
+            let mut work = Work::synthesis(self.hearing.clone(), request.companion.clone(), &request.text, reply.span);
             let mut pieces = self.context.speech.synthesis.say(request);
             let (identity, myself) = (reply.identity.clone(), self.myself.clone());
             let task = tokio::spawn(async move {
                 while let Some(piece) = pieces.next().await {
+                    match &piece {
+                        Ok(Piece::Audio(samples)) => work.add(samples.len()),
+                        Ok(Piece::Words(_)) => {}
+                        Err(_) => work.fail(Trouble::SynthesisFailed.as_str()),
+                    }
                     let has_failed = piece.is_err();
                     if myself.cast(CallMessage::Piece(identity.clone(), sentence, Some(piece))).is_err() || has_failed {
                         return;
                     }
                 }
+                drop(work);
                 // A call that has ended needs no audio.
                 let _ = myself.cast(CallMessage::Piece(identity, sentence, None));
             });

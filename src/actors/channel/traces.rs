@@ -413,6 +413,11 @@ impl Traces {
         self.appends.drop_below(conversation.window().entries().next().map_or(conversation.handled(), |entry| entry.seq));
     }
 
+    /// The turn whose trace a question or reply in flight is in. After a restart that is another one than the conversation knows.
+    pub(super) fn turn_of(&self, ticket: Ticket) -> Option<TurnId> {
+        self.pending_calls.get(&ticket).map(|call| TurnId(call.turn.trace.as_u128()))
+    }
+
     /// When each question and reply in flight started.
     pub(super) fn since(&self) -> HashMap<Ticket, Moment> {
         self.pending_calls.iter().map(|(ticket, call)| (*ticket, call.since)).collect()

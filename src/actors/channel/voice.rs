@@ -1,7 +1,11 @@
 //! The voice call of a channel: journals what the conversation hands over, and carries out what it wants done in the call.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
+
+use ractor::RpcReplyPort;
+use tokio::sync::oneshot;
 
 use super::State;
 use crate::actors::erasure::deletion::delete_messages;
@@ -87,7 +91,7 @@ impl State {
     /// Does something for a spoken reply: what makes it heard waits until that is on record.
     pub(super) fn follow_reply(&mut self, ticket: Ticket, aloud: Aloud) {
         let waits = matches!(aloud, Aloud::Start { .. } | Aloud::Play(interruption::Effect::Speak));
-        let effect = CallEffect::Reply { ticket, aloud };
+        let effect = CallEffect::Reply { ticket, turn: self.traces.turn_of(ticket), aloud };
         if waits {
             self.calls_after_commit.push(effect);
         } else {
@@ -98,7 +102,7 @@ impl State {
     /// Makes a reply heard, now that this is on record. It may have ended or paused meanwhile; then it is resumed where it paused.
     pub(super) fn play_on_record(&self, effect: CallEffect) {
         let is_wanted = match &effect {
-            CallEffect::Reply { ticket, aloud: Aloud::Play(_) } => self.conversation.plays_aloud(*ticket),
+            CallEffect::Reply { ticket, aloud: Aloud::Play(_), .. } => self.conversation.plays_aloud(*ticket),
             CallEffect::Reply { ticket, .. } => self.conversation.spoken_reply() == Some(*ticket),
             CallEffect::Finalize { .. } | CallEffect::CountsAsNoise { .. } | CallEffect::Restarted { .. } => true,
         };
@@ -111,9 +115,20 @@ impl State {
     fn record_left(&self, user: &PersonId) {
         let Some(joined) = self.conversation.joined_call_at(user) else { return };
         let (context, channel_key) = (self.context.clone(), self.channel_key.clone());
+        let (channel, user, attempts) = (self.myself.clone(), user.clone(), AtomicU32::new(0));
         self.insist("the end of a person's call could not be journaled", move || {
-            let (context, channel_key) = (context.clone(), channel_key.clone());
+            let (context, channel_key, channel, user) = (context.clone(), channel_key.clone(), channel.clone(), user.clone());
+            let is_first = attempts.fetch_add(1, Ordering::Relaxed) == 0;
             async move {
+                // It may have been journaled all the same, and the person may be back.
+                if !is_first {
+                    let (sender, answer) = oneshot::channel();
+                    channel.cast(ChannelMessage::Inspect(RpcReplyPort::from(sender))).map_err(|error| error.to_string())?;
+                    let look = answer.await.map_err(|error| error.to_string())?;
+                    if look.conversation.joined_call_at(&user) != Some(joined) {
+                        return Ok(());
+                    }
+                }
                 let event = Reader::new(&*context.store).event(&channel_key, joined).await.map_err(|error| error.to_string())?;
                 let Some(Recorded { event: Event::VoiceJoined { from }, .. }) = event else { return Ok(()) };
                 // Who was forgotten meanwhile has left.

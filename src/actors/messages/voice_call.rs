@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::supervision::Upkeep;
 use crate::domain::conversation::Aloud;
-use crate::domain::id::{PersonId, Ticket};
+use crate::domain::id::{PersonId, Ticket, TurnId};
 use crate::ports::call_room::Told;
 use crate::ports::speech_recognition::Recognised;
 use crate::ports::speech_synthesis::{Piece, SynthesisFailed};
@@ -34,12 +34,14 @@ pub enum CallMessage {
     Finalize(PersonId),
     /// This person counts as noise.
     Noise(PersonId),
-    /// Something to do for a reply.
-    Reply(Ticket, Aloud),
+    /// Something to do for a reply, and the turn in whose trace it is.
+    Reply(Ticket, Option<TurnId>, Aloud),
     /// Audio of a sentence of the reply with this identity. None: all of it is made.
     Piece(Arc<()>, usize, Option<Result<Piece, SynthesisFailed>>),
     /// Packets may be due, or audio may be late.
     Tick,
+    /// The call may have lasted for as long as it may.
+    Limit,
     /// The call's own supervision messages.
     Upkeep(Upkeep<CallChild>),
 }
@@ -70,6 +72,8 @@ pub enum RecognitionMessage {
     Result(u64, Option<Recognised>),
     /// Listen again.
     Again,
+    /// Somebody else has got the stream.
+    Displaced,
     /// Forget what was heard.
     Forget,
 }

@@ -15,7 +15,7 @@ use crate::actors::runtime::actor_keys::{SwitchboardKey, VoiceCallKey};
 use crate::domain::id::PersonId;
 use crate::ports::backend::Refused;
 use crate::ports::backend::room::RoomId;
-use crate::ports::call_room::{CallRooms, Description, End, Entrance, Line};
+use crate::ports::call_room::{CallRooms, Description, End, Entrance, Line, SpeechService};
 use crate::ports::inbound_events::{ChannelRef, InboundError};
 
 #[async_trait]
@@ -25,9 +25,9 @@ impl CallRooms for ActorBackend {
         self.check_writable(room)?;
         let speech = &self.context.speech;
         Ok(Description {
-            recognition: speech.recognition.provider(),
+            recognition: SpeechService { provider: speech.recognition.provider(), host: speech.recognition.host() },
             recognises_words: speech.recognition.recognises_words(),
-            synthesis: speech.synthesis.provider(),
+            synthesis: SpeechService { provider: speech.synthesis.provider(), host: speech.synthesis.host() },
             people: self.context.calls.get(&channel_key.channel).map(|call| call.people()).unwrap_or_default(),
         })
     }

@@ -8,11 +8,11 @@ use super::actor_calls::{invalid, read_error};
 use crate::domain::budget::{DAY, OfDay, PIECE};
 use crate::domain::id::GuildId;
 use crate::domain::moment::Moment;
-use crate::journal::account::{Account, Calls as Sum};
+use crate::journal::account::{Account, Calls as Sum, Speech as SpeechSum};
 use crate::journal::reader::ReadError;
 use crate::journal::record::{UsageRecord, Used as Record};
 use crate::ports::backend::Refused;
-use crate::ports::backend::usage::{Calls, Cap, Caps, GuildUsage, Usage, UsageBy, UsageQuery, Used};
+use crate::ports::backend::usage::{Calls, Cap, Caps, GuildUsage, Speech, SpeechBy, Usage, UsageBy, UsageQuery, Used};
 
 /// The API reports times in whole milliseconds.
 const MILLISECOND: Duration = Duration::from_millis(1);
@@ -83,8 +83,8 @@ impl ActorBackend {
     }
 
     fn guild_usage(&self, guild: GuildId, account: Account, caps: Caps) -> GuildUsage {
-        let calls = self.calls(account.calls());
-        let Account { statements, evaluations, addresses, by } = account;
+        let (calls, all_speech) = (self.calls(account.calls()), self.speech(account.speech()));
+        let Account { statements, evaluations, addresses, by, speech } = account;
         let by = by.into_iter().map(|(caller, sum)| UsageBy {
             companion: caller.companion,
             model: caller.model,
@@ -92,7 +92,24 @@ impl ActorBackend {
             role: caller.role,
             calls: self.calls(sum),
         });
-        GuildUsage { guild, used: Used { statements, evaluations, addresses, calls }, by: by.collect(), caps }
+        let speech_by = speech.into_iter().map(|(speaker, sum)| SpeechBy {
+            service: speaker.service,
+            companion: speaker.companion,
+            provider: speaker.provider,
+            speech: self.speech(sum),
+        });
+        let used = Used { statements, evaluations, addresses, calls, speech: all_speech };
+        GuildUsage { guild, used, by: by.collect(), speech_by: speech_by.collect(), caps }
+    }
+
+    fn speech(&self, sum: SpeechSum) -> Speech {
+        let SpeechSum { recognised_ms, characters, mut costs } = sum;
+        Speech {
+            recognised_secs: Duration::from_millis(recognised_ms).as_secs_f64(),
+            characters,
+            cost: costs.remove(self.context.settings.models.currency.as_str()),
+            other_costs: costs,
+        }
     }
 
     fn calls(&self, sum: Sum) -> Calls {

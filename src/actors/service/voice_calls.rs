@@ -13,6 +13,7 @@ use crate::domain::event::{Event, Segment};
 use crate::domain::id::{ChannelId, PersonId};
 use crate::domain::message::{Author, Role};
 use crate::domain::moment::Moment;
+use crate::domain::voice::echo::PlayedWords;
 use crate::domain::voice::segment::{Heard, Kind, kind_of};
 use crate::domain::voice::utterance;
 use crate::ports::inbound_events::{Acceptance, ChannelRef, InboundError};
@@ -72,16 +73,21 @@ impl Inbound {
     pub fn kind_of_segment(&self, channel_ref: &ChannelRef, segment: &InboundSegment) -> Kind {
         let lists = self.word_lists(channel_ref);
         let (started, ended) = self.times_of(segment);
+        // What is no word repeats nothing that was played, and only shows that somebody listens in no language.
+        let (played, is_during_reply) = match segment.is_verbatim {
+            true => (&segment.played, segment.is_during_reply),
+            false => (&PlayedWords::default(), false),
+        };
         let heard = Heard {
             text: &segment.text,
             started,
             ended,
             voiced: segment.voiced,
             no_speech: segment.no_speech,
-            is_during_reply: segment.is_during_reply,
+            is_during_reply,
             begins_with_stop: !self.stop_word(channel_ref, &segment.text, lists).is_none(),
         };
-        kind_of(&heard, lists, &segment.played)
+        kind_of(&heard, lists, played)
     }
 
     fn times_of(&self, segment: &InboundSegment) -> (Moment, Moment) {
@@ -91,8 +97,11 @@ impl Inbound {
 
     /// The event of a segment: whom it addresses and what it counts as is decided now.
     fn segment_event(&self, channel_ref: &ChannelRef, segment: InboundSegment) -> Event {
-        let (address, asks_to_stop) = self.resolve_speech(channel_ref, &segment.from, &segment.text);
-        let stop = self.stop_word(channel_ref, &segment.text, self.word_lists(channel_ref));
+        let (mut address, mut asks_to_stop) = self.resolve_speech(channel_ref, &segment.from, &segment.text);
+        let mut stop = self.stop_word(channel_ref, &segment.text, self.word_lists(channel_ref));
+        if !segment.is_verbatim {
+            (address, asks_to_stop, stop) = Default::default();
+        }
         let kind = self.kind_of_segment(channel_ref, &segment);
         let (started, ended) = self.times_of(&segment);
         let InboundSegment { from, text, confidence, provider, is_last, .. } = segment;

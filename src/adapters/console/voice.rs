@@ -25,7 +25,7 @@ use super::guard::Caller;
 use super::limits::{NoSlot, Slot};
 use super::problem::Problem;
 use super::validation;
-use crate::ports::call_room::{Entrance, Line, Told};
+use crate::ports::call_room::{self, Entrance, Line, Told};
 use outbox::{Out, Outbox};
 use protocol::{
     Close, Description, MAX_FRAME_BYTES, MAX_FRAMES_PER_SECOND, MAX_MESSAGES_PER_SECOND, MicrophoneFrame, PageMessage, Refused,
@@ -53,7 +53,10 @@ pub(super) struct VoiceParams {
 /// `GET /api/rooms/{room}/voice`
 pub(super) async fn describe(State(console): State<Shared>, RoomPath(room): RoomPath) -> Result<Json<Description>, Problem> {
     let description = console.backend.describe(&room).await?;
-    let service = |provider: &str| SpeechService { provider: provider.to_owned(), host: None };
+    let service = |service: call_room::SpeechService| SpeechService {
+        provider: service.provider.to_owned(),
+        host: service.host.map(|host| host.to_string()),
+    };
     Ok(Json(Description {
         recognition: service(description.recognition),
         recognises_words: description.recognises_words,

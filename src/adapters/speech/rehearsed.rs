@@ -1,5 +1,7 @@
 //! The built-in voice and ears behind `ports/speech_synthesis` and `ports/speech_recognition`.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
@@ -22,6 +24,10 @@ impl SpeechSynthesis for RehearsedSpeech {
         REHEARSAL
     }
 
+    fn host(&self) -> Option<Arc<str>> {
+        None
+    }
+
     fn say(&self, sentence: Sentence) -> BoxStream<'static, Result<Piece, SynthesisFailed>> {
         let voice = Voice::of(sentence.companion.as_str(), sentence.speed);
         let words = Piece::Words(voice.words(sentence.text.clone()).collect());
@@ -38,6 +44,10 @@ impl SpeechSynthesis for RehearsedSpeech {
 impl SpeechRecognition for RehearsedSpeech {
     fn provider(&self) -> &'static str {
         REHEARSAL
+    }
+
+    fn host(&self) -> Option<Arc<str>> {
+        None
     }
 
     fn recognises_words(&self) -> bool {
@@ -63,6 +73,7 @@ impl SpeechRecognition for RehearsedSpeech {
             let segment = Segment {
                 id: stretch.started.as_micros().to_string().into(),
                 text: unrecognised(stretch.ended.since(stretch.started)).into(),
+                is_verbatim: false,
                 started: stretch.started,
                 ended: stretch.ended,
                 voiced: Some(stretch.voiced),

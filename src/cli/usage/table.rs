@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use super::By;
 use crate::domain::price::Cost;
-use crate::ports::backend::usage::{Calls, Cap, GuildUsage, Usage, UsageBy};
+use crate::ports::backend::usage::{Calls, Cap, GuildUsage, Speech, Usage, UsageBy};
 use crate::telemetry::plain::Plain;
 
 /// The cells of a line.
@@ -24,6 +24,11 @@ pub(super) fn of(usage: &Usage, by: By) -> String {
     // Guilds have a number in the second column, where other lines have a second name.
     let first_number = if by == By::Guild { 1 } else { 2 };
     align(&rows(usage, by), first_number..7, &mut out);
+    let speech = speech(usage);
+    if !speech.is_empty() {
+        let _ = writeln!(out, "\nspeech");
+        align(&speech, 4..7, &mut out);
+    }
     let _ = writeln!(out, "\nusage of daily caps, last 24 hours");
     align(&usage.guilds.iter().flat_map(caps).collect::<Vec<_>>(), 2..3, &mut out);
     for note in notes(&usage.total.calls) {
@@ -85,6 +90,31 @@ fn named(guild: &GuildUsage, one: &UsageBy, by: By) -> [String; 2] {
 fn row(names: [String; 2], calls: &Calls) -> Row {
     let numbers = [calls.calls, calls.failed_calls, calls.input_tokens, calls.output_tokens].map(grouped);
     names.into_iter().chain(numbers).chain([calls.cost.map_or_else(|| "–".to_owned(), money)]).collect()
+}
+
+/// What services for speech did, if they did anything.
+fn speech(usage: &Usage) -> Vec<Row> {
+    let row = |[guild, who, what, provider]: [String; 4], speech: &Speech| -> Row {
+        let heard = format!("{:.1}", speech.recognised_secs);
+        let cost = speech.cost.map_or_else(|| "–".to_owned(), money);
+        vec![guild, who, what, provider, heard, grouped(speech.characters), cost]
+    };
+    let mut rows = Vec::new();
+    for guild in &usage.guilds {
+        rows.extend(guild.speech_by.iter().map(|by| {
+            let (who, what) = match &by.companion {
+                Some(companion) => (plain(companion.as_str()), "spoke"),
+                None => ("(people)".to_owned(), "were heard"),
+            };
+            row([plain(guild.guild.as_str()), who, what.to_owned(), plain(&by.provider)], &by.speech)
+        }));
+    }
+    if !rows.is_empty() {
+        let head = ["guild", "who", "", "served by", "seconds heard", "characters spoken"].map(str::to_owned);
+        rows.insert(0, head.into_iter().chain([format!("cost ({})", usage.currency)]).collect());
+        rows.push(row(["total", "", "", ""].map(str::to_owned), &usage.total.speech));
+    }
+    rows
 }
 
 fn caps(guild: &GuildUsage) -> [Row; 2] {

@@ -22,7 +22,7 @@ const ANSWER: &str = "A zebra has stripes. It also runs fast.";
 fn asked_to_say(world: &World) -> (Ticket, Vec<std::sync::Arc<str>>) {
     let effects = world.call_effects().into_iter();
     let said = effects.filter_map(|effect| match effect {
-        CallEffect::Reply { ticket, aloud: Aloud::Say { text, .. } } => Some((ticket, text)),
+        CallEffect::Reply { ticket, aloud: Aloud::Say { text, .. }, .. } => Some((ticket, text)),
         _ => None,
     });
     let said: Vec<_> = said.collect();

@@ -23,16 +23,17 @@ use super::room::{
     CompanionPatch, CompanionView, Companions, Invited, Override, Room, RoomCompanion, RoomId, RoomPatch, RoomPlan, Rooms,
 };
 use super::state::{CompanionState, Doing, RepetitionState, RoomState};
-use super::usage::{Calls, Cap, Caps, GuildUsage, Usage, UsageBy, UsageQuery, Used};
+use super::usage::{Calls, Cap, Caps, GuildUsage, Speech, SpeechBy, Usage, UsageBy, UsageQuery, Used};
 use super::{Backend, Refused};
 use crate::domain::closing::Stage;
 use crate::domain::id::{CompanionId, GuildId, Seq};
 use crate::domain::message::{Modality, Role};
 use crate::domain::moment::Moment;
-use crate::domain::price::Price;
+use crate::domain::price::{Price, UnitPrice};
+use crate::domain::service::Service;
 use crate::domain::trigger::Trigger;
 use crate::domain::vote::State;
-use crate::ports::call_room::{CallRooms, Description, Entrance, Line};
+use crate::ports::call_room::{CallRooms, Description, Entrance, Line, SpeechService};
 use crate::settings::companion::ModelChoice;
 
 /// Noon of 1 May 2026: the only time in this backend.
@@ -199,7 +200,9 @@ fn apply<T: Clone>(change: &Override<T>, to: &mut Option<T>) {
 #[async_trait]
 impl CallRooms for FakeBackend {
     async fn describe(&self, _: &RoomId) -> Result<Description, Refused> {
-        Ok(Description { recognition: "rehearsal", recognises_words: false, synthesis: "rehearsal", people: Vec::new() })
+        let recognition = SpeechService { provider: "deepgram", host: Some("ears.example".into()) };
+        let synthesis = SpeechService { provider: "rehearsal", host: None };
+        Ok(Description { recognition, recognises_words: true, synthesis, people: Vec::new() })
     }
 
     async fn admits(&self, _: &RoomId, _: &str) -> Result<(), Refused> {
@@ -316,13 +319,21 @@ impl Backend for FakeBackend {
             cost: Some(Price::per_million(1.0, 2.0, "USD").of(1_000, 200)),
             ..Calls::default()
         };
-        let used = Used { statements: 1, evaluations: 1, addresses: 1, calls: calls.clone() };
+        let speech = Speech {
+            recognised_secs: 1.5,
+            characters: 0,
+            cost: Some(UnitPrice::per_minute(0.6, "USD").of(1_500)),
+            ..Speech::default()
+        };
+        let used = Used { statements: 1, evaluations: 1, addresses: 1, calls: calls.clone(), speech: speech.clone() };
         let by = UsageBy { companion: None, model: "m".into(), provider: "p".into(), role: "side".into(), calls };
         let caps = Caps {
             tokens: Cap { used: 1_200, limit: None, free_at: None },
             statements: Cap { used: 1, limit: Some(1), free_at: Some((NOON + Duration::from_secs(60)).into()) },
         };
-        let guild = GuildUsage { guild: "home".into(), used: used.clone(), by: vec![by], caps };
+        let (service, provider) = (Service::SpeechRecognition, "p".into());
+        let speech_by = vec![SpeechBy { service, companion: None, provider, speech }];
+        let guild = GuildUsage { guild: "home".into(), used: used.clone(), by: vec![by], speech_by, caps };
         Ok(Usage { from: from.into(), to: to.into(), currency: "USD".into(), guilds: vec![guild], total: used })
     }
 

@@ -9,6 +9,7 @@ use super::stamp::Stamp;
 use crate::domain::id::{CompanionId, GuildId};
 use crate::domain::moment::Moment;
 use crate::domain::price::Cost;
+use crate::domain::service::Service;
 
 /// The guilds and the span of time to report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -46,6 +47,9 @@ pub struct GuildUsage {
     pub used: Used,
     /// The calls by companion, model and role, ordered by companion. Calls for rooms themselves (summaries, judgements) come first.
     pub by: Vec<UsageBy>,
+    /// What services for speech did, by service, companion and provider.
+    #[serde(default)]
+    pub speech_by: Vec<SpeechBy>,
     /// The current state of its caps.
     pub caps: Caps,
 }
@@ -62,6 +66,37 @@ pub struct Used {
     /// The model calls.
     #[serde(flatten)]
     pub calls: Calls,
+    /// What services for speech did. Its cost is not part of that of the calls.
+    #[serde(default)]
+    pub speech: Speech,
+}
+
+/// Totals of speech.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Speech {
+    /// Seconds of audio that were recognised.
+    pub recognised_secs: f64,
+    /// Characters that were spoken.
+    pub characters: u64,
+    /// The cost of what has a price, at the price of its time; none: nothing has one.
+    pub cost: Option<Cost>,
+    /// The cost of what had a price in another currency, by currency.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub other_costs: BTreeMap<Arc<str>, Cost>,
+}
+
+/// What one service for speech did for one companion, or for a guild's people.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SpeechBy {
+    /// The kind of service.
+    pub service: Service,
+    /// The companion that spoke; none: people were heard.
+    pub companion: Option<CompanionId>,
+    /// `gen_ai.provider.name`.
+    pub provider: Arc<str>,
+    /// The amounts.
+    #[serde(flatten)]
+    pub speech: Speech,
 }
 
 /// A companion's calls to one model in one role.
@@ -145,6 +180,20 @@ impl Calls {
     }
 }
 
+impl Speech {
+    /// Adds other amounts. Costs have to be in the same currency.
+    pub fn add(&mut self, more: &Self) {
+        self.recognised_secs += more.recognised_secs;
+        self.characters = self.characters.saturating_add(more.characters);
+        if let Some(cost) = more.cost {
+            *self.cost.get_or_insert_default() += cost;
+        }
+        for (currency, cost) in &more.other_costs {
+            *self.other_costs.entry(currency.clone()).or_default() += *cost;
+        }
+    }
+}
+
 impl Used {
     /// Adds other amounts.
     pub fn add(&mut self, more: &Self) {
@@ -152,5 +201,6 @@ impl Used {
         self.evaluations += more.evaluations;
         self.addresses += more.addresses;
         self.calls.add(&more.calls);
+        self.speech.add(&more.speech);
     }
 }

@@ -248,6 +248,7 @@ impl Life {
                     id: format!("call-{}", talk.number).into(),
                     from: author(person),
                     text,
+                    is_verbatim: true,
                     started,
                     ended,
                     voiced: Some(HOP * talk.hops),

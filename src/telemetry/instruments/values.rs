@@ -66,6 +66,7 @@ pub(super) const VERDICTS: &[&str] = &[
     "stop_pressed",
     "call_ended",
     "playback_lost",
+    "server_stopping",
     "cancelled",
 ];
 /// Why spoken words became messages; see there.
@@ -168,8 +169,16 @@ pub(super) const GATEWAY_CAUSES: &[&str] = &[
     "no_leave",
 ];
 /// What does not work in a call: `Trouble` of `ports/call_room.rs`.
-pub(super) const TROUBLES: &[&str] =
-    &["recognition_failed", "recognition_full", "synthesis_failed", "not_heard", "says_already", "says_too_much"];
+pub(super) const SPEECH_SERVICES: &[&str] = &["speech_recognition", "speech_synthesis"];
+pub(super) const TROUBLES: &[&str] = &[
+    "recognition_failed",
+    "recognition_full",
+    "synthesis_failed",
+    "not_heard",
+    "says_already",
+    "says_too_much",
+    "call_too_long",
+];
 pub(super) const PACKET_FATES: &[&str] = &["received", "dropped", "late", "undecodable"];
 pub(super) const FRAME_FAULTS: &[&str] = &["malformed", "too_long"];
 pub(super) const ATTEMPTS: &[&str] = &["established", "failed"];

@@ -178,6 +178,7 @@ fn reason(verdict: Verdict) -> &'static str {
         Verdict::StopPressed => "stop_pressed",
         Verdict::CallEnded => "call_ended",
         Verdict::PlaybackLost => "playback_lost",
+        Verdict::ServerStopping => "cancelled",
         Verdict::Cancelled => "cancelled",
         _ => "another reason",
     }

@@ -145,6 +145,7 @@ const fn cuts(verdict: Verdict) -> bool {
         | Verdict::StopPressed
         | Verdict::CallEnded
         | Verdict::PlaybackLost
+        | Verdict::ServerStopping
         | Verdict::Cancelled => true,
         Verdict::Unducked
         | Verdict::PlayedOut
@@ -177,6 +178,7 @@ fn verdict_sentence(verdict: Verdict, who: &str, name: &str) -> String {
         }
         Verdict::StopPressed => format!("Somebody pressed Stop, or typed a stop phrase, and {name} stopped."),
         Verdict::CallEnded => format!("The voice call ended, and {name} stopped."),
+        Verdict::ServerStopping => format!("The server was stopping, and {name} stopped."),
         Verdict::PlaybackLost => format!("What {name} said was played no further for 5 s, so it stopped."),
         Verdict::Cancelled => {
             format!("{name} stopped, because the statement was not wanted any more: a clear, a pause, a leave or a deletion.")

@@ -141,7 +141,7 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open }) {
 
   const ENDINGS = { moved: 'You talk in another window now.', ended: 'The voice call has ended.', refused: 'The server ended the call.', version: 'This page is older than the server. Load it again.', denied: 'You are not in the call.' };
 
-  const EXPLAINED = new Set(['refused', 'denied']); // the server or the browser says why
+  const EXPLAINED = new Set(['refused', 'denied', 'ended']); // the server or the browser says why
 
   function outText() {
     if (view.phase === 'over' && view.room?.id === room()?.id) return [ENDINGS[view.ending], EXPLAINED.has(view.ending) ? view.reason : ''].filter(Boolean).join(' ');
@@ -161,7 +161,7 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open }) {
       !view.listening && !view.hasMicrophone && view.phase === 'live' ? el('p', null, 'You have no microphone now. Choose one under Sound.') : null,
     ].filter(Boolean);
   }
-  const TROUBLES = { recognition_failed: 'Speech recognition does not answer.', recognition_full: 'Too many people talk at once, so your words wait.', synthesis_failed: 'No voice can be made.', say_refused: 'Not said.' };
+  const TROUBLES = { recognition_failed: 'Speech recognition does not answer.', recognition_full: 'Too many people talk at once, so your words wait.', synthesis_failed: 'No voice can be made.', say_refused: 'Not said.', call_too_long: 'The voice call has ended.' };
 
   // Replaces the content of a node if it would look different.
   function fill(node, nodes) {

@@ -124,7 +124,9 @@ export function voice({ changed, told, warn }) {
     const { CLOSE } = protocol;
     const endings = new Map([[CLOSE.moved, 'moved'], [CLOSE.ended, 'ended'], [CLOSE.refused, 'refused'], [CLOSE.unknown_version, 'version']]);
     if (code === CLOSE.left) return end(null);
-    if (endings.has(code)) return end(endings.get(code), reason);
+    // Why a call has ended was told before.
+    const why = code === CLOSE.ended ? (view.call.trouble?.code === 'call_too_long' ? view.call.trouble.fix : '') : reason;
+    if (endings.has(code)) return end(endings.get(code), why);
     if (opened) return retryLater();
     const mine = visit;
     retryLater();

@@ -128,6 +128,7 @@ const VERDICTS = {
   stop_pressed: 'was stopped',
   call_ended: 'stopped, because the call ended',
   playback_lost: 'stopped, because its voice was played no further',
+  server_stopping: 'stopped, because the server was stopping',
   cancelled: 'stopped, because the statement was not wanted any more',
 };
 

@@ -306,8 +306,12 @@ async fn usage_is_returned_with_cost_and_limits() {
     for object in [&mut total, &mut by] {
         object.as_object_mut().unwrap().extend(calls.as_object().unwrap().clone());
     }
+    total["speech"] = json!({ "recognised_secs": 1.5, "characters": 0, "cost": 0.015 });
     let mut guild = total.clone();
     guild["guild"] = "home".into();
+    guild["speech_by"] = json!([{
+        "service": "speech_recognition", "companion": null, "provider": "p", "recognised_secs": 1.5, "characters": 0, "cost": 0.015,
+    }]);
     guild["by"] = json!([by]);
     guild["caps"] = json!({
         "tokens": { "used": 1200, "limit": null },
@@ -319,6 +323,18 @@ async fn usage_is_returned_with_cost_and_limits() {
     assert_eq!((status, usage), (200, expected.clone()));
     assert_eq!(unescaped, (200, expected));
     assert_eq!(unknown.0, 404);
+}
+
+#[tokio::test]
+async fn the_page_is_told_where_voices_go_before_a_call() {
+    let world = World::new().await;
+
+    let described = world.get("/api/rooms/lobby/voice").await;
+
+    let recognition = json!({ "provider": "deepgram", "host": "ears.example" });
+    let synthesis = json!([{ "provider": "rehearsal", "host": null }]);
+    let expected = json!({ "recognition": recognition, "recognises_words": true, "synthesis": synthesis, "people": [] });
+    assert_eq!(described, (200, expected));
 }
 
 #[tokio::test]

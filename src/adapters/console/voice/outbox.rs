@@ -175,6 +175,10 @@ fn trouble_message(trouble: call_room::Trouble) -> ServerMessage {
         }
         call_room::Trouble::SaysAlready => (Trouble::SayRefused, "You still say something. Wait until it is said."),
         call_room::Trouble::SaysTooMuch => (Trouble::SayRefused, "These are too many words to say at once. Say them in parts."),
+        call_room::Trouble::CallTooLong => (
+            Trouble::CallTooLong,
+            "It has lasted for as long as calls may here (voice.max_call_secs). Press Talk to enter again.",
+        ),
         call_room::Trouble::SynthesisFailed => {
             (Trouble::SynthesisFailed, "No voice could be made. What the companion wants to say is posted as text.")
         }

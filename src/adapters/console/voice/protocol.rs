@@ -258,7 +258,7 @@ pub enum CaptionKind {
     Echo,
 }
 
-/// What does not work in a call that goes on.
+/// What does not work in a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Trouble {
@@ -270,6 +270,8 @@ pub enum Trouble {
     SynthesisFailed,
     /// The text of `say` was not accepted.
     SayRefused,
+    /// The call has lasted for `voice.max_call_secs`. The server closes the connection as [`Close::Ended`].
+    CallTooLong,
 }
 
 /// A message from the server. The first one is `hello`.
@@ -381,7 +383,7 @@ pub enum ServerMessage {
     },
     /// The connection works. A page does not see the pings of a WebSocket, and audio that it sends is swallowed by a connection that is dead.
     Pulse {},
-    /// Something does not work. The call goes on.
+    /// Something does not work. Except for [`Trouble::CallTooLong`] the call goes on.
     Error {
         /// What does not work.
         code: Trouble,

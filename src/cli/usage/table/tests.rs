@@ -1,6 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::ports::backend::usage::SpeechBy;
 
 #[test]
 fn guilds_are_aligned_lines_above_their_total() {
@@ -55,6 +56,33 @@ fn each_line_sums_the_calls_with_the_same_key() {
     assert_eq!(lines(By::Companion), ["den (rooms) 10", "home aria 1,000", "home bruno 234", "total 1,244 2"]);
     assert_eq!(lines(By::Model), ["large p 1,000", "small p 244", "total 1,244 2"]);
     assert_eq!(lines(By::Role), ["main statements 1,000", "side decisions, summaries", "total 1,244 2"]);
+}
+
+#[test]
+fn speech_has_lines_of_its_own_if_there_was_any() {
+    assert!(!of(&usage(), By::Guild).contains("\nspeech\n"));
+    let mut usage = usage();
+    let by = |service, companion: Option<&str>, secs, characters| -> SpeechBy {
+        let by = json!({
+            "service": service, "companion": companion, "provider": "p", "recognised_secs": secs, "characters": characters, "cost": null,
+        });
+        serde_json::from_value(by).unwrap()
+    };
+    usage.guilds[1].speech_by = vec![by("speech_recognition", None, 63.5, 0), by("speech_synthesis", Some("aria"), 0.0, 1_234)];
+    usage.total.speech = Speech { recognised_secs: 63.5, characters: 1_234, ..Speech::default() };
+
+    let table = of(&usage, By::Model);
+
+    let speech: Vec<_> = table.lines().skip_while(|line| *line != "speech").skip(1).take(4).collect();
+    assert_eq!(
+        speech,
+        [
+            "guild  who                   served by  seconds heard  characters spoken  cost (USD)",
+            "home   (people)  were heard  p                   63.5                  0           –",
+            "home   aria      spoke       p                    0.0              1,234           –",
+            "total                                            63.5              1,234           –",
+        ]
+    );
 }
 
 #[test]

@@ -359,7 +359,7 @@ proptest! {
 const SENTENCES: [&str; 3] = ["It is five o'clock.", " In an hour we eat, if you like.", " Then we go out."];
 
 /// The verdicts and outcomes of spoken replies.
-const ALL: [&str; 21] = [
+const ALL: [&str; 22] = [
     "unducked",
     "played_out",
     "nothing_said",
@@ -374,6 +374,7 @@ const ALL: [&str; 21] = [
     "call_ended",
     "playback_lost",
     "cancelled",
+    "server_stopping",
     "done",
     "cut",
     "cut by a person",

@@ -302,8 +302,12 @@ impl Witness {
         let cut_by = spoken.cut.as_ref().and_then(|cut| cut.by.as_ref()).map(|by| PersonId::from(&*by.id));
         let by_person =
             |verdict| matches!(verdict, Verdict::StopWord | Verdict::Addressed | Verdict::ManyWords | Verdict::TookTooLong);
-        let not_by_person =
-            |verdict| matches!(verdict, Verdict::StopPressed | Verdict::CallEnded | Verdict::PlaybackLost | Verdict::Cancelled);
+        let not_by_person = |verdict| {
+            matches!(
+                verdict,
+                Verdict::StopPressed | Verdict::CallEnded | Verdict::PlaybackLost | Verdict::Cancelled | Verdict::ServerStopping
+            )
+        };
         match (&spoken.cut, &concluded) {
             (None, None) => {}
             (None, Some(interrupted)) => {

@@ -632,6 +632,10 @@ fn a_reply_that_is_not_wanted_is_cut_if_anything_was_heard() {
     assert_eq!(reply.input(12.0, Input::Cancelled).log(12.0)[1], "12 cut by nobody");
 
     assert_eq!(Reply::preparing().input(1.0, Input::ShutDown).log(1.0), ["1 staysowed"]);
+    let mut reply = Reply::speaking();
+    reply.starts(11.9, "ana");
+    let log = reply.input(12.0, Input::ShutDown).log(12.0);
+    assert!(log.iter().any(|line| line.starts_with("12 ServerStopping by ")), "{log:?}");
     assert_eq!(Reply::speaking().input(10.0, Input::ShutDown).log(10.0), ["10 cancelled"]);
 }
 

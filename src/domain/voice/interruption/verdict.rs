@@ -59,6 +59,8 @@ pub enum Verdict {
     PlaybackLost,
     /// The reply was not wanted any more.
     Cancelled,
+    /// The server was stopping.
+    ServerStopping,
 }
 
 impl Verdict {
@@ -78,6 +80,7 @@ impl Verdict {
             Self::StopPressed => "stop_pressed",
             Self::CallEnded => "call_ended",
             Self::PlaybackLost => "playback_lost",
+            Self::ServerStopping => "server_stopping",
             Self::Cancelled => "cancelled",
         }
     }
@@ -140,10 +143,11 @@ impl Interruption {
 
     /// The reply is not wanted any more (docs/design/voice.md A-36).
     pub(super) fn cancel(&mut self, is_shutdown: bool, out: &mut Vec<Effect>) {
+        let verdict = if is_shutdown { Verdict::ServerStopping } else { Verdict::Cancelled };
         if !self.heard().is_empty() {
-            return self.cut(None, Verdict::Cancelled, out);
+            return self.cut(None, verdict, out);
         }
-        self.conclude(None, Verdict::Cancelled, out);
+        self.conclude(None, verdict, out);
         let stays_owed = is_shutdown && self.is_preparing();
         self.end(if stays_owed { Outcome::StaysOwed } else { Outcome::Cancelled }, out);
     }

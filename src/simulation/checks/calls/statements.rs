@@ -308,6 +308,7 @@ const fn path(verdict: Verdict) -> &'static str {
         Verdict::FewWords => "interruption: few words",
         Verdict::Noise => "interruption: noise",
         Verdict::PlaybackLost => "interruption: playback lost",
+        Verdict::ServerStopping => "interruption: server stopping",
         Verdict::StopPressed => "interruption: stop pressed",
         Verdict::CallEnded => "interruption: call ended",
         Verdict::Cancelled => "interruption: cancelled",

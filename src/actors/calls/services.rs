@@ -1,0 +1,128 @@
+//! What services for speech do in a call: each piece of work is counted in the usage of its guild and in metrics, and gets a span. No words are in it.
+
+use crate::actors::messages::reply::Reply;
+use crate::actors::messages::writer::{Record, WriterMessage};
+use crate::actors::writer::requests::send_to_writer;
+use crate::domain::id::CompanionId;
+use crate::domain::moment::Moment;
+use crate::domain::service::Service;
+use crate::journal::channel_key::ChannelKey;
+use crate::journal::record::Used;
+use crate::ports::audio::{HEARD_RATE, SPOKEN_RATE};
+use crate::telemetry::speech::{self, SpeechFacts};
+use crate::telemetry::trace::SpanRef;
+
+use super::hearing::Hearing;
+
+/// Work that a service does. Dropping it ends it, and records it.
+pub struct Work {
+    hearing: Hearing,
+    service: Service,
+    provider: &'static str,
+    /// Whether something leaves this machine for it.
+    is_outside: bool,
+    companion: Option<CompanionId>,
+    under: Option<SpanRef>,
+    started: Moment,
+    /// Samples that the service was given, or has made.
+    samples: u64,
+    /// Characters that it was given.
+    characters: u64,
+    error: Option<&'static str>,
+}
+
+impl Work {
+    /// What somebody says is being recognised. The first sample was said at `started`.
+    pub fn recognition(hearing: Hearing, started: Moment) -> Self {
+        let recogniser = &hearing.context().speech.recognition;
+        let (provider, is_outside) = (recogniser.provider(), recogniser.host().is_some());
+        Self {
+            service: Service::SpeechRecognition,
+            provider,
+            is_outside,
+            companion: None,
+            under: None,
+            started,
+            samples: 0,
+            characters: 0,
+            error: None,
+            hearing,
+        }
+    }
+
+    /// The audio of a sentence is being made, for the reply whose span is `under`.
+    pub fn synthesis(hearing: Hearing, companion: CompanionId, text: &str, under: Option<SpanRef>) -> Self {
+        let synthesiser = &hearing.context().speech.synthesis;
+        let (provider, is_outside) = (synthesiser.provider(), synthesiser.host().is_some());
+        let started = hearing.context().clock.now();
+        Self {
+            service: Service::SpeechSynthesis,
+            provider,
+            is_outside,
+            companion: Some(companion),
+            under,
+            started,
+            samples: 0,
+            characters: text.chars().count() as u64,
+            error: None,
+            hearing,
+        }
+    }
+
+    /// The service was given so much audio, or has made it.
+    pub fn add(&mut self, samples: usize) {
+        self.samples = self.samples.saturating_add(samples as u64);
+    }
+
+    pub fn fail(&mut self, error: &'static str) {
+        self.error = Some(error);
+    }
+
+    /// Its usage. What does not leave this machine has no price.
+    fn used(&self) -> Used {
+        let settings = &self.hearing.context().settings;
+        let price = settings.speech.price(self.service, &settings.models.currency).filter(|_| self.is_outside);
+        let audio_ms = self.samples.saturating_mul(1_000) / u64::from(HEARD_RATE);
+        let amount = if self.service == Service::SpeechSynthesis { self.characters } else { audio_ms };
+        Used::Speech { service: self.service, companion: self.companion.clone(), provider: self.provider.into(), amount, price }
+    }
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        let (context, channel_ref) = (self.hearing.context(), self.hearing.call.channel_ref());
+        let (used, now) = (self.used(), context.clock.now());
+        let rate = if self.service == Service::SpeechSynthesis { SPOKEN_RATE } else { HEARD_RATE };
+        let facts = SpeechFacts {
+            service: self.service,
+            provider: self.provider,
+            guild: &channel_ref.guild,
+            channel: &channel_ref.channel,
+            companion: self.companion.as_ref(),
+            under: self.under,
+            audio_secs: self.samples as f64 / f64::from(rate),
+            characters: self.characters,
+            error: self.error,
+            started: self.started.min(now),
+            ended: now,
+        };
+        speech::record(&context.recorder, &facts);
+        if let Used::Speech { amount, price: Some(price), .. } = &used {
+            speech::record_cost(&context.recorder, self.service, price, *amount);
+        }
+        let record = Record {
+            channel_key: ChannelKey::new(&channel_ref.guild, &channel_ref.channel),
+            at: now,
+            made: Vec::new(),
+            quiet: None,
+            snapshot: None,
+            outbox: Vec::new(),
+            usage: vec![used],
+            // Nobody waits for it. What a store does not take now is not counted.
+            reply: Reply::new(drop),
+        };
+        if let Err(error) = send_to_writer(context, WriterMessage::Record(record)) {
+            tracing::warn!(provider = self.provider, %error, "the usage of a service for speech is not on record");
+        }
+    }
+}
