@@ -14,6 +14,8 @@ use crate::adapters::speech::rehearsed::RehearsedSpeech;
 use crate::domain::id::{ChannelId, PersonId};
 use crate::ports::audio::{Audio, CodecFailed, Ear, Encoder, HEARD_FRAME, Heard, Hop, PacketRefused, SPOKEN_FRAME};
 use crate::ports::backend::Refused;
+use crate::ports::backend::room::RoomId;
+use crate::ports::call_room::conformance::{Subject, conformance};
 use crate::ports::call_room::{CallRooms, End, Entrance, Line, Listener, Packet, Told, Trouble, View};
 use crate::ports::membership::MembershipPort as _;
 
@@ -153,6 +155,26 @@ async fn world_with(overlay: serde_json::Value) -> World {
     world.side.answer_by(|_| Some(Ok("Yes.\nYES".to_owned())));
     world.main.answer_by(|_| Some(Ok("Hello there. It is good to hear you.".to_owned())));
     world
+}
+
+conformance!(world().await);
+
+impl Subject for World {
+    fn call_rooms(&self) -> &dyn CallRooms {
+        &self.backend
+    }
+
+    fn room(&self) -> RoomId {
+        room("lobby")
+    }
+
+    fn question(&self) -> &'static str {
+        "Aria, how are you?"
+    }
+
+    async fn wait(&self, secs: f64) {
+        self.pass(secs).await;
+    }
 }
 
 fn channel() -> ChannelId {

@@ -305,6 +305,12 @@ impl Playback {
         packets
     }
 
+    /// When the next packet is due. It is past if its audio is late. None: nothing plays.
+    pub fn due(&self) -> Option<Instant> {
+        let State::Playing { since, from } = self.state else { return None };
+        Some(since + duration(self.next + SPOKEN_FRAME - from).saturating_sub(AHEAD))
+    }
+
     /// The sentence that a position is in, and the position within it.
     fn locate(&self, position: usize) -> Option<(usize, usize)> {
         let mut start = 0;

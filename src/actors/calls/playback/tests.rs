@@ -49,8 +49,9 @@ fn packets_are_sent_in_time_and_somewhat_ahead() {
     assert_eq!(first[0].begins, Some((Duration::ZERO, "One.".into())));
     assert!(first[1..].iter().all(|next| next.begins.is_none()));
     assert_eq!(playback.packets(now + Duration::from_millis(19)), []);
+    assert_eq!(playback.due(), Some(now + FRAME));
     assert_eq!(playback.packets(now + FRAME * 3).len(), 3);
-    assert_eq!(playback.position(), FRAME * 8);
+    assert_eq!((playback.position(), playback.due()), (FRAME * 8, Some(now + FRAME * 4)));
 }
 
 #[test]
