@@ -90,15 +90,16 @@ pub async fn run(trials: usize, has_others: bool) -> anyhow::Result<()> {
     }
 
     let mut goes_on = 0;
-    for trial in 0..trials {
+    let backchannels = trials.div_ceil(2);
+    for trial in 0..backchannels {
         let text = BACKCHANNEL[trial % BACKCHANNEL.len()].to_owned();
         let outcome = talk.interrupt(Say::Message(PageMessage::Say { text })).await?;
         goes_on += usize::from(outcome.end != End::Cut);
     }
-    println!("* Backchannel: {goes_on} of {trials} went on or resumed.");
+    println!("* Backchannel: {goes_on} of {backchannels} went on or resumed.");
 
     let mut words: Vec<_> = all().filter_map(|one| one.words).collect();
-    for _ in 0..trials.div_ceil(5) {
+    for _ in 0..trials.div_ceil(10) {
         talk.listen().await?;
         let reply = talk.reply.context("a reply")?;
         words.extend(talk.interrupt(Say::Message(PageMessage::Stop { reply })).await?.words);
@@ -146,7 +147,7 @@ impl Talk {
                 return Ok(());
             }
             // The companion may have more to say without being asked.
-            if begun.elapsed() > Duration::from_secs(6) && !is_asked {
+            if begun.elapsed() > Duration::from_secs(3) && !is_asked {
                 is_asked = true;
                 self.page.say(Say::Message(PageMessage::Say { text: "Aria, tell us more.".into() }))?;
             }

@@ -3,9 +3,9 @@
 //! * how soon a companion is ducked, pauses, resumes and goes on when somebody talks, alone and beside 40 other people, and what of its words was heard;
 //! * what 50 people in one call cost, and how evenly a companion's packets come.
 //!
-//! `cargo bench --bench voice -- [TRIALS [SECS]]`. The default is 20 interruptions and 10 seconds, some four minutes. `100 60` takes twenty. People
-//! say packets that were made by Chromium. They are heard here, too, so that it is known with which packet speech begins. `TERTULIA_PROGRAM` names
-//! another binary. Linux only.
+//! `cargo bench --bench voice -- [interruptions | fifty] [TRIALS [SECS]]`. The default is both, 10 interruptions of each sort and 10 seconds, some four
+//! minutes. `100 60` takes half an hour. People send packets that Chromium made. They are heard here, too, so that it is known with which packet speech
+//! begins. `TERTULIA_PROGRAM` names another binary. Linux only.
 
 mod fifty;
 mod interruptions;
@@ -20,12 +20,18 @@ use server::Server;
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     // Cargo passes `--bench`.
-    let mut numbers = std::env::args().filter_map(|argument| argument.parse().ok());
-    let (trials, secs) = (numbers.next().unwrap_or(20), numbers.next().unwrap_or(10));
-    for has_others in [false, true].into_iter().skip(numbers.next().unwrap_or(0)) {
-        interruptions::run(trials, has_others).await?;
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
+    let mut numbers = arguments.iter().filter_map(|argument| argument.parse().ok());
+    let (trials, secs) = (numbers.next().unwrap_or(10), numbers.next().unwrap_or(10));
+    let is_wanted = |part| !arguments.iter().any(|argument| argument.parse::<usize>().is_err() && argument != part);
+    if is_wanted("interruptions") {
+        interruptions::run(trials, false).await?;
+        interruptions::run(trials, true).await?;
     }
-    fifty::run(secs as u64).await
+    if is_wanted("fifty") {
+        fifty::run(secs as u64).await?;
+    }
+    Ok(())
 }
 
 /// People who send the same packets again and again, each beginning with another one.
