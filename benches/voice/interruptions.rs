@@ -17,6 +17,8 @@ const ROOM: &str = "trial";
 const PATIENCE: Duration = Duration::from_secs(15);
 /// The packets in 0.3, 2 and 5 s, and what they have to lead to: it goes on, resumes, is cut.
 const SPEECH: [usize; 3] = [15, 100, 250];
+/// Which of them follow each other.
+const KINDS: [usize; 10] = [0, 1, 2, 0, 1, 0, 0, 1, 0, 0];
 /// The voiced time, and the packets in which it makes a reply pause (docs/design/voice.md A-25): by itself, and if the companion is tolerant.
 const INSISTS: [(Duration, usize); 2] = [(Duration::from_millis(500), 50), (Duration::from_secs(2), 150)];
 const BACKCHANNEL: [&str; 5] = ["mhm", "yeah", "okay", "yeah okay", "right yeah okay"];
@@ -59,8 +61,7 @@ pub async fn run(trials: usize, has_others: bool) -> anyhow::Result<()> {
     let busy = (Instant::now(), server.processor_time()?);
     let mut outcomes = Vec::new();
     for trial in 0..trials {
-        // Six short ones, three longer ones and a long one of ten.
-        let kind = usize::from(trial % 10 > 5) + usize::from(trial % 10 == 9);
+        let kind = KINDS[trial % KINDS.len()];
         outcomes.push((kind, talk.interrupt(Say::Packets(speech(SPEECH[kind], trial))).await?));
     }
     let spoken = |kind: usize| outcomes.iter().filter(move |(of, _)| *of == kind).map(|(_, outcome)| outcome);

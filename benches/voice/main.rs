@@ -3,8 +3,8 @@
 //! * how soon a companion is ducked, pauses, resumes and goes on when somebody talks, alone and beside 40 other people, and what of its words was heard;
 //! * what 50 people in one call cost, and how evenly a companion's packets come.
 //!
-//! `cargo bench --bench voice -- [interruptions | fifty] [TRIALS [SECS]]`. The default is both, 10 interruptions of each sort and 10 seconds, some four
-//! minutes. `100 60` takes half an hour. People send packets that Chromium made. They are heard here, too, so that it is known with which packet speech
+//! `cargo bench --bench voice -- [interruptions | fifty] [TRIALS [SECS]]`. The default is both, 5 interruptions and 5 seconds, some two minutes.
+//! `100 60` takes twenty. People send packets that Chromium made. They are heard here, too, so that it is known with which packet speech
 //! begins. `TERTULIA_PROGRAM` names another binary. Linux only.
 
 mod fifty;
@@ -22,7 +22,7 @@ async fn main() -> anyhow::Result<()> {
     // Cargo passes `--bench`.
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
     let mut numbers = arguments.iter().filter_map(|argument| argument.parse().ok());
-    let (trials, secs) = (numbers.next().unwrap_or(10), numbers.next().unwrap_or(10));
+    let (trials, secs) = (numbers.next().unwrap_or(5), numbers.next().unwrap_or(5));
     let is_wanted = |part| !arguments.iter().any(|argument| argument.parse::<usize>().is_err() && argument != part);
     if is_wanted("interruptions") {
         interruptions::run(trials, false).await?;
