@@ -1,6 +1,6 @@
 //! People interrupt a companion: with speech of 0.3, 2 and 5 seconds, with backchannel, and with Stop.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -50,7 +50,7 @@ struct Outcome {
 pub async fn run(trials: usize, has_others: bool) -> anyhow::Result<()> {
     let server = Server::start().await?;
     server.room(ROOM).await?;
-    let mut talk = Talk { page: Page::enter(&server.url, ROOM, "Ana").await?, reply: None, sentences: Vec::new() };
+    let mut talk = Talk { page: Page::enter(&server.url, ROOM, "Ana").await?, reply: None, sentences: BTreeMap::new() };
     if has_others {
         server.room("other").await?;
         load(&server, ROOM, 20, &sentence()[..SILENCE]).await?;
@@ -131,7 +131,7 @@ struct Talk {
     page: Page,
     reply: Option<u32>,
     /// The sentences of the reply, and where they begin.
-    sentences: Vec<(Duration, String)>,
+    sentences: BTreeMap<Duration, String>,
 }
 
 impl Talk {
@@ -208,8 +208,8 @@ impl Talk {
 
     fn take(&mut self, event: &Event) {
         match &event.what {
-            What::Told(ServerMessage::Speaking { reply, .. }) => (self.reply, self.sentences) = (Some(*reply), Vec::new()),
-            What::Told(ServerMessage::Sentence { from, text, .. }) => self.sentences.push((duration(*from), text.clone())),
+            What::Told(ServerMessage::Speaking { reply, .. }) => (self.reply, self.sentences) = (Some(*reply), BTreeMap::new()),
+            What::Told(ServerMessage::Sentence { from, text, .. }) => drop(self.sentences.insert(duration(*from), text.clone())),
             What::Told(ServerMessage::Cut { .. } | ServerMessage::Done { .. }) => self.reply = None,
             _ => {}
         }

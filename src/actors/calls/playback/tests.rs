@@ -84,6 +84,25 @@ fn a_resume_goes_back_to_the_beginning_of_a_packet() {
 }
 
 #[test]
+fn a_sentence_begins_once_also_if_playback_resumes_before_it() {
+    let (mut playback, now) = (playback(&["One.", " Two."]), Instant::now());
+    for number in 0..2 {
+        playback.take(number, audio(10), now);
+        playback.take(number, None, now);
+        playback.start(number);
+    }
+    playback.play(now);
+    let begun = |packets: Vec<Next>| packets.into_iter().filter_map(|next| next.begins).map(|(from, _)| from).collect::<Vec<_>>();
+    assert_eq!(begun(playback.packets(now + FRAME * 10)), [Duration::ZERO, FRAME * 10]);
+
+    playback.pause();
+    assert_eq!(playback.resume(FRAME * 8, now + FRAME * 30), FRAME * 8);
+
+    assert_eq!(begun(playback.packets(now + FRAME * 40)), []);
+    assert_eq!(playback.position(), FRAME * 20);
+}
+
+#[test]
 fn the_channel_is_told_of_audio_once_it_plays_and_of_one_sentence_ahead() {
     let (mut playback, now) = (playback(&["One.", " Two.", " Three."]), Instant::now());
     for number in 0..3 {
