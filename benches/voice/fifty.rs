@@ -41,14 +41,14 @@ pub async fn run(secs: u64) -> anyhow::Result<()> {
     let alone = (server.processor_time()? - before.1).as_secs_f64() / span.as_secs_f64();
 
     let mut watching = talker(&server, "crowd", 0, &pauses()).await?;
-    load(&server, "crowd", PEOPLE - 1, &pauses()).await?;
+    let _others = load(&server, "crowd", PEOPLE - 1, &pauses()).await?;
     sleep(Duration::from_secs(5)).await;
     let at_first = server.resident()?;
     while watching.next(Duration::from_millis(1)).await.is_some() {}
     let (begun, used) = (Instant::now(), server.processor_time()?);
     jitter(&packets(&mut listener, span).await?).print(&format!("jitter of a companion's packets, {PEOPLE} people talk"));
     let share = (server.processor_time()? - used).as_secs_f64() / begun.elapsed().as_secs_f64();
-    let each = [at_first, server.resident()?].map(|resident| (resident - before.0) / PEOPLE as f64);
+    let at_end = server.resident()?;
     let (mut onsets, mut heard) = (0, BTreeSet::new());
     while let Some(event) = watching.next(Duration::from_millis(1)).await {
         if let What::Told(ServerMessage::Talking { user, on: true }) = event.what {
@@ -57,8 +57,10 @@ pub async fn run(secs: u64) -> anyhow::Result<()> {
         }
     }
     println!("\n* Processor time: {:.1} % of a core, {:.1} % of it for one companion that speaks.", share * 100.0, alone * 100.0);
-    println!("* Memory: {:.0} KiB for each who talks after 5 s, {:.0} KiB at the end.", each[0], each[1]);
     println!("* {} people were heard, with {onsets} onsets. Packets: {}.", heard.len(), server.packets().await?);
+
+    let each = [at_first, at_end].map(|resident| (resident - before.0) / PEOPLE as f64);
+    println!("* Memory: {:.0} KiB for each who talks after 5 s, {:.0} KiB at the end.", each[0], each[1]);
     Ok(())
 }
 

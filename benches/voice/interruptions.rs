@@ -51,10 +51,11 @@ pub async fn run(trials: usize, has_others: bool) -> anyhow::Result<()> {
     let server = Server::start().await?;
     server.room(ROOM).await?;
     let mut talk = Talk { page: Page::enter(&server.url, ROOM, "Ana").await?, reply: None, sentences: BTreeMap::new() };
+    let mut others = Vec::new();
     if has_others {
         server.room("other").await?;
-        load(&server, ROOM, 20, &sentence()[..SILENCE]).await?;
-        load(&server, "other", 20, &sentence()).await?;
+        others.push(load(&server, ROOM, 20, &sentence()[..SILENCE]).await?);
+        others.push(load(&server, "other", 20, &sentence()).await?);
     }
     println!("\n### Interruptions, {}\n", if has_others { "40 others in two rooms" } else { "nobody else" });
 

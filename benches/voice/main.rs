@@ -3,7 +3,7 @@
 //! * how soon a companion is ducked, pauses, resumes and goes on when somebody talks, alone and beside 40 other people, and what of its words was heard;
 //! * what 50 people in one call cost, and how evenly a companion's packets come.
 //!
-//! `cargo bench --bench voice -- [interruptions | fifty] [TRIALS [SECS]]`. The default is both, 5 interruptions and 5 seconds, some two minutes.
+//! `cargo bench --bench voice -- [alone | beside | fifty] [TRIALS [SECS]]`. The default is all three, 5 interruptions and 5 seconds, some two minutes.
 //! `100 60` takes twenty. People send packets that Chromium made. They are heard here, too, so that it is known with which packet speech
 //! begins. `TERTULIA_PROGRAM` names another binary. Linux only.
 
@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use page::{Page, Say};
 use server::Server;
+use tokio::task::JoinSet;
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
@@ -24,9 +25,10 @@ async fn main() -> anyhow::Result<()> {
     let mut numbers = arguments.iter().filter_map(|argument| argument.parse().ok());
     let (trials, secs) = (numbers.next().unwrap_or(5), numbers.next().unwrap_or(5));
     let is_wanted = |part| !arguments.iter().any(|argument| argument.parse::<usize>().is_err() && argument != part);
-    if is_wanted("interruptions") {
-        interruptions::run(trials, false).await?;
-        interruptions::run(trials, true).await?;
+    for (part, has_others) in [("alone", false), ("beside", true)] {
+        if is_wanted(part) {
+            interruptions::run(trials, has_others).await?;
+        }
     }
     if is_wanted("fifty") {
         fifty::run(secs as u64).await?;
@@ -34,12 +36,13 @@ async fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// People who send the same packets again and again, each beginning with another one.
-async fn load(server: &Server, room: &str, people: usize, packets: &[&'static [u8]]) -> anyhow::Result<()> {
+/// People who send the same packets again and again, each beginning with another one, until the set is dropped.
+async fn load(server: &Server, room: &str, people: usize, packets: &[&'static [u8]]) -> anyhow::Result<JoinSet<()>> {
+    let mut all = JoinSet::new();
     for number in 1..=people {
-        tokio::spawn(talker(server, room, number, packets).await?.watch());
+        all.spawn(talker(server, room, number, packets).await?.watch());
     }
-    Ok(())
+    Ok(all)
 }
 
 async fn talker(server: &Server, room: &str, number: usize, packets: &[&'static [u8]]) -> anyhow::Result<Page> {
