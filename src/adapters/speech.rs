@@ -1,4 +1,6 @@
 //! Providers of speech: what people say to words, and what companions write to audio.
 
+#[cfg(test)]
+mod conformance;
 pub mod rehearsal;
 pub mod rehearsed;

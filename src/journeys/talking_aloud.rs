@@ -25,8 +25,10 @@ use crate::domain::id::{ChannelId, PersonId};
 use crate::domain::moment::Moment;
 use crate::domain::price::UnitPrice;
 use crate::ports::audio::{Audio, CodecFailed, Ear, Encoder, HEARD_FRAME, Heard, Hop, PacketRefused, SPOKEN_FRAME};
+use crate::ports::backend::room::RoomId;
 use crate::ports::backend::usage::{self, SpeechBy, UsageQuery};
 use crate::ports::backend::{Backend as _, Refused};
+use crate::ports::call_room::conformance::{Subject, conformance};
 use crate::ports::call_room::{CallRooms, End, Entrance, Line, Listener, Packet, SpeechService, Told, Trouble, View};
 use crate::ports::membership::MembershipPort as _;
 use crate::ports::speech_recognition::{Expectation, Recognised, RecognitionFailed, Sound, SpeechRecognition};
@@ -170,6 +172,26 @@ async fn world_with(overlay: serde_json::Value) -> World {
     world.side.answer_by(|_| Some(Ok("Yes.\nYES".to_owned())));
     world.main.answer_by(|_| Some(Ok("Hello there. It is good to hear you.".to_owned())));
     world
+}
+
+conformance!(world().await);
+
+impl Subject for World {
+    fn call_rooms(&self) -> &dyn CallRooms {
+        &self.backend
+    }
+
+    fn room(&self) -> RoomId {
+        room("lobby")
+    }
+
+    fn question(&self) -> &'static str {
+        "Aria, how are you?"
+    }
+
+    async fn wait(&self, secs: f64) {
+        self.pass(secs).await;
+    }
 }
 
 fn channel() -> ChannelId {

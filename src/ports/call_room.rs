@@ -1,5 +1,8 @@
 //! The voice call of a room, as somebody sees it who takes part through a platform that carries audio: the console's page.
 
+#[cfg(test)]
+pub(crate) mod conformance;
+
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -93,7 +93,8 @@ pub trait SpeechRecognition: Send + Sync + 'static {
     /// Whether it returns partial results. Without them segments are cut at 15 s.
     fn has_partials(&self) -> bool;
 
-    /// Listens to one person until `sounds` is closed.
+    /// Listens to one person until `sounds` is closed and all results are returned, or until nobody takes them. Each stretch has one final that is the
+    /// last of its utterance. Finals come in order, with times within the audio.
     ///
     /// # Errors
     /// The connection failed. The caller listens again, and repeats the audio since the last final.

@@ -27,7 +27,7 @@ pub struct Sentence {
 pub enum Piece {
     /// The next samples: mono at [`SPOKEN_RATE`](super::audio::SPOKEN_RATE).
     Audio(Vec<i16>),
-    /// The times of all words. They come before the audio.
+    /// The times of all words, ascending and within the audio. They come once, before the audio.
     Words(Vec<WordTime>),
 }
 
@@ -44,6 +44,6 @@ pub trait SpeechSynthesis: Send + Sync + 'static {
     /// The host to which it sends the words. `None`: none, they stay on this machine.
     fn host(&self) -> Option<Arc<str>>;
 
-    /// Makes the audio of a sentence, piece by piece. Dropping the stream cancels it.
+    /// Makes the audio of a sentence, piece by piece. An error ends it, and a text without words is none. Dropping the stream cancels it.
     fn say(&self, sentence: Sentence) -> BoxStream<'static, Result<Piece, SynthesisFailed>>;
 }

@@ -38,6 +38,8 @@ pub struct Playback {
     next: usize,
     /// The number of packets that were sent.
     packets: u32,
+    /// The number of sentences that have begun.
+    begun: usize,
     /// What the channel was told, and how far it was heard.
     script: Script,
 }
@@ -111,6 +113,7 @@ impl Playback {
             state: State::Preparing,
             next: 0,
             packets: 0,
+            begun: 0,
             script: Script::default(),
         }
     }
@@ -292,7 +295,9 @@ impl Playback {
                 self.state = State::Playing { since: now, from: self.next };
                 break;
             };
-            let begins = (within == 0).then(|| (duration(start), sentence.text.clone()));
+            // Playback that resumes before a sentence does not begin it again.
+            let begins = (within == 0 && number >= self.begun).then(|| (duration(start), sentence.text.clone()));
+            self.begun = self.begun.max(number + 1);
             packets.push(Next { number: self.packets, frame: Box::new(*frame), begins });
             self.packets = self.packets.wrapping_add(1);
             self.next += SPOKEN_FRAME;
@@ -303,6 +308,12 @@ impl Playback {
             earlier.samples = Vec::new();
         }
         packets
+    }
+
+    /// When the next packet is due. It is past if its audio is late. None: nothing plays.
+    pub fn due(&self) -> Option<Instant> {
+        let State::Playing { since, from } = self.state else { return None };
+        Some(since + duration(self.next + SPOKEN_FRAME - from).saturating_sub(AHEAD))
     }
 
     /// The sentence that a position is in, and the position within it.

@@ -49,7 +49,7 @@ const RESTARTS: RestartPolicy = RestartPolicy {
 };
 /// How long somebody whose connection was lost keeps the place in the call.
 pub const KEPT_FOR: Duration = Duration::from_secs(10);
-/// How often packets are sent.
+/// The duration of a packet, and how often late audio is looked for while a reply plays.
 const PACKETS_EVERY: Duration = Duration::from_millis(20);
 /// How often late audio is looked for while nothing plays.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -483,12 +483,15 @@ impl State {
     }
 
     fn tick(&mut self) {
-        let Some(reply) = &self.reply else { return };
-        let again = if reply.playback.is_playing() { PACKETS_EVERY } else { LOOK_EVERY };
         self.work();
-        if self.reply.is_some() {
-            self.tick_after(again);
-        }
+        let Some(reply) = &self.reply else { return };
+        // Packets are sent by the clock, so that timers that are late do not add up.
+        let due = reply.playback.due().map(|due| due.saturating_duration_since(Instant::now()));
+        self.tick_after(match due {
+            Some(Duration::ZERO) => PACKETS_EVERY,
+            Some(wait) => wait,
+            None => LOOK_EVERY,
+        });
     }
 
     fn tick_after(&mut self, delay: Duration) {

@@ -49,13 +49,9 @@ impl State {
             return None;
         }
         let price = match facts.service {
-<<<<<<< HEAD
             Service::LanguageModel => self.context.pool.settings().price(role, model),
-=======
-            Service::LanguageModel => self.context.settings.models.price(role, model),
             // Priced by its length, where it is used (`calls/services.rs`).
             Service::SpeechRecognition | Service::SpeechSynthesis => None,
->>>>>>> i29-limits
         };
         if let Some(price) = &price {
             model_calls::record_cost(&self.context.recorder, &facts.identity, role, &facts.usage, price);

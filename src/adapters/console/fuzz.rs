@@ -205,10 +205,10 @@ pub(crate) fn words(bytes: &[u8]) {
 }
 
 /// A console whose router is called without a socket, and a listener for tests that need one.
-struct TestConsole {
-    runtime: Runtime,
+pub(super) struct TestConsole {
+    pub(super) runtime: Runtime,
     router: Router,
-    shared: Shared,
+    pub(super) shared: Shared,
     listener: TcpListener,
 }
 
@@ -240,7 +240,7 @@ impl TestConsole {
     }
 }
 
-fn with_console<T>(act: impl FnOnce(&TestConsole) -> T) -> T {
+pub(super) fn with_console<T>(act: impl FnOnce(&TestConsole) -> T) -> T {
     thread_local!(static CONSOLE: OnceCell<TestConsole> = const { OnceCell::new() });
     CONSOLE.with(|console| act(console.get_or_init(TestConsole::new)))
 }

@@ -88,3 +88,11 @@ impl SpeechRecognition for RehearsedSpeech {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::RehearsedSpeech;
+    use crate::adapters::speech::conformance::conformance;
+
+    conformance!(RehearsedSpeech, RehearsedSpeech);
+}

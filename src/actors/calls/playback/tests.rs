@@ -49,8 +49,9 @@ fn packets_are_sent_in_time_and_somewhat_ahead() {
     assert_eq!(first[0].begins, Some((Duration::ZERO, "One.".into())));
     assert!(first[1..].iter().all(|next| next.begins.is_none()));
     assert_eq!(playback.packets(now + Duration::from_millis(19)), []);
+    assert_eq!(playback.due(), Some(now + FRAME));
     assert_eq!(playback.packets(now + FRAME * 3).len(), 3);
-    assert_eq!(playback.position(), FRAME * 8);
+    assert_eq!((playback.position(), playback.due()), (FRAME * 8, Some(now + FRAME * 4)));
 }
 
 #[test]
@@ -80,6 +81,25 @@ fn a_resume_goes_back_to_the_beginning_of_a_packet() {
     let packets = playback.packets(now + FRAME * 30);
     assert_eq!(packets.iter().map(|next| next.number).collect::<Vec<_>>(), [25, 26, 27, 28, 29]);
     assert_eq!(playback.position(), Duration::from_millis(200));
+}
+
+#[test]
+fn a_sentence_begins_once_also_if_playback_resumes_before_it() {
+    let (mut playback, now) = (playback(&["One.", " Two."]), Instant::now());
+    for number in 0..2 {
+        playback.take(number, audio(10), now);
+        playback.take(number, None, now);
+        playback.start(number);
+    }
+    playback.play(now);
+    let begun = |packets: Vec<Next>| packets.into_iter().filter_map(|next| next.begins).map(|(from, _)| from).collect::<Vec<_>>();
+    assert_eq!(begun(playback.packets(now + FRAME * 10)), [Duration::ZERO, FRAME * 10]);
+
+    playback.pause();
+    assert_eq!(playback.resume(FRAME * 8, now + FRAME * 30), FRAME * 8);
+
+    assert_eq!(begun(playback.packets(now + FRAME * 40)), []);
+    assert_eq!(playback.position(), FRAME * 20);
 }
 
 #[test]

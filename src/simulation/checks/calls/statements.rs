@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use super::super::super::acts::Act;
 use super::super::super::stage::lock;
 use super::Call;
 use crate::domain::conversation::{INTERRUPTED, UNVOICED};
@@ -249,6 +250,12 @@ impl Statements<'_> {
             let mut voices = self.ledger.voices.iter().filter(|(of, which, _)| of == channel && *which == ticket);
             let least = Duration::from_secs_f64(self.call.props.stage.plan.rules.main_timeouts.least);
             let has_waited = since.is_some_and(|since| self.when(recorded.seq) - since >= least);
+            // A clock that is set forward ends the wait, too.
+            let is_set = |(at, act): &(Duration, Act)| {
+                let while_owed = since.is_some_and(|since| (since..=self.when(recorded.seq)).contains(at));
+                while_owed && matches!(act, Act::SetClock(secs) if *secs > 0)
+            };
+            let has_waited = has_waited || self.call.props.stage.plan.acts.iter().any(is_set);
             if voices.all(|(.., voice)| *voice == Voice::Fine) && !has_waited {
                 self.violate(format_args!("nothing kept it from being heard: {recorded:?}"));
             }
@@ -257,7 +264,6 @@ impl Statements<'_> {
 
     /// Whether the plan pauses companions of this room.
     fn is_paused_at_times(&self) -> bool {
-        use super::super::super::acts::Act;
         let acts = &self.call.props.stage.plan.acts;
         acts.iter().any(|(_, act)| matches!(act, Act::Pause { room, .. } | Act::Clear(room) if *room == self.call.room))
     }
