@@ -39,6 +39,7 @@ export function openRound(e) {
     reason: null,
     outcome: null, // `posted`, `failed`, `cancelled`, `dropped` or `outvoted`
     endedAt: null,
+    isPartial: false, // whether its opening is not known, so that its votes may have come before it
     version: 0,
   };
   for (const id of ids(e.asked)) round.ballots.set(id, { asked: true, state: null, entry: null });
@@ -50,7 +51,20 @@ export function openRound(e) {
 export function roundFromResult(e) {
   const states = list(e.states).map(stateFrom).filter(Boolean);
   const wasAsked = state => state.speaks || state.importance > 0;
-  return openRound({ ...e, asked: states.filter(wasAsked).map(state => state.from), listening: list(e.states).filter(s => !wasAsked(stateFrom(s) ?? {})) });
+  const round = openRound({ ...e, asked: states.filter(wasAsked).map(state => state.from), listening: list(e.states).filter(s => !wasAsked(stateFrom(s) ?? {})) });
+  return Object.assign(round, { isPartial: true });
+}
+
+// Shows the votes of a round with it, if its opening is not known.
+export function adoptVotes(round, entries) {
+  if (!round.isPartial) return;
+  for (const entry of entries) {
+    const ballot = entry.kind === 'decision' && !entry.round && Number(entry.record.vote?.messageId) === round.message ? round.ballots.get(entry.companion) : null;
+    if (!ballot || ballot.entry) continue;
+    Object.assign(ballot, { asked: true, entry });
+    entry.round = round;
+    changed(round);
+  }
 }
 
 const changed = round => {

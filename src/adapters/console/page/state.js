@@ -2,7 +2,7 @@
 // Pure: `fold` takes an event and returns what changed. No clock, no network, no document.
 
 import { companionFrom, isClosed, ownSettings, setDoing } from './companion.js';
-import { candidates, closeRound, endRound, isUnderWay, openRound, recordAnswer, recordState, release, roundFromResult, roundOf, roundsFromVotes, selectHeld, setLate, startSpeaking, withdraw } from './election.js';
+import { adoptVotes, candidates, closeRound, endRound, isUnderWay, openRound, recordAnswer, recordState, release, roundFromResult, roundOf, roundsFromVotes, selectHeld, setLate, startSpeaking, withdraw } from './election.js';
 import { caughtUpEntry, decisionEntry, errorEntry, failedEntry, messageEntry, noteEntry, repetitionEntry, replanEntry, stageEntry } from './entries.js';
 import { isStopped, isVotingIn, stopWanting } from './floor.js';
 import { companionSpoke, guardFrom, newGuard, personSpoke, REPETITION_LIMIT, repetitionMeasured } from './loop-guard.js';
@@ -26,6 +26,7 @@ export function newRoom(id) {
     guard: newGuard(), // how near the companions are to being stopped
     paused: false,
     unavailable: null, // why the room is not processed: { id, until, detail }
+    liveAfter: 0, // the live view sends the events after this seq
     last: 0, // the highest seq seen
     current: 0, // the seq up to which the state in `hello` contains everything
     greeted: false, // whether `hello` came, so that the companions are known
@@ -64,12 +65,13 @@ function insert(room, entry) {
   return true;
 }
 
-// Adds a page of history and its decisions. For the newest page, the live view sends the rounds.
-export function addPage(room, messages, decisions, { complete, isNewest }) {
+// Adds a page of history and its decisions. Rounds of the events that the live view sends come from there alone, however late it is.
+export function addPage(room, messages, decisions, { complete }) {
   for (const message of list(messages)) insert(room, messageEntry(message));
   for (const decision of list(decisions)) if (typeof decision.companion === 'string') insert(room, decisionEntry(decision));
-  const oldest = room.entries.find(entry => entry.kind === 'round')?.seq ?? Infinity;
-  if (!isNewest) for (const round of roundsFromVotes(room.entries.filter(entry => entry.seq < oldest), seq => spokeBefore(room, seq))) insert(room, round);
+  const early = room.entries.filter(entry => entry.seq <= room.liveAfter);
+  for (const round of room.entries) if (round.kind === 'round') adoptVotes(round, early);
+  for (const round of roundsFromVotes(early, seq => spokeBefore(room, seq))) insert(room, round);
   room.last = Math.max(room.last, room.entries.at(-1)?.seq ?? 0);
   if (complete) room.complete = true;
 }
@@ -278,6 +280,7 @@ const RULES = {
       // A round that has been closed already is not closed again.
       if (room.rounds.some(other => other.message === e.message_id && other.closedAt === e.at)) return NOTHING;
       round = roundFromResult(e);
+      adoptVotes(round, room.entries);
       addRound(room, round);
     }
     closeRound(round, e, spokeBefore(room, e.seq));
