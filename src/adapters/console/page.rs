@@ -47,6 +47,7 @@ const FILES: &[(&str, &[u8])] = files![
     "meters.js",
     "microphone-worklet.js",
     "microphone.js",
+    "no-companions.js",
     "notices.js",
     "outbox.js",
     "people.js",

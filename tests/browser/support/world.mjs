@@ -8,7 +8,7 @@ import { after, before } from 'node:test';
 
 import { startServer } from './server.mjs';
 
-const require = createRequire(join(resolve(process.env.TERTULIA_BROWSER_MODULES ?? '.'), 'package.json'));
+export const require = createRequire(join(resolve(process.env.TERTULIA_BROWSER_MODULES ?? '.'), 'package.json'));
 const { chromium } = require('playwright-core');
 
 const TIMEOUT_MS = 10_000;

@@ -29,14 +29,20 @@ export function compose({ me, mayWrite, room, outbox, showProblem, sent, tone })
     size();
   }
 
+  // What the message is about, or why there can be none.
+  function context() {
+    if (room()?.isDeleted) return `The room ${room().id} was deleted, so nothing can be sent.${field.value ? ' What you typed stays here until you open another room.' : ''}`;
+    if (editing) return ['Editing a message by ', name(editing.from), ' ', el('button', { type: 'button', class: 'quiet-button', onclick: () => remove(editing) }, 'Delete')];
+    return replying ? ['Replying to ', name(replying.name), ': ', el('span', { class: 'reply-words', dir: 'auto' }, replying.entry.text.slice(0, 80))] : null;
+  }
+
   function draw() {
-    const context = editing
-      ? ['Editing a message by ', name(editing.from), ' ', el('button', { type: 'button', class: 'quiet-button', onclick: () => remove(editing) }, 'Delete')]
-      : replying
-        ? ['Replying to ', name(replying.name), ': ', el('span', { class: 'reply-words', dir: 'auto' }, replying.entry.text.slice(0, 80))]
-        : null;
-    about.hidden = !context;
-    about.replaceChildren(...(context ? [el('span', null, context), el('button', { type: 'button', class: 'quiet-button', onclick: cancel }, 'Cancel (Esc)')] : []));
+    const isDeleted = Boolean(room()?.isDeleted);
+    field.readOnly = isDeleted;
+    byId('send').disabled = isDeleted;
+    const shown = context();
+    about.hidden = !shown;
+    about.replaceChildren(...(shown ? [el('span', null, shown), isDeleted ? '' : el('button', { type: 'button', class: 'quiet-button', onclick: cancel }, 'Cancel (Esc)')] : []));
     speaker.replaceChildren(name(me()), ':');
     form.classList.toggle('editing', Boolean(editing));
   }
@@ -69,7 +75,7 @@ export function compose({ me, mayWrite, room, outbox, showProblem, sent, tone })
 
   async function send() {
     const text = field.value.trim();
-    if (!room()) return;
+    if (!room() || room().isDeleted) return;
     if (editing) {
       const entry = editing;
       if (!text) return;

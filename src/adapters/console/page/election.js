@@ -32,6 +32,7 @@ export function openRound(e) {
     closedAt: null,
     selected: null,
     held: new Set(), // the companions whose votes wait until the floor is free
+    declined: null, // why nobody was selected of those whose votes were held
     instead: null, // who was selected while votes of this round were held
     speaker: null, // who has the floor; not the selected companion if its reply failed
     isLate: false, // whether the speaker lost the floor and writes on
@@ -150,10 +151,10 @@ export function selectHeld(rounds, e, lastSpoke) {
   return winner;
 }
 
-// A held vote was dropped.
-export function release(round, companion) {
+// A held vote was dropped, for this reason if it was declined.
+export function release(round, companion, reason = null) {
   if (!round.held.delete(companion)) return false;
-  if (!round.held.size) round.phase = 'over';
+  if (!round.held.size) Object.assign(round, { phase: 'over', declined: reason });
   return changed(round);
 }
 

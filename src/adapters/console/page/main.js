@@ -10,13 +10,14 @@ import { legend, modelIndicator, showKeys } from './dialogs.js';
 import { byId, name, say } from './dom.js';
 import { find } from './find.js';
 import { meters } from './meters.js';
+import { noCompanions } from './no-companions.js';
 import { notices } from './notices.js';
 import { outbox } from './outbox.js';
 import { nameProblem, people } from './people.js';
 import { platformName, titleOf } from './platforms.js';
 import { rooms } from './rooms.js';
 import { LINGER_MS, tickRounds } from './rounds.js';
-import { nameOf, newRoom } from './state.js';
+import { learnNames, nameOf, newRoom } from './state.js';
 import { loadForAll, storeForAll } from './storage.js';
 import { stories } from './story.js';
 import { talk } from './talk.js';
@@ -35,6 +36,7 @@ const ROOMS_POLL_MS = 20_000;
 let current = null; // the visit to the room shown
 let unsent = null; // its outbox
 let allRooms = [];
+let configured = []; // the companions of the server
 let nextAttempt = null;
 let connection = 'connecting';
 
@@ -134,13 +136,22 @@ const search = find({
   },
   onClose: () => composer.focus(),
 });
-const list = rooms({ open: (id, reload) => open(id, reload), showProblem, changed: readRooms });
+let leaving = null; // the room that is deleted in this window
+const list = rooms({ open: (id, reload) => open(id, reload), showProblem, changed: readRooms, leave: id => (leaving = id) });
 const models = modelIndicator();
 const announce = text => notice.announce(text);
 // A room that is not processed sends no events, so its state is requested.
 const refreshState = () => current?.refresh().catch(() => {});
 const attentionView = attention({ showProblem, announce, polled: isChanged => (isChanged || view.room.unavailable) && refreshState() });
 const unavailableNotice = unavailable({ room: () => view.room, released: () => attentionView.poll(), showProblem, announce });
+const noCompanionsNotice = noCompanions({
+  room: () => view.room,
+  announce,
+  choose() {
+    showSide(true);
+    list.chooseCompanions();
+  },
+});
 const voicePanel = voiceRoom({ room: () => current?.room ?? null, me: speaker.me, mayWrite: speaker.mayWrite, tone: id => tone(id), notice, open: id => open(id) });
 
 function draw() {
@@ -150,7 +161,7 @@ function draw() {
   if (parts.has('companions')) {
     tone = tonesOf(view.room);
     // Items show names and colours, so they are redrawn when these change.
-    const epoch = [...view.room.companions.values()].map(companion => `${companion.id}=${companion.name}`).join();
+    const epoch = [[...view.room.names], [...view.room.companions.keys()]].join();
     if (epoch !== view.epoch) {
       view.epoch = epoch;
       parts.add('talk');
@@ -158,6 +169,7 @@ function draw() {
     cards.draw(view.room, serverNow());
     drawMeters(view.room);
     unavailableNotice.draw(serverNow());
+    noCompanionsNotice.draw();
     voicePanel.draw();
   }
   if (parts.has('talk') || parts.has('loaded')) talkView.redraw();
@@ -204,7 +216,7 @@ function showPlatform(platform) {
 }
 
 function open(id, reload = false) {
-  if (!id || (current?.room.id === id && !reload)) return;
+  if (!id || (current?.room.id === id && !reload && !current.room.isDeleted)) return;
   current?.close();
   story.clear();
   search.close();
@@ -243,6 +255,7 @@ function open(id, reload = false) {
   });
   current = opened;
   view.room = opened.room;
+  learnNames(opened.room, configured);
   unsent = outbox(opened.room, () => opened === current && change(['talk']));
   byId('message').disabled = false;
   storeForAll('room', id);
@@ -269,8 +282,11 @@ async function readRooms() {
   allRooms = answer.rooms ?? [];
   const now = current?.room.id;
   const exists = id => allRooms.some(room => room.id === id);
+  // What is typed for a room must not end up in another one.
+  if (current && !exists(now) && leaving !== now) return showDeleted();
+  if (current?.room.isDeleted) return open(now, true);
   if (!exists(now)) {
-    if (current) notice.show(`The room ${now} no longer exists.`);
+    leaving = null;
     const next = [wantedRoom(), loadForAll('room'), allRooms.find(room => !platformName(room.id))?.id, allRooms[0]?.id].find(id => id && exists(id));
     if (next) open(next);
     else {
@@ -294,6 +310,20 @@ async function readRooms() {
   if (currentRoom && current) current.room.paused = Boolean(currentRoom.paused);
   list.set(allRooms, current?.room.id ?? null);
   showTitle();
+}
+
+// The room shown was deleted elsewhere. It stays on the screen, with what was typed for it, until another one is opened.
+function showDeleted() {
+  const { room } = current;
+  list.set(allRooms, null);
+  if (room.isDeleted) return;
+  current.close();
+  room.isDeleted = true;
+  showConnection('room deleted', null);
+  showTitle();
+  composer.draw();
+  notice.show(`The room ${room.id} was deleted.`, 'problem');
+  change(['talk', 'companions']);
 }
 
 function showSide(shown) {
@@ -338,8 +368,8 @@ document.addEventListener('keydown', event => {
     }
     return;
   }
-  const empty = event.target === byId('message') && !byId('message').value;
-  if (isField(event.target) && !empty) return;
+  // In a field they are typed.
+  if (isField(event.target)) return;
   if (event.key === '/') {
     event.preventDefault();
     search.open();
@@ -383,4 +413,10 @@ async function begin() {
 }
 composer.draw();
 begin();
+// They may have left the rooms in which they spoke.
+api.companions().then(({ companions = [] }) => {
+  configured = companions;
+  learnNames(view.room, configured);
+  change(['companions']);
+}, () => {});
 tick();

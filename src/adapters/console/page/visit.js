@@ -34,13 +34,13 @@ export function visit(id, on) {
   }
 
   async function page(before) {
-    const { messages = [] } = await api.history(id, before, PAGE);
+    const { messages = [], deleted = [] } = await api.history(id, before, PAGE);
     // The server may return fewer messages than requested. Only an empty answer means that there are no more.
     const complete = messages.length === 0;
     const start = complete ? 0 : (messages[0]?.seq ?? 1) - 1;
     // If decisions cannot be loaded, the messages are shown without them.
     const decisions = await decisionsBetween(start, before).catch(() => []);
-    if (!closed) addPage(room, messages, decisions, { complete });
+    if (!closed) addPage(room, { messages, deleted }, decisions, { complete });
   }
 
   async function begin() {
