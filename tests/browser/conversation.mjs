@@ -121,3 +121,25 @@ test('the page itself never scrolls, however much is in it', async t => {
     assert.deepEqual(beyond, [0, 0], `${viewport.width} px wide`);
   }
 });
+
+test('the conversation follows new messages while the message field changes its height', async t => {
+  const room = await it.server.room({ externals: ['zed'] });
+  for (let at = 0; at < 30; at += 1) await it.server.say(room, `line ${at}`);
+  const page = await it.open(t, room);
+  await page.locator('.chat-message .words', { hasText: 'line 29' }).waitFor();
+
+  await page.locator('#message').focus();
+  for (let line = 0; line < 5; line += 1) {
+    await page.keyboard.type('several lines');
+    await page.keyboard.press('Shift+Enter');
+  }
+  // What the field did is seen by the page in the next frame.
+  await page.evaluate(() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done))));
+  await it.server.say(room, 'the newest');
+
+  await until(page, () => {
+    const newest = [...document.querySelectorAll('.chat-message .words')].find(words => words.textContent === 'the newest');
+    return newest?.getBoundingClientRect().bottom <= document.querySelector('#log').getBoundingClientRect().bottom;
+  });
+  assert.equal(await page.locator('#to-end').isVisible(), false);
+});

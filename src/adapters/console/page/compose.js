@@ -6,8 +6,8 @@ import { load, store } from './storage.js';
 import { mention } from './mention.js';
 
 // `me()` is the speaker, `mayWrite()` whether that person can write here, and `tone(id)` the accent of a companion. `room()` and `outbox()` belong to the room shown. `showProblem(problem)` shows a
-// refusal, and `sent()` is called after a message was sent.
-export function compose({ me, mayWrite, room, outbox, showProblem, sent, tone }) {
+// refusal, and `sent()` is called after a message was sent. `steady(act)` keeps the conversation in its place while the field changes its height.
+export function compose({ me, mayWrite, room, outbox, showProblem, sent, tone, steady }) {
   const form = byId('compose');
   const field = byId('message');
   const about = byId('compose-about');
@@ -20,8 +20,10 @@ export function compose({ me, mayWrite, room, outbox, showProblem, sent, tone })
   const save = () => editing === null && store(key(), field.value);
 
   function size() {
-    field.style.height = 'auto';
-    field.style.height = `${Math.min(field.scrollHeight + 2, Math.round(innerHeight * 0.4))}px`;
+    steady(() => {
+      field.style.height = 'auto';
+      field.style.height = `${Math.min(field.scrollHeight + 2, Math.round(innerHeight * 0.4))}px`;
+    });
   }
 
   function set(text) {

@@ -93,7 +93,8 @@ const view = {
 let tone = tonesOf(view.room);
 
 const speaker = people({ changed: () => composer.draw(), problemWith: person => nameProblem(person, allRooms, current?.room.id), showProblem });
-const composer = compose({ me: speaker.me, mayWrite: speaker.mayWrite, room: () => current?.room ?? null, outbox: () => unsent, showProblem, sent: () => talkView.end(), tone: id => tone(id) });
+const steady = act => talkView.steady(act);
+const composer = compose({ me: speaker.me, mayWrite: speaker.mayWrite, room: () => current?.room ?? null, outbox: () => unsent, showProblem, sent: () => talkView.end(), tone: id => tone(id), steady });
 const talkView = talk(byId('log'), byId('to-end'), {
   view,
   now: serverNow,
@@ -152,7 +153,7 @@ const noCompanionsNotice = noCompanions({
     list.chooseCompanions();
   },
 });
-const voicePanel = voiceRoom({ room: () => current?.room ?? null, me: speaker.me, mayWrite: speaker.mayWrite, tone: id => tone(id), notice, open: id => open(id) });
+const voicePanel = voiceRoom({ room: () => current?.room ?? null, me: speaker.me, mayWrite: speaker.mayWrite, tone: id => tone(id), notice, open: id => open(id), steady });
 
 function draw() {
   const parts = new Set(dirty);
