@@ -54,6 +54,7 @@ test('words for a room that is deleted in another window stay there, and go nowh
 
   assert.equal(await page.locator('#message').inputValue(), 'for this room alo');
   assert.deepEqual(sent, []);
+  assert.equal(await page.locator('#voice').isVisible(), false);
   // Who deletes a room goes to another one.
   await other.locator('.room[aria-current]').waitFor();
   await page.locator('.room[data-room=lobby]').click();

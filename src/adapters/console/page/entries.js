@@ -41,7 +41,7 @@ export function decisionEntry(d) {
 export const noteEntry = (e, what) => ({ key: `n${e.seq}:${e.event}:${e.companion ?? ''}`, kind: 'note', seq: number(e.seq), at: e.at, companion: e.companion ?? null, what, version: 0 });
 
 // In place of a deleted message.
-export const tombstoneEntry = seq => ({ key: `x${seq}`, kind: 'tombstone', seq, at: null, companion: null, version: 0 });
+export const tombstoneEntry = seq => ({ key: `x${seq}`, kind: 'tombstone', seq, at: '', companion: null, version: 0 });
 
 export const stageEntry = e => ({ key: `s${e.seq}:${e.companion}`, kind: 'stage', seq: number(e.seq), at: e.at, companion: e.companion, from: e.from ?? 'none', to: e.to ?? 'none', cause: e.cause ?? '', version: 0 });
 

@@ -36,7 +36,8 @@ function confirmButton(label, confirmation, act) {
   return button;
 }
 
-// `open(id)` opens a room; `showProblem(problem)` shows a refusal; `changed()` loads the list again; `leave(id)` is called before a room is deleted.
+// `open(id)` opens a room; `showProblem(problem)` shows a refusal; `changed()` loads the list again; `leave(id)` is called before a room is deleted, and with
+// null if it was not.
 export function rooms({ open, showProblem, changed, leave }) {
   const listNode = byId('rooms');
   const filter = byId('room-filter');
@@ -199,7 +200,10 @@ export function rooms({ open, showProblem, changed, leave }) {
         platformName(room.id) ? 'Delete it? Its companions are removed, too.' : 'Delete it? Its history is deleted, too.',
         attempt(async () => {
           leave(room.id);
-          await api.deleteRoom(room.id);
+          await api.deleteRoom(room.id).catch(problem => {
+            leave(null);
+            throw problem;
+          });
           current = null;
         }),
       ),

@@ -41,8 +41,9 @@ const number = value => (Number.isFinite(value) ? value : null);
 const text = value => (typeof value === 'string' ? value : '');
 const list = value => (Array.isArray(value) ? value : []);
 
+// A companion without a name is called by its id with a capital, as the server does.
 export function nameOf(room, id) {
-  return room.companions.get(id)?.name ?? room.names.get(id) ?? id ?? 'a companion';
+  return room.companions.get(id)?.name ?? room.names.get(id) ?? (id ? id.charAt(0).toUpperCase() + id.slice(1) : 'a companion');
 }
 
 // Learns the names of companions, wherever they are now.

@@ -176,7 +176,7 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady }) {
   function drawAll() {
     const shown = room();
     const isIn = mine.isIn();
-    root.hidden = !isIn && (!description || described !== shown?.id);
+    root.hidden = !isIn && (!description || described !== shown?.id || shown.isDeleted);
     if (root.hidden) return;
     const mode = isIn ? 'in' : 'out';
     if (drawn !== mode) {
