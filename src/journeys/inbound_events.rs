@@ -22,7 +22,7 @@ use crate::domain::id::{PersonId, Seq};
 use crate::domain::message::{Author, Message, Role};
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{Range, Reader};
-use crate::ports::backend::messages::HistoryMessage;
+use crate::ports::backend::messages::{HistoryMessage, HistoryQuery};
 use crate::ports::chat_platform::fake::FakePlatform;
 use crate::ports::inbound_events::{
     Acceptance, Answered, Answers, ChannelRef, InboundError, InboundEvents, InboundMessage, Reached,

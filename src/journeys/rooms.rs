@@ -33,6 +33,8 @@ async fn invalid_rooms_are_refused() {
     let world = World::with_lobby().await;
 
     let another_guild = world.backend.put_room(&room("lobby"), plan(json!({ "guild": "away", "companions": [] }))).await;
+    let not_new = plan(json!({ "guild": "home", "companions": [], "new": true }));
+    let not_new = world.backend.put_room(&room("lobby"), not_new).await;
     let unknown = world.backend.put_room(&room("study"), plan(json!({ "guild": "home", "companions": ["nobody"] }))).await;
     let ids: Vec<_> = (0..33).map(|number| json!({ "id": format!("zed{number}"), "external": true })).collect();
     let many = world.backend.put_room(&room("study"), plan(json!({ "guild": "home", "companions": ids }))).await;
@@ -48,6 +50,7 @@ async fn invalid_rooms_are_refused() {
     let too_many_aliases = world.backend.put_room(&room("study"), too_many_aliases).await;
 
     assert!(matches!(another_guild, Err(Refused::Conflict(_))));
+    assert!(matches!(not_new, Err(Refused::Conflict(detail)) if detail.contains("already")));
     assert!(matches!(unknown, Err(Refused::Invalid { field, .. }) if field == "companions[0]"));
     assert!(matches!(many, Err(Refused::Invalid { field, detail }) if field == "companions" && detail.contains("at most 32")));
     assert!(matches!(shared, Err(Refused::Conflict(detail)) if detail.contains("aria") && detail.contains("twin")));

@@ -13,19 +13,19 @@ test('decisions are behind a switch, which is remembered', async t => {
   const page = await it.open(t, room);
   const message = await it.server.say(room, 'zed, are you there?');
   await live.vote('zed', message);
-  await page.locator('.line.round').waitFor();
+  await page.locator('section.round, .line.round').first().waitFor();
   await page.locator('#companions .card').first().waitFor();
 
   await page.getByRole('button', { name: 'Hide decisions' }).click();
 
-  await page.locator('.line.round').waitFor({ state: 'detached' });
+  await page.locator('section.round, .line.round').first().waitFor({ state: 'detached' });
   await page.locator('.companions').waitFor({ state: 'hidden' });
   assert.equal(await page.locator('.chat-message').count(), 1);
   await page.reload();
   await page.locator('.chat-message').waitFor();
-  assert.equal(await page.locator('.line.round').count(), 0);
+  assert.equal(await page.locator('section.round, .line.round').count(), 0);
   await page.getByRole('button', { name: 'Show decisions' }).click();
-  await page.locator('.line.round').waitFor();
+  await page.locator('section.round, .line.round').first().waitFor();
 });
 
 test('without decisions one line says who is thinking or paused', async t => {

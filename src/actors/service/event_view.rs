@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::reading::{Texts, record, shown_author};
+use super::reading::{Texts, companion_name, record, shown_author};
 use crate::domain::decision::Decision;
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::Seq;
@@ -67,6 +67,9 @@ impl EventView {
                     "modality": message.modality,
                     "reply_to": reply_to,
                 });
+                if let Some(name) = companion_name(message) {
+                    object["name"] = json!(name);
+                }
                 if let Some(kind) = &message.kind {
                     object["kind"] = json!(kind);
                 }

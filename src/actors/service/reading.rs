@@ -34,9 +34,21 @@ impl ActorBackend {
     pub(super) async fn read_history(&self, room: &RoomId, query: HistoryQuery) -> Result<History, Refused> {
         let (channel_key, _) = self.room_of(room)?;
         let wanted = Wanted { after: query.after, before: query.before, limit: query.limit, max_read: usize::MAX };
-        let messages =
-            find(&self.reader(), &channel_key, wanted, |recorded| history_message(recorded).into_iter().collect()).await;
-        Ok(History { messages: messages.map_err(read_error)? })
+        let mut deleted = BTreeSet::new();
+        let messages = find(&self.reader(), &channel_key, wanted, |recorded| {
+            let message = history_message(recorded);
+            if message.is_none() && matches!(recorded.event, Event::Said { .. }) {
+                deleted.insert(recorded.seq);
+            }
+            message.into_iter().collect()
+        })
+        .await
+        .map_err(read_error)?;
+        // Where the page is full, more may have been read.
+        if let (Some(first), Some(last)) = (messages.first(), messages.last()) {
+            deleted.retain(|seq| if query.after.is_none() { *seq > first.seq } else { *seq < last.seq });
+        }
+        Ok(History { messages, deleted: deleted.into_iter().collect() })
     }
 
     pub(super) async fn read_decisions(&self, query: DecisionQuery) -> Result<Decisions, Refused> {
@@ -155,7 +167,7 @@ pub(super) async fn find<T>(
     reader: &Reader<'_>,
     channel_key: &ChannelKey,
     wanted: Wanted,
-    take: impl Fn(&Recorded) -> Vec<T>,
+    mut take: impl FnMut(&Recorded) -> Vec<T>,
 ) -> Result<Vec<T>, ReadError> {
     let newest_first = wanted.after.is_none();
     let limit = PAGE.min(wanted.max_read);
@@ -199,6 +211,7 @@ pub(super) fn history_message(recorded: &Recorded) -> Option<HistoryMessage> {
         seq: recorded.seq,
         id: message.id.clone(),
         from: shown_author(message),
+        name: companion_name(message),
         role: message.from.role,
         kind: message.kind.clone(),
         text: message.text.clone(),
@@ -212,6 +225,11 @@ pub(super) fn history_message(recorded: &Recorded) -> Option<HistoryMessage> {
 /// The name of a person, or the id of a companion.
 pub(super) fn shown_author(message: &Message) -> Arc<str> {
     if message.from.role == Role::Companion { message.from.id.clone() } else { message.from.name.clone() }
+}
+
+/// The name of a companion when it spoke.
+pub(super) fn companion_name(message: &Message) -> Option<Arc<str>> {
+    (message.from.role == Role::Companion).then(|| message.from.name.clone())
 }
 
 fn decisions_in(recorded: &Recorded, companion: Option<&CompanionId>) -> Vec<(Recorded, CompanionId)> {

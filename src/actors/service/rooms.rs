@@ -160,6 +160,9 @@ impl ActorBackend {
                 self.how_to_create(room)
             )));
         }
+        if plan.must_be_new && existing.is_some() {
+            return Err(Refused::Conflict(format!("there is already a room {room}; choose another name, or open that room")));
+        }
         self.check_plan(&plan, existing.as_ref(), room)?;
         let is_new = existing.is_none();
         let mut membership = existing.unwrap_or_else(|| Membership::empty(plan.guild.clone(), self.context.clock.now()));

@@ -53,6 +53,7 @@ const FILES: &[(&str, &[u8])] = files![
     "model-dialog.js",
     "models.css",
     "models.js",
+    "no-companions.js",
     "notices.js",
     "outbox.js",
     "people.js",

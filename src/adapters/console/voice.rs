@@ -204,8 +204,8 @@ impl Session {
                         self.take(message);
                         Ok(())
                     }
-                    Err(refused @ Refused::Text { .. }) => {
-                        self.refuse_words(refused.to_string());
+                    Err(Refused::Text { chars, max, .. }) => {
+                        self.refuse_words(&format!("has {chars} characters, from 1 to {max} are accepted; split it"));
                         Ok(())
                     }
                     Err(refused) => Err(refused.reason()),
@@ -230,14 +230,16 @@ impl Session {
             PageMessage::Stop { reply } => Told::Stop { reply },
             PageMessage::Say { text } => match validation::text("text", &text, self.console.settings.max_text_chars) {
                 Ok(text) => Told::Say(text),
-                Err(problem) => return self.refuse_words(problem.detail().to_owned()),
+                Err(problem) => return self.refuse_words(problem.detail()),
             },
             PageMessage::Leave {} => Told::Leave,
         };
         self.line.tell(told);
     }
 
-    fn refuse_words(&self, fix: String) {
+    /// Refuses words to say. `problem` begins with a verb.
+    fn refuse_words(&self, problem: &str) {
+        let fix = format!("The text {problem}.");
         self.outbox.push(ServerMessage::Error { code: Trouble::SayRefused, fix }.write());
     }
 

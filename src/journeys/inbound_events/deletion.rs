@@ -36,6 +36,28 @@ async fn an_edit_without_a_change_and_one_of_an_unknown_message_leave_no_trace()
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_history_lists_the_deleted_messages_of_its_page() {
+    let world = world().await;
+    for id in ["1", "2", "3"] {
+        say(&world, id, "hello").await;
+    }
+    let backend = &world.backend;
+    let page = |limit, before| async move {
+        let query = HistoryQuery { after: None, before, limit };
+        let history = backend.history(&room("discord:10"), query).await.unwrap();
+        (history.messages.iter().map(|message| message.seq).collect::<Vec<_>>(), history.deleted)
+    };
+    let (seqs, _) = page(10, None).await;
+
+    inbound_events(&world).deleted(&general(), &["1".into(), "2".into()]).await.unwrap();
+
+    assert_eq!(page(10, None).await, (vec![seqs[2]], vec![]));
+    assert_eq!(page(10, Some(seqs[2])).await, (vec![], seqs[..2].to_vec()));
+    inbound_events(&world).deleted(&general(), &["3".into()]).await.unwrap();
+    assert_eq!(page(10, None).await, (vec![], seqs));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_message_edited_to_nothing_is_deleted() {
     let world = world().await;
     say(&world, "1", "zebra").await;

@@ -268,6 +268,7 @@ impl Backend for FakeBackend {
                 seq: Seq(room.messages.len() as u64 + 1),
                 id: message.id,
                 from: message.from,
+                name: None,
                 role: Role::Person,
                 kind: None,
                 text: message.text,
@@ -365,6 +366,7 @@ impl Backend for FakeBackend {
                 seq: Seq(room.messages.len() as u64 + 1),
                 id: None,
                 from: words.from.as_str().into(),
+                name: Some(words.from.as_str().into()),
                 role: Role::Companion,
                 kind: None,
                 text: words.text,
@@ -385,7 +387,8 @@ impl Backend for FakeBackend {
                 |seq: Seq| query.after.is_none_or(|after| seq > after) && query.before.is_none_or(|before| seq < before);
             let selected: Vec<_> = room.messages.iter().filter(|message| is_in_range(message.seq)).cloned().collect();
             let skipped = if query.after.is_some() { 0 } else { selected.len().saturating_sub(query.limit) };
-            Ok(History { messages: selected.into_iter().skip(skipped).take(query.limit).collect() })
+            let messages = selected.into_iter().skip(skipped).take(query.limit).collect();
+            Ok(History { messages, deleted: Vec::new() })
         })
     }
 

@@ -86,6 +86,9 @@ pub struct HistoryQuery {
 pub struct History {
     /// Oldest first.
     pub messages: Vec<HistoryMessage>,
+    /// The numbers of deleted messages between them and the end where the reading began; without messages, of all in the range.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub deleted: Vec<Seq>,
 }
 
 /// One message of the history. Fields as in docs/design/interfaces.md I-11.
@@ -97,6 +100,9 @@ pub struct HistoryMessage {
     pub id: Option<Arc<str>>,
     /// The author: a person's name, or a companion's id.
     pub from: Arc<str>,
+    /// For a companion: the name that it had. It may have left since.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<Arc<str>>,
     /// The author's role.
     pub role: Role,
     /// For an event that must be acknowledged: its kind.

@@ -151,6 +151,9 @@ pub struct RoomPlan {
     /// The language that is spoken in it: the name of a table of `speech.words`.
     #[serde(default)]
     pub language: Override<Arc<str>>,
+    /// Whether a room that exists is refused instead of changed.
+    #[serde(default, rename = "new")]
+    pub must_be_new: bool,
 }
 
 /// A desired member of a room: written `"aria"`, or `{"id": "zed", "external": true}`.

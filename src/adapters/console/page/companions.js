@@ -59,7 +59,8 @@ function stageMark() {
 function card(id, act) {
   const circle = ring();
   const title = name('', { class: 'who' });
-  const head = el('button', { class: 'card-head', 'aria-expanded': 'false', onclick: toggle }, circle.node, title);
+  const about = el('span', { class: 'visually-hidden' });
+  const head = el('button', { class: 'card-head', 'aria-expanded': 'false', onclick: toggle }, circle.node, title, about);
   function toggle() {
     const open = head.getAttribute('aria-expanded') === 'false';
     node.toggleAttribute('data-open', open);
@@ -89,7 +90,7 @@ function card(id, act) {
       ...[
         answer.problem ? el('p', { class: 'muted', dir: 'auto' }, `The explanation could not be loaded: ${answer.problem}`) : null,
         waiting ? el('p', { dir: 'auto' }, waiting.retry_at ? `It will be asked again at ${words.second(waiting.retry_at)}, because ${external.hidden ? 'the model gave no answer' : 'its external program did not vote in time'}.` : `It is waiting for ${waiting.text}.`) : null,
-        answer.story?.length ? el('h4', null, answer.decision ? 'Last decision' : 'Last attempt') : null,
+        answer.story?.length ? el('h3', null, answer.decision ? 'Last decision' : 'Last attempt') : null,
         sentences(answer.story),
         answer.problem || waiting || answer.story?.length ? null : el('p', { class: 'muted' }, 'Nothing has happened yet.'),
       ].filter(Boolean),
@@ -119,7 +120,7 @@ function card(id, act) {
     el('div', { class: 'card-now' }, el('div', { class: 'doings' }, doing, stage.node, external), el('div', { class: 'lull' }, bar, left)),
     el('div', { class: 'card-more' }, next, settings, decisions, el('div', { class: 'controls' }, el('label', null, el('span', { class: 'visually-hidden' }, 'Interjection level'), level), address, pause, why), explanation),
   );
-  return { node, head, circle, title, doing, bar, left, next, settings, decisions, level, pause, stage, address, external, stateChanged, shown: '' };
+  return { node, head, circle, title, about, doing, bar, left, next, settings, decisions, level, pause, stage, address, external, stateChanged, shown: '' };
 }
 
 const moreMessages = n => words.count(n, 'more message', 'more messages');
@@ -240,7 +241,7 @@ export function companionCards(root, { tone, act }) {
         say(parts.settings, ownSettings);
         say(parts.title, companion.name);
         parts.circle.set(companion.messageCount, companion.threshold);
-        parts.head.setAttribute('aria-label', `${companion.name}: ${companion.threshold === null ? words.count(companion.messageCount, 'message') : `${companion.messageCount} of ${words.count(companion.threshold, 'message')}`}, ${[isClosed(companion) ? '' : words.doing(companion.doing), words.stage(companion.closing), companion.isExternal ? 'played by an external program' : ''].filter(Boolean).join(', ')}`);
+        say(parts.about, `: ${companion.threshold === null ? words.count(companion.messageCount, 'message') : `${companion.messageCount} of ${words.count(companion.threshold, 'message')}`}, ${[isClosed(companion) ? '' : words.doing(companion.doing), words.stage(companion.closing), companion.isExternal ? 'played by an external program' : ''].filter(Boolean).join(', ')}`);
         parts.level.setAttribute('aria-label', `Interjection level of ${companion.name}`);
         if (document.activeElement !== parts.level) parts.level.value = companion.interjection;
         parts.pause.setAttribute('aria-pressed', String(companion.paused));

@@ -6,8 +6,8 @@ import { load, store } from './storage.js';
 import { mention } from './mention.js';
 
 // `me()` is the speaker, `mayWrite()` whether that person can write here, and `tone(id)` the accent of a companion. `room()` and `outbox()` belong to the room shown. `showProblem(problem)` shows a
-// refusal, and `sent()` is called after a message was sent.
-export function compose({ me, mayWrite, room, outbox, showProblem, sent, tone }) {
+// refusal, and `sent()` is called after a message was sent. `steady(act)` keeps the conversation in its place while the field changes its height.
+export function compose({ me, mayWrite, room, outbox, showProblem, sent, tone, steady }) {
   const form = byId('compose');
   const field = byId('message');
   const about = byId('compose-about');
@@ -20,8 +20,10 @@ export function compose({ me, mayWrite, room, outbox, showProblem, sent, tone })
   const save = () => editing === null && store(key(), field.value);
 
   function size() {
-    field.style.height = 'auto';
-    field.style.height = `${Math.min(field.scrollHeight + 2, Math.round(innerHeight * 0.4))}px`;
+    steady(() => {
+      field.style.height = 'auto';
+      field.style.height = `${Math.min(field.scrollHeight + 2, Math.round(innerHeight * 0.4))}px`;
+    });
   }
 
   function set(text) {
@@ -29,14 +31,20 @@ export function compose({ me, mayWrite, room, outbox, showProblem, sent, tone })
     size();
   }
 
+  // What the message is about, or why there can be none.
+  function context() {
+    if (room()?.isDeleted) return `The room ${room().id} was deleted, so nothing can be sent.${field.value ? ' What you typed stays here until you open another room.' : ''}`;
+    if (editing) return ['Editing a message by ', name(editing.from), ' ', el('button', { type: 'button', class: 'quiet-button', onclick: () => remove(editing) }, 'Delete')];
+    return replying ? ['Replying to ', name(replying.name), ': ', el('span', { class: 'reply-words', dir: 'auto' }, replying.entry.text.slice(0, 80))] : null;
+  }
+
   function draw() {
-    const context = editing
-      ? ['Editing a message by ', name(editing.from), ' ', el('button', { type: 'button', class: 'quiet-button', onclick: () => remove(editing) }, 'Delete')]
-      : replying
-        ? ['Replying to ', name(replying.name), ': ', el('span', { class: 'reply-words', dir: 'auto' }, replying.entry.text.slice(0, 80))]
-        : null;
-    about.hidden = !context;
-    about.replaceChildren(...(context ? [el('span', null, context), el('button', { type: 'button', class: 'quiet-button', onclick: cancel }, 'Cancel (Esc)')] : []));
+    const isDeleted = Boolean(room()?.isDeleted);
+    field.readOnly = isDeleted;
+    byId('send').disabled = isDeleted;
+    const shown = context();
+    about.hidden = !shown;
+    about.replaceChildren(...(shown ? [el('span', null, shown), isDeleted ? '' : el('button', { type: 'button', class: 'quiet-button', onclick: cancel }, 'Cancel (Esc)')] : []));
     speaker.replaceChildren(name(me()), ':');
     form.classList.toggle('editing', Boolean(editing));
   }
@@ -69,7 +77,7 @@ export function compose({ me, mayWrite, room, outbox, showProblem, sent, tone })
 
   async function send() {
     const text = field.value.trim();
-    if (!room()) return;
+    if (!room() || room().isDeleted) return;
     if (editing) {
       const entry = editing;
       if (!text) return;

@@ -19,14 +19,14 @@ const KEYS = [
   ['↑', 'edit your last message, if the field is empty'],
   ['Esc', 'cancel an edit or a reply, close what is open, return to the field'],
   ['@', 'mention someone: ↑ ↓ select a name, Enter inserts it'],
-  ['/', 'find in messages'],
+  ['/', 'find in messages, outside of a field'],
   ['Enter, Shift Enter', 'previous or next match, while finding'],
   ['↑ ↓', 'in the conversation: move through messages and decisions; → reaches Why?, Reply, Edit and Delete'],
   ['← →', 'on the timeline: select a mark'],
   ['M', 'mute or unmute the microphone, in a voice call'],
   ['Space', 'hold to talk while muted, in a voice call'],
   ['Esc', 'stop the companion that speaks, in a voice call'],
-  ['?', 'show this list'],
+  ['?', 'show this list, outside of a field'],
 ];
 
 // `reopenAfter`: after how many messages by people a companion that has ended the conversation rejoins.

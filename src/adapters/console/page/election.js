@@ -32,6 +32,7 @@ export function openRound(e) {
     closedAt: null,
     selected: null,
     held: new Set(), // the companions whose votes wait until the floor is free
+    declined: null, // why nobody was selected of those whose votes were held
     instead: null, // who was selected while votes of this round were held
     speaker: null, // who has the floor; not the selected companion if its reply failed
     isLate: false, // whether the speaker lost the floor and writes on
@@ -39,6 +40,7 @@ export function openRound(e) {
     reason: null,
     outcome: null, // `posted`, `failed`, `cancelled`, `dropped` or `outvoted`
     endedAt: null,
+    isPartial: false, // whether its opening is not known, so that its votes may have come before it
     version: 0,
   };
   for (const id of ids(e.asked)) round.ballots.set(id, { asked: true, state: null, entry: null });
@@ -50,7 +52,20 @@ export function openRound(e) {
 export function roundFromResult(e) {
   const states = list(e.states).map(stateFrom).filter(Boolean);
   const wasAsked = state => state.speaks || state.importance > 0;
-  return openRound({ ...e, asked: states.filter(wasAsked).map(state => state.from), listening: list(e.states).filter(s => !wasAsked(stateFrom(s) ?? {})) });
+  const round = openRound({ ...e, asked: states.filter(wasAsked).map(state => state.from), listening: list(e.states).filter(s => !wasAsked(stateFrom(s) ?? {})) });
+  return Object.assign(round, { isPartial: true });
+}
+
+// Shows the votes of a round with it, if its opening is not known.
+export function adoptVotes(round, entries) {
+  if (!round.isPartial) return;
+  for (const entry of entries) {
+    const ballot = entry.kind === 'decision' && !entry.round && Number(entry.record.vote?.messageId) === round.message ? round.ballots.get(entry.companion) : null;
+    if (!ballot || ballot.entry) continue;
+    Object.assign(ballot, { asked: true, entry });
+    entry.round = round;
+    changed(round);
+  }
 }
 
 const changed = round => {
@@ -136,10 +151,10 @@ export function selectHeld(rounds, e, lastSpoke) {
   return winner;
 }
 
-// A held vote was dropped.
-export function release(round, companion) {
+// A held vote was dropped, for this reason if it was declined.
+export function release(round, companion, reason = null) {
   if (!round.held.delete(companion)) return false;
-  if (!round.held.size) round.phase = 'over';
+  if (!round.held.size) Object.assign(round, { phase: 'over', declined: reason });
   return changed(round);
 }
 

@@ -40,6 +40,9 @@ export function decisionEntry(d) {
 
 export const noteEntry = (e, what) => ({ key: `n${e.seq}:${e.event}:${e.companion ?? ''}`, kind: 'note', seq: number(e.seq), at: e.at, companion: e.companion ?? null, what, version: 0 });
 
+// In place of a deleted message.
+export const tombstoneEntry = seq => ({ key: `x${seq}`, kind: 'tombstone', seq, at: '', companion: null, version: 0 });
+
 export const stageEntry = e => ({ key: `s${e.seq}:${e.companion}`, kind: 'stage', seq: number(e.seq), at: e.at, companion: e.companion, from: e.from ?? 'none', to: e.to ?? 'none', cause: e.cause ?? '', version: 0 });
 
 export const repetitionEntry = (e, score) => ({ key: `c${e.seq}`, kind: 'repetition', seq: number(e.seq), at: e.at, companion: null, score, detections: number(e.detections) ?? 1, version: 0 });

@@ -14,12 +14,12 @@ const FOLLOWS_WITHIN_MS = 5 * 60_000;
 const QUOTED_CHARS = 90;
 
 // Consecutive entries of these kinds that say the same of several companions become one line.
-const GROUPED = new Set(['decision', 'stage', 'note']);
+const GROUPED = new Set(['decision', 'stage', 'note', 'tombstone']);
 // Notes of one companion.
 const UNGROUPED = new Set(['tempered', 'interrupted', 'extended', 'stalled']);
 // While one of these reasons lasts, only a companion's first decision with it is shown.
 const LASTING = new Set(['closed', 'paused']);
-const groupOf = entry => (entry.kind === 'note' ? (entry.companion && !UNGROUPED.has(entry.what) ? entry.what : null) : entry.kind === 'stage' ? `${entry.to}|${entry.cause}` : words.wasAsked(entry.record) ? null : entry.reason === 'loop_guard' ? entry.reason : `${entry.reason}|${words.occasion(entry.record)}`);
+const groupOf = entry => (entry.kind === 'tombstone' ? entry.kind : entry.kind === 'note' ? (entry.companion && !UNGROUPED.has(entry.what) ? entry.what : null) : entry.kind === 'stage' ? `${entry.to}|${entry.cause}` : words.wasAsked(entry.record) ? null : entry.reason === 'loop_guard' ? entry.reason : `${entry.reason}|${words.occasion(entry.record)}`);
 
 // Whether the room has no messages and no decisions yet.
 export const isEmpty = room => room.entries.every(entry => entry.kind === 'note') && !room.asked.size && !room.drafts.size && !room.pending.length;
@@ -83,7 +83,16 @@ export function itemsOf(room, now, showsDecisions = true) {
     items.push(entry.item);
     previous = what === 'message' ? entry : null;
   };
-  for (const entry of room.entries) add(entry);
+  const addPending = message => {
+    items.push({ key: `p${message.id}`, what: 'pending', entry: message, mark: `${message.state}${message.problem ?? ''}` });
+    previous = null;
+  };
+  const refused = room.pending.filter(message => message.state === 'refused').sort((one, other) => one.after - other.after);
+  for (const entry of room.entries) {
+    while (refused[0]?.after < entry.seq) addPending(refused.shift());
+    add(entry);
+  }
+  refused.forEach(addPending);
   for (const [companion, question] of showsDecisions ? room.asked : []) {
     // Companions that an open round asks are shown with the round.
     if (room.rounds.some(round => round.phase === 'open' && round.ballots.get(companion)?.asked)) continue;
@@ -92,9 +101,7 @@ export function itemsOf(room, now, showsDecisions = true) {
   for (const [companion, draft] of room.drafts) {
     items.push({ key: `draft:${companion}`, what: 'draft', companion, entry: draft, mark: `${draft.isLate}${draft.isStopped}` });
   }
-  for (const message of room.pending) {
-    items.push({ key: `p${message.id}`, what: 'pending', entry: message, mark: `${message.state}${message.problem ?? ''}` });
-  }
+  for (const message of room.pending) if (message.state !== 'refused') addPending(message);
   return items;
 }
 
@@ -156,7 +163,7 @@ function message(view, { entry, follows }) {
     ],
   });
   if (entry.replyTo) {
-    const quote = original ? [name(original.role === 'companion' ? nameOf(room, original.from) : original.from), `: ${original.text.slice(0, 120)}`] : ['an earlier message'];
+    const quote = original ? [name(original.role === 'companion' ? nameOf(room, original.from) : original.from), `: ${original.text.slice(0, 120)}`] : [room.deleted.has(entry.replyTo) ? 'a deleted message' : 'an earlier message'];
     node.querySelector('.words').before(el('p', { class: 'answers', dir: 'auto' }, '↪ ', quote));
   }
   return node;
@@ -191,7 +198,7 @@ function line(view, entry, symbol, sentence) {
 const DOT = '\u00a0· ';
 
 const unique = all => all.filter((entry, i) => all.findIndex(other => other.companion === entry.companion) === i);
-const names = (view, all) => words.listed(unique(all).map(entry => name(entry.name ?? nameOf(view.room, entry.companion), { class: 'who', 'data-tone': view.tone(entry.companion) })));
+const names = (view, all) => words.listed(unique(all).map(entry => name(nameOf(view.room, entry.companion), { class: 'who', 'data-tone': view.tone(entry.companion) })));
 
 // The sentence for companions that have reached the streak limit.
 function streakReached(view) {
@@ -273,7 +280,7 @@ function note(view, { entry, all = [entry] }) {
     const what = NOTES[entry.what] ?? '';
     return aside(names(view, all), ' ', unique(all).length > 1 ? what.replace(/^was\b/u, 'were') : what);
   }
-  const who = entry.companion ? name(entry.name ?? nameOf(view.room, entry.companion), { class: 'who' }) : entry.what === 'cleared' ? null : 'The room';
+  const who = entry.companion ? name(nameOf(view.room, entry.companion), { class: 'who' }) : entry.what === 'cleared' ? null : 'The room';
   const what = entry.what === 'tempered' ? (entry.interjection ? `is now set to “${words.interjectionLevel(entry.interjection)}”` : 'is back to its default interjection level') : entry.what === 'interrupted' ? words.verdict(entry.verdict) : NOTES[entry.what];
   return el('p', { class: 'remark', 'data-tone': entry.companion ? view.tone(entry.companion) : null }, glyph('note'), el('span', null, who, who ? ' ' : '', what));
 }
@@ -285,6 +292,10 @@ function stage(view, { entry, all = [entry] }) {
 
 function repetition(view, { entry }) {
   return aside(el('strong', null, 'The last statements repeat each other'), ` (score ${entry.score.toFixed(2)}): ${words.repetitionEffect(entry.detections)}`);
+}
+
+function tombstone(view, { all = [null] }) {
+  return aside(all.length > 1 ? `${words.count(all.length, 'message')} were deleted` : 'A message was deleted');
 }
 
 // A statement that is begun again, because people said more or changed what it answers.
@@ -353,10 +364,10 @@ function pending(view, { entry }) {
 }
 
 function day(view, item) {
-  return el('h3', { class: 'day' }, item.mark);
+  return el('h2', { class: 'day' }, item.mark);
 }
 
-const DRAW = { day, message, decision, round: drawRound, stage, repetition, replan, caught_up: caughtUp, error: failure, failed: failedReply, note, asked, draft, pending };
+const DRAW = { day, message, decision, round: drawRound, stage, repetition, replan, caught_up: caughtUp, error: failure, failed: failedReply, note, tombstone, asked, draft, pending };
 
 export function draw(view, item) {
   const node = DRAW[item.what](view, item);

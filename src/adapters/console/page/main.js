@@ -11,6 +11,7 @@ import { byId, name, say } from './dom.js';
 import { find } from './find.js';
 import { meters } from './meters.js';
 import { models as modelsInForce } from './models.js';
+import { noCompanions } from './no-companions.js';
 import { notices } from './notices.js';
 import { outbox } from './outbox.js';
 import { nameProblem, people } from './people.js';
@@ -18,7 +19,7 @@ import { platformName, titleOf } from './platforms.js';
 import { presence } from './presence.js';
 import { rooms } from './rooms.js';
 import { LINGER_MS, tickRounds } from './rounds.js';
-import { nameOf, newRoom } from './state.js';
+import { learnNames, nameOf, newRoom } from './state.js';
 import { loadForAll, storeForAll } from './storage.js';
 import { stories } from './story.js';
 import { talk } from './talk.js';
@@ -37,6 +38,7 @@ const ROOMS_POLL_MS = 20_000;
 let current = null; // the visit to the room shown
 let unsent = null; // its outbox
 let allRooms = [];
+let configured = []; // the companions of the server
 let nextAttempt = null;
 let connection = 'connecting';
 
@@ -95,7 +97,8 @@ let tone = tonesOf(view.room);
 
 const decisions = presence({ changed: () => change(['talk', 'companions']), tone: id => tone(id) });
 const speaker = people({ changed: () => composer.draw(), problemWith: person => nameProblem(person, allRooms, current?.room.id), showProblem });
-const composer = compose({ me: speaker.me, mayWrite: speaker.mayWrite, room: () => current?.room ?? null, outbox: () => unsent, showProblem, sent: () => talkView.end(), tone: id => tone(id) });
+const steady = act => talkView.steady(act);
+const composer = compose({ me: speaker.me, mayWrite: speaker.mayWrite, room: () => current?.room ?? null, outbox: () => unsent, showProblem, sent: () => talkView.end(), tone: id => tone(id), steady });
 const talkView = talk(byId('log'), byId('to-end'), {
   view,
   now: serverNow,
@@ -138,14 +141,23 @@ const search = find({
   },
   onClose: () => composer.focus(),
 });
-const list = rooms({ open: (id, reload) => open(id, reload), showProblem, changed: readRooms });
+let leaving = null; // the room that is deleted in this window
+const list = rooms({ open: (id, reload) => open(id, reload), showProblem, changed: readRooms, leave: id => (leaving = id) });
 const announce = text => notice.announce(text);
 const models = modelsInForce({ nameOf: id => nameOf(view.room, id), announce });
 // A room that is not processed sends no events, so its state is requested.
 const refreshState = () => current?.refresh().catch(() => {});
 const attentionView = attention({ showProblem, announce, polled: isChanged => (isChanged || view.room.unavailable) && refreshState() });
 const unavailableNotice = unavailable({ room: () => view.room, released: () => attentionView.poll(), showProblem, announce });
-const voicePanel = voiceRoom({ room: () => current?.room ?? null, me: speaker.me, mayWrite: speaker.mayWrite, tone: id => tone(id), notice, open: id => open(id) });
+const noCompanionsNotice = noCompanions({
+  room: () => view.room,
+  announce,
+  choose() {
+    showSide(true);
+    list.chooseCompanions();
+  },
+});
+const voicePanel = voiceRoom({ room: () => current?.room ?? null, me: speaker.me, mayWrite: speaker.mayWrite, tone: id => tone(id), notice, open: id => open(id), steady });
 
 function draw() {
   const parts = new Set(dirty);
@@ -154,7 +166,7 @@ function draw() {
   if (parts.has('companions')) {
     tone = tonesOf(view.room);
     // Items show names and colours, so they are redrawn when these change.
-    const epoch = [...view.room.companions.values()].map(companion => `${companion.id}=${companion.name}`).join();
+    const epoch = [[...view.room.names], [...view.room.companions.keys()]].join();
     if (epoch !== view.epoch) {
       view.epoch = epoch;
       parts.add('talk');
@@ -163,6 +175,7 @@ function draw() {
     decisions.draw(view.room);
     drawMeters(view.room);
     unavailableNotice.draw(serverNow());
+    noCompanionsNotice.draw();
     voicePanel.draw();
   }
   if (parts.has('talk') || parts.has('loaded')) talkView.redraw();
@@ -209,7 +222,7 @@ function showPlatform(platform) {
 }
 
 function open(id, reload = false) {
-  if (!id || (current?.room.id === id && !reload)) return;
+  if (!id || (current?.room.id === id && !reload && !current.room.isDeleted)) return;
   current?.close();
   story.clear();
   search.close();
@@ -249,6 +262,7 @@ function open(id, reload = false) {
   });
   current = opened;
   view.room = opened.room;
+  learnNames(opened.room, configured);
   unsent = outbox(opened.room, () => opened === current && change(['talk']));
   byId('message').disabled = false;
   storeForAll('room', id);
@@ -275,8 +289,11 @@ async function readRooms() {
   allRooms = answer.rooms ?? [];
   const now = current?.room.id;
   const exists = id => allRooms.some(room => room.id === id);
+  // What is typed for a room must not end up in another one.
+  if (current && !exists(now) && leaving !== now) return showDeleted();
+  if (current?.room.isDeleted) return open(now, true);
   if (!exists(now)) {
-    if (current) notice.show(`The room ${now} no longer exists.`);
+    leaving = null;
     const next = [wantedRoom(), loadForAll('room'), allRooms.find(room => !platformName(room.id))?.id, allRooms[0]?.id].find(id => id && exists(id));
     if (next) open(next);
     else {
@@ -300,6 +317,20 @@ async function readRooms() {
   if (currentRoom && current) current.room.paused = Boolean(currentRoom.paused);
   list.set(allRooms, current?.room.id ?? null);
   showTitle();
+}
+
+// The room shown was deleted elsewhere. It stays on the screen, with what was typed for it, until another one is opened.
+function showDeleted() {
+  const { room } = current;
+  list.set(allRooms, null);
+  if (room.isDeleted) return;
+  current.close();
+  room.isDeleted = true;
+  showConnection('room deleted', null);
+  showTitle();
+  composer.draw();
+  notice.show(`The room ${room.id} was deleted.`, 'problem');
+  change(['talk', 'companions']);
 }
 
 function showSide(shown) {
@@ -344,8 +375,8 @@ document.addEventListener('keydown', event => {
     }
     return;
   }
-  const empty = event.target === byId('message') && !byId('message').value;
-  if (isField(event.target) && !empty) return;
+  // In a field they are typed.
+  if (isField(event.target)) return;
   if (event.key === '/') {
     event.preventDefault();
     search.open();
@@ -389,4 +420,10 @@ async function begin() {
 }
 composer.draw();
 begin();
+// They may have left the rooms in which they spoke.
+api.companions().then(({ companions = [] }) => {
+  configured = companions;
+  learnNames(view.room, configured);
+  change(['companions']);
+}, () => {});
 tick();

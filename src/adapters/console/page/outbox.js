@@ -26,7 +26,7 @@ export function outbox(room, change) {
   let timer = null;
 
   async function post(message) {
-    Object.assign(message, { state: 'sending', problem: null });
+    Object.assign(message, { state: 'sending', problem: null, after: null });
     changed();
     const body = { from: message.from, text: message.text, id: message.id };
     if (message.replyTo) body.reply_to = message.replyTo;
@@ -37,6 +37,8 @@ export function outbox(room, change) {
       if (room.seen.has(`m${seq}`)) room.pending = room.pending.filter(other => other !== message);
     } catch (problem) {
       Object.assign(message, { state: problem.status === 0 ? 'waiting' : 'refused', problem: problem.message });
+      // The conversation goes on after a refused message.
+      if (message.state === 'refused') message.after ??= room.last;
       // The live connection may be up although this request failed, so the message is sent again after a while.
       if (message.state === 'waiting') timer ??= setTimeout(flush, AGAIN_MS);
     }
@@ -55,7 +57,7 @@ export function outbox(room, change) {
 
   return {
     send(from, text, replyTo = null) {
-      const message = { id: api.newId(), from, text, replyTo, at: new Date().toISOString(), state: 'sending', problem: null, seq: null };
+      const message = { id: api.newId(), from, text, replyTo, at: new Date().toISOString(), state: 'sending', problem: null, seq: null, after: null };
       room.pending.push(message);
       return post(message);
     },

@@ -33,7 +33,8 @@ const newest = (a, b) => {
 };
 
 // The rooms by platform, the console's first. Of many rooms, only those with the newest messages are listed, or those that match the search words.
-export function listed(all, current, search) {
+// `extra` says how many more are listed of a platform.
+export function listed(all, current, search, extra = new Map()) {
   const words = search.trim().toLowerCase().split(/\s+/u).filter(Boolean);
   const matches = room => {
     const text = `${titleOf(room)} ${room.id} ${room.guild}`.toLowerCase();
@@ -49,7 +50,7 @@ export function listed(all, current, search) {
   return [...groups]
     .map(([platform, rooms]) => {
       const first = [...rooms].sort((a, b) => (b.id === current) - (a.id === current) || newest(a, b));
-      const shown = first.slice(0, most).sort(byTitle);
+      const shown = first.slice(0, most + (extra.get(platform) ?? 0)).sort(byTitle);
       return { platform, rooms: shown, more: rooms.length - shown.length };
     })
     .filter(({ platform, rooms }) => rooms.length || (!platform && !words.length))

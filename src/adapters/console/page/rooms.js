@@ -7,7 +7,10 @@ import { byId, el, name } from './dom.js';
 import { areMany, listed, platformName, titleParts } from './platforms.js';
 import * as words from './words.js';
 
-const ROOM_NAME = /^[\p{L}\p{N}][\p{L}\p{N}_.-]{0,63}$/u;
+const MORE = 50;
+const ROOM_NAME = /^[A-Za-z0-9_-]{1,64}$/u;
+
+const sentence = text => `${text.charAt(0).toUpperCase()}${text.slice(1)} `;
 
 // A button that must be pressed twice: the first press asks for confirmation, the second within five seconds acts.
 function confirmButton(label, confirmation, act) {
@@ -33,14 +36,16 @@ function confirmButton(label, confirmation, act) {
   return button;
 }
 
-// `open(id)` opens a room; `showProblem(problem)` shows a refusal; `changed()` loads the list again.
-export function rooms({ open, showProblem, changed }) {
+// `open(id)` opens a room; `showProblem(problem)` shows a refusal; `changed()` loads the list again; `leave(id)` is called before a room is deleted, and with
+// null if it was not.
+export function rooms({ open, showProblem, changed, leave }) {
   const listNode = byId('rooms');
   const filter = byId('room-filter');
   const newNode = byId('new-room');
   const actionsNode = byId('room-actions');
   let all = [];
   let current = null;
+  const extra = new Map(); // by platform: how many rooms are listed besides those with the newest messages
 
   function entry(room) {
     const { channel, location } = titleParts(room);
@@ -49,7 +54,7 @@ export function rooms({ open, showProblem, changed }) {
       null,
       el(
         'button',
-        { class: 'room', 'data-room': room.id, title: room.title ? `${room.title} (${room.id})` : null, 'aria-current': room.id === current ? 'true' : null, onclick: () => open(room.id) },
+        { class: 'room', 'data-room': room.id, 'data-platform': platformName(room.id), title: room.title ? `${room.title} (${room.id})` : null, 'aria-current': room.id === current ? 'true' : null, onclick: () => open(room.id) },
         name(channel, { class: 'room-name' }),
         el('span', { class: 'room-about' }, room.paused ? 'paused' : room.last_at ? words.ago(room.last_at, serverNow()) : platformName(room.id) ? '' : 'empty'),
         location ? name(location, { class: 'room-where' }) : null,
@@ -57,16 +62,24 @@ export function rooms({ open, showProblem, changed }) {
     );
   }
 
+  function showMore(platform, shown) {
+    extra.set(platform, (extra.get(platform) ?? 0) + MORE);
+    drawList();
+    // To the first room that was not listed before.
+    const known = new Set(shown.map(room => room.id));
+    [...listNode.querySelectorAll('.room')].find(node => node.dataset.platform === platform && !known.has(node.dataset.room))?.focus();
+  }
+
   function drawList() {
     const focused = listNode.contains(document.activeElement) ? document.activeElement.dataset.room : null;
     filter.hidden = !areMany(all);
     if (filter.hidden) filter.value = '';
-    const groups = listed(all, current, filter.value);
+    const groups = listed(all, current, filter.value, extra);
     listNode.replaceChildren(
       ...groups.flatMap(({ platform, rooms: shown, more }) => [
         platform ? el('h3', { class: 'room-platform' }, platform) : null,
         el('ul', { 'aria-label': platform ? `${platform} channels` : 'Console rooms' }, shown.map(entry)),
-        more ? el('p', { class: 'room-more' }, `${more.toLocaleString()} more: search by name above`) : null,
+        more ? el('button', { class: 'quiet-button more-rooms', onclick: () => showMore(platform, shown) }, `Show ${Math.min(more, MORE).toLocaleString()} more of ${more.toLocaleString()}`) : null,
       ].filter(Boolean)),
     );
     if (!groups.length) listNode.append(el('p', { class: 'room-more' }, 'No matching room'));
@@ -91,18 +104,19 @@ export function rooms({ open, showProblem, changed }) {
       event.preventDefault();
       const newId = id.value.trim().toLowerCase().replace(/\s+/gu, '-');
       if (!ROOM_NAME.test(newId)) {
-        problem.textContent = 'A room name consists of up to 64 letters, digits, dots, dashes and underscores, and starts with a letter or digit.';
+        problem.textContent = 'A room name consists of up to 64 letters from a to z, digits, dashes and underscores.';
         return;
       }
       try {
         // The room goes to the guild of the open room, unless that guild belongs to another platform.
         const guild = all.find(room => room.id === current && !platformName(room.id))?.guild ?? 'home';
-        await api.putRoom(newId, { guild, companions: picker.chosen() });
+        await api.putRoom(newId, { guild, companions: picker.chosen(), new: true });
         drawNew();
         await changed();
         open(newId);
       } catch (refusal) {
-        problem.textContent = refusal.message;
+        const exists = refusal.status === 409 && all.some(room => room.id === newId);
+        problem.replaceChildren(sentence(refusal.message), exists ? el('button', { type: 'button', class: 'quiet-button', onclick: () => (drawNew(), open(newId)) }, `Open ${newId}`) : '');
       }
     });
     form.addEventListener('keydown', event => {
@@ -158,6 +172,11 @@ export function rooms({ open, showProblem, changed }) {
     return form;
   }
 
+  function chooseCompanions() {
+    const room = all.find(other => other.id === current);
+    if (room) actionsNode.replaceChildren(companionsForm(room));
+  }
+
   const attempt = act => async () => {
     try {
       await act();
@@ -174,13 +193,17 @@ export function rooms({ open, showProblem, changed }) {
       el('h2', null, platformName(room.id) ? 'This channel' : 'This room'),
       room.lives_by ? el('p', { class: 'muted' }, 'This thread uses the companions and settings of its parent channel until you change them here.') : null,
       el('button', { class: 'quiet-button', 'aria-pressed': String(Boolean(room.paused)), onclick: attempt(() => api.patchRoom(room.id, { paused: !room.paused })) }, room.paused ? 'Resume all companions' : 'Pause all companions'),
-      el('button', { class: 'quiet-button', onclick: () => actionsNode.replaceChildren(companionsForm(room)) }, 'Choose companions'),
+      el('button', { class: 'quiet-button', onclick: chooseCompanions }, 'Choose companions'),
       el('button', { class: 'quiet-button', title: 'Cancel decisions and replies in progress; the history stays', onclick: attempt(() => api.clearRoom(room.id)) }, 'Cancel replies'),
       confirmButton(
         platformName(room.id) ? 'Delete this channel’s history' : 'Delete this room',
         platformName(room.id) ? 'Delete it? Its companions are removed, too.' : 'Delete it? Its history is deleted, too.',
         attempt(async () => {
-          await api.deleteRoom(room.id);
+          leave(room.id);
+          await api.deleteRoom(room.id).catch(problem => {
+            leave(null);
+            throw problem;
+          });
           current = null;
         }),
       ),
@@ -210,6 +233,7 @@ export function rooms({ open, showProblem, changed }) {
       if (before !== JSON.stringify([all, current]) && !(actionsNode.querySelector('form') && all.some(room => room.id === id))) drawActions();
     },
     redraw: drawList,
+    chooseCompanions,
     startNew: () => newNode.querySelector('button')?.click(),
   };
 }

@@ -21,7 +21,7 @@ export function isLive(room, round, now) {
   if (round.phase === 'held') return [...round.held].some(id => does(id, 'wants_to_speak'));
   if (round.phase === 'waiting') return does(round.speaker, 'waiting_its_turn');
   if (round.phase === 'speaking') return does(round.speaker, 'speaking');
-  return round.outcome === null && now - Date.parse(round.closedAt) < LINGER_MS;
+  return round.outcome === null && !round.declined && now - Date.parse(round.closedAt) < LINGER_MS;
 }
 
 // Rounds have no numbers of their own: each is about one message.
@@ -33,22 +33,25 @@ const order = round => [...round.ballots.keys()].sort((one, other) => round.ball
 
 const isSpeaker = (round, id) => round.phase !== 'open' && (round.speaker ?? round.selected) === id;
 
-const isQuote = ({ entry, state }) => Boolean(entry?.why) && entry.reason !== 'unreadable' && state?.closing !== 'terminal';
+const hasEnded = ({ state }) => state?.closing === 'terminal';
 
-function wordsOf(ballot, isExternal) {
+const isQuote = ({ entry, state }) => Boolean(entry?.why) && entry.reason !== 'unreadable' && !hasEnded({ state });
+
+function wordsOf(round, ballot, isExternal) {
   const { entry, state } = ballot;
+  const isOver = round.phase === 'over';
   if (isMissing(ballot)) return `no vote: ${words.error(entry?.error ?? 'timeout', isExternal)}`;
   if (isAwaited(ballot)) return null;
-  if (!ballot.asked) return state?.closing === 'terminal' ? 'has ended the conversation' : 'was not asked';
-  if (state?.closing === 'terminal') return 'ends the conversation';
+  if (!ballot.asked) return hasEnded(ballot) ? 'has ended the conversation' : 'was not asked';
+  if (hasEnded(ballot)) return 'ends the conversation';
   if (isQuote(ballot)) return entry.why;
   if (entry && !entry.yes) return words.reason(entry.reason);
-  return state?.speaks ? 'wants to speak' : 'prefers to listen';
+  return state?.speaks ? (isOver ? 'wanted to speak' : 'wants to speak') : isOver ? 'preferred to listen' : 'prefers to listen';
 }
 
 // What a screen reader announces for one vote.
 function screenReaderText(ballot) {
-  if (isMissing(ballot) || isAwaited(ballot) || !ballot.asked) return '';
+  if (isMissing(ballot) || isAwaited(ballot) || !ballot.asked || hasEnded(ballot)) return '';
   return wantsToSpeak(ballot) ? ` wants to speak, ${words.importance(ballot.state.importance)} of ${MOST_IMPORTANCE}: ` : ' prefers to listen: ';
 }
 
@@ -77,7 +80,7 @@ function vote(view, round, id, extra) {
       fill.style.setProperty('--vote', String(wantsToSpeak(ballot) ? Math.max(0.02, ballot.state.importance / MOST_IMPORTANCE) : 0));
       say(value, now === 'speaks' ? words.importance(ballot.state.importance) : now === 'missing' ? '✕' : now === 'awaited' ? '' : '–');
       say(hidden, screenReaderText(ballot));
-      const text = wordsOf(ballot, view.room.companions.get(id)?.isExternal);
+      const text = wordsOf(round, ballot, view.room.companions.get(id)?.isExternal);
       if (text === null) {
         if (!elapsed.isConnected) reason.replaceChildren('considering', DOT, elapsed);
       } else say(reason, text);
@@ -107,7 +110,7 @@ function outcome(view, round) {
   if (round.phase === 'open') return waiting.length ? ['Waiting for ', words.listed(waiting.map(id => who(view, id)))] : 'All votes are in';
   if (round.phase === 'held') return [words.listed([...round.held].map(id => who(view, id))), untilFree(view.room, round, id => who(view, id))];
   if (round.instead) return [who(view, round.instead), ' was selected instead'];
-  if (!round.selected) return round.outcome === 'dropped' ? 'The round was cancelled' : 'Nobody speaks';
+  if (!round.selected) return round.outcome === 'dropped' ? 'The round was cancelled' : ['Nobody speaks', round.declined ? [DOT, words.reason(round.declined)] : null];
   if (round.phase === 'speaking' && round.isLate) return [speaker(), ' writes on', DOT, 'others may speak'];
   if (round.outcome === 'cancelled') return [speaker(), ' was selected, but a person asked to stop'];
   if (round.phase === 'waiting') return [speaker(), ' speaks next', reason, round.speakAt ? [DOT, countdown(round)] : null];
@@ -148,10 +151,11 @@ function summary(view, round) {
   const each = [...first, ...others].map(id => {
     const ballot = round.ballots.get(id);
     if (isMissing(ballot)) return [who(view, id), ' ', el('span', { class: 'missing' }, `no vote: ${words.error(ballot.entry?.error ?? 'timeout', view.room.companions.get(id)?.isExternal)}`)];
+    if (hasEnded(ballot)) return [who(view, id), ' ', ballot.asked ? 'ends the conversation' : 'has ended the conversation'];
     if (!wantsToSpeak(ballot)) return [who(view, id), '\u00a0–', el('span', { class: 'visually-hidden' }, ' listens')];
     return [who(view, id), '\u00a0', el('strong', null, words.importance(ballot.state.importance)), isSpeaker(round, id) ? ['\u00a0', el('span', { class: 'star', 'data-tone': view.tone(id), title: 'selected' }, STAR)] : null];
   });
-  const end = round.instead ? [who(view, round.instead), ' was selected instead'] : !round.selected ? 'nobody speaks' : round.outcome === 'cancelled' ? 'stopped by a person' : round.outcome === 'failed' ? 'the reply failed' : round.outcome === 'dropped' ? 'did not speak' : round.speaker !== round.selected ? 'took over after a failed reply' : words.selection(round.reason);
+  const end = round.instead ? [who(view, round.instead), ' was selected instead'] : !round.selected ? ['nobody speaks', round.declined ? [DOT, words.reason(round.declined)] : null] : round.outcome === 'cancelled' ? 'stopped by a person' : round.outcome === 'failed' ? 'the reply failed' : round.outcome === 'dropped' ? 'did not speak' : round.speaker !== round.selected ? 'took over after a failed reply' : words.selection(round.reason);
   return [...each.flatMap((one, i) => [i ? DOT : null, one]), DOT, end];
 }
 

@@ -2,13 +2,13 @@
 // Pure: `fold` takes an event and returns what changed. No clock, no network, no document.
 
 import { companionFrom, isClosed, ownSettings, setDoing } from './companion.js';
-import { candidates, closeRound, endRound, isUnderWay, openRound, recordAnswer, recordState, release, roundFromResult, roundOf, roundsFromVotes, selectHeld, setLate, startSpeaking, withdraw } from './election.js';
-import { caughtUpEntry, decisionEntry, errorEntry, failedEntry, messageEntry, noteEntry, repetitionEntry, replanEntry, stageEntry } from './entries.js';
+import { adoptVotes, candidates, closeRound, endRound, isUnderWay, openRound, recordAnswer, recordState, release, roundFromResult, roundOf, roundsFromVotes, selectHeld, setLate, startSpeaking, withdraw } from './election.js';
+import { caughtUpEntry, decisionEntry, errorEntry, failedEntry, messageEntry, noteEntry, repetitionEntry, replanEntry, stageEntry, tombstoneEntry } from './entries.js';
 import { isStopped, isVotingIn, stopWanting } from './floor.js';
 import { companionSpoke, guardFrom, newGuard, personSpoke, REPETITION_LIMIT, repetitionMeasured } from './loop-guard.js';
 import { platformName } from './platforms.js';
 
-const GROUP_ORDER = { note: 0, stage: 0, repetition: 0, caught_up: 0, replan: 0, round: 0, decision: 1, error: 1, failed: 2, message: 3 };
+const GROUP_ORDER = { note: 0, stage: 0, repetition: 0, caught_up: 0, replan: 0, round: 0, decision: 1, error: 1, failed: 2, message: 3, tombstone: 3 };
 
 export function newRoom(id) {
   return {
@@ -18,6 +18,7 @@ export function newRoom(id) {
     seen: new Map(), // entries by key, so that nothing is shown twice
     deleted: new Set(), // deleted messages, so that a page that loads late does not show them again
     companions: new Map(), // by id
+    names: new Map(), // of companions by id, also of those that have left
     asked: new Map(), // by companion: the question in flight
     drafts: new Map(), // by companion: the reply in flight. Only one has the floor, the others are late
     replies: [], // for the timeline: { companion, began, ended, failed }
@@ -25,7 +26,9 @@ export function newRoom(id) {
     rounds: [], // those that are not over, oldest first; until the next one opens, also those that are
     guard: newGuard(), // how near the companions are to being stopped
     paused: false,
+    isDeleted: false, // whether it was deleted while it was shown
     unavailable: null, // why the room is not processed: { id, until, detail }
+    liveAfter: 0, // the live view sends the events after this seq
     last: 0, // the highest seq seen
     current: 0, // the seq up to which the state in `hello` contains everything
     greeted: false, // whether `hello` came, so that the companions are known
@@ -38,8 +41,14 @@ const number = value => (Number.isFinite(value) ? value : null);
 const text = value => (typeof value === 'string' ? value : '');
 const list = value => (Array.isArray(value) ? value : []);
 
+// A companion without a name is called by its id with a capital, as the server does.
 export function nameOf(room, id) {
-  return room.companions.get(id)?.name ?? id ?? 'a companion';
+  return room.companions.get(id)?.name ?? room.names.get(id) ?? (id ? id.charAt(0).toUpperCase() + id.slice(1) : 'a companion');
+}
+
+// Learns the names of companions, wherever they are now.
+export function learnNames(room, companions) {
+  for (const { id, name } of companions) if (typeof id === 'string' && typeof name === 'string') room.names.set(id, name);
 }
 
 // The lowest seq of a loaded message, or null in an empty room.
@@ -64,14 +73,28 @@ function insert(room, entry) {
   return true;
 }
 
-// Adds a page of history and its decisions. For the newest page, the live view sends the rounds.
-export function addPage(room, messages, decisions, { complete, isNewest }) {
-  for (const message of list(messages)) insert(room, messageEntry(message));
+function insertMessage(room, m) {
+  if (m.role === 'companion') learnNames(room, [{ id: m.from, name: m.name }]);
+  return insert(room, messageEntry(m));
+}
+
+// Adds a page of history and its decisions. Rounds of the events that the live view sends come from there alone, however late it is.
+export function addPage(room, { messages, deleted }, decisions, { complete }) {
+  for (const seq of list(deleted)) room.deleted.add(seq);
+  for (const message of list(messages)) insertMessage(room, message);
   for (const decision of list(decisions)) if (typeof decision.companion === 'string') insert(room, decisionEntry(decision));
-  const oldest = room.entries.find(entry => entry.kind === 'round')?.seq ?? Infinity;
-  if (!isNewest) for (const round of roundsFromVotes(room.entries.filter(entry => entry.seq < oldest), seq => spokeBefore(room, seq))) insert(room, round);
-  room.last = Math.max(room.last, room.entries.at(-1)?.seq ?? 0);
+  const early = room.entries.filter(entry => entry.seq <= room.liveAfter);
+  for (const round of room.entries) if (round.kind === 'round') adoptVotes(round, early);
+  for (const round of roundsFromVotes(early, seq => spokeBefore(room, seq))) insert(room, round);
   if (complete) room.complete = true;
+  insertTombstones(room);
+  room.last = Math.max(room.last, room.entries.at(-1)?.seq ?? 0);
+}
+
+// Marks the places of deleted messages, as far back as the page is loaded.
+function insertTombstones(room) {
+  const oldest = room.complete ? 0 : (oldestMessage(room) ?? Infinity);
+  for (const seq of room.deleted) if (seq >= oldest) insert(room, tombstoneEntry(seq));
 }
 
 export function setState(room, state) {
@@ -83,6 +106,7 @@ export function setState(room, state) {
     m.opensIn ??= previous.get(c.id)?.opensIn ?? null;
     if (state.turn?.companion === c.id) m.speakAt = state.turn.speak_at ?? null;
     room.companions.set(c.id, m);
+    learnNames(room, [m]);
   }
   const reason = state?.kept_away;
   room.unavailable = reason ? { id: text(reason.id), until: text(reason.until), detail: text(reason.detail) } : null;
@@ -194,7 +218,7 @@ const RULES = {
     }
     const mine = room.pending.findIndex(p => (e.id && p.id === e.id) || (p.seq && p.seq === e.seq));
     if (mine >= 0) room.pending.splice(mine, 1);
-    return insert(room, messageEntry(e)) || mine >= 0 ? BOTH : NOTHING;
+    return insertMessage(room, e) || mine >= 0 ? BOTH : NOTHING;
   },
   edited(room, e) {
     const entry = room.entries.find(other => other.key === `m${e.message}`);
@@ -207,6 +231,8 @@ const RULES = {
     const deleted = new Set(list(e.messages));
     for (const seq of deleted) room.deleted.add(seq);
     redrawQuotes(room, deleted);
+    // Before the messages are gone, because the oldest one may be among them.
+    insertTombstones(room);
     room.entries = room.entries.filter(entry => entry.kind !== 'message' || !deleted.has(entry.seq));
     return TALK;
   },
@@ -216,7 +242,7 @@ const RULES = {
     return BOTH;
   },
   left(room, e, now) {
-    insert(room, { ...noteEntry(e, 'left'), name: nameOf(room, e.companion) });
+    insert(room, noteEntry(e, 'left'));
     for (const round of room.rounds) withdraw(round, e.companion) || release(round, e.companion);
     if (now) {
       room.companions.delete(e.companion);
@@ -257,7 +283,7 @@ const RULES = {
     const round = answerRound(room, entry);
     // Messages that are too many, and backchannel, may settle while a vote is held. Any other NO ends it.
     const isOver = !entry.yes && !['overflow', 'backchannel'].includes(entry.reason);
-    if (isOver) for (const other of room.rounds) release(other, e.companion);
+    if (isOver) for (const other of room.rounds) release(other, e.companion, entry.reason);
     if (now) {
       const m = companionIn(room, e.companion);
       const isVote = round?.phase === 'open' && entry.yes;
@@ -278,6 +304,7 @@ const RULES = {
       // A round that has been closed already is not closed again.
       if (room.rounds.some(other => other.message === e.message_id && other.closedAt === e.at)) return NOTHING;
       round = roundFromResult(e);
+      adoptVotes(round, room.entries);
       addRound(room, round);
     }
     closeRound(round, e, spokeBefore(room, e.seq));

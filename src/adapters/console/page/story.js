@@ -70,7 +70,7 @@ function inputs(texts) {
   return el(
     'section',
     null,
-    el('h4', null, 'Messages considered'),
+    el('h3', null, 'Messages considered'),
     el('ul', { class: 'inputs' }, texts.map(text => el('li', { dir: 'auto' }, text))),
   );
 }
@@ -87,7 +87,7 @@ function promptParts(parts) {
     const row = [el('span', { class: 'part-name' }, words.spaced(part.part)), bar, el('span', { class: 'part-size' }, part.tokens.toLocaleString())];
     return el('li', null, part.text ? el('details', null, el('summary', null, row), el('p', { class: 'part-words', dir: 'auto' }, part.text)) : el('div', { class: 'part' }, row));
   });
-  return el('section', null, el('h4', null, `Prompt: about ${words.count(total, 'token')}`), el('ul', { class: 'parts' }, rows));
+  return el('section', null, el('h3', null, `Prompt: about ${words.count(total, 'token')}`), el('ul', { class: 'parts' }, rows));
 }
 
 export function sentences(story) {

@@ -254,9 +254,18 @@ export function talk(log, toEnd, { view, now, older, empty }) {
     log.focus({ preventScroll: true });
   });
 
+  // Does something that may change the height of the log for a moment. A log that is higher for a moment scrolls up, which would look as if the reader
+  // had left the end.
+  function steady(act) {
+    const top = log.scrollTop;
+    act();
+    log.scrollTop = atEnd && items.length ? log.scrollHeight : top;
+  }
+
   return {
     redraw,
     end,
+    steady,
     // Redraws an item that was expanded. The item keeps its position, and as much of it as fits is scrolled into view.
     reveal(key) {
       atEnd = false;

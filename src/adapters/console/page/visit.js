@@ -34,13 +34,13 @@ export function visit(id, on) {
   }
 
   async function page(before) {
-    const { messages = [] } = await api.history(id, before, PAGE);
+    const { messages = [], deleted = [] } = await api.history(id, before, PAGE);
     // The server may return fewer messages than requested. Only an empty answer means that there are no more.
     const complete = messages.length === 0;
     const start = complete ? 0 : (messages[0]?.seq ?? 1) - 1;
     // If decisions cannot be loaded, the messages are shown without them.
     const decisions = await decisionsBetween(start, before).catch(() => []);
-    if (!closed) addPage(room, messages, decisions, { complete, isNewest: before === api.NEWEST });
+    if (!closed) addPage(room, { messages, deleted }, decisions, { complete });
   }
 
   async function begin() {
@@ -60,13 +60,15 @@ export function visit(id, on) {
       on.problem(problem);
     }
     if (closed) return;
+    // The first connection also requests the errors, notes and rounds of the loaded page.
+    room.liveAfter = room.unreadable ? api.NEWEST : Math.max(0, (oldestMessage(room) ?? 1) - 1);
     on.change(['talk', 'companions', 'loaded']);
     let greeted = false;
     live = connect({
       room: id,
       // Several frames may have the same seq, and the connection may break between them. So the last seq is requested again, and known entries are
-      // dropped. The first connection also requests the errors and notes of the loaded page.
-      after: () => room.unreadable ? api.NEWEST : Math.max(0, (greeted ? room.last : (oldestMessage(room) ?? 1)) - 1),
+      // dropped.
+      after: () => (greeted && !room.unreadable ? Math.max(0, room.last - 1) : room.liveAfter),
       onFrame: frame => {
         if (frame.event === 'hello') {
           greeted = true;

@@ -20,8 +20,8 @@ const isControl = node => node instanceof HTMLElement && node.matches('button, s
 const button = (label, attributes) => el('button', { type: 'button', class: 'outlined', ...attributes }, label);
 
 // `room()` is the room shown, `me()` the speaker, `mayWrite()` whether that person may write there, `tone(id)` the accent of a companion, `notice` shows and
-// announces, and `open(id)` opens a room.
-export function voiceRoom({ room, me, mayWrite, tone, notice, open }) {
+// announces, `open(id)` opens a room, and `steady(act)` keeps the conversation in its place while this changes its height.
+export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady }) {
   const root = byId('voice');
   let description = null; // of the room shown
   let described = ''; // its id
@@ -171,10 +171,12 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open }) {
     node.replaceChildren(...after);
   }
 
-  function draw() {
+  const draw = () => steady(drawAll);
+
+  function drawAll() {
     const shown = room();
     const isIn = mine.isIn();
-    root.hidden = !isIn && (!description || described !== shown?.id);
+    root.hidden = !isIn && (!description || described !== shown?.id || shown.isDeleted);
     if (root.hidden) return;
     const mode = isIn ? 'in' : 'out';
     if (drawn !== mode) {

@@ -1,0 +1,19 @@
+// Says why nobody answers in a room that has no companions, and offers to choose some.
+
+import { byId, el } from './dom.js';
+
+const SENTENCE = 'Nobody answers here, because no companion is in this room.';
+
+// `room()` is the room shown; `choose()` opens the form that chooses companions.
+export function noCompanions({ room, choose, announce }) {
+  const root = byId('no-companions');
+  root.replaceChildren(el('span', null, SENTENCE), ' ', el('button', { class: 'solid', type: 'button', onclick: choose }, 'Choose companions'));
+  return {
+    draw() {
+      const { id, greeted, companions, isDeleted } = room();
+      const isShown = Boolean(id) && greeted && !companions.size && !isDeleted;
+      if (isShown && root.hidden) announce(SENTENCE);
+      root.hidden = !isShown;
+    },
+  };
+}

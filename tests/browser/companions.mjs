@@ -1,0 +1,63 @@
+// What the page says of companions.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { texts, world } from './support/world.mjs';
+
+const it = world({ TERTULIA__TURN_TAKING__MAX_COMPANION_STREAK: '1' });
+const cards = page => texts(page.locator('.card .who'));
+
+test('a companion that has left keeps its name', async t => {
+  const room = await it.server.room({ companions: ['bruno'], externals: ['yan', { id: 'zed', name: 'Zedekiah' }] });
+  const live = await it.watch(t, room);
+  const message = await it.server.say(room, 'Zedekiah, are you there?');
+  await live.vote('zed', message, { state: 'speak', importance: 4 });
+  await live.speak('zed', message, 'I am.');
+  await it.server.room({ id: room, companions: ['aria'] });
+  const page = await it.open(t, room);
+  await page.locator('.card', { hasText: 'Aria' }).waitFor();
+
+  await page.locator('.chat-message.companion', { hasText: 'I am.' }).waitFor();
+  await page.getByText('Bruno, Yan and Zedekiah left').waitFor();
+
+  assert.deepEqual(await texts(page.locator('.chat-message.companion header .who')), ['Zedekiah']);
+  assert.deepEqual(await cards(page), ['Aria']);
+});
+
+test('after the loop guard nobody is shown as wanting to speak', async t => {
+  const room = await it.server.room({ externals: ['yan', 'zed'] });
+  const live = await it.watch(t, room);
+  const page = await it.open(t, room);
+  await page.locator('#connection[data-state=live]').waitFor();
+  const first = await it.server.say(room, 'yan, are you there?');
+  const second = await it.server.say(room, 'zed, are you there?', 'Dora');
+  // Zed answers, which is the most that companions may say, before Yan has voted.
+  await live.vote('zed', second, { state: 'speak', importance: 5 });
+  await live.speak('zed', second, 'I am.');
+
+  await live.vote('yan', first, { state: 'speak', importance: 5 });
+  await page.locator('.line.loop_guard').waitFor();
+
+  assert.deepEqual(await page.locator('.log, .cards').getByText('wants to speak').count(), 0);
+  const round = await texts(page.locator('.line.round', { hasText: `#${first}` }).locator('.line-words'));
+  assert.deepEqual(round, [`Round on message #${first}: Yan 5 · Zed – listens · nobody speaks · loop guard: companion streak limit reached`]);
+});
+
+test('an external companion that has ended the conversation is not shown as listening', async t => {
+  const room = await it.server.room({ externals: ['yan', 'zed'] });
+  const live = await it.watch(t, room);
+  const page = await it.open(t, room);
+  await page.locator('#connection[data-state=live]').waitFor();
+  const message = await it.server.say(room, 'yan, zed, are you there?');
+
+  await live.vote('zed', message, { closing: 'terminal' });
+  await live.vote('yan', message, { state: 'speak', importance: 5 });
+  await live.speak('yan', message, 'I am.');
+
+  const round = page.locator('.line.round', { hasText: `#${message}` });
+  await round.waitFor();
+  assert.deepEqual(await texts(round.locator('.line-words')), [`Round on message #${message}: Yan 5 ★ · Zed ends the conversation · called upon`]);
+  const card = page.locator('.card', { has: page.locator('.who', { hasText: 'Zed' }) });
+  assert.match((await texts(card.locator('.card-now')))[0], /^conversation ended/u);
+});

@@ -1,0 +1,146 @@
+// Messages in the conversation, and what becomes of them.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { texts, until, world } from './support/world.mjs';
+
+const it = world();
+const lines = page => texts(page.locator('.log > [data-key]'));
+
+test('a message may begin with a character that is a key outside of the field', async t => {
+  const page = await it.open(t, await it.server.room({ externals: ['zed'] }));
+  await page.locator('#connection[data-state=live]').waitFor();
+
+  for (const text of ['?huh', '/etc/hosts']) {
+    await page.locator('#message').focus();
+    await page.keyboard.type(text);
+    await page.keyboard.press('Enter');
+  }
+  await page.locator('.chat-message:not(.pending) .words', { hasText: '/etc/hosts' }).waitFor();
+
+  assert.deepEqual(await texts(page.locator('.chat-message .words')), ['?huh', '/etc/hosts']);
+});
+
+test('outside of a field, ? shows the keys and / finds', async t => {
+  const page = await it.open(t, await it.server.room({ externals: ['zed'] }));
+  await page.locator('#log').focus();
+
+  await page.keyboard.press('?');
+  await page.locator('dialog[open]').waitFor();
+  await page.keyboard.press('Escape');
+  await page.locator('#log').focus();
+  await page.keyboard.press('/');
+
+  await page.locator('#find-words:focus').waitFor();
+});
+
+test('a deleted message leaves a mark in its place, also after a reload', async t => {
+  const room = await it.server.room({ externals: ['zed'] });
+  const live = await it.watch(t, room);
+  await it.server.say(room, 'The ferry was late.');
+  const message = await it.server.say(room, 'zed, are you there?');
+  await live.vote('zed', message, { state: 'speak', importance: 4 });
+  await live.speak('zed', message, 'I am.');
+  const page = await it.open(t, room);
+  await page.locator('.chat-message', { hasText: 'I am.' }).waitFor();
+
+  await it.server.call('DELETE', `/api/rooms/${room}/messages/${message}`);
+  await page.getByText('A message was deleted').waitFor();
+
+  const order = async () => (await lines(page)).filter(line => /late|deleted|Round|I am/u.test(line)).map(line => line.match(/late|deleted|Round|I am/u)[0]);
+  assert.deepEqual(await order(), ['late', 'deleted', 'Round', 'I am']);
+  await page.reload();
+  await page.getByText('A message was deleted').waitFor();
+  await page.locator('.line.round').waitFor();
+  assert.deepEqual(await order(), ['late', 'deleted', 'Round', 'I am']);
+  assert.deepEqual(await texts(page.locator('.day')), ['today']);
+});
+
+test('deleted messages of earlier pages have their marks, and those next to each other are one', async t => {
+  const room = await it.server.room({ externals: ['zed'] });
+  const gone = [];
+  for (const text of ['one', 'two', 'three']) gone.push(await it.server.say(room, text));
+  // More than a page of messages comes after them.
+  await Promise.all(Array.from({ length: 210 }, (_, at) => it.server.say(room, `line ${at}`)));
+  for (const seq of gone) await it.server.call('DELETE', `/api/rooms/${room}/messages/${seq}`);
+  const page = await it.open(t, room);
+  await page.locator('.chat-message').first().waitFor();
+
+  await page.locator('#log').evaluate(log => {
+    const scroll = () => {
+      log.scrollTop = 0;
+      if (!log.textContent.includes('were deleted')) requestAnimationFrame(scroll);
+    };
+    scroll();
+  });
+
+  await page.getByText('3 messages were deleted').waitFor();
+});
+
+test('a refused message stays where it was written, while the conversation goes on', async t => {
+  const room = await it.server.room({ externals: ['zed'] });
+  await it.server.say(room, 'before');
+  const page = await it.open(t, room);
+  await page.locator('#connection[data-state=live]').waitFor();
+  await page.route('**/messages', route => route.fulfill({ status: 422, contentType: 'application/problem+json', body: JSON.stringify({ status: 422, title: 'Unprocessable', detail: 'is too long', field: 'text' }) }), { times: 1 });
+
+  await page.locator('#message').fill('refused');
+  await page.keyboard.press('Enter');
+  await page.locator('.pending.refused').waitFor();
+  await it.server.say(room, 'after');
+  await page.locator('.chat-message .words', { hasText: 'after' }).waitFor();
+
+  const order = () => texts(page.locator('.chat-message .words'));
+  assert.deepEqual(await order(), ['before', 'refused', 'after']);
+  await page.reload();
+  await page.locator('.chat-message .words', { hasText: 'after' }).waitFor();
+  assert.deepEqual(await order(), ['before', 'refused', 'after']);
+  await page.getByRole('button', { name: 'Send again' }).click();
+  await until(page, () => !document.querySelector('.pending'));
+  assert.deepEqual(await order(), ['before', 'after', 'refused']);
+});
+
+test('the page itself never scrolls, however much is in it', async t => {
+  const room = await it.server.room({ externals: ['una', 'vic', 'wim', 'xia', 'yan', 'zed'] });
+  const live = await it.watch(t, room);
+  for (let round = 0; round < 6; round += 1) {
+    const message = await it.server.say(room, 'una, vic, are you there?');
+    await live.vote('una', message);
+    await live.vote('vic', message);
+    await live.event(one => one.event === 'round' && one.message_id === message);
+  }
+  for (const viewport of [{ width: 1280, height: 420 }, { width: 800, height: 420 }, { width: 360, height: 420 }]) {
+    const page = await it.open(t, room, { viewport });
+    await page.locator('.round').nth(3).waitFor();
+
+    const beyond = await page.evaluate(() => {
+      scrollTo(0, 1000);
+      return [document.scrollingElement.scrollTop, document.querySelector('.page').scrollHeight - document.querySelector('.page').clientHeight];
+    });
+
+    assert.deepEqual(beyond, [0, 0], `${viewport.width} px wide`);
+  }
+});
+
+test('the conversation follows new messages while the message field changes its height', async t => {
+  const room = await it.server.room({ externals: ['zed'] });
+  for (let at = 0; at < 30; at += 1) await it.server.say(room, `line ${at}`);
+  const page = await it.open(t, room);
+  await page.locator('.chat-message .words', { hasText: 'line 29' }).waitFor();
+
+  await page.locator('#message').focus();
+  for (let line = 0; line < 5; line += 1) {
+    await page.keyboard.type('several lines');
+    await page.keyboard.press('Shift+Enter');
+  }
+  // What the field did is seen by the page in the next frame.
+  await page.evaluate(() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done))));
+  await it.server.say(room, 'the newest');
+
+  await until(page, () => {
+    const newest = [...document.querySelectorAll('.chat-message .words')].find(words => words.textContent === 'the newest');
+    return newest?.getBoundingClientRect().bottom <= document.querySelector('#log').getBoundingClientRect().bottom;
+  });
+  assert.equal(await page.locator('#to-end').isVisible(), false);
+});

@@ -1,0 +1,73 @@
+// Rooms: making, listing and deleting them.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { texts, until, world } from './support/world.mjs';
+
+const it = world();
+
+test('a new room does not replace one with the same name', async t => {
+  const taken = await it.server.room({ id: 'taken', externals: ['zed'] });
+  const page = await it.open(t, 'lobby');
+  await page.locator('.room[aria-current]').waitFor();
+
+  await page.getByRole('button', { name: '+ New room' }).click();
+  await page.getByLabel('Room name').fill('Taken');
+  await page.getByRole('button', { name: 'Create' }).click();
+  const open = page.getByRole('button', { name: 'Open taken' });
+  await open.waitFor();
+
+  assert.deepEqual((await it.server.call('GET', `/api/rooms/${taken}`)).companions.map(({ id }) => id), ['zed']);
+  await open.click();
+  await page.locator('.room[data-room=taken][aria-current]').waitFor();
+});
+
+test('a room without companions says why nobody answers, and what to do', async t => {
+  const room = await it.server.room();
+  await it.server.say(room, 'Is anybody here?');
+  const page = await it.open(t, room);
+  const notice = page.locator('#no-companions');
+  await notice.getByRole('button', { name: 'Choose companions' }).click();
+
+  await page.getByRole('group', { name: 'Companions in this room' }).getByLabel('Aria').check();
+  await page.getByRole('button', { name: 'Save' }).click();
+
+  await page.locator('.card', { hasText: 'Aria' }).waitFor();
+  await notice.waitFor({ state: 'hidden' });
+});
+
+test('words for a room that is deleted in another window stay there, and go nowhere else', async t => {
+  const room = await it.server.room({ externals: ['zed'] });
+  const page = await it.open(t, room);
+  await page.locator('#connection[data-state=live]').waitFor();
+  const sent = [];
+  page.on('request', request => request.method() === 'POST' && sent.push(request.url()));
+  const other = await it.open(t, room);
+
+  await page.locator('#message').pressSequentially('for this room alo');
+  await other.getByRole('button', { name: 'Delete this room' }).click();
+  await other.getByRole('button', { name: /Delete it\?/u }).click();
+  await page.getByText(`The room ${room} was deleted`).first().waitFor();
+  await page.keyboard.type('ne');
+  await page.keyboard.press('Enter');
+
+  assert.equal(await page.locator('#message').inputValue(), 'for this room alo');
+  assert.deepEqual(sent, []);
+  assert.equal(await page.locator('#voice').isVisible(), false);
+  // Who deletes a room goes to another one.
+  await other.locator('.room[aria-current]').waitFor();
+  await page.locator('.room[data-room=lobby]').click();
+  await until(page, () => document.querySelector('.room[aria-current]')?.dataset.room === 'lobby' && !document.querySelector('#message').readOnly);
+  assert.equal(await page.locator('#message').inputValue(), '');
+});
+
+test('all rooms can be listed', async t => {
+  for (let at = 10; at < 30; at += 1) await it.server.room({ id: `many-${at}`, externals: ['zed'] });
+  const page = await it.open(t, 'lobby');
+  const all = (await it.server.call('GET', '/api/rooms')).rooms.map(({ id }) => id);
+
+  await page.getByRole('button', { name: /^Show \d+ more/u }).click();
+
+  assert.deepEqual((await texts(page.locator('.room .room-name'))).sort(), all.sort());
+});

@@ -1,0 +1,37 @@
+// Rounds in the conversation.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { holdLive, texts, until, world } from './support/world.mjs';
+
+const it = world();
+
+// A room with a round that is over, and the number of its message.
+async function roomWithRound(t) {
+  const room = await it.server.room({ externals: ['yan', 'zed'] });
+  const live = await it.watch(t, room);
+  const message = await it.server.say(room, 'zed, yan, are you there?');
+  await live.vote('zed', message, { state: 'speak', importance: 4 });
+  await live.vote('yan', message);
+  await live.speak('zed', message, 'I am.');
+  return { room, live, message };
+}
+
+test('a round is shown once, although the live connection is slow', async t => {
+  const { room, message } = await roomWithRound(t);
+  let release = null;
+  const page = await it.open(t, room, {
+    async prepare(window) {
+      release = await holdLive(window);
+    },
+  });
+  // The page looks for earlier messages at once, and finds none.
+  await page.locator('.line.round').or(page.locator('.line.yes')).first().waitFor();
+  await until(page, () => performance.getEntriesByType('resource').filter(({ name, responseEnd }) => name.includes('/history') && responseEnd).length > 1);
+  await release();
+  await page.locator('#connection[data-state=live]').waitFor();
+  await page.locator('.line.round').first().waitFor();
+
+  assert.deepEqual(await texts(page.locator('.log .line.round .line-words')), [`Round on message #${message}: Zed 4 ★ · Yan – listens · called upon`]);
+});
