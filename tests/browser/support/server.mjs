@@ -42,7 +42,7 @@ export async function startServer(settings = {}) {
     lines.on('close', () => done(null));
   });
   const url = await ready;
-  if (!url) throw new Error(`${PROGRAM} did not start:\n${await readFile(log, 'utf8').catch(() => 'build it first, with cargo build')}`);
+  if (!url) throw new Error(`${PROGRAM} did not start:\n${(await readFile(log, 'utf8').catch(() => '')) || 'build it first, with cargo build'}`);
 
   async function call(method, path, body, headers = {}) {
     const response = await fetch(url + path, { method, headers: body === undefined ? headers : { 'content-type': 'application/json', ...headers }, body: body === undefined ? undefined : JSON.stringify(body) });

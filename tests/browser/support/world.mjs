@@ -100,10 +100,8 @@ export function world(settings = {}) {
     },
   };
   before(async () => {
-    [it.server, it.browser] = await Promise.all([
-      startServer(settings),
-      chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', chromiumSandbox: process.getuid?.() !== 0, args: ['--disable-gpu', '--disable-dev-shm-usage'] }),
-    ]);
+    it.server = await startServer(settings);
+    it.browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', chromiumSandbox: process.getuid?.() !== 0, args: ['--disable-gpu', '--disable-dev-shm-usage'] });
   });
   after(async () => {
     await it.browser?.close();
