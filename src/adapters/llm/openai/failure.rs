@@ -139,10 +139,7 @@ impl Failures {
         let endpoint = self.endpoint.clone();
         let advised = |advice: &str| self.shown(&format!("{detail} ({advice})"));
         match status {
-            401 | 403 => NoAnswer::KeyRejected {
-                endpoint,
-                detail: advised("check the key: on the page under Models, TERTULIA__MODELS__<NAME>__API_KEY or api_key_file"),
-            },
+            401 | 403 => NoAnswer::KeyRejected { endpoint, detail: advised("check the key, on the page or in the settings") },
             404 => NoAnswer::UnknownModel { endpoint, detail: advised("check base_url, which usually ends in /v1, and model") },
             _ => self.refused(detail),
         }

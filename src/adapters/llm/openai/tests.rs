@@ -33,7 +33,7 @@ async fn ask_once(does: Does) -> Result<Answer, NoAnswer> {
 
 async fn refusal(does: Does) -> String {
     match ask_once(does).await.expect_err("no answer") {
-        NoAnswer::Refused { detail, .. } => detail,
+        NoAnswer::Refused { detail, .. } | NoAnswer::KeyRejected { detail, .. } | NoAnswer::UnknownModel { detail, .. } => detail,
         other => panic!("{other}"),
     }
 }
