@@ -59,6 +59,8 @@ pub struct State {
     /// In the order of arrival, so that questions lost with the pool are answered in that order.
     questions: BTreeMap<CallId, Waiting>,
     failing_models: FailingModels,
+    /// The first call to the models in force. What became of earlier calls says nothing about these.
+    first: CallId,
     measures: Measures,
     alarm: Option<Alarm>,
     _counted: Counted,
@@ -92,6 +94,7 @@ impl Actor for SideModels {
             schedule: Schedule::new(self.settings.clone()),
             questions: BTreeMap::new(),
             failing_models: FailingModels::default(),
+            first: CallId(0),
             measures: Measures::new(self.instruments.clone()),
             alarm: None,
             _counted: self.instruments.actors.one([Sort::Models.as_str()]),
@@ -124,8 +127,8 @@ impl Actor for SideModels {
                 state.measures.shed_summary();
                 Vec::new()
             }
-            PoolMessage::Replaced => {
-                state.failing_models = FailingModels::default();
+            PoolMessage::Replaced(first) => {
+                (state.failing_models, state.first) = (FailingModels::default(), first);
                 Vec::new()
             }
             PoolMessage::Wake => state.schedule.wake(now),
@@ -163,7 +166,7 @@ impl State {
     }
 
     fn note_result(&mut self, call: CallId, failure: Option<&NoAnswer>) {
-        if let Some(question) = self.questions.get(&call) {
+        if let Some(question) = self.questions.get(&call).filter(|_| call >= self.first) {
             let Job { at, model, request, .. } = &question.job;
             self.failing_models.note_result(at, &model.identity().model, request.role, &request.model, failure);
         }

@@ -89,7 +89,7 @@ fn as_text(trial: &Trial, names: &[String], currency: &str) -> String {
     for (what, tried) in [("decides", &trial.decision), ("writes", &trial.statement)] {
         let Tried { model, works, detail, secs, input_tokens, output_tokens, cost } = tried;
         let verdict = if *works { "works" } else { "does not work" };
-        let cost = cost.map_or_else(|| "no price is set".to_owned(), |cost| format!("{cost} {currency}"));
+        let cost = cost.map_or_else(|| "cost unknown".to_owned(), |cost| format!("{cost} {currency}"));
         // Writing to a String does not fail.
         let _ = writeln!(text, "{what:<8} {model}: {verdict}, {secs} s, {input_tokens} and {output_tokens} tokens, {cost}");
         let _ = writeln!(text, "         {detail}");

@@ -44,10 +44,13 @@ pub struct ModelServer {
 
 /// Models to try or to connect.
 #[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct NewConnection {
-    /// Where they are.
-    #[serde(flatten)]
-    pub server: ModelServer,
+    /// The base URL, as in [`ModelServer`].
+    pub base_url: String,
+    /// The key, as in [`ModelServer`].
+    #[serde(default)]
+    pub api_key: Option<SecretString>,
     /// The model that writes statements.
     pub main: ConnectedModel,
     /// The model that decides. `None`: `main` does.
@@ -139,7 +142,7 @@ pub struct Tried {
     pub input_tokens: u64,
     /// The tokens of the answer.
     pub output_tokens: u64,
-    /// The cost in units of the currency. Absent: no price is set.
+    /// The cost in units of the currency. Absent: no price is set, or there was no answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
 }

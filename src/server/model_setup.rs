@@ -38,7 +38,7 @@ pub(super) struct Setup {
     data: PathBuf,
     /// The models of the settings.
     configured: Models,
-    connection: Mutex<Option<Connection>>,
+    connection: Arc<Mutex<Option<Connection>>>,
 }
 
 impl Setup {
@@ -50,7 +50,7 @@ impl Setup {
         configured: Models,
         connection: Option<Connection>,
     ) -> Self {
-        Self { context, arrivals, data, configured, connection: Mutex::new(connection) }
+        Self { context, arrivals, data, configured, connection: Arc::new(Mutex::new(connection)) }
     }
 
     /// Tries the models in force once, so that their failures are shown before somebody waits for them. `rehearsal` needs no trial.
@@ -62,6 +62,7 @@ impl Setup {
         let Some(companion) = self.context.memberships.companions().values().next().cloned() else { return };
         let pool = &self.context.pool;
         let ask = |request: Request| {
+            let request = Request { model: request.role.into(), ..request };
             let deadline = pool.deadline(request.role);
             pool.answer(Arc::new(request.into()), Priority::Lull, deadline, None)
         };
@@ -69,19 +70,20 @@ impl Setup {
         // The pool logs failures, and the page shows them.
         let (decision, statement) = tokio::join!(ask(decision), ask(statement));
         let words = self.context.settings.prompt.verdict_words();
-        if decision.result.is_ok_and(|answer| vote::read(&answer.text(), words).verdict == Verdict::Unreadable) {
+        let is_unreadable = |answer: &Answer| vote::read(&answer.text(), words).verdict == Verdict::Unreadable;
+        if decision.result.as_ref().is_ok_and(is_unreadable) {
             tracing::warn!(
                 model = &*decision.facts.identity.model,
                 "the model for decisions does not follow their format, so companions stay silent; choose another one for models.side"
             );
-        } else if statement.result.is_ok() {
+        } else if decision.result.is_ok() && statement.result.is_ok() {
             tracing::info!(model = &*statement.facts.identity.model, "the models work");
         }
     }
 
     /// The connection that a request asks for. Without a key in the request it gets the one that is in use for the same URL.
     async fn resolved(&self, new: NewConnection) -> Result<Connection, Refused> {
-        let NewConnection { server: ModelServer { base_url, api_key }, main, side } = new;
+        let NewConnection { base_url, api_key, main, side } = new;
         for (field, text) in [("base_url", &base_url), ("main.model", &main.model)] {
             if text.trim().is_empty() || text.len() > MAX_TEXT_BYTES {
                 return Err(invalid(field, format!("must have 1 to {MAX_TEXT_BYTES} bytes")));
@@ -111,20 +113,25 @@ impl Setup {
         let settings = connection.as_ref().map_or_else(|| self.configured.clone(), |one| one.applied_to(&self.configured));
         settings.check().map_err(refused)?;
         let models = super::models(&settings, &self.arrivals).map_err(refused)?;
-        let mut current = self.connection.lock().await;
-        let (data, kept) = (self.data.clone(), connection.clone());
-        let keeping = tokio::task::spawn_blocking(move || match kept {
-            Some(connection) => connection.write(&data),
-            None => Connection::remove(&data),
+        let (data, current, pool) = (self.data.clone(), self.connection.clone(), self.context.pool.clone());
+        // All of it happens, or nothing, also if the client is gone meanwhile.
+        let connecting = tokio::spawn(async move {
+            let mut current = current.lock().await;
+            let kept = connection.clone();
+            let keeping = tokio::task::spawn_blocking(move || match kept {
+                Some(connection) => connection.write(&data),
+                None => Connection::remove(&data),
+            });
+            keeping.await.map_err(std::io::Error::other).flatten()?;
+            *current = connection;
+            pool.replace(settings, models);
+            Ok(())
         });
-        let is_kept = keeping.await.map_err(std::io::Error::other).flatten();
+        let is_kept: std::io::Result<()> = connecting.await.map_err(std::io::Error::other).flatten();
         is_kept.map_err(|error| Refused::Unavailable {
             detail: format!("the connection cannot be kept in {}: {error}", self.data.display()),
             retry_after: None,
         })?;
-        *current = connection;
-        self.context.pool.replace(settings, models);
-        drop(current);
         tracing::info!(main = &*self.context.pool.identity(ModelRole::Main).model, "other models are used from now on");
         self.models().await
     }
@@ -133,8 +140,9 @@ impl Setup {
 #[async_trait]
 impl ModelSetup for Setup {
     async fn models(&self) -> Result<ModelsView, Refused> {
-        let settings = self.context.pool.settings();
-        let is_connected = self.connection.lock().await.is_some();
+        let connection = self.connection.lock().await;
+        let (settings, is_connected) = (self.context.pool.settings(), connection.is_some());
+        drop(connection);
         let view = |role: ModelRole| {
             let served = settings.served(role, &role.into());
             let identity = self.context.pool.identity(role);
@@ -170,7 +178,8 @@ impl ModelSetup for Setup {
 
     async fn names(&self, server: ModelServer) -> Result<Vec<String>, Refused> {
         let model = ConnectedModel { model: "any".to_owned(), input_price: None, output_price: None };
-        let connection = self.resolved(NewConnection { server, main: model, side: None }).await?;
+        let ModelServer { base_url, api_key } = server;
+        let connection = self.resolved(NewConnection { base_url, api_key, main: model, side: None }).await?;
         let settings = connection.applied_to(&self.configured);
         let server = OpenAi::new(&settings.main, &settings.main).map_err(refused)?;
         server.names().await.map_err(|no_answer| match no_answer {

@@ -84,7 +84,8 @@ impl Connection {
         file.write_all(&serde_json::to_vec_pretty(self)?)?;
         file.sync_all()?;
         fs::rename(&new, path)?;
-        File::open(data)?.sync_all()
+        sync(data);
+        Ok(())
     }
 
     /// Forgets the connection that is kept in a data folder.
@@ -92,7 +93,9 @@ impl Connection {
     /// # Errors
     /// The file cannot be removed.
     pub fn remove(data: &Path) -> io::Result<()> {
-        remove_file(&path(data))
+        remove_file(&path(data))?;
+        sync(data);
+        Ok(())
     }
 
     /// The settings with this connection instead of the endpoints of both roles. Timeouts and limits stay.
@@ -115,6 +118,13 @@ impl Connection {
 
 fn path(data: &Path) -> PathBuf {
     data.join(FILE)
+}
+
+/// What was renamed or removed stays so after a power failure. Where a folder cannot be synced, it is in force all the same.
+fn sync(folder: &Path) {
+    if let Err(error) = File::open(folder).and_then(|folder| folder.sync_all()) {
+        tracing::warn!(%error, "the data folder cannot be synced");
+    }
 }
 
 fn remove_file(path: &Path) -> io::Result<()> {

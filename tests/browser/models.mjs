@@ -67,7 +67,12 @@ test('another address asks for the key again, and disconnecting leads back to re
   await page.locator('#model', { hasText: 'large' }).click();
   await connect(page, null, other.url);
   await page.getByRole('button', { name: 'Test', exact: true }).click();
+  await page.locator('.result .danger', { hasText: 'The API key is needed' }).waitFor();
+  assert.equal(await page.locator('[name=api_key]').inputValue(), '');
+  await page.getByText('This server needs no key').click();
+  await page.getByRole('button', { name: 'Test', exact: true }).click();
   await page.locator('.tried li', { hasText: 'Writing works' }).waitFor();
+  assert.deepEqual([...other.keys], []);
   await page.getByRole('button', { name: 'Disconnect' }).click();
 
   await page.locator('#model', { hasText: 'Rehearsal' }).waitFor();

@@ -13,7 +13,7 @@ use crate::ports::language_model::Request;
 use crate::settings::companion::Companion as Settings;
 use crate::settings::prompt::Prompt;
 
-/// The guild that trials are counted for.
+/// The guild whose share of concurrent calls trials take.
 const GUILD: &str = "trial";
 /// Who speaks to the companion.
 const PERSON: &str = "Ana";

@@ -26,8 +26,8 @@ pub enum PoolMessage {
     NoPrompt(CallId),
     /// A summary waited for too long in the queue. Its prompt was never built.
     SummaryShed,
-    /// Other models are asked from now on.
-    Replaced,
+    /// Other models are asked from this call on.
+    Replaced(CallId),
     /// A deadline or the end of a pause is due.
     Wake,
     /// Answer with the state of all queues.

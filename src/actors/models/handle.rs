@@ -144,7 +144,7 @@ impl Pool {
     pub fn replace(&self, settings: Settings, models: Models) {
         let current = Arc::new(Current { models, settings: Arc::new(settings) });
         *self.0.current.write().unwrap_or_else(PoisonError::into_inner) = current;
-        self.send(PoolMessage::Replaced);
+        self.send(PoolMessage::Replaced(CallId(NEXT_CALL.load(Ordering::Relaxed))));
     }
 
     /// The settings of the models in force.

@@ -45,6 +45,7 @@ const FILES: &[(&str, &[u8])] = files![
     "main.js",
     "markdown.css",
     "markdown.js",
+    "marked-license.txt",
     "marked.js",
     "mention.js",
     "meters.js",

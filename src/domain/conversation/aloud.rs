@@ -71,6 +71,8 @@ pub(super) struct LiveReply {
     rest: String,
     /// No more sentences follow.
     is_all: bool,
+    /// The model's answer was lost: its text will never be complete.
+    is_lost: bool,
     /// The number of sentences whose audio was asked for.
     said: usize,
     /// The number of sentences that have started, and how many characters were heard of each, as journaled.
@@ -173,6 +175,7 @@ impl Conversation {
             words: String::new(),
             rest: String::new(),
             is_all: false,
+            is_lost: false,
             said: 0,
             started: Vec::new(),
             speaks_from: now + delay,
@@ -246,6 +249,7 @@ impl Conversation {
     /// The answer of the model was lost. That makes no difference to a reply that is going to be made again. After the first sentence was said, the reply ends there. Returns whether it did.
     pub(super) fn end_lost_answer(&mut self, ticket: Ticket, out: &mut Vec<Output>) -> bool {
         let Some(reply) = self.live.reply_mut().filter(|reply| reply.ticket == ticket) else { return false };
+        reply.is_lost = true;
         if reply.is_extending || reply.machine.will_extend() {
             return true;
         }
@@ -527,7 +531,7 @@ impl Conversation {
         let Some(reply) = call.reply.as_mut().filter(|reply| reply.is_extending && !is_handing_over) else { return };
         let (ticket, next) = (reply.ticket, Ticket(self.tickets.0 + 1));
         (reply.is_extending, reply.ticket, reply.replaced) = (false, next, Some(ticket));
-        (reply.text, reply.is_all, reply.said) = (None, false, 0);
+        (reply.text, reply.is_all, reply.is_lost, reply.said) = (None, false, false, 0);
         (reply.words, reply.rest) = (String::new(), String::new());
         reply.started.clear();
         let Some(floor) = self.floor.as_deref().filter(|floor| floor.ticket == ticket) else { return };
@@ -562,7 +566,7 @@ impl Conversation {
             Outcome::AsText | Outcome::Failed => match reply.text {
                 Some(text) => self.post(text, out),
                 // It is still being written, and is posted then.
-                None if outcome == Outcome::AsText => {}
+                None if outcome == Outcome::AsText && !reply.is_lost => {}
                 None => {
                     self.fail_reply(ticket, UNVOICED.into(), world, out);
                     out.push(Output::Cancel { ticket });

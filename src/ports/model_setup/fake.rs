@@ -24,11 +24,8 @@ impl FakeModels {
         ModelsView {
             source: if connected.is_some() { Source::Page } else { Source::Rehearsal },
             currency: "USD".to_owned(),
-            base_url: connected.as_ref().map(|one| one.server.base_url.clone()),
-            has_key: connected
-                .as_ref()
-                .and_then(|one| one.server.api_key.as_ref())
-                .is_some_and(|key| !key.expose_secret().is_empty()),
+            base_url: connected.as_ref().map(|one| one.base_url.clone()),
+            has_key: connected.as_ref().and_then(|one| one.api_key.as_ref()).is_some_and(|key| !key.expose_secret().is_empty()),
             main: view(connected.as_ref().map(|one| name(&one.main))),
             side: view(side),
             troubles: Vec::new(),

@@ -6,7 +6,9 @@ const DECISION = '{"reason": "They asked me.", "decision": "YES", "importance": 
 
 // It wants `key`, has the models `names`, answers decisions with `decision` and statements with `statement`.
 export async function startModel({ key = null, names = ['large', 'small'], decision = DECISION, statement }) {
+  const keys = new Set(); // that were sent to it
   const server = createServer((request, response) => {
+    if (request.headers.authorization) keys.add(request.headers.authorization);
     const answer = (status, body) => response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
     let text = '';
     request.on('data', piece => {
@@ -20,5 +22,5 @@ export async function startModel({ key = null, names = ['large', 'small'], decis
     });
   });
   await new Promise(done => server.listen(0, '127.0.0.1', done));
-  return { url: `http://127.0.0.1:${server.address().port}/v1`, stop: () => new Promise(done => server.close(done).closeAllConnections()) };
+  return { url: `http://127.0.0.1:${server.address().port}/v1`, keys, stop: () => new Promise(done => server.close(done).closeAllConnections()) };
 }

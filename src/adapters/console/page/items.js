@@ -131,7 +131,7 @@ function speech(view, { from, role, eventKind, at, text, follows, tone, extra, c
     { class: `chat-message ${role} ${className ?? ''} ${follows ? 'follows' : ''}`, 'data-tone': isCompanion ? tone : null },
     el('span', { class: 'face', 'aria-hidden': 'true' }, follows ? null : initial(from)),
     follows ? el('span', { class: 'at-side' }, clockTime(at)) : el('header', null, name(from, { class: 'who' }), role === 'bot' ? el('span', { class: 'tag' }, 'bot') : null, eventKind ? el('span', { class: 'tag' }, `event: ${eventKind.replaceAll('_', ' ')}`) : null, isCompanion ? el('span', { class: 'tag' }, 'companion') : null, clockTime(at)),
-    isCompanion ? el('div', { class: 'words rich', dir: 'auto' }, markdown(text, marks)) : el('p', { class: 'words', dir: 'auto' }, linked(text, marks)),
+    isCompanion && className !== 'draft' ? el('div', { class: 'words rich', dir: 'auto' }, markdown(text, marks)) : el('p', { class: 'words', dir: 'auto' }, linked(text, marks)),
     extra,
   );
 }

@@ -225,6 +225,7 @@ function open(id, reload = false) {
   if (!id || (current?.room.id === id && !reload && !current.room.isDeleted)) return;
   current?.close();
   story.clear();
+  models.entered();
   search.close();
   talkView.reset();
   Object.assign(view, { loaded: false, search: null, found: null, epoch: '' });

@@ -11,9 +11,8 @@ const COPIED_MS = 2000;
 const SAFE = /^(https?:\/\/|mailto:)/iu;
 const URL_IN_TEXT = /\bhttps?:\/\/[^\s<>"'“”]*[^\s<>"'“”.,;:!?)\]}]/giu;
 
-function link(href, ...content) {
-  return SAFE.test(href) ? el('a', { href, target: '_blank', rel: 'noopener noreferrer nofollow' }, content) : content;
-}
+const link = (href, ...content) => el('a', { href, target: '_blank', rel: 'noopener noreferrer nofollow' }, content);
+const asWritten = (text, marks) => el('p', { class: 'as-written' }, linked(text, marks));
 
 // A text in which addresses are links. `marks(text)` marks the words that are searched for.
 export function linked(text, marks) {
@@ -55,10 +54,13 @@ function drawer(marks) {
       case 'br':
         return el('br');
       case 'link':
-        return link(token.href, inner());
+        // What leads nowhere is shown as it was written.
+        return SAFE.test(token.href) ? link(token.href, inner()) : marks(token.raw);
       // A picture is not fetched: that would tell a stranger's server who reads here.
       case 'image':
-        return link(token.href, marks(token.text || token.href));
+        return SAFE.test(token.href) ? link(token.href, marks(token.text || token.href)) : marks(token.raw);
+      case 'checkbox':
+        return token.checked ? '☑ ' : '☐ ';
       case 'escape':
       case 'text':
         return inner();
@@ -67,18 +69,17 @@ function drawer(marks) {
     }
   }
   const blocks = (tokens, depth) => (tokens ?? []).map(token => block(token, depth));
-  function item({ tokens, task, checked }, depth) {
-    return el('li', null, task ? (checked ? '☑ ' : '☐ ') : null, blocks(tokens, depth + 1));
-  }
+  const item = ({ tokens }, depth) => el('li', null, blocks(tokens, depth + 1));
   function row(cells, tag, depth) {
     return el('tr', null, cells.map(cell => el(tag, null, inlines(cell.tokens, depth))));
   }
   function block(token, depth) {
-    if (depth > MAX_DEPTH) return el('p', null, marks(token.raw ?? ''));
+    if (depth > MAX_DEPTH) return asWritten(token.raw ?? '', marks);
     switch (token.type) {
       case 'space':
-      case 'def':
         return null;
+      case 'checkbox':
+        return inline(token, depth);
       case 'hr':
         return el('hr');
       case 'code':
@@ -96,18 +97,18 @@ function drawer(marks) {
       case 'paragraph':
         return el('p', null, inlines(token.tokens, depth + 1));
       default:
-        return el('p', null, marks(token.raw ?? ''));
+        return asWritten(token.raw ?? '', marks);
     }
   }
   return blocks;
 }
 
 export function markdown(text, marks) {
-  if (text.length > MAX_CHARS) return linked(text, marks);
+  if (text.length > MAX_CHARS) return asWritten(text, marks);
   try {
     return drawer(marks)(new Lexer({ gfm: true, breaks: true }).lex(text), 0);
   } catch {
     // Quotations nested a thousand times exceed the reader's stack.
-    return linked(text, marks);
+    return asWritten(text, marks);
   }
 }

@@ -36,7 +36,7 @@ function triedLine(what, { model, works, detail, secs, input_tokens, output_toke
 export function modelDialog({ ready, current, changed }) {
   if (!current) return dialog('Models', el('p', null, 'The server does not say which models it uses.'));
   const isConnected = current.source !== 'rehearsal';
-  const side = current.side.model !== current.main.model ? current.side : null;
+  const side = current.side.model !== current.main.model && current.side.provider === current.main.provider ? current.side : null;
   const input = (name, attributes) => el('input', { name, autocomplete: 'off', spellcheck: 'false', ...attributes });
   const price = (name, value) => input(name, { type: 'number', min: '0', step: 'any', value: value ?? '' });
   const address = input('base_url', { type: 'url', required: true, placeholder: 'https://…/v1', value: isConnected ? (current.base_url ?? '') : '' });
@@ -54,9 +54,14 @@ export function modelDialog({ ready, current, changed }) {
 
   // A key belongs to its address: for another one it is asked for again.
   const isSameAddress = () => address.value.trim() === (current.base_url ?? '');
-  const server = () => ({ base_url: address.value.trim(), api_key: key.value === '' && isSameAddress() && isConnected ? undefined : key.value });
+  const noKey = el('input', { type: 'checkbox' });
+  const withoutKey = el('label', { class: 'no-key', hidden: true }, noKey, ' This server needs no key');
+  // Left out, it is the key in use, which the server gives to no other address.
+  const server = () => ({ base_url: address.value.trim(), api_key: key.value === '' && !noKey.checked ? undefined : key.value });
   address.addEventListener('input', () => {
-    key.placeholder = current.has_key && isSameAddress() ? 'kept; type to replace it' : 'a local server needs none';
+    key.placeholder = !current.has_key ? 'a local server needs none' : isSameAddress() ? 'kept; type to replace it' : 'the key of this address';
+    withoutKey.hidden = !current.has_key || isSameAddress();
+    if (withoutKey.hidden) noKey.checked = false;
   });
   const number = ({ value }) => (value === '' ? undefined : Number(value));
   const connection = () => ({
@@ -105,6 +110,7 @@ export function modelDialog({ ready, current, changed }) {
     }))),
     field('Address of an OpenAI-compatible server', address),
     field('API key', key, 'It is kept on this server, in a file that only its user can read, and is never shown again.'),
+    withoutKey,
     el('div', { class: 'with-button' }, field('Model', main), list),
     options,
     el(

@@ -12,6 +12,8 @@ const SHOWN_MS = 60_000;
 
 const CANNED = 'Rehearsal: these companions speak in canned sentences, until a model is connected.';
 
+const WAS_READ = new Set(['model_yes', 'model_no']);
+
 const upper = text => text.charAt(0).toUpperCase() + text.slice(1);
 
 // `nameOf(id)` is a companion's name in the room shown, `announce(text)` tells screen readers.
@@ -25,7 +27,7 @@ export function models({ nameOf, announce }) {
   let polling = null;
   let said = '';
 
-  const open = () => modelDialog({ ready, current, changed: shown });
+  const open = () => document.querySelector('dialog[open]') ?? modelDialog({ ready, current, changed: shown });
   button.addEventListener('click', () => poll().then(open));
 
   // What companions of this room cannot do, in one sentence. Null: nothing is wrong.
@@ -53,13 +55,14 @@ export function models({ nameOf, announce }) {
     const text = failure ?? (isRehearsal && loadForAll('rehearsal') !== 'known' ? CANNED : '');
     trouble.hidden = !text;
     trouble.classList.toggle('quiet', !failure);
-    if (text === said) return;
-    said = text;
+    const key = `${text} ${first?.detail ?? ''}`;
+    if (key === said) return;
+    said = key;
     const connect = el('button', { class: failure ? 'solid' : 'outlined', onclick: () => poll().then(open) }, 'Connect a model');
     if (!failure) return trouble.replaceChildren(el('p', null, text), connect, el('button', { class: 'quiet-button', 'aria-label': 'Dismiss', onclick: dismiss }, '✕'));
     announce(text);
     trouble.replaceChildren(
-      el('p', null, el('strong', { dir: 'auto' }, plain(text)), ' Your messages are stored, and are answered once a model answers.'),
+      el('p', null, el('strong', { dir: 'auto' }, plain(text)), first ? ' Your messages are stored, and are answered once a model answers.' : ''),
       first ? el('p', { class: 'detail', dir: 'auto' }, plain(first.detail)) : '',
       el('p', { class: 'actions' }, connect),
     );
@@ -73,6 +76,12 @@ export function models({ nameOf, announce }) {
   // Other models are in force.
   function shown(models) {
     current = models;
+    entered();
+    poll();
+  }
+
+  // Another room is shown.
+  function entered() {
     failures = new Map();
     unreadable = null;
     draw();
@@ -94,6 +103,7 @@ export function models({ nameOf, announce }) {
   setInterval(poll, POLL_MS);
   return {
     poll,
+    entered,
     // An event of the room shown, as it happens.
     note(e) {
       if (e.event === 'error' || e.event === 'failed') {
@@ -103,7 +113,10 @@ export function models({ nameOf, announce }) {
         unreadable = e.companion;
         draw();
       } else if (e.event === 'decision' || e.event === 'statement') {
-        if (e.companion === unreadable) unreadable = null;
+        if (e.event === 'decision' && e.companion === unreadable && WAS_READ.has(e.reason)) {
+          unreadable = null;
+          draw();
+        }
         const hadFailed = failures.delete(e.companion) || current?.troubles?.length > 0;
         if (hadFailed) poll();
       }

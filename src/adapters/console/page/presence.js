@@ -1,6 +1,6 @@
 // "Show decisions": with it the page shows what each companion decides and waits for, without it only the talk, and who is typing, thinking or paused.
 
-import { byId, el, name, say } from './dom.js';
+import { byId, el, name } from './dom.js';
 import { loadForAll, storeForAll } from './storage.js';
 
 const TYPING = new Set(['speaking']);
@@ -16,8 +16,7 @@ export function presence({ changed, tone }) {
 
   function apply() {
     document.body.classList.toggle('chat-only', !shows);
-    button.setAttribute('aria-pressed', String(shows));
-    say(button, shows ? 'Hide decisions' : 'Show decisions');
+    button.replaceChildren(shows ? 'Hide' : 'Show', ' decisions');
   }
   button.addEventListener('click', () => {
     shows = !shows;

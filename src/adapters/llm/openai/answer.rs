@@ -94,7 +94,7 @@ impl<'a> PartialAnswer<'a> {
         let tool_calls: Vec<_> =
             self.calls.into_iter().map(|partial| partial.call).filter(|call| !call.name.is_empty()).collect();
         if filtered && self.text.trim().is_empty() && tool_calls.is_empty() {
-            return Err(Broken::Failed(Some(403), "its content filter withheld the answer".to_owned()));
+            return Err(Broken::Failed(Some(422), "its content filter withheld the answer".to_owned()));
         }
         let arguments = tool_calls.iter().map(|call| call.arguments.as_str());
         let estimate = Usage::estimate(request, &[self.text.as_str()].into_iter().chain(arguments).collect::<String>());

@@ -33,8 +33,12 @@ impl OpenAi {
     /// The endpoint cannot be reached, refuses, or has no such list.
     pub async fn names(&self) -> Result<Vec<String>, NoAnswer> {
         let by = Instant::now() + self.first_token_timeout;
+        timeout_at(by, self.names_by(by)).await.unwrap_or_else(|_| Err(self.no_first_token()))
+    }
+
+    async fn names_by(&self, by: Instant) -> Result<Vec<String>, NoAnswer> {
         let from: Uri = self.names_url.clone();
-        let sent = timeout_at(by, self.http.get(from, self.headers()?)).await.map_err(|_| self.no_first_token())?;
+        let sent = self.http.get(from, self.headers()?).await;
         let response = sent.map_err(|broke| self.failures.of_connection(broke))?;
         let (status, headers) = (response.status(), response.headers().clone());
         if status != StatusCode::OK {

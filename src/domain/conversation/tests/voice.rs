@@ -510,6 +510,20 @@ fn nobody_takes_a_turn_while_the_words_are_handed_over_that_cut_a_statement() {
 }
 
 #[test]
+fn a_reply_that_nobody_could_hear_and_whose_answer_is_lost_gives_the_floor_back() {
+    let mut scene = scene_with_words();
+    scene.wait(6_000_000);
+    scene.act_in_call(&VoiceAct::SpeakFirst(1));
+    assert!(scene.conversation.floor().is_some_and(|floor| floor.modality == Modality::Voice));
+    scene.act_in_call(&VoiceAct::Start(1));
+    scene.act(&Act::FailReply(0));
+
+    scene.wait(30_000_000);
+
+    assert!(scene.conversation.floor().is_none(), "{:?}", scene.conversation.floor());
+}
+
+#[test]
 fn words_of_who_wants_to_be_ignored_are_never_handed_over() {
     let mut scene = scene_with_words();
 
