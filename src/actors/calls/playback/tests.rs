@@ -98,7 +98,7 @@ fn a_sentence_begins_once_also_if_playback_resumes_before_it() {
     playback.pause();
     assert_eq!(playback.resume(FRAME * 8, now + FRAME * 30), FRAME * 8);
 
-    assert_eq!(begun(playback.packets(now + FRAME * 40)), []);
+    assert!(begun(playback.packets(now + FRAME * 40)).is_empty());
     assert_eq!(playback.position(), FRAME * 20);
 }
 
