@@ -515,10 +515,11 @@ fn a_reply_that_nobody_could_hear_and_whose_answer_is_lost_gives_the_floor_back(
     scene.wait(6_000_000);
     scene.act_in_call(&VoiceAct::SpeakFirst(1));
     assert!(scene.conversation.floor().is_some_and(|floor| !floor.modality.is_text()));
-    scene.act_in_call(&VoiceAct::Start(1));
     scene.act(&Act::FailReply(0));
+    let talk = VoiceAct::Talk { by: 1, tenths: 225, words_after: 1, plays: false, to: None, stop: Stop::None, kind: None };
+    scene.act_in_call(&talk);
 
-    scene.wait(30_000_000);
+    scene.wait(3_000_000);
 
     assert!(scene.conversation.floor().is_none(), "{:?}", scene.conversation.floor());
 }
