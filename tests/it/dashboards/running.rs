@@ -14,7 +14,7 @@ const REQUIRED: [(&str, &str); 16] = [
     ("interjections", r#"tertulia_evaluations_total{decision_trigger="interjection"}"#),
     ("lulls", r#"tertulia_evaluations_total{decision_trigger="lull"}"#),
     ("skipped questions", r#"tertulia_decisions_total{decision_reason="other_addressed"}"#),
-    ("unanswered questions", r#"tertulia_evaluations_unanswered_total{error_type="refused"}"#),
+    ("unanswered questions", r#"tertulia_evaluations_unanswered_total{error_type="key_rejected"}"#),
     ("ties", "tertulia_round_ties_total"),
     ("lost floors", r#"tertulia_round_wishes_total{decision_floor="lost"}"#),
     ("talks ended by the loop guard", "tertulia_loop_guard_trips_total"),
