@@ -392,7 +392,7 @@ async fn a_call_that_lasts_for_too_long_ends_and_can_be_entered_again() {
     assert_eq!(people_in_call(&world).await, ["+ana", "+ben", "-ana", "-ben"]);
     let ana = Caller::enter(&world, "ana").await;
     world.pass(50.0).await;
-    assert_eq!(ana.page.ended(), None, "the time begins anew");
+    assert_eq!(ana.page.ended(), None, "the time limit starts again");
     world.pass(15.0).await;
     assert_eq!(ana.page.ended(), Some(End::Ended));
     assert!(world.context.calls.get(&channel()).is_none());

@@ -303,7 +303,7 @@ impl Call {
         self.limited_since.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
     }
 
-    /// Everybody was sent out. For whoever enters again before the call is gone, its time begins anew.
+    /// Everybody was sent out. For whoever enters again before the call is gone, its time limit starts again.
     pub fn limit_again(&self) {
         *self.limited_since.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
