@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { PHONE, world } from './support/world.mjs';
+import { PHONE, holdAnswer, texts, until, world } from './support/world.mjs';
 
 const it = world();
 
@@ -38,6 +38,22 @@ test('without decisions one line says who is thinking or paused', async t => {
 
   await page.locator('#presence', { hasText: 'zed is thinking' }).waitFor();
   await page.locator('#presence', { hasText: 'yan is paused' }).waitFor();
+});
+
+test('what the server answered before an event does not undo the event', async t => {
+  const room = await it.server.room({ externals: ['yan', 'zed'] });
+  const page = await it.open(t, room, { storage: { decisions: 'hidden' } });
+  await page.locator('#connection[data-state=live]').waitFor();
+  const state = await holdAnswer(page, '**/state');
+
+  await it.server.call('PATCH', `/api/rooms/${room}`, { companions: { yan: { paused: true } } });
+  await state.held;
+  await it.server.say(room, 'zed, are you there?');
+  await page.locator('#presence', { hasText: 'zed is thinking' }).waitFor();
+  state.release();
+  await until(page, () => performance.getEntriesByType('resource').filter(({ name, responseEnd }) => name.endsWith('/state') && responseEnd).length > 1);
+
+  assert.deepEqual(await texts(page.locator('#presence > span')), ['Yan is paused', 'Zed is thinking…']);
 });
 
 test('on a phone nothing is cut off at the side', async t => {

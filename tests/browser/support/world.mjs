@@ -131,5 +131,28 @@ export async function holdLive(page) {
   return () => page.evaluate(() => window.releaseLive());
 }
 
+// The next answer to a request waits until `release` is called. `held` ends once the server has given the answer.
+export async function holdAnswer(page, url) {
+  const [hold, held] = later();
+  const [release, released] = later();
+  await page.route(
+    url,
+    async route => {
+      const response = await route.fetch();
+      hold();
+      await released;
+      await route.fulfill({ response });
+    },
+    { times: 1 },
+  );
+  return { held, release };
+}
+
+function later() {
+  let resolve = null;
+  const promise = new Promise(done => (resolve = done));
+  return [resolve, promise];
+}
+
 // The texts of all elements that match, with single spaces.
 export const texts = async locator => (await locator.allTextContents()).map(text => text.replace(/\s+/gu, ' ').trim());

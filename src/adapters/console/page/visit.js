@@ -10,6 +10,7 @@ const DECISIONS_AT_ONCE = 100;
 const MOST_PIECES = 40;
 const RETRY_MS = 3000;
 const UNREADABLE = 500;
+const MOST_REFRESHES = 10;
 
 // `on.change(parts)`, `on.event(event, isNew)`, `on.connection(state, nextAttemptAt)`, `on.problem(problem)`.
 export function visit(id, on) {
@@ -18,6 +19,7 @@ export function visit(id, on) {
   let closed = false;
   let loading = null;
   let timer = null;
+  let companionChanges = 0;
 
   // All decisions after one seq and before another. The server returns them oldest first, in pieces.
   async function decisionsBetween(after, before) {
@@ -77,6 +79,7 @@ export function visit(id, on) {
         clock.update(frame.at);
         const isNew = !Number.isFinite(frame.seq) || frame.seq > room.current;
         const parts = fold(room, frame);
+        if (parts.includes('companions')) companionChanges += 1;
         on.event(frame, isNew);
         if (parts.length) on.change(parts);
       },
@@ -114,8 +117,15 @@ export function visit(id, on) {
       }
     },
     async refresh() {
-      setState(room, await api.roomState(id));
-      on.change(['companions']);
+      for (let time = 0; time < MOST_REFRESHES && !closed; time += 1) {
+        const before = companionChanges;
+        const state = await api.roomState(id);
+        // An event that arrives meanwhile may be newer than the state.
+        if (before !== companionChanges) continue;
+        setState(room, state);
+        on.change(['companions']);
+        return;
+      }
     },
     close() {
       closed = true;
