@@ -1,5 +1,6 @@
 //! Voice calls of a platform that carries audio: people talk, companions answer aloud, and actors die meanwhile.
 
+mod greeting;
 mod while_written;
 
 use std::sync::atomic::{AtomicUsize, Ordering};

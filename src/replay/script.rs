@@ -363,11 +363,9 @@ impl ParsedEvent {
             _ if message.is_some() => return Err(malformed(position, "needs `edit` and `text`, or `delete` alone".into())),
             (Some(text), None, None, false) => {
                 let from = self.from.ok_or_else(|| malformed(position, "a message needs `from`".into()))?;
-                let is_message =
-                    self.bot || self.direct || self.lull_endpoint || self.reply_to.is_some() || self.modality == Modality::Voice;
+                let is_message = self.bot || self.direct || self.lull_endpoint || self.reply_to.is_some();
                 if self.kind.is_some() && is_message {
-                    let detail =
-                        "has `kind`, so it is an event; leave out `reply_to`, `bot`, `direct`, `modality` and `lull_endpoint`";
+                    let detail = "has `kind`, so it is an event; leave out `reply_to`, `bot`, `direct` and `lull_endpoint`";
                     return Err(malformed(position, detail.into()));
                 }
                 Action::Say(ScriptedMessage {

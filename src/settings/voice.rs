@@ -21,6 +21,8 @@ pub struct Voice {
     pub turn_delay_secs: f64,
     /// Seconds that a question to a companion about spoken words may take (0.5 to 60; docs/design/voice.md A-64).
     pub decision_timeout_secs: f64,
+    /// Whether a companion greets the first person who enters a call (docs/design/voice.md A-77).
+    pub greeting: bool,
     /// Whether statements that answer typed messages are spoken, too, while a call is going on.
     pub read_text_aloud: bool,
     /// The maximum number of characters of a statement that are spoken (50 to 10,000; docs/design/voice.md A-65).

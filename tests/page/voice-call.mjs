@@ -5,7 +5,7 @@ import { readFile } from 'node:fs/promises';
 import { test } from 'node:test';
 
 const source = await readFile(new URL('../../src/adapters/console/page/voice-call.js', import.meta.url), 'utf8');
-const { MOST_ECHOES, audible, fold, newCall, posted, shownCaptions, shownTrouble } = await import(`data:text/javascript,${encodeURIComponent(source)}`);
+const { MOST_ECHOES, audible, fold, isQuiet, newCall, posted, shownCaptions, shownTrouble } = await import(`data:text/javascript,${encodeURIComponent(source)}`);
 
 const person = (user, more = {}) => ({ user, muted: false, listening: false, ignored: false, talking: false, ...more });
 const caption = (user, text, isFinal = true, kind = 'words') => ({ type: 'caption', user, text, is_final: isFinal, kind });
@@ -31,6 +31,22 @@ test('captions are bounded, and noise goes soon', () => {
   assert.equal(texts(call).length, 6);
   assert.ok(texts(call).includes('uh') && !texts(call, 7000).includes('uh') && texts(call, 7000).includes('19'));
   assert.deepEqual(texts(call, 40_000), []);
+});
+
+test('noise pushes no words out', () => {
+  const call = callWith(caption('Ana', 'Aria, what?'), ...Array.from({ length: 20 }, (_, at) => caption('Ben', `(speech, 0.${at} s)`, true, 'noise')));
+
+  assert.deepEqual(texts(call), ['Aria, what?', '(speech, 0.19 s)']);
+});
+
+test('a companion that speaks quietly again and again is shown as quiet', () => {
+  const call = callWith(speaking(1));
+  assert.equal(isQuiet(call.reply, 0), false);
+  fold(call, { type: 'duck', reply: 1, on: true }, 1000);
+  fold(call, { type: 'duck', reply: 1, on: false }, 1200);
+
+  assert.equal(isQuiet(call.reply, 1300), true);
+  assert.equal(isQuiet(call.reply, 2300), false);
 });
 
 test('a message in the conversation takes the place of its captions', () => {
@@ -73,7 +89,7 @@ test('what is told of another reply changes nothing', () => {
 
   audible(call, 1);
 
-  assert.deepEqual(call.reply, { id: 2, companion: 'aria', ducked: false, paused: false, isAudible: false, position: 0 });
+  assert.deepEqual(call.reply, { id: 2, companion: 'aria', ducked: false, duckedAt: -Infinity, paused: false, isAudible: false, position: 0 });
   assert.deepEqual(texts(call), []);
 });
 

@@ -457,6 +457,11 @@ impl Call {
         self.lock().people.get(user).map(|participant| participant.author.clone())
     }
 
+    /// The id of the event to which a companion answers with a greeting.
+    pub fn greeting_id(&self) -> Arc<str> {
+        format!("greeting/{}", self.begun.as_micros()).into()
+    }
+
     /// The beginning of the ids of what a person says.
     pub fn id_prefix(&self, user: &PersonId) -> String {
         let number = self.lock().people.get(user).map_or(u64::MAX, |participant| participant.number);

@@ -30,6 +30,17 @@ pub async fn record(hearing: &Hearing, user: &PersonId) -> Result<(), InboundErr
     Ok(())
 }
 
+/// Has whoever is the first on record greeted. The event has the same id for all, so it is accepted once.
+pub async fn welcome(hearing: Hearing, user: PersonId) {
+    let call = &hearing.call;
+    let recorded =
+        call.recorded().lock().await.get(&user).filter(|recorded| recorded.is_sure).map(|recorded| recorded.author.clone());
+    let Some(author) = recorded else { return };
+    if let Err(error) = hearing.inbound().welcome(call.channel_ref(), &author, call.greeting_id()).await {
+        tracing::warn!(%error, "nobody is greeted in a call");
+    }
+}
+
 /// As [`record`], for a person who has left. Tries until the store takes it.
 pub async fn settle(hearing: Hearing, user: PersonId) {
     loop {

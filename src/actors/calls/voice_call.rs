@@ -191,6 +191,9 @@ impl State {
         // Who was lost is back.
         self.hearing.notice(Notice::Call(Input::Joined { user: user.clone() }));
         self.report_opt_out(user);
+        if self.context.settings.voice.greeting {
+            tokio::spawn(presence::welcome(self.hearing.clone(), user.clone()));
+        }
     }
 
     fn start_actors(&mut self, user: &PersonId) {

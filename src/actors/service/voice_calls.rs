@@ -5,13 +5,13 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use super::inbound_events::{channel_key_of, refused};
-use crate::actors::inbound::Inbound;
+use crate::actors::inbound::{Inbound, Speech};
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::runtime::actor_keys::ChannelActorKey;
 use crate::domain::conversation::Notice;
 use crate::domain::event::{Event, Segment};
 use crate::domain::id::{ChannelId, PersonId};
-use crate::domain::message::{Author, Role};
+use crate::domain::message::{Author, Modality, Role};
 use crate::domain::moment::Moment;
 use crate::domain::voice::echo::PlayedWords;
 use crate::domain::voice::segment::{Heard, Kind, kind_of};
@@ -67,6 +67,32 @@ impl Inbound {
     ) -> Result<Acceptance, InboundError> {
         let accepted = self.accept(&channel_key_of(channel_ref), event, id).await.map_err(refused)?;
         Ok(if accepted.is_new { Acceptance::New(accepted.seq) } else { Acceptance::Duplicate(accepted.seq) })
+    }
+
+    /// Has a companion greet whoever is the first in a call (docs/design/voice.md A-77).
+    ///
+    /// # Errors
+    /// As for [`CallEvents::joined`].
+    pub async fn welcome(&self, channel_ref: &ChannelRef, from: &Author, id: Arc<str>) -> Result<(), InboundError> {
+        if !is_person(from) || self.is_ignored(channel_ref, &from.id) || !self.opens(channel_ref).await? {
+            return Ok(());
+        }
+        let speech = Speech {
+            id: Some(id),
+            from: from.clone(),
+            text: format!("{} has entered the voice call", from.name).into(),
+            // A person's name addresses no companion.
+            own_words: Some("".into()),
+            modality: Modality::Voice,
+            lull_endpoint: false,
+            mentions: Vec::new(),
+            reply_to: None,
+            to_all: false,
+            kind: Some("voice_call".into()),
+            said_at: None,
+        };
+        self.say(&channel_key_of(channel_ref), speech).await.map_err(refused)?;
+        Ok(())
     }
 
     /// What a segment counts as.

@@ -467,13 +467,15 @@ impl Conversation {
         let next_interjection_at = world.policies.get(companion).map(|policy| policy.interval(0, (world.jitter)()));
         let gate = &self.gates[companion];
         let is_external = gate.external;
-        let modality = if is_external { Modality::Text } else { self.modality_of_reply(candidate.message, world) };
+        let messages = self.unsettled(companion, gate, self.handled);
+        let answered = candidate.message.or_else(|| self.newest_event(&messages));
+        let modality = if is_external { Modality::Text } else { self.modality_of_reply(answered, world) };
         // A spoken reply has deadlines of its own, and nobody else could use the floor of a companion that is alone.
         let may_expire = !is_external && self.holds_rounds() && modality.is_text();
         let owed = Event::ReplyOwed {
             ticket: Ticket(self.tickets.0 + 1),
             trigger: candidate.trigger,
-            messages: self.unsettled(companion, gate, self.handled),
+            messages,
             upto: self.handled,
             next_interjection_at: next_interjection_at.or(gate.next_interjection_at).unwrap_or_default(),
             due_at: is_external.then(|| self.clock + world.rules.turn_taking.external_statement_timeout()),

@@ -117,9 +117,16 @@ impl Conversation {
         }
     }
 
-    /// Whether this message was spoken in the call, by a person or a companion.
+    /// The newest of these messages that is an event.
+    pub(super) fn newest_event(&self, messages: &[Seq]) -> Option<Seq> {
+        let is_event = |seq: &&Seq| self.window.get(**seq).is_some_and(|entry| entry.message.kind.is_some());
+        messages.iter().rfind(is_event).copied()
+    }
+
+    /// Whether this message was spoken in the call, by a person or a companion, or is an event of the call.
     pub(super) fn is_spoken(&self, message: Seq) -> bool {
-        let was_heard = |message: &Message| message.speech.is_some() || message.from.role == Role::Companion;
+        let was_heard =
+            |message: &Message| message.speech.is_some() || message.kind.is_some() || message.from.role == Role::Companion;
         self.window.get(message).is_some_and(|entry| !entry.message.modality.is_text() && was_heard(&entry.message))
     }
 

@@ -4,6 +4,7 @@ const MOST_CAPTIONS = 6;
 const SHORT_MS = 6000;
 const LONG_MS = 30_000;
 const HEARD_CHARS = 160;
+const QUIET_LINGERS_MS = 1000;
 
 // Echoes after which headphones are advised.
 export const MOST_ECHOES = 3;
@@ -15,7 +16,8 @@ export function newCall() {
     noisy: new Set(), // who talks without words
     captions: [], // oldest first: `who`, `isCompanion`, `text`, `isFinal`, `kind`, `until`, and for companions `reply`, `from`, `cut`
     thinking: new Set(), // ids of companions
-    reply: null, // the spoken reply: `id`, `companion`, `ducked`, `paused`, `isAudible`, `position`
+    reply: null, // the spoken reply: `id`, `companion`, `ducked`, `duckedAt` (the last change), `paused`, `isAudible`, `position`
+    heardAt: null, // when one's own voice was last heard to begin
     echoes: 0,
     trouble: null, // the newest `error`, and `until`
   };
@@ -32,6 +34,8 @@ function caption(call, { user, text, is_final: isFinal, kind }, now) {
   const line = { who: user, isCompanion: false, text, isFinal, kind, until: now + (isShort ? SHORT_MS : LONG_MS) };
   const at = call.captions.findIndex(other => isOpen(other) && other.who === user);
   if (at >= 0) call.captions.splice(at, 1);
+  // Noise again and again pushes no words out.
+  if (isFinal && kind === 'noise') call.captions = call.captions.filter(other => other.kind !== 'noise' || other.who !== user);
   if (text) call.captions.push(line);
   if (isFinal && kind === 'echo' && user === call.you) call.echoes += 1;
   // Recognition works again.
@@ -79,6 +83,7 @@ export function fold(call, message, now) {
     case 'talking': {
       const person = call.people.get(message.user);
       if (person) person.talking = message.on;
+      if (message.user === call.you && message.on) call.heardAt = now;
       call.noisy.delete(message.user);
       break;
     }
@@ -93,7 +98,7 @@ export function fold(call, message, now) {
       else call.thinking.delete(message.companion);
       break;
     case 'speaking':
-      call.reply = { id: message.reply, companion: message.companion, ducked: false, paused: false, isAudible: false, position: message.from };
+      call.reply = { id: message.reply, companion: message.companion, ducked: false, duckedAt: -Infinity, paused: false, isAudible: false, position: message.from };
       expireSentences(call, now);
       break;
     case 'sentence':
@@ -101,7 +106,7 @@ export function fold(call, message, now) {
       keepNewest(call);
       break;
     case 'duck':
-      if (ofReply) ofReply.ducked = message.on;
+      if (ofReply) Object.assign(ofReply, { ducked: message.on, duckedAt: now });
       break;
     case 'flush':
       if (ofReply) ofReply.paused = true;
@@ -138,6 +143,9 @@ export function posted(call, { from, role }) {
   const isOf = line => line.who === from && line.isCompanion === isCompanion && line.isFinal && (isCompanion ? line.reply !== call.reply?.id : line.kind === 'words' || line.kind === 'backchannel');
   call.captions = call.captions.filter(line => !isOf(line));
 }
+
+// A reply is shown as quiet for a moment longer than it is, so that the sign does not flicker.
+export const isQuiet = (reply, now) => reply.ducked || now - reply.duckedAt < QUIET_LINGERS_MS;
 
 // The trouble to show now, or null.
 export const shownTrouble = (call, now) => (call.trouble && call.trouble.until > now ? call.trouble : null);

@@ -15,6 +15,8 @@ const hostsOf = services => [...new Set(services.map(service => service.host).fi
 const agreement = ({ recognition, synthesis }) => JSON.stringify([recognition.host, hostsOf(synthesis)]);
 export const hasConsent = description => loadForAll('voice-consent') === agreement(description);
 
+const hearing = (isReal, many) => (isReal ? (many ? ' hear what you say, and' : ' hears what you say, and') : many ? ' notice that you talk, read the words that you type under “Say it aloud”, and' : ' notices that you talk, reads the words that you type under “Say it aloud”, and');
+
 const fact = (term, ...detail) => [el('dt', null, term), el('dd', null, detail)];
 
 // Says who hears, what leaves the machine and what is kept. `join(listening)` is called in the click that agrees. `models` are those of the readiness check.
@@ -32,7 +34,7 @@ export function askConsent({ description, companions, models, join }) {
     el(
       'dl',
       { class: 'consent' },
-      fact('Who hears you', companions.length ? [listed(companions.map(companion => name(companion, { class: 'who' }))), companions.length > 1 ? ' hear' : ' hears', ' what you say, and may answer aloud.'] : 'There is no companion in this room now.', ' Everybody who can open this room reads your words, but does not hear your voice.'),
+      fact('Who hears you', companions.length ? [listed(companions.map(companion => name(companion, { class: 'who' }))), hearing(isReal, companions.length > 1), ' may answer aloud.'] : 'There is no companion in this room now.', ' Everybody who can open this room reads your words, but does not hear your voice.'),
       fact(
         'What leaves this computer',
         el('p', null, 'Your microphone’s sound goes to the server of this page while you are in the call and not muted.'),

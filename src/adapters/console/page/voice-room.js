@@ -3,15 +3,15 @@
 import * as api from './api.js';
 import { byId, el, name, plain, say } from './dom.js';
 import { nameOf } from './state.js';
-import { MOST_ECHOES, shownCaptions, shownTrouble } from './voice-call.js';
+import { MOST_ECHOES, isQuiet, shownCaptions, shownTrouble } from './voice-call.js';
 import { askConsent, chooseSound, explainObstacle, explainRecognition, hasConsent } from './voice-dialogs.js';
 import { isDescription } from './voice-protocol.js';
 import { obstacle, voice } from './voice.js';
 
 const TICK_MS = 1000;
 const MOST_WORDS = 500; // that the server takes at once
-// After Stop the room gets smaller, so that Leave may come under the pointer: how long it does nothing.
-const SETTLE_MS = 700;
+// How long words said aloud may wait without a word about why.
+const SAID_WAITS_MS = 3000;
 const QUIET_DB = -60; // the left end of the level meter
 
 const isField = node => node instanceof HTMLElement && (node.matches('input:not([type="checkbox"]):not([type="range"]), textarea, select') || node.isContentEditable);
@@ -29,7 +29,7 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady }) {
   let missing = null; // why this browser cannot take part
   let drawn = '';
   let ticking = null;
-  let stoppedAt = -Infinity;
+  let saidAt = null; // when words were said aloud that no companion has reacted to
 
   const mine = voice({ changed: message => changed(message), told: notice.announce, warn: text => notice.show(text, 'problem') });
   const { view } = mine;
@@ -47,12 +47,12 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady }) {
   // In the call.
   const status = el('span', { class: 'voice-status' });
   const elsewhere = button('Go there', { onclick: () => open(view.room.id) });
-  const muteButton = button('Mute', { onclick: () => mine.mute(!view.muted), 'aria-pressed': 'false', title: 'Mute or unmute (M)' });
+  const muteButton = button('Mute', { onclick: () => mine.mute(!view.muted), title: 'Mute or unmute (M)' });
   const holdButton = button('Hold to talk', { title: 'The microphone is on while you hold this (or Space)' });
   const meter = el('span', { class: 'voice-meter', role: 'img', 'aria-label': 'Level of your microphone' }, el('span'));
   const talkHere = button('Use the microphone', { onclick: () => begin(false, view.room, view.from, joined) });
   const sound = button('Sound', { onclick: () => chooseSound({ voice: mine, companions: [...view.room.companions.values()], tone }) });
-  const leaveButton = button('Leave', { class: 'outlined danger', onclick: () => performance.now() - stoppedAt > SETTLE_MS && mine.leave() });
+  const leaveButton = button('Leave', { class: 'outlined danger', onclick: mine.leave });
   const people = el('ul', { class: 'voice-people', 'aria-label': 'In the voice call' });
   const companionLine = el('p', { class: 'voice-companion', dir: 'auto' });
   const stopButton = button('Stop', { class: 'solid', onclick: () => stop(), title: 'Stop the companion that speaks (Esc)' });
@@ -92,7 +92,6 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady }) {
   function stop() {
     const companion = view.call.reply?.companion;
     if (!mine.stop()) return false;
-    stoppedAt = performance.now();
     notice.announce(`${companionName(companion)} stops.`);
     return true;
   }
@@ -117,7 +116,7 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady }) {
   function companionWords() {
     const { reply, thinking } = view.call;
     const who = id => name(companionName(id), { class: 'who' });
-    if (reply?.isAudible) return [who(reply.companion), reply.paused ? ' pauses and listens' : reply.ducked ? ' speaks more quietly, because somebody talks' : ' speaks'];
+    if (reply?.isAudible) return [who(reply.companion), reply.paused ? ' pauses and listens' : isQuiet(reply, Date.now()) ? ' speaks more quietly, because somebody talks' : ' speaks'];
     const waiting = new Set(reply ? [...thinking, reply.companion] : thinking);
     return waiting.size ? [...[...waiting].flatMap((id, at) => [at ? ', ' : null, who(id)]), waiting.size > 1 ? ' are thinking …' : ' is thinking …'] : [];
   }
@@ -149,6 +148,8 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady }) {
     return there.length ? ['In the voice call: ', ...there.flatMap((person, at) => [at ? ', ' : null, name(person.user)])] : 'The companions of this room hear you, and answer aloud.';
   }
 
+  const saidWaits = () => saidAt !== null && Date.now() - saidAt > SAID_WAITS_MS && !view.listening && !mine.isMuted() && view.call.heardAt > saidAt;
+
   const knowsNoWords = () => joined && !joined.recognises_words;
 
   function noteNodes() {
@@ -158,6 +159,7 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady }) {
       trouble ? el('p', { class: 'voice-trouble' }, `${TROUBLES[trouble.code]} ${plain(trouble.fix)}`) : null,
       call.echoes >= MOST_ECHOES ? el('p', null, 'Your microphone hears the companions. Use headphones, so that they are not interrupted by themselves.') : null,
       view.ignored ? el('p', null, 'You are not listened to, and what you say is dropped. Change it under More.') : knowsNoWords() ? el('p', null, 'Your voice is not turned into words here. Type them under “Say it aloud”. ', button('Why', { class: 'quiet-button', onclick: explainRecognition })) : null,
+      saidWaits() ? el('p', null, 'Your microphone hears something all the time, so the companions wait for you to finish. Mute it, and they answer what you said aloud.') : null,
       !view.listening && !view.hasMicrophone && view.phase === 'live' ? el('p', null, 'You have no microphone now. Choose one under Sound.') : null,
     ].filter(Boolean);
   }
@@ -197,7 +199,8 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady }) {
     elsewhere.hidden = shown?.id === view.room.id;
     muteButton.hidden = view.listening || !isLive;
     meter.hidden = muteButton.hidden || mine.isMuted();
-    muteButton.setAttribute('aria-pressed', String(view.muted));
+    say(muteButton, view.muted ? 'Unmute' : 'Mute');
+    muteButton.classList.toggle('muted-now', view.muted);
     muteButton.disabled = !view.hasMicrophone;
     holdButton.hidden = !isLive || !view.muted || !view.hasMicrophone;
     holdButton.classList.toggle('held', view.held);
@@ -207,10 +210,11 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady }) {
     people.hidden = !isLive;
     const speaker = companionWords();
     const speaking = call.reply ?? (call.thinking.size ? { companion: [...call.thinking][0] } : null);
-    companionLine.parentElement.hidden = !speaker.length;
-    companionLine.parentElement.dataset.state = !call.reply?.isAudible ? 'thinking' : call.reply.paused ? 'paused' : call.reply.ducked ? 'ducked' : 'speaking';
-    if (speaking) companionLine.dataset.tone = tone(speaking.companion);
-    fill(companionLine, speaker);
+    companionLine.parentElement.hidden = !isLive;
+    companionLine.parentElement.dataset.state = !speaker.length ? 'silent' : !call.reply?.isAudible ? 'thinking' : call.reply.paused ? 'paused' : isQuiet(call.reply, Date.now()) ? 'ducked' : 'speaking';
+    companionLine.dataset.tone = speaking ? tone(speaking.companion) : '';
+    // The line stays, so that what is below it does not move when somebody stops.
+    fill(companionLine, speaker.length ? speaker : ['No companion speaks.']);
     stopButton.hidden = !call.reply;
     if (call.reply) stopButton.setAttribute('aria-label', `Stop ${companionName(call.reply.companion)}`);
     const lines = shownCaptions(call, Date.now());
@@ -244,6 +248,8 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady }) {
   let drawing = false;
   function changed(message) {
     if (message) announce(message);
+    if (message?.type === 'caption' && message.is_final && message.user === view.call.you && message.text === said) saidAt = Date.now();
+    if (message?.type === 'thinking' || message?.type === 'speaking' || !mine.isIn()) saidAt = null;
     // What was refused is there again to be changed.
     if (message?.code === 'say_refused' && !words.value) words.value = said;
     if (mine.isIn() && ticking === null) {

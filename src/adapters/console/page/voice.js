@@ -303,7 +303,7 @@ export function voice({ changed, told, warn }) {
     async join({ room, from, listening }) {
       end(null);
       const mine = visit;
-      Object.assign(view, { phase: 'opening', room, from, listening, muted: false, ignored: false, ending: null, reason: '' });
+      Object.assign(view, { phase: 'opening', room, from, listening, ignored: false, ending: null, reason: '' });
       failures = 0;
       captured = { next: 0, at: 0 };
       changed();

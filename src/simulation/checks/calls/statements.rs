@@ -162,7 +162,8 @@ impl Statements<'_> {
             Event::VoiceQuiet { .. } => self.reach("quiet"),
             Event::ReplyFailed { ticket, error, .. } => self.fail(recorded, *ticket, error),
             Event::Said { message, reply, .. } => {
-                let is_spoken = !message.modality.is_text() && (message.speech.is_some() || message.from.role == Role::Companion);
+                let is_spoken = !message.modality.is_text()
+                    && (message.speech.is_some() || message.kind.is_some() || message.from.role == Role::Companion);
                 self.spoken.insert(recorded.seq, is_spoken);
                 let Some(ticket) = reply else { return };
                 let owed = self.end(recorded, *ticket);
