@@ -26,6 +26,7 @@ import { talk } from './talk.js';
 import { timeline } from './timeline.js';
 import { tonesOf } from './tones.js';
 import { unavailable } from './unavailable.js';
+import { unread } from './unread.js';
 import { visit } from './visit.js';
 import { voiceRoom } from './voice-room.js';
 import { noRoom, welcome } from './welcome.js';
@@ -141,8 +142,15 @@ const search = find({
   },
   onClose: () => composer.focus(),
 });
+const missed = unread({
+  me: speaker.me,
+  changed() {
+    list.redraw();
+    showTitle();
+  },
+});
 let leaving = null; // the room that is deleted in this window
-const list = rooms({ open: (id, reload) => open(id, reload), showProblem, changed: readRooms, leave: id => (leaving = id) });
+const list = rooms({ open: (id, reload) => open(id, reload), unreadIn: id => missed.of(id), showProblem, changed: readRooms, leave: id => (leaving = id) });
 const announce = text => notice.announce(text);
 const models = modelsInForce({ nameOf: id => nameOf(view.room, id), announce });
 // A room that is not processed sends no events, so its state is requested.
@@ -210,7 +218,7 @@ function showTitle() {
   // A title contains the guild's name already.
   const about = room?.title ? room.id : room?.guild;
   byId('room-title').replaceChildren(name(room ? titleOf(room) : (current?.room.id ?? 'Rooms'), { class: 'room-title-name' }), about ? name(` · ${about}`, { class: 'room-title-guild' }) : '');
-  document.title = room ? `${titleOf(room)} · tertulia` : 'tertulia';
+  document.title = `${missed.mark()}${room ? `${titleOf(room)} · tertulia` : 'tertulia'}`;
 }
 
 // Nobody can write from this page in a channel of another platform.
@@ -252,6 +260,7 @@ function open(id, reload = false) {
           room.last_at = e.at;
           list.redraw();
         }
+        if (isNew) missed.note(id, e);
       }
     },
     connection: (state, at) => (opened === null || opened === current) && showConnection(state, at),
@@ -268,6 +277,7 @@ function open(id, reload = false) {
   byId('message').disabled = false;
   storeForAll('room', id);
   if (location.hash !== `#/${encodeURIComponent(id)}`) history.replaceState(null, '', `#/${encodeURIComponent(id)}`);
+  missed.look(id, allRooms.find(room => room.id === id)?.last_at);
   list.set(allRooms, id);
   showTitle();
   showPlatform(opened.room.platform);
@@ -318,6 +328,7 @@ async function readRooms() {
   if (currentRoom && current) current.room.paused = Boolean(currentRoom.paused);
   list.set(allRooms, current?.room.id ?? null);
   showTitle();
+  missed.read(allRooms, current?.room.id);
 }
 
 // The room shown was deleted elsewhere. It stays on the screen, with what was typed for it, until another one is opened.
@@ -359,6 +370,12 @@ addEventListener('hashchange', async () => {
   if (id && !exists()) await readRooms().catch(() => {});
   if (id && exists()) open(id);
   else if (id) notice.show(`There is no room ${id}.`);
+});
+
+document.addEventListener('visibilitychange', () => {
+  if (document.visibilityState === 'hidden' || !current) return;
+  missed.look(current.room.id, allRooms.find(room => room.id === current.room.id)?.last_at);
+  readRooms().catch(() => {});
 });
 
 const isField = node => node instanceof HTMLElement && (node.matches('input, textarea, select') || node.isContentEditable);
