@@ -149,7 +149,7 @@ export function roomMenu({ room, changed, leave, find, showProblem }) {
 
   // Where the header is narrow, these buttons are in the menu.
   const narrow = matchMedia('(max-width: 48em)');
-  const place = () => (narrow.matches ? panel.append(moved) : byId('connection').after(moved));
+  const place = () => (narrow.matches ? panel.prepend(moved) : byId('connection').after(moved));
   narrow.addEventListener('change', place);
   place();
   draw();

@@ -16,7 +16,7 @@ const sentence = text => `${text.charAt(0).toUpperCase()}${text.slice(1)} `;
 // A button that must be pressed twice: the first press asks for confirmation, the second within five seconds acts.
 function confirmButton(label, confirmation, act) {
   let timer = null;
-  const button = el('button', { class: 'quiet-button', type: 'button' }, label);
+  const button = el('button', { class: 'quiet-button deletes', type: 'button' }, label);
   const reset = () => {
     clearTimeout(timer);
     timer = null;
