@@ -395,7 +395,9 @@ impl ParsedEvent {
             (None, Some(companion), None, false) => Action::Join(companion),
             (None, None, Some(companion), false) => Action::Leave(companion),
             (None, None, None, true) => Action::Clear,
-            _ => return Err(malformed(position, "needs exactly one of `text`, `join`, `leave`, `clear`, `delete`, `stop`".into())),
+            _ => {
+                return Err(malformed(position, "needs exactly one of `text`, `join`, `leave`, `clear`, `delete`, `stop`".into()));
+            }
         };
         Ok(vec![ScriptedEvent { at, channel: self.channel, action }])
     }

@@ -29,7 +29,7 @@ export function isLive(room, round, now) {
 // The first words of a message, at most as many as fit beside the votes.
 function beginning(text) {
   const line = text.trim().split('\n', 1)[0];
-  return line.length > QUOTED_CHARS ? `${line.slice(0, QUOTED_CHARS - 1).trimEnd()}…` : line;
+  return line.length > QUOTED_CHARS ? `${line.slice(0, QUOTED_CHARS).replace(/\s+\S*$/u, '')}…` : line;
 }
 
 // Rounds have no names of their own: each is about one message, which is quoted.
