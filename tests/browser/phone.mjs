@@ -58,3 +58,19 @@ test('the header is one row, and nothing is cut off', async t => {
   assert.ok(height <= 56, `the header is ${height} px high`);
   assert.equal(wide, PHONE.width);
 });
+
+test('a finger presses no tool that it cannot see', async t => {
+  const room = await it.server.room({ externals: ['zed'] });
+  await it.server.say(room, 'The ferry was late.');
+  const page = await it.open(t, room, { viewport: PHONE, hasTouch: true, isMobile: true });
+  const message = page.locator('.chat-message');
+  await message.waitFor();
+  const tool = await message.locator('[data-focus=outcomes]').boundingBox();
+
+  await page.touchscreen.tap(tool.x + tool.width / 2, tool.y + tool.height / 2);
+  await page.locator('.chat-message:focus-within').waitFor();
+  assert.equal(await message.locator('.story').count(), 0);
+
+  await page.touchscreen.tap(tool.x + tool.width / 2, tool.y + tool.height / 2);
+  await message.locator('.story').waitFor();
+});
