@@ -396,7 +396,10 @@ impl ParsedEvent {
             (None, None, Some(companion), false) => Action::Leave(companion),
             (None, None, None, true) => Action::Clear,
             _ => {
-                return Err(malformed(position, "needs exactly one of `text`, `join`, `leave`, `clear`, `delete`, `stop`".into()));
+                return Err(malformed(
+                    position,
+                    "needs exactly one of `text`, `join`, `leave`, `clear`, `delete`, `stop`".into(),
+                ));
             }
         };
         Ok(vec![ScriptedEvent { at, channel: self.channel, action }])

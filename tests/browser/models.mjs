@@ -36,7 +36,7 @@ test('a wrong key is said in the talk at once, is mended on the page, and is nev
 
   await it.server.say(room, 'Aria, what helps against rain?');
 
-  await page.getByText('Aria can’t answer: the API key was rejected.').waitFor();
+  await page.locator('#model-trouble', { hasText: 'Aria can’t answer: the API key was rejected.' }).waitFor();
   await page.locator('#model.failing', { hasText: 'The API key was rejected' }).waitFor();
   await page.locator('.missing, .line.error', { hasText: 'the API key was rejected' }).first().waitFor();
 
