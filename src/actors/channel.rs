@@ -283,6 +283,7 @@ impl Actor for Channel {
             ChannelMessage::SubmitStatement { from, message_id, text, reply } => {
                 state.external_statement(&from, message_id, text, reply)
             }
+            ChannelMessage::StopReply { companion, reply } => state.stop_reply(companion, reply),
             ChannelMessage::Judged { ticket, asked, outcome } => state.judged(ticket, &asked, *outcome),
             ChannelMessage::RoundDue(round) => state.round_due(round),
             ChannelMessage::ManagerGone(manager) => state.manager_stopped(manager),

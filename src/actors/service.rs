@@ -128,6 +128,10 @@ impl Backend for ActorBackend {
         self.clear_room(room).await
     }
 
+    async fn stop_reply(&self, room: &RoomId, companion: &CompanionId) -> Result<(), Refused> {
+        self.press_stop(room, companion.clone()).await
+    }
+
     async fn vote(&self, room: &RoomId, state: State) -> Result<(), Refused> {
         self.submit_vote(room, state).await
     }

@@ -125,6 +125,11 @@ pub enum Input {
         /// A stable error code, as in `Event::ReplyFailed`.
         error: Arc<str>,
     },
+    /// Somebody pressed Stop for the reply of a companion. Without such a reply, or if it is being posted, nothing happens.
+    StopPressed {
+        /// The companion that writes or speaks.
+        companion: CompanionId,
+    },
     /// A summary was written, or failed.
     Summarised {
         /// The newest event that it covers.
@@ -434,6 +439,7 @@ impl Conversation {
                     self.fail_reply(ticket, error, world, &mut out);
                 }
             }
+            Input::StopPressed { companion } => self.stop_reply_of(&companion, world, &mut out),
             Input::Summarised { upto, messages, text } => self.accept_summary(upto, messages, text, world, &mut out),
             Input::Woken => self.wake(world, &mut out),
         }

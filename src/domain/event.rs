@@ -345,8 +345,8 @@ pub enum Event {
         /// The number of the newest event that settles.
         upto: Seq,
     },
-    /// A person asked a companion to stop before its statement was posted. The event is journaled before the message is handled, or after it if
-    /// the message was on record before a restart.
+    /// A person stopped a companion before its statement was posted: by a message, or by the Stop button. The event is journaled before the message
+    /// is handled, or after it if the message was on record before a restart.
     Cancelled {
         /// The companion that would have spoken.
         companion: CompanionId,
@@ -355,8 +355,9 @@ pub enum Event {
         ticket: Option<Ticket>,
         /// The trigger that led to the reply.
         trigger: Trigger,
-        /// The number of the message that asks to stop.
-        message: Seq,
+        /// The number of the message that asks to stop. None: somebody pressed Stop.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        message: Option<Seq>,
     },
     /// A companion wrote longer than `turn_taking.floor_timeout_secs`. It goes on writing, late, and others may speak.
     FloorExpired {

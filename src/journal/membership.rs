@@ -36,6 +36,9 @@ pub struct Membership {
     /// The language that is spoken in the channel. None: `speech.language`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub language: Option<Arc<str>>,
+    /// The title that somebody gave to a room of the console. Other platforms have their own titles.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<Arc<str>>,
     /// When the membership was created.
     pub created_at: Moment,
     /// When a companion joined after the channel had had no members, if that ever happened.
@@ -66,6 +69,7 @@ impl Membership {
             within: None,
             stands_alone: false,
             language: None,
+            title: None,
             created_at,
             moved_in_again: None,
         }

@@ -70,6 +70,10 @@ pub trait Backend: CallRooms {
     /// Cancels work in progress in a room (docs/design/gate.md G-25). The history stays.
     async fn clear(&self, room: &RoomId) -> Result<(), Refused>;
 
+    /// Stops the reply that a companion is making (docs/design/speaking.md S-16). If there is none, or it is being posted, that is a
+    /// [`Refused::Conflict`].
+    async fn stop_reply(&self, room: &RoomId, companion: &CompanionId) -> Result<(), Refused>;
+
     /// Submits the vote of an external companion in the open round. Its State counts when this returns.
     async fn vote(&self, room: &RoomId, state: State) -> Result<(), Refused>;
 

@@ -87,6 +87,8 @@ pub enum Action {
     Leave(CompanionId),
     /// Everything in progress is cancelled.
     Clear,
+    /// Somebody presses Stop for the reply of a companion.
+    Stop(CompanionId),
     /// The author edits a message.
     Edit {
         /// The message's number in the channel.
@@ -271,6 +273,7 @@ struct ParsedEvent {
     delete: Option<u64>,
     join: Option<CompanionId>,
     leave: Option<CompanionId>,
+    stop: Option<CompanionId>,
     voice: Option<ParsedVoice>,
     speech: Option<ParsedSpeech>,
     partial: Option<String>,
@@ -314,7 +317,7 @@ impl ParsedScript {
         for (index, event) in self.events.into_iter().enumerate() {
             let position = format!("events[{index}]");
             for scripted in event.validate(&position)? {
-                if let Action::Join(companion) | Action::Leave(companion) = &scripted.action {
+                if let Action::Join(companion) | Action::Leave(companion) | Action::Stop(companion) = &scripted.action {
                     check_known(companion, &position)?;
                 }
                 events.push(scripted);
@@ -353,6 +356,13 @@ impl ParsedEvent {
         if message == Some(Seq::NONE) {
             return Err(malformed(position, "the first message of a channel has number 1".into()));
         }
+        if let Some(companion) = self.stop {
+            let is_other = self.text.is_some() || self.join.is_some() || self.leave.is_some() || self.clear;
+            if is_other || message.is_some() {
+                return Err(malformed(position, "needs exactly one thing that happens".into()));
+            }
+            return Ok(vec![ScriptedEvent { at, channel: self.channel, action: Action::Stop(companion) }]);
+        }
         let action = match (self.text, self.join, self.leave, self.clear) {
             (Some(text), None, None, false) if self.edit.is_some() && self.delete.is_none() => {
                 Action::Edit { message: message.unwrap_or_default(), text }
@@ -383,7 +393,12 @@ impl ParsedEvent {
             (None, Some(companion), None, false) => Action::Join(companion),
             (None, None, Some(companion), false) => Action::Leave(companion),
             (None, None, None, true) => Action::Clear,
-            _ => return Err(malformed(position, "needs exactly one of `text`, `join`, `leave`, `clear`, `delete`".into())),
+            _ => {
+                return Err(malformed(
+                    position,
+                    "needs exactly one of `text`, `join`, `leave`, `clear`, `delete`, `stop`".into(),
+                ));
+            }
         };
         Ok(vec![ScriptedEvent { at, channel: self.channel, action }])
     }

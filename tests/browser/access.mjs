@@ -1,20 +1,12 @@
 // What axe-core finds on the page, in light, dark and on a phone.
 
 import assert from 'node:assert/strict';
-import { readFile } from 'node:fs/promises';
 import { test } from 'node:test';
 
-import { PHONE, require, until, world } from './support/world.mjs';
+import { KINDS, problems } from './support/axe.mjs';
+import { until, world } from './support/world.mjs';
 
 const it = world();
-const source = await readFile(require.resolve('axe-core/axe.min.js'), 'utf8');
-
-async function problems(page) {
-  // The policy of the page allows no scripts but its own.
-  await page.evaluate(source);
-  const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }));
-  return violations.flatMap(({ id, nodes }) => nodes.map(({ target, failureSummary }) => `${id}: ${target.join(' ')}\n${failureSummary}`));
-}
 
 // A room with messages, a round, a refused message and a decision that is open.
 async function talk(t, options) {
@@ -35,8 +27,6 @@ async function talk(t, options) {
   return page;
 }
 
-const KINDS = { light: {}, dark: { colorScheme: 'dark' }, phone: { viewport: PHONE, hasTouch: true, isMobile: true } };
-
 for (const [kind, options] of Object.entries(KINDS)) {
   test(`axe-core finds nothing in a conversation, ${kind}`, async t => {
     const page = await talk(t, options);
@@ -56,6 +46,7 @@ for (const [kind, options] of Object.entries(KINDS)) {
     assert.deepEqual(await problems(page), []);
 
     if (kind === 'phone') await page.locator('#room-title').click();
+    if (kind === 'phone') await page.getByRole('button', { name: 'More' }).click();
     await page.locator('#help').click();
     await page.locator('dialog[open]').waitFor();
     assert.deepEqual(await problems(page), []);

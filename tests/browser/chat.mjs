@@ -63,6 +63,49 @@ test('on a phone nothing is cut off at the side', async t => {
   const wide = () => page.evaluate(() => document.documentElement.scrollWidth > 360);
 
   assert.equal(await wide(), false);
+  await page.getByRole('button', { name: 'More' }).click();
+  assert.equal(await wide(), false);
   await page.locator('#decisions').click();
   assert.equal(await wide(), false);
+});
+
+test('the name of a visitor is asked once, before the first message', async t => {
+  const room = await it.server.room({ externals: ['zed'] });
+  const page = await it.open(t, room);
+  await page.locator('#connection[data-state=live]').waitFor();
+
+  // It does not have to be filled in, and the message comes first.
+  await page.locator('#message:focus').waitFor();
+  await page.getByLabel('Your name', { exact: true }).fill('Rosa');
+  await page.locator('#message').fill('Hello.');
+  await page.keyboard.press('Enter');
+
+  const author = page.locator('.chat-message:not(.pending) header .who');
+  await author.waitFor();
+  assert.deepEqual(await texts(author), ['Rosa']);
+  await page.locator('#your-name').waitFor({ state: 'hidden' });
+  await page.reload();
+  await page.locator('.chat-message').waitFor();
+  assert.equal(await page.locator('#your-name').isVisible(), false);
+  assert.deepEqual(await texts(page.locator('#compose-as')), ['Rosa:']);
+
+  // It can be changed there.
+  await page.locator('#compose-as').click();
+  await page.getByLabel('Your name', { exact: true }).fill('Rosalind');
+  await page.keyboard.press('Enter');
+  await page.locator('#message:focus').waitFor();
+  assert.deepEqual(await texts(page.locator('#compose-as')), ['Rosalind:']);
+});
+
+test('who sends with the offered name is not asked again', async t => {
+  const room = await it.server.room({ externals: ['zed'] });
+  const page = await it.open(t, room);
+  await page.locator('#your-name').waitFor();
+  await page.locator('#message').fill('Hello.');
+  await page.keyboard.press('Enter');
+  await page.locator('.chat-message:not(.pending)').waitFor();
+  await page.reload();
+  await page.locator('.chat-message').waitFor();
+
+  assert.equal(await page.locator('#your-name').isVisible(), false);
 });

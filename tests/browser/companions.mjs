@@ -40,8 +40,8 @@ test('after the loop guard nobody is shown as wanting to speak', async t => {
   await page.locator('.line.loop_guard').waitFor();
 
   assert.deepEqual(await page.locator('.log, .cards').getByText('wants to speak').count(), 0);
-  const round = await texts(page.locator('.line.round', { hasText: `#${first}` }).locator('.line-words'));
-  assert.deepEqual(round, [`Round on message #${first}: Yan 5 · Zed – listens · nobody speaks · loop guard: companion streak limit reached`]);
+  const round = await texts(page.locator('.line.round', { hasText: 'yan, are you there?' }).locator('.line-words'));
+  assert.deepEqual(round, [`Round on “yan, are you there?” by Ben: Yan 5 · Zed – listens · nobody speaks · loop guard: companion streak limit reached`]);
 });
 
 test('an external companion that has ended the conversation is not shown as listening', async t => {
@@ -55,9 +55,9 @@ test('an external companion that has ended the conversation is not shown as list
   await live.vote('yan', message, { state: 'speak', importance: 5 });
   await live.speak('yan', message, 'I am.');
 
-  const round = page.locator('.line.round', { hasText: `#${message}` });
+  const round = page.locator('.line.round', { hasText: 'yan, zed, are you there?' });
   await round.waitFor();
-  assert.deepEqual(await texts(round.locator('.line-words')), [`Round on message #${message}: Yan 5 ★ · Zed ends the conversation · called upon`]);
+  assert.deepEqual(await texts(round.locator('.line-words')), [`Round on “yan, zed, are you there?” by Ben: Yan 5 ★ · Zed ends the conversation · called upon`]);
   const card = page.locator('.card', { has: page.locator('.who', { hasText: 'Zed' }) });
   assert.match((await texts(card.locator('.card-now')))[0], /^conversation ended/u);
 });

@@ -144,3 +144,20 @@ test('the conversation follows new messages while the message field changes its 
   });
   assert.equal(await page.locator('#to-end').isVisible(), false);
 });
+
+test('Stop ends one reply, and nobody else’s', async t => {
+  const room = await it.server.room({ externals: ['yan', 'zed'] });
+  const live = await it.watch(t, room);
+  const page = await it.open(t, room);
+  await page.locator('#connection[data-state=live]').waitFor();
+  const message = await it.server.say(room, 'zed, are you there?');
+  await live.vote('zed', message, { state: 'speak', importance: 4 });
+
+  await page.getByRole('button', { name: 'Stop Zed' }).click();
+
+  await page.locator('.line', { hasText: 'Zed stopped: somebody pressed Stop' }).waitFor();
+  await page.locator('.draft').waitFor({ state: 'detached' });
+  await assert.rejects(live.speak('zed', message, 'I am.'), error => error.status === 409);
+  await assert.rejects(it.server.call('POST', `/api/rooms/${room}/replies/zed/stop`, {}), error => error.status === 409 && /not writing/u.test(error.message));
+  await assert.rejects(it.server.call('POST', `/api/rooms/${room}/replies/nobody/stop`, {}), error => error.status === 404);
+});

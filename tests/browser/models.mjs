@@ -36,7 +36,7 @@ test('a wrong key is said in the talk at once, is mended on the page, and is nev
 
   await it.server.say(room, 'Aria, what helps against rain?');
 
-  await page.getByText('Aria can’t answer: the API key was rejected.').waitFor();
+  await page.locator('#model-trouble', { hasText: 'Aria can’t answer: the API key was rejected.' }).waitFor();
   await page.locator('#model.failing', { hasText: 'The API key was rejected' }).waitFor();
   await page.locator('.missing, .line.error', { hasText: 'the API key was rejected' }).first().waitFor();
 
@@ -91,4 +91,20 @@ test('a model that does not follow the format of decisions is named', async t =>
 
   await page.getByText('does not follow the format of decisions').waitFor();
   await it.server.call('DELETE', '/api/models');
+});
+
+test('Stop also ends the call of the model', async t => {
+  const model = await startModel({});
+  t.after(() => model.stop());
+  await it.server.call('PUT', '/api/models', { base_url: model.url, main: { model: 'large' }, side: { model: 'small' } });
+  const room = await it.server.room({ companions: ['aria'] });
+  const page = await it.open(t, room);
+  await page.locator('#connection[data-state=live]').waitFor();
+  await it.server.say(room, 'Aria, are you there?');
+
+  await page.getByRole('button', { name: 'Stop Aria' }).click();
+
+  await page.locator('.line', { hasText: 'Aria stopped: somebody pressed Stop' }).waitFor();
+  await model.abandoned();
+  assert.equal(await page.locator('.draft').count(), 0);
 });

@@ -33,5 +33,5 @@ test('a round is shown once, although the live connection is slow', async t => {
   await page.locator('#connection[data-state=live]').waitFor();
   await page.locator('.line.round').first().waitFor();
 
-  assert.deepEqual(await texts(page.locator('.log .line.round .line-words')), [`Round on message #${message}: Zed 4 ★ · Yan – listens · called upon`]);
+  assert.deepEqual(await texts(page.locator('.log .line.round .line-words')), ['Round on “zed, yan, are you there?” by Ben: Zed 4 ★ · Yan – listens · called upon']);
 });

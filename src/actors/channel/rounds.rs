@@ -189,6 +189,24 @@ impl State {
         }
     }
 
+    /// Somebody pressed Stop. It is confirmed once it is on record. A spoken reply stops in the voice call, and its end is on record later.
+    pub(super) fn stop_reply(&mut self, companion: CompanionId, reply: RpcReplyPort<Result<(), VoteError>>) {
+        if self.received_while_restoring.is_some() || self.conversation.stoppable_reply(&companion).is_none() {
+            let is_restoring = self.received_while_restoring.is_some();
+            let error = if is_restoring { VoteError::Gone } else { VoteError::NotWriting { companion } };
+            // The caller may have stopped waiting, here and below.
+            return drop(reply.send(Err(error)));
+        }
+        let stop = Input::StopPressed { companion };
+        let outputs = self.with_world(|conversation, now, world| conversation.step(now, stop, world));
+        let is_on_record = outputs.iter().any(|output| matches!(output, Output::Made(_)));
+        self.carry_out(outputs);
+        match self.post_commit_actions.back_mut().filter(|_| is_on_record) {
+            Some((_, actions)) => actions.push(PostCommitAction::Confirm(reply)),
+            None => drop(reply.send(Ok(()))),
+        }
+    }
+
     /// Handles the statement of an external companion, if it holds the floor for the message that the statement answers.
     pub(super) fn external_statement(
         &mut self,

@@ -59,6 +59,8 @@ pub enum ChannelMessage {
         text: Arc<str>,
         reply: RpcReplyPort<Result<Seq, VoteError>>,
     },
+    /// Somebody pressed Stop for the reply of a companion. Answered once that is on record, or with the reason why nothing was stopped.
+    StopReply { companion: CompanionId, reply: RpcReplyPort<Result<(), VoteError>> },
     /// A model judged how much the last statements repeat each other, or failed to.
     Judged { ticket: Ticket, asked: Arc<LazyRequest>, outcome: Box<Outcome> },
     /// The deadline for missing States has passed, in the round about this event.

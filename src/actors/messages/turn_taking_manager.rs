@@ -40,7 +40,7 @@ pub struct OpenRound {
     pub timeout: Duration,
 }
 
-/// Why a vote or a statement of an external companion was rejected. Each message says what to do instead.
+/// Why a vote or a statement of an external companion, or the Stop button, was rejected. Each message says what to do instead.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VoteError {
     #[error("no round is open here; wait for a `round_opened` that names you under `asked`")]
@@ -74,6 +74,9 @@ pub enum VoteError {
          the next round"
     )]
     TooLate { from: CompanionId },
+    /// The Stop button was pressed for a companion that owes no reply, or whose reply is being posted.
+    #[error("{companion} is not writing here, so there is nothing to stop; delete its last message if it should not stay")]
+    NotWriting { companion: CompanionId },
     /// The channel ended before it answered.
     #[error("the channel is being restarted, and it is not known whether this counts; send it again")]
     Gone,

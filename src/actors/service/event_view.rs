@@ -266,7 +266,10 @@ impl EventView {
                 vec![("interrupted", object)]
             }
             Event::Cancelled { companion, ticket, trigger, message } => {
-                let mut object = json!({ "companion": companion, "trigger": trigger, "error": "cancelled", "message": message });
+                let mut object = json!({ "companion": companion, "trigger": trigger, "error": "cancelled" });
+                if let Some(message) = message {
+                    object["message"] = json!(message);
+                }
                 if let Some(ticket) = ticket {
                     object["ticket"] = json!(ticket);
                 }

@@ -1,4 +1,4 @@
-//! Votes and statements that external programs submit for their companions.
+//! Votes and statements that external programs submit for their companions, and the Stop button for replies.
 
 use std::time::Duration;
 
@@ -54,6 +54,17 @@ impl ActorBackend {
             return Err(refused(&VoteError::NotSelected { from, message_id }));
         };
         answered(call(|reply| channel.cast(ChannelMessage::SubmitStatement { from, message_id, text, reply })).await)
+    }
+
+    pub(super) async fn press_stop(&self, room: &RoomId, companion: CompanionId) -> Result<(), Refused> {
+        let (channel_key, membership) = self.room_of(room)?;
+        if !membership.companions.contains(&companion) {
+            return Err(Refused::NotFound(format!("{companion} is not in room {room}")));
+        }
+        let Some(channel) = self.context.directory.find(&ChannelActorKey(channel_key.channel)) else {
+            return Err(refused(&VoteError::NotWriting { companion }));
+        };
+        answered(call(|reply| channel.cast(ChannelMessage::StopReply { companion, reply })).await)
     }
 
     /// The channel, after checking that this companion is an external member of it.

@@ -182,6 +182,13 @@ impl ActorBackend {
     pub(super) async fn change_room(&self, room: &RoomId, patch: RoomPatch) -> Result<Room, Refused> {
         let lock = self.context.memberships.lock().await;
         let (channel_key, mut membership) = self.room_of(room)?;
+        if patch.title != Override::Keep && !self.is_written_here(room) {
+            return Err(Refused::Conflict(format!(
+                "title: room {room} is a channel of {platform}; rename it on {platform}",
+                platform = self.platform(room)
+            )));
+        }
+        change(&patch.title, &mut membership.title);
         match patch.paused {
             Override::Keep => {}
             Override::Reset => membership.paused = false,
@@ -389,7 +396,7 @@ impl ActorBackend {
         let title = self.context.platforms.of(&channel).and_then(|platform| platform.title(&channel));
         let title = title.map(|title| one_line(&title, LONGEST_TITLE)).filter(|title| !title.is_empty());
         Ok(Room {
-            title: title.map(Arc::from),
+            title: title.map(Arc::from).or_else(|| membership.title.clone()),
             guild: membership.guild.clone(),
             inherits_from: membership.inherits_from().cloned(),
             companions: membership.companions.iter().filter_map(companion).collect(),

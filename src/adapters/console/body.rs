@@ -11,7 +11,7 @@ use serde_json::error::Category;
 
 use super::problem::Problem;
 use super::{Shared, validation};
-use crate::domain::id::Seq;
+use crate::domain::id::{CompanionId, Seq};
 use crate::ports::backend::room::RoomId;
 use crate::settings::misfit::{misfit, without_place};
 
@@ -178,6 +178,20 @@ impl FromRequestParts<Shared> for MessagePath {
         let room = validation::room("room", &room)?;
         let seq = seq.parse().map_err(|_| Problem::invalid("seq", format!("{seq:?} is not a message number")))?;
         Ok(Self(room, Seq(seq)))
+    }
+}
+
+/// The room and the companion in a path.
+pub(super) struct CompanionPath(pub(super) RoomId, pub(super) CompanionId);
+
+impl FromRequestParts<Shared> for CompanionPath {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Shared) -> Result<Self, Problem> {
+        let (room, companion): (String, String) = segments(parts).await?;
+        let room = validation::room("room", &room)?;
+        validation::companion_id("companion", &companion)?;
+        Ok(Self(room, companion.into()))
     }
 }
 

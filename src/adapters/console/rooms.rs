@@ -7,10 +7,10 @@ use axum::extract::State;
 use axum::http::StatusCode;
 
 use super::Shared;
-use super::body::{Json, RoomPath};
+use super::body::{CompanionPath, Json, RoomPath};
 use super::problem::Problem;
 use super::validation;
-use crate::ports::backend::room::{Companions, Invited, MOST_IN_A_ROOM, Room, RoomPatch, RoomPlan, Rooms};
+use crate::ports::backend::room::{Companions, Invited, MOST_IN_A_ROOM, Override, Room, RoomPatch, RoomPlan, Rooms};
 use crate::ports::backend::state::RoomState;
 
 /// `GET /api/rooms`
@@ -38,10 +38,13 @@ pub(super) async fn put(
 pub(super) async fn patch(
     State(console): State<Shared>,
     RoomPath(room): RoomPath,
-    Json(patch): Json<RoomPatch>,
+    Json(mut patch): Json<RoomPatch>,
 ) -> Result<Answer<Room>, Problem> {
     check_count("companions", patch.companions.len())?;
     patch.companions.keys().try_for_each(|id| validation::companion_id("companions", id))?;
+    if let Override::Set(title) = &mut patch.title {
+        *title = validation::name("title", title)?;
+    }
     Ok(Answer(console.backend.patch_room(&room, patch).await?))
 }
 
@@ -54,6 +57,15 @@ pub(super) async fn delete(State(console): State<Shared>, RoomPath(room): RoomPa
 /// `POST /api/rooms/{room}/clear`
 pub(super) async fn clear(State(console): State<Shared>, RoomPath(room): RoomPath) -> Result<StatusCode, Problem> {
     console.backend.clear(&room).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// `POST /api/rooms/{room}/replies/{companion}/stop`
+pub(super) async fn stop_reply(
+    State(console): State<Shared>,
+    CompanionPath(room, companion): CompanionPath,
+) -> Result<StatusCode, Problem> {
+    console.backend.stop_reply(&room, &companion).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -126,10 +126,27 @@ impl Conversation {
                 self.tell_reply(interruption::Input::StopPressed, world, out);
                 continue;
             }
-            let cancelled = Event::Cancelled { companion: companion.clone(), ticket: *ticket, trigger: *trigger, message: seq };
+            let cancelled =
+                Event::Cancelled { companion: companion.clone(), ticket: *ticket, trigger: *trigger, message: Some(seq) };
             self.record(cancelled, world, out);
         }
         Stops { stopped, settled: Vec::new() }
+    }
+
+    /// Cancels the reply of one companion, because somebody pressed Stop (docs/design/speaking.md S-16).
+    pub(super) fn stop_reply_of(&mut self, companion: &CompanionId, world: &mut World<'_>, out: &mut Vec<Output>) {
+        let Some(floor) = self.stoppable_reply(companion) else { return };
+        let (ticket, trigger) = (floor.ticket, floor.trigger);
+        if self.is_aloud(ticket) {
+            return self.tell_reply(interruption::Input::StopPressed, world, out);
+        }
+        let cancelled = Event::Cancelled { companion: companion.clone(), ticket: Some(ticket), trigger, message: None };
+        self.record(cancelled, world, out);
+    }
+
+    /// The reply of a companion that the Stop button cancels, if it owes one that is not being posted.
+    pub fn stoppable_reply(&self, companion: &CompanionId) -> Option<&Floor> {
+        self.owed_replies().find(|floor| floor.companion == *companion && !floor.is_posting)
     }
 
     /// Determines for whom the phrase settles: before the message is applied, and after full buffers have let their oldest messages go.
@@ -256,14 +273,16 @@ impl Conversation {
         }
     }
 
-    pub(super) fn apply_cancelled(&mut self, companion: &CompanionId, ticket: Option<Ticket>, message: Seq) {
+    pub(super) fn apply_cancelled(&mut self, companion: &CompanionId, ticket: Option<Ticket>, message: Option<Seq>) {
         let stopped = match ticket {
             Some(ticket) => self.take_owed(ticket).map(|floor| (floor.selection, floor.messages)),
             None => self.turn.take_if(|turn| turn.candidate.companion == *companion).map(|turn| {
-                let answered = self.answered_by_selected(&turn, message);
+                let answered = self.answered_by_selected(&turn, message.unwrap_or(self.handled));
                 (turn.selection, answered)
             }),
         };
+        // Stop ends this reply alone. Others that wanted to speak are asked again.
+        let Some(message) = message else { return };
         if let Some((selection, answered)) = stopped {
             self.drop_losers(companion, selection, &answered);
         }

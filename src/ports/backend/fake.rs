@@ -242,6 +242,11 @@ impl Backend for FakeBackend {
             if let Override::Set(paused) = patch.paused {
                 room.paused = paused;
             }
+            match patch.title {
+                Override::Keep => {}
+                Override::Reset => room.title = None,
+                Override::Set(title) => room.title = Some(title),
+            }
             for (companion, CompanionPatch { interjection, paused, .. }) in &patch.companions {
                 let missing =
                     || Refused::Invalid { field: format!("companions.{companion}"), detail: "is not in the room".into() };
@@ -353,6 +358,13 @@ impl Backend for FakeBackend {
 
     async fn clear(&self, id: &RoomId) -> Result<(), Refused> {
         self.with_room(id, |_| Ok(()))
+    }
+
+    async fn stop_reply(&self, id: &RoomId, companion: &CompanionId) -> Result<(), Refused> {
+        self.with_room(id, |room| match room.companions.contains_key(companion) {
+            true => Err(Refused::Conflict(format!("{companion} is not writing here"))),
+            false => Err(Refused::NotFound(format!("{companion} is not in room {id}"))),
+        })
     }
 
     async fn vote(&self, id: &RoomId, state: State) -> Result<(), Refused> {

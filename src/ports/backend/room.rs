@@ -93,8 +93,8 @@ pub struct Rooms {
 pub struct Room {
     /// Its id.
     pub id: RoomId,
-    /// Its title on its platform, in one line of plain text, at most 200 characters: `#general · Home`. It is absent for rooms of the console,
-    /// and where it is unknown.
+    /// Its title in one line of plain text: for a channel of another platform the one that it has there, at most 200 characters (`#general · Home`),
+    /// for a room of the console the one that somebody gave it, at most 64. It is absent where it is unknown, or nobody gave one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<Arc<str>>,
     /// The guild that it belongs to. It never changes.
@@ -211,6 +211,8 @@ impl<'de> Visitor<'de> for InvitedVisitor {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RoomPatch {
+    /// The title of a room of the console: 1 to 64 characters in one line.
+    pub title: Override<Arc<str>>,
     /// Whether the room is paused.
     pub paused: Override<bool>,
     /// Changes by companion id. Each companion must be present in the room.

@@ -103,6 +103,10 @@ impl Backend for Closed {
         self.refuse()
     }
 
+    async fn stop_reply(&self, _: &RoomId, _: &CompanionId) -> Result<(), Refused> {
+        self.refuse()
+    }
+
     async fn say(&self, _: &RoomId, _: NewMessage) -> Result<Seq, Refused> {
         self.refuse()
     }

@@ -277,7 +277,10 @@ impl<'a> Record<'a> {
             Event::Replanned { companion, ticket, next, messages, .. } => {
                 self.replanned(recorded, companion, (*ticket, *next), messages);
             }
-            Event::Cancelled { companion, ticket, message, .. } => self.cancelled(recorded, companion, *ticket, *message),
+            Event::Cancelled { companion, ticket, message: Some(message), .. } => {
+                self.cancelled(recorded, companion, *ticket, *message);
+            }
+            Event::Cancelled { .. } => self.violate(format_args!("nobody presses Stop: {recorded:?}")),
             Event::FloorExpired { companion, ticket } => self.floor_expired(recorded, companion, *ticket),
             Event::FloorTaken { companion, ticket } => self.floor_taken(recorded, companion, *ticket),
             Event::HeldSelected { selected, others } => self.held_selected(recorded, selected, others),

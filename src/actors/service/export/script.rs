@@ -217,7 +217,10 @@ impl Script<'_> {
                 self.statements.insert(*ticket, Answer { outcome: Ok(String::new()), delay: NEVER_SECS, is_unreadable: false });
                 self.owed.push((companion.clone(), *next, recorded.at));
             }
-            Event::Cancelled { ticket: Some(ticket), .. } => {
+            Event::Cancelled { companion, ticket: Some(ticket), message, .. } => {
+                if message.is_none() {
+                    self.events.push(json!({ "at": at, "channel": self.channel, "stop": companion }));
+                }
                 self.statements.insert(*ticket, Answer { outcome: Ok(String::new()), delay: NEVER_SECS, is_unreadable: false });
             }
             Event::ReplyFailed { ticket, error, .. } => self.add_statement(*ticket, recorded.at, Err(error.to_string())),

@@ -194,6 +194,9 @@ impl Scene<'_> {
                         Outcome::Failed,
                         format!("It got the floor to answer it{together}, but posted no statement ({}).", failed(error)),
                     ),
+                    Some(Event::Cancelled { message: None, .. }) => {
+                        (Outcome::Failed, format!("It was about to answer it{together}, but somebody pressed Stop."))
+                    }
                     Some(Event::Cancelled { .. }) => (
                         Outcome::Failed,
                         format!("It was about to answer it{together}, but a person asked it to stop (reply.stop_phrases)."),

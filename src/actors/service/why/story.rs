@@ -494,11 +494,15 @@ impl Course {
                 let text = self.spoken.as_mut().map(|spoken| spoken.interrupted(interrupted, &self.people, name));
                 lines.extend(text.map(|text| line(recorded, "interrupted", text)));
             }
-            Event::Cancelled { companion, ticket, .. }
+            Event::Cancelled { companion, ticket, message, .. }
                 if *companion == who.id
                     && (self.owed.is_some() && self.owed == *ticket || self.owed.is_none() && ticket.is_none()) =>
             {
-                let text = "A person asked it to stop, so nothing was said (reply.stop_phrases).".to_owned();
+                let text = match message {
+                    Some(_) => "A person asked it to stop, so nothing was said (reply.stop_phrases).",
+                    None => "Somebody pressed Stop, so nothing was said.",
+                };
+                let text = text.to_owned();
                 lines.push(line(recorded, "failed", text));
                 self.is_complete = true;
             }

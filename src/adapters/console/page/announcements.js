@@ -1,7 +1,7 @@
 // What a screen reader announces: messages and decisions, not every number.
 
 import { roundOf } from './election.js';
-import { isStopped, stoppedBy } from './floor.js';
+import { isStopped, stopReason } from './floor.js';
 import { outcomeSentence } from './rounds.js';
 import { nameOf } from './state.js';
 import * as words from './words.js';
@@ -33,7 +33,7 @@ export function announcement(room, e, me) {
     case 'error':
       return `${who()}: ${words.error(e.error, room.companions.get(e.companion)?.isExternal)}`;
     case 'failed':
-      return isStopped(e) ? `${who()} stopped: ${stoppedBy(room, e.message)} asked to stop.` : `${who()}’s reply failed.`;
+      return isStopped(e) ? `${who()} stopped: ${stopReason(room, e.message)}.` : `${who()}’s reply failed.`;
     default:
       return '';
   }

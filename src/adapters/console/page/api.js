@@ -77,6 +77,9 @@ const voicePath = fields => `/api/voice${query(fields)}`;
 export const voiceUrl = fields => `${location.protocol === 'https:' ? 'wss' : 'ws'}://${location.host}${voicePath(fields)}`;
 // Why a voice call is refused, or null: a WebSocket does not say why. 426: only the upgrade is missing.
 export const voiceRefusal = fields => call('GET', voicePath(fields)).then(() => null, problem => (problem.status === 426 ? null : problem));
+export const stopReply = (room, companion) => call('POST', roomPath(room, `/replies/${encodeURIComponent(companion)}/stop`), {});
+export const usage = (guild, from) => call('GET', `/api/usage${query({ guild, from })}`);
+export const exportUrl = room => `/api/export${query({ room })}`;
 export const companions = () => call('GET', '/api/companions');
 export const readiness = () => call('GET', '/readyz');
 export const models = () => call('GET', '/api/models');

@@ -2,7 +2,7 @@
 
 import { isClosed, STAGES } from './companion.js';
 import { el, glyph, name, say, svg } from './dom.js';
-import { floorHolder, isHeld, isStopped, lostTo, stoppedBy } from './floor.js';
+import { floorHolder, isHeld, isStopped, lostTo, stopReason } from './floor.js';
 import { lastDecisions, nameOf } from './state.js';
 import { sentences } from './story.js';
 import * as words from './words.js';
@@ -188,7 +188,7 @@ export function companionCards(root, { tone, act }) {
           const kind = !isDecision ? 'error' : entry.yes ? 'yes' : 'no';
           const wasStopped = isStopped(entry);
           const answer = wasStopped ? 'stopped' : ({ error: 'no answer', failed: 'the reply failed' }[entry.kind] ?? kind);
-          const quote = wasStopped ? `${stoppedBy(room, entry.stopMessage)} asked to stop` : entry.why || (isDecision ? words.reason(entry.reason) : words.failure(entry.error, entry.text, companion.isExternal));
+          const quote = wasStopped ? stopReason(room, entry.stopMessage) : entry.why || (isDecision ? words.reason(entry.reason) : words.failure(entry.error, entry.text, companion.isExternal));
           return el(
             'li',
             null,

@@ -5,15 +5,19 @@ import { byId, el, name } from './dom.js';
 import { load, store } from './storage.js';
 import { mention } from './mention.js';
 
-// `me()` is the speaker, `mayWrite()` whether that person can write here, and `tone(id)` the accent of a companion. `room()` and `outbox()` belong to the room shown. `showProblem(problem)` shows a
+// `me()` is the speaker, `isNew()` whether that person has never chosen a name, `speakAs(name)` changes it, `mayWrite()` is whether that person can write here, and `tone(id)` the accent of a companion. `room()` and `outbox()` belong to the room shown. `showProblem(problem)` shows a
 // refusal, and `sent()` is called after a message was sent. `steady(act)` keeps the conversation in its place while the field changes its height.
-export function compose({ me, mayWrite, room, outbox, showProblem, sent, tone, steady }) {
+export function compose({ me, isNew, speakAs, mayWrite, room, outbox, showProblem, sent, tone, steady }) {
   const form = byId('compose');
   const field = byId('message');
   const about = byId('compose-about');
   const speaker = byId('compose-as');
+  const nameRow = byId('your-name');
+  const nameField = byId('your-name-field');
   let editing = null;
   let replying = null;
+  // Before the first message of a visitor, and when the name before the field is pressed.
+  let asksName = isNew();
 
   const key = () => `text.${room()?.id ?? ''}`;
   // While a message is edited, the text typed before stays stored.
@@ -47,7 +51,33 @@ export function compose({ me, mayWrite, room, outbox, showProblem, sent, tone, s
     about.replaceChildren(...(shown ? [el('span', null, shown), isDeleted ? '' : el('button', { type: 'button', class: 'quiet-button', onclick: cancel }, 'Cancel (Esc)')] : []));
     speaker.replaceChildren(name(me()), ':');
     form.classList.toggle('editing', Boolean(editing));
+    if (nameRow.hidden === asksName) steady(() => (nameRow.hidden = !asksName));
+    speaker.hidden = asksName;
+    speaker.setAttribute('aria-label', `Your name: ${me()}. Change it`);
+    if (document.activeElement !== nameField) nameField.value = me();
   }
+
+  // Takes the name from its field.
+  function takeName() {
+    speakAs(nameField.value);
+    nameField.value = me();
+  }
+  nameField.addEventListener('change', takeName);
+  nameField.addEventListener('keydown', event => {
+    if (event.key !== 'Enter' && event.key !== 'Escape') return;
+    event.preventDefault();
+    event.stopPropagation();
+    if (event.key === 'Enter') takeName();
+    asksName = isNew();
+    draw();
+    field.focus();
+  });
+  speaker.addEventListener('click', () => {
+    asksName = true;
+    draw();
+    nameField.focus();
+    nameField.select();
+  });
 
   function cancel() {
     if (!editing && !replying) return false;
@@ -89,7 +119,10 @@ export function compose({ me, mayWrite, room, outbox, showProblem, sent, tone, s
       });
       return;
     }
-    if (!text || !mayWrite()) return;
+    if (!text) return;
+    if (asksName) takeName();
+    if (!mayWrite()) return;
+    asksName = false;
     const replyTo = replying?.entry.seq ?? null;
     set('');
     replying = null;

@@ -39,3 +39,6 @@ export const messageOf = (room, seq) => (room.deleted.has(seq) ? null : (room.se
 
 // The name of the person whose message stopped a reply.
 export const stoppedBy = (room, seq) => messageOf(room, seq)?.from ?? 'a person';
+
+// Why a reply was stopped: by a message, or by the button.
+export const stopReason = (room, seq) => (Number.isFinite(seq) ? `${stoppedBy(room, seq)} asked to stop` : 'somebody pressed Stop');

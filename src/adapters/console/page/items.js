@@ -121,16 +121,20 @@ function withMarks(text, search) {
   return parts;
 }
 
-const clockTime = at => el('time', { datetime: at, title: words.moment(at) }, words.time(at));
+// The time of a message is a link to it.
+function clockTime(at, link) {
+  const time = el('time', { datetime: at, title: words.moment(at) }, words.time(at));
+  return link ? el('a', { class: 'permalink', href: link, tabindex: '-1', 'aria-label': `Link to this message, ${words.time(at)}` }, time) : time;
+}
 
-function speech(view, { from, role, eventKind, at, text, follows, tone, extra, className }) {
+function speech(view, { from, role, eventKind, at, text, follows, tone, extra, className, link }) {
   const isCompanion = role === 'companion';
   const marks = part => withMarks(part, view.search);
   return el(
     'article',
     { class: `chat-message ${role} ${className ?? ''} ${follows ? 'follows' : ''}`, 'data-tone': isCompanion ? tone : null },
     el('span', { class: 'face', 'aria-hidden': 'true' }, follows ? null : initial(from)),
-    follows ? el('span', { class: 'at-side' }, clockTime(at)) : el('header', null, name(from, { class: 'who' }), role === 'bot' ? el('span', { class: 'tag' }, 'bot') : null, eventKind ? el('span', { class: 'tag' }, `event: ${eventKind.replaceAll('_', ' ')}`) : null, isCompanion ? el('span', { class: 'tag' }, 'companion') : null, clockTime(at)),
+    follows ? el('span', { class: 'at-side' }, clockTime(at, link)) : el('header', null, name(from, { class: 'who' }), role === 'bot' ? el('span', { class: 'tag' }, 'bot') : null, eventKind ? el('span', { class: 'tag' }, `event: ${eventKind.replaceAll('_', ' ')}`) : null, isCompanion ? el('span', { class: 'tag' }, 'companion') : null, clockTime(at, link)),
     isCompanion && className !== 'draft' ? el('div', { class: 'words rich', dir: 'auto' }, markdown(text, marks)) : el('p', { class: 'words', dir: 'auto' }, linked(text, marks)),
     extra,
   );
@@ -147,6 +151,7 @@ function message(view, { entry, follows }) {
     follows,
     from: isCompanion ? nameOf(room, entry.from) : entry.from,
     tone: view.tone(entry.from),
+    link: `#/${encodeURIComponent(room.id)}/${entry.seq}`,
     extra: [
       entry.edited ? el('span', { class: 'aside' }, 'edited') : null,
       entry.modality === 'voice' ? el('span', { class: 'aside' }, 'spoken') : null,
@@ -256,7 +261,7 @@ function failure(view, { entry }) {
 
 function failedReply(view, { entry }) {
   const who = name(nameOf(view.room, entry.companion), { class: 'who' });
-  if (isStopped(entry)) return line(view, entry, 'no', [who, ' ', el('strong', null, 'stopped'), ': ', name(stoppedBy(view.room, entry.stopMessage)), ' asked to stop']);
+  if (isStopped(entry)) return line(view, entry, 'no', [who, ' ', el('strong', null, 'stopped'), ': ', entry.stopMessage === null ? 'somebody pressed Stop' : [name(stoppedBy(view.room, entry.stopMessage)), ' asked to stop']]);
   const shown = line(view, entry, 'error', [who, ' tried to speak: ', el('strong', null, 'the reply failed'), DOT, words.failure(entry.error, entry.text, view.room.companions.get(entry.companion)?.isExternal)]);
   if (entry.text) shown.append(el('p', { class: 'unposted', dir: 'auto' }, entry.text));
   return shown;
@@ -333,7 +338,8 @@ function asked(view, { companion, entry }) {
 function draft(view, { companion, entry }) {
   const node = speech(view, { from: nameOf(view.room, companion), role: 'companion', at: entry.at, text: entry.text, tone: view.tone(companion), className: 'draft' });
   const state = entry.isStopped ? 'begins again in a moment' : entry.isLate ? 'draft, not posted yet · writes on; others may speak' : 'draft, not posted yet';
-  node.querySelector('time').replaceWith(el('span', { class: 'tag not-posted' }, state));
+  const stop = el('button', { class: 'outlined stop-reply', 'data-focus': 'stop', 'aria-label': `Stop ${nameOf(view.room, companion)}`, onclick: event => view.act.stop(companion, event.currentTarget) }, 'Stop');
+  node.querySelector('time').replaceWith(el('span', { class: 'tag not-posted' }, state), entry.isStopped ? '' : stop);
   return node;
 }
 

@@ -17,6 +17,7 @@ import { outbox } from './outbox.js';
 import { nameProblem, people } from './people.js';
 import { platformName, titleOf } from './platforms.js';
 import { presence } from './presence.js';
+import { roomMenu } from './room-menu.js';
 import { rooms } from './rooms.js';
 import { LINGER_MS, tickRounds } from './rounds.js';
 import { learnNames, nameOf, newRoom } from './state.js';
@@ -26,6 +27,7 @@ import { talk } from './talk.js';
 import { timeline } from './timeline.js';
 import { tonesOf } from './tones.js';
 import { unavailable } from './unavailable.js';
+import { unread } from './unread.js';
 import { visit } from './visit.js';
 import { voiceRoom } from './voice-room.js';
 import { noRoom, welcome } from './welcome.js';
@@ -39,6 +41,7 @@ let current = null; // the visit to the room shown
 let unsent = null; // its outbox
 let allRooms = [];
 let configured = []; // the companions of the server
+let wanted = null; // the message that the address names, until the room is loaded
 let nextAttempt = null;
 let connection = 'connecting';
 
@@ -85,6 +88,11 @@ const view = {
         button.textContent = 'Delete';
       }, 4000);
     },
+    stop(companion, button) {
+      button.disabled = true;
+      // 409: it has just ended by itself.
+      api.stopReply(current.room.id, companion).catch(problem => problem.status !== 409 && showProblem(problem));
+    },
     again: entry => unsent.retry(entry.id),
     discard: entry => unsent.discard(entry.id),
     rewrite(entry) {
@@ -98,7 +106,7 @@ let tone = tonesOf(view.room);
 const decisions = presence({ changed: () => change(['talk', 'companions']), tone: id => tone(id) });
 const speaker = people({ changed: () => composer.draw(), problemWith: person => nameProblem(person, allRooms, current?.room.id), showProblem });
 const steady = act => talkView.steady(act);
-const composer = compose({ me: speaker.me, mayWrite: speaker.mayWrite, room: () => current?.room ?? null, outbox: () => unsent, showProblem, sent: () => talkView.end(), tone: id => tone(id), steady });
+const composer = compose({ me: speaker.me, isNew: speaker.isNew, speakAs: speaker.speakAs, mayWrite: speaker.mayWrite, room: () => current?.room ?? null, outbox: () => unsent, showProblem, sent: () => talkView.end(), tone: id => tone(id), steady });
 const talkView = talk(byId('log'), byId('to-end'), {
   view,
   now: serverNow,
@@ -141,8 +149,16 @@ const search = find({
   },
   onClose: () => composer.focus(),
 });
+const missed = unread({
+  me: speaker.me,
+  changed() {
+    list.redraw();
+    showTitle();
+  },
+});
 let leaving = null; // the room that is deleted in this window
-const list = rooms({ open: (id, reload) => open(id, reload), showProblem, changed: readRooms, leave: id => (leaving = id) });
+const list = rooms({ open: (id, reload) => open(id, reload), unreadIn: id => missed.of(id), showProblem, changed: readRooms, leave: id => (leaving = id) });
+const menu = roomMenu({ room: () => allRooms.find(room => room.id === current?.room.id), changed: readRooms, leave: id => (leaving = id), find: () => search.open(), showProblem });
 const announce = text => notice.announce(text);
 const models = modelsInForce({ nameOf: id => nameOf(view.room, id), announce });
 // A room that is not processed sends no events, so its state is requested.
@@ -180,6 +196,11 @@ function draw() {
   }
   if (parts.has('talk') || parts.has('loaded')) talkView.redraw();
   timelineView.draw(view.room, serverNow());
+  if (parts.has('loaded') && wanted !== null) {
+    const seq = wanted;
+    wanted = null;
+    goToMessage(seq);
+  }
 }
 
 function showConnection(state, at) {
@@ -209,8 +230,9 @@ function showTitle() {
   const room = allRooms.find(other => other.id === current?.room.id);
   // A title contains the guild's name already.
   const about = room?.title ? room.id : room?.guild;
+  menu.draw();
   byId('room-title').replaceChildren(name(room ? titleOf(room) : (current?.room.id ?? 'Rooms'), { class: 'room-title-name' }), about ? name(` · ${about}`, { class: 'room-title-guild' }) : '');
-  document.title = room ? `${titleOf(room)} · tertulia` : 'tertulia';
+  document.title = `${missed.mark()}${room ? `${titleOf(room)} · tertulia` : 'tertulia'}`;
 }
 
 // Nobody can write from this page in a channel of another platform.
@@ -252,6 +274,7 @@ function open(id, reload = false) {
           room.last_at = e.at;
           list.redraw();
         }
+        if (isNew) missed.note(id, e);
       }
     },
     connection: (state, at) => (opened === null || opened === current) && showConnection(state, at),
@@ -267,7 +290,9 @@ function open(id, reload = false) {
   unsent = outbox(opened.room, () => opened === current && change(['talk']));
   byId('message').disabled = false;
   storeForAll('room', id);
-  if (location.hash !== `#/${encodeURIComponent(id)}`) history.replaceState(null, '', `#/${encodeURIComponent(id)}`);
+  wanted = wantedRoom() === id ? wantedMessage() : null;
+  if (wantedRoom() !== id) history.replaceState(null, '', `#/${encodeURIComponent(id)}`);
+  missed.look(id, allRooms.find(room => room.id === id)?.last_at);
   list.set(allRooms, id);
   showTitle();
   showPlatform(opened.room.platform);
@@ -277,13 +302,30 @@ function open(id, reload = false) {
   change(['talk', 'companions']);
 }
 
+// The address names a room, and with a permalink also a message: #/lobby/12.
 const wantedRoom = () => {
   try {
-    return location.hash.startsWith('#/') ? decodeURIComponent(location.hash.slice(2)) : null;
+    return location.hash.startsWith('#/') ? decodeURIComponent(location.hash.slice(2).split('/')[0]) : null;
   } catch {
     return null;
   }
 };
+const wantedMessage = () => {
+  const seq = location.hash.split('/')[2] ?? '';
+  return /^\d{1,15}$/u.test(seq) ? Number(seq) : null;
+};
+
+// Goes to a message. Earlier pages are loaded as needed.
+async function goToMessage(seq) {
+  const visited = current;
+  const { room } = visited;
+  const isLoaded = () => room.seen.has(`m${seq}`) || room.deleted.has(seq);
+  while (visited === current && !isLoaded() && (await visited.older()));
+  if (visited !== current) return;
+  talkView.redraw();
+  const entry = room.deleted.has(seq) ? room.seen.get(`x${seq}`) : room.seen.get(`m${seq}`);
+  if (!entry || !talkView.go(itemKeyOf(entry))) notice.show(`There is no message ${seq} in this room.`);
+}
 
 async function readRooms() {
   const answer = await api.listRooms();
@@ -318,6 +360,7 @@ async function readRooms() {
   if (currentRoom && current) current.room.paused = Boolean(currentRoom.paused);
   list.set(allRooms, current?.room.id ?? null);
   showTitle();
+  missed.read(allRooms, current?.room.id);
 }
 
 // The room shown was deleted elsewhere. It stays on the screen, with what was typed for it, until another one is opened.
@@ -357,8 +400,16 @@ addEventListener('hashchange', async () => {
   const exists = () => allRooms.some(room => room.id === id);
   // Another window may have created the room.
   if (id && !exists()) await readRooms().catch(() => {});
-  if (id && exists()) open(id);
+  if (id && exists() && id === current?.room.id && !current.room.isDeleted) {
+    if (wantedMessage() !== null && view.loaded) goToMessage(wantedMessage());
+  } else if (id && exists()) open(id);
   else if (id) notice.show(`There is no room ${id}.`);
+});
+
+document.addEventListener('visibilitychange', () => {
+  if (document.visibilityState === 'hidden' || !current) return;
+  missed.look(current.room.id, allRooms.find(room => room.id === current.room.id)?.last_at);
+  readRooms().catch(() => {});
 });
 
 const isField = node => node instanceof HTMLElement && (node.matches('input, textarea, select') || node.isContentEditable);
@@ -367,6 +418,7 @@ document.addEventListener('keydown', event => {
   if (event.defaultPrevented || event.isComposing || event.ctrlKey || event.metaKey || event.altKey) return;
   if (document.querySelector('dialog[open]')) return;
   if (event.key === 'Escape') {
+    if (menu.close()) return;
     if (document.body.classList.contains('side-open')) {
       showSide(false);
       byId('room-title').focus();

@@ -59,6 +59,9 @@ export function people({ changed, problemWith, showProblem }) {
   draw();
   return {
     me: () => me,
+    // Whether the person has never chosen a name in this browser.
+    isNew: () => !loadForAll('people', []).length,
+    speakAs,
     // Whether this person can write in the room. If not, says why.
     mayWrite() {
       const problem = problemWith(me);

@@ -29,10 +29,10 @@ export const areMany = all => all.length > FEW;
 const byTitle = (a, b) => titleOf(a).localeCompare(titleOf(b), undefined, { numeric: true }) || (a.id < b.id ? -1 : 1);
 const newest = (a, b) => {
   const [one, other] = [a.last_at ?? '', b.last_at ?? ''];
-  return one === other ? 0 : one < other ? 1 : -1;
+  return one === other ? byTitle(a, b) : one < other ? 1 : -1;
 };
 
-// The rooms by platform, the console's first. Of many rooms, only those with the newest messages are listed, or those that match the search words.
+// The rooms by platform, the console's first, with the newest messages first. Of many rooms, only those with the newest messages are listed, or those that match the search words.
 // `extra` says how many more are listed of a platform.
 export function listed(all, current, search, extra = new Map()) {
   const words = search.trim().toLowerCase().split(/\s+/u).filter(Boolean);
@@ -50,7 +50,7 @@ export function listed(all, current, search, extra = new Map()) {
   return [...groups]
     .map(([platform, rooms]) => {
       const first = [...rooms].sort((a, b) => (b.id === current) - (a.id === current) || newest(a, b));
-      const shown = first.slice(0, most + (extra.get(platform) ?? 0)).sort(byTitle);
+      const shown = first.slice(0, most + (extra.get(platform) ?? 0)).sort(newest);
       return { platform, rooms: shown, more: rooms.length - shown.length };
     })
     .filter(({ platform, rooms }) => rooms.length || (!platform && !words.length))

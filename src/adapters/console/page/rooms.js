@@ -5,6 +5,7 @@ import { serverNow } from './clock.js';
 import { companionPicker } from './companion-picker.js';
 import { byId, el, name } from './dom.js';
 import { areMany, listed, platformName, titleParts } from './platforms.js';
+import { inFigures } from './unread.js';
 import * as words from './words.js';
 
 const MORE = 50;
@@ -15,7 +16,7 @@ const sentence = text => `${text.charAt(0).toUpperCase()}${text.slice(1)} `;
 // A button that must be pressed twice: the first press asks for confirmation, the second within five seconds acts.
 function confirmButton(label, confirmation, act) {
   let timer = null;
-  const button = el('button', { class: 'quiet-button', type: 'button' }, label);
+  const button = el('button', { class: 'quiet-button deletes', type: 'button' }, label);
   const reset = () => {
     clearTimeout(timer);
     timer = null;
@@ -36,9 +37,9 @@ function confirmButton(label, confirmation, act) {
   return button;
 }
 
-// `open(id)` opens a room; `showProblem(problem)` shows a refusal; `changed()` loads the list again; `leave(id)` is called before a room is deleted, and with
+// `open(id)` opens a room; `unreadIn(id)` is the number of its messages that were not seen; `showProblem(problem)` shows a refusal; `changed()` loads the list again; `leave(id)` is called before a room is deleted, and with
 // null if it was not.
-export function rooms({ open, showProblem, changed, leave }) {
+export function rooms({ open, unreadIn, showProblem, changed, leave }) {
   const listNode = byId('rooms');
   const filter = byId('room-filter');
   const newNode = byId('new-room');
@@ -49,6 +50,7 @@ export function rooms({ open, showProblem, changed, leave }) {
 
   function entry(room) {
     const { channel, location } = titleParts(room);
+    const unseen = room.id === current ? 0 : unreadIn(room.id);
     return el(
       'li',
       null,
@@ -56,6 +58,7 @@ export function rooms({ open, showProblem, changed, leave }) {
         'button',
         { class: 'room', 'data-room': room.id, 'data-platform': platformName(room.id), title: room.title ? `${room.title} (${room.id})` : null, 'aria-current': room.id === current ? 'true' : null, onclick: () => open(room.id) },
         name(channel, { class: 'room-name' }),
+        unseen ? el('span', { class: 'room-unread' }, inFigures(unseen), el('span', { class: 'visually-hidden' }, ' unread')) : null,
         el('span', { class: 'room-about' }, room.paused ? 'paused' : room.last_at ? words.ago(room.last_at, serverNow()) : platformName(room.id) ? '' : 'empty'),
         location ? name(location, { class: 'room-where' }) : null,
       ),

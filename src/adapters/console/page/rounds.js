@@ -1,6 +1,6 @@
 // Draws a round: the votes side by side until its statement is posted, then one quiet line that expands into the votes.
 
-import { el, glyph, name, say, svg } from './dom.js';
+import { el, glyph, name, plain, say, svg } from './dom.js';
 import { candidates, isAwaited, isMissing, MOST_IMPORTANCE, wantsToSpeak } from './election.js';
 import { floorHolder } from './floor.js';
 import { nameOf } from './state.js';
@@ -9,6 +9,8 @@ import * as words from './words.js';
 
 // How long a round without a speaker is shown before it becomes one line.
 export const LINGER_MS = 6000;
+
+const QUOTED_CHARS = 40;
 
 // A line never begins with the dot.
 const DOT = '\u00a0· ';
@@ -24,8 +26,19 @@ export function isLive(room, round, now) {
   return round.outcome === null && !round.declined && now - Date.parse(round.closedAt) < LINGER_MS;
 }
 
-// Rounds have no numbers of their own: each is about one message.
-export const label = round => (round.message === null ? 'Round' : `Round on message #${round.message}`);
+// The first words of a message, at most as many as fit beside the votes.
+function beginning(text) {
+  const line = text.trim().split('\n', 1)[0];
+  return line.length > QUOTED_CHARS ? `${line.slice(0, QUOTED_CHARS).replace(/\s+\S*$/u, '')}…` : line;
+}
+
+// Rounds have no names of their own: each is about one message, which is quoted.
+export function label(room, round) {
+  const message = room.seen.get(`m${round.message}`);
+  if (room.deleted.has(round.message)) return 'Round on a deleted message';
+  if (!message) return round.message === null ? 'Round' : 'Round on an earlier message';
+  return `Round on “${plain(beginning(message.text))}” by ${plain(message.role === 'companion' ? nameOf(room, message.from) : message.from)}`;
+}
 const who = (view, id) => name(nameOf(view.room, id), { class: 'who', 'data-tone': view.tone(id) });
 
 // Companions that were asked come first. Each group is in the order of ids, so that rows never move.
@@ -123,7 +136,7 @@ function live(view, item) {
   const round = item.entry;
   const votes = order(round).map(id => vote(view, round, id));
   const outcomeNode = el('p', { class: 'outcome' });
-  const node = el('section', { class: 'round live', 'aria-label': label(round) }, el('p', { class: 'round-head' }, glyph('round'), el('span', null, label(round)), '· who speaks next?'), el('ul', { class: 'votes' }, votes.map(({ node: row }) => row)), outcomeNode);
+  const node = el('section', { class: 'round live', 'aria-label': label(view.room, round) }, el('p', { class: 'round-head' }, glyph('round'), name(label(view.room, round)), '· who speaks next?'), el('ul', { class: 'votes' }, votes.map(({ node: row }) => row)), outcomeNode);
   let shown = '';
   // The node is updated in place, so that bars move and nothing flickers.
   node.refresh = () => {
@@ -180,7 +193,7 @@ function summaryLine(view, item) {
       'button',
       { class: 'line-head', 'aria-expanded': story ? 'true' : 'false', 'aria-controls': story ? body : null, 'data-focus': 'line', onclick: () => view.act.unfold(item) },
       glyph('round'),
-      el('span', { class: 'line-words' }, `${label(round)}: `, summary(view, round)),
+      el('span', { class: 'line-words' }, name(label(view.room, round)), ': ', summary(view, round)),
       el('span', { class: 'line-why', 'aria-hidden': 'true' }, story ? 'Close' : 'Why?'),
     ),
     story

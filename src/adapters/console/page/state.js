@@ -176,7 +176,7 @@ function replanOf(room, e, ticket) {
 
 // Other entries quote these messages, or name their authors.
 function redrawQuotes(room, seqs) {
-  for (const entry of room.entries) if (seqs.has(entry.stopMessage) || entry.messages?.some(seq => seqs.has(seq))) entry.version += 1;
+  for (const entry of room.entries) if (seqs.has(entry.stopMessage) || (entry.kind === 'round' && seqs.has(entry.message)) || entry.messages?.some(seq => seqs.has(seq))) entry.version += 1;
 }
 
 function setFloor(room, e, isLate) {

@@ -2,7 +2,7 @@
 // Hovering or the arrow keys show a description; a click or Enter goes to the entry.
 
 import { el, say, svg } from './dom.js';
-import { isStopped, stoppedBy } from './floor.js';
+import { isStopped, stopReason } from './floor.js';
 import { label, outcomeSentence } from './rounds.js';
 import { nameOf } from './state.js';
 import * as words from './words.js';
@@ -56,9 +56,9 @@ export function timeline(root, { tone, go }) {
     const at = words.time(entry.at);
     if (entry.kind === 'message') return `${at} ${entry.role === 'companion' ? nameOf(room, entry.from) : entry.from}: ${short(entry.text)}`;
     const who = nameOf(room, entry.companion);
-    if (entry.kind === 'round') return `${at} ${label(entry)}: ${entry.phase === 'open' ? 'Who speaks next?' : outcomeSentence(room, entry)}`;
+    if (entry.kind === 'round') return `${at} ${label(room, entry)}: ${entry.phase === 'open' ? 'Who speaks next?' : outcomeSentence(room, entry)}`;
     if (entry.kind === 'decision') return `${at} ${who}: ${[entry.yes ? 'yes' : 'no', words.occasion(entry)].filter(Boolean).join(', ')}. ${short(entry.why || words.reason(entry.reason))}`;
-    if (isStopped(entry)) return `${at} ${who} stopped: ${stoppedBy(room, entry.stopMessage)} asked to stop`;
+    if (isStopped(entry)) return `${at} ${who} stopped: ${stopReason(room, entry.stopMessage)}`;
     return `${at} ${who}: ${entry.kind === 'failed' ? 'the reply failed' : 'no answer'}, ${words.failure(entry.error, entry.text, room.companions.get(entry.companion)?.isExternal)}`;
   }
 

@@ -30,6 +30,37 @@ async fn a_room_is_created_changed_listed_and_deleted() {
 }
 
 #[tokio::test]
+async fn a_title_has_one_line_of_visible_characters() {
+    let world = World::new().await;
+    let rename = async |title: Value| {
+        let (status, room) = world.send(Method::PATCH, "/api/rooms/lobby", json!({ "title": title })).await;
+        (status, room["title"].clone(), room["field"].clone())
+    };
+
+    let named = rename(json!(" Harbour talk ")).await;
+    let longest = rename(json!("x".repeat(64))).await;
+    let removed = rename(json!(null)).await;
+
+    assert_eq!(named, (200, json!("Harbour talk"), json!(null)));
+    assert_eq!(longest.0, 200);
+    assert_eq!(removed, (200, json!(null), json!(null)));
+    for refused in ["", "x".repeat(65).as_str(), "two\nlines", "\u{200b}"] {
+        assert_eq!(rename(json!(refused)).await, (422, json!("Unprocessable Entity"), json!("title")), "{refused:?}");
+    }
+}
+
+#[tokio::test]
+async fn stop_is_refused_where_nothing_can_be_stopped() {
+    let world = World::new().await;
+    let stop = async |path: &str| world.send(Method::POST, path, json!({})).await.0;
+
+    assert_eq!(stop("/api/rooms/lobby/replies/aria/stop").await, 409);
+    assert_eq!(stop("/api/rooms/lobby/replies/nobody/stop").await, 404);
+    assert_eq!(stop("/api/rooms/none/replies/aria/stop").await, 404);
+    assert_eq!(stop("/api/rooms/lobby/replies/a%20b/stop").await, 422);
+}
+
+#[tokio::test]
 async fn a_room_of_another_guild_and_too_many_companions_are_refused() {
     let world = World::new().await;
     let put = async |guild: &str, companions: Value| {

@@ -139,7 +139,7 @@ impl CommandHandler {
     ) -> Result<Room, Answer> {
         let affected = room.companions.iter().filter(|member| selected.contains(&member.id));
         let companions = affected.map(|member| (Arc::from(member.id.as_str()), patch(member))).collect();
-        self.backend.patch_room(&room.id, RoomPatch { paused, companions }).await.map_err(Refused::into)
+        self.backend.patch_room(&room.id, RoomPatch { paused, companions, ..RoomPatch::default() }).await.map_err(Refused::into)
     }
 
     /// The room of a channel, if a companion is in it.

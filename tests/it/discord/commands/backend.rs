@@ -404,6 +404,10 @@ impl Backend for SmallBackend {
         never()
     }
 
+    async fn stop_reply(&self, _: &RoomId, _: &CompanionId) -> Result<(), Refused> {
+        never()
+    }
+
     async fn vote(&self, _: &RoomId, _: State) -> Result<(), Refused> {
         never()
     }

@@ -1,0 +1,166 @@
+// The menu “More” of the room: rename, export, usage, cancel replies, delete. On phones it also has the buttons for which the header has no room.
+
+import * as api from './api.js';
+import { dialog } from './dialogs.js';
+import { byId, el, name } from './dom.js';
+import { platformName, titleOf } from './platforms.js';
+import * as words from './words.js';
+
+const CONFIRM_MS = 5000;
+const LONGEST_TITLE = 64;
+
+const whole = value => (Number.isFinite(value) ? value.toLocaleString() : '0');
+
+function money(part, currency) {
+  if (!Number.isFinite(part?.cost)) return 'no price is set';
+  const style = new Intl.NumberFormat([], { minimumFractionDigits: 2, maximumFractionDigits: 4 });
+  return `${style.format(part.cost)} ${currency}`;
+}
+
+// What the guild of a room used today and this month, in this browser's time zone.
+async function showUsage(room) {
+  const body = el('div', null, el('p', { class: 'muted' }, 'Loading…'));
+  dialog('Usage', body);
+  const now = new Date();
+  const since = from => api.usage(room.guild, from.toISOString());
+  try {
+    const [today, month] = await Promise.all([since(new Date(now.getFullYear(), now.getMonth(), now.getDate())), since(new Date(now.getFullYear(), now.getMonth()))]);
+    const rows = [
+      ['Statements', one => whole(one.statements)],
+      ['Calls of models', one => whole(one.calls)],
+      ['of these failed', one => whole(one.failed_calls)],
+      ['Tokens read', one => whole(one.input_tokens)],
+      ['Tokens written', one => whole(one.output_tokens)],
+      ['Cost', (one, { currency }) => money(one, currency)],
+    ];
+    if (month.total?.speech?.characters || month.total?.speech?.recognised_secs) rows.push(['Cost of speech', (one, { currency }) => money(one.speech, currency)]);
+    body.replaceChildren(
+      el('p', { class: 'muted' }, 'All rooms of “', name(room.guild), '” together.'),
+      el(
+        'table',
+        { class: 'usage' },
+        el('thead', null, el('tr', null, el('td', null), el('th', { scope: 'col' }, 'Today'), el('th', { scope: 'col' }, 'This month'))),
+        el('tbody', null, rows.map(([label, value]) => el('tr', null, el('th', { scope: 'row' }, label), [today, month].map(usage => el('td', null, value(usage.total ?? {}, usage)))))),
+      ),
+    );
+  } catch (problem) {
+    body.replaceChildren(el('p', { class: 'form-problem', role: 'alert' }, `The usage could not be loaded: ${problem.message}`));
+  }
+}
+
+// `room()` is the room shown as the server lists it; `changed()` loads the list again; `leave(id)` is called before a room is deleted, and with null if it
+// was not; `find()` opens the search.
+export function roomMenu({ room, changed, leave, find, showProblem }) {
+  const button = byId('more');
+  const panel = byId('room-menu');
+  const actions = byId('room-menu-actions');
+  const moved = byId('top-buttons');
+  const pencil = byId('rename');
+
+  function rename() {
+    const shown = room();
+    const problem = el('p', { class: 'form-problem', role: 'alert' });
+    const field = el('input', { id: 'room-new-title', value: titleOf(shown), maxlength: LONGEST_TITLE, autocomplete: 'off', dir: 'auto' });
+    const form = el('form', { class: 'small-form' }, el('label', { for: 'room-new-title' }, 'Name of the room'), field, problem, el('div', { class: 'row' }, el('button', { class: 'solid' }, 'Save'), el('button', { type: 'button', class: 'quiet-button', onclick: () => box.close() }, 'Cancel')));
+    form.addEventListener('submit', async event => {
+      event.preventDefault();
+      const title = field.value.trim();
+      try {
+        await api.patchRoom(shown.id, { title: title === '' || title === shown.id ? null : title });
+        await changed();
+        box.close();
+      } catch (refusal) {
+        problem.textContent = refusal.message;
+      }
+    });
+    const box = dialog('Rename this room', form);
+    field.focus();
+    field.select();
+  }
+
+  const item = (label, act, about, attributes = {}) => el('button', { type: 'button', class: 'menu-item', onclick: act, ...attributes }, label, about ? el('span', { class: 'muted' }, about) : null);
+  const closing = act => () => {
+    close();
+    act();
+  };
+
+  // It must be pressed twice.
+  function deletion(shown) {
+    const [label, sure] = platformName(shown.id) ? ['Delete this channel’s history', 'Really delete it, and remove its companions?'] : ['Delete this room', 'Really delete it, with its history?'];
+    const text = el('span', null, label);
+    const node = item(text, null, null, { class: 'menu-item danger' });
+    let timer = null;
+    node.addEventListener('click', async () => {
+      if (!timer) {
+        text.textContent = sure;
+        timer = setTimeout(() => {
+          timer = null;
+          text.textContent = label;
+        }, CONFIRM_MS);
+        return;
+      }
+      close();
+      leave(shown.id);
+      try {
+        await api.deleteRoom(shown.id);
+        await changed();
+      } catch (problem) {
+        leave(null);
+        showProblem(problem);
+      }
+    });
+    return node;
+  }
+
+  function draw() {
+    const shown = room();
+    pencil.hidden = !shown || Boolean(platformName(shown.id));
+    const wanted = shown
+      ? [
+          item('Find', closing(find), 'Words in messages'),
+          pencil.hidden ? null : item('Rename', closing(rename), 'Another name for this room'),
+          el('a', { class: 'menu-item', href: api.exportUrl(shown.id), download: `${shown.id.replaceAll(':', '-')}.ndjson`, onclick: close }, 'Export', el('span', { class: 'muted' }, 'Save all messages and decisions as a file')),
+          item('Usage', closing(() => showUsage(shown)), 'Calls, tokens and cost'),
+          item('Cancel replies', closing(() => api.clearRoom(shown.id).catch(showProblem)), 'End decisions and replies in progress; messages stay'),
+          deletion(shown),
+        ]
+      : [];
+    actions.replaceChildren(...wanted.filter(Boolean));
+  }
+
+  function close() {
+    if (panel.hidden) return false;
+    panel.hidden = true;
+    button.setAttribute('aria-expanded', 'false');
+    return true;
+  }
+
+  button.addEventListener('click', () => {
+    if (close()) return;
+    draw();
+    panel.hidden = false;
+    button.setAttribute('aria-expanded', 'true');
+    panel.querySelector('button, a')?.focus();
+  });
+  pencil.addEventListener('click', () => room() && rename());
+  byId('find-open').addEventListener('click', find);
+  document.addEventListener('click', event => !panel.contains(event.target) && !button.contains(event.target) && close());
+  moved.addEventListener('click', event => event.target.closest('#model, #help') && close());
+
+  // Where the header is narrow, these buttons are in the menu.
+  const narrow = matchMedia('(max-width: 48em)');
+  const place = () => (narrow.matches ? panel.prepend(moved) : byId('connection').after(moved));
+  narrow.addEventListener('change', place);
+  place();
+  draw();
+
+  return {
+    draw: () => panel.hidden && draw(),
+    // Closes the menu. Returns whether it was open.
+    close() {
+      const wasOpen = close();
+      if (wasOpen) button.focus();
+      return wasOpen;
+    },
+  };
+}

@@ -1,0 +1,87 @@
+// The menu of a room, its name, the search, and links to messages.
+
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { test } from 'node:test';
+
+import { texts, until, world } from './support/world.mjs';
+
+const it = world();
+
+test('a room is renamed, and keeps its id', async t => {
+  const room = await it.server.room({ externals: ['zed'] });
+  const page = await it.open(t, room);
+  await page.locator('#connection[data-state=live]').waitFor();
+
+  await page.getByRole('button', { name: 'Rename this room' }).click();
+  await page.getByLabel('Name of the room').fill('  Harbour talk ');
+  await page.keyboard.press('Enter');
+
+  await page.locator('.room[aria-current] .room-name', { hasText: 'Harbour talk' }).waitFor();
+  assert.equal((await it.server.call('GET', `/api/rooms/${room}`)).title, 'Harbour talk');
+  assert.equal(new URL(page.url()).hash, `#/${room}`);
+  await until(page, () => document.title === 'Harbour talk · tertulia');
+  // Without a name of its own it has its id again.
+  await page.getByRole('button', { name: 'More' }).click();
+  await page.getByRole('button', { name: /^Rename/u }).last().click();
+  await page.getByLabel('Name of the room').fill('');
+  await page.keyboard.press('Enter');
+  await page.locator('.room[aria-current] .room-name', { hasText: room }).waitFor();
+});
+
+test('a name that cannot be is refused, and the field is named', async t => {
+  const room = await it.server.room({ externals: ['zed'] });
+  for (const title of ['', 'x'.repeat(65), 'two\nlines', 'a\u202eb']) {
+    await assert.rejects(it.server.call('PATCH', `/api/rooms/${room}`, { title }), error => error.status === 422 && /"field":"title"/u.test(error.message));
+  }
+});
+
+test('a button opens the search', async t => {
+  const page = await it.open(t, await it.server.room({ externals: ['zed'] }));
+
+  await page.getByRole('button', { name: 'Find in messages' }).click();
+
+  await page.locator('#find-words:focus').waitFor();
+});
+
+test('the time of a message is a link to it, also to an earlier page', async t => {
+  const room = await it.server.room({ externals: ['zed'] });
+  const first = await it.server.say(room, 'the very first');
+  await Promise.all(Array.from({ length: 210 }, (_, at) => it.server.say(room, `line ${at}`)));
+  const page = await it.open(t, `${room}/${first}`);
+  const target = page.locator('.chat-message', { hasText: 'the very first' });
+
+  await target.waitFor();
+
+  await until(page, () => {
+    const box = [...document.querySelectorAll('.chat-message')].find(node => node.textContent.includes('the very first'))?.getBoundingClientRect();
+    const log = document.querySelector('#log').getBoundingClientRect();
+    return box && box.top >= log.top && box.bottom <= log.bottom;
+  });
+  assert.equal(await target.locator('a.permalink').getAttribute('href'), `#/${room}/${first}`);
+  await page.locator('#to-end').click();
+  await target.waitFor({ state: 'detached' });
+  await page.evaluate(hash => (location.hash = hash), `#/${room}`);
+  await page.evaluate(hash => (location.hash = hash), `#/${room}/${first}`);
+  await target.waitFor();
+});
+
+test('export and usage are behind buttons', async t => {
+  const room = await it.server.room({ companions: ['aria'] });
+  const page = await it.open(t, room);
+  const message = await it.server.say(room, 'Aria, are you there?');
+  await page.locator('.chat-message.companion:not(.draft)').waitFor();
+
+  await page.getByRole('button', { name: 'More' }).click();
+  const [file] = await Promise.all([page.waitForEvent('download'), page.getByRole('link', { name: /^Export/u }).click()]);
+  assert.equal(file.suggestedFilename(), `${room}.ndjson`);
+  const lines = (await readFile(await file.path(), 'utf8')).trim().split('\n').map(line => JSON.parse(line));
+  assert.ok(lines.some(({ seq }) => seq === message));
+
+  await page.getByRole('button', { name: 'More' }).click();
+  await page.getByRole('button', { name: /^Usage/u }).click();
+  await page.locator('table.usage').waitFor();
+  const rows = await texts(page.locator('table.usage tbody th'));
+  assert.deepEqual(rows, ['Statements', 'Calls of models', 'of these failed', 'Tokens read', 'Tokens written', 'Cost']);
+  assert.deepEqual((await texts(page.locator('table.usage tbody tr').first().locator('td'))), ['1', '1']);
+});
