@@ -87,6 +87,8 @@ pub enum Action {
     Leave(CompanionId),
     /// Everything in progress is cancelled.
     Clear,
+    /// Other models answer from now on.
+    ReplaceModels,
     /// The author edits a message.
     Edit {
         /// The message's number in the channel.
@@ -267,6 +269,8 @@ struct ParsedEvent {
     kind: Option<String>,
     #[serde(default)]
     clear: bool,
+    #[serde(default)]
+    models_replaced: bool,
     edit: Option<u64>,
     delete: Option<u64>,
     join: Option<CompanionId>,
@@ -344,7 +348,7 @@ impl ParsedEvent {
         };
         if heard.is_given() {
             let is_other = self.text.is_some() || self.join.is_some() || self.leave.is_some() || self.clear;
-            if is_other || self.edit.is_some() || self.delete.is_some() {
+            if is_other || self.models_replaced || self.edit.is_some() || self.delete.is_some() {
                 return Err(malformed(position, "needs exactly one thing that happens".into()));
             }
             return heard.events(at, &self.channel, self.from).map_err(|detail| malformed(position, detail));
@@ -352,6 +356,13 @@ impl ParsedEvent {
         let message = self.edit.or(self.delete).map(Seq);
         if message == Some(Seq::NONE) {
             return Err(malformed(position, "the first message of a channel has number 1".into()));
+        }
+        if self.models_replaced {
+            let is_other = self.text.is_some() || self.join.is_some() || self.leave.is_some() || self.clear || message.is_some();
+            if is_other {
+                return Err(malformed(position, "needs exactly one thing that happens".into()));
+            }
+            return Ok(vec![ScriptedEvent { at, channel: self.channel, action: Action::ReplaceModels }]);
         }
         let action = match (self.text, self.join, self.leave, self.clear) {
             (Some(text), None, None, false) if self.edit.is_some() && self.delete.is_none() => {
