@@ -100,7 +100,10 @@ impl Setup {
             None if in_use.base_url.as_deref() == Some(&*base_url) => key_of(&in_use).await.map_err(refused)?,
             None if key_of(&in_use).await.is_ok_and(|key| key.is_none()) => None,
             None if in_use.base_url.is_none() => {
-                return Err(invalid("api_key", "is needed: say whether the key of the settings is meant for this server, or that it needs none"));
+                return Err(invalid(
+                    "api_key",
+                    "is needed: say whether the key of the settings is meant for this server, or that it needs none",
+                ));
             }
             None => return Err(invalid("api_key", "is needed: the key that is in use belongs to another base URL")),
         };

@@ -115,7 +115,9 @@ test('connecting after a failed test asks first, and a change after a good one i
   await testButton.click();
   await page.locator('.tried li', { hasText: 'Writing works' }).waitFor();
   assert.equal(await page.locator('.result .failure, .result > .danger').count(), 0);
-  await page.locator('[name=model]').fill('small');
+  await page.getByRole('button', { name: 'Show models' }).click();
+  await page.getByText('2 models. Choose one:').waitFor();
+  await page.getByRole('button', { name: 'small', exact: true }).click();
   await page.getByText('Changed since the test: this is not tested.').waitFor();
   await page.getByRole('button', { name: 'Connect', exact: true }).click();
   await page.locator('#model', { hasText: 'small' }).waitFor();

@@ -126,7 +126,11 @@ async fn each_field_of_a_connection_that_cannot_be_used_is_named() {
         for (method, path) in [(Method::PUT, "/api/models"), (Method::POST, "/api/models/try")] {
             let (status, problem) = send(&server, method, path, body.clone()).await;
 
-            assert_eq!((status, &problem["field"]), (StatusCode::UNPROCESSABLE_ENTITY, &json!(field)), "{place} {value}: {problem}");
+            assert_eq!(
+                (status, &problem["field"]),
+                (StatusCode::UNPROCESSABLE_ENTITY, &json!(field)),
+                "{place} {value}: {problem}"
+            );
         }
     }
     assert_eq!(server.get("/api/models").await["source"], "rehearsal");

@@ -20,11 +20,16 @@ const MENDS = {
   overloaded: 'Wait a little, and test once more.',
 };
 
+// More names than these are only offered while one is typed.
+const MOST_BUTTONS = 12;
+// Of an answer to a test this much is shown, in characters.
+const MOST_SHOWN = 160;
+
 const upper = text => text.charAt(0).toUpperCase() + text.slice(1);
 const field = (label, input, hint) => el('label', { class: 'field' }, el('span', null, label), input, hint ? el('small', { class: 'muted' }, hint) : null);
 
 function inForce({ ready, current }) {
-  const row = (term, model) => [el('dt', null, term), el('dd', null, model ? `${model.model} · ${model.provider}` : 'none')];
+  const row = (term, model) => [el('dt', null, term), el('dd', null, model.model === model.provider ? model.model : `${model.model} · ${model.provider}`)];
   const source = { rehearsal: 'No model is connected, so a built-in stand-in answers with canned sentences. Nothing leaves this computer.', settings: 'These models are set in the settings. A model that you connect here takes their place.', page: 'These models were connected on this page.' }[current.source];
   const parts = (ready?.parts ?? []).filter(({ part, ready: isReady }) => !isReady && part !== 'models');
   return [
@@ -46,7 +51,7 @@ function failure(what, error, detail) {
 
 function triedLine(what, { model, works, detail, secs, input_tokens, output_tokens, cost }, currency) {
   const price = cost === undefined ? 'no price set' : `${cost} ${currency}`;
-  return el('li', { class: works ? null : 'danger' }, el('strong', null, `${what} ${works ? 'works' : 'does not work'}`), ` (${model}, ${secs} s, ${input_tokens + output_tokens} tokens, ${price}): `, el('span', { dir: 'auto' }, plain(detail)));
+  return el('li', { class: works ? null : 'danger' }, el('strong', null, `${what} ${works ? 'works' : 'does not work'}`), ` (${model}, ${secs} s, ${input_tokens + output_tokens} tokens, ${price}): `, el('span', { dir: 'auto' }, plain(works && detail.length > MOST_SHOWN ? `${detail.slice(0, MOST_SHOWN)}…` : detail)));
 }
 
 // `current` are the models in force, `ready` is the readiness of the server; `changed(models)` is called when others are.
@@ -113,8 +118,15 @@ export function modelDialog({ ready, current, changed }) {
     if (!address.reportValidity()) return;
     const { models } = await api.modelNames(server());
     options.replaceChildren(...models.map(value => el('option', { value })));
-    show(el('p', null, models.length ? `${words.count(models.length, 'model')}: begin to type a name, or choose one.` : 'This server names no models.'));
     if (models.length === 1) main.value = models[0];
+    const choose = name => {
+      main.value = name;
+      main.dispatchEvent(new Event('input', { bubbles: true }));
+      test.focus();
+    };
+    if (models.length > MOST_BUTTONS) show(el('p', null, `${words.count(models.length, 'model')}: begin to type a name, and choose one.`));
+    else if (models.length) show(el('p', null, `${words.count(models.length, 'model')}. Choose one:`), el('p', { class: 'actions' }, models.map(name => button(name, 'outlined small', () => choose(name)))));
+    else show(el('p', null, 'This server names no models.'));
     main.focus();
   }
   async function tryOut() {
