@@ -279,7 +279,10 @@ impl Scene {
             }
             Act::ReplaceModels => {
                 self.step(Input::ModelsReplaced);
-                assert!(!self.conversation.gates.values().any(Gate::is_backing_off), "a companion waits for the models of before");
+                assert!(
+                    !self.conversation.gates.values().any(Gate::is_backing_off),
+                    "a companion waits for the models of before"
+                );
             }
             Act::Clear => {
                 self.cast.clone().iter().for_each(|companion| self.forget_unsettled(companion));
