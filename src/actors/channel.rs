@@ -179,6 +179,8 @@ enum Received {
     HandOver(Vec<Recorded>, Moment),
     /// It is not on record.
     Voice(Notice),
+    /// It is not on record, but the back-offs that it ends are.
+    ModelsReplaced,
 }
 
 struct Alarm {
@@ -299,6 +301,7 @@ impl Actor for Channel {
             }
             ChannelMessage::Expired(below) => state.drop_expired(below),
             ChannelMessage::Woken => state.wake()?,
+            ChannelMessage::ModelsReplaced => state.take(Received::ModelsReplaced),
             ChannelMessage::MembershipChanged => state.membership_changed(),
             ChannelMessage::WriterReplaced => state.check_for_missed_events(),
             ChannelMessage::Fenced(last) => state.note_journaled(last.next(), last)?,

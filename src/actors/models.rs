@@ -129,7 +129,7 @@ impl Actor for SideModels {
             }
             PoolMessage::Replaced(first) => {
                 (state.failing_models, state.first) = (FailingModels::default(), first);
-                Vec::new()
+                state.schedule.close_breakers(now)
             }
             PoolMessage::Wake => state.schedule.wake(now),
             PoolMessage::Report(reply) => {

@@ -87,7 +87,7 @@ async fn names(models: &Settings) -> Vec<String> {
 fn as_text(trial: &Trial, names: &[String], currency: &str) -> String {
     let mut text = String::new();
     for (what, tried) in [("decides", &trial.decision), ("writes", &trial.statement)] {
-        let Tried { model, works, detail, secs, input_tokens, output_tokens, cost } = tried;
+        let Tried { model, works, detail, secs, input_tokens, output_tokens, cost, .. } = tried;
         let verdict = if *works { "works" } else { "does not work" };
         let cost = cost.map_or_else(|| "cost unknown".to_owned(), |cost| format!("{cost} {currency}"));
         // Writing to a String does not fail.

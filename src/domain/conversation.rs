@@ -139,6 +139,8 @@ pub enum Input {
         /// The summary; none if it failed.
         text: Option<Arc<str>>,
     },
+    /// Other models answer from now on. Back-offs end at once, because they were about the models of before.
+    ModelsReplaced,
     /// A deadline is due; see [`wake_at`](Conversation::wake_at).
     Woken,
 }
@@ -441,6 +443,7 @@ impl Conversation {
             }
             Input::StopPressed { companion } => self.stop_reply_of(&companion, world, &mut out),
             Input::Summarised { upto, messages, text } => self.accept_summary(upto, messages, text, world, &mut out),
+            Input::ModelsReplaced => ended_back_offs = self.gates.companions_where(Gate::is_backing_off),
             Input::Woken => self.wake(world, &mut out),
         }
         self.advance(occasion, ended_back_offs, world, &mut out);

@@ -5,11 +5,14 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::world::{World, lines, room};
+use crate::actors::models::Models;
 use crate::actors::runtime::actor_keys::{ChannelActorKey, GuildKey, WriterKey};
+use crate::actors::runtime::switchboard::replace_models;
 use crate::domain::conversation::poison;
 use crate::ports::backend::Backend;
 use crate::ports::backend::decisions::WhyQuery;
 use crate::ports::chat_platform::fake::{FakePlatform, Fate};
+use crate::ports::language_model::NoAnswer;
 
 #[tokio::test(start_paused = true)]
 async fn a_message_that_kills_its_channel_is_a_dead_letter_until_the_operator_retries_it() {
@@ -89,6 +92,25 @@ async fn a_guild_that_keeps_failing_is_quarantined_and_others_are_not_affected()
     assert_eq!(world.history("lobby").await.last().map(|(from, _)| from.as_str()), Some("aria"));
     assert_eq!(total(&world, "tertulia_guilds_quarantined", &[]), 0);
     assert_eq!(world.backend.quarantine().await.unwrap().guilds, []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waits_to_ask_again_asks_at_once_when_other_models_are_connected() {
+    let world = World::with_lobby().await;
+    let failed = NoAnswer::KeyRejected { endpoint: "scripted".into(), detail: "401".into() };
+    world.side.answers([Err(failed.clone()), Err(failed.clone()), Err(failed.clone()), Err(failed)]);
+    world.say("lobby", "Ari?").await;
+    // Asked at once, and after pauses of 10, 20 and 40 s; the next pause is 80 s.
+    world.pass(75.0).await;
+    let before = world.history("lobby").await;
+    world.side.answers([Ok("Me.\nYES")]);
+
+    let models = Models::new(world.side.clone(), world.main.clone());
+    replace_models(world.context.settings.models.clone(), models, &world.context);
+    world.pass(10.0).await;
+
+    assert_eq!(before, lines(&[("Ana", "Ari?")]));
+    assert_eq!(world.history("lobby").await, lines(&[("Ana", "Ari?"), ("aria", "Hello!")]));
 }
 
 #[tokio::test(start_paused = true)]

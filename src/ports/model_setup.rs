@@ -40,6 +40,9 @@ pub struct ModelServer {
     /// Its key. `None`: the key that is in use for this URL, which cannot be used for another one. Empty: there is none.
     #[serde(default)]
     pub api_key: Option<SecretString>,
+    /// Use the key of the settings instead, which belongs to no URL yet ([`ModelsView::has_spare_key`]).
+    #[serde(default)]
+    pub spare_key: bool,
 }
 
 /// Models to try or to connect.
@@ -51,6 +54,9 @@ pub struct NewConnection {
     /// The key, as in [`ModelServer`].
     #[serde(default)]
     pub api_key: Option<SecretString>,
+    /// As in [`ModelServer`].
+    #[serde(default)]
+    pub spare_key: bool,
     /// The model that writes statements.
     pub main: ConnectedModel,
     /// The model that decides. `None`: `main` does.
@@ -82,6 +88,8 @@ pub struct ModelsView {
     pub base_url: Option<String>,
     /// Whether a key is set for it.
     pub has_key: bool,
+    /// Whether the settings have a key for the model that writes statements, and no base URL that it belongs to.
+    pub has_spare_key: bool,
     /// The model that writes statements.
     pub main: ModelView,
     /// The model that decides.
@@ -134,6 +142,9 @@ pub struct Tried {
     pub model: Arc<str>,
     /// Whether its answer can be used.
     pub works: bool,
+    /// If there was no answer, the error code, as on record.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<&'static str>,
     /// Its answer, or what is wrong and what to do.
     pub detail: String,
     /// How long it took, in seconds.

@@ -270,6 +270,7 @@ impl<'a> Run<'a> {
             Action::Join(companion) => self.join(channel, companion),
             Action::Leave(companion) => self.apply_inbound(channel, Seq::NONE, Event::Left { companion: companion.clone() }),
             Action::Stop(companion) => self.step(channel, Input::StopPressed { companion: companion.clone() }),
+            Action::ReplaceModels => self.step(channel, Input::ModelsReplaced),
             Action::Clear => self.apply_inbound(channel, Seq::NONE, Event::Cleared),
             Action::Edit { message, text } => {
                 self.set_text(channel, *message, text.as_str().into());

@@ -89,6 +89,8 @@ pub enum Action {
     Clear,
     /// Somebody presses Stop for the reply of a companion.
     Stop(CompanionId),
+    /// Other models answer from now on.
+    ReplaceModels,
     /// The author edits a message.
     Edit {
         /// The message's number in the channel.
@@ -269,6 +271,8 @@ struct ParsedEvent {
     kind: Option<String>,
     #[serde(default)]
     clear: bool,
+    #[serde(default)]
+    models_replaced: bool,
     edit: Option<u64>,
     delete: Option<u64>,
     join: Option<CompanionId>,
@@ -345,9 +349,10 @@ impl ParsedEvent {
             started: moment_of(self.started, "started")?,
             ended: moment_of(self.ended, "ended")?,
         };
+        let changes_channel = self.text.is_some() || self.join.is_some() || self.leave.is_some() || self.clear;
+        let is_other = changes_channel || self.edit.is_some() || self.delete.is_some();
         if heard.is_given() {
-            let is_other = self.text.is_some() || self.join.is_some() || self.leave.is_some() || self.clear;
-            if is_other || self.edit.is_some() || self.delete.is_some() {
+            if is_other || self.stop.is_some() || self.models_replaced {
                 return Err(malformed(position, "needs exactly one thing that happens".into()));
             }
             return heard.events(at, &self.channel, self.from).map_err(|detail| malformed(position, detail));
@@ -356,12 +361,14 @@ impl ParsedEvent {
         if message == Some(Seq::NONE) {
             return Err(malformed(position, "the first message of a channel has number 1".into()));
         }
-        if let Some(companion) = self.stop {
-            let is_other = self.text.is_some() || self.join.is_some() || self.leave.is_some() || self.clear;
-            if is_other || message.is_some() {
-                return Err(malformed(position, "needs exactly one thing that happens".into()));
-            }
-            return Ok(vec![ScriptedEvent { at, channel: self.channel, action: Action::Stop(companion) }]);
+        let alone = match (self.stop, self.models_replaced) {
+            (None, false) => None,
+            (Some(companion), false) if !is_other => Some(Action::Stop(companion)),
+            (None, true) if !is_other => Some(Action::ReplaceModels),
+            _ => return Err(malformed(position, "needs exactly one thing that happens".into())),
+        };
+        if let Some(action) = alone {
+            return Ok(vec![ScriptedEvent { at, channel: self.channel, action }]);
         }
         let action = match (self.text, self.join, self.leave, self.clear) {
             (Some(text), None, None, false) if self.edit.is_some() && self.delete.is_none() => {

@@ -4,13 +4,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use secrecy::ExposeSecret as _;
+use secrecy::{ExposeSecret as _, SecretString};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use crate::actors::companion::trial;
 use crate::actors::membership::memberships::CompanionSet;
 use crate::actors::runtime::context::ActorContext;
+use crate::actors::runtime::switchboard::replace_models;
 use crate::adapters::llm;
 use crate::adapters::llm::arrivals::Arrivals;
 use crate::adapters::llm::openai::OpenAi;
@@ -83,7 +84,7 @@ impl Setup {
 
     /// The connection that a request asks for. Without a key in the request it gets the one that is in use for the same URL.
     async fn resolved(&self, new: NewConnection) -> Result<Connection, Refused> {
-        let NewConnection { base_url, api_key, main, side } = new;
+        let NewConnection { base_url, api_key, spare_key, main, side } = new;
         for (field, text) in [("base_url", &base_url), ("main.model", &main.model)] {
             if text.trim().is_empty() || text.len() > MAX_TEXT_BYTES {
                 return Err(invalid(field, format!("must have 1 to {MAX_TEXT_BYTES} bytes")));
@@ -92,8 +93,18 @@ impl Setup {
         let in_use = self.in_use().await;
         let api_key = match api_key {
             Some(key) => Some(key).filter(|key| !key.expose_secret().is_empty()),
-            None if in_use.base_url.as_deref() == Some(&*base_url) => in_use.key().map_err(refused)?,
-            None if in_use.key().is_ok_and(|key| key.is_none()) => None,
+            None if spare_key => match self.spare_key().await {
+                Some(key) => Some(key.map_err(refused)?),
+                None => return Err(invalid("spare_key", "is not there: the settings have no key, or it belongs to a base URL")),
+            },
+            None if in_use.base_url.as_deref() == Some(&*base_url) => key_of(&in_use).await.map_err(refused)?,
+            None if key_of(&in_use).await.is_ok_and(|key| key.is_none()) => None,
+            None if in_use.base_url.is_none() => {
+                return Err(invalid(
+                    "api_key",
+                    "is needed: say whether the key of the settings is meant for this server, or that it needs none",
+                ));
+            }
             None => return Err(invalid("api_key", "is needed: the key that is in use belongs to another base URL")),
         };
         Ok(Connection { base_url, api_key, main, side })
@@ -109,11 +120,20 @@ impl Setup {
         served.endpoint.map_or_else(|| models.main.clone(), std::borrow::Cow::into_owned)
     }
 
+    /// The key of the settings, if there is one and it belongs to no base URL.
+    async fn spare_key(&self) -> Option<Result<SecretString, Problem>> {
+        let main = &self.configured.main;
+        if main.base_url.is_some() {
+            return None;
+        }
+        key_of(main).await.transpose()
+    }
+
     async fn use_models(&self, connection: Option<Connection>) -> Result<ModelsView, Refused> {
         let settings = connection.as_ref().map_or_else(|| self.configured.clone(), |one| one.applied_to(&self.configured));
         settings.check().map_err(refused)?;
         let models = super::models(&settings, &self.arrivals).map_err(refused)?;
-        let (data, current, pool) = (self.data.clone(), self.connection.clone(), self.context.pool.clone());
+        let (data, current, context) = (self.data.clone(), self.connection.clone(), self.context.clone());
         // All of it happens, or nothing, also if the client is gone meanwhile.
         let connecting = tokio::spawn(async move {
             let mut current = current.lock().await;
@@ -124,7 +144,7 @@ impl Setup {
             });
             keeping.await.map_err(std::io::Error::other).flatten()?;
             *current = connection;
-            pool.replace(settings, models);
+            replace_models(settings, models, &context);
             Ok(())
         });
         let is_kept: std::io::Result<()> = connecting.await.map_err(std::io::Error::other).flatten();
@@ -154,6 +174,10 @@ impl ModelSetup for Setup {
             }
         };
         let main = settings.served(ModelRole::Main, &ModelRole::Main.into()).endpoint;
+        let has_key = match &main {
+            Some(endpoint) => key_of(endpoint).await.is_ok_and(|key| key.is_some()),
+            None => false,
+        };
         let report = self.context.pool.report().await;
         let troubles = report.into_iter().flat_map(|report| report.troubles).map(|trouble| ModelTrouble {
             role: trouble.role.as_str(),
@@ -169,7 +193,8 @@ impl ModelSetup for Setup {
             },
             currency: settings.currency.clone(),
             base_url: main.as_ref().and_then(|endpoint| endpoint.base_url.clone()),
-            has_key: main.is_some_and(|endpoint| endpoint.key().is_ok_and(|key| key.is_some())),
+            has_key,
+            has_spare_key: self.spare_key().await.is_some(),
             main: view(ModelRole::Main),
             side: view(ModelRole::Side),
             troubles: troubles.collect(),
@@ -178,8 +203,8 @@ impl ModelSetup for Setup {
 
     async fn names(&self, server: ModelServer) -> Result<Vec<String>, Refused> {
         let model = ConnectedModel { model: "any".to_owned(), input_price: None, output_price: None };
-        let ModelServer { base_url, api_key } = server;
-        let connection = self.resolved(NewConnection { base_url, api_key, main: model, side: None }).await?;
+        let ModelServer { base_url, api_key, spare_key } = server;
+        let connection = self.resolved(NewConnection { base_url, api_key, spare_key, main: model, side: None }).await?;
         let settings = connection.applied_to(&self.configured);
         let server = OpenAi::new(&settings.main, &settings.main).map_err(refused)?;
         server.names().await.map_err(|no_answer| match no_answer {
@@ -260,12 +285,23 @@ async fn tried(
     Tried {
         model: model.identity().model.clone(),
         works: outcome.is_ok(),
+        error: result.as_ref().err().map(NoAnswer::code),
         detail: outcome.unwrap_or_else(|detail| detail),
         secs,
         input_tokens: usage.input_tokens,
         output_tokens: usage.output_tokens,
         cost: price.filter(|_| result.is_ok()).map(|price| price.of(usage.input_tokens, usage.output_tokens).as_units()),
     }
+}
+
+/// The key of an endpoint. A file is not read on the runtime's own threads.
+async fn key_of(endpoint: &Endpoint) -> Result<Option<SecretString>, Problem> {
+    if endpoint.api_key_file.is_none() {
+        return endpoint.key();
+    }
+    let endpoint = endpoint.clone();
+    let reading = tokio::task::spawn_blocking(move || endpoint.key()).await;
+    reading.unwrap_or_else(|error| Err(Problem { key: "api_key_file".to_owned(), message: format!("cannot be read: {error}") }))
 }
 
 fn invalid(field: &str, detail: impl Into<String>) -> Refused {

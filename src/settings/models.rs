@@ -146,6 +146,10 @@ impl Models {
         for role in [ModelRole::Side, ModelRole::Main] {
             self.own(role).check().map_err(|problem| Problem { key: format!("{}.{}", role.as_str(), problem.key), ..problem })?;
         }
+        // Only the key of `main` can be used for a model that is connected on the page.
+        if self.side.api_key.is_some() && self.side.base_url.is_none() {
+            return Err(problem("side.base_url", "is missing, but a key is set; set base_url and model, or remove the key"));
+        }
         if self.guild_tokens_per_day == Some(0) {
             return Err(problem("guild_tokens_per_day", "is 0, must be at least 1; remove it for no limit"));
         }
@@ -170,7 +174,7 @@ impl Models {
         })
     }
 
-    /// One note for each model of which a single guild may use all concurrent calls, with the remedy.
+    /// One note for each model of which a single guild may use all concurrent calls, and one for a key that nothing uses, with the remedy.
     pub(super) fn notes(&self) -> Vec<String> {
         let note = |name: &str, Concurrency { most, .. }| {
             let remedy = match most {
@@ -186,7 +190,10 @@ impl Models {
         let named = self.named.iter().filter(|(_, model)| model.max_concurrent.is_some() || model.guild_max_concurrent.is_some());
         let named = named.map(|(name, _)| (name.as_str(), self.concurrency(ModelRole::Side, name)));
         let all = roles.into_iter().chain(named);
-        all.filter(|(_, calls)| calls.guild_share >= calls.most).map(|(name, calls)| note(name, calls)).collect()
+        let spare_key = (self.main.api_key.is_some() && self.main.base_url.is_none()).then(|| {
+            "models.main: a key is set, but no base_url: nothing uses the key; set base_url and model, or connect the model on the page".to_owned()
+        });
+        all.filter(|(_, calls)| calls.guild_share >= calls.most).map(|(name, calls)| note(name, calls)).chain(spare_key).collect()
     }
 
     /// The names of models that a companion's file may use: `main`, `side` and those of further models.
@@ -305,7 +312,7 @@ impl Endpoint {
                     format!("is missing; set the URL where {model:?} is served, for example \"http://127.0.0.1:11434/v1\""),
                 ));
             }
-            (None, None) if self.api_key.is_some() || self.api_key_file.is_some() => {
+            (None, None) if self.api_key_file.is_some() => {
                 return Err(problem("base_url", "is missing, but a key is set; set base_url and model, or remove the key"));
             }
             (None, None) if self.input_price.is_some() || self.output_price.is_some() => {

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 
 import { startModel } from './support/model.mjs';
+import { startServer } from './support/server.mjs';
 import { texts, until, world } from './support/world.mjs';
 
 const KEY = 'sk-right';
@@ -107,4 +108,84 @@ test('Stop also ends the call of the model', async t => {
   await page.locator('.line', { hasText: 'Aria stopped: somebody pressed Stop' }).waitFor();
   await model.abandoned();
   assert.equal(await page.locator('.draft').count(), 0);
+});
+
+test('connecting after a failed test asks first, and a change after a good one is said not to be tested', async t => {
+  const page = await it.open(t, await it.server.room({ companions: ['aria'] }));
+  await page.locator('#model').click();
+  await connect(page, 'sk-wrong');
+  const testButton = page.getByRole('button', { name: 'Test', exact: true });
+  await testButton.click();
+  await page.locator('.result .failure').waitFor();
+
+  const failed = await page.locator('.result').textContent();
+  assert.equal(failed.match(/401/gu).length, 1, failed);
+  assert.match(failed, /^The API key was rejected\. Type the key of this address again/u);
+  assert.doesNotMatch(failed, /sk-wrong/u);
+  await page.getByRole('button', { name: 'Connect', exact: true }).click();
+  await page.getByText('The test failed: the API key was rejected. Connect anyway?').waitFor();
+  assert.equal((await it.server.call('GET', '/api/models')).source, 'rehearsal');
+
+  await page.locator('[name=api_key]').fill(KEY);
+  await page.getByText('Changed since the test: this is not tested.').waitFor();
+  await testButton.click();
+  await page.locator('.tried li', { hasText: 'Writing works' }).waitFor();
+  assert.equal(await page.locator('.result .failure, .result > .danger').count(), 0);
+  await page.getByRole('button', { name: 'Show models' }).click();
+  await page.getByText('2 models. Choose one:').waitFor();
+  await page.getByRole('button', { name: 'small', exact: true }).click();
+  await page.getByText('Changed since the test: this is not tested.').waitFor();
+  await page.getByRole('button', { name: 'Connect', exact: true }).click();
+  await page.locator('#model', { hasText: 'small' }).waitFor();
+  await it.server.call('DELETE', '/api/models');
+});
+
+test('a failed test may be connected anyway, and an old error is gone while a new test runs', async t => {
+  const page = await it.open(t, await it.server.room({ companions: ['aria'] }));
+  await page.locator('#model').click();
+  await connect(page, 'sk-wrong');
+  const testButton = page.getByRole('button', { name: 'Test', exact: true });
+  await testButton.click();
+  await page.locator('.result .failure').waitFor();
+  let answer = null;
+  await page.route('**/api/models/try', async route => {
+    await new Promise(done => {
+      answer = done;
+    });
+    await route.continue();
+  });
+  await testButton.click();
+  await page.locator('button:disabled', { hasText: 'Test…' }).waitFor();
+  assert.equal(await page.locator('.result').textContent(), '');
+  answer();
+  await page.locator('.result .failure').waitFor();
+
+  await page.getByRole('button', { name: 'Connect', exact: true }).click();
+  await page.getByRole('button', { name: 'Connect anyway' }).click();
+  await page.locator('dialog').waitFor({ state: 'detached' });
+
+  assert.equal((await it.server.call('GET', '/api/models')).source, 'page');
+  await it.server.call('DELETE', '/api/models');
+});
+
+test('a key that is set on the server and belongs to no address is used only if that is chosen', async t => {
+  const server = await startServer({ TERTULIA__MODELS__MAIN__API_KEY: KEY });
+  t.after(() => server.stop());
+  const page = await it.open(t);
+  await page.goto(server.url);
+  await page.locator('#model').click();
+  await connect(page, null);
+  await page.getByRole('button', { name: 'Test', exact: true }).click();
+  await page.locator('.result .danger', { hasText: 'say whether the key of the settings is meant for this server' }).waitFor();
+  await page.getByText('Use the key that is set on the server').click();
+  await page.getByRole('button', { name: 'Test', exact: true }).click();
+  await page.locator('.tried li', { hasText: 'Writing works' }).waitFor();
+  await page.getByText('This server needs no key').click();
+  assert.equal(await page.getByLabel('Use the key that is set on the server').isChecked(), false);
+  await page.getByText('Use the key that is set on the server').click();
+  await page.getByRole('button', { name: 'Connect', exact: true }).click();
+  await page.locator('#model', { hasText: 'large' }).waitFor();
+
+  const shown = await server.call('GET', '/api/models');
+  assert.deepEqual([shown.source, shown.has_key, JSON.stringify(shown).includes(KEY)], ['page', true, false]);
 });

@@ -62,6 +62,7 @@ impl State {
             Received::Event(recorded, committed) => self.receive_event(recorded, committed),
             Received::HandOver(batch, committed) => self.receive_hand_over(batch, committed),
             Received::Voice(input) => self.hear(input),
+            Received::ModelsReplaced => self.step(Input::ModelsReplaced),
         }
     }
 

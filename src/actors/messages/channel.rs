@@ -101,6 +101,8 @@ pub enum ChannelMessage {
     Expired(Seq),
     /// A deadline is due, a question may have waited for too long, or the channel has been idle for a while.
     Woken,
+    /// Other models answer from now on.
+    ModelsReplaced,
     /// The channel's members or their settings have changed.
     MembershipChanged,
     /// The writer was replaced. Requests to the old one may have been committed without an answer, so the channel reads its record again.

@@ -237,6 +237,15 @@ impl Schedule {
         steps
     }
 
+    /// Forgets what endpoints did so far: other models are connected, perhaps because an endpoint works again.
+    pub fn close_breakers(&mut self, now: Moment) -> Vec<Step> {
+        let mut steps = self.wake(now);
+        for at in std::mem::take(&mut self.breakers).into_keys() {
+            self.start_calls(now, &at, &mut steps);
+        }
+        steps
+    }
+
     /// Applies the deadlines and the ends of pauses up to `now`.
     pub fn wake(&mut self, now: Moment) -> Vec<Step> {
         let mut steps = Vec::new();

@@ -338,6 +338,21 @@ async fn a_question_without_a_prompt_counts_as_no_call_and_no_failure() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_open_breaker_closes_when_other_models_are_connected() {
+    let model = Scripted::new([Behaviour::Fails(busy(None)), Behaviour::Answers("fine", 0.0)]);
+    let mut world = World::new(&model, |settings| settings.breaker.failures = 1).await;
+    world.ask("one", Priority::Lull);
+    world.next_result().await;
+    let before = world.report().await.lanes[0].breaker;
+
+    world.pool.replace((*world.pool.settings()).clone(), Models::new(model.clone(), model));
+    world.ask("next", Priority::Lull);
+
+    assert!(matches!(before, BreakerState::Open(_)), "{before:?}");
+    assert_eq!(world.next_result().await, "next: fine");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_probe_without_a_prompt_leaves_the_probe_to_the_next_question() {
     let model = Scripted::new([Behaviour::Fails(busy(None)), Behaviour::Answers("fine", 0.0)]);
     let mut world = World::new(&model, |settings| {

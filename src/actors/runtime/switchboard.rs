@@ -12,11 +12,13 @@ use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::guild::GuildMessage;
 use crate::actors::messages::guilds::GuildsMessage;
 use crate::actors::messages::switchboard::SwitchboardMessage;
+use crate::actors::models::Models;
 use crate::actors::runtime::actor_keys::{ChannelActorKey, GuildKey, GuildsKey, SwitchboardKey};
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::{Registration, Sort};
 use crate::domain::id::{ChannelId, GuildId};
 use crate::domain::moment::Moment;
+use crate::settings::models::Models as Settings;
 use crate::telemetry::instruments::kinds::Counted;
 
 /// The pause between two channels that are woken because a companion may start a conversation. After a restart, many may be overdue.
@@ -131,6 +133,15 @@ pub fn deliver(guild: &GuildId, channel: &ChannelId, inbound: ChannelMessage, co
     if !handed_over && let Some(switchboard) = context.directory.find(&SwitchboardKey()) {
         // If the switchboard is being restarted, the events are not lost: accepted events are pending.
         let _ = switchboard.cast(SwitchboardMessage::Wake(guild.clone(), channel.clone()));
+    }
+}
+
+/// Uses other models from now on. Companions that wait to ask the models of before again do not wait any longer.
+pub fn replace_models(settings: Settings, models: Models, context: &ActorContext) {
+    context.pool.replace(settings, models);
+    for (channel, _) in context.memberships.all() {
+        // A channel that sleeps has nobody who waits.
+        context.directory.hand_over(&ChannelActorKey(channel), ChannelMessage::ModelsReplaced);
     }
 }
 

@@ -5,14 +5,26 @@ use std::sync::Arc;
 use super::super::sentences::Sentences;
 use super::spoken_text::spoken_text;
 
+/// A link that is not closed after this many characters is read as written.
+const MOST_HELD_CHARS: usize = 200;
+/// The number before an item of a list has at most this many digits.
+const MOST_DIGITS: usize = 3;
+
 /// Cuts a growing text into what is spoken of it. It does not matter in which pieces the text comes.
+///
+/// A sentence that ends within a link waits for the end of the link, because only the text of a link is spoken. The number of a list's item is spoken
+/// with the item.
 #[derive(Clone, Debug)]
-pub struct SpokenSentences(Sentences);
+pub struct SpokenSentences {
+    sentences: Sentences,
+    /// What is cut off, but goes on.
+    held: String,
+}
 
 impl SpokenSentences {
     /// Before the first word of a companion with this name.
     pub fn new(companion_name: &str) -> Self {
-        Self(Sentences::new(companion_name))
+        Self { sentences: Sentences::new(companion_name), held: String::new() }
     }
 
     /// The sentences of a whole text without anything before its words.
@@ -25,13 +37,47 @@ impl SpokenSentences {
 
     /// Takes the next piece of the text. Returns the sentences that are whole now, each with the white space before it.
     pub fn push(&mut self, piece: &str) -> Vec<Arc<str>> {
-        self.0.push(piece).iter().filter_map(|sentence| spoken(sentence)).collect()
+        let sentences = self.sentences.push(piece);
+        sentences.iter().filter_map(|sentence| self.take(sentence)).collect()
     }
 
     /// The text has ended. Returns the rest.
-    pub fn finish(self) -> Vec<Arc<str>> {
-        self.0.finish().iter().filter_map(|sentence| spoken(sentence)).collect()
+    pub fn finish(mut self) -> Vec<Arc<str>> {
+        let last = std::mem::replace(&mut self.sentences, Sentences::new("")).finish();
+        let mut out: Vec<_> = last.iter().filter_map(|sentence| self.take(sentence)).collect();
+        out.extend(spoken(&self.held));
+        out
     }
+
+    /// Adds a sentence to what is held. Returns what is whole now.
+    fn take(&mut self, sentence: &str) -> Option<Arc<str>> {
+        self.held.push_str(sentence);
+        if has_open_link(&self.held) {
+            return None;
+        }
+        // The number begins what comes next.
+        let next = self.held.split_off(item_number(&self.held).unwrap_or(self.held.len()));
+        spoken(&std::mem::replace(&mut self.held, next))
+    }
+}
+
+/// Whether a text ends within a link, or within what may become one.
+fn has_open_link(text: &str) -> bool {
+    let Some(begin) = text.rfind('[') else { return false };
+    let link = &text[begin + 1..];
+    let is_open = match link.split_once(']') {
+        None => true,
+        Some((_, rest)) => rest.starts_with('(') && !rest.contains([')', ']']),
+    };
+    is_open && link.chars().count() <= MOST_HELD_CHARS
+}
+
+/// Where the number of a list's item begins, with the white space before it, if a text ends with one: "1." or "2)" on a line of its own.
+fn item_number(text: &str) -> Option<usize> {
+    let line = text.rfind('\n').map_or(0, |end| end + 1);
+    let digits = text[line..].trim().strip_suffix(['.', ')'])?;
+    let is_number = (1..=MOST_DIGITS).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| text[..line].trim_end().len())
 }
 
 /// A sentence without markup. `None`: nothing is left to say.
@@ -57,10 +103,39 @@ mod tests {
         assert_eq!(&*sentences[0], "Yes.");
     }
 
+    #[test]
+    fn a_number_is_spoken_with_its_item() {
+        for (text, expected) in [
+            ("I like:\n1. black\n2. green", &["I like:", "\n1. black", "\n2. green"][..]),
+            ("1. Black tea.\n2. Green tea.\n\nThat is all.", &["1. Black tea.", "\n2. Green tea.", "\n\nThat is all."]),
+            ("- a\n  10. ten", &["a", "\n  10. ten"]),
+            ("It was 1999. Then it rained.", &["It was 1999.", " Then it rained."]),
+            ("We met in\n1999. Then it rained.", &["We met in\n1999.", " Then it rained."]),
+            ("3.", &["3."]),
+        ] {
+            assert_eq!(SpokenSentences::of(text).iter().map(|sentence| &**sentence).collect::<Vec<_>>(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_sentence_within_a_link_waits_for_its_end() {
+        for (text, expected) in [
+            ("Ask [Dr. Smith](https://smith.example/) today. Or not.", &["Ask Dr. Smith today.", " Or not."][..]),
+            ("[See here. Now](https://a.example) and go.", &["See here. Now and go."]),
+            ("See [it](https://a.example \"A. B.\") now.", &["See it", " now."]),
+            ("He wrote [sic]. Then [a. b] came.", &["He wrote [sic].", " Then [a. b] came."]),
+            ("Open [and. never closed.", &["Open [and. never closed."]),
+        ] {
+            assert_eq!(SpokenSentences::of(text).iter().map(|sentence| &**sentence).collect::<Vec<_>>(), expected, "{text}");
+        }
+        let endless = format!("[{}", "Never closed at all. ".repeat(30));
+        assert!(SpokenSentences::of(&endless).len() > 10);
+    }
+
     proptest! {
         #[test]
         fn the_pieces_in_which_a_text_comes_make_no_difference(
-            text in "([A-Za-z]{1,8}[ .,!*_`\n-]{1,3}){0,30}",
+            text in "([A-Za-z1-9]{1,8}[ .,!*_`\n\\[\\]()-]{1,3}|\\]\\(https://a\\.b\\)){0,30}",
             cuts in prop::collection::vec(0_usize..400, 0..8),
         ) {
             let mut sentences = SpokenSentences::new("Aria");

@@ -478,3 +478,41 @@ fn noise() -> impl Strategy<Value = String> {
     ];
     prop::collection::vec(prop::sample::select(pieces.to_vec()), 0..40).prop_map(|pieces| pieces.concat())
 }
+
+/// Reads a table of `docs/models.md`: an answer, how it is read, and the test that covers its kind.
+fn documented() -> Vec<(String, String, String)> {
+    let page = include_str!("../../../docs/models.md");
+    let rows = page.lines().filter(|line| line.starts_with("| `") && line.ends_with("` |"));
+    rows.map(|row| {
+        let row = row.trim_start_matches("| ").trim_end_matches(" |");
+        let (row, test) = row.rsplit_once(" | ").expect("a test");
+        let (answer, reading) = row.rsplit_once(" | ").expect("a reading");
+        let marks = answer.len() - answer.trim_start_matches('`').len();
+        let answer = answer[marks..answer.len() - marks].trim().replace("\\n", "\n").replace("\\|", "|");
+        (answer, reading.to_owned(), test.trim_matches('`').to_owned())
+    })
+    .collect()
+}
+
+fn in_words(vote: &Vote) -> String {
+    let verdict = match vote.verdict {
+        Yes => "YES",
+        No => "NO",
+        Unreadable => return "unreadable".to_owned(),
+    };
+    let called = if vote.selected { ", called upon" } else { "" };
+    let closing = if vote.closing == Stage::None { String::new() } else { format!(", {}", vote.closing.as_str()) };
+    format!("{verdict}, importance {}{called}{closing}", vote.importance)
+}
+
+#[test]
+fn every_documented_answer_is_read_as_documented_and_its_test_exists() {
+    let tests = [include_str!("tests.rs"), include_str!("../answer.rs")].concat();
+    let examples = documented();
+
+    assert!(examples.len() >= 15, "{examples:?}");
+    for (answer, reading, test) in examples {
+        assert_eq!(in_words(&read(&answer)), reading, "{answer}");
+        assert!(tests.contains(&format!("fn {test}()")), "{test}");
+    }
+}

@@ -26,6 +26,7 @@ impl FakeModels {
             currency: "USD".to_owned(),
             base_url: connected.as_ref().map(|one| one.base_url.clone()),
             has_key: connected.as_ref().and_then(|one| one.api_key.as_ref()).is_some_and(|key| !key.expose_secret().is_empty()),
+            has_spare_key: false,
             main: view(connected.as_ref().map(|one| name(&one.main))),
             side: view(side),
             troubles: Vec::new(),
@@ -50,6 +51,7 @@ impl ModelSetup for FakeModels {
         let tried = Tried {
             model: connection.main.model.as_str().into(),
             works: true,
+            error: None,
             detail: "fine".to_owned(),
             secs: 0.1,
             input_tokens: 1,

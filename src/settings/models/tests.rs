@@ -51,11 +51,11 @@ fn an_endpoint_without_a_model_is_a_problem() {
 #[test]
 fn a_key_without_an_endpoint_is_a_problem() {
     let mut settings = defaults();
-    settings.main.api_key = Some("sk-lonely".to_owned().into());
+    settings.side.api_key = Some("sk-lonely".to_owned().into());
 
     let problem = settings.check().expect_err("a problem");
 
-    assert_eq!(problem.key, "main.base_url");
+    assert_eq!(problem.key, "side.base_url");
     assert!(!problem.to_string().contains("sk-lonely"));
 }
 

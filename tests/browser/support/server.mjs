@@ -4,12 +4,12 @@ import { spawn } from 'node:child_process';
 import { createWriteStream } from 'node:fs';
 import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
-const PROGRAM = process.env.TERTULIA_PROGRAM ?? join(process.env.CARGO_TARGET_DIR ?? join(ROOT, 'target'), 'debug', 'tertulia');
+const PROGRAM = process.env.TERTULIA_PROGRAM ?? join(resolve(process.env.CARGO_TARGET_DIR ?? join(ROOT, 'target')), 'debug', 'tertulia');
 
 // Quick answers, and no lull that comes while a test does something else.
 const SETTINGS = {

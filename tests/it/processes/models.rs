@@ -96,6 +96,68 @@ async fn a_key_that_is_rejected_is_told_at_once_and_belongs_to_its_address() {
 }
 
 #[tokio::test]
+async fn each_field_of_a_connection_that_cannot_be_used_is_named() {
+    let (model, premises) = (model().await, Premises::new());
+    let server = premises.start().await;
+    let long = "x".repeat(3_000);
+    let wrong = [
+        ("base_url", "/base_url", json!("")),
+        ("base_url", "/base_url", json!("models.example")),
+        ("base_url", "/base_url", json!("ftp://models.example/v1")),
+        ("base_url", "/base_url", json!(long)),
+        ("api_key", "/api_key", json!("two words")),
+        ("spare_key", "/spare_key", json!(true)),
+        ("main.model", "/main/model", json!(" ")),
+        ("main.model", "/main/model", json!("x".repeat(300))),
+        ("main.input_price", "/main/input_price", json!(-1.0)),
+        ("main.output_price", "/main/output_price", json!(null)),
+        ("side.model", "/side/model", json!("")),
+        ("side.input_price", "/side/output_price", json!(1.0)),
+    ];
+
+    for (field, place, value) in wrong {
+        let mut body = connection(&model, Some(KEY));
+        body["side"] = json!({ "model": "small", "input_price": null, "output_price": null });
+        body["spare_key"] = json!(false);
+        if field == "spare_key" {
+            body["api_key"] = json!(null);
+        }
+        *body.pointer_mut(place).expect("the field is there") = value.clone();
+        for (method, path) in [(Method::PUT, "/api/models"), (Method::POST, "/api/models/try")] {
+            let (status, problem) = send(&server, method, path, body.clone()).await;
+
+            assert_eq!(
+                (status, &problem["field"]),
+                (StatusCode::UNPROCESSABLE_ENTITY, &json!(field)),
+                "{place} {value}: {problem}"
+            );
+        }
+    }
+    assert_eq!(server.get("/api/models").await["source"], "rehearsal");
+    assert!(model.asked().is_empty());
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_key_without_an_address_is_used_only_if_that_is_asked_for() {
+    let model = model().await;
+    let premises = Premises::new().with("models.main.api_key", KEY);
+    let server = premises.start().await;
+    let unasked = send(&server, Method::PUT, "/api/models", connection(&model, None)).await;
+    let mut chosen = connection(&model, None);
+    chosen["spare_key"] = json!(true);
+
+    let (status, tried) = send(&server, Method::POST, "/api/models/try", chosen.clone()).await;
+    let (_, connected) = send(&server, Method::PUT, "/api/models", chosen).await;
+
+    assert_eq!((unasked.0, &unasked.1["field"]), (StatusCode::UNPROCESSABLE_ENTITY, &json!("api_key")));
+    assert_eq!((status, &tried["statement"]["works"]), (StatusCode::OK, &json!(true)), "{tried}");
+    assert_eq!((&connected["has_key"], &connected["has_spare_key"]), (&json!(true), &json!(true)), "{connected}");
+    assert!(!connected.to_string().contains(KEY));
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn the_models_are_checked_by_a_command_and_at_the_start() {
     let model = model().await;
     let premises = Premises::new()

@@ -46,10 +46,23 @@ async fn a_rejected_key_and_an_unknown_field_are_named() {
 }
 
 #[tokio::test]
-async fn with_an_admin_token_nobody_connects_without_it() {
+async fn with_an_admin_token_nobody_sees_tries_or_connects_models_without_it() {
     let world = World::with(with_token()).await;
+    let connection = json!({ "base_url": "http://m/v1", "main": { "model": "large" } });
+    let requests = [
+        (Method::GET, "/api/models", Value::Null),
+        (Method::PUT, "/api/models", connection.clone()),
+        (Method::DELETE, "/api/models", Value::Null),
+        (Method::POST, "/api/models/names", json!({ "base_url": "http://m/v1" })),
+        (Method::POST, "/api/models/try", connection),
+    ];
 
-    let (status, _) = world.get("/api/models").await;
+    for (method, path, body) in requests {
+        let request = world.request(method.clone(), path);
+        let without = if body.is_null() { request } else { request.json(&body) };
+        let with = without.try_clone().unwrap().bearer_auth(TOKEN);
 
-    assert_eq!(status, 401);
+        assert_eq!(answer(without.send().await.unwrap()).await.0, 401, "{method} {path}");
+        assert_eq!(answer(with.send().await.unwrap()).await.0, 200, "{method} {path}");
+    }
 }

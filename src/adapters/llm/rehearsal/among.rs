@@ -40,16 +40,16 @@ const fn greeted(temper: Temper) -> &'static [&'static str] {
         Temper::Quiet | Temper::Dry => &[
             "Hello from this corner as well.",
             "{name} has said it for me too. Welcome.",
-            "I am here too. I just make less noise about it.",
+            "I am here too.",
             "All well here, thank you.",
-            "A good day so far. I will not say more, so that it stays one.",
+            "A good day so far, thank you.",
         ],
         _ => &[
-            "Welcome from me as well! {name} was quicker, as so often.",
+            "Welcome from me as well! {name} was quicker.",
             "And I am here too. So, what shall we talk about?",
             "Hello from this side of the table!",
-            "All is well here. {name} and I were nearly out of topics.",
-            "Good to have company! Pull up a chair.",
+            "All is well here. {name} and I were hoping for company.",
+            "Good to have company!",
         ],
     }
 }
@@ -60,15 +60,15 @@ const fn amused(temper: Temper) -> &'static [&'static str] {
     match temper {
         Temper::Quiet | Temper::Dry => &[
             "I have heard it before, {name}. I smiled then, too.",
-            "I am laughing on the inside.",
-            "It was shorter the last time, {name}.",
+            "That one was good.",
+            "Not bad, {name}.",
             "That one is an old one, {name}.",
         ],
         _ => &[
-            "Oh no, {name}. Oh no. Again, please.",
+            "Oh no, {name}. Another one, please.",
             "I did not want to laugh at that, {name}.",
             "I saw it coming, and it still got me.",
-            "Half a point for the joke, and two for the courage, {name}.",
+            "That was terrible, {name}. I liked it.",
         ],
     }
 }
@@ -79,27 +79,27 @@ const fn answers(temper: Temper) -> &'static [&'static str] {
     match temper {
         Temper::Quiet => &[
             "If {name} wants to know: I would sleep on it.",
-            "I have half an answer. The other half has to do with the {word}.",
+            "I have half an answer about the {word}, and I would rather think a little longer.",
             "I do not know. Somebody here might.",
             "I would leave the {word} as it is, {name}.",
         ],
         Temper::Dry => &[
             "A fair question, {name}. I would not expect too much of the {word}.",
             "I would leave that to somebody who knows it, {name}.",
-            "I blame the {word}.",
-            "The answer will disappoint you, {name}: it depends.",
+            "I know too little about the {word} to say.",
+            "It depends, {name}, and I cannot say on what.",
         ],
         Temper::Even => &[
             "I would start where {name} started, and go slowly.",
             "It depends on where one starts, I think.",
-            "From what was said here, it all comes back to the {word}.",
+            "From what was said here, it comes back to the {word}.",
             "I see two answers, {name}, and both have something.",
         ],
         Temper::Curious => &[
-            "My own guess, {name}: there is an older story behind it.",
+            "My own guess, {name}: it takes some trying.",
             "Before I answer that: who here has tried it?",
-            "I would look behind the {word} first.",
-            "{name} has a point, but I would ask it the other way round.",
+            "I would find out more about the {word} first.",
+            "{name} has a point, but I would like to know more.",
         ],
         Temper::Playful => &[
             "I have an answer for {name}, and it is mostly a guess.",
@@ -108,9 +108,9 @@ const fn answers(temper: Temper) -> &'static [&'static str] {
             "I would try it first and ask later, {name}.",
         ],
         Temper::Eager => &[
-            "Oh, {name}, pick me, I know it! Well, almost!",
-            "I have three answers, and they are all my favourite!",
-            "I have thought about nothing but the {word} all day!",
+            "Oh, {name}, I know it! Well, almost!",
+            "I have three answers, and I like all of them!",
+            "I could talk about the {word} all day!",
             "Let us find out together, {name}!",
         ],
     }
@@ -123,42 +123,42 @@ const fn replies(temper: Temper) -> &'static [&'static str] {
         Temper::Quiet => &[
             "What {name} said. Mostly.",
             "I am not so sure, {name}. It may be simpler.",
-            "One small thing to add: patience.",
+            "One small thing to add: there is no hurry.",
             "There is another side to the {word}, I think.",
-            "Mm. I would not have put it that way.",
+            "Mm. I would have put it differently.",
         ],
         Temper::Dry => &[
-            "{name} is an optimist. Somebody has to be.",
-            "I disagree, {name}, and I will be right in a week.",
+            "{name} is an optimist. I am not.",
+            "I disagree, {name}, but I may be wrong.",
             "I would not count on the {word}.",
-            "The {word} will survive us.",
-            "A bold view. Wrong, but bold.",
+            "I have my doubts about the {word}.",
+            "I am not convinced yet.",
         ],
         Temper::Even => &[
             "I am with {name} on that.",
             "I would weigh it differently, {name}.",
             "One thing is missing so far: what it costs.",
             "That holds for the {word}, though hardly for the rest.",
-            "True, and it works the other way round as well.",
+            "True, and there is another side to it.",
         ],
         Temper::Curious => &[
             "{name} made me wonder what comes before that.",
-            "I cannot let that pass, {name}: I see it the other way round.",
-            "And yet nobody has said how the {word} came into it.",
-            "To add a strange detail: I have heard it told quite differently.",
+            "I see that differently, {name}, and I would like to know why.",
+            "And yet nobody has said much about the {word}.",
+            "I have heard it told quite differently.",
             "Half of that I believe. The other half I want to see.",
         ],
         Temper::Playful => &[
-            "{name} said it, so it must go on a poster.",
-            "Objection, {name}! The court will hear the other side, with snacks.",
-            "Plot twist: it was the {word} all along.",
-            "I would add some music to it, {name}.",
-            "No no no, upside down it makes far more sense.",
+            "{name} said it, and I could not have said it better!",
+            "I disagree, {name}! But I would love to be wrong.",
+            "So it was all about the {word} from the beginning!",
+            "I like how you put that, {name}.",
+            "No no no, I think it is just the other way round.",
         ],
         Temper::Eager => &[
             "Yes, {name}! Exactly that!",
-            "Wait, {name}, I see it completely differently, and I love it!",
-            "And there is more! Nobody has mentioned the best part yet!",
+            "Wait, {name}, I see it completely differently!",
+            "And there is so much more to say about it!",
             "I could go on about the {word} until tomorrow!",
             "Let us make a plan of it, all of us!",
         ],
@@ -170,10 +170,10 @@ const fn replies(temper: Temper) -> &'static [&'static str] {
 const fn endings(temper: Temper) -> &'static [&'static str] {
     match temper {
         Temper::Quiet => &["I think that says it, more or less.", "It is getting quiet. I like that.", "Let us leave the {word} for today."],
-        Temper::Dry => &["Well. That was most of an evening.", "I believe we have exhausted the {word}.", "Before this turns into a meeting: I am nearly done."],
+        Temper::Dry => &["Well. I think that is all from me, nearly.", "I believe we have said enough about the {word}.", "I am nearly done here."],
         Temper::Even => &["It is getting late, and I think we have the main points.", "A good place to stop, before long.", "That rounds it off, as far as the {word} goes."],
-        Temper::Curious => &["It is getting late, and I still have a book to finish.", "One last thought on the {word}, and then I keep the rest for another day.", "I will take that one home and turn it over."],
-        Temper::Playful => &["My jokes are getting tired, and so am I.", "One last round, to the {word}!", "I hear the curtain creak."],
+        Temper::Curious => &["It is getting late, and I have a lot to think about.", "One last thought on the {word}, and then I keep the rest for another day.", "I will think about that one for a while."],
+        Temper::Playful => &["I am getting tired, in a good way.", "One last word about the {word}!", "I think we are nearly at the end."],
         Temper::Eager => &["Oh, look at the time! But this was such fun!", "I should slow down, or I will never stop about the {word}!", "Nearly time to go, and I have a hundred ideas left!"],
     }
 }
@@ -183,9 +183,9 @@ const fn endings(temper: Temper) -> &'static [&'static str] {
 const fn goodbyes(temper: Temper) -> &'static [&'static str] {
     match temper {
         Temper::Quiet => &["Good night, all.", "Goodbye, then.", "It was good to listen. Take care.", "Enough for one day. Goodbye."],
-        Temper::Dry => &["That is my cue. Goodbye.", "I bid this table farewell.", "Bye. Do not wait up."],
+        Temper::Dry => &["That is all from me. Goodbye.", "Farewell, all.", "Bye. It was a good talk."],
         Temper::Even => &["Nice talking to you. Goodbye, all.", "Thanks for the talk, and good night.", "I will leave it at that. Goodbye!"],
-        Temper::Curious => &["I leave with more questions than I came with. Farewell!", "Good night, and bring me a riddle next time.", "This was worth it. Take care, all of you.", "I will think about it on the way home. Goodbye!"],
+        Temper::Curious => &["I leave with more questions than I came with. Farewell!", "Good night, and tell me more next time.", "This was worth it. Take care, all of you.", "I will think about it on the way home. Goodbye!"],
         Temper::Playful => &["That was fun. Bye!", "Good night, and sweet dreams!", "I am off to bed. Farewell!", "Bye! Whoever leaves last turns off the light.", "Time to go for me. Goodbye!"],
         Temper::Eager => &["Bye, everybody! Same time tomorrow?", "This was wonderful! Bye, and come back soon!", "Good night, good night, good night!"],
     }

@@ -62,6 +62,7 @@ fn inclination(trigger: Trigger, situation: &Situation, temper: Temper, closing:
         _ if trigger == Trigger::DirectAddress => probability(trigger, situation, temper),
         // One goodbye is enough.
         _ if closing == Stage::Terminal || situation.is_over => 0.0,
+        0 if situation.names_me && situation.asks => 1.0,
         0 if trigger == Trigger::Turn => 0.5 + appetite * 0.5 + named,
         0 => probability(trigger, situation, temper),
         1 if situation.is_left() => 0.3 + appetite * 0.5,

@@ -17,6 +17,8 @@ pub(super) fn probability(trigger: Trigger, situation: &Situation, temper: Tempe
         Kind::Story | Kind::Remark => 0.0,
     };
     match trigger {
+        // Whoever is called by name with a question answers, whatever made it consider that.
+        _ if situation.names_me && situation.asks && !situation.by_companion => 1.0,
         Trigger::DirectAddress if matches!(situation.kind, Kind::Thanks | Kind::Goodbye) => 0.85,
         // Whoever is asked by name answers.
         Trigger::DirectAddress | Trigger::Event => 1.0,
@@ -63,16 +65,16 @@ pub(super) fn reasons(trigger: Trigger, situation: &Situation, temper: Temper, s
             Temper::Eager => &["I have been waiting to join in!", "I am right here and want to talk."],
             Temper::Even => &["This is a good moment to join in.", "I have something to add."],
         },
-        (false, Trigger::DirectAddress) => &["Nothing is left to answer here.", "A nod is enough."],
+        (false, Trigger::DirectAddress) => &["That needs no answer.", "Nothing is left to answer here."],
         (false, Trigger::Turn) => &["{name} said it well; I leave it there.", "I have nothing to add to {name}."],
         (false, _) if situation.kind == Kind::Question => {
             &["Somebody else knows that better than I do.", "I will wait for who knows it."]
         }
         (false, _) => match temper {
             Temper::Quiet => &["I would rather listen.", "They do well without me.", "I have no need to be heard now."],
-            Temper::Dry => &["I have heard worse, and better.", "Not worth a word."],
+            Temper::Dry => &["I have nothing to say about this.", "This needs no remark of mine."],
             Temper::Curious => &["I want to hear where this goes first.", "I keep listening."],
-            Temper::Playful => &["I save my joke for later.", "Not my turn to be funny."],
+            Temper::Playful => &["I let this one pass.", "It is not my turn now."],
             Temper::Eager => &["It is hard, but I let the others talk.", "I said enough for the moment."],
             Temper::Even => &["They are fine without me.", "There is nothing for me to add."],
         },

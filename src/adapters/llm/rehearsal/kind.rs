@@ -108,7 +108,7 @@ impl Kind {
             Self::Joke
         } else if is_wanting(&words) {
             Self::Request
-        } else if is_short && has(&THANKS) {
+        } else if is_short && has(&THANKS) && !asks {
             Self::Thanks
         } else if asks || (ASKING.contains(&first) && !contains_phrase(&words, &["what", "a"])) {
             Self::Question
@@ -204,6 +204,7 @@ mod tests {
         ("help, my bicycle chain keeps falling off", Kind::Help),
         ("can you help me with my homework?", Kind::Help),
         ("thanks Mira!", Kind::Thanks),
+        ("Thanks Mira, and what comes next?", Kind::Question),
         ("ok bye", Kind::Goodbye),
         ("see you later", Kind::Goodbye),
         ("what makes a good night train?", Kind::Question),

@@ -61,10 +61,10 @@ fn phrases(temper: Temper, kind: Kind) -> &'static [&'static str] {
 const fn greetings(temper: Temper) -> &'static [&'static str] {
     match temper {
         Temper::Quiet => &["Oh. Hello, {name}.", "Hi, {name}…", "Good to see you, {name}."],
-        Temper::Dry => &["Ah. {name}.", "You again, {name}. Good.", "Well met, {name}. Or whatever one says."],
+        Temper::Dry => &["Ah, {name}. Hello.", "Good to see you again, {name}.", "Hello, {name}. Take a seat."],
         Temper::Even => &["Hello, {name}!", "Hi {name}, how is it going?", "Welcome, {name}."],
         Temper::Curious => &["Hello {name}! What brings you here?", "Hi {name}, what is new?", "Oh, {name}! What have you been up to?"],
-        Temper::Playful => &["Look who is here: {name}!", "{name}! We were hoping for company.", "Hello hello, {name}. You are just in time for nothing!"],
+        Temper::Playful => &["Look who is here: {name}!", "{name}! We were hoping for company.", "Hello hello, {name}! You are just in time!"],
         Temper::Eager => &["{name}! So good to see you!", "Hi {name}! I was hoping you would come!", "Hello, hello! Come in, {name}!"],
     }
 }
@@ -72,11 +72,11 @@ const fn greetings(temper: Temper) -> &'static [&'static str] {
 #[rustfmt::skip] // One phrase a line reads as the list that it is.
 const fn thanks(temper: Temper) -> &'static [&'static str] {
     match temper {
-        Temper::Quiet => &["It was nothing.", "Gladly.", "No need, {name}."],
-        Temper::Dry => &["Do not mention it. Really.", "It cost me nothing.", "Noted, {name}."],
+        Temper::Quiet => &["It was nothing.", "Gladly.", "No need to thank me, {name}."],
+        Temper::Dry => &["Do not mention it.", "It was no trouble.", "You are welcome, {name}."],
         Temper::Even => &["You are welcome, {name}.", "Any time.", "Happy to help."],
         Temper::Curious => &["Gladly! Did it work out?", "You are welcome, {name}. What comes next?", "Of course. Now tell me how it ended!"],
-        Temper::Playful => &["That will be one cookie, {name}.", "It was a pleasure, {name}!", "All in a day's play!"],
+        Temper::Playful => &["It was fun, {name}!", "It was a pleasure, {name}!", "Any time, {name}!"],
         Temper::Eager => &["Always, {name}! Any time!", "You are so welcome!", "Happy to! What else can I do?"],
     }
 }
@@ -85,10 +85,10 @@ const fn thanks(temper: Temper) -> &'static [&'static str] {
 const fn partings(temper: Temper) -> &'static [&'static str] {
     match temper {
         Temper::Quiet => &["Take care, {name}.", "Good night.", "Until then."],
-        Temper::Dry => &["Off you go, {name}.", "The room gains some silence.", "Later, then."],
+        Temper::Dry => &["Goodbye, {name}.", "Until next time, {name}.", "Later, then."],
         Temper::Even => &["See you, {name}.", "Good night, {name}!", "Take care."],
         Temper::Curious => &["Already, {name}? Tell me the rest next time.", "Good night! Where are you off to?", "See you. I will have questions."],
-        Temper::Playful => &["Do not let the bugs bite, {name}!", "Leaving before my best joke, {name}?", "Bye! I will guard the snacks."],
+        Temper::Playful => &["Sleep well, {name}!", "Leaving already, {name}? See you soon!", "Bye! I will keep your seat."],
         Temper::Eager => &["Come back soon, {name}!", "Bye {name}! This was fun!", "Sleep well! I will be here!"],
     }
 }
@@ -98,46 +98,52 @@ const fn partings(temper: Temper) -> &'static [&'static str] {
 const fn answers(temper: Temper) -> &'static [&'static str] {
     match temper {
         Temper::Quiet => &[
-            "About the {word}, {name}: I would take the plain one, and take my time.",
-            "I would begin with the {word} and see how it feels, {name}.",
-            "With the {word}, less is more, I believe.",
+            "About the {word}, {name}: I would take my time.",
+            "There is a lot to say about the {word}, {name}, and I would begin with something small.",
+            "I would ask somebody who knows about the {word}, {name}.",
             "I cannot really know about the {word}: I only rehearse here. A real model would.",
-            "I would have to think about it first, {name}.",
+            "I would have to think about that first, {name}.",
+            "I do not know, {name}. Perhaps somebody else does.",
         ],
         Temper::Dry => &[
-            "As for the {word}, {name}: take the second best. It is less trouble.",
-            "It depends on the {word}, as things tend to.",
-            "The {word}? I would keep it simple.",
-            "I have no model behind me, {name}, so my opinion on the {word} is free of charge.",
-            "I would not hurry with it, {name}.",
+            "About the {word} I could only guess, {name}.",
+            "With the {word} it depends, {name}.",
+            "There is more than one answer about the {word}, {name}.",
+            "I have no model behind me, {name}, so I know nothing about the {word}.",
+            "No idea, {name}. I only rehearse.",
+            "Hard to say, {name}. Ask me again when a model is connected.",
         ],
         Temper::Even => &[
-            "Good question, {name}. With the {word} I would start small.",
-            "I would ask somebody who knows the {word} well, {name}.",
-            "As far as I know, it comes down to the {word}.",
-            "For the {word} I only have rehearsed sentences, {name}; a real model could tell you more.",
-            "I am not certain, {name}. What have you tried so far?",
+            "The {word}: a good question, {name}. What would you say?",
+            "I would ask somebody who knows more about the {word}, {name}.",
+            "What have you thought about the {word} so far, {name}?",
+            "About the {word} I only have rehearsed sentences, {name}; a real model could tell you more.",
+            "I am not certain, {name}. What do you think yourself?",
+            "I cannot tell, {name}: I only rehearse here. A real model would know more.",
         ],
         Temper::Curious => &[
-            "About the {word}: which one did you like last time, {name}?",
-            "I would try two kinds of {word} and compare. Which are you thinking of, {name}?",
+            "What do you know about the {word} so far, {name}?",
+            "Tell me more about the {word}, {name}, and I will say what I think.",
             "What matters most to you about the {word}, {name}?",
-            "I would love to answer that about the {word}, but I only rehearse until a model is connected.",
+            "I would love to say more about the {word}, but I only rehearse until a model is connected.",
             "I have half an answer, {name}. What made you ask?",
+            "I would like to know that, too, {name}. What is your own guess?",
         ],
         Temper::Playful => &[
-            "For the {word}, {name}, I would close my eyes and point.",
-            "I vote for the most colourful {word} there is!",
-            "The {word}, {name}? Take the one that makes you smile.",
-            "I only rehearse, {name}, so my expertise on the {word} is pure stage magic.",
-            "I would flip a coin, {name}, and then do what I hoped for.",
+            "The {word}! I would have to guess, {name}!",
+            "About the {word} my guess is as good as yours, {name}!",
+            "I like that you ask about the {word}, {name}! What do you know already?",
+            "I only rehearse, {name}, so all I can do about the {word} is guess.",
+            "I could only guess, {name}! Who guesses first?",
+            "My guess is as good as yours, {name}! What is yours?",
         ],
         Temper::Eager => &[
-            "Oh, the {word}, {name}! Take the first one that you like, and tell me about it!",
-            "The {word}! I would try all of them, {name}!",
-            "I have an idea about the {word}, {name}: start today!",
-            "I would know so much about the {word} with a real model behind me, {name}! For now I rehearse.",
-            "I say we try it and see, {name}!",
+            "Oh, the {word}! I love that question, {name}!",
+            "The {word}! I want to hear more about it, {name}!",
+            "I have so many ideas about the {word}, {name}! What is yours?",
+            "I would know much more about the {word} with a real model behind me, {name}! For now I rehearse.",
+            "I wish I knew, {name}! Who else has an idea?",
+            "Good question, {name}! Let us find out together!",
         ],
     }
 }
@@ -153,23 +159,23 @@ const fn remarks(temper: Temper) -> &'static [&'static str] {
             "Mm. I am listening.",
         ],
         Temper::Dry => &[
-            "The {word}. Of all things.",
-            "I give the {word} a week.",
-            "Remarkable, {name}. Truly.",
-            "And here I thought we had settled the {word}.",
-            "That went about as well as expected.",
+            "The {word}. I see.",
+            "So it is about the {word}, {name}.",
+            "Noted, {name}.",
+            "I would not have thought of the {word}.",
+            "Well. That is something, {name}.",
         ],
         Temper::Even => &[
-            "That makes sense, especially the part about the {word}.",
-            "I see it a little differently, {name}, at least the part about the {word}.",
-            "How did the {word} come up?",
+            "I see, especially the part about the {word}.",
+            "The {word} is worth talking about, {name}.",
+            "And the {word}, {name}? Tell us more.",
             "Fair enough, {name}.",
             "I would like to hear more about the {word}.",
         ],
         Temper::Curious => &[
-            "Wait, the {word}? How did that happen?",
-            "Tell me about the {word}, {name}: where does one begin?",
-            "I have never understood the {word}. Can you explain?",
+            "Oh, the {word}? How did that happen?",
+            "Tell me more about the {word}, {name}.",
+            "What was it about the {word}, {name}, that made you think of it?",
             "And what did you do then, {name}?",
             "Who else knows about the {word}?",
             "How did that come about, {name}?",
@@ -177,17 +183,17 @@ const fn remarks(temper: Temper) -> &'static [&'static str] {
         Temper::Playful => &[
             "The {word}! Now I want to hear the rest.",
             "I could listen to stories about the {word} all evening.",
-            "Careful, {name}, that is how legends start.",
-            "That sounds like you, {name}: the {word}, of all things.",
+            "That is how good stories start, {name}!",
+            "I am all ears, {name}!",
             "Now that is a beginning, {name}! And then?",
             "Go on, {name}, this is getting good!",
         ],
         Temper::Eager => &[
-            "I love the {word}! Tell us everything, {name}!",
-            "Yes! The {word}! That is the best part!",
+            "I want to hear more about the {word}! Tell us everything, {name}!",
+            "Yes! The {word}! Tell us more!",
             "Go on, {name}, I want to hear it all!",
-            "Me too! I mean, about the {word}. Completely.",
-            "Can we do something with the {word} right now?",
+            "I was just thinking about the {word} myself!",
+            "What happens next, {name}?",
         ],
     }
 }

@@ -19,6 +19,8 @@ pub(super) struct Situation {
     pub is_brief: bool,
     /// It names this companion.
     pub names_me: bool,
+    /// It asks or requests something.
+    pub asks: bool,
     /// A word of the message that is also in the companion's card.
     pub shared: Option<String>,
     /// Its author is another companion.
@@ -73,6 +75,8 @@ impl Situation {
             is_for_all: is_for_all(text),
             is_brief: is_brief(text),
             names_me: !me.is_empty() && words.windows(me.len()).any(|some| some == me),
+            asks: matches!(Kind::of(text), Kind::Question | Kind::Help | Kind::Joke | Kind::Request)
+                || text.contains(['?', '？']),
             shared: words.iter().filter(is_distinctive).find(|word| card.contains(word)).map(|word| (*word).to_owned()),
             by_companion: newest.is_some_and(|line| is_statement(&line) && !is_mine(line)),
             streak: run.len(),

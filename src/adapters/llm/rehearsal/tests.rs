@@ -1,5 +1,6 @@
 mod openings;
 mod rounds;
+mod sense;
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,6 @@
 //! Finds the noun that a message is about, or none if that is uncertain: a wrong word is worse than no word.
+//!
+//! No list knows every noun. A word that is not listed counts as a noun only where hardly anything else can stand.
 
 /// Names of the companions that ship with the server: a message may name them before they have said anything.
 const SHIPPED: [&str; 7] = ["aria", "ari", "bruno", "bru", "cleo", "cleopatra", "clee"];
@@ -38,8 +40,13 @@ const EMPTY: &str = " about above across after again against ago all almost alon
     who whole whom whose why will with within without woke won word words work works would wrote yeah year years yes yesterday yet you \
     your yours yourself ";
 
+/// Nouns that say too little to be a topic.
+const VAGUE: &str = " day days night nights morning evening afternoon week weeks weekend month months year years time times thing things way ways \
+    kind kinds sort sorts type types part parts person people place places word words minute minutes moment moments chance lot lots bit couple \
+    fact point reason side end number one ones ";
+
 /// Adjectives, which may be between an article and its noun.
-const DESCRIBING: &str = " afraid amazing ancient annoying average awesome awful bad beautiful big black blue boring brand bright brown busy calm cheap \
+const DESCRIBING: &str = " good better best little next same own afraid amazing ancient annoying average awesome awful bad beautiful big black blue boring brand bright brown busy calm cheap \
     clean clear clever close cold cool crazy cute damn dark dead dear deep different difficult dirty dry early easy electric empty \
     english entire exciting extra fair fast favorite favourite fine first flat fresh full fun funny giant glad golden gray great green grey \
     half happy hard heavy high hot huge important interesting kind large last late lazy light local lonely long loud lovely low lucky mad \
@@ -48,12 +55,50 @@ const DESCRIBING: &str = " afraid amazing ancient annoying average awesome awful
     smart soft sorry sour special spare stale standard strange strong stupid sudden super sweet tall terrible thick thin third tight tiny \
     tired true ugly used usual very warm weak weird wet white whole wide wild wise wooden worst wrong yellow young ";
 
+/// Common nouns. Those that could be verbs or adjectives by their form are here, too.
+const NOUNS: &str = " accident actor address adventure advice airport album alarm album animal answer apartment apple argument army art article assembly attic aunt \
+    autumn baby bag bakery ball balcony band bank bar basement bath battery beach bear bed bedroom bee beer bell berry bicycle bike bird birthday \
+    biscuit blanket blog boat body book border boss bottle bowl box boy bread breakfast bridge brother bug building bus business butter butterfly cake \
+    calendar camera camp candle candy car card career cat cellar century ceremony chair champion cheese cherry chess chicken child chocolate christmas church \
+    cinema circle city class cliff climate clinic clock cloud club coat code coffee colour comedy comet comic company computer concert conference \
+    contract cook cookie copy corner country course cousin cow crow culture cup curry curtain dad daisy dance daughter deadline deal debt decision degree dentist desert \
+    desk diary dictionary diet dinner diploma discovery doctor document dog door dragon drawing dream dress driver drum duck duty earthquake egg election elephant \
+    email enemy energy engine essay event exam exercise exhibition experiment factory fairy family fantasy farm father fear festival film fire fish flat flight \
+    floor flower fog food football forest fox fridge friend fruit funeral furniture future galaxy gallery game garden garlic gift girl glass goal goat grammar \
+    grandfather grandmother gravity grocery guest guitar gym hair hat harbour harbor health heart hike hill history hobby holiday home homework honey horse \
+    hospital hotel house husband ice idea illness industry injury insurance internet interview invitation island jacket jazz jelly job joke journal journey jungle \
+    jury kettle key kid kitchen kitten knife lady lake lamp landlord language laptop laundry law lawn lawyer leaf lecture leg letter library life light lightning lion \
+    list lunch machine magic magazine map marathon market marriage mathematics meal meat medal medicine meeting melody memory menu message metal milk mirror mistake \
+    model money monkey monster moon mother mountain mouse movie museum mushroom music mystery neighbour neighbor network newspaper noise noodle novel number nurse \
+    ocean octopus office onion opera option orchestra oven owl page pain paint painting pan paper parade parent park party passport password pasta path penny phone photo \
+    physics piano picnic picture pie pillow pizza plan plane planet plant plate play poem poet poetry police policy politics pond pony pool possibility potato practice \
+    present president price printer prize problem program project promise proposal puppy puzzle quarry question quiz rabbit race radio railway rain recipe relationship \
+    rent report restaurant rice ride ring risk river road robot roof room rope rose routine rule salad salary sale salt sand sandwich school science sculpture sea season \
+    series shadow sheep ship shirt shoe shop shower sister ski skill skin sky sleep smell snake snow soap sock sofa software soldier solution son song soup sourdough space \
+    speech spider spring stadium star station statue story storm strategy strawberry street student study style subject subway sugar suggestion suit summer sun sunset \
+    supermarket surgery surprise swimmer table tail tale talent tape task tax tea teacher team technology telescope temple tent tertulia test theatre theater theory \
+    therapy thesis thunder ticket tiger title toast toe tomato tool tooth topic tour tower town toy traffic tragedy train training translation tree trick trip trophy \
+    trouble truck trumpet umbrella uncle university vacation valley vegetable victory video view village violin visa visit visitor voice volcano wall walk war watch water \
+    wave weather website wedding whale wheel wife wind window wine winter wolf wood workshop world writer zoo ";
+
+/// Pairs of words that mean something else than their parts.
+const FIXED: [(&str, &str); 3] = [("hot", "dog"), ("black", "hole"), ("black", "holes")];
+
+/// Words that are verbs as often as plural nouns.
+const VERBS: &str = " answers cooks dances dreams drums hikes paints plans plants plays promises questions rains rents reports rides rings shops \
+    shows showers skis sleeps smells snows songs talks tests trains visits walks watches waves ";
+
+/// Times, which are a topic only together with what they were like: "a rainy day".
+const TIMES: &str = " day night morning evening afternoon week weekend ";
+
 /// Words that indicate English, and words that indicate another language with the same letters.
 const ENGLISH: &str = " the is are was were am i you my your our we they he she it and to of in on at for with this that have has had what who how why \
     when where which do does did can could should would not there about from just let tell ";
 const FOREIGN: &str = " el la los las un una que qué y de del por para con como cómo es está muy mi le les des du et est une je tu vous nous pas \
     qui il lo gli che di della per non sono und der das ein eine ich nicht ist mit wie wir ihr von zu auf het een van ik niet dat o os \
-    um uma não é e em och att det som jag inte hej ";
+    um uma não é e em och att det som jag inte hej dein deine deiner du dich dir mir mich kann kannst wer wo wann warum welche welches \
+    welcher hast habe sind wird am im an den dem einem einer eines auch noch heute morgen dass aber oder was cuál cuáles cuando dónde quién tu te se \
+    hay tiene tienes puedes puede hoy mañana algo sobre más sin ";
 
 /// The noun that a text is about, without its article.
 pub(super) fn topic(text: &str, names: &[String]) -> Option<String> {
@@ -76,19 +121,43 @@ fn after_determiner(tokens: &[Token<'_>], is_noun: impl Fn(&Token<'_>) -> bool) 
     begins.filter_map(|at| noun(&tokens[at + 1..], is_inverted(at), &is_noun)).next()
 }
 
-/// The first noun after adjectives, with a second noun that it modifies: "board game".
+/// The first noun after adjectives, perhaps with a noun that it modifies: "board game".
 fn noun(phrase: &[Token<'_>], is_inverted: bool, is_noun: &impl Fn(&Token<'_>) -> bool) -> Option<String> {
-    let adjectives = phrase.iter().take(3).take_while(|token| token.describes() && !token.ends).count();
-    let phrase = &phrase[adjectives..];
-    let first = phrase.first().filter(|token| is_noun(token))?;
-    // In "why does the street bend" the second word is a verb.
-    let second = phrase
-        .get(1)
-        .filter(|_| !is_inverted)
-        .filter(|second| !first.ends && is_noun(second) && !second.has_ending(&["s", "ed", "ing"]));
-    let is_last = |token: &Token<'_>| token.ends || phrase.get(2).is_none_or(|next| within(JOINING, &next.lower));
-    let second = second.filter(|token| is_last(token)).map(|token| format!("{} {}", first.lower, token.lower));
-    Some(second.unwrap_or_else(|| first.lower.clone()))
+    let adjectives = phrase.iter().take(4).take_while(|token| token.describes() && !token.ends).count();
+    let (adjectives, phrase) = phrase.split_at(adjectives);
+    let first = phrase.first()?;
+    let is_pair = |adjective: &&Token<'_>| {
+        adjective.lower.ends_with('y') && within(TIMES, &first.lower) || FIXED.contains(&(&*adjective.lower, &*first.lower))
+    };
+    if let Some(adjective) = adjectives.last().filter(is_pair) {
+        return Some(format!("{} {}", adjective.lower, first.lower));
+    }
+    if !is_noun(first) {
+        return None;
+    }
+    let alone = || Some(first.lower.clone());
+    let known = || alone().filter(|_| first.is_known());
+    let Some(second) = phrase.get(1).filter(|_| !first.ends) else { return alone() };
+    if within(VAGUE, &second.lower) {
+        // "A rain person": the first word describes a word that says nothing.
+        return None;
+    }
+    if second.is_function_word() || first.is_plural() || second.has_ending(&["ed"]) {
+        return alone();
+    }
+    let is_last = second.ends || phrase.get(2).is_none_or(Token::is_function_word);
+    // In "why does the street bend" the second word is a verb, and in "the cat sleeps" it may be one.
+    let is_compound = first.is_known() && second.is_known();
+    if is_inverted && !is_compound || !is_last || !is_noun(second) || second.has_ending(&["ing"]) {
+        return known();
+    }
+    let both = || Some(format!("{} {}", first.lower, second.lower));
+    match (second.is_plural(), first.is_known()) {
+        (false, _) => both(),
+        (true, true) => known(),
+        // "Vegan recipes", but not "gran sleeps".
+        (true, false) => second.is_known().then(|| second.lower.clone()).filter(|noun| !within(VERBS, noun)),
+    }
 }
 
 fn after_opener(tokens: &[Token<'_>], is_noun: impl Fn(&Token<'_>) -> bool) -> Option<String> {
@@ -135,18 +204,49 @@ impl Token<'_> {
             && self.written.chars().all(|c| c.is_ascii_lowercase())
             && !within(EMPTY, &self.lower)
             && !self.describes()
-            && (!self.has_ending(&["ly"]) || within(" family butterfly jelly belly assembly ", &self.lower))
+            && !within(TIMES, &self.lower)
+            && !within(VAGUE, &self.lower)
+            && (!self.has_ending(&["ly"]) || self.is_known())
             && !self.has_ending(&["ed"])
     }
 
     fn describes(&self) -> bool {
         let length = self.lower.len();
+        if self.is_known() && !within(DESCRIBING, &self.lower) {
+            return false;
+        }
         within(DESCRIBING, &self.lower)
             || self.is_number()
             || self.written.contains('-')
             || self.has_ending(&["ful", "ous", "ible", "iest", "ier", "ical", "less", "est"])
                 && !within(" forest chest guest nest test quest request ", &self.lower)
-            || (self.has_ending(&["able", "ive", "ish"]) && length > 6 && self.lower != "vegetable")
+            || self.is_comparative()
+            // Most of the nouns with this ending are listed, and most adjectives are not.
+            || self.has_ending(&["y"]) && length > 3 && !within(EMPTY, &self.lower)
+            || (self.has_ending(&["able", "ive", "ish", "ic", "al", "ary", "ese", "ian"]) && length > 6 && self.lower != "vegetable")
+    }
+
+    /// Whether it is a listed adjective with -er: "smaller", "larger", "bigger".
+    fn is_comparative(&self) -> bool {
+        let Some(stem) = self.lower.strip_suffix("er") else { return false };
+        let mut letters = stem.chars();
+        let shorter = letters.next_back().filter(|last| letters.clone().next_back() == Some(*last)).map(|_| letters.as_str());
+        within(DESCRIBING, stem)
+            || within(DESCRIBING, &self.lower[..stem.len() + 1])
+            || shorter.is_some_and(|stem| within(DESCRIBING, stem))
+    }
+
+    /// Whether it is a common noun, perhaps in the plural.
+    fn is_known(&self) -> bool {
+        let lower = &*self.lower;
+        let singular = lower.strip_suffix("ies").map(|stem| format!("{stem}y"));
+        let stems = [Some(lower), lower.strip_suffix('s'), lower.strip_suffix("es"), singular.as_deref()];
+        stems.into_iter().flatten().any(|stem| within(NOUNS, stem) || within(MASS, stem))
+    }
+
+    /// Whether no noun goes on with it.
+    fn is_function_word(&self) -> bool {
+        within(EMPTY, &self.lower) || within(JOINING, &self.lower) || within(DETERMINERS, &self.lower) || self.has_ending(&["ly"])
     }
 
     fn is_plural(&self) -> bool {

@@ -54,6 +54,7 @@ pub(super) enum Act {
         paused: bool,
     },
     Clear,
+    ReplaceModels,
     Leave(u8),
     Join(u8),
 }
@@ -107,6 +108,7 @@ pub(super) fn acts() -> impl Strategy<Value = Vec<Act>> {
         1 => any::<u8>().prop_map(Act::Delete),
         1 => (prop::option::of(any::<u8>()), prop::bool::weighted(0.3)).prop_map(|(target, paused)| Act::Pause { target, paused }),
         1 => Just(Act::Clear),
+        1 => Just(Act::ReplaceModels),
         1 => any::<u8>().prop_map(Act::Leave),
         2 => any::<u8>().prop_map(Act::Join),
     ];
@@ -274,6 +276,13 @@ impl Scene {
             Act::Pause { target, paused } => {
                 let companion = target.map(|target| self.member(target));
                 self.receive(Event::Paused { companion, paused: *paused });
+            }
+            Act::ReplaceModels => {
+                self.step(Input::ModelsReplaced);
+                assert!(
+                    !self.conversation.gates.values().any(Gate::is_backing_off),
+                    "a companion waits for the models of before"
+                );
             }
             Act::Clear => {
                 self.cast.clone().iter().for_each(|companion| self.forget_unsettled(companion));

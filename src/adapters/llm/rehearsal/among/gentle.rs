@@ -15,15 +15,15 @@ pub(super) const REPLIES: &[&str] = &[
 #[rustfmt::skip] // One phrase a line reads as the list that it is.
 pub(super) const OFFERS: &[&str] = &[
     "Two of us are better than one. I am here too.",
-    "{name} is quick, I am thorough. Take your pick.",
+    "I can help as well.",
     "Begin anywhere. We can put it in order later.",
-    "What {name} asks. And what have you tried already?",
+    "And what have you tried already?",
     "We will find somebody who knows, if we do not.",
 ];
 
 /// Phrases before the last ones.
 pub(super) const ENDINGS: &[&str] = &[
-    "There is no hurry. We are not far.",
+    "There is no hurry. We are here.",
     "Rest a little, if you can. The talk will keep.",
     "I will not add more words to it. I am listening.",
 ];
@@ -33,5 +33,5 @@ pub(super) const GOODBYES: &[&str] = &[
     "Take care of yourself. We are here.",
     "Take care, and come back whenever you like.",
     "Good night, and be kind to yourself.",
-    "We leave the light on for you. Take care.",
+    "We are here if you need us. Take care.",
 ];
