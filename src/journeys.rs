@@ -2,6 +2,7 @@
 
 mod abroad;
 mod acknowledging;
+mod again;
 mod briefs;
 mod calling;
 mod channels;

@@ -132,6 +132,10 @@ impl Backend for ActorBackend {
         self.press_stop(room, companion.clone()).await
     }
 
+    async fn try_again(&self, room: &RoomId, statement: Seq) -> Result<(), Refused> {
+        self.replace_statement(room, statement).await
+    }
+
     async fn vote(&self, room: &RoomId, state: State) -> Result<(), Refused> {
         self.submit_vote(room, state).await
     }

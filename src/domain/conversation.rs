@@ -5,6 +5,7 @@
 //! [`resume`](Conversation::resume) continues from there. What only a clock can tell is an event, too: timers that fire, back-offs that end.
 
 mod advance;
+mod again;
 mod alone;
 mod aloud;
 mod apply;
@@ -30,6 +31,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub use advance::DELETED;
+pub use again::NotAgain;
+use again::Replaceable;
 pub use aloud::{Aloud, INTERRUPTED, SpokenStatement, UNVOICED};
 use ending::Judgement;
 use events::Acknowledgements;
@@ -352,6 +355,9 @@ pub struct Conversation {
     held: BTreeMap<CompanionId, Held>,
     #[serde(default)]
     spoken: Option<PostedStatement>,
+    /// The newest message, if it is a statement of a companion that may be asked to try again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    replaceable: Option<Box<Replaceable>>,
     /// The newest statement of each companion, including companions that have left.
     #[serde(default)]
     spoke: BTreeMap<CompanionId, Seq>,

@@ -80,6 +80,9 @@ pub enum Event {
         /// Statements that a person cut off who is forgotten. They no longer name the person.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         unnamed: Vec<Seq>,
+        /// Somebody wants another statement in the place of the only message, which is the newest one (docs/design/speaking.md S-17).
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        again: bool,
     },
     /// A companion joined the channel.
     Joined {
@@ -266,6 +269,9 @@ pub enum Event {
         /// Whether it is spoken in the voice call or posted as text (docs/design/voice.md A-44).
         #[serde(default, skip_serializing_if = "Modality::is_text")]
         modality: Modality,
+        /// The number of the statement in the place of which it is made, because somebody pressed Try again.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        again: Option<Seq>,
     },
     /// What people said while a spoken reply was prepared is taken in, and the reply is made again (docs/design/voice.md A-23).
     ReplyExtended {
@@ -626,6 +632,16 @@ impl Call {
 }
 
 impl Event {
+    /// Messages were deleted.
+    pub fn deleted(messages: Vec<Seq>) -> Self {
+        Self::Deleted { messages, unnamed: Vec::new(), again: false }
+    }
+
+    /// Somebody wants another statement in the place of this one.
+    pub fn again(statement: Seq) -> Self {
+        Self::Deleted { messages: vec![statement], unnamed: Vec::new(), again: true }
+    }
+
     /// Whether this is an inbound event: accepted first, then handled in the order of its number.
     pub const fn is_inbound(&self) -> bool {
         match self {

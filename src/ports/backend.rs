@@ -74,6 +74,10 @@ pub trait Backend: CallRooms {
     /// [`Refused::Conflict`].
     async fn stop_reply(&self, room: &RoomId, companion: &CompanionId) -> Result<(), Refused>;
 
+    /// Deletes the newest message of a room, a companion's statement, and has the companion answer again (docs/design/speaking.md S-17). Where that
+    /// is impossible, it is a [`Refused::Conflict`].
+    async fn try_again(&self, room: &RoomId, statement: Seq) -> Result<(), Refused>;
+
     /// Submits the vote of an external companion in the open round. Its State counts when this returns.
     async fn vote(&self, room: &RoomId, state: State) -> Result<(), Refused>;
 

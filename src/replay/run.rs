@@ -270,6 +270,11 @@ impl<'a> Run<'a> {
             Action::Join(companion) => self.join(channel, companion),
             Action::Leave(companion) => self.apply_inbound(channel, Seq::NONE, Event::Left { companion: companion.clone() }),
             Action::Stop(companion) => self.step(channel, Input::StopPressed { companion: companion.clone() }),
+            Action::Again(companion) => {
+                let Some(statement) = self.channels[channel].conversation.replaceable_of(companion) else { return };
+                self.set_text(channel, statement, "".into());
+                self.apply_inbound(channel, Seq::NONE, Event::again(statement));
+            }
             Action::ReplaceModels => self.step(channel, Input::ModelsReplaced),
             Action::Clear => self.apply_inbound(channel, Seq::NONE, Event::Cleared),
             Action::Edit { message, text } => {
@@ -278,7 +283,7 @@ impl<'a> Run<'a> {
             }
             Action::Delete(message) => {
                 self.set_text(channel, *message, "".into());
-                self.apply_inbound(channel, Seq::NONE, Event::Deleted { messages: vec![*message], unnamed: Vec::new() });
+                self.apply_inbound(channel, Seq::NONE, Event::deleted(vec![*message]));
             }
         }
     }

@@ -89,6 +89,8 @@ pub enum Action {
     Clear,
     /// Somebody presses Stop for the reply of a companion.
     Stop(CompanionId),
+    /// Somebody presses Try again for the newest message, a statement of this companion.
+    Again(CompanionId),
     /// Other models answer from now on.
     ReplaceModels,
     /// The author edits a message.
@@ -278,6 +280,7 @@ struct ParsedEvent {
     join: Option<CompanionId>,
     leave: Option<CompanionId>,
     stop: Option<CompanionId>,
+    again: Option<CompanionId>,
     voice: Option<ParsedVoice>,
     speech: Option<ParsedSpeech>,
     partial: Option<String>,
@@ -352,7 +355,7 @@ impl ParsedEvent {
         let changes_channel = self.text.is_some() || self.join.is_some() || self.leave.is_some() || self.clear;
         let is_other = changes_channel || self.edit.is_some() || self.delete.is_some();
         if heard.is_given() {
-            if is_other || self.stop.is_some() || self.models_replaced {
+            if is_other || self.stop.is_some() || self.again.is_some() || self.models_replaced {
                 return Err(malformed(position, "needs exactly one thing that happens".into()));
             }
             return heard.events(at, &self.channel, self.from).map_err(|detail| malformed(position, detail));
@@ -361,13 +364,12 @@ impl ParsedEvent {
         if message == Some(Seq::NONE) {
             return Err(malformed(position, "the first message of a channel has number 1".into()));
         }
-        let alone = match (self.stop, self.models_replaced) {
-            (None, false) => None,
-            (Some(companion), false) if !is_other => Some(Action::Stop(companion)),
-            (None, true) if !is_other => Some(Action::ReplaceModels),
-            _ => return Err(malformed(position, "needs exactly one thing that happens".into())),
-        };
-        if let Some(action) = alone {
+        let pressed = self.stop.map(Action::Stop).into_iter().chain(self.again.map(Action::Again));
+        let mut alone: Vec<_> = pressed.chain(self.models_replaced.then_some(Action::ReplaceModels)).collect();
+        if let Some(action) = alone.pop() {
+            if is_other || !alone.is_empty() {
+                return Err(malformed(position, "needs exactly one thing that happens".into()));
+            }
             return Ok(vec![ScriptedEvent { at, channel: self.channel, action }]);
         }
         let action = match (self.text, self.join, self.leave, self.clear) {

@@ -68,9 +68,26 @@ pub async fn delete_messages(
     channel_key: &ChannelKey,
     messages: &BTreeSet<Seq>,
 ) -> Result<(), RewriteError> {
-    let (context, channel_key, messages) = (context.clone(), channel_key.clone(), messages.clone());
+    delete(context, channel_key, messages.clone(), false).await
+}
+
+/// Deletes a statement like [`delete_messages`], and has its companion make another one in its place.
+///
+/// # Errors
+/// [`RewriteError`].
+pub async fn replace_statement(context: &ActorContext, channel_key: &ChannelKey, statement: Seq) -> Result<(), RewriteError> {
+    delete(context, channel_key, BTreeSet::from([statement]), true).await
+}
+
+async fn delete(
+    context: &ActorContext,
+    channel_key: &ChannelKey,
+    messages: BTreeSet<Seq>,
+    again: bool,
+) -> Result<(), RewriteError> {
+    let (context, channel_key) = (context.clone(), channel_key.clone());
     let deletion = tokio::spawn(async move {
-        let deleted = delete_all_traces(&context, &channel_key, &messages).await;
+        let deleted = delete_all_traces(&context, &channel_key, &messages, again).await;
         deleted.map_err(|error| error.of(&channel_key))
     });
     deletion.await.unwrap_or_else(|_| Err(WriteError::Unknown.into()))
@@ -80,6 +97,7 @@ async fn delete_all_traces(
     context: &ActorContext,
     channel_key: &ChannelKey,
     messages: &BTreeSet<Seq>,
+    again: bool,
 ) -> Result<(), RewriteError> {
     let _lock = context.rewrite_locks.lock(channel_key).await;
     let reader = Reader::new(&*context.store);
@@ -93,7 +111,7 @@ async fn delete_all_traces(
         MetaWriteError::Exists { .. } => WriteError::Unknown,
     })?;
     let mut deleted: BTreeSet<Seq> = messages.iter().copied().collect();
-    append_deletion(context, channel_key, &deleted, Vec::new()).await?;
+    accept_deletion(context, channel_key, Event::Deleted { messages: messages.clone(), unnamed: Vec::new(), again }).await?;
     let traces = all_traces_of(context, channel_key, &mut deleted).await?;
     let messages: Vec<Seq> = deleted.iter().copied().collect();
     if !traces.illegible.is_empty() {
@@ -116,9 +134,12 @@ pub async fn append_deletion(
     messages: &BTreeSet<Seq>,
     unnamed: Vec<Seq>,
 ) -> Result<(), RewriteError> {
-    Inbound::new(context.clone())
-        .accept(channel_key, Event::Deleted { messages: messages.iter().copied().collect(), unnamed }, None)
-        .await?;
+    accept_deletion(context, channel_key, Event::Deleted { messages: messages.iter().copied().collect(), unnamed, again: false })
+        .await
+}
+
+async fn accept_deletion(context: &ActorContext, channel_key: &ChannelKey, deletion: Event) -> Result<(), RewriteError> {
+    Inbound::new(context.clone()).accept(channel_key, deletion, None).await?;
     // What the channel derived from them before is on record now.
     Ok(drained(context, channel_key).await?)
 }

@@ -208,11 +208,14 @@ impl EventView {
                 let retry_at = rfc3339(recorded.at + *back_off);
                 vec![("error", json!({ "companion": companion, "trigger": trigger, "error": error, "retry_at": retry_at }))]
             }
-            Event::ReplyOwed { companion, ticket, trigger, messages, due_at, modality, .. } => {
+            Event::ReplyOwed { companion, ticket, trigger, messages, due_at, modality, again, .. } => {
                 let messages = self.texts(reader, messages).await?;
                 let mut object = json!({ "companion": companion, "trigger": trigger, "ticket": ticket, "messages": messages });
                 if !modality.is_text() {
                     object["modality"] = json!(modality);
+                }
+                if let Some(again) = again {
+                    object["again"] = json!(again);
                 }
                 // An external companion has until then to submit its statement.
                 if let Some(due_at) = due_at {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::ActorBackend;
 use super::actor_calls::{broken, invalid, read_error, refused, rewrite_error};
-use crate::actors::erasure::deletion::{delete_messages, replace_words};
+use crate::actors::erasure::deletion::{delete_messages, replace_statement, replace_words};
 use crate::actors::inbound::{Replied, Speech};
 use crate::actors::writer::requests::fence;
 use crate::domain::address::at_names;
@@ -89,11 +89,24 @@ impl ActorBackend {
         }
     }
 
-    pub(super) async fn delete_one(&self, room: &RoomId, seq: Seq) -> Result<Seq, Refused> {
+    pub(super) async fn replace_statement(&self, room: &RoomId, statement: Seq) -> Result<(), Refused> {
+        let channel_key = self.deletable(room, statement).await?;
+        let conversation = self.current_state(&channel_key).await.map_err(read_error)?.inspection.conversation;
+        conversation.check_again(statement).map_err(|not_again| Refused::Conflict(not_again.to_string()))?;
+        replace_statement(&self.context, &channel_key, statement).await.map_err(rewrite_error)
+    }
+
+    /// The channel of a room whose messages may be deleted here, if this message exists.
+    async fn deletable(&self, room: &RoomId, seq: Seq) -> Result<ChannelKey, Refused> {
         let (channel_key, _) = self.room_of(room)?;
         self.check_writable(room)?;
         let recorded = self.reader().event(&channel_key, seq).await.map_err(read_error)?;
         recorded.filter(|recorded| matches!(recorded.event, Event::Said { .. })).ok_or_else(|| no_message(room, seq))?;
+        Ok(channel_key)
+    }
+
+    pub(super) async fn delete_one(&self, room: &RoomId, seq: Seq) -> Result<Seq, Refused> {
+        let channel_key = self.deletable(room, seq).await?;
         delete_messages(&self.context, &channel_key, &BTreeSet::from([seq])).await.map_err(rewrite_error)?;
         Ok(seq)
     }

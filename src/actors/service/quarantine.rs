@@ -152,7 +152,7 @@ impl ActorBackend {
                     let key = key::message_id(id.ward, id.no, platform_id);
                     self.write_meta(id.ward, vec![Write::Put(key, encode(&accepted.seq))]).await?;
                 }
-                self.accept(&channel_key, Event::Deleted { messages: vec![old.seq], unnamed: Vec::new() }, None).await?;
+                self.accept(&channel_key, Event::deleted(vec![old.seq]), None).await?;
                 // Redacting the message closes its dead letter, too.
                 let redacted = vec![redact(&old)];
                 return redact_messages(&self.context, &channel_key, &[old.seq], redacted, Vec::new())

@@ -79,6 +79,12 @@ pub(super) async fn delete_message(State(console): State<Shared>, MessagePath(ro
     accepted(console.backend.delete_message(&room, seq).await?)
 }
 
+/// `POST /api/rooms/{room}/messages/{seq}/again`
+pub(super) async fn try_again(State(console): State<Shared>, MessagePath(room, seq): MessagePath) -> Result<StatusCode, Problem> {
+    console.backend.try_again(&room, seq).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct HistoryParams {

@@ -16,6 +16,7 @@ pub(super) fn routes(console: Shared) -> Router {
         .route("/api/rooms/{room}", get(rooms::get).put(rooms::put).patch(rooms::patch).delete(rooms::delete))
         .route("/api/rooms/{room}/messages", post(messages::say))
         .route("/api/rooms/{room}/messages/{seq}", patch(messages::edit).delete(messages::delete_message))
+        .route("/api/rooms/{room}/messages/{seq}/again", post(messages::try_again))
         .route("/api/rooms/{room}/replies/{companion}/stop", post(rooms::stop_reply))
         .route("/api/rooms/{room}/events", post(messages::event))
         .route("/api/rooms/{room}/states", post(external::vote))

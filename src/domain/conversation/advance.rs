@@ -208,6 +208,7 @@ impl Conversation {
             self.close_rounds(occasion, world, out);
         }
         self.close_newcomers(world, out);
+        self.answer_again(world, out);
         self.use_free_floor(world, out);
         let speaker = self.spoken.as_ref().filter(|_| occasion.after_statement).map(|spoken| &spoken.companion);
         let left_out = speaker.filter(|speaker| self.gates.get(speaker).is_none_or(|gate| gate.waiting.is_none())).cloned();
@@ -463,11 +464,23 @@ impl Conversation {
 
     /// Gives the floor to a candidate, which then owes a statement that answers all its unsettled messages.
     pub(super) fn give_floor(&mut self, candidate: &Candidate, world: &mut World<'_>, out: &mut Vec<Output>) {
+        let messages = self.unsettled(&candidate.companion, &self.gates[&candidate.companion], self.handled);
+        self.owe_reply(candidate, messages, None, world, out);
+    }
+
+    /// Gives the floor to a candidate, which then owes a statement that answers these messages, in the place of `again` if that is given.
+    pub(super) fn owe_reply(
+        &mut self,
+        candidate: &Candidate,
+        messages: Vec<Seq>,
+        again: Option<Seq>,
+        world: &mut World<'_>,
+        out: &mut Vec<Output>,
+    ) {
         let companion = &candidate.companion;
         let next_interjection_at = world.policies.get(companion).map(|policy| policy.interval(0, (world.jitter)()));
         let gate = &self.gates[companion];
         let is_external = gate.external;
-        let messages = self.unsettled(companion, gate, self.handled);
         let answered = candidate.message.or_else(|| self.newest_event(&messages));
         let modality = if is_external { Modality::Text } else { self.modality_of_reply(answered, world) };
         // A spoken reply has deadlines of its own, and nobody else could use the floor of a companion that is alone.
@@ -484,14 +497,18 @@ impl Conversation {
             is_unjudged: world.policies.get(companion).is_some_and(|policy| !policy.repetition),
             message: candidate.message,
             modality,
+            again,
             companion: companion.clone(),
         };
         self.record(owed, world, out);
         // A long silence is about no message.
-        let is_empty = |floor: &&Floor| floor.messages.is_empty() && floor.trigger != Trigger::Silence;
-        let has_no_messages = self.floor.as_deref().filter(is_empty).map(|floor| floor.ticket);
-        if let Some(ticket) = has_no_messages {
-            self.fail_reply(ticket, DELETED.into(), world, out);
+        let is_empty = |floor: &Floor| floor.messages.is_empty() && floor.trigger != Trigger::Silence;
+        let has_no_messages = self.floor.as_deref().is_some_and(is_empty);
+        // The budget of the others was checked with their votes.
+        let is_over_budget = again.is_some() && world.exhausted_statement_budget(self.clock).is_some();
+        if has_no_messages || is_over_budget {
+            let error = if has_no_messages { DELETED } else { Reason::Budget.as_str() };
+            self.fail_reply(self.tickets, error.into(), world, out);
         } else {
             self.begin_statement(companion, world, out);
             let is_called = candidate.trigger == Trigger::DirectAddress;

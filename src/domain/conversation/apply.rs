@@ -31,9 +31,9 @@ impl Conversation {
                 self.window.edit(*message, text);
                 self.edit_recent_statement(*message, text);
             }
-            Event::Deleted { messages, unnamed } => {
+            Event::Deleted { messages, unnamed, again } => {
                 self.forget_cutters(unnamed);
-                self.apply_deleted(messages, notes);
+                self.apply_deleted(messages, *again, notes);
             }
             Event::Joined { companion, external } => {
                 self.gates.get_or_insert(companion, Gate::new(self.handled)).external = *external;
@@ -55,6 +55,7 @@ impl Conversation {
                 self.call.clear();
                 self.opened_again.clear();
                 self.acknowledgements.release();
+                self.replaceable = None;
                 // What was said before is not shown to a model any more.
                 self.window.drop_below(seq);
                 self.summary.clear(seq);
@@ -139,7 +140,11 @@ impl Conversation {
                 is_unjudged,
                 message,
                 modality,
+                again,
             } => {
+                if again.is_some() {
+                    self.uncount_replaced(companion);
+                }
                 self.tickets = self.tickets.max(*ticket);
                 if *trigger == Trigger::Silence {
                     self.apply_started();

@@ -126,10 +126,11 @@ impl Conversation {
         }
     }
 
-    /// Companions that join after the last statement that `max_turns` allows are terminal like the others.
+    /// Companions that join after the last statement that `max_turns` allows are terminal like the others, also if all others have left.
     pub(super) fn close_newcomers(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
         let has_ended = has_reached(world.rules.turn_taking.max_turns, self.tally.turns);
-        if has_ended && self.gates.values().any(Gate::is_closed) {
+        let have_others_left = || self.gates.values().all(|gate| gate.turns == 0);
+        if has_ended && (self.gates.values().any(Gate::is_closed) || have_others_left()) {
             let newcomers = self.gates.companions_where(|gate| !gate.is_closed());
             self.change_stages(newcomers, Stage::Terminal, Cause::MaxTurns, self.handled, world, out);
         }

@@ -46,6 +46,7 @@ impl Conversation {
         self.lift_minimum_of_called(message);
         let began_at = self.episode.filter(|_| !begins_episode).map_or(now, |episode| episode.began_at);
         self.episode = Some(Episode { began_at, last_at: now });
+        self.replaceable = None;
         if message.from.role == Role::Person {
             self.tally.streak = 0;
             self.tally.newest_human = seq;
@@ -158,6 +159,7 @@ impl Conversation {
         let floor = self.floor.take_if(|floor| Some(floor.ticket) == reply);
         let snapshot = floor.iter().flat_map(|floor| &floor.messages).filter_map(|seq| self.window.get(*seq));
         let answers = Audience::of_answer(snapshot);
+        self.replaceable = floor.as_deref().map(|floor| Replaceable::new(seq, floor));
         let (is_farewell, is_unjudged, forced) =
             floor.as_ref().map_or_else(Default::default, |floor| (floor.is_farewell, floor.is_unjudged, floor.forced));
         let selection = floor.map(|floor| floor.selection).unwrap_or_default();
@@ -185,12 +187,13 @@ impl Conversation {
         answers
     }
 
-    pub(super) fn apply_deleted(&mut self, deleted: &[Seq], notes: &mut Vec<Output>) {
+    pub(super) fn apply_deleted(&mut self, deleted: &[Seq], again: bool, notes: &mut Vec<Output>) {
         // Messages that were deleted before have no further effect.
         let present: Vec<_> = deleted.iter().copied().filter(|seq| self.window.get(*seq).is_some()).collect();
         self.window.delete(deleted);
         self.call.delete(deleted);
         self.delete_recent_statements(deleted);
+        self.replaceable = self.replaceable.take().and_then(|replaceable| replaceable.without(deleted, again));
         self.cancel_replies_to_deleted(deleted, &present, notes);
         self.summary.delete(deleted);
         // Reasons given earlier are removed, too, and the answers of questions in flight will be.

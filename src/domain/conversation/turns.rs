@@ -53,6 +53,7 @@ impl Conversation {
             Event::StageChanged { cause: Cause::MaxTurns | Cause::Repetition, .. }
             | Event::RepetitionAsked { .. }
             | Event::RepetitionJudged { .. } => self.spoken.as_ref().and_then(|spoken| spoken.turn),
+            Event::ReplyOwed { again: Some(_), .. } => Some(self.begin(world)),
             Event::ReplyOwed { companion, .. } => match &self.turn {
                 Some(turn) => turn.selection.turn,
                 None => self.gates.get(companion).and_then(|gate| gate.wish.as_ref()).and_then(|wish| wish.turn),

@@ -367,6 +367,10 @@ impl Backend for FakeBackend {
         })
     }
 
+    async fn try_again(&self, id: &RoomId, statement: Seq) -> Result<(), Refused> {
+        self.with_room(id, |room| room.message(statement).map(drop))
+    }
+
     async fn vote(&self, id: &RoomId, state: State) -> Result<(), Refused> {
         self.with_room(id, |room| room.check_external(&state.from, &state.message_id))
     }

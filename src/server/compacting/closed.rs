@@ -107,6 +107,10 @@ impl Backend for Closed {
         self.refuse()
     }
 
+    async fn try_again(&self, _: &RoomId, _: Seq) -> Result<(), Refused> {
+        self.refuse()
+    }
+
     async fn say(&self, _: &RoomId, _: NewMessage) -> Result<Seq, Refused> {
         self.refuse()
     }

@@ -15,6 +15,8 @@ pub(super) struct Losses {
     pauses: usize,
     edited: BTreeSet<Seq>,
     deleted: BTreeSet<Seq>,
+    /// Statements that were deleted because somebody pressed Try again.
+    replaced: BTreeSet<Seq>,
     wordless: BTreeSet<Seq>,
     /// How often messages of a downtime could not be read.
     gaps: usize,
@@ -42,6 +44,8 @@ impl Losses {
                 self.edited.insert(*message);
             }
             Event::Deleted { messages, .. } => self.deleted.extend(messages),
+            // A script deletes it, too.
+            Event::ReplyOwed { again: Some(statement), .. } => drop(self.replaced.insert(*statement)),
             Event::CaughtUp { missed: Some(_), .. } => self.gaps += 1,
             Event::Said { message, .. } if is_redacted(message) => {
                 self.wordless.insert(recorded.seq);
@@ -115,7 +119,7 @@ impl Losses {
         let edited = self.edited.difference(&self.deleted).count();
         note(edited, "edited message", "edited messages", "a script has their last text from the start");
         let meaning = "a script deletes nothing; messages that still have their text stay, and “…” stands for others that companions were asked about";
-        note(self.deleted.len(), "deleted message", "deleted messages", meaning);
+        note(self.deleted.difference(&self.replaced).count(), "deleted message", "deleted messages", meaning);
         let forgotten = self.wordless.difference(&self.deleted).count();
         note(
             forgotten,
@@ -162,7 +166,7 @@ mod tests {
             Event::Edited { message: Seq(2), text: "better".into() },
             Event::Edited { message: Seq(2), text: "best".into() },
             Event::Edited { message: Seq(3), text: "".into() },
-            Event::Deleted { messages: vec![Seq(3), Seq(4)], unnamed: Vec::new() },
+            Event::deleted(vec![Seq(3), Seq(4)]),
             Event::CaughtUp { read: 3, missed: None },
             Event::CaughtUp { read: 3, missed: Some(gap()) },
             Event::Segment(Box::new(segment())),

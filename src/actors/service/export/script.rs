@@ -206,7 +206,10 @@ impl Script<'_> {
                 }
             }
             Event::Unanswered { ticket, error, .. } => self.add_answer(*ticket, recorded.at, Err(error.to_string()), false),
-            Event::ReplyOwed { companion, ticket, next_interjection_at, .. } => {
+            Event::ReplyOwed { companion, ticket, next_interjection_at, again, .. } => {
+                if again.is_some() {
+                    self.events.push(json!({ "at": at, "channel": self.channel, "again": companion }));
+                }
                 self.add_jitter(companion, 0, *next_interjection_at);
                 // A timer may fire late, but the script's clock never does.
                 let due = self.turn.take_if(|(selected, _)| selected == companion).map(|(_, speak_at)| speak_at);

@@ -187,7 +187,10 @@ pub(super) fn in_a_row(before: &[Recorded]) -> String {
             // `handled` excludes messages that arrived while the statement was being written.
             Event::RoundClosed(closed) => selected_at = closed.selected.as_ref().map(|_| recorded.handled),
             Event::Decided(decided) if decided.reason == Reason::Event => selected_at = Some(recorded.handled),
-            Event::ReplyOwed { .. } => {
+            Event::ReplyOwed { again, .. } => {
+                // The statement that is replaced does not count.
+                let replaced = u64::from(again.is_some());
+                (said, counted) = (said.saturating_sub(replaced), counted.saturating_sub(replaced));
                 selected_at.get_or_insert(recorded.handled);
             }
             Event::ReplyFailed { .. } => selected_at = None,

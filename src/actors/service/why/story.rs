@@ -126,6 +126,10 @@ impl Scene<'_> {
                     is_open = true;
                 }
                 Event::Unanswered { companion, .. } if *companion == who.id => is_open = false,
+                Event::ReplyOwed { companion, again: Some(_), .. } if *companion == who.id => {
+                    let text = format!("Somebody pressed Try again: its message was deleted, and {} answers again.", who.name);
+                    tried.push(line(recorded, "respond", text));
+                }
                 event if is_dropped_by(event, who) => {
                     dropped = newest.take().filter(|_| is_open).or(dropped);
                     is_open = false;

@@ -125,7 +125,7 @@ fn inbound_event(kind: u8, number: usize) -> Event {
     let companion = CompanionId::from("aria");
     match kind {
         0 => Event::Joined { companion, external: false },
-        1 => Event::Deleted { messages: vec![Seq(number as u64 / 2)], unnamed: Vec::new() },
+        1 => Event::deleted(vec![Seq(number as u64 / 2)]),
         2 => Event::Edited { message: Seq(number as u64 / 2), text: "changed".into() },
         3 if number.is_multiple_of(3) => Event::Left { companion },
         4 if number.is_multiple_of(5) => Event::Cleared,
@@ -150,6 +150,7 @@ fn made_by_channel(kind: u8, number: usize, handled: Seq) -> Event {
             next_interjection_at: 9,
             due_at: None,
             is_farewell: false,
+            again: None,
             is_unjudged: false,
             message: None,
             modality: Default::default(),

@@ -268,7 +268,7 @@ impl Scene {
                     self.outcomes_by_companion.values_mut().for_each(|outcomes| outcomes.removed.push(message));
                     let only =
                         self.conversation.owed_replies().find(|floor| floor.messages == [message]).map(|floor| floor.ticket);
-                    self.receive(Event::Deleted { messages: vec![message], unnamed: Vec::new() });
+                    self.receive(Event::deleted(vec![message]));
                     let is_owed = only.is_some_and(|ticket| self.conversation.owed_reply(ticket).is_some());
                     assert!(!is_owed, "nothing is left for reply {only:?} to answer");
                 }
@@ -609,7 +609,7 @@ impl Scene {
             utterance::Effect::Redact { user } => {
                 let messages = self.conversation.buffered_segments_of(&user);
                 if !messages.is_empty() {
-                    self.receive(Event::Deleted { messages, unnamed: Vec::new() });
+                    self.receive(Event::deleted(messages));
                 }
             }
             _ => {}

@@ -281,7 +281,7 @@ impl Scene {
             VoiceAct::Ignore(by) => {
                 let messages = self.conversation.buffered_segments_of(&user(*by));
                 if !messages.is_empty() {
-                    self.receive(Event::Deleted { messages, unnamed: Vec::new() });
+                    self.receive(Event::deleted(messages));
                 }
             }
             VoiceAct::OptOut(by) => self.hear(utterance::Input::OptedOut { user: user(*by) }),
@@ -546,7 +546,7 @@ fn who_is_forgotten_while_in_the_call_has_left_it() {
     };
     let messages = scene.journal.iter().filter(theirs).map(|recorded| recorded.seq).collect();
 
-    scene.receive(Event::Deleted { messages, unnamed: Vec::new() });
+    scene.receive(Event::deleted(messages));
 
     assert_eq!(scene.conversation.people_in_call().collect::<Vec<_>>(), [&user(1)]);
     assert_eq!(scene.conversation.talkers().count(), 0);

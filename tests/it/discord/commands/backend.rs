@@ -408,6 +408,10 @@ impl Backend for SmallBackend {
         never()
     }
 
+    async fn try_again(&self, _: &RoomId, _: Seq) -> Result<(), Refused> {
+        never()
+    }
+
     async fn vote(&self, _: &RoomId, _: State) -> Result<(), Refused> {
         never()
     }

@@ -332,9 +332,7 @@ mod tests {
 
     #[test]
     fn a_reply_owed_ends_when_all_its_messages_are_deleted_unless_it_was_posted_in_spite_of_that() {
-        let deletion = |seq, gone: &[u64]| {
-            recorded(seq, Event::Deleted { messages: gone.iter().copied().map(Seq).collect(), unnamed: Vec::new() })
-        };
+        let deletion = |seq, gone: &[u64]| recorded(seq, Event::deleted(gone.iter().copied().map(Seq).collect()));
         let mut dropped = course();
         dropped.follow(&yes(8, "ben"));
         dropped.follow(&owed("ben", 9, 4));
@@ -364,7 +362,7 @@ mod tests {
         course.follow(&asked(10, "ben", &[6]));
         let before = course.asked(&"aria".into());
 
-        course.follow(&recorded(11, Event::Deleted { messages: vec![Seq(7)], unnamed: Vec::new() }));
+        course.follow(&recorded(11, Event::deleted(vec![Seq(7)])));
         course.follow(&yes_to(12, "aria", 9));
         course.follow(&yes_to(13, "aria", 11));
 
@@ -427,6 +425,7 @@ mod tests {
             next_interjection_at: 9,
             due_at: None,
             is_farewell: false,
+            again: None,
             is_unjudged: false,
             message: None,
             modality: Default::default(),

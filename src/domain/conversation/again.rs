@@ -1,0 +1,110 @@
+//! Try again: a person wants another statement in the place of the newest one (docs/design/speaking.md S-17).
+
+use super::*;
+
+/// The newest message of a channel, if it is a statement: what another one in its place answers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Replaceable {
+    companion: CompanionId,
+    statement: Seq,
+    trigger: Trigger,
+    messages: Vec<Seq>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    message: Option<Seq>,
+    /// Somebody wants another statement in its place.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_due: bool,
+}
+
+impl Replaceable {
+    pub(super) fn new(statement: Seq, floor: &Floor) -> Box<Self> {
+        let Floor { companion, trigger, messages, message, .. } = floor;
+        let (companion, trigger, messages, message) = (companion.clone(), *trigger, messages.clone(), *message);
+        Box::new(Self { companion, statement, trigger, messages, message, is_due: false })
+    }
+
+    /// What is left after messages were deleted. `again`: to have another statement in their place.
+    pub(super) fn without(mut self: Box<Self>, deleted: &[Seq], again: bool) -> Option<Box<Self>> {
+        self.messages.retain(|seq| !deleted.contains(seq));
+        self.message.take_if(|seq| deleted.contains(seq));
+        let is_deleted = deleted.contains(&self.statement);
+        self.is_due |= is_deleted && again;
+        (!is_deleted || self.is_due).then_some(self)
+    }
+}
+
+/// Why no other statement can take the place of a message. Each message says what to do instead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotAgain {
+    /// It is not the newest message of the channel, or no statement.
+    #[error(
+        "only a companion's message after which nobody has said more can be tried again; write what the companion should change"
+    )]
+    NotNewest,
+    /// All messages that it answers were deleted.
+    #[error("what it answered was deleted; write to the companion instead")]
+    NothingToAnswer,
+    /// The companion left, is paused, or has ended the conversation.
+    #[error("its companion has left, is paused, or has ended the conversation; resume it, or write to it")]
+    Silent,
+    /// Another program plays the companion.
+    #[error("another program plays this companion; delete the message, and write to the companion")]
+    External,
+    /// Somebody is being asked, or makes a statement.
+    #[error("a companion is being asked or writes; try again in a moment")]
+    Busy,
+}
+
+impl Conversation {
+    /// Whether somebody may ask for another statement in the place of this one.
+    ///
+    /// # Errors
+    /// [`NotAgain`].
+    pub fn check_again(&self, statement: Seq) -> Result<(), NotAgain> {
+        let newest = self.replaceable.as_deref().filter(|newest| newest.statement == statement && !newest.is_due);
+        let newest = newest.ok_or(NotAgain::NotNewest)?;
+        self.check_replaceable(newest)?;
+        if self.is_busy() || !self.late.is_empty() { Err(NotAgain::Busy) } else { Ok(()) }
+    }
+
+    fn check_replaceable(&self, newest: &Replaceable) -> Result<(), NotAgain> {
+        let gate = self.gates.get(&newest.companion).filter(|gate| !gate.is_silent()).ok_or(NotAgain::Silent)?;
+        if gate.external {
+            return Err(NotAgain::External);
+        }
+        if newest.messages.is_empty() && newest.trigger != Trigger::Silence {
+            return Err(NotAgain::NothingToAnswer);
+        }
+        Ok(())
+    }
+
+    /// The number of the newest message, if it is a statement of this companion.
+    pub fn replaceable_of(&self, companion: &CompanionId) -> Option<Seq> {
+        self.replaceable.as_ref().filter(|newest| newest.companion == *companion).map(|newest| newest.statement)
+    }
+
+    /// If somebody wants another statement in the place of the newest one, its companion answers the same messages again once the floor is free,
+    /// and everything that it has not settled since.
+    pub(super) fn answer_again(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
+        let Some(newest) = self.replaceable.as_deref().filter(|newest| newest.is_due) else { return };
+        if self.is_busy() || self.check_replaceable(newest).is_err() {
+            return;
+        }
+        let companion = newest.companion.clone();
+        let (trigger, message, statement) = (newest.trigger, newest.message, newest.statement);
+        let mut messages = newest.messages.clone();
+        messages.extend(self.unsettled(&companion, &self.gates[&companion], self.handled));
+        let candidate = Candidate { companion, trigger, why: None, message, is_farewell: false };
+        self.owe_reply(&candidate, messages, Some(statement), world, out);
+    }
+
+    /// The statement that is replaced does not count.
+    pub(super) fn uncount_replaced(&mut self, companion: &CompanionId) {
+        self.replaceable = None;
+        self.tally.streak = self.tally.streak.saturating_sub(1);
+        self.tally.turns = self.tally.turns.saturating_sub(1);
+        if let Some(gate) = self.gates.get_mut(companion) {
+            gate.turns = gate.turns.saturating_sub(1);
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Try again: another statement in the place of the newest one (docs/design/speaking.md S-17).
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::world::{World, lines, room};
+use crate::domain::id::Seq;
+use crate::ports::backend::decisions::WhyQuery;
+use crate::ports::backend::room::RoomPatch;
+use crate::ports::backend::{Backend, Refused};
+
+const LOBBY: &str = "lobby";
+const YES: &str = "They mean me.\nYES";
+const QUESTION: &str = "Ari, how far is it?";
+
+/// Ana's question has been answered, and the room has come to rest.
+async fn answered(overlay: Value) -> (World, Seq) {
+    let world = World::with_lobby_settings(overlay).await;
+    world.side.answers([Ok(YES)]);
+    world.main.answers([Ok("It is far."), Ok("It is an hour by train.")]);
+    world.say(LOBBY, QUESTION).await;
+    world.pass(1_000.0).await;
+    let statement = newest(&world).await;
+    (world, statement)
+}
+
+async fn newest(world: &World) -> Seq {
+    let messages = world.recorded(LOBBY, "message").await;
+    Seq(messages.last().and_then(|message| message["seq"].as_u64()).expect("a message"))
+}
+
+async fn try_again(world: &World, statement: Seq) -> Result<(), Refused> {
+    world.backend.try_again(&room(LOBBY), statement).await
+}
+
+async fn refused(world: &World, statement: Seq) -> String {
+    let before = world.history(LOBBY).await;
+    let Err(Refused::Conflict(detail)) = try_again(world, statement).await else { panic!("it is not refused") };
+    world.pass(60.0).await;
+    assert_eq!(world.history(LOBBY).await, before, "what is refused changes nothing");
+    detail
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_statement_takes_the_place_of_the_newest_one() {
+    let (world, statement) = answered(json!({})).await;
+
+    try_again(&world, statement).await.unwrap();
+    world.pass(60.0).await;
+
+    assert_eq!(world.history(LOBBY).await, lines(&[("Ana", QUESTION), ("aria", "It is an hour by train.")]));
+    assert_eq!(world.decisions(LOBBY).await.len(), 1, "nobody is asked");
+    let responds = world.recorded(LOBBY, "respond").await;
+    assert_eq!((&responds[1]["again"], &responds[1]["messages"]), (&json!(statement), &json!([QUESTION])));
+    let asked = world.main.asked.lock().unwrap();
+    let prompt = asked[1].user();
+    assert!(prompt.contains(QUESTION) && !prompt.contains("It is far."), "{prompt}");
+    drop(asked);
+    let query = WhyQuery { room: room(LOBBY), companion: Some("aria".into()), at: None };
+    let why = world.backend.why(query).await.unwrap();
+    let story: Vec<_> = why.story.iter().map(|line| &*line.text).collect();
+    assert!(story.iter().any(|text| text.contains("pressed Try again")), "{story:#?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_tried_again_is_not_deleted() {
+    let (world, statement) = answered(json!({})).await;
+
+    let messages = world.recorded(LOBBY, "message").await;
+    let of_person = refused(&world, Seq(messages[0]["seq"].as_u64().unwrap())).await;
+    world
+        .backend
+        .patch_room(&room(LOBBY), serde_json::from_value::<RoomPatch>(json!({ "paused": true })).unwrap())
+        .await
+        .unwrap();
+    let paused = refused(&world, statement).await;
+    world
+        .backend
+        .patch_room(&room(LOBBY), serde_json::from_value::<RoomPatch>(json!({ "paused": false })).unwrap())
+        .await
+        .unwrap();
+    world.say(LOBBY, "I take the train.").await;
+    let not_newest = refused(&world, statement).await;
+    let unknown = try_again(&world, Seq(9_999)).await;
+
+    assert!(paused.contains("is paused"), "{paused}");
+    for detail in [of_person, not_newest] {
+        assert!(detail.starts_with("only a companion's message after which nobody has said more"), "{detail}");
+    }
+    assert!(matches!(unknown, Err(Refused::NotFound(_))), "{unknown:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_press_survives_a_crash_and_is_answered_once() {
+    let (world, statement) = answered(json!({})).await;
+    world.main.set_delay(Duration::from_secs(20));
+
+    try_again(&world, statement).await.unwrap();
+    let world = world.crash().await;
+    world.main.answers([Ok("It is an hour by train.")]);
+    world.pass(60.0).await;
+
+    assert_eq!(world.history(LOBBY).await, lines(&[("Ana", QUESTION), ("aria", "It is an hour by train.")]));
+    assert_eq!(world.recorded(LOBBY, "respond").await.len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn over_the_budget_nothing_is_said_in_its_place() {
+    let (world, statement) = answered(json!({ "gate": { "guild_statements_per_day": 1 } })).await;
+
+    try_again(&world, statement).await.unwrap();
+    world.pass(60.0).await;
+
+    assert_eq!(world.history(LOBBY).await, lines(&[("Ana", QUESTION)]));
+    assert_eq!(world.recorded(LOBBY, "failed").await[0]["error"], "budget");
+    assert_eq!(world.main.asked.lock().unwrap().len(), 1);
+}
