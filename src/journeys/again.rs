@@ -81,6 +81,7 @@ async fn what_cannot_be_tried_again_is_not_deleted() {
         .await
         .unwrap();
     world.say(LOBBY, "I take the train.").await;
+    world.pass(1_000.0).await;
     let not_newest = refused(&world, statement).await;
     let unknown = try_again(&world, Seq(9_999)).await;
 
