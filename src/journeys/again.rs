@@ -53,10 +53,8 @@ async fn another_statement_takes_the_place_of_the_newest_one() {
     assert_eq!(world.decisions(LOBBY).await.len(), 1, "nobody is asked");
     let responds = world.recorded(LOBBY, "respond").await;
     assert_eq!((&responds[1]["again"], &responds[1]["messages"]), (&json!(statement), &json!([QUESTION])));
-    let asked = world.main.asked.lock().unwrap();
-    let prompt = asked[1].user();
+    let prompt = world.main.asked.lock().unwrap()[1].user().into_owned();
     assert!(prompt.contains(QUESTION) && !prompt.contains("It is far."), "{prompt}");
-    drop(asked);
     let query = WhyQuery { room: room(LOBBY), companion: Some("aria".into()), at: None };
     let why = world.backend.why(query).await.unwrap();
     let story: Vec<_> = why.story.iter().map(|line| &*line.text).collect();
