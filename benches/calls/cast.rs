@@ -145,7 +145,7 @@ impl<'a> Rehearsed<'a> {
             is_spoken: false,
         };
         let worded = prompt::statement(&parts, &self.settings.prompt);
-        let purpose = Purpose::Statement { trigger, closing };
+        let purpose = Purpose::Statement { trigger, closing, tries: 0 };
         Some(request(ModelRole::Main, purpose, Some(companion), worded, recent.iter().chain(&snapshot).copied()))
     }
 

@@ -31,6 +31,8 @@ pub enum Purpose {
         trigger: Trigger,
         /// The speaker's closing stage.
         closing: Stage,
+        /// How often somebody wanted another statement in the place of one that was made.
+        tries: u32,
     },
     /// A summary of the messages.
     Summary,

@@ -213,6 +213,7 @@ impl State {
         let statement = Statement {
             trigger,
             closing: self.conversation.gate(&floor.companion).map(|gate| gate.stage).unwrap_or_default(),
+            tries: floor.tries,
             modality: newest.map(|message| message.modality).unwrap_or_default(),
             is_spoken: self.conversation.spoken_reply() == Some(ticket),
             why: floor.why.clone(),

@@ -204,7 +204,7 @@ pub(super) fn statement_request(
         ..Request::new(ModelRole::Main, guild, templates.max_main_answer_tokens)
     };
     request.with(QuestionContext {
-        purpose: Purpose::Statement { trigger: statement.trigger, closing: statement.closing },
+        purpose: Purpose::Statement { trigger: statement.trigger, closing: statement.closing, tries: statement.tries },
         chattiness: settings.chattiness.clone(),
         newest: Line::newest_of(recent.iter().chain(&snapshot).copied()),
     })

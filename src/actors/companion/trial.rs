@@ -45,6 +45,7 @@ pub fn requests(companion: &Settings, prompt: &Prompt) -> [Request; 2] {
         buffer: vec![said.clone()],
     };
     let statement = Statement {
+        tries: 0,
         trigger: Trigger::DirectAddress,
         closing: Stage::None,
         modality: Modality::Text,

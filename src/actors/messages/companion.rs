@@ -67,6 +67,8 @@ pub struct Statement {
     pub trigger: Trigger,
     /// The speaker's closing stage.
     pub closing: Stage,
+    /// How often somebody wanted another statement in the place of one that was made.
+    pub tries: u32,
     pub modality: Modality,
     /// Whether it is spoken in a voice call.
     pub is_spoken: bool,

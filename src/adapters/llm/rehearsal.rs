@@ -81,7 +81,9 @@ impl LanguageModel for Rehearsal {
         let temper = Temper::of(context);
         let (text, secs) = match context.purpose {
             Purpose::Vote { trigger } => (ballot::vote(trigger, &situation, temper, &mut dice), DECISION_SECS),
-            Purpose::Statement { closing, .. } => (phrases::statement(&situation, temper, closing, &mut dice), STATEMENT_SECS),
+            Purpose::Statement { closing, tries, .. } => {
+                (phrases::statement(&situation, temper, closing, tries, &mut dice), STATEMENT_SECS)
+            }
             Purpose::Summary | Purpose::Brief => (summary(&request.user()), DECISION_SECS),
             Purpose::Judgement => (judgement(context), DECISION_SECS),
         };

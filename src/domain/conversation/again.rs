@@ -1,5 +1,6 @@
 //! Try again: a person wants another statement in the place of the newest one (docs/design/speaking.md S-17).
 
+use super::parts::is_zero;
 use super::*;
 
 /// The newest message of a channel, if it is a statement: what another one in its place answers.
@@ -11,6 +12,9 @@ pub(super) struct Replaceable {
     messages: Vec<Seq>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     message: Option<Seq>,
+    /// How many statements it took the place of.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    tries: u32,
     /// Somebody wants another statement in its place.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     is_due: bool,
@@ -18,9 +22,9 @@ pub(super) struct Replaceable {
 
 impl Replaceable {
     pub(super) fn new(statement: Seq, floor: &Floor) -> Box<Self> {
-        let Floor { companion, trigger, messages, message, .. } = floor;
-        let (companion, trigger, messages, message) = (companion.clone(), *trigger, messages.clone(), *message);
-        Box::new(Self { companion, statement, trigger, messages, message, is_due: false })
+        let Floor { companion, trigger, messages, message, tries, .. } = floor;
+        let (companion, messages) = (companion.clone(), messages.clone());
+        Box::new(Self { companion, statement, trigger: *trigger, messages, message: *message, tries: *tries, is_due: false })
     }
 
     /// What is left after messages were deleted. `again`: to have another statement in their place.
@@ -98,13 +102,13 @@ impl Conversation {
         self.owe_reply(&candidate, messages, Some(statement), world, out);
     }
 
-    /// The statement that is replaced does not count.
-    pub(super) fn uncount_replaced(&mut self, companion: &CompanionId) {
-        self.replaceable = None;
+    /// The statement that is replaced does not count. Returns how many statements the new one takes the place of.
+    pub(super) fn uncount_replaced(&mut self, companion: &CompanionId) -> u32 {
         self.tally.streak = self.tally.streak.saturating_sub(1);
         self.tally.turns = self.tally.turns.saturating_sub(1);
         if let Some(gate) = self.gates.get_mut(companion) {
             gate.turns = gate.turns.saturating_sub(1);
         }
+        self.replaceable.take().map_or(0, |replaced| replaced.tries.saturating_add(1))
     }
 }

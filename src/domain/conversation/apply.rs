@@ -142,9 +142,7 @@ impl Conversation {
                 modality,
                 again,
             } => {
-                if again.is_some() {
-                    self.uncount_replaced(companion);
-                }
+                let tries = again.map_or(0, |_| self.uncount_replaced(companion));
                 self.tickets = self.tickets.max(*ticket);
                 if *trigger == Trigger::Silence {
                     self.apply_started();
@@ -172,6 +170,7 @@ impl Conversation {
                     began_at: self.clock,
                     expires_at: *expires_at,
                     replans: 0,
+                    tries,
                     replan_at: None,
                     is_farewell: *is_farewell,
                     is_unjudged: *is_unjudged,

@@ -116,6 +116,9 @@ pub struct Floor {
     /// How often the statement was begun again.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub replans: u32,
+    /// How often somebody wanted another statement in the place of one that was made.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub tries: u32,
     /// When the next attempt starts. While it waits, no call is made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replan_at: Option<Moment>,
@@ -172,7 +175,7 @@ pub struct SpokenSentence {
     pub heard: u32,
 }
 
-fn is_zero(count: &u32) -> bool {
+pub(super) fn is_zero(count: &u32) -> bool {
     *count == 0
 }
 

@@ -38,7 +38,13 @@ impl Dice {
 
     /// One of the choices; empty if there is none.
     pub fn pick<'a>(&mut self, choices: &[&'a str]) -> &'a str {
-        let number = self.next() % choices.len().max(1) as u64;
+        self.pick_after(choices, 0)
+    }
+
+    /// The choice that comes so many places after the one that is picked; empty if there is none.
+    pub fn pick_after<'a>(&mut self, choices: &[&'a str], places: u32) -> &'a str {
+        let count = choices.len().max(1) as u64;
+        let number = (self.next() % count + u64::from(places)) % count;
         choices.get(number as usize).copied().unwrap_or_default()
     }
 

@@ -28,9 +28,13 @@ pub(crate) fn prompt(bytes: &[u8]) {
     let lines: Vec<Line> = lines.collect();
     let trigger = Trigger::ALL[bytes.len() % Trigger::ALL.len()];
     let closing = Stage::ALL[bytes.len() % Stage::ALL.len()];
-    for purpose in
-        [Purpose::Vote { trigger }, Purpose::Statement { trigger, closing }, Purpose::Summary, Purpose::Brief, Purpose::Judgement]
-    {
+    for purpose in [
+        Purpose::Vote { trigger },
+        Purpose::Statement { trigger, closing, tries: 1 },
+        Purpose::Summary,
+        Purpose::Brief,
+        Purpose::Judgement,
+    ] {
         let request = Request {
             companion: Some(Asker { id: "aria".into(), name: "Aria".into() }),
             messages: Message::prompt(fields[0].to_owned(), all.clone().into_owned()),

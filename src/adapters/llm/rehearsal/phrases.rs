@@ -9,13 +9,13 @@ use super::situation::Situation;
 use super::temper::Temper;
 use crate::domain::closing::Stage;
 
-/// A statement that fits the newest message.
-pub(super) fn statement(situation: &Situation, temper: Temper, closing: Stage, dice: &mut Dice) -> String {
+/// A statement that fits the newest message. `tries`: how many others were not wanted.
+pub(super) fn statement(situation: &Situation, temper: Temper, closing: Stage, tries: u32, dice: &mut Dice) -> String {
     let all = among::phrases(temper, closing, situation).unwrap_or_else(|| phrases(temper, situation.kind));
     let is_new = |phrase: &str| !situation.said.contains(&fill(phrase, situation).to_lowercase());
     let fits = |phrase: &&str| (situation.word.is_some() || !phrase.contains("{word}")) && is_new(phrase);
     let fitting: Vec<&str> = all.iter().copied().filter(fits).collect();
-    fill(dice.pick(if fitting.is_empty() { FALLBACKS } else { &fitting }), situation)
+    fill(dice.pick_after(if fitting.is_empty() { FALLBACKS } else { &fitting }, tries), situation)
 }
 
 /// Fills a template. Text written by people is inserted last and is never parsed as a template.

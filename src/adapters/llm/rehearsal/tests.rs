@@ -44,7 +44,7 @@ fn decision(trigger: Trigger, chattiness: &str, text: &str) -> Request {
 }
 
 fn statement(chattiness: &str, text: &str) -> Request {
-    request(Purpose::Statement { trigger: Trigger::Turn, closing: Stage::None }, chattiness, text)
+    request(Purpose::Statement { trigger: Trigger::Turn, closing: Stage::None, tries: 0 }, chattiness, text)
 }
 
 async fn answer_to(request: &Request) -> String {
@@ -196,5 +196,17 @@ proptest! {
 
         prop_assert!(!answer.trim().is_empty());
         prop_assert!(answer.chars().count() < 250);
+    }
+}
+
+#[tokio::test]
+async fn whoever_tries_again_gets_another_answer() {
+    for text in ["Aria, which book should I take on a train?", "hello Aria", "Thanks a lot!"] {
+        let mut answers = Vec::new();
+        for tries in 0..3 {
+            let purpose = Purpose::Statement { trigger: Trigger::DirectAddress, closing: Stage::None, tries };
+            answers.push(answer_to(&request(purpose, "curious", text)).await);
+        }
+        assert!(answers[0] != answers[1] && answers[1] != answers[2], "{answers:?}");
     }
 }

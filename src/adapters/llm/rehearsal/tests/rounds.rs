@@ -55,7 +55,7 @@ pub(super) async fn exchange(seed: u64, opening: &str) -> (Vec<Line>, Vec<Stage>
     for seat in [ROOM[2], ROOM[0], ROOM[1]] {
         let vote = vote_of(&model, seat, Trigger::Lull, &lines).await;
         if vote.verdict == Verdict::Yes {
-            let purpose = Purpose::Statement { trigger: Trigger::Lull, closing: vote.closing };
+            let purpose = Purpose::Statement { trigger: Trigger::Lull, closing: vote.closing, tries: 0 };
             let text =
                 model.ask(&question_for(seat, purpose, &lines), None).await.expect("it always answers").text().into_owned();
             lines.push(companion(seat.0, &text));
@@ -82,7 +82,7 @@ async fn turns(seed: u64, mut lines: Vec<Line>, mut speaker: Option<(&str, &str)
             }
         }
         let Some((seat, vote)) = best else { return (lines, stages) };
-        let purpose = Purpose::Statement { trigger, closing: vote.closing };
+        let purpose = Purpose::Statement { trigger, closing: vote.closing, tries: 0 };
         let text = model.ask(&question_for(seat, purpose, &lines), None).await.expect("it always answers").text().into_owned();
         lines.push(companion(seat.0, &text));
         stages.push(vote.closing);
@@ -178,7 +178,7 @@ async fn a_statement_answers_another_companion_and_repeats_nothing() {
     let mut lines = vec![person("Ana", "I repaired the telescope"), companion("Cleo", "A telescope with a hat!")];
     let mut named = 0;
     for _ in 0..4 {
-        let purpose = Purpose::Statement { trigger: Trigger::Turn, closing: Stage::None };
+        let purpose = Purpose::Statement { trigger: Trigger::Turn, closing: Stage::None, tries: 0 };
         let text = rehearsal(0.0)
             .ask(&question_for(ROOM[0], purpose, &lines), None)
             .await
