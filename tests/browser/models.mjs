@@ -43,8 +43,11 @@ test('a wrong key is said in the talk at once, is mended on the page, and is nev
 
   await page.locator('#model-trouble button').click();
   await connect(page, KEY);
+  await page.locator('dialog .troubles .failure').waitFor();
   await page.getByRole('button', { name: 'Test', exact: true }).click();
   await page.locator('.tried li', { hasText: 'Writing works' }).waitFor();
+  // What was wrong before does not stand beside a good test.
+  await page.locator('dialog .troubles .failure').waitFor({ state: 'hidden' });
   await page.getByRole('button', { name: 'Connect', exact: true }).click();
   await until(page, () => document.querySelector('#model').textContent === 'large');
   await page.locator('#model-trouble').waitFor({ state: 'hidden' });
@@ -90,13 +93,14 @@ test('a model that does not follow the format of decisions is named', async t =>
 
   await it.server.say(room, 'Aria, are you there?');
 
-  await page.getByText('does not follow the format of decisions').waitFor();
+  await page.locator('#model-trouble', { hasText: 'does not follow the format of decisions' }).waitFor();
   await it.server.call('DELETE', '/api/models');
 });
 
 test('Stop also ends the call of the model', async t => {
   const model = await startModel({});
   t.after(() => model.stop());
+  t.after(() => it.server.call('DELETE', '/api/models'));
   await it.server.call('PUT', '/api/models', { base_url: model.url, main: { model: 'large' }, side: { model: 'small' } });
   const room = await it.server.room({ companions: ['aria'] });
   const page = await it.open(t, room);

@@ -99,7 +99,7 @@ export function itemsOf(room, now, showsDecisions = true) {
     items.push({ key: `asked:${companion}`, what: 'asked', companion, entry: question, mark: question.trigger });
   }
   for (const [companion, draft] of room.drafts) {
-    items.push({ key: `draft:${companion}`, what: 'draft', companion, entry: draft, mark: `${draft.isLate}${draft.isStopped}` });
+    items.push({ key: `draft:${companion}`, what: 'draft', companion, entry: draft, mark: `${draft.isLate}${draft.isStopped}${draft.isSpoken}` });
   }
   for (const message of room.pending) if (message.state !== 'refused') addPending(message);
   return items;
@@ -337,7 +337,7 @@ function asked(view, { companion, entry }) {
 
 function draft(view, { companion, entry }) {
   const node = speech(view, { from: nameOf(view.room, companion), role: 'companion', at: entry.at, text: entry.text, tone: view.tone(companion), className: 'draft' });
-  const state = entry.isStopped ? 'begins again in a moment' : entry.isLate ? 'draft, not posted yet · writes on; others may speak' : 'draft, not posted yet';
+  const state = entry.isStopped ? 'begins again in a moment' : entry.isLate ? 'draft, not posted yet · writes on; others may speak' : entry.isSpoken ? 'speaks' : 'draft, not posted yet';
   const stop = el('button', { class: 'outlined stop-reply', 'data-focus': 'stop', 'aria-label': `Stop ${nameOf(view.room, companion)}`, onclick: event => view.act.stop(companion, event.currentTarget) }, 'Stop');
   node.querySelector('time').replaceWith(el('span', { class: 'tag not-posted' }, state), entry.isStopped ? '' : stop);
   return node;

@@ -36,10 +36,10 @@ function inForce({ ready, current }) {
     el('p', null, source),
     el('dl', { class: 'facts' }, row('Decisions', current.side), row('Statements', current.main)),
     // Equal troubles of both models are one.
-    [...new Map(current.troubles.map(trouble => [trouble.error, trouble])).values()].map(({ role, error, detail }) => {
+    el('div', { class: 'troubles' }, [...new Map(current.troubles.map(trouble => [trouble.error, trouble])).values()].map(({ role, error, detail }) => {
       const isShared = current.troubles.filter(other => other.error === error).length > 1;
       return failure(isShared ? '' : ` (${role === 'side' ? 'decisions' : 'statements'})`, error, detail);
-    }),
+    })),
     parts.length ? [el('h3', null, 'Not ready'), el('dl', { class: 'facts' }, parts.map(({ part, detail }) => [el('dt', null, words.spaced(part)), el('dd', { class: 'danger', dir: 'auto' }, detail)]))] : null,
   ];
 }
@@ -51,7 +51,7 @@ function failure(what, error, detail) {
 
 function triedLine(what, { model, works, detail, secs, input_tokens, output_tokens, cost }, currency) {
   const price = cost === undefined ? 'no price set' : `${cost} ${currency}`;
-  return el('li', { class: works ? null : 'danger' }, el('strong', null, `${what} ${works ? 'works' : 'does not work'}`), ` (${model}, ${secs} s, ${input_tokens + output_tokens} tokens, ${price}): `, el('span', { dir: 'auto' }, plain(works && detail.length > MOST_SHOWN ? `${detail.slice(0, MOST_SHOWN)}…` : detail)));
+  return el('li', { class: works ? null : 'danger' }, el('strong', null, `${what} ${works ? 'works' : 'does not work'}`), ` (${model}, ${secs || '< 0.01'} s, ${input_tokens + output_tokens} tokens, ${price}): `, el('span', { dir: 'auto' }, plain(works && detail.length > MOST_SHOWN ? `${detail.slice(0, MOST_SHOWN)}…` : detail)));
 }
 
 // `current` are the models in force, `ready` is the readiness of the server; `changed(models)` is called when others are.
@@ -138,6 +138,8 @@ export function modelDialog({ ready, current, changed }) {
     });
     const failed = [decision, statement].filter(({ works }) => !works);
     tested.failed = failed.length ? plain(failed[0].error ? words.error(failed[0].error) : failed[0].detail) : null;
+    // What was wrong before the test is not what is wrong now.
+    box.querySelector('.troubles').hidden = true;
     if (decision.error && decision.error === statement.error) return show(failure('', decision.error, decision.detail));
     show(el('ul', { class: 'tried' }, triedLine('Deciding', decision, current.currency), triedLine('Writing', statement, current.currency)));
   }
@@ -190,6 +192,7 @@ export function modelDialog({ ready, current, changed }) {
     if (!result.firstChild || !tested || tested.what === asTested()) return;
     show(el('p', { class: 'muted' }, 'Changed since the test: this is not tested.'));
   });
-  const box = dialog(isConnected ? 'Models' : 'Connect a model', inForce({ ready, current }), el('h3', null, isConnected ? 'Use another model' : 'Your model'), form);
+  const heading = !isConnected ? 'Your model' : current.troubles.length ? 'Change the connection' : 'Use another model';
+  const box = dialog(isConnected ? 'Models' : 'Connect a model', inForce({ ready, current }), el('h3', null, heading), form);
   return box;
 }
