@@ -88,6 +88,13 @@ const view = {
         button.textContent = 'Delete';
       }, 4000);
     },
+    replace(entry, button) {
+      button.disabled = true;
+      api.answerAgain(current.room.id, entry.seq).catch(problem => {
+        button.disabled = false;
+        showProblem(problem);
+      });
+    },
     stop(companion, button) {
       button.disabled = true;
       // 409: it has just ended by itself.
