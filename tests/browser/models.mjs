@@ -193,3 +193,25 @@ test('a key that is set on the server and belongs to no address is used only if 
   const shown = await server.call('GET', '/api/models');
   assert.deepEqual([shown.source, shown.has_key, JSON.stringify(shown).includes(KEY)], ['page', true, false]);
 });
+
+test('an address and a key are taken as they are copied, and what is wrong with them is said in the words of the page', async t => {
+  const page = await it.open(t, await it.server.room({ companions: ['aria'] }));
+  await page.locator('#model').click();
+  const show = page.getByRole('button', { name: 'Show models' });
+  const address = page.locator('[name=base_url]');
+
+  // Without its beginning, with the end of a request, and with a space after the key.
+  await address.fill(model.url.replace('http://', '') + '/chat/completions');
+  await page.locator('[name=api_key]').fill(`${KEY} `);
+  await show.click();
+  await page.getByText('2 models. Choose one:').waitFor();
+  assert.equal(await address.inputValue(), model.url);
+
+  await address.fill('models.example/v1');
+  await page.locator('[name=api_key]').focus();
+  assert.equal(await address.inputValue(), 'https://models.example/v1');
+
+  await address.fill('http://127.0.0.1:9/v1');
+  await show.click();
+  await page.locator('.result .danger', { hasText: 'is the address right?' }).waitFor();
+});

@@ -65,7 +65,7 @@ export function models({ nameOf, announce }) {
     announce(text);
     trouble.replaceChildren(
       el('p', null, el('strong', { dir: 'auto' }, plain(text)), first ? ' Your messages are stored, and are answered once a model answers.' : ''),
-      first ? el('p', { class: 'detail', dir: 'auto' }, plain(first.detail)) : '',
+      first ? el('p', { class: 'detail', dir: 'auto' }, plain(words.ofModel(first.detail))) : '',
       el('p', { class: 'actions' }, connect),
     );
   }
