@@ -65,6 +65,8 @@ test('a finger presses no tool that it cannot see', async t => {
   const page = await it.open(t, room, { viewport: PHONE, hasTouch: true, isMobile: true });
   const message = page.locator('.chat-message');
   await message.waitFor();
+  // Once the companions are known, messages are drawn again.
+  await page.locator('.card').first().waitFor();
   const tool = await message.locator('[data-focus=outcomes]').boundingBox();
 
   await page.touchscreen.tap(tool.x + tool.width / 2, tool.y + tool.height / 2);

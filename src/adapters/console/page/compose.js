@@ -237,7 +237,7 @@ export function compose({ me, isNew, speakAs, mayWrite, room, outbox, showProble
     },
     // Gives back a text that could not be sent, unless something else has been typed.
     giveBack(text) {
-      if (field.value) return;
+      if (field.value || editing) return;
       set(text);
       save();
     },

@@ -254,7 +254,7 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady, alou
     if (message?.type === 'caption' && message.is_final && message.user === view.call.you && message.text === said) saidAt = Date.now();
     if (message?.type === 'thinking' || message?.type === 'speaking' || !mine.isIn()) saidAt = null;
     // What was refused is there again to be changed.
-    if (message?.code === 'say_refused') giveBack(said);
+    if (message?.code === 'say_refused' && room()?.id === view.room.id) giveBack(said);
     if (mine.isIn() && ticking === null) {
       ticking = setInterval(draw, TICK_MS);
       drawLevel();
