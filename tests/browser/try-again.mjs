@@ -43,7 +43,7 @@ test('what may not be tried again says so, and stays', async t => {
   await statements(page).hover();
   await tryAgain(page).click();
 
-  await page.locator('.notice.problem', { hasText: 'paused' }).waitFor();
+  await page.locator('.notice.problem', { hasText: /^Not tried again: its companion .*paused.*\./u }).waitFor();
   assert.equal(await statements(page).count(), 1);
   assert.equal(await tryAgain(page).isEnabled(), true);
 });

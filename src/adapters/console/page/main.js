@@ -92,7 +92,7 @@ const view = {
       button.disabled = true;
       api.answerAgain(current.room.id, entry.seq).catch(problem => {
         button.disabled = false;
-        showProblem(problem);
+        notice.show(`Not tried again: ${problem.message.replace(/[.]$/u, '')}.`, 'problem');
       });
     },
     stop(companion, button) {
