@@ -54,7 +54,9 @@ test('a deleted message leaves a mark in its place, also after a reload', async 
   await page.getByText('A message was deleted').waitFor();
   await page.locator('.line.round').waitFor();
   assert.deepEqual(await order(), ['late', 'deleted', 'Round', 'I am']);
-  assert.deepEqual(await texts(page.locator('.day')), ['today']);
+  // The mark has no date, and begins no day. Midnight may be between the messages that are left.
+  const dates = await page.locator('.chat-message time').evaluateAll(all => all.map(time => new Date(time.dateTime).toDateString()));
+  assert.equal(await page.locator('.day').count(), new Set(dates).size);
 });
 
 test('deleted messages of earlier pages have their marks, and those next to each other are one', async t => {

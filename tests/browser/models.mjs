@@ -43,8 +43,11 @@ test('a wrong key is said in the talk at once, is mended on the page, and is nev
 
   await page.locator('#model-trouble button').click();
   await connect(page, KEY);
+  await page.locator('dialog .troubles .failure').waitFor();
   await page.getByRole('button', { name: 'Test', exact: true }).click();
   await page.locator('.tried li', { hasText: 'Writing works' }).waitFor();
+  // What was wrong before does not stand beside a good test.
+  await page.locator('dialog .troubles .failure').waitFor({ state: 'hidden' });
   await page.getByRole('button', { name: 'Connect', exact: true }).click();
   await until(page, () => document.querySelector('#model').textContent === 'large');
   await page.locator('#model-trouble').waitFor({ state: 'hidden' });
@@ -90,13 +93,14 @@ test('a model that does not follow the format of decisions is named', async t =>
 
   await it.server.say(room, 'Aria, are you there?');
 
-  await page.getByText('does not follow the format of decisions').waitFor();
+  await page.locator('#model-trouble', { hasText: 'does not follow the format of decisions' }).waitFor();
   await it.server.call('DELETE', '/api/models');
 });
 
 test('Stop also ends the call of the model', async t => {
   const model = await startModel({});
   t.after(() => model.stop());
+  t.after(() => it.server.call('DELETE', '/api/models'));
   await it.server.call('PUT', '/api/models', { base_url: model.url, main: { model: 'large' }, side: { model: 'small' } });
   const room = await it.server.room({ companions: ['aria'] });
   const page = await it.open(t, room);
@@ -188,4 +192,26 @@ test('a key that is set on the server and belongs to no address is used only if 
 
   const shown = await server.call('GET', '/api/models');
   assert.deepEqual([shown.source, shown.has_key, JSON.stringify(shown).includes(KEY)], ['page', true, false]);
+});
+
+test('an address and a key are taken as they are copied, and what is wrong with them is said in the words of the page', async t => {
+  const page = await it.open(t, await it.server.room({ companions: ['aria'] }));
+  await page.locator('#model').click();
+  const show = page.getByRole('button', { name: 'Show models' });
+  const address = page.locator('[name=base_url]');
+
+  // Without its beginning, with the end of a request, and with a space after the key.
+  await address.fill(model.url.replace('http://', '') + '/chat/completions');
+  await page.locator('[name=api_key]').fill(`${KEY} `);
+  await show.click();
+  await page.getByText('2 models. Choose one:').waitFor();
+  assert.equal(await address.inputValue(), model.url);
+
+  await address.fill('models.example/v1');
+  await page.locator('[name=api_key]').focus();
+  assert.equal(await address.inputValue(), 'https://models.example/v1');
+
+  await address.fill('http://127.0.0.1:9/v1');
+  await show.click();
+  await page.locator('.result .danger', { hasText: 'is the address right?' }).waitFor();
 });

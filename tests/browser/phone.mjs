@@ -19,7 +19,7 @@ const misfits = page =>
       .map(([node, { width, height, left, right }]) => `${node.id || node.className} ${node.textContent.trim().slice(0, 20)}: ${Math.round(width)} × ${Math.round(height)} px, from ${Math.round(left)} to ${Math.round(right)}`);
   }, LEAST_PX);
 
-for (const [companions, size] of [[['aria'], 'one companion'], [['aria', 'bruno', 'cleo'], 'three companions']]) {
+for (const [companions, size] of [[['aria'], 'one companion'], [['aria', 'bruno'], 'two companions'], [['aria', 'bruno', 'cleo'], 'three companions']]) {
   test(`every button of the header, the composer and the cards is large enough for a finger, with ${size}`, async t => {
     const room = await it.server.room({ companions });
     await it.server.call('PATCH', `/api/rooms/${room}`, { title: 'A room with a name that is longer than most names of rooms' });
@@ -65,6 +65,8 @@ test('a finger presses no tool that it cannot see', async t => {
   const page = await it.open(t, room, { viewport: PHONE, hasTouch: true, isMobile: true });
   const message = page.locator('.chat-message');
   await message.waitFor();
+  // Once the companions are known, messages are drawn again.
+  await page.locator('.card').first().waitFor();
   const tool = await message.locator('[data-focus=outcomes]').boundingBox();
 
   await page.touchscreen.tap(tool.x + tool.width / 2, tool.y + tool.height / 2);
@@ -73,4 +75,29 @@ test('a finger presses no tool that it cannot see', async t => {
 
   await page.touchscreen.tap(tool.x + tool.width / 2, tool.y + tool.height / 2);
   await message.locator('.story').waitFor();
+});
+
+test('the line about rehearsal is small', async t => {
+  const page = await it.open(t, await it.server.room({ companions: ['aria'] }), { viewport: PHONE, hasTouch: true, isMobile: true });
+  const line = page.locator('#model-trouble.quiet');
+  await line.waitFor();
+
+  const { height } = await line.boundingBox();
+
+  assert.ok(height <= 60, `it is ${height} px high`);
+});
+
+test('two companions stay in one row while one of them speaks', async t => {
+  const room = await it.server.room({ externals: ['yan', 'zed'] });
+  const live = await it.watch(t, room);
+  const page = await it.open(t, room, { viewport: PHONE, hasTouch: true, isMobile: true });
+  const height = () => page.locator('#companions').evaluate(node => node.getBoundingClientRect().height);
+  await page.locator('.card').nth(1).waitFor();
+  const before = await height();
+
+  const message = await it.server.say(room, 'zed, are you there?');
+  await live.vote('zed', message, { state: 'speak', importance: 4 });
+  await page.locator('.card[data-doing=speaking]').waitFor();
+
+  assert.equal(await height(), before);
 });

@@ -3,19 +3,80 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
+import { KINDS, problems } from './support/axe.mjs';
 import { texts, world } from './support/world.mjs';
 
 const it = world();
 
-test('words that cannot be said aloud are refused in whole sentences', async t => {
-  const page = await it.open(t, await it.server.room({ companions: ['aria'] }));
+// A window that listens to the call of a room of its own.
+async function call(t, options) {
+  const room = await it.server.room({ companions: ['aria'] });
+  const page = await it.open(t, room, options);
   await page.getByRole('button', { name: 'Only listen' }).click();
   await page.locator('#voice[data-phase=live]').waitFor();
+  return { room, page };
+}
+
+test('words that cannot be said aloud are refused in whole sentences, and come back', async t => {
+  const { page } = await call(t);
 
   // A text that looks empty, but is not.
-  await page.locator('#voice-say').fill('\u200b');
-  await page.getByRole('button', { name: 'Say', exact: true }).click();
+  await page.locator('#message').fill('\u200b');
+  await page.getByRole('button', { name: 'Say', exact: false }).last().click();
   await page.locator('.voice-trouble').waitFor();
 
   assert.deepEqual(await texts(page.locator('.voice-trouble')), ['Not said. The text has no visible characters; write something.']);
+  assert.equal(await page.locator('#message').inputValue(), '\u200b');
 });
+
+test('in a call one field is for words to be said aloud and for messages', async t => {
+  const { room, page } = await call(t);
+  const modalities = async () => (await it.server.call('GET', `/api/rooms/${room}/history`)).messages.filter(({ role }) => role === 'user').map(({ text, modality }) => [text, modality ?? 'text']);
+
+  // This server recognises no speech, so words are typed to be said.
+  await page.getByRole('button', { name: 'Say aloud', pressed: true }).waitFor();
+  assert.equal(await page.locator('.write :is(textarea, input):visible').count(), 1);
+  await page.locator('#message').fill('Lovely rain.');
+  await page.keyboard.press('Enter');
+  await page.locator('.chat-message:not(.pending)', { hasText: 'Lovely rain.' }).waitFor();
+  await page.getByRole('button', { name: 'Write', exact: true }).click();
+  await page.locator('#message:focus').waitFor();
+  await page.keyboard.type('And written rain.');
+  await page.keyboard.press('Enter');
+  await page.locator('.chat-message:not(.pending)', { hasText: 'And written rain.' }).waitFor();
+
+  assert.deepEqual(await modalities(), [['Lovely rain.', 'voice'], ['And written rain.', 'text']]);
+  await page.getByRole('button', { name: 'Leave' }).click();
+  await page.locator('#compose-how').waitFor({ state: 'hidden' });
+});
+
+test('in a call, an edit and another room are written', async t => {
+  const { page } = await call(t);
+  const other = await it.server.room({ companions: ['aria'] });
+  await page.locator('#compose-how').waitFor();
+
+  await page.evaluate(hash => (location.hash = hash), `#/${other}`);
+  await page.locator('#compose-how').waitFor({ state: 'hidden' });
+
+  await page.locator('#message').fill('Written elsewhere.');
+  await page.keyboard.press('Enter');
+  await page.locator('.chat-message:not(.pending)', { hasText: 'Written elsewhere.' }).waitFor();
+  assert.equal((await it.server.call('GET', `/api/rooms/${other}/history`)).messages[0].modality ?? 'text', 'text');
+  await page.getByRole('button', { name: 'Go there' }).click();
+  await page.getByRole('button', { name: 'Say aloud', pressed: true }).waitFor();
+  await page.getByRole('button', { name: 'Write', exact: true }).click();
+  await page.locator('#message').fill('Rain.');
+  await page.keyboard.press('Enter');
+  await page.locator('.chat-message:not(.pending)', { hasText: 'Rain.' }).waitFor();
+  await page.getByRole('button', { name: 'Say aloud' }).click();
+  await page.keyboard.press('ArrowUp');
+  await page.locator('#compose-how').waitFor({ state: 'hidden' });
+  assert.equal(await page.locator('#message').inputValue(), 'Rain.');
+});
+
+for (const [kind, options] of Object.entries(KINDS)) {
+  test(`axe-core finds nothing in a call, ${kind}`, async t => {
+    const { page } = await call(t, options);
+    assert.deepEqual(await problems(page), []);
+  });
+}

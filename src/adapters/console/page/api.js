@@ -65,6 +65,8 @@ export const clearRoom = room => call('POST', roomPath(room, '/clear'), {});
 export const postMessage = (room, message) => call('POST', roomPath(room, '/messages'), message);
 export const editMessage = (room, seq, text) => call('PATCH', roomPath(room, `/messages/${seq}`), { text });
 export const deleteMessage = (room, seq) => call('DELETE', roomPath(room, `/messages/${seq}`));
+// Another statement in the place of the newest message.
+export const answerAgain = (room, seq) => call('POST', roomPath(room, `/messages/${seq}/again`), {});
 export const history = (room, before, limit) => call('GET', roomPath(room, `/history${query({ before, limit })}`));
 export const roomState = room => call('GET', roomPath(room, '/state'));
 export const decisions = (room, after, limit) => call('GET', `/api/decisions${query({ room, after, limit })}`);

@@ -1,16 +1,23 @@
 // The message field: Enter sends, Shift-Enter starts a new line, ↑ edits your last message, Esc cancels an edit or a reply. Typed text is stored.
+// In a voice call the same field says it aloud.
 
 import * as api from './api.js';
-import { byId, el, name } from './dom.js';
+import { byId, el, name, say } from './dom.js';
 import { load, store } from './storage.js';
 import { mention } from './mention.js';
 
 // `me()` is the speaker, `isNew()` whether that person has never chosen a name, `speakAs(name)` changes it, `mayWrite()` is whether that person can write here, and `tone(id)` the accent of a companion. `room()` and `outbox()` belong to the room shown. `showProblem(problem)` shows a
-// refusal, and `sent()` is called after a message was sent. `steady(act)` keeps the conversation in its place while the field changes its height.
-export function compose({ me, isNew, speakAs, mayWrite, room, outbox, showProblem, sent, tone, steady }) {
+// refusal, and `sent()` is called after a message was sent. `steady(act)` keeps the conversation in its place while the field changes its height. `aloud` says
+// words in the voice call of this room: whether that is possible (`offered()`) and chosen (`isOn()`, `set(on)`), and `say(text)`, which returns whether they were sent.
+export function compose({ me, isNew, speakAs, mayWrite, room, outbox, showProblem, sent, tone, steady, aloud }) {
   const form = byId('compose');
   const field = byId('message');
   const about = byId('compose-about');
+  const how = byId('compose-how');
+  const way = (label, on) => el('button', { type: 'button', onclick: () => choose(on) }, label);
+  const sayWay = way('Say aloud', true);
+  const writeWay = way('Write', false);
+  how.replaceChildren(sayWay, writeWay);
   const speaker = byId('compose-as');
   const nameRow = byId('your-name');
   const nameField = byId('your-name-field');
@@ -42,7 +49,30 @@ export function compose({ me, isNew, speakAs, mayWrite, room, outbox, showProble
     return replying ? ['Replying to ', name(replying.name), ': ', el('span', { class: 'reply-words', dir: 'auto' }, replying.entry.text.slice(0, 80))] : null;
   }
 
+  // An edit or a reply is always written.
+  const offersAloud = () => !editing && !replying && aloud.offered();
+  const isAloud = () => offersAloud() && aloud.isOn();
+  function choose(on) {
+    aloud.set(on);
+    draw();
+    field.focus();
+  }
+
+  function drawHow() {
+    const isOn = isAloud();
+    const isOffered = offersAloud();
+    if (how.hidden === isOffered) steady(() => (how.hidden = !isOffered));
+    sayWay.setAttribute('aria-pressed', String(isOn));
+    writeWay.setAttribute('aria-pressed', String(!isOn));
+    form.classList.toggle('aloud', isOn);
+    say(byId('send-words'), isOn ? 'Say' : 'Send');
+    field.placeholder = isOn ? 'Type what to say aloud' : 'Write a message';
+    return isOn;
+  }
+
   function draw() {
+    const isOn = drawHow();
+    const asks = asksName && !isOn;
     const isDeleted = Boolean(room()?.isDeleted);
     field.readOnly = isDeleted;
     byId('send').disabled = isDeleted;
@@ -51,8 +81,9 @@ export function compose({ me, isNew, speakAs, mayWrite, room, outbox, showProble
     about.replaceChildren(...(shown ? [el('span', null, shown), isDeleted ? '' : el('button', { type: 'button', class: 'quiet-button', onclick: cancel }, 'Cancel (Esc)')] : []));
     speaker.replaceChildren(name(me()), ':');
     form.classList.toggle('editing', Boolean(editing));
-    if (nameRow.hidden === asksName) steady(() => (nameRow.hidden = !asksName));
-    speaker.hidden = asksName;
+    if (nameRow.hidden === asks) steady(() => (nameRow.hidden = !asks));
+    // In the call people are known by the name with which they joined.
+    speaker.hidden = asksName || isOn;
     speaker.setAttribute('aria-label', `Your name: ${me()}. Change it`);
     if (document.activeElement !== nameField) nameField.value = me();
   }
@@ -120,6 +151,12 @@ export function compose({ me, isNew, speakAs, mayWrite, room, outbox, showProble
       return;
     }
     if (!text) return;
+    if (isAloud()) {
+      if (!aloud.say(text)) return;
+      set('');
+      store(key(), null);
+      return;
+    }
     if (asksName) takeName();
     if (!mayWrite()) return;
     asksName = false;
@@ -197,6 +234,12 @@ export function compose({ me, isNew, speakAs, mayWrite, room, outbox, showProble
       set(text);
       save();
       field.focus();
+    },
+    // Gives back a text that could not be sent, unless something else has been typed.
+    giveBack(text) {
+      if (field.value || editing) return;
+      set(text);
+      save();
     },
     focus: () => field.focus(),
   };

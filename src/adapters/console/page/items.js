@@ -27,11 +27,15 @@ export const isEmpty = room => room.entries.every(entry => entry.kind === 'note'
 // What is shown with "Show decisions" only.
 const OF_DECISIONS = new Set(['decision', 'round', 'error', 'stage', 'repetition', 'replan']);
 
+// Whether another statement may take the place of a message: it is the newest, by a companion of this server.
+const isReplaceable = (room, entry, newest) => entry === newest && entry.role === 'companion' && !room.platform && room.companions.get(entry.from)?.isExternal === false;
+
 // The items to show, in order: entries with the days between them, then questions and replies in flight, then messages that are not accepted yet.
 export function itemsOf(room, now, showsDecisions = true) {
   const items = [];
   let day = null;
   let previous = null;
+  const newest = room.entries.findLast(entry => entry.kind === 'message');
   const lastDecision = new Map();
   // Whether an entry only repeats the companion's decision before it.
   const isRepeated = entry => {
@@ -74,11 +78,12 @@ export function itemsOf(room, now, showsDecisions = true) {
       return;
     }
     const follows = previous !== null && what === 'message' && previous.from === entry.from && previous.role === entry.role && entry.role !== 'event' && !entry.replyTo && entry.time - previous.time < FOLLOWS_WITHIN_MS;
+    const canBeReplaced = what === 'message' && isReplaceable(room, entry, newest);
     // A new item is created only when the entry changed.
-    if (!entry.item || entry.item.follows !== follows || entry.item.version !== entry.version) {
+    if (!entry.item || entry.item.follows !== follows || entry.item.canBeReplaced !== canBeReplaced || entry.item.version !== entry.version) {
       // A loop guard decision is drawn as a group, even if it is the only one.
       entry.shownIn = entry.reason === 'loop_guard' ? `g${entry.key}` : null;
-      entry.item = { key: entry.shownIn ?? entry.key, what, entry, follows, group, version: entry.version, mark: `${entry.version}${follows}` };
+      entry.item = { key: entry.shownIn ?? entry.key, what, entry, follows, canBeReplaced, group, version: entry.version, mark: `${entry.version}${follows}${canBeReplaced}` };
     }
     items.push(entry.item);
     previous = what === 'message' ? entry : null;
@@ -99,7 +104,7 @@ export function itemsOf(room, now, showsDecisions = true) {
     items.push({ key: `asked:${companion}`, what: 'asked', companion, entry: question, mark: question.trigger });
   }
   for (const [companion, draft] of room.drafts) {
-    items.push({ key: `draft:${companion}`, what: 'draft', companion, entry: draft, mark: `${draft.isLate}${draft.isStopped}` });
+    items.push({ key: `draft:${companion}`, what: 'draft', companion, entry: draft, mark: `${draft.isLate}${draft.isStopped}${draft.isSpoken}` });
   }
   for (const message of room.pending) if (message.state !== 'refused') addPending(message);
   return items;
@@ -140,7 +145,7 @@ function speech(view, { from, role, eventKind, at, text, follows, tone, extra, c
   );
 }
 
-function message(view, { entry, follows }) {
+function message(view, { entry, follows, canBeReplaced }) {
   const { room } = view;
   const isCompanion = entry.role === 'companion';
   const original = entry.replyTo && room.entries.find(other => other.key === `m${entry.replyTo}`);
@@ -161,6 +166,7 @@ function message(view, { entry, follows }) {
         { class: 'tools' },
         el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'outcomes', title: 'Show what each companion did with this message', 'aria-expanded': story ? 'true' : 'false', 'aria-controls': story ? body : null, onclick: () => view.act.open(entry) }, story ? 'Close' : 'Why?'),
         room.platform ? null : el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'reply', onclick: () => view.act.reply(entry) }, 'Reply'),
+        canBeReplaced ? el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'replace', title: 'Delete this message and write another one in its place', onclick: event => view.act.replace(entry, event.currentTarget) }, 'Try again') : null,
         entry.role === 'user' && !room.platform ? el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'edit', onclick: () => view.act.edit(entry) }, 'Edit') : null,
         entry.role === 'user' && !room.platform ? el('button', { class: 'tool', tabindex: '-1', 'data-focus': 'delete', onclick: event => view.act.remove(entry, event.currentTarget) }, 'Delete') : null,
       ),
@@ -337,7 +343,7 @@ function asked(view, { companion, entry }) {
 
 function draft(view, { companion, entry }) {
   const node = speech(view, { from: nameOf(view.room, companion), role: 'companion', at: entry.at, text: entry.text, tone: view.tone(companion), className: 'draft' });
-  const state = entry.isStopped ? 'begins again in a moment' : entry.isLate ? 'draft, not posted yet · writes on; others may speak' : 'draft, not posted yet';
+  const state = entry.isStopped ? 'begins again in a moment' : entry.isLate ? 'draft, not posted yet · writes on; others may speak' : entry.isSpoken ? 'speaks' : 'draft, not posted yet';
   const stop = el('button', { class: 'outlined stop-reply', 'data-focus': 'stop', 'aria-label': `Stop ${nameOf(view.room, companion)}`, onclick: event => view.act.stop(companion, event.currentTarget) }, 'Stop');
   node.querySelector('time').replaceWith(el('span', { class: 'tag not-posted' }, state), entry.isStopped ? '' : stop);
   return node;

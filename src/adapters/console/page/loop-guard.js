@@ -44,6 +44,11 @@ export function companionSpoke(guard, companion) {
   guard.turns += 1;
 }
 
+// Another statement takes the place of one that was counted.
+export function statementReplaced(guard) {
+  Object.assign(guard, { streak: Math.max(0, guard.streak - 1), turns: Math.max(0, guard.turns - 1) });
+}
+
 export function repetitionMeasured(guard, e) {
   guard.score = number(e.score) ?? guard.score;
   guard.detections = number(e.detections) ?? guard.detections;

@@ -88,6 +88,13 @@ const view = {
         button.textContent = 'Delete';
       }, 4000);
     },
+    replace(entry, button) {
+      button.disabled = true;
+      api.answerAgain(current.room.id, entry.seq).catch(problem => {
+        button.disabled = false;
+        notice.show(`Not tried again: ${problem.message.replace(/[.]$/u, '')}.`, 'problem');
+      });
+    },
     stop(companion, button) {
       button.disabled = true;
       // 409: it has just ended by itself.
@@ -106,7 +113,7 @@ let tone = tonesOf(view.room);
 const decisions = presence({ changed: () => change(['talk', 'companions']), tone: id => tone(id) });
 const speaker = people({ changed: () => composer.draw(), problemWith: person => nameProblem(person, allRooms, current?.room.id), showProblem });
 const steady = act => talkView.steady(act);
-const composer = compose({ me: speaker.me, isNew: speaker.isNew, speakAs: speaker.speakAs, mayWrite: speaker.mayWrite, room: () => current?.room ?? null, outbox: () => unsent, showProblem, sent: () => talkView.end(), tone: id => tone(id), steady });
+const composer = compose({ me: speaker.me, isNew: speaker.isNew, speakAs: speaker.speakAs, mayWrite: speaker.mayWrite, room: () => current?.room ?? null, outbox: () => unsent, showProblem, sent: () => talkView.end(), tone: id => tone(id), steady, aloud: { offered: () => voicePanel.offersAloud(), isOn: () => voicePanel.isAloud(), set: on => voicePanel.setAloud(on), say: text => voicePanel.say(text) } });
 const talkView = talk(byId('log'), byId('to-end'), {
   view,
   now: serverNow,
@@ -173,7 +180,7 @@ const noCompanionsNotice = noCompanions({
     list.chooseCompanions();
   },
 });
-const voicePanel = voiceRoom({ room: () => current?.room ?? null, me: speaker.me, mayWrite: speaker.mayWrite, tone: id => tone(id), notice, open: id => open(id), steady });
+const voicePanel = voiceRoom({ room: () => current?.room ?? null, me: speaker.me, mayWrite: speaker.mayWrite, tone: id => tone(id), notice, open: id => open(id), steady, aloudChanged: () => composer.draw(), giveBack: text => composer.giveBack(text) });
 
 function draw() {
   const parts = new Set(dirty);

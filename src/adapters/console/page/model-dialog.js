@@ -25,6 +25,9 @@ const MOST_BUTTONS = 12;
 // Of an answer to a test this much is shown, in characters.
 const MOST_SHOWN = 160;
 
+// An address of this computer or of its network.
+const LOCAL = /^(localhost|[\d.]+|\[[\da-f:]+\]|[^./:]+)(:\d+)?(\/|$)/iu;
+
 const upper = text => text.charAt(0).toUpperCase() + text.slice(1);
 const field = (label, input, hint) => el('label', { class: 'field' }, el('span', null, label), input, hint ? el('small', { class: 'muted' }, hint) : null);
 
@@ -36,22 +39,22 @@ function inForce({ ready, current }) {
     el('p', null, source),
     el('dl', { class: 'facts' }, row('Decisions', current.side), row('Statements', current.main)),
     // Equal troubles of both models are one.
-    [...new Map(current.troubles.map(trouble => [trouble.error, trouble])).values()].map(({ role, error, detail }) => {
+    el('div', { class: 'troubles' }, [...new Map(current.troubles.map(trouble => [trouble.error, trouble])).values()].map(({ role, error, detail }) => {
       const isShared = current.troubles.filter(other => other.error === error).length > 1;
       return failure(isShared ? '' : ` (${role === 'side' ? 'decisions' : 'statements'})`, error, detail);
-    }),
+    })),
     parts.length ? [el('h3', null, 'Not ready'), el('dl', { class: 'facts' }, parts.map(({ part, detail }) => [el('dt', null, words.spaced(part)), el('dd', { class: 'danger', dir: 'auto' }, detail)]))] : null,
   ];
 }
 
 // What is wrong and how to mend it in words, and below it what the server answered.
 function failure(what, error, detail) {
-  return el('div', { class: 'failure' }, el('p', { class: 'danger' }, `${upper(words.error(error))}${what}. ${MENDS[error] ?? ''}`), el('p', { class: 'muted', dir: 'auto' }, plain(detail)));
+  return el('div', { class: 'failure' }, el('p', { class: 'danger' }, `${upper(words.error(error))}${what}. ${MENDS[error] ?? ''}`), el('p', { class: 'muted', dir: 'auto' }, plain(words.ofModel(detail))));
 }
 
 function triedLine(what, { model, works, detail, secs, input_tokens, output_tokens, cost }, currency) {
   const price = cost === undefined ? 'no price set' : `${cost} ${currency}`;
-  return el('li', { class: works ? null : 'danger' }, el('strong', null, `${what} ${works ? 'works' : 'does not work'}`), ` (${model}, ${secs} s, ${input_tokens + output_tokens} tokens, ${price}): `, el('span', { dir: 'auto' }, plain(works && detail.length > MOST_SHOWN ? `${detail.slice(0, MOST_SHOWN)}…` : detail)));
+  return el('li', { class: works ? null : 'danger' }, el('strong', null, `${what} ${works ? 'works' : 'does not work'}`), ` (${model}, ${secs || '< 0.01'} s, ${input_tokens + output_tokens} tokens, ${price}): `, el('span', { dir: 'auto' }, plain(works && detail.length > MOST_SHOWN ? `${detail.slice(0, MOST_SHOWN)}…` : works ? detail : words.ofModel(detail))));
 }
 
 // `current` are the models in force, `ready` is the readiness of the server; `changed(models)` is called when others are.
@@ -83,8 +86,17 @@ export function modelDialog({ ready, current, changed }) {
   const mayChoose = () => current.has_spare_key || (current.has_key && !isSameAddress());
   const withoutKey = el('label', { class: 'no-key', hidden: !mayChoose() }, noKey, ' This server needs no key');
   // Left out, it is the key in use, which the server gives to no other address.
-  const server = () => ({ base_url: address.value.trim(), api_key: key.value === '' && !noKey.checked ? undefined : key.value, spare_key: (key.value === '' && spare.checked) || undefined });
+  // A copied key often has a space or a line break at its end.
+  const server = () => {
+    const typed = key.value.trim();
+    return { base_url: address.value.trim(), api_key: typed === '' && !noKey.checked ? undefined : typed, spare_key: (typed === '' && spare.checked) || undefined };
+  };
   for (const [one, other] of [[spare, noKey], [noKey, spare]]) one.addEventListener('change', () => one.checked && (other.checked = false));
+  // An address is often copied without its beginning, or with what follows it in a request.
+  address.addEventListener('change', () => {
+    const typed = address.value.trim().replace(/\/chat\/completions\/?$/u, '');
+    address.value = typed && !/^[a-z]+:\/\//iu.test(typed) ? `${LOCAL.test(typed) ? 'http' : 'https'}://${typed}` : typed;
+  });
   address.addEventListener('input', () => {
     key.placeholder = !current.has_key ? (current.has_spare_key ? 'type a key, or choose below' : 'a local server needs none') : isSameAddress() ? 'kept; type to replace it' : 'the key of this address';
     withoutKey.hidden = !mayChoose();
@@ -109,7 +121,7 @@ export function modelDialog({ ready, current, changed }) {
     try {
       await run();
     } catch (problem) {
-      show(el('p', { class: 'danger', dir: 'auto' }, plain(upper(problem.message))));
+      show(el('p', { class: 'danger', dir: 'auto' }, plain(words.ofModel(upper(problem.message)))));
     }
     node.disabled = false;
     node.textContent = label;
@@ -138,6 +150,8 @@ export function modelDialog({ ready, current, changed }) {
     });
     const failed = [decision, statement].filter(({ works }) => !works);
     tested.failed = failed.length ? plain(failed[0].error ? words.error(failed[0].error) : failed[0].detail) : null;
+    // What was wrong before the test is not what is wrong now.
+    box.querySelector('.troubles').hidden = true;
     if (decision.error && decision.error === statement.error) return show(failure('', decision.error, decision.detail));
     show(el('ul', { class: 'tried' }, triedLine('Deciding', decision, current.currency), triedLine('Writing', statement, current.currency)));
   }
@@ -190,6 +204,7 @@ export function modelDialog({ ready, current, changed }) {
     if (!result.firstChild || !tested || tested.what === asTested()) return;
     show(el('p', { class: 'muted' }, 'Changed since the test: this is not tested.'));
   });
-  const box = dialog(isConnected ? 'Models' : 'Connect a model', inForce({ ready, current }), el('h3', null, isConnected ? 'Use another model' : 'Your model'), form);
+  const heading = !isConnected ? 'Your model' : current.troubles.length ? 'Change the connection' : 'Use another model';
+  const box = dialog(isConnected ? 'Models' : 'Connect a model', inForce({ ready, current }), el('h3', null, heading), form);
   return box;
 }

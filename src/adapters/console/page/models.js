@@ -10,7 +10,8 @@ const POLL_MS = 30_000;
 // A failure that no model has any more is shown no longer than this.
 const SHOWN_MS = 60_000;
 
-const CANNED = 'Rehearsal: these companions speak in canned sentences, until a model is connected.';
+// What is left out where there is little room is in elements of their own.
+const canned = () => ['Rehearsal: ', el('span', { class: 'where-wide' }, 'these companions speak in '), 'canned sentences', el('span', { class: 'where-wide' }, ', until a model is connected'), '.'];
 
 const WAS_READ = new Set(['model_yes', 'model_no']);
 
@@ -44,6 +45,7 @@ export function models({ nameOf, announce }) {
     if (!ready) return;
     const first = current?.troubles?.[0];
     const isRehearsal = current ? current.source === 'rehearsal' : ready.models?.main?.provider === 'rehearsal';
+    const isConnected = Boolean(current) && !isRehearsal;
     button.hidden = false;
     button.classList.toggle('loud', ready.ready === false);
     button.classList.toggle('failing', Boolean(first));
@@ -52,18 +54,18 @@ export function models({ nameOf, announce }) {
     else if (isRehearsal) say(button, 'Rehearsal: no real model ▸ Connect one');
     else say(button, current?.main?.model ?? ready.models?.main?.model ?? 'Models');
     const failure = sentence();
-    const text = failure ?? (isRehearsal && loadForAll('rehearsal') !== 'known' ? CANNED : '');
+    const text = failure ?? (isRehearsal && loadForAll('rehearsal') !== 'known' ? 'rehearsal' : '');
     trouble.hidden = !text;
     trouble.classList.toggle('quiet', !failure);
     const key = `${text} ${first?.detail ?? ''}`;
     if (key === said) return;
     said = key;
-    const connect = el('button', { class: failure ? 'solid' : 'outlined', onclick: () => poll().then(open) }, 'Connect a model');
-    if (!failure) return trouble.replaceChildren(el('p', null, text), connect, el('button', { class: 'quiet-button', 'aria-label': 'Dismiss', onclick: dismiss }, '✕'));
+    const connect = el('button', { class: failure ? 'solid' : 'outlined', onclick: () => poll().then(open) }, failure && isConnected ? 'Change the connection' : 'Connect a model');
+    if (!failure) return trouble.replaceChildren(el('p', null, canned()), connect, el('button', { class: 'quiet-button', 'aria-label': 'Dismiss', onclick: dismiss }, '✕'));
     announce(text);
     trouble.replaceChildren(
       el('p', null, el('strong', { dir: 'auto' }, plain(text)), first ? ' Your messages are stored, and are answered once a model answers.' : ''),
-      first ? el('p', { class: 'detail', dir: 'auto' }, plain(first.detail)) : '',
+      first ? el('p', { class: 'detail', dir: 'auto' }, plain(words.ofModel(first.detail))) : '',
       el('p', { class: 'actions' }, connect),
     );
   }

@@ -136,7 +136,7 @@ function live(view, item) {
   const round = item.entry;
   const votes = order(round).map(id => vote(view, round, id));
   const outcomeNode = el('p', { class: 'outcome' });
-  const node = el('section', { class: 'round live', 'aria-label': label(view.room, round) }, el('p', { class: 'round-head' }, glyph('round'), name(label(view.room, round)), '· who speaks next?'), el('ul', { class: 'votes' }, votes.map(({ node: row }) => row)), outcomeNode);
+  const node = el('section', { class: 'round live', 'aria-label': label(view.room, round) }, el('p', { class: 'round-head' }, glyph('round'), el('span', null, name(label(view.room, round)), DOT, 'who speaks next?')), el('ul', { class: 'votes' }, votes.map(({ node: row }) => row)), outcomeNode);
   let shown = '';
   // The node is updated in place, so that bars move and nothing flickers.
   node.refresh = () => {

@@ -5,7 +5,7 @@ import { companionFrom, isClosed, ownSettings, setDoing } from './companion.js';
 import { adoptVotes, candidates, closeRound, endRound, isUnderWay, openRound, recordAnswer, recordState, release, roundFromResult, roundOf, roundsFromVotes, selectHeld, setLate, startSpeaking, withdraw } from './election.js';
 import { caughtUpEntry, decisionEntry, errorEntry, failedEntry, messageEntry, noteEntry, repetitionEntry, replanEntry, stageEntry, tombstoneEntry } from './entries.js';
 import { isStopped, isVotingIn, stopWanting } from './floor.js';
-import { companionSpoke, guardFrom, newGuard, personSpoke, REPETITION_LIMIT, repetitionMeasured } from './loop-guard.js';
+import { companionSpoke, guardFrom, newGuard, personSpoke, REPETITION_LIMIT, repetitionMeasured, statementReplaced } from './loop-guard.js';
 import { platformName } from './platforms.js';
 
 const GROUP_ORDER = { note: 0, stage: 0, repetition: 0, caught_up: 0, replan: 0, round: 0, decision: 1, error: 1, failed: 2, message: 3, tombstone: 3 };
@@ -350,6 +350,7 @@ const RULES = {
     }
     startSpeaking(room.rounds, e.companion, e.at);
     if (!now) return NOTHING;
+    if (number(e.again) !== null) statementReplaced(room.guard);
     room.asked.delete(e.companion);
     room.drafts.set(e.companion, newDraft(e.ticket ?? null, e.at, e.modality === 'voice'));
     Object.assign(companionIn(room, e.companion), { lullAt: null });

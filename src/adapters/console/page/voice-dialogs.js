@@ -15,7 +15,7 @@ const hostsOf = services => [...new Set(services.map(service => service.host).fi
 const agreement = ({ recognition, synthesis }) => JSON.stringify([recognition.host, hostsOf(synthesis)]);
 export const hasConsent = description => loadForAll('voice-consent') === agreement(description);
 
-const hearing = (isReal, many) => (isReal ? (many ? ' hear what you say, and' : ' hears what you say, and') : many ? ' notice that you talk, read the words that you type under “Say it aloud”, and' : ' notices that you talk, reads the words that you type under “Say it aloud”, and');
+const hearing = (isReal, many) => (isReal ? (many ? ' hear what you say, and' : ' hears what you say, and') : many ? ' notice that you talk, read what you type to be said aloud, and' : ' notices that you talk, reads what you type to be said aloud, and');
 
 const fact = (term, ...detail) => [el('dt', null, term), el('dd', null, detail)];
 
@@ -70,7 +70,7 @@ export function explainRecognition() {
   dialog(
     'Your voice is not turned into words',
     el('p', null, 'This version has no speech recognition to connect. The server notices when you talk and for how long, but knows no words: the companions read “(speech, 2.3 s)”.'),
-    el('p', null, 'Typed words are understood. Type them under “Say it aloud”: they arrive as if you had spoken them, with the timing of speech, and companions answer aloud.'),
+    el('p', null, 'Typed words are understood. Type them below, with “Say aloud”: they arrive as if you had spoken them, with the timing of speech, and companions answer aloud.'),
   );
 }
 

@@ -20,8 +20,9 @@ const isControl = node => node instanceof HTMLElement && node.matches('button, s
 const button = (label, attributes) => el('button', { type: 'button', class: 'outlined', ...attributes }, label);
 
 // `room()` is the room shown, `me()` the speaker, `mayWrite()` whether that person may write there, `tone(id)` the accent of a companion, `notice` shows and
-// announces, `open(id)` opens a room, and `steady(act)` keeps the conversation in its place while this changes its height.
-export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady }) {
+// announces, `open(id)` opens a room, and `steady(act)` keeps the conversation in its place while this changes its height. `aloudChanged()` is called when typed
+// words can be said aloud, or no longer, and `giveBack(text)` when they were refused.
+export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady, aloudChanged, giveBack }) {
   const root = byId('voice');
   let description = null; // of the room shown
   let described = ''; // its id
@@ -29,6 +30,8 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady }) {
   let missing = null; // why this browser cannot take part
   let drawn = '';
   let ticking = null;
+  let aloud = false; // whether typed words are said aloud
+  let offered = false; // whether that was possible, when this was last drawn
   let saidAt = null; // when words were said aloud that no companion has reacted to
 
   const mine = voice({ changed: message => changed(message), told: notice.announce, warn: text => notice.show(text, 'problem') });
@@ -58,19 +61,15 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady }) {
   const stopButton = button('Stop', { class: 'solid', onclick: () => stop(), title: 'Stop the companion that speaks (Esc)' });
   const captions = el('ol', { class: 'voice-captions', 'aria-label': 'Captions' });
   const notes = el('div', { class: 'voice-notes' });
-  const words = el('input', { id: 'voice-say', type: 'text', maxlength: '8000', autocomplete: 'off', dir: 'auto' });
-  const sayForm = el('form', { class: 'voice-say' }, el('label', { for: 'voice-say' }, 'Say it aloud'), words, el('button', { class: 'outlined' }, 'Say'));
   const ignoreBox = el('input', { type: 'checkbox', onchange: () => mine.ignore(ignoreBox.checked) });
   const more = el('details', { class: 'voice-more' }, el('summary', null, 'More'), el('label', { class: 'voice-check' }, ignoreBox, ' Do not listen to me. What I say is dropped at once.'), el('p', { class: 'muted' }, 'M mutes. Hold Space to talk while muted. Esc stops the companion that speaks.'));
   const bottom = el('div', { class: 'voice-bottom' }, notes, more);
   const inNode = el(
     'div',
     { class: 'voice-in' },
-    el('div', { class: 'voice-row' }, status, elsewhere, el('span', { class: 'gap' }), meter, muteButton, holdButton, talkHere, sound, leaveButton),
-    people,
+    el('div', { class: 'voice-row' }, status, elsewhere, people, el('div', { class: 'voice-row voice-controls' }, meter, muteButton, holdButton, talkHere, sound, leaveButton)),
     el('div', { class: 'voice-row voice-speaker' }, companionLine, stopButton),
     captions,
-    sayForm,
     bottom,
   );
 
@@ -81,7 +80,8 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady }) {
     const companions = [...target.companions.values()];
     const join = onlyListen => {
       joined = about;
-      words.placeholder = companions.length ? `${plain(companions[0].name)}, what do you think?` : '';
+      // Where speech is recognised, people talk, and typed words are written.
+      if (!mine.isIn()) aloud = knowsNoWords();
       mine.join({ room: target, from, listening: onlyListen });
     };
     if (listening || hasConsent(about)) return join(listening);
@@ -158,7 +158,7 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady }) {
     return [
       trouble ? el('p', { class: 'voice-trouble' }, `${TROUBLES[trouble.code]} ${plain(trouble.fix)}`) : null,
       call.echoes >= MOST_ECHOES ? el('p', null, 'Your microphone hears the companions. Use headphones, so that they are not interrupted by themselves.') : null,
-      view.ignored ? el('p', null, 'You are not listened to, and what you say is dropped. Change it under More.') : knowsNoWords() ? el('p', null, 'Your voice is not turned into words here. Type them under “Say it aloud”. ', button('Why', { class: 'quiet-button', onclick: explainRecognition })) : null,
+      view.ignored ? el('p', null, 'You are not listened to, and what you say is dropped. Change it under More.') : knowsNoWords() ? el('p', null, 'Your voice is not turned into words here. Type below what you say. ', button('Why', { class: 'quiet-button', onclick: explainRecognition })) : null,
       saidWaits() ? el('p', null, 'Your microphone hears something all the time, so the companions wait for you to finish. Mute it, and they answer what you said aloud.') : null,
       !view.listening && !view.hasMicrophone && view.phase === 'live' ? el('p', null, 'You have no microphone now. Choose one under Sound.') : null,
     ].filter(Boolean);
@@ -173,7 +173,16 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady }) {
     node.replaceChildren(...after);
   }
 
-  const draw = () => steady(drawAll);
+  // What somebody says who is not listened to is dropped.
+  const offersAloud = () => ['live', 'lost'].includes(view.phase) && !view.ignored && room()?.id === view.room.id;
+
+  function draw() {
+    steady(drawAll);
+    const offers = offersAloud();
+    if (offers === offered) return;
+    offered = offers;
+    aloudChanged();
+  }
 
   function drawAll() {
     const shown = room();
@@ -222,12 +231,6 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady }) {
     const atEnd = captions.scrollTop + captions.clientHeight >= captions.scrollHeight - 8;
     fill(captions, lines.map(captionNode));
     if (atEnd) captions.scrollTop = captions.scrollHeight;
-    // What somebody says who is not listened to is dropped.
-    sayForm.hidden = !isLive || view.ignored;
-    // Where speech is recognised, typing it is an extra.
-    const isExtra = !knowsNoWords();
-    if (isExtra && sayForm.parentElement !== more) more.append(sayForm);
-    else if (!isExtra && sayForm.parentElement !== inNode) bottom.before(sayForm);
     fill(notes, noteNodes());
     more.hidden = !isLive;
     ignoreBox.checked = view.ignored;
@@ -251,7 +254,7 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady }) {
     if (message?.type === 'caption' && message.is_final && message.user === view.call.you && message.text === said) saidAt = Date.now();
     if (message?.type === 'thinking' || message?.type === 'speaking' || !mine.isIn()) saidAt = null;
     // What was refused is there again to be changed.
-    if (message?.code === 'say_refused' && !words.value) words.value = said;
+    if (message?.code === 'say_refused' && room()?.id === view.room.id) giveBack(said);
     if (mine.isIn() && ticking === null) {
       ticking = setInterval(draw, TICK_MS);
       drawLevel();
@@ -290,17 +293,17 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady }) {
     draw();
   }
 
-  sayForm.addEventListener('submit', event => {
-    event.preventDefault();
-    const text = words.value.trim();
-    if (!text) return;
+  // Says typed words aloud. Returns whether they were sent.
+  function sayAloud(text) {
     const count = text.split(/\s+/).length;
-    if (count > MOST_WORDS) return notice.show(`That is ${count} words; at most ${MOST_WORDS} can be said at once. Say it in parts.`, 'problem');
-    if (!mine.say(text)) return;
-    view.call.trouble = null;
-    said = text;
-    words.value = '';
-  });
+    if (count > MOST_WORDS) notice.show(`That is ${count} words; at most ${MOST_WORDS} can be said at once. Say it in parts.`, 'problem');
+    else if (mine.say(text)) {
+      view.call.trouble = null;
+      said = text;
+      return true;
+    } else notice.show('Not said, because the voice call is not connected now. Say it again in a moment.', 'problem');
+    return false;
+  }
   holdButton.addEventListener('pointerdown', event => {
     holdButton.setPointerCapture(event.pointerId);
     mine.hold(true);
@@ -341,5 +344,11 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady }) {
     // A message is in the conversation of a room.
     posted: (id, message) => mine.isIn() && view.room.id === id && mine.posted(message),
     draw,
+    offersAloud,
+    isAloud: () => aloud,
+    setAloud(on) {
+      aloud = on;
+    },
+    say: sayAloud,
   };
 }

@@ -31,6 +31,9 @@ const REASONS = {
 const UNASKED = ['event', 'other_addressed', 'budget', 'unpostable', 'loop_guard', 'closed', 'paused', 'cancelled', 'backchannel', 'overflow', 'stale'];
 const WITHOUT_TRIGGER = ['closed', 'paused', 'cancelled', 'backchannel', 'overflow', 'stale'];
 
+// What the server says about a model names the setting; on the page it is a field.
+export const ofModel = detail => detail.replaceAll('base_url', 'the address');
+
 // Why this companion was selected among those that wanted to speak.
 const SELECTIONS = {
   named: 'called upon',
