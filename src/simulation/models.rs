@@ -51,7 +51,12 @@ impl SimModel {
     /// The random numbers depend on the question and how often it was asked, so that the order of callers does not matter.
     fn dice(&self, request: &Request) -> Dice {
         let companion_id = request.companion.as_ref().map_or("", |companion| companion.id.as_str());
-        let what = hash(format!("{} {companion_id} {:?} {}", request.guild, context(request).purpose, request.user()).as_bytes());
+        let purpose = match &context(request).purpose {
+            // Nobody tries again in a simulation.
+            Purpose::Statement { trigger, closing, .. } => format!("Statement {{ trigger: {trigger:?}, closing: {closing:?} }}"),
+            purpose => format!("{purpose:?}"),
+        };
+        let what = hash(format!("{} {companion_id} {purpose} {}", request.guild, request.user()).as_bytes());
         let mut asked = lock(&self.asked);
         let times = asked.entry(what).or_default();
         *times += 1;

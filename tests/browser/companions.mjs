@@ -40,6 +40,7 @@ test('after the loop guard nobody is shown as wanting to speak', async t => {
   await page.locator('.line.loop_guard').waitFor();
 
   assert.deepEqual(await page.locator('.log, .cards').getByText('wants to speak').count(), 0);
+  await page.locator('.line.round', { hasText: 'yan, are you there?' }).locator('.line-words', { hasText: 'loop guard' }).waitFor();
   const round = await texts(page.locator('.line.round', { hasText: 'yan, are you there?' }).locator('.line-words'));
   assert.deepEqual(round, [`Round on “yan, are you there?” by Ben: Yan 5 · Zed – listens · nobody speaks · loop guard: companion streak limit reached`]);
 });

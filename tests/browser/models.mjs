@@ -152,10 +152,11 @@ test('a failed test may be connected anyway, and an old error is gone while a ne
   await testButton.click();
   await page.locator('.result .failure').waitFor();
   let answer = null;
+  const answered = new Promise(done => {
+    answer = done;
+  });
   await page.route('**/api/models/try', async route => {
-    await new Promise(done => {
-      answer = done;
-    });
+    await answered;
     await route.continue();
   });
   await testButton.click();

@@ -90,15 +90,18 @@ export function compose({ me, isNew, speakAs, mayWrite, room, outbox, showProble
 
   // Takes the name from its field.
   function takeName() {
-    speakAs(nameField.value);
-    nameField.value = me();
+    const isTaken = speakAs(nameField.value);
+    if (isTaken) nameField.value = me();
+    else nameField.focus();
+    return isTaken;
   }
   nameField.addEventListener('change', takeName);
   nameField.addEventListener('keydown', event => {
-    if (event.key !== 'Enter' && event.key !== 'Escape') return;
+    if ((event.key !== 'Enter' && event.key !== 'Escape') || event.isComposing) return;
     event.preventDefault();
     event.stopPropagation();
-    if (event.key === 'Enter') takeName();
+    if (event.key === 'Escape') nameField.value = me();
+    else if (!takeName()) return;
     asksName = isNew();
     draw();
     field.focus();
@@ -157,7 +160,7 @@ export function compose({ me, isNew, speakAs, mayWrite, room, outbox, showProble
       store(key(), null);
       return;
     }
-    if (asksName) takeName();
+    if (asksName && !takeName()) return;
     if (!mayWrite()) return;
     asksName = false;
     const replyTo = replying?.entry.seq ?? null;

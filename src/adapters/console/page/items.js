@@ -104,7 +104,7 @@ export function itemsOf(room, now, showsDecisions = true) {
     items.push({ key: `asked:${companion}`, what: 'asked', companion, entry: question, mark: question.trigger });
   }
   for (const [companion, draft] of room.drafts) {
-    items.push({ key: `draft:${companion}`, what: 'draft', companion, entry: draft, mark: `${draft.isLate}${draft.isStopped}${draft.isSpoken}` });
+    items.push({ key: `draft:${companion}`, what: 'draft', companion, entry: draft, mark: `${draft.ticket}${draft.isLate}${draft.isStopped}${draft.isSpoken}` });
   }
   for (const message of room.pending) if (message.state !== 'refused') addPending(message);
   return items;

@@ -20,7 +20,7 @@ import { presence } from './presence.js';
 import { roomMenu } from './room-menu.js';
 import { rooms } from './rooms.js';
 import { LINGER_MS, tickRounds } from './rounds.js';
-import { learnNames, nameOf, newRoom } from './state.js';
+import { learnNames, nameOf, newRoom, oldestMessage } from './state.js';
 import { loadForAll, storeForAll } from './storage.js';
 import { stories } from './story.js';
 import { talk } from './talk.js';
@@ -98,7 +98,11 @@ const view = {
     stop(companion, button) {
       button.disabled = true;
       // 409: it has just ended by itself.
-      api.stopReply(current.room.id, companion).catch(problem => problem.status !== 409 && showProblem(problem));
+      api.stopReply(current.room.id, companion).catch(problem => {
+        if (problem.status === 409) return;
+        button.disabled = false;
+        showProblem(problem);
+      });
     },
     again: entry => unsent.retry(entry.id),
     discard: entry => unsent.discard(entry.id),
@@ -147,7 +151,7 @@ const drawMeters = meters(byId('meters'));
 const timelineView = timeline(byId('timeline'), { tone: id => tone(id), go: key => talkView.go(itemKeyOf(view.room.seen.get(key)) ?? key) });
 const search = find({
   room: () => view.room,
-  older: () => current.older(),
+  older: () => current?.older() ?? false,
   show(text, key) {
     view.search = text;
     view.found = key;
@@ -253,6 +257,8 @@ function showPlatform(platform) {
 function open(id, reload = false) {
   if (!id || (current?.room.id === id && !reload && !current.room.isDeleted)) return;
   current?.close();
+  // What came with the first page was seen, too.
+  if (current) missed.look(current.room.id, current.room.entries.findLast(entry => entry.kind === 'message')?.at);
   story.clear();
   models.entered();
   search.close();
@@ -297,7 +303,7 @@ function open(id, reload = false) {
   unsent = outbox(opened.room, () => opened === current && change(['talk']));
   byId('message').disabled = false;
   storeForAll('room', id);
-  wanted = wantedRoom() === id ? wantedMessage() : null;
+  wanted = wantedRoom() === id && !reload ? wantedMessage() : null;
   if (wantedRoom() !== id) history.replaceState(null, '', `#/${encodeURIComponent(id)}`);
   missed.look(id, allRooms.find(room => room.id === id)?.last_at);
   list.set(allRooms, id);
@@ -327,8 +333,10 @@ async function goToMessage(seq) {
   const visited = current;
   const { room } = visited;
   const isLoaded = () => room.seen.has(`m${seq}`) || room.deleted.has(seq);
-  while (visited === current && !isLoaded() && (await visited.older()));
-  if (visited !== current) return;
+  const isEarlier = () => !isLoaded() && oldestMessage(room) > seq;
+  while (visited === current && isEarlier() && (await visited.older()));
+  // If earlier messages could not be loaded, that is shown.
+  if (visited !== current || (isEarlier() && !room.complete)) return;
   talkView.redraw();
   const entry = room.deleted.has(seq) ? room.seen.get(`x${seq}`) : room.seen.get(`m${seq}`);
   if (!entry || !talkView.go(itemKeyOf(entry))) notice.show(`There is no message ${seq} in this room.`);

@@ -143,12 +143,14 @@ export function modelDialog({ ready, current, changed }) {
   }
   async function tryOut() {
     const what = asTested();
-    tested = { what, failed: 'the server could not test it' };
+    tested = null;
     const { decision, statement } = await api.tryModels(connection()).catch(problem => {
-      tested.failed = plain(problem.message);
+      tested = { what, failed: plain(problem.message) };
       throw problem;
     });
     const failed = [decision, statement].filter(({ works }) => !works);
+    tested = { what, failed: null };
+    if (what !== asTested()) return show(el('p', { class: 'muted' }, 'Changed since the test: this is not tested.'));
     tested.failed = failed.length ? plain(failed[0].error ? words.error(failed[0].error) : failed[0].detail) : null;
     // What was wrong before the test is not what is wrong now.
     box.querySelector('.troubles').hidden = true;

@@ -24,19 +24,21 @@ export function people({ changed, problemWith, showProblem }) {
   // Another window can change the shared list of names; this window keeps its own name.
   store('me', me);
 
+  // Returns whether the name was not refused.
   function speakAs(wanted) {
     const person = wanted.trim().slice(0, LONGEST_NAME);
-    if (!person) return draw();
-    const problem = problemWith(person);
-    if (problem) {
-      showProblem(new Error(problem));
-      return draw();
+    const problem = person && problemWith(person);
+    if (problem) showProblem(new Error(problem));
+    if (!person || problem) {
+      draw();
+      return !problem;
     }
     me = person;
     store('me', me);
     storeForAll('people', [me, ...loadForAll('people', []).filter(other => other !== me)].slice(0, MOST_NAMES));
     draw();
     changed(me);
+    return true;
   }
 
   function draw() {

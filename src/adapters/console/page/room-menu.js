@@ -79,8 +79,9 @@ export function roomMenu({ room, changed, leave, find, showProblem }) {
   }
 
   const item = (label, act, about, attributes = {}) => el('button', { type: 'button', class: 'menu-item', onclick: act, ...attributes }, label, about ? el('span', { class: 'muted' }, about) : null);
+  // The focus does not stay in a menu that is hidden.
   const closing = act => () => {
-    close();
+    if (close()) button.focus();
     act();
   };
 
@@ -99,8 +100,7 @@ export function roomMenu({ room, changed, leave, find, showProblem }) {
         }, CONFIRM_MS);
         return;
       }
-      close();
-      leave(shown.id);
+      closing(() => leave(shown.id))();
       try {
         await api.deleteRoom(shown.id);
         await changed();
@@ -112,14 +112,16 @@ export function roomMenu({ room, changed, leave, find, showProblem }) {
     return node;
   }
 
+  let drawnFor;
   function draw() {
     const shown = room();
+    drawnFor = shown?.id;
     pencil.hidden = !shown || Boolean(platformName(shown.id));
     const wanted = shown
       ? [
           item('Find', closing(find), 'Words in messages'),
           pencil.hidden ? null : item('Rename', closing(rename), 'Another name for this room'),
-          el('a', { class: 'menu-item', href: api.exportUrl(shown.id), download: `${shown.id.replaceAll(':', '-')}.ndjson`, onclick: close }, 'Export', el('span', { class: 'muted' }, 'Save all messages and decisions as a file')),
+          el('a', { class: 'menu-item', href: api.exportUrl(shown.id), download: `${shown.id.replaceAll(':', '-')}.ndjson`, onclick: closing(() => {}) }, 'Export', el('span', { class: 'muted' }, 'Save all messages and decisions as a file')),
           item('Usage', closing(() => showUsage(shown)), 'Calls, tokens and cost'),
           item('Cancel replies', closing(() => api.clearRoom(shown.id).catch(showProblem)), 'End decisions and replies in progress; messages stay'),
           deletion(shown),
@@ -155,7 +157,11 @@ export function roomMenu({ room, changed, leave, find, showProblem }) {
   draw();
 
   return {
-    draw: () => panel.hidden && draw(),
+    // What is in the menu is about one room.
+    draw() {
+      if (drawnFor !== room()?.id) close();
+      if (panel.hidden) draw();
+    },
     // Closes the menu. Returns whether it was open.
     close() {
       const wasOpen = close();

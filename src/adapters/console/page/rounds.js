@@ -136,13 +136,18 @@ function live(view, item) {
   const round = item.entry;
   const votes = order(round).map(id => vote(view, round, id));
   const outcomeNode = el('p', { class: 'outcome' });
-  const node = el('section', { class: 'round live', 'aria-label': label(view.room, round) }, el('p', { class: 'round-head' }, glyph('round'), el('span', null, name(label(view.room, round)), DOT, 'who speaks next?')), el('ul', { class: 'votes' }, votes.map(({ node: row }) => row)), outcomeNode);
+  const about = el('span');
+  const node = el('section', { class: 'round live' }, el('p', { class: 'round-head' }, glyph('round'), about), el('ul', { class: 'votes' }, votes.map(({ node: row }) => row)), outcomeNode);
   let shown = '';
   // The node is updated in place, so that bars move and nothing flickers.
   node.refresh = () => {
-    const current = `${round.version} ${floorHolder(view.room)}`;
+    // Its message may be edited or deleted meanwhile.
+    const title = label(view.room, round);
+    const current = `${round.version} ${floorHolder(view.room)} ${title}`;
     if (shown === current) return;
     shown = current;
+    node.setAttribute('aria-label', title);
+    about.replaceChildren(name(title), DOT, 'who speaks next?');
     for (const row of votes) row.refresh();
     node.dataset.phase = round.phase;
     outcomeNode.replaceChildren(...[outcome(view, round)].flat(Infinity).filter(Boolean));

@@ -44,6 +44,8 @@ export function unread({ me, changed }) {
       if (fresh.length || kept.length < Object.keys(known).length) storeForAll('seen', Object.fromEntries([...kept, ...fresh]));
       for (const id of counts.keys()) if (!ids.has(id)) counts.delete(id);
       const isShown = room => room.id === current && document.visibilityState !== 'hidden';
+      const shown = rooms.find(isShown);
+      if (shown) look(shown.id, shown.last_at);
       const grown = rooms.filter(room => room.last_at > (known[room.id] ?? room.last_at ?? '0') && !isShown(room) && counts.get(room.id)?.at !== room.last_at);
       for (const room of grown.slice(0, AT_ONCE)) await count(room, known[room.id]).catch(() => {});
       // Another window may have shown a room meanwhile.
@@ -58,7 +60,7 @@ export function unread({ me, changed }) {
   // A message of the room shown.
   function note(room, event) {
     if (document.visibilityState !== 'hidden') return look(room, event.at);
-    if (event.role === 'user' && event.from === me()) return;
+    if ((event.role === 'user' && event.from === me()) || counts.get(room)?.at >= event.at) return;
     counts.set(room, { count: (counts.get(room)?.count ?? 0) + 1, at: event.at });
     changed();
   }

@@ -12,6 +12,8 @@ const TICK_MS = 1000;
 const MOST_WORDS = 500; // that the server takes at once
 // How long words said aloud may wait without a word about why.
 const SAID_WAITS_MS = 3000;
+// After this long nobody has reacted because nobody wanted to.
+const SAID_COUNTS_MS = 30_000;
 const QUIET_DB = -60; // the left end of the level meter
 
 const isField = node => node instanceof HTMLElement && (node.matches('input:not([type="checkbox"]):not([type="range"]), textarea, select') || node.isContentEditable);
@@ -148,7 +150,7 @@ export function voiceRoom({ room, me, mayWrite, tone, notice, open, steady, alou
     return there.length ? ['In the voice call: ', ...there.flatMap((person, at) => [at ? ', ' : null, name(person.user)])] : 'The companions of this room hear you, and answer aloud.';
   }
 
-  const saidWaits = () => saidAt !== null && Date.now() - saidAt > SAID_WAITS_MS && !view.listening && !mine.isMuted() && view.call.heardAt > saidAt;
+  const saidWaits = () => saidAt !== null && Date.now() - saidAt > SAID_WAITS_MS && Date.now() - saidAt < SAID_COUNTS_MS && !view.listening && !mine.isMuted() && view.call.heardAt > saidAt;
 
   const knowsNoWords = () => joined && !joined.recognises_words;
 

@@ -176,7 +176,7 @@ export function voice({ changed, told, warn }) {
         failures = 0;
         heartbeatMs = message.heartbeat_secs * 1000;
         watch();
-        if (view.phase !== 'live') told(view.phase === 'lost' ? 'In the voice call again.' : view.listening ? 'You listen to the voice call.' : 'You are in the voice call, and the microphone is on.');
+        if (view.phase !== 'live') told(view.phase === 'lost' ? 'In the voice call again.' : view.listening ? 'You listen to the voice call.' : isMuted() ? 'You are in the voice call, muted.' : 'You are in the voice call, and the microphone is on.');
         Object.assign(view, { phase: 'live', reason: '' });
         loudspeaker.silence();
         if (isMuted() && !view.listening) send(protocol.mute(true));
