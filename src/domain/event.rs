@@ -690,6 +690,9 @@ impl Event {
     }
 }
 
+/// What follows the name of a person in the text of the event that the person is the first in a voice call (docs/design/voice.md A-77).
+pub const ENTERED_CALL: &str = " has entered the voice call";
+
 /// Sorts events of one channel into the order in which the channel handled them.
 pub fn order_of_handling(events: &mut [Recorded]) {
     events.sort_by_key(|recorded| (recorded.handled, !recorded.event.is_inbound(), recorded.seq));

@@ -1,6 +1,7 @@
 //! Repeated failures: they are kept from affecting others, shown to the operator, and left for the operator to decide.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -110,6 +111,22 @@ async fn who_waits_to_ask_again_asks_at_once_when_other_models_are_connected() {
     world.pass(10.0).await;
 
     assert_eq!(before, lines(&[("Ana", "Ari?")]));
+    assert_eq!(world.history("lobby").await, lines(&[("Ana", "Ari?"), ("aria", "Hello!")]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_to_a_model_that_hangs_is_asked_again_when_other_models_are_connected() {
+    let world = World::with_lobby().await;
+    world.side.set_delay(Duration::from_secs(1_000));
+    world.say("lobby", "Ari?").await;
+    world.pass(5.0).await;
+    world.side.set_delay(Duration::ZERO);
+    world.side.answers([Ok("Me.\nYES")]);
+
+    let models = Models::new(world.side.clone(), world.main.clone());
+    replace_models(world.context.settings.models.clone(), models, &world.context);
+    world.pass(10.0).await;
+
     assert_eq!(world.history("lobby").await, lines(&[("Ana", "Ari?"), ("aria", "Hello!")]));
 }
 

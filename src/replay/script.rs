@@ -405,7 +405,8 @@ impl ParsedEvent {
             _ => {
                 return Err(malformed(
                     position,
-                    "needs exactly one of `text`, `join`, `leave`, `clear`, `delete`, `stop`".into(),
+                    "needs exactly one of `text`, `join`, `leave`, `clear`, `edit`, `delete`, `stop`, `again`, `models_replaced`"
+                        .into(),
                 ));
             }
         };

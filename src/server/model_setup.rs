@@ -98,7 +98,7 @@ impl Setup {
                 None => return Err(invalid("spare_key", "is not there: the settings have no key, or it belongs to a base URL")),
             },
             None if in_use.base_url.as_deref() == Some(&*base_url) => key_of(&in_use).await.map_err(refused)?,
-            None if key_of(&in_use).await.is_ok_and(|key| key.is_none()) => None,
+            None if key_of(&in_use).await.map_err(refused)?.is_none() => None,
             None if in_use.base_url.is_none() => {
                 return Err(invalid(
                     "api_key",

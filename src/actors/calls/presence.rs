@@ -35,7 +35,7 @@ pub async fn welcome(hearing: Hearing, user: PersonId) {
     let call = &hearing.call;
     let recorded =
         call.recorded().lock().await.get(&user).filter(|recorded| recorded.is_sure).map(|recorded| recorded.author.clone());
-    let Some(author) = recorded else { return };
+    let Some(author) = recorded.filter(|_| !hearing.is_opted_out(&user)) else { return };
     if let Err(error) = hearing.inbound().welcome(call.channel_ref(), &author, call.greeting_id()).await {
         tracing::warn!(%error, "nobody is greeted in a call");
     }

@@ -62,7 +62,12 @@ impl State {
             Received::Event(recorded, committed) => self.receive_event(recorded, committed),
             Received::HandOver(batch, committed) => self.receive_hand_over(batch, committed),
             Received::Voice(input) => self.hear(input),
-            Received::ModelsReplaced => self.step(Input::ModelsReplaced),
+            Received::ModelsReplaced => {
+                // The models of before may fail, or take long.
+                let asked: Vec<_> = self.asked_companions.keys().copied().collect();
+                asked.into_iter().for_each(|ticket| self.cancel_and_ask_again(ticket));
+                self.step(Input::ModelsReplaced);
+            }
         }
     }
 

@@ -75,7 +75,7 @@ pub enum VoteError {
     )]
     TooLate { from: CompanionId },
     /// The Stop button was pressed for a companion that owes no reply, or whose reply is being posted.
-    #[error("{companion} is not writing here, so there is nothing to stop; delete its last message if it should not stay")]
+    #[error("{companion} is not writing here, so there is nothing to stop")]
     NotWriting { companion: CompanionId },
     /// The channel ended before it answered.
     #[error("the channel is being restarted, and it is not known whether this counts; send it again")]

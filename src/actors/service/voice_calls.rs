@@ -9,7 +9,7 @@ use crate::actors::inbound::{Inbound, Speech};
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::runtime::actor_keys::ChannelActorKey;
 use crate::domain::conversation::Notice;
-use crate::domain::event::{Event, Segment};
+use crate::domain::event::{ENTERED_CALL, Event, Segment};
 use crate::domain::id::{ChannelId, PersonId};
 use crate::domain::message::{Author, Modality, Role};
 use crate::domain::moment::Moment;
@@ -80,7 +80,7 @@ impl Inbound {
         let speech = Speech {
             id: Some(id),
             from: from.clone(),
-            text: format!("{} has entered the voice call", from.name).into(),
+            text: format!("{}{ENTERED_CALL}", from.name).into(),
             // A person's name addresses no companion.
             own_words: Some("".into()),
             modality: Modality::Voice,

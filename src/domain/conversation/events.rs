@@ -125,7 +125,10 @@ impl Conversation {
             let mut yes =
                 self.decided(&companion, Trigger::Event, Decision::Yes, Reason::Event, Seq::NONE, AnswerRecord::default());
             yes.messages = self.unsettled(&companion, &self.gates[&companion], self.handled);
-            yes.speak_at = self.holds_rounds().then(|| self.clock + world.rules.turn_taking.turn_delay());
+            // A spoken reply has its own delay.
+            let is_spoken =
+                !self.gates[&companion].external && !self.modality_of_reply(self.newest_event(&yes.messages), world).is_text();
+            yes.speak_at = (self.holds_rounds() && !is_spoken).then(|| self.clock + world.rules.turn_taking.turn_delay());
             self.record(Event::Decided(yes), world, out);
             self.begin_turn_at_once(world, out);
         }

@@ -69,7 +69,8 @@ fn has_open_link(text: &str) -> bool {
         None => true,
         Some((_, rest)) => rest.starts_with('(') && !rest.contains([')', ']']),
     };
-    is_open && link.chars().count() <= MOST_HELD_CHARS
+    // Brackets that never close hold back two sentences at most.
+    is_open && link.chars().count() <= MOST_HELD_CHARS && text.chars().count() <= 2 * MOST_HELD_CHARS
 }
 
 /// Where the number of a list's item begins, with the white space before it, if a text ends with one: "1." or "2)" on a line of its own.
@@ -101,6 +102,14 @@ mod tests {
 
         assert_eq!(sentences.concat(), "Yes. I like it.\n\nOars, and\na boat.");
         assert_eq!(&*sentences[0], "Yes.");
+    }
+
+    #[test]
+    fn brackets_that_never_close_do_not_hold_back_a_whole_text() {
+        let sentences = SpokenSentences::of(&"[Never closed. ".repeat(50));
+
+        assert!(sentences.iter().all(|sentence| sentence.chars().count() <= 3 * MOST_HELD_CHARS), "{sentences:?}");
+        assert!(sentences.len() > 1);
     }
 
     #[test]

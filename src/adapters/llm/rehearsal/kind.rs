@@ -1,5 +1,7 @@
 //! Classifies a message by a few of its words.
 
+use crate::domain::event::ENTERED_CALL;
+
 /// The kind of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -91,7 +93,9 @@ impl Kind {
         let first = words.first().copied().unwrap_or_default();
         let is_short = words.len() <= 6;
         let asks = text.contains(['?', '？']);
-        if !asks && !ASKING.contains(&first) && (is_goodbye(text) && is_short || is_parting(&words)) {
+        if text.ends_with(ENTERED_CALL) {
+            Self::Greeting
+        } else if !asks && !ASKING.contains(&first) && (is_goodbye(text) && is_short || is_parting(&words)) {
             Self::Goodbye
         } else if has(&SAD) && has(&SELF) && !ASKING.contains(&first) {
             Self::Trouble

@@ -7,8 +7,10 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 use tokio::time::Instant;
 
+use super::kind::Kind;
 use super::*;
 use crate::domain::closing::Stage;
+use crate::domain::event::ENTERED_CALL;
 use crate::domain::message::{Author, Role};
 use crate::domain::question_context::Line;
 use crate::domain::trigger::Trigger;
@@ -209,4 +211,15 @@ async fn whoever_tries_again_gets_another_answer() {
         }
         assert!(answers[0] != answers[1] && answers[1] != answers[2], "{answers:?}");
     }
+}
+
+#[tokio::test]
+async fn who_enters_a_call_is_greeted() {
+    let text = format!("Ana{ENTERED_CALL}");
+    let purpose = Purpose::Statement { trigger: Trigger::Event, closing: Stage::None, tries: 0 };
+
+    let greeting = answer_to(&request(purpose, "curious", &text)).await;
+
+    assert_eq!(Kind::of(&text), Kind::Greeting);
+    assert!(!greeting.contains("voice call"), "{greeting}");
 }

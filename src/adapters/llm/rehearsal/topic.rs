@@ -97,7 +97,7 @@ const ENGLISH: &str = " the is are was were am i you my your our we they he she 
 const FOREIGN: &str = " el la los las un una que qué y de del por para con como cómo es está muy mi le les des du et est une je tu vous nous pas \
     qui il lo gli che di della per non sono und der das ein eine ich nicht ist mit wie wir ihr von zu auf het een van ik niet dat o os \
     um uma não é e em och att det som jag inte hej dein deine deiner du dich dir mir mich kann kannst wer wo wann warum welche welches \
-    welcher hast habe sind wird am im an den dem einem einer eines auch noch heute morgen dass aber oder was cuál cuáles cuando dónde quién tu te se \
+    welcher hast habe sind wird im den dem einem einer eines auch noch heute morgen dass aber oder cuál cuáles cuando dónde quién tu te se \
     hay tiene tienes puedes puede hoy mañana algo sobre más sin ";
 
 /// The noun that a text is about, without its article.

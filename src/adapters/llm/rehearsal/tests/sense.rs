@@ -18,6 +18,8 @@ const ORDINARY: &[(&str, Option<&str>)] = &[
     ("How do I get rid of ants in my kitchen?", Some("kitchen")),
     ("What did you do last weekend?", None),
     ("Is it worth buying an electric car?", Some("car")),
+    ("I adopted an elephant", Some("elephant")),
+    ("Was it an accident?", Some("accident")),
     ("My neighbour plays the drums all night", Some("neighbour")),
     ("My cat sleeps on my keyboard", Some("cat")),
     ("I had a terrible day", None),
