@@ -17,6 +17,7 @@ pub mod history;
 pub mod models;
 pub mod replay;
 pub mod serve;
+mod time;
 pub mod usage;
 mod visible;
 pub mod why;

@@ -2,7 +2,7 @@
 
 use clap::Parser;
 
-use super::{Cli, usage, why};
+use super::{Cli, time};
 use crate::domain::moment::Moment;
 use crate::fuzzing::{is_bounded, text, texts};
 
@@ -42,10 +42,10 @@ pub(crate) fn arguments(bytes: &[u8]) {
 pub(crate) fn times(bytes: &[u8]) {
     let text = text(bytes);
 
-    let (moment, span) = usage::read_times(&text, NOW);
-    assert!(span.is_none() || moment.is_some_and(|moment| moment <= NOW), "a span back from now gives a moment in the future");
-    match why::read_time(&text, NOW) {
-        Ok(_) => {}
-        Err(message) => assert!(message.contains("2h30m"), "{message}"),
-    }
+    let (moment, duration) = (time::moment(&text, NOW), time::duration(&text));
+    assert!(
+        duration.is_none() || moment.is_some_and(|moment| moment <= NOW),
+        "a duration before now gives a moment in the future"
+    );
+    assert!(moment.is_none() || time::moment_of("--at", &text, NOW).is_ok(), "an option rejects a time");
 }

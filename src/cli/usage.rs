@@ -1,7 +1,6 @@
 //! `tertulia usage`: shows what guilds used, and what it cost.
 
 mod table;
-mod time;
 
 use std::process::ExitCode;
 
@@ -14,6 +13,7 @@ use super::access::{self, Access};
 use super::client::block_on;
 use super::command_io::{print, print_json, run_with_settings};
 use super::failure::Failure;
+use super::time;
 use crate::adapters::system::SystemClock;
 use crate::domain::moment::Moment;
 use crate::ports::backend::Backend;
@@ -31,7 +31,8 @@ Examples:
   tertulia usage --from 2026-05-01 --to 2026-06-01   all of May, in UTC
   tertulia usage --last 7d --json                    everything as one JSON object
 
-TIME is a time such as 2026-05-01T12:00:00Z, a day such as 2026-05-01 (its beginning in UTC), or how long ago: 90m, 24h, 7d, 4w.
+TIME is a time such as 2026-05-01T12:00:00Z or 22:14 (in the last 24 hours), a day such as 2026-05-01 (its beginning in UTC), or how long \
+ago it was: 2h30m, 24h, 7d, 4w.
 
 A call costs the price that its model had in the settings at that time (models.side.input_price and output_price, and those of models.main). \
 The built-in rehearsal is free. The usage of calls without an answer is not known.
@@ -128,14 +129,10 @@ fn fetch(loaded: Loaded, access: Access, query: UsageQuery) -> Result<Value, Fai
 }
 
 fn query(options: &Usage, now: Moment) -> Result<UsageQuery, Failure> {
-    let moment = |option: &str, text: &Option<String>| {
-        text.as_ref().map(|text| time::moment(text, now).ok_or_else(|| time::unreadable(option, text))).transpose()
-    };
+    let moment = |option: &str, text: &Option<String>| text.as_ref().map(|text| time::moment_of(option, text, now)).transpose();
     let (mut from, to) = (moment("--from", &options.from)?, moment("--to", &options.to)?);
     if let Some(last) = &options.last {
-        let span = time::span(last)
-            .ok_or_else(|| Failure::Usage(format!("--last {last:?} is not a duration: write it like 90m, 24h, 7d or 4w")))?;
-        from = Some(to.unwrap_or(now) - span);
+        from = Some(to.unwrap_or(now) - time::duration_of("--last", last)?);
     }
     let (begin, end) = (from.unwrap_or(Moment::ZERO), to.unwrap_or(now));
     if begin >= end {
@@ -147,17 +144,6 @@ fn query(options: &Usage, now: Moment) -> Result<UsageQuery, Failure> {
         return Err(Failure::Usage("--guild is empty: name a guild, or omit --guild for all guilds".into()));
     }
     Ok(UsageQuery { guild: guild.map(Into::into), from, to })
-}
-
-/// Reads a duration such as `90m` or `7d`.
-pub(super) fn span(text: &str) -> Option<std::time::Duration> {
-    time::span(text)
-}
-
-/// For fuzzing: a moment and a duration.
-#[cfg(test)]
-pub(super) fn read_times(text: &str, now: Moment) -> (Option<Moment>, Option<std::time::Duration>) {
-    (time::moment(text, now), time::span(text))
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 //! If a server runs on the data folder, the command sends it a request. Otherwise the command opens the store itself.
 
 mod rendering;
-mod time;
 
 use std::process::ExitCode;
 
@@ -14,6 +13,7 @@ use super::access::{self, Access};
 use super::client::{Client, block_on};
 use super::command_io::{print, print_json, run_with_settings};
 use super::failure::Failure;
+use super::time;
 use crate::adapters::system::SystemClock;
 use crate::domain::id::Seq;
 use crate::ports::backend::Backend;
@@ -53,7 +53,7 @@ pub struct Why {
     #[arg(value_name = "COMPANION")]
     pub companion: Option<String>,
 
-    /// Show the latest decision at this time: 2026-05-01T22:14:05Z, 2026-05-01 22:14, 22:14 (in the last 24 hours), 2h30m ago; or the decision
+    /// Show the latest decision at this time: 2026-05-01T22:14:05Z, 2026-05-01 22:14, 2026-05-01, 22:14 (in the last 24 hours), 2h30m ago; or the decision
     /// with this number
     #[arg(long, value_name = "TIME", conflicts_with = "message")]
     pub at: Option<String>,
@@ -119,16 +119,10 @@ fn query(why: &Why) -> Result<WhyQuery, Failure> {
     let at = match (&why.at, &why.message) {
         (Some(at), _) => Some(match at.parse() {
             Ok(seq) => WhyAt::Event(Seq(seq)),
-            Err(_) => WhyAt::Moment(time::read(at, SystemClock.now()).map_err(Failure::Usage)?),
+            Err(_) => WhyAt::Moment(time::moment_of("--at", at, SystemClock.now())?),
         }),
         (None, Some(id)) => Some(WhyAt::Message(id.as_str().into())),
         (None, None) => None,
     };
     Ok(WhyQuery { room, companion: why.companion.as_deref().map(|name| name.trim().into()), at })
-}
-
-/// For fuzzing.
-#[cfg(test)]
-pub(super) fn read_time(text: &str, now: crate::domain::moment::Moment) -> Result<crate::domain::moment::Moment, String> {
-    time::read(text, now)
 }

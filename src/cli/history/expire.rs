@@ -10,7 +10,7 @@ use crate::adapters::system::SystemClock;
 use crate::cli::access;
 use crate::cli::command_io::report;
 use crate::cli::failure::Failure;
-use crate::cli::usage;
+use crate::cli::time;
 use crate::domain::id::GuildId;
 use crate::ports::backend::stamp::rfc3339;
 use crate::ports::clock::Clock as _;
@@ -82,8 +82,7 @@ fn counted(count: u64, noun: &str) -> String {
 
 /// Reads an age of at least a day. A shorter one is probably a mistake: `m` means minutes, not months.
 fn span(text: &str) -> Result<Duration, Failure> {
-    let span = usage::span(text)
-        .ok_or_else(|| Failure::Usage(format!("--older-than {text:?} is not a duration: write it like 24h, 90d or 4w")))?;
+    let span = time::duration_of("--older-than", text)?;
     if (DAY..=DAY * MOST_DAYS).contains(&span) {
         return Ok(span);
     }
