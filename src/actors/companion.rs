@@ -103,6 +103,8 @@ impl State {
     }
 
     fn ask(&mut self, evaluate: Evaluate) {
+        #[cfg(test)]
+        let evaluate = self.with_planted_bugs(evaluate);
         let Evaluate { asking, input } = evaluate;
         let Some(settings) = self.settings_in(&asking.channel_key.channel) else {
             // The channel learns that the companion left, and then needs no answer.
@@ -111,6 +113,13 @@ impl State {
         };
         brief_writing::write_if_missing(&self.context, &settings, &asking);
         Question::new(asking, input, settings, self.context.clone()).ask(&mut self.pending_calls);
+    }
+
+    #[cfg(test)]
+    fn with_planted_bugs(&self, mut evaluate: Evaluate) -> Evaluate {
+        self.context.hub.leak().add_message(&mut evaluate.input);
+        self.context.hub.leak().replace_summary(&mut evaluate.input);
+        evaluate
     }
 
     fn send_statement_request(&mut self, speak: Speak) {

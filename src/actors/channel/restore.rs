@@ -15,8 +15,10 @@ use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{Fence, WriteError, WriterMessage};
 use crate::actors::runtime::actor_keys::WriterKey;
 use crate::actors::runtime::context::ActorContext;
+use crate::actors::runtime::planted::{Bug, is_planted};
 use crate::actors::runtime::supervision::child::DependencyLost;
 use crate::domain::budget::{DAY, Ledger, Use};
+use crate::domain::conversation::Input;
 use crate::domain::event::Recorded;
 use crate::domain::id::Seq;
 use crate::journal::channel_key::ChannelKey;
@@ -145,7 +147,12 @@ impl State {
         self.in_flight.end_resume();
         self.resume_deliveries(owed);
         for action in open_actions {
-            self.run(action);
+            match action {
+                PostCommitAction::Reply { ticket } if is_planted(Bug::OwedIsGivenUp) => {
+                    self.step(Input::ReplyFailed { ticket, error: "unreachable".into() });
+                }
+                action => self.run(action),
+            }
         }
         let received = self.received_while_restoring.take().unwrap_or_default();
         self.taken_on(received.len());
@@ -168,7 +175,7 @@ impl State {
     fn without_dead_letters(&mut self, received: Received, skip: &BTreeSet<Seq>) -> Option<Received> {
         let mut is_skipped = |recorded: &Recorded| {
             self.newest = self.newest.max(recorded.seq);
-            let is_skipped = skip.contains(&recorded.seq);
+            let is_skipped = skip.contains(&recorded.seq) || is_planted(Bug::LostWhileReading);
             if is_skipped {
                 self.conversation.skip(recorded);
             }
@@ -243,6 +250,7 @@ impl State {
         let replies = self.conversation.owed_replies().map(|floor| PostCommitAction::Reply { ticket: floor.ticket });
         let rounds = self.conversation.rounds().iter().map(|round| PostCommitAction::ManageRound { message: round.message });
         let judgement = self.conversation.open_judgement().map(|(ticket, _)| PostCommitAction::Judge { ticket });
+        let questions = questions.filter(|_| !is_planted(Bug::QuestionIsNotAskedAgain));
         rounds.chain(questions).chain(replies).chain(judgement).collect()
     }
 }

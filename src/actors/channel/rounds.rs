@@ -12,6 +12,7 @@ use crate::actors::channel::turn_taking_manager::{Arguments, TurnTakingManager};
 use crate::actors::messages::turn_taking_manager::{ManagerMessage, OpenRound, VoteError};
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::Sort;
+use crate::actors::runtime::planted::{Bug, is_planted};
 use crate::domain::conversation::{Input, Output};
 use crate::domain::event::{Event, RoundClosed};
 use crate::domain::id::{CompanionId, Seq, Ticket};
@@ -128,7 +129,12 @@ impl State {
         if !manager.rounds.remove(&closed.message) {
             return;
         }
-        let _ = manager.actor.cast(ManagerMessage::RoundClosed { message: closed.message, states: closed.states });
+        if is_planted(Bug::ManagerStays) {
+            let publish = |state| drop(manager.actor.cast(ManagerMessage::StateRecorded(Box::new(state))));
+            closed.states.into_iter().for_each(publish);
+        } else {
+            let _ = manager.actor.cast(ManagerMessage::RoundClosed { message: closed.message, states: closed.states });
+        }
         self.manager.take_if(|manager| manager.rounds.is_empty());
     }
 

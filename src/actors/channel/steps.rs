@@ -21,6 +21,7 @@ use crate::actors::messages::turn_taking_manager::VoteError;
 use crate::actors::messages::writer::{Accepted, OutboxWrite, Post, Quiet, Record, WriterMessage};
 use crate::actors::runtime::actor_keys::{GuildKey, SwitchboardKey, WriterKey};
 use crate::actors::runtime::context::ActorContext;
+use crate::actors::runtime::planted::{Bug, is_planted};
 use crate::domain::address::{self, Incoming};
 use crate::domain::conversation::{Aloud, Conversation, Input, Output, Posting, Rules, World};
 use crate::domain::event::{Event, Made, Recorded};
@@ -468,7 +469,11 @@ impl State {
         usage.extend(self.traces.take_usage(ticket));
         let channel = self.myself.clone();
         // A statement for a platform was sent and counted before, even if its ids are unknown. Here it is only journaled.
-        let sent = self.context.platforms.of(&self.channel_key.channel).is_none().then(tokio::time::Instant::now);
+        let is_counted = match self.context.platforms.of(&self.channel_key.channel) {
+            Some(_) => is_planted(Bug::UnconfirmedIsCounted) && ids.is_empty(),
+            None => true,
+        };
+        let sent = is_counted.then(tokio::time::Instant::now);
         let platform = platform_label(self.context.platforms.name(&self.channel_key.channel));
         let instruments = self.context.recorder.instruments().clone();
         self.send(WriterMessage::Post(Post {

@@ -17,6 +17,7 @@ use crate::actors::messages::platforms::{PlatformsMessage, ShardName};
 use crate::actors::runtime::actor_keys::PlatformsKey;
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::{Registration, Sort};
+use crate::actors::runtime::planted::{Bug, is_planted};
 use crate::actors::runtime::shard::{self, Backoff, Connection};
 use crate::actors::runtime::supervision::child::{ChildSpec, Escalation, RestartType};
 use crate::actors::runtime::supervision::children::{Children, Report};
@@ -187,7 +188,9 @@ impl State {
             let shard = Shard { number, of };
             let (gateway, supervisor, context) = (gateway.clone(), self.myself.clone(), self.context.clone());
             let arguments = shard::Arguments { gateway, shard, supervisor, exclusive: Arc::default(), context };
-            let spec = ChildSpec::of(RestartType::Transient, move || (Connection, arguments.clone()));
+            let is_left = is_planted(Bug::KilledDoesNotComeBack);
+            let restart = if is_left { RestartType::Temporary } else { RestartType::Transient };
+            let spec = ChildSpec::of(restart, move || (Connection, arguments.clone()));
             self.children.start((platform, shard), spec);
         }
     }

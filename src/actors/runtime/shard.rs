@@ -15,6 +15,7 @@ use crate::actors::messages::shard::ShardMessage;
 use crate::actors::runtime::actor_keys::ShardKey;
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::{Registration, Sort};
+use crate::actors::runtime::planted::{Bug, is_planted};
 use crate::ports::gateway::{Disconnected, Gateway, Shard};
 use crate::telemetry::instruments::kinds::Counted;
 
@@ -54,7 +55,9 @@ struct ConnectionTask {
 
 impl Drop for ConnectionTask {
     fn drop(&mut self) {
-        self.task.abort();
+        if !is_planted(Bug::ConnectionWithoutActor) {
+            self.task.abort();
+        }
     }
 }
 
@@ -100,7 +103,9 @@ impl Actor for Connection {
         state: &mut State,
     ) -> Result<(), ActorProcessingErr> {
         match message {
+            ShardMessage::Connect if is_planted(Bug::EndedIsNotRunAgain) => {}
             ShardMessage::Connect => state.connection = Some(begin(&state.arguments, &myself)),
+            ShardMessage::Ended(None) if is_planted(Bug::PanickedIsNotOpenedAgain) => {}
             ShardMessage::Ended(None) => return Err("the connection panicked".into()),
             ShardMessage::Ended(Some(Disconnected::Later { after, detail })) => state.pause(after, &detail, &myself),
             ShardMessage::Ended(Some(Disconnected::Never(reason))) => {

@@ -15,6 +15,7 @@ use crate::actors::membership::changes::{self, MembershipError};
 use crate::actors::messages::writer;
 use crate::actors::messages::writer::{MetaWriteError, WriteError};
 use crate::actors::runtime::actor_keys::ChannelActorKey;
+use crate::actors::runtime::planted::{Bug, is_planted};
 use crate::domain::event::{Event, Gap, Recorded};
 use crate::domain::id::{ChannelId, GuildId, PersonId, Seq};
 use crate::domain::message::Role;
@@ -67,7 +68,7 @@ impl InboundEvents for Inbound {
         let InboundMessage { id, from, text, own_words, modality, lull_endpoint, at, mentions, to_all, answers: _ } =
             inbound_message;
         let speech = Speech {
-            id: Some(id),
+            id: Some(id).filter(|_| !is_planted(Bug::MessageWithoutId)),
             from,
             text,
             own_words: Some(own_words),

@@ -7,6 +7,7 @@ use crate::actors::messages::writer::{
     Accept, DeleteChannel, DeleteExpired, HandOver, Held, OutboxWrite, Post, Quiet, Record, RedactEvents, RemoveFromIndex,
     WriteError, WriteMeta,
 };
+use crate::actors::runtime::planted::{Bug, is_planted};
 use crate::domain::event::{Event, Made, Recorded};
 use crate::domain::id::{PersonId, Seq, Ticket, TurnId, Ward};
 use crate::domain::moment::Moment;
@@ -241,7 +242,9 @@ impl<'a> Draft<'a> {
         let seq = self.position.last.next();
         if let Some(id) = id {
             let key = key::message_id(self.batch.ward, self.no, id);
-            self.batch.fresh.push(key.clone());
+            if !is_planted(Bug::IdIsNotChecked) {
+                self.batch.fresh.push(key.clone());
+            }
             self.batch.writes.push(Write::Put(key, encode(&seq)));
         }
         self.position.newest_inbound = seq;
@@ -352,7 +355,9 @@ impl<'a> Draft<'a> {
         // An expired event that a sweep has removed is stored again, without its words, and swept again. Events of a deleted channel are not.
         let stored = self.position.deleted_below.max(Seq(1))..=self.position.last;
         for recorded in events.iter().filter(|recorded| stored.contains(&recorded.seq)) {
-            self.batch.writes.push(Write::Put(Key::event(self.batch.ward, self.no, recorded.seq), encode_event(recorded)));
+            let key = Key::event(self.batch.ward, self.no, recorded.seq);
+            let is_left_out = is_planted(Bug::NumberIsLeftOut);
+            self.batch.writes.push(if is_left_out { Write::Remove(key) } else { Write::Put(key, encode_event(recorded)) });
         }
     }
 

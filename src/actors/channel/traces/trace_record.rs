@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::turn::{Append, PendingCall, Playback, Turn};
 use crate::actors::runtime::context::ActorContext;
+use crate::actors::runtime::planted::{Bug, is_planted};
 use crate::domain::closing::{Cause, Stage};
 use crate::domain::event::{Decided, RoundClosed};
 use crate::domain::id::{CompanionId, Ticket};
@@ -315,7 +316,8 @@ fn emit_decision(
         closing: vote.closing.as_str(),
         floor,
     });
-    for companion in &decided.companions {
+    let most = if is_planted(Bug::SeveralAreCountedOnce) { 1 } else { usize::MAX };
+    for companion in decided.companions.iter().take(most) {
         emit_question(call, companion, DecisionOutcome { ticket: decided.ticket, answer, vote, at }, channel_key, context);
     }
 }
