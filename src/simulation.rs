@@ -121,38 +121,38 @@
 //! | `number-left-out` | a number of a journal is skipped | 1 |
 //! | `owed-leaves-too-early` | a reply leaves the outbox before it is sent: it is lost | 1 |
 //! | `prompt-of-another-guild` | a prompt carries words of another guild | 1 |
+//! | `restored-round-not-counted` | a round that ends in a restored channel is not counted | 1 |
 //! | `settled-twice` | a NO after a lull leaves the messages that it settles in the buffer: they are settled twice | 1 |
+//! | `several-counted-once` | a decision for several companions is counted once | 1 |
 //! | `summary-of-another-guild` | a summary of one guild is used in another | 1 |
 //! | `connection-without-actor` | a connection continues when its actor is gone | 2 |
 //! | `doubled-reply` | a part with unknown outcome is sent again without a lookup: a reply is posted twice | 2 |
 //! | `found-is-not-counted` | a part that a lookup found is not counted as posted | 2 |
 //! | `killed-does-not-come-back` | a killed connection is not restarted | 2 |
+//! | `manager-stays` | a turn-taking manager stays after its round | 2 |
 //! | `owed-is-given-up` | an owed reply counts as failed when its channel restarts | 2 |
 //! | `panicked-is-not-opened-again` | a connection that panicked is not opened again | 2 |
-//! | `restored-round-not-counted` | a round that ends in a restored channel is not counted | 2 |
+//! | `restored-unanswered-not-counted` | a question without an answer is not counted in a restored channel | 2 |
 //! | `stale-too-early` | messages become stale after half the time | 2 |
 //! | `address-passes-no-row` | a direct address matches no row: a lull asks about it later | 3 |
 //! | `back-off-ends-twice` | a back-off ends twice | 3 |
 //! | `half-the-quiet` | the lull timeout is half as long | 3 |
-//! | `restored-unanswered-not-counted` | a question without an answer is not counted in a restored channel | 3 |
-//! | `unknown-taken-for-stored` | a commit of unknown outcome counts as successful | 3 |
-//! | `wish-before-restart` | a wish to speak from before a restart is not counted | 3 |
+//! | `six-of-a-batch` | at most six events of a batch are counted | 3 |
 //! | `closed-is-selected` | a companion that has ended the conversation is selected | 4 |
 //! | `newest-alone-decides` | whether others are addressed is decided by the newest message alone | 4 |
+//! | `unknown-taken-for-stored` | a commit of unknown outcome counts as successful | 4 |
 //! | `unreadable-settles-nothing` | a malformed answer settles nothing: its messages are settled twice, or asked about for ever | 4 |
-//! | `manager-stays` | a turn-taking manager stays after its round | 5 |
-//! | `several-counted-once` | a decision for several companions is counted once | 5 |
-//! | `six-of-a-batch` | at most six events of a batch are counted | 5 |
 //! | `connections-stay-away` | the supervisor of the connections is not restarted | 6 |
+//! | `missing-before-restart` | votes that did not arrive before a restart are not counted as missing after it | 6 |
 //! | `forgotten-deadline` | the deadline of a round is forgotten | 7 |
 //! | `lost-while-reading` | inbound events that arrive while a channel reads its record are lost | 7 |
 //! | `refused-too-early` | an address is refused one message too early | 8 |
+//! | `question-is-not-asked-again` | a question in flight is not asked again after a restart | 9 |
 //! | `pause-is-never-longer` | the back-off after a question without an answer never grows | 11 |
-//! | `question-is-not-asked-again` | a question in flight is not asked again after a restart | 11 |
 //! | `selected-is-forgotten` | the selected companion is forgotten when a message arrives | 11 |
-//! | `unconfirmed-counted-as-posted` | a part with unknown outcome is counted as posted, too | 18 |
+//! | `wish-before-restart` | a wish to speak from before a restart is not counted | 20 |
 //! | `paused-for-good` | paused connections are never opened again | 25 |
-//! | `missing-before-restart` | votes that did not arrive before a restart are not counted as missing after it | 29 |
+//! | `unconfirmed-counted-as-posted` | a part with unknown outcome is counted as posted, too | 46 |
 //! | `tie-to-the-greater-id` | a tie goes to the greater id | 63 |
 //!
 //! * `TERTULIA_SIM_SEED=7 cargo test --lib simulation::one_seed -- --nocapture` runs one seed and prints what happened.
