@@ -1,5 +1,6 @@
 //! The file beside sled's folder that says how much the store must contain, because sled opens a truncated database without complaint.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
@@ -24,19 +25,13 @@ pub struct Manifest {
     pub counts: Counts,
     /// The length of the database file in bytes.
     pub db_bytes: u64,
-    /// The state of a database that was closed properly; `None` while it is open, and after a crash.
+    /// The files of a database that was closed properly; `None` while it is open, and after a crash.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub closed: Option<Closed>,
+    pub files: Option<Checksums>,
 }
 
-/// The state of the log of a database that was closed properly.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Closed {
-    /// The end of its log, in bytes of everything that was ever written to it.
-    pub end: i64,
-    /// The number of empty segments of the file.
-    pub empty: u64,
-}
+/// The CRC-32 of each file in a folder and in the folders below it, by its path from there.
+pub type Checksums = BTreeMap<String, u32>;
 
 /// How much was ever committed. Deletion and retention do not lower the numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -152,6 +147,6 @@ mod tests {
     }
 
     fn manifest() -> Manifest {
-        Manifest { format: FORMAT, store: "17".into(), counts: Counts { groups: 3, events: 40 }, db_bytes: 524_288, closed: None }
+        Manifest { format: FORMAT, store: "17".into(), counts: Counts { groups: 3, events: 40 }, db_bytes: 524_288, files: None }
     }
 }

@@ -1,15 +1,14 @@
 //! The store on disk: one sled tree in `<data>/store`, written by one thread, with the manifest beside it.
 
 mod closing;
+mod commit_log;
 mod committer;
 mod copy;
 mod durable;
 pub(super) mod facts;
 mod files;
 mod layout;
-mod log;
 mod open;
-mod placeholders;
 mod readable;
 mod repair;
 mod snapshot;
@@ -85,8 +84,9 @@ pub struct SledStore {
 impl SledStore {
     /// Opens the store in a data folder, or creates one. Blocks.
     ///
-    /// Layout: `store/` is sled's, `manifest` says how much the store must contain, `lock` is locked while the store is open. A store without a
-    /// manifest is read completely. If it is sound, it gets a new manifest, otherwise it is refused as damaged.
+    /// Layout: `store/` is sled's, `manifest` and `commits` say what the store must contain, `lock` is locked while the store is open. A store
+    /// without a manifest, or that was not closed, is read completely. If it is sound, it gets a new manifest, otherwise it is refused as
+    /// damaged.
     ///
     /// # Errors
     /// [`OpenError`] lists them, and says which of them leave the store unchanged.

@@ -11,16 +11,16 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::closing::{FAILED_TIMEOUT, close_within};
+use super::commit_log::{Acknowledged, CommitLog, Lasts, lasts_of};
 use super::durable::Durable;
 use super::facts::{Facts, counts_bytes, counts_key, term_key};
 use super::files;
 use super::layout;
-use super::log;
 use super::snapshot::Overlay;
 use crate::adapters::store::OpenError;
 use crate::adapters::store::batch::{changes, events, refusal};
 use crate::adapters::store::manifest::{self, Counts, Manifest};
-use crate::domain::id::Ward;
+use crate::domain::id::{Seq, Ward};
 use crate::ports::store::key::Key;
 use crate::ports::store::{Batch, Refusal, StoreError, Term, Value};
 use crate::telemetry::instruments::{Instruments, NONE};
@@ -59,6 +59,9 @@ pub(super) struct Committer {
     db: sled::Db,
     data: PathBuf,
     files: Durable,
+    log: CommitLog,
+    /// The last events of channels since the last group was noted in the log.
+    appended: Lasts,
     held: BTreeMap<Ward, Term>,
     /// The term that a ward gets when it is first taken in this opening.
     opening_term: Term,
@@ -87,10 +90,15 @@ impl Committer {
         instruments: Instruments,
     ) -> Result<Self, OpenError> {
         let term = Term(facts.term);
+        let lasts = lasts_of(&db).map_err(|error| super::open::explain(data, error))?;
+        let acknowledged = Acknowledged { group: facts.counts.groups, lasts };
+        let log = CommitLog::begin(data, &facts.store, acknowledged).map_err(|error| OpenError::of(data, error))?;
         let mut committer = Self {
             db,
             data: data.to_path_buf(),
             files: Durable::new(&layout::sled_folder(data)),
+            log,
+            appended: Lasts::new(),
             held: BTreeMap::new(),
             opening_term: term,
             last_term: term,
@@ -166,7 +174,7 @@ impl Committer {
             .unwrap_or_else(|panic| Err(StoreError::Unknown(format!("sled panicked: {}", panic_text(&*panic)))));
         match outcome {
             Ok(()) => {
-                if done.iter().any(|done| matches!(done, Done::Commit(..))) {
+                if done.iter().any(Done::is_commit) {
                     self.instruments.commit_duration.record(began.elapsed().as_secs_f64(), NONE);
                 }
                 done.into_iter().for_each(Done::answer);
@@ -195,7 +203,12 @@ impl Committer {
         }
         self.write()?;
         self.db.flush().map_err(|error| unknown(&error))?;
-        self.make_durable().map_err(|error| unknown(&error))
+        self.make_durable().map_err(|error| unknown(&error))?;
+        let appended = std::mem::take(&mut self.appended);
+        if done.iter().any(Done::is_commit) {
+            self.log.note(self.counts.groups, appended).map_err(|error| unknown(&error))?;
+        }
+        Ok(())
     }
 
     fn apply_one(&mut self, request: Request) -> Result<Done, StoreError> {
@@ -228,6 +241,10 @@ impl Committer {
             }
             counts.events += events(&batch);
             self.counts = counts;
+            if let Some(append) = batch.append.as_ref().filter(|append| !append.records.is_empty()) {
+                let last = Seq(append.after.0 + append.records.len() as u64);
+                self.appended.insert((batch.ward, append.channel), last);
+            }
             self.staged.extend(changes(batch));
             outcomes.push(Ok(()));
             if self.staged.len() >= CHANGES_PER_SLED_BATCH {
@@ -307,16 +324,16 @@ impl Committer {
     fn close(self) {
         let Self { db, data, durable: (counts, mut db_bytes), manifest, failed, .. } = self;
         let is_closed = close_within(db, if failed.is_none() { CLOSE_TIMEOUT } else { FAILED_TIMEOUT });
-        let mut closed = None;
+        let mut sums = None;
+        // Without the checksums, the next opening proceeds as after a crash.
         if failed.is_none()
             && is_closed
-            && let Ok(bytes) = files::finished(&layout::sled_folder(&data))
+            && let Ok((bytes, found)) = files::closed(&layout::sled_folder(&data))
         {
             db_bytes = bytes;
-            // Without this, the next opening proceeds as after a crash.
-            closed = log::closed(&layout::sled_folder(&data)).unwrap_or_default();
+            sums = Some(found);
         }
-        let manifest = Manifest { counts, db_bytes, closed, ..manifest };
+        let manifest = Manifest { counts, db_bytes, files: sums, ..manifest };
         if let Err(error) = manifest::write(&data, &manifest) {
             tracing::warn!(%error, folder = ?data, "the manifest cannot be written");
         }
@@ -335,6 +352,10 @@ impl Request {
 }
 
 impl Done {
+    const fn is_commit(&self) -> bool {
+        matches!(self, Self::Commit(..))
+    }
+
     // The caller may be gone. The request is done all the same.
     fn answer(self) {
         match self {

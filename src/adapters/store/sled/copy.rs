@@ -8,11 +8,11 @@ use super::facts::Facts;
 use super::open::LossPolicy;
 use super::readable::records;
 use super::repair;
-use super::{OpenOptions, files, layout, log, open};
+use super::{OpenOptions, commit_log, files, layout, open};
 use crate::adapters::store::OpenError;
 use crate::adapters::store::audit::{PROGRESS_EVERY, Problem, Report};
 use crate::adapters::store::backup::{self, Copied, CopyError};
-use crate::adapters::store::manifest::{self, Closed, FORMAT, Manifest};
+use crate::adapters::store::manifest::{self, FORMAT, Manifest};
 use crate::ports::store::key::Key;
 use crate::ports::store::maintenance::{Inspect, Reconstruct};
 use crate::ports::store::{StoreError, Value};
@@ -49,7 +49,7 @@ pub fn restore(
     let bytes_before = std::fs::metadata(from).map_err(|error| about(from, error))?.len();
     let records = backup::Records::open(from)?;
     let (manifest, records) = fill(data, options, records, progress)?;
-    files::swap(data).map_err(|error| about(data, error))?;
+    commit_log::remove(data).and_then(|()| files::swap(data)).map_err(|error| about(data, error))?;
     manifest::write(data, &manifest).map_err(|error| about(data, error))?;
     Ok((Copied { records, bytes_before, bytes_after: disk_size(data)?, holes: 0 }, report))
 }
@@ -123,15 +123,8 @@ fn verified(data: &Path, options: &OpenOptions, manifest: Manifest, copied: &Che
         }
     })?;
     drop(db);
-    let (db_bytes, closed) = finished(&folder)?;
-    Ok(Manifest { db_bytes, closed, ..manifest })
-}
-
-/// Waits until sled has closed a copy. Returns the length of its database file, and the state of its log.
-fn finished(folder: &Path) -> Result<(u64, Option<Closed>), CopyError> {
-    let db_bytes = files::finished(folder).map_err(|error| about(folder, error))?;
-    // Without this, the next opening proceeds as after a crash.
-    Ok((db_bytes, log::closed(folder).unwrap_or_default()))
+    let (db_bytes, sums) = files::closed(&folder).map_err(|error| about(&folder, error))?;
+    Ok(Manifest { db_bytes, files: Some(sums), ..manifest })
 }
 
 /// Copies a store that cannot be read completely: readable records are copied, lost records are rebuilt from them, and events that are still
@@ -181,8 +174,8 @@ fn copy(
     let (db, (after, records)) = attempt(db, |db| fill(db, &mut holes))?;
     drop(db);
     // Until the swap is complete, the manifest must match the old database and the new one.
-    let either = Manifest { db_bytes: before.db_bytes.min(after.db_bytes), closed: None, ..after.clone() };
-    manifest::write(data, &either).map_err(|error| about(data, error))?;
+    let either = Manifest { db_bytes: before.db_bytes.min(after.db_bytes), files: None, ..after.clone() };
+    manifest::write(data, &either).and_then(|()| commit_log::remove(data)).map_err(|error| about(data, error))?;
     files::swap(data).map_err(|error| about(data, error))?;
     manifest::write(data, &after).map_err(|error| about(data, error))?;
     Ok(Copied { records, bytes_before, bytes_after: disk_size(data)?, holes })
@@ -237,8 +230,9 @@ fn fill_with(
         Ok(facts)
     })?;
     drop(db);
-    let (db_bytes, closed) = finished(&folder)?;
-    Ok((Manifest { format: facts.format, store: facts.store, counts: facts.counts, db_bytes, closed }, count))
+    let (db_bytes, sums) = files::closed(&folder).map_err(|error| about(&folder, error))?;
+    let Facts { format, store, counts, .. } = facts;
+    Ok((Manifest { format, store, counts, db_bytes, files: Some(sums) }, count))
 }
 
 fn disk_size(data: &Path) -> Result<u64, CopyError> {

@@ -50,7 +50,7 @@ impl Durable {
         let metadata = db.metadata()?;
         let written = metadata.modified()?;
         // First the blobs: the database file must never point to a file that is not on disk.
-        self.blobs.sync(&self.folder.join("blobs"), written)?;
+        self.blobs.sync(&layout::blobs(&self.folder), written)?;
         wait_for_data(db, &layout::db(&self.folder))?;
         Ok(Some(metadata.len()))
     }

@@ -1,7 +1,7 @@
 //! Creates, locks, swaps and cleans up the folders of a store.
 
 use std::fs::{self, DirBuilder, File, TryLockError};
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Read as _};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::sync::{Arc, mpsc};
@@ -9,12 +9,17 @@ use std::thread;
 use std::time::Duration;
 
 use super::durable::Durable;
-use super::{layout, log, placeholders};
+use super::layout;
 use crate::adapters::store::OpenError;
-use crate::adapters::store::manifest::sync_folder;
+use crate::adapters::store::manifest::{Checksums, sync_folder};
 
 /// The time limit for sled's background work on a folder that is closed.
 const FINISH_TIMEOUT: Duration = Duration::from_secs(60);
+
+const READ_BYTES: usize = 1 << 20;
+
+/// How the names of sled's snapshot files begin.
+pub(super) const SNAPSHOT: &str = "snap.";
 
 /// The lock of a data folder, until the last clone of it is dropped.
 #[derive(Clone, Debug)]
@@ -132,18 +137,9 @@ fn remove_unfinished(sled_folder: &Path) -> io::Result<()> {
     for entry in entries {
         let entry = entry?;
         let name = entry.file_name();
-        if name.to_str().is_some_and(|name| name.starts_with("snap.") && name.ends_with(".generating")) {
+        if name.to_str().is_some_and(|name| name.starts_with(SNAPSHOT) && name.ends_with(".generating")) {
             fs::remove_file(entry.path())?;
         }
-    }
-    Ok(())
-}
-
-/// Deletes sled's settings file if it is damaged. It contains only what sled gets at every opening, and is not written atomically.
-fn remove_broken_settings(sled_folder: &Path) -> io::Result<()> {
-    if sled_folder.exists() && log::damaged_metadata(sled_folder)?.iter().any(|name| name == "conf") {
-        tracing::warn!(folder = ?sled_folder, "`conf`, sled's settings file, cannot be read and is recreated");
-        fs::remove_file(sled_folder.join("conf"))?;
     }
     Ok(())
 }
@@ -156,20 +152,18 @@ pub(super) fn remove_snapshots(data: &Path) -> io::Result<()> {
     };
     for entry in entries {
         let entry = entry?;
-        if entry.file_name().to_str().is_some_and(|name| name.starts_with("snap.")) {
+        if entry.file_name().to_str().is_some_and(|name| name.starts_with(SNAPSHOT)) {
             fs::remove_file(entry.path())?;
         }
     }
     Ok(())
 }
 
-/// Completes or reverts what a crash interrupted: a swap, a snapshot of sled, or opening a store with accepted loss.
+/// Completes or reverts what a crash interrupted: a swap, or a snapshot of sled.
 pub(super) fn recover(data: &Path) -> Result<(), OpenError> {
     let (current, old, new) = (layout::sled_folder(data), layout::old_folder(data), layout::new_folder(data));
     let with_path = |path: &Path, outcome: io::Result<()>| outcome.map_err(|error| OpenError::of(path, error));
     with_path(&current, remove_unfinished(&current))?;
-    with_path(&current, remove_broken_settings(&current))?;
-    with_path(&current, placeholders::clear(&current))?;
     if old.is_dir() && !current.exists() {
         with_path(&old, fs::rename(&old, &current))?;
         with_path(data, sync_folder(data))?;
@@ -187,6 +181,43 @@ pub(super) fn swap(data: &Path) -> io::Result<()> {
     fs::rename(layout::new_folder(data), &current)?;
     sync_folder(data)?;
     remove_if_exists(&old)
+}
+
+/// The checksums of sled's files after it has [finished], and the length of its database file.
+///
+/// # Errors
+/// Those of [`finished`].
+pub(super) fn closed(sled_folder: &Path) -> io::Result<(u64, Checksums)> {
+    Ok((finished(sled_folder)?, checksums(sled_folder)?))
+}
+
+/// The checksum of each file under a folder.
+pub(super) fn checksums(folder: &Path) -> io::Result<Checksums> {
+    let mut found = Checksums::new();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if entry.file_type()?.is_dir() {
+            found.extend(checksums(&entry.path())?.into_iter().map(|(path, checksum)| (format!("{name}/{path}"), checksum)));
+        } else {
+            found.insert(name, checksum(&entry.path())?);
+        }
+    }
+    Ok(found)
+}
+
+fn checksum(path: &Path) -> io::Result<u32> {
+    let mut file = File::open(path)?;
+    let mut bytes = vec![0; READ_BYTES];
+    let mut checksum = crc32fast::Hasher::new();
+    loop {
+        match file.read(&mut bytes) {
+            Ok(0) => return Ok(checksum.finalize()),
+            Ok(read) => checksum.update(&bytes[..read]),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 /// The total size of all files under a folder.

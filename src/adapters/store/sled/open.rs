@@ -8,14 +8,17 @@ use std::time::Duration;
 use super::closing::attempt;
 use super::committer::panic_text;
 use super::facts::Facts;
-use super::placeholders::Placeholders;
 use super::readable::Readable;
-use super::{OpenOptions, files, layout, log, repair};
+use super::{OpenOptions, commit_log, files, layout, repair};
 use crate::adapters::store::OpenError;
 use crate::adapters::store::audit::{self, Audit, Problem};
-use crate::adapters::store::manifest::{self, FORMAT, Manifest};
+use crate::adapters::store::manifest::{self, Checksums, FORMAT, Manifest};
+use crate::domain::text::one_line;
 use crate::ports::store::key::Key;
 use crate::ports::store::maintenance::Reconstruct;
+
+/// sled fills its file in segments of this many bytes (its default), and truncates whole empty ones at the end.
+pub(super) const SEGMENT_BYTES: u64 = 512 * 1024;
 
 // sled truncates few segments at a time, and the next group updates the manifest. A crash in between leaves a file that is shorter than the
 // manifest says by at most this many segments.
@@ -23,6 +26,9 @@ const TRUNCATED_SEGMENTS: u64 = 4;
 
 // How long the end of an earlier opening in this process may hold sled's lock.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
+
+// How much of a panic's message is shown. Some of sled's print its whole state.
+const SHOWN_CHARS: usize = 200;
 
 // The read speed of the slowest disk, in bytes per second.
 const SLOWEST_READING: u64 = 4 << 20;
@@ -52,8 +58,6 @@ struct Job {
     /// Whether the whole database has to be read without a problem.
     must_be_sound: bool,
     loss_policy: LossPolicy,
-    /// Needed only until sled has opened the database.
-    placeholders: Option<Placeholders>,
 }
 
 /// What the guarded thread reports.
@@ -91,25 +95,29 @@ pub(super) fn open(data: &Path, options: &OpenOptions, loss_policy: LossPolicy) 
         None => found.is_none(),
     };
 
-    let is_flawless = match check_log(data, recorded.as_ref()) {
-        Err(OpenError::Damaged(why)) if options.accept_loss => {
-            tracing::warn!(why, "continuing with what is left of the log");
-            false
+    if found.is_none() && recorded.as_ref().is_some_and(|recorded| recorded.counts.groups > 0) && !options.accept_loss {
+        return Err(OpenError::doubtful(data, "`store/db` is missing"));
+    }
+    let closed = recorded.as_ref().filter(|_| found.is_some()).and_then(|recorded| recorded.files.as_ref());
+    let changed = closed.map_or(Ok(None), |closed| changed_file(data, closed))?;
+    if let Some(path) = &changed {
+        let changed = OpenError::doubtful(data, format!("`store/{path}` has changed or is missing since it was closed"));
+        if !options.accept_loss {
+            return Err(changed);
         }
-        outcome => outcome?,
-    };
-    let is_doubtful = !(fits && is_flawless);
-    let placeholders = if is_doubtful && options.accept_loss {
+        tracing::warn!(%changed, "continuing with what sled can read");
+    }
+    // A crash leaves files without checksums.
+    let is_doubtful = !fits || changed.is_some() || recorded.is_some() && closed.is_none();
+    let is_snapshot_wrong = !fits || changed.is_some_and(|path| path.starts_with(files::SNAPSHOT));
+    if is_snapshot_wrong && options.accept_loss {
         // sled's snapshot may refer to data that no longer exists.
-        let outcome = files::remove_snapshots(data).and_then(|()| Placeholders::put(&layout::sled_folder(data)));
-        Some(outcome.map_err(|error| OpenError::of(data, error))?)
-    } else {
-        None
-    };
+        files::remove_snapshots(data).map_err(|error| OpenError::of(data, error))?;
+    }
 
-    if let Some(recorded) = recorded.as_ref().filter(|recorded| recorded.closed.is_some()) {
+    if let Some(recorded) = recorded.as_ref().filter(|recorded| recorded.files.is_some()) {
         // sled writes from now on. After a crash, the changed folder must not be taken for damaged.
-        let opening = Manifest { closed: None, ..recorded.clone() };
+        let opening = Manifest { files: None, ..recorded.clone() };
         manifest::write(data, &opening).map_err(|error| OpenError::of(data, error))?;
     }
 
@@ -119,26 +127,17 @@ pub(super) fn open(data: &Path, options: &OpenOptions, loss_policy: LossPolicy) 
         let up_to_secs = deadline.as_secs();
         tracing::info!(folder = ?data, up_to_secs, "the store is read completely; opening fails after this long without progress");
     }
-    // sled has written a new snapshot by now. Without this, the next start would skip the log before it, and find no damage.
-    let force_full_read = |refused| match refused {
-        OpenError::Damaged(_) | OpenError::Lost { .. } if must_be_sound => {
-            files::remove_snapshots(data).err().map_or(refused, |error| OpenError::of(data, error))
-        }
-        refused => refused,
-    };
-    let job = Job { must_be_sound, loss_policy, placeholders };
-    let (db, facts) = open_guarded(data, options, deadline, job).map_err(force_full_read)?;
+    let (db, facts) = open_guarded(data, options, deadline, Job { must_be_sound, loss_policy })?;
 
-    let opened = attempt(db, |_| {
+    let (db, db_bytes) = attempt(db, |_| {
         if let Some(recorded) = &recorded {
             check_facts(data, recorded, &facts, options.accept_loss)?;
         } else if found.is_some() {
             tracing::warn!(folder = ?data, found = %facts.counts, "the manifest was missing and has been recreated");
         }
-        Ok(files::db_bytes(data)?.unwrap_or_default())
-    });
-    let (db, db_bytes) = opened.map_err(force_full_read)?;
-    let manifest = Manifest { format: facts.format, store: facts.store.clone(), counts: facts.counts, db_bytes, closed: None };
+        Ok::<_, OpenError>(files::db_bytes(data)?.unwrap_or_default())
+    })?;
+    let manifest = Manifest { format: facts.format, store: facts.store.clone(), counts: facts.counts, db_bytes, files: None };
     Ok(Opened { db, facts, manifest, lock })
 }
 
@@ -152,16 +151,16 @@ fn opening_timeout(options: &OpenOptions, bytes: u64) -> Duration {
 /// The settings for opening or creating any database.
 pub(super) fn config(folder: &Path, cache_bytes: u64) -> sled::Config {
     // The committer flushes after every group, so sled need not flush periodically.
-    sled::Config::new().path(folder).cache_capacity(cache_bytes).flush_every_ms(None)
+    sled::Config::new().path(folder).segment_size(SEGMENT_BYTES as usize).cache_capacity(cache_bytes).flush_every_ms(None)
 }
 
 /// Refuses a database that is shorter than the manifest says. False if sled itself may have shortened it.
 fn check_length(data: &Path, recorded: &Manifest, found: Option<u64>) -> Result<bool, OpenError> {
     let bytes = found.unwrap_or_default();
     let truncated_by_sled = found.is_some()
-        && recorded.closed.is_none()
-        && bytes.is_multiple_of(log::SEGMENT_BYTES)
-        && bytes.saturating_add(TRUNCATED_SEGMENTS * log::SEGMENT_BYTES) >= recorded.db_bytes;
+        && recorded.files.is_none()
+        && bytes.is_multiple_of(SEGMENT_BYTES)
+        && bytes.saturating_add(TRUNCATED_SEGMENTS * SEGMENT_BYTES) >= recorded.db_bytes;
     if bytes >= recorded.db_bytes || truncated_by_sled {
         return Ok(bytes >= recorded.db_bytes);
     }
@@ -169,20 +168,35 @@ fn check_length(data: &Path, recorded: &Manifest, found: Option<u64>) -> Result<
     Err(OpenError::Truncated { path, manifest: recorded.db_bytes, found: bytes })
 }
 
-/// Refuses a database with damage that sled would skip. False if there is damage that a crash may have caused.
-fn check_log(data: &Path, recorded: Option<&Manifest>) -> Result<bool, OpenError> {
-    let closed = recorded.and_then(|recorded| recorded.closed);
-    if recorded.is_some_and(|recorded| recorded.counts.groups > 0) && files::db_bytes(data)?.is_none() {
-        return Err(OpenError::doubtful(data, "`store/db` is missing"));
+/// The first file of a closed database that has changed or is missing.
+fn changed_file(data: &Path, closed: &Checksums) -> Result<Option<String>, OpenError> {
+    let folder = layout::sled_folder(data);
+    let found = files::checksums(&folder).map_err(|error| OpenError::of(&folder, error))?;
+    Ok(closed.iter().find(|(path, checksum)| found.get(*path) != Some(checksum)).map(|(path, _)| path.clone()))
+}
+
+/// Refuses a database in which a channel ends before its last acknowledged event, or that lacks an acknowledged group.
+fn check_ends(data: &Path, db: &sled::Db, facts: &Facts, accept_loss: bool) -> Result<(), OpenError> {
+    let acknowledged = commit_log::read(data, &facts.store).map_err(|error| OpenError::of(data, error))?;
+    let found = commit_log::lasts_of(db).map_err(|error| explain(data, error))?;
+    let last = |channel| found.get(channel).copied().unwrap_or_default();
+    let mut short = acknowledged.lasts.iter().filter(|(channel, acknowledged)| last(channel) < **acknowledged);
+    let detail = if let Some((channel @ (ward, no), acknowledged)) = short.next() {
+        let (ends, channels) = (last(channel), 1 + short.count());
+        format!(
+            "{channels} channels lost their end, the first: channel {} of ward {} ends at event {ends}, not {acknowledged}",
+            no.0, ward.0
+        )
+    } else if facts.counts.groups < acknowledged.group {
+        format!("it has {} groups and had {}", facts.counts.groups, acknowledged.group)
+    } else {
+        return Ok(());
+    };
+    if !accept_loss {
+        return Err(OpenError::doubtful(data, detail));
     }
-    let flaw = log::first_flaw(&layout::sled_folder(data), closed).map_err(|error| OpenError::of(data, error))?;
-    let Some(flaw) = flaw else { return Ok(true) };
-    // sled writes its snapshot atomically, and after the data that it refers to.
-    if closed.is_some() || matches!(flaw, log::Flaw::Metadata { .. } | log::Flaw::Short { .. } | log::Flaw::OldValue { .. }) {
-        return Err(OpenError::doubtful(data, flaw));
-    }
-    tracing::warn!(%flaw, folder = ?data, "a crash may have left the database like this; it is read completely");
-    Ok(false)
+    tracing::warn!(detail, folder = ?data, "continuing with less data than there was");
+    Ok(())
 }
 
 /// Refuses a database that contains less than the manifest says, or is another one.
@@ -207,7 +221,9 @@ fn open_guarded(data: &Path, options: &OpenOptions, deadline: Duration, job: Job
     let (folder, guarded) = (data.to_path_buf(), options.clone());
     let work = move || {
         let opened = catch_unwind(AssertUnwindSafe(|| open_sled(&folder, &guarded, job, &reports)));
-        let opened = opened.unwrap_or_else(|panic| Err(OpenError::damaged(&folder, format!("sled: {}", panic_text(&*panic)))));
+        let opened = opened.unwrap_or_else(|panic| {
+            Err(OpenError::damaged(&folder, format!("sled: {}", one_line(panic_text(&*panic), SHOWN_CHARS))))
+        });
         // The receiver is gone when the deadline has passed.
         let _ = reports.send(Report::Ended(opened));
     };
@@ -240,19 +256,22 @@ fn open_sled(data: &Path, options: &OpenOptions, job: Job, reports: &Sender<Repo
             let _ = reports.send(Report::Working);
             config.open()
         }
+        Err(sled::Error::Corruption { .. }) if options.accept_loss => {
+            // Its snapshot is damaged, and can be made again from the rest.
+            files::remove_snapshots(data).map_err(|error| OpenError::of(data, error))?;
+            config.open()
+        }
         outcome => outcome,
     };
     let db = db.map_err(|error| explain(data, error))?;
-    let Job { must_be_sound, loss_policy, placeholders } = job;
-    drop(placeholders);
-    attempt(db, |db| prepare(data, options, (must_be_sound, loss_policy), db, reports))
+    attempt(db, |db| prepare(data, options, job, db, reports))
 }
 
 /// Checks an open database, handles its problems, and counts the opening.
 fn prepare(
     data: &Path,
     options: &OpenOptions,
-    (must_be_sound, loss_policy): (bool, LossPolicy),
+    Job { must_be_sound, loss_policy }: Job,
     db: &sled::Db,
     reports: &Sender<Report>,
 ) -> Result<Facts, OpenError> {
@@ -268,6 +287,7 @@ fn prepare(
     }
     // It is open. From here on there are progress reports.
     let _ = reports.send(Report::Working);
+    check_ends(data, db, &facts, options.accept_loss)?;
     match loss_policy {
         LossPolicy::Repair(mut reconstruct) => repair_loss(data, db, &mut *reconstruct, &mut facts, reports)?,
         loss_policy if must_be_sound || options.accept_loss => {

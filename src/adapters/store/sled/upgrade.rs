@@ -83,8 +83,8 @@ pub fn upgrade(
         facts.write(db).map_err(failed)
     })?;
     drop(db);
-    let db_bytes = files::finished(&layout::sled_folder(data)).map_err(|error| OpenError::of(data, error))?;
-    let manifest = Manifest { format: facts.format, store: facts.store, counts: facts.counts, db_bytes, closed: None };
+    let (db_bytes, sums) = files::closed(&layout::sled_folder(data)).map_err(|error| OpenError::of(data, error))?;
+    let manifest = Manifest { format: facts.format, store: facts.store, counts: facts.counts, db_bytes, files: Some(sums) };
     manifest::write(data, &manifest).map_err(|error| OpenError::of(data, error))?;
     Ok(Some(outcome))
 }
