@@ -2,6 +2,7 @@
 
 mod address;
 pub mod apart;
+mod backups;
 mod compacting;
 mod descriptors;
 mod discord;
@@ -55,6 +56,7 @@ use crate::settings::{self, Loaded, Sources};
 use crate::telemetry::Telemetry;
 use crate::telemetry::recorder::Recorder;
 
+use self::backups::Backups;
 use self::model_setup::Setup;
 use self::signals::Signals;
 
@@ -209,7 +211,17 @@ fn open(data: &Path, options: &OpenOptions) -> Result<Arc<SledStore>, Ended> {
         }
         outcome => outcome,
     };
-    opened.map(Arc::new).map_err(|error| Ended::Store(error.into()))
+    opened.map(Arc::new).map_err(|error| Ended::Store(with_newest_backup(error, data)))
+}
+
+/// The error for a store that cannot be opened. If it is damaged, and there are backups, it says how the newest of them is restored.
+fn with_newest_backup(error: OpenError, data: &Path) -> anyhow::Error {
+    let newest = backups::newest(data).filter(|_| error.is_damage());
+    let Some(newest) = newest else { return error.into() };
+    let (data, newest) = (data.display(), newest.display());
+    anyhow::anyhow!(
+        "{error}; the newest backup is {newest}: move `store`, `manifest` and `commits` out of {data}, and run `tertulia history restore {newest}`"
+    )
 }
 
 async fn serve(
@@ -257,6 +269,8 @@ async fn serve(
     retention::run_daily(context.clone());
     tokio::spawn(cleanup::keep_cleaning_up(context.clone()));
     root.cast(RootMessage::WakePending).context("the actors have stopped").map_err(Ended::Failed)?;
+    let (clock, storage) = (context.clock.clone(), context.settings.storage.clone());
+    let _backups = Backups::begin(store.clone(), clock, storage, telemetry.metrics().instruments());
     let backend = ActorBackend::new(context.clone(), maintenance);
     let setup = Arc::new(Setup::new(context.clone(), arrivals, data.clone(), configured, connection));
     let trying = setup.clone();

@@ -9,6 +9,7 @@ pub mod companion;
 pub mod connection;
 pub mod console;
 pub mod discord;
+pub mod duration;
 mod exposure;
 pub mod gate;
 mod layer;

@@ -5,6 +5,7 @@ use clap::Parser;
 use super::{Cli, time};
 use crate::domain::moment::Moment;
 use crate::fuzzing::{is_bounded, text, texts};
+use crate::settings::duration::duration;
 
 const NOW: Moment = Moment::from_micros(1_777_636_800_000_000);
 
@@ -42,7 +43,7 @@ pub(crate) fn arguments(bytes: &[u8]) {
 pub(crate) fn times(bytes: &[u8]) {
     let text = text(bytes);
 
-    let (moment, duration) = (time::moment(&text, NOW), time::duration(&text));
+    let (moment, duration) = (time::moment(&text, NOW), duration(&text));
     assert!(
         duration.is_none() || moment.is_some_and(|moment| moment <= NOW),
         "a duration before now gives a moment in the future"

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
-use jiff::{Span, SpanRelativeTo, Timestamp, civil};
+use jiff::{Timestamp, civil};
 
 use super::failure::Failure;
 use crate::domain::moment::Moment;
 use crate::ports::backend::stamp::from_rfc3339;
+use crate::settings::duration::duration;
 
 /// What a time may look like, for error messages.
 const TIMES: &str = "2026-05-01T22:14:05Z, 2026-05-01 22:14, 2026-05-01 (its beginning), 22:14 (in the last 24 hours), \
@@ -20,14 +21,6 @@ pub(super) fn moment(text: &str, now: Moment) -> Option<Moment> {
         .or_else(|| text.parse::<civil::DateTime>().ok().and_then(in_utc))
         .or_else(|| time_of_day(text, now))
         .or_else(|| duration(text.strip_suffix("ago").unwrap_or(text)).map(|ago| now - ago))
-}
-
-/// Reads a positive duration such as `90s`, `2h30m`, `7d` or `4w`, in jiff's friendly format. A day has 24 hours.
-pub(super) fn duration(text: &str) -> Option<Duration> {
-    let begins_with_digit = text.trim_start().starts_with(|first: char| first.is_ascii_digit());
-    let span: Span = text.trim().parse().ok().filter(|_| begins_with_digit)?;
-    // Months and years have no fixed length.
-    Duration::try_from(span.to_duration(SpanRelativeTo::days_are_24_hours()).ok()?).ok()
 }
 
 fn in_utc(time: civil::DateTime) -> Option<Moment> {
@@ -90,15 +83,6 @@ mod tests {
     #[test]
     fn a_time_of_day_later_than_now_was_yesterday() {
         assert_eq!(moment("23:40", now()).map(rfc3339), Some("2026-05-02T23:40:00.000Z".to_owned()));
-    }
-
-    #[test]
-    fn durations_are_read() {
-        let secs = |text| duration(text).map(|duration| duration.as_secs());
-
-        let texts = ["90s", "90m", "2h30m", "2h 30m", "1.5h", "7d", "1 day", "4w", "0d"];
-        let expected = [90, 5_400, 9_000, 9_000, 5_400, 604_800, 86_400, 2_419_200, 0];
-        assert_eq!(texts.map(secs), expected.map(Some));
     }
 
     #[test]

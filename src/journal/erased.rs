@@ -1,19 +1,19 @@
 //! Marks that text was erased, because erased text stays readable in the store's file until the store is compacted.
 //!
 //! The mark is written in the same batch as the erasure, with one key for each day and ward. Compaction does not copy the marks, so they
-//! disappear exactly when the text does.
+//! disappear exactly when the text does. The time of the last erasure in each ward stays: backups that were made before it contain the text, too.
 
 use crate::domain::id::Ward;
 use crate::domain::moment::Moment;
-use crate::journal::record::encode;
+use crate::journal::record::{decode, encode};
 use crate::ports::store::key::{Key, Kind};
 use crate::ports::store::{Store, StoreError, Write};
 
 const DAY_MICROS: u64 = 24 * 60 * 60 * 1_000_000;
 
-/// The mark that text is erased in a ward at this moment.
-pub fn mark(ward: Ward, at: Moment) -> Write {
-    Write::Put(marks(ward).number(at.as_micros() / DAY_MICROS), encode(&()))
+/// Notes that text is erased in a ward at this moment.
+pub fn note(ward: Ward, at: Moment) -> [Write; 2] {
+    [Write::Put(marks(ward).number(at.as_micros() / DAY_MICROS), encode(&())), Write::Put(last_key(ward), encode(&at))]
 }
 
 /// Whether a key is the key of a mark.
@@ -34,6 +34,25 @@ pub async fn oldest(store: &dyn Store) -> Result<Option<Moment>, StoreError> {
         oldest = [oldest, day].into_iter().flatten().min();
     }
     Ok(oldest.map(|day| Moment::from_micros(day.saturating_mul(DAY_MICROS))))
+}
+
+/// The time of the last erasure; none: nothing was ever erased.
+///
+/// # Errors
+/// The store cannot be read. A time that cannot be decoded counts as none.
+pub async fn last(store: &dyn Store) -> Result<Option<Moment>, StoreError> {
+    let mut last = None;
+    for ward in (0..=u8::MAX).map(Ward) {
+        let key = last_key(ward);
+        let found = store.get(key.clone()).await?;
+        last = last.max(found.and_then(|value| decode(&key, &value).ok()));
+    }
+    Ok(last)
+}
+
+/// The key of the time of a ward's last erasure.
+pub(super) fn last_key(ward: Ward) -> Key {
+    Key::new(ward, Kind::Meta).text("last erased")
 }
 
 fn marks(ward: Ward) -> Key {

@@ -1,9 +1,10 @@
-//! Section `storage`: the data folder, retention and compaction.
+//! Section `storage`: the data folder, retention, backups and compaction.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::duration::interval;
 use super::{Problem, within};
 use crate::domain::id::GuildId;
 use crate::domain::moment::Moment;
@@ -12,6 +13,10 @@ const HOUR_MICROS: u64 = 60 * 60 * 1_000_000;
 
 /// The longest retention period in days: a hundred years.
 pub const MOST_DAYS: u32 = 36_500;
+
+/// How often backups can be made.
+const LEAST_INTERVAL: Duration = Duration::from_secs(1);
+const LONGEST_INTERVAL: Duration = Duration::from_secs(MOST_DAYS as u64 * 24 * 60 * 60);
 
 /// Section `storage`.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize)]
@@ -23,6 +28,11 @@ pub struct Storage {
     pub retention_days: Option<u32>,
     /// The same for single guilds, by id (0 to 36,500). 0: never.
     pub guild_retention_days: BTreeMap<GuildId, u32>,
+    /// How often a running server makes a backup by itself (1 s to 36,500 days). `None`: never.
+    #[serde(deserialize_with = "interval")]
+    pub backup_every: Option<Duration>,
+    /// How many of these backups are kept (1 to 1,000).
+    pub backups_kept: usize,
     /// Days after which the store is compacted to remove deleted words from its file (0 to 36,500). 0: only by the operator.
     pub compact_after_days: u32,
     /// The hour of the day, 0 to 23 in UTC, in which a running server pauses to compact.
@@ -73,6 +83,10 @@ impl Storage {
         for (guild, days) in &self.guild_retention_days {
             within(&format!("guild_retention_days.{guild}"), *days, 0..=MOST_DAYS)?;
         }
+        if self.backup_every.is_some_and(|every| !(LEAST_INTERVAL..=LONGEST_INTERVAL).contains(&every)) {
+            return Err(Problem::new("backup_every", "is out of range, must be 1s to 36500d, or never"));
+        }
+        within("backups_kept", self.backups_kept, 1..=1000)?;
         within("compact_after_days", self.compact_after_days, 0..=MOST_DAYS)?;
         within("compact_hour", self.compact_hour, 0..=23)
     }
@@ -91,6 +105,8 @@ mod tests {
             path: "data".into(),
             retention_days: None,
             guild_retention_days: BTreeMap::new(),
+            backup_every: None,
+            backups_kept: 3,
             compact_after_days: days,
             compact_hour: hour,
         }
@@ -120,6 +136,23 @@ mod tests {
 
         assert_eq!(storage.compacted_by(hours(1)), None);
         assert!(!storage.is_compaction_due(Moment::ZERO, hours(1_000_000)));
+    }
+
+    #[test]
+    fn the_interval_of_backups_is_a_duration_or_never() {
+        let read = |text: &str| {
+            let path = PathBuf::from("data");
+            let value = serde_json::json!({ "path": path, "guild_retention_days": {}, "backup_every": text, "backups_kept": 3,
+                "compact_after_days": 7, "compact_hour": 4 });
+            serde_json::from_value::<Storage>(value)
+        };
+
+        assert_eq!(read("36h").unwrap().backup_every, Some(Duration::from_secs(36 * 60 * 60)));
+        assert_eq!(read("never").unwrap().backup_every, None);
+        let error = read("often").unwrap_err().to_string();
+        assert!(error.contains("\"often\" is no duration") && error.contains("or never"), "{error}");
+        let error = read("0s").unwrap().check().unwrap_err().to_string();
+        assert!(error.contains("backup_every") && error.contains("1s to 36500d"), "{error}");
     }
 
     #[test]

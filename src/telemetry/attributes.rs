@@ -117,6 +117,8 @@ pub const PLATFORM: &str = "platform";
 pub const MESSAGE_ROLE: &str = "message.role";
 /// The result of sending a part of a statement: `posted`, `failed` or `unconfirmed`.
 pub const SEND_OUTCOME: &str = "send.outcome";
+/// The result of an automatic backup: `made`, `skipped` for lack of disk space, or `failed`.
+pub const BACKUP_OUTCOME: &str = "backup.outcome";
 /// What happened to a message from Discord.
 pub const MESSAGE_FATE: &str = "message.fate";
 /// The result of reading a channel after a downtime.

@@ -257,6 +257,8 @@ instruments! {
         "Batches that were committed together.";
     journal_events: Counter, "tertulia.journal.events", "{event}", [],
         "Events put on record.";
+    backups: Counter, "tertulia.backups", "{backup}", [Label { name: name::BACKUP_OUTCOME, values: values::BACKUPS }],
+        "Backups that the server made by itself, or could not make.";
     retention_events: Counter, "tertulia.retention.events", "{event}", [],
         "Events deleted because they were kept for long enough.";
     retention_failures: Counter, "tertulia.retention.failures", "{channel}", [],

@@ -140,12 +140,22 @@ impl SledStore {
         if target::is_among(&self.folder, to) {
             return Err(CopyError::Among { to: to.to_path_buf(), data: self.folder.clone() });
         }
-        self.copy(to, progress)
+        self.copy(to, || true, progress)
     }
 
-    fn copy(&self, to: &Path, progress: impl FnMut(u64)) -> Result<Copied, CopyError> {
+    /// Does the same into a file of any name, and stops when `goes_on` returns false.
+    ///
+    /// # Errors
+    /// As for [`backup`](Self::backup), and if it was stopped.
+    pub fn backup_while(&self, to: &Path, goes_on: impl Fn() -> bool) -> Result<Copied, CopyError> {
+        self.copy(to, goes_on, |_| {})
+    }
+
+    fn copy(&self, to: &Path, goes_on: impl Fn() -> bool, progress: impl FnMut(u64)) -> Result<Copied, CopyError> {
         let _copying = Copying::begin(&self.copies);
-        super::backup::write(to, self.snapshot()?.map(|record| record.map_err(StoreError::from)), progress)
+        let stopped = || StoreError::Failed("the copy was stopped".into());
+        let records = self.snapshot()?.map(|record| if goes_on() { Ok(record?) } else { Err(stopped()) });
+        super::backup::write(to, records, progress)
     }
 
     /// Whether a backup or another copy is being written.
@@ -256,7 +266,7 @@ impl StoreMaintenance for SledStore {
         let copied = tokio::task::spawn_blocking(move || {
             let to = target::for_process(&self.folder, process);
             let to = std::path::absolute(&to).map_err(|error| CopyError::Unwritten { to: to.clone(), error })?;
-            let copied = self.copy(&to, |_| {})?;
+            let copied = self.copy(&to, || true, |_| {})?;
             Ok::<_, CopyError>((to, copied.records))
         });
         Ok(copied.await.map_err(|panic| MaintenanceError::Failed(format!("copying panicked: {panic}")))??)

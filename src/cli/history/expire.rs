@@ -60,8 +60,8 @@ pub(super) fn run(loaded: Loaded, scope: &Scope<'_>, yes: bool, json: bool) -> R
     let expired = offline::expire(loaded, guild.map(GuildId::from), age)??;
     let object = json!({ "events": expired.events, "channels": expired.channels, "failed": expired.failed });
     let sentence = format!(
-        "deleted: {} of {}; events that are still needed stay; the file on disk contains the deleted words until {}, and earlier backups contain them \
-         as long as the backups exist",
+        "deleted: {} of {}; events that are still needed stay; the file on disk contains the deleted words until {}, and backups that you made \
+         contain them as long as these exist, those of the server for up to a day",
         counted(expired.events, "event"),
         counted(expired.channels, "channel"),
         in_file_until(until.as_deref())

@@ -43,7 +43,7 @@ pub(super) fn run(loaded: Loaded, server: Option<&str>, forget: &Forget, yes: bo
         _ => format!("{} {many}", forgotten[what]),
     };
     let sentence = format!(
-        "deleted: {}, {}, {}; earlier backups still contain them, and the file on disk contains them until {}{}",
+        "deleted: {}, {}, {}; backups that you made still contain them, those of the server for up to a day, and the file on disk contains them until {}{}",
         counted("messages", "message", "messages"),
         counted("decisions", "decision", "decisions"),
         counted("summaries", "summary", "summaries"),

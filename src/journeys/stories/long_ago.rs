@@ -19,7 +19,7 @@ use crate::ports::store::key::Key;
 use crate::ports::store::{Batch, Refusal, Store, StoreError, Term, Value};
 
 /// The number of events in the room's past.
-const EVENTS: u64 = 20_000;
+const EVENTS: u64 = 6_000;
 
 /// A store that counts the values that are read from it.
 struct Counted {

@@ -101,6 +101,7 @@ pub(super) const COMMAND_OUTCOMES: &[&str] = &["done", "refused", "failed", "bus
 pub(super) const MESSAGE_FATES: &[&str] =
     &["taken", "known", "ours", "not_taken", "no_talk", "not_for_all", "empty", "elsewhere", "broken"];
 pub(super) const BACKFILLS: &[&str] = &["whole", "too_many", "too_old", "refused", "nothing_shown", "unreachable"];
+pub(super) const BACKUPS: &[&str] = &["made", "skipped", "failed"];
 pub(super) const GUILD_STATES: &[&str] = &["available", "unavailable"];
 pub(super) const ROUNDS: &[&str] = &["selected", "nobody"];
 pub(super) const STATES: &[&str] = &["speak", "listen"];

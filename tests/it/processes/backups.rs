@@ -248,3 +248,76 @@ async fn a_store_of_a_newer_format_is_refused_with_both_versions_and_a_remedy() 
         assert!(says("start the version that wrote it") && says("history restore"), "{refused:?}");
     }
 }
+
+#[tokio::test]
+async fn a_damaged_store_is_restored_from_the_newest_backup_of_the_server_by_the_command_that_it_names() {
+    let premises = Premises::new().with("storage.backup_every", "1s").with("storage.backups_kept", "2");
+    let server = premises.start().await;
+    server.say("lobby", "Ana", "the words to keep").await;
+    server.rest("lobby").await;
+    let history = server.history("lobby").await;
+    // The first of these may have begun before.
+    let begun = server.log_lines_with(BACKED_UP).len();
+    server.logs_many(BACKED_UP, begun + 3).await;
+    server.stop().await;
+    let (data, backups) = (premises.data(), premises.data().join("backups"));
+    let kept = std::fs::read_dir(&backups).expect("there are backups").count();
+    flip_a_bit(&data.join("store/db"));
+
+    let refused = premises.run(&["serve"]).await;
+    let aside = premises.path().join("before");
+    std::fs::create_dir(&aside).expect("a new folder");
+    for name in ["store", "manifest", "commits"] {
+        std::fs::rename(data.join(name), aside.join(name)).expect("it is there");
+    }
+    let newest = refused.stderr.split("run `tertulia history restore ").nth(1).and_then(|rest| rest.split('`').next());
+    let restored = premises.run(&["history", "restore", newest.expect("a command")]).await;
+
+    assert_eq!((kept, refused.code), (2, Some(3)), "{refused:?}");
+    assert_eq!(restored.code, Some(0), "{restored:?}");
+    let server = premises.start().await;
+    assert_eq!(server.history("lobby").await, history);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn the_servers_backups_of_erased_words_are_replaced() {
+    let premises = Premises::new().with("storage.backup_every", "1d");
+    let server = premises.start().await;
+    server.say("lobby", "Ana", "the words to forget").await;
+    server.rest("lobby").await;
+    let backups = premises.data().join("backups");
+    std::fs::create_dir(&backups).expect("a new folder");
+    let of_an_earlier_day = backups.join("tertulia-20260501T160954Z.backup");
+    let backup = premises.run(&["history", "backup", &utf8(&premises.path().join("a.backup"))]).await;
+    assert_eq!(backup.code, Some(0), "{backup:?}");
+    std::fs::rename(premises.path().join("a.backup"), &of_an_earlier_day).expect("the same disk");
+    server.stop().await;
+    let forgotten = premises.run(&["history", "forget", "--guild", "home", "--person", "Ana", "--yes"]).await;
+    assert_eq!(forgotten.code, Some(0), "{forgotten:?}");
+
+    let mut soon = premises;
+    soon.set("storage.backup_every", "1s");
+    soon.set("storage.backups_kept", "100");
+    let server = soon.start().await;
+    server.logs("an old backup was deleted").await;
+    server.stop().await;
+
+    let words = b"the words to forget";
+    for entry in std::fs::read_dir(&backups).expect("there are backups") {
+        let path = entry.expect("an entry").path();
+        let content = std::fs::read(&path).expect("it can be read");
+        assert!(!content.windows(words.len()).any(|part| part == words), "{path:?}");
+    }
+    assert!(!of_an_earlier_day.exists());
+}
+
+/// What the server logs when it has made a backup by itself.
+const BACKED_UP: &str = "the store was backed up";
+
+fn flip_a_bit(path: &Path) {
+    let mut bytes = std::fs::read(path).expect("it can be read");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(path, bytes).expect("it can be written");
+}

@@ -25,7 +25,7 @@ impl CommandHandler {
         };
         tracing::info!(guild = %here.guild_id(), messages = forgotten.messages, "a person was forgotten on request");
         Ok(format!(
-            "{}\nBackups that the operators of this bot made before may still contain it until they delete them.\n\
+            "{}\nBackups that were made before may still contain it: those of the server for up to a day, others until the operators of this bot delete them.\n\
              Companions read what you say from now on. `/tertulia ignore me` keeps companions from listening to you.",
             describe(&forgotten, scope)
         ))

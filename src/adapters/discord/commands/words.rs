@@ -212,6 +212,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+
         #[test]
         fn every_text_fits(text in "(\\PC|\n){0,3000}") {
             let fitted = fitted(&text);

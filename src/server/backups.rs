@@ -1,0 +1,239 @@
+//! Backups that the running server makes by itself, in the folder `backups` of the data folder. A server that finds its store damaged names the
+//! newest of them.
+//!
+//! A backup keeps words that were erased after it was made. So a backup that is older than an erasure is deleted within a day, after a new one
+//! was made in its place.
+
+mod plan;
+
+use std::fs::{self, DirBuilder};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
+use tokio::task::spawn_blocking;
+use tokio::time::sleep;
+
+use crate::adapters::store::backup::{Copied, CopyError};
+use crate::adapters::store::sled::{SledStore, disk_bytes, disk_free};
+use crate::domain::moment::Moment;
+use crate::journal::erased;
+use crate::ports::clock::Clock;
+use crate::settings::storage::Storage;
+use crate::telemetry::instruments::Instruments;
+
+/// How often the server checks whether a backup must be made.
+const CHECK_INTERVAL: Duration = Duration::from_secs(60);
+/// The wait after a backup that could not be made.
+const RETRY_AFTER: Duration = Duration::from_secs(60 * 60);
+/// The name of a backup holds the time when it was begun, in UTC.
+const NAME: &str = "tertulia-%Y%m%dT%H%M%SZ.backup";
+
+/// Makes backups until it is dropped. A backup that is being made then ends without a file.
+pub(super) struct Backups {
+    is_over: Arc<AtomicBool>,
+}
+
+impl Drop for Backups {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Backups {
+    /// Begins to make backups of a store, if the settings say so.
+    pub(super) fn begin(store: Arc<SledStore>, clock: Arc<dyn Clock>, storage: Storage, instruments: Instruments) -> Self {
+        let is_over = Arc::<AtomicBool>::default();
+        if let Some(every) = storage.backup_every {
+            let maker = Maker { store, clock, folder: folder(&storage.path), storage, instruments, is_over: is_over.clone() };
+            tokio::spawn(maker.run(every));
+        }
+        Self { is_over }
+    }
+}
+
+struct Maker {
+    store: Arc<SledStore>,
+    clock: Arc<dyn Clock>,
+    folder: PathBuf,
+    storage: Storage,
+    instruments: Instruments,
+    is_over: Arc<AtomicBool>,
+}
+
+impl Maker {
+    async fn run(self, every: Duration) {
+        if let Err(error) = remove_parts(&self.folder) {
+            tracing::warn!(%error, folder = ?self.folder, "unfinished backups cannot be deleted");
+        }
+        let mut pause = CHECK_INTERVAL.min(every);
+        loop {
+            sleep(pause).await;
+            pause = CHECK_INTERVAL.min(every);
+            let erased = erased::last(&*self.store).await.unwrap_or_else(|error| {
+                tracing::warn!(%error, "the time of the last deletion cannot be read; older backups are taken to contain what was deleted");
+                Some(self.clock.now())
+            });
+            let plan = |found: &[Moment], now| plan::plan(now, every, self.storage.backups_kept, found, erased);
+            let now = self.clock.now();
+            if plan(&times(&self.folder), now).makes && !self.make(now).await {
+                pause = RETRY_AFTER.min(every);
+            }
+            for made in plan(&times(&self.folder), now).removes {
+                let path = self.folder.join(file_name(made));
+                match fs::remove_file(&path) {
+                    Ok(()) => tracing::info!(backup = ?path, "an old backup was deleted"),
+                    Err(error) => tracing::warn!(%error, backup = ?path, "an old backup cannot be deleted"),
+                }
+            }
+        }
+    }
+
+    /// Makes a backup. False: it could not be made, which is logged and counted.
+    async fn make(&self, now: Moment) -> bool {
+        let (data, folder) = (self.storage.path.clone(), self.folder.clone());
+        let (store, is_over) = (self.store.clone(), self.is_over.clone());
+        let to = self.folder.join(file_name(now));
+        let target = to.clone();
+        let made = spawn_blocking(move || {
+            create(&folder).map_err(|error| CopyError::Unwritten { to: folder.clone(), error })?;
+            let room = (disk_bytes(&data), disk_free(&folder));
+            if let (Ok(needed), Ok(free)) = room
+                && free < needed
+            {
+                return Ok(Made::NoRoom { needed, free });
+            }
+            store.backup_while(&target, || !is_over.load(Ordering::Relaxed)).map(Made::Complete)
+        });
+        let outcome = match made.await {
+            Ok(Ok(Made::Complete(Copied { records, bytes_after, .. }))) => {
+                tracing::info!(backup = ?to, records, bytes = bytes_after, "the store was backed up");
+                "made"
+            }
+            Ok(Ok(Made::NoRoom { needed, free })) => {
+                tracing::warn!(needed, free, folder = ?self.folder, "there is not enough disk space for a backup: make room");
+                "skipped"
+            }
+            // The server ends.
+            Ok(Err(_)) if self.is_over.load(Ordering::Relaxed) => return false,
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "the store could not be backed up");
+                "failed"
+            }
+            Err(panic) => {
+                tracing::error!(%panic, "the store could not be backed up");
+                "failed"
+            }
+        };
+        self.instruments.backups.add(1, [outcome]);
+        outcome == "made"
+    }
+}
+
+enum Made {
+    Complete(Copied),
+    /// There is too little disk space; bytes.
+    NoRoom {
+        needed: u64,
+        free: u64,
+    },
+}
+
+/// The folder of a data folder's backups.
+fn folder(data: &Path) -> PathBuf {
+    data.join("backups")
+}
+
+/// The newest backup of a data folder.
+pub(super) fn newest(data: &Path) -> Option<PathBuf> {
+    let folder = folder(data);
+    times(&folder).last().map(|made| folder.join(file_name(*made)))
+}
+
+/// Creates the folder, which only its owner can read, unless it exists.
+fn create(folder: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+/// When the backups in a folder were made, in order. Other files are left out.
+fn times(folder: &Path) -> Vec<Moment> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut times: Vec<_> = entries.filter_map(|entry| time_of(entry.file_name().to_str()?)).collect();
+    times.sort_unstable();
+    times
+}
+
+/// Deletes what killed servers left unfinished. This server holds the data folder's lock, so nobody writes these.
+fn remove_parts(folder: &Path) -> io::Result<()> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        entries => entries?,
+    };
+    for entry in entries {
+        let entry = entry?;
+        let file = entry.file_name();
+        let name = file.to_str().and_then(|name| name.strip_suffix(".part"));
+        if name.is_some_and(|name| time_of(name).is_some()) {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+fn file_name(made: Moment) -> String {
+    let micros = i64::try_from(made.as_micros()).unwrap_or(i64::MAX);
+    Timestamp::from_microsecond(micros).unwrap_or(Timestamp::MAX).strftime(NAME).to_string()
+}
+
+fn time_of(name: &str) -> Option<Moment> {
+    let time = TimeZone::UTC.to_timestamp(DateTime::strptime(NAME, name).ok()?).ok()?;
+    let moment = Moment::from_micros(u64::try_from(time.as_microsecond()).ok()?);
+    (file_name(moment) == name).then_some(moment)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    /// 1 May 2026, 16:09:54.
+    const MAY: Moment = Moment::from_micros(1_777_651_794_000_000);
+
+    #[test]
+    fn the_name_of_a_backup_says_when_it_was_made() {
+        assert_eq!(file_name(MAY), "tertulia-20260501T160954Z.backup");
+        assert_eq!(file_name(MAY + Duration::from_millis(900)), file_name(MAY));
+        assert_eq!(time_of("tertulia-20260501T160954Z.backup"), Some(MAY));
+        for other in ["tertulia-20260501T160954Z.backup.part", "tertulia-20261301T160954Z.backup", "monday.backup", ""] {
+            assert_eq!(time_of(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn only_backups_and_their_parts_are_recognised() {
+        let data = tempfile::tempdir().unwrap();
+        let folder = folder(data.path());
+        assert_eq!((newest(data.path()), remove_parts(&folder).is_ok()), (None, true));
+        create(&folder).unwrap();
+        create(&folder).unwrap();
+        let later = MAY + Duration::from_secs(60);
+        let part = format!("{}.part", file_name(MAY));
+        for name in [file_name(later), file_name(MAY), part.clone(), "monday.backup".into(), "notes.part".into()] {
+            fs::write(folder.join(name), "").unwrap();
+        }
+
+        remove_parts(&folder).unwrap();
+
+        assert_eq!(times(&folder), [MAY, later]);
+        assert_eq!(newest(data.path()), Some(folder.join(file_name(later))));
+        assert!(!folder.join(part).exists() && folder.join("notes.part").exists() && folder.join("monday.backup").exists());
+        assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
+    }
+}
