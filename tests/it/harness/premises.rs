@@ -42,7 +42,12 @@ impl Premises {
         let folder = Arc::new(tempfile::Builder::new().prefix("tertulia-").tempdir().expect("a folder"));
         std::fs::create_dir(folder.path().join("config")).expect("a folder for settings");
         let premises = Self { folder, environment: Vec::new() };
-        premises.with("server.listen", "127.0.0.1:0").with("models.rehearsal.pace", "0").with("models.check_at_start", "false")
+        // Backups would keep words that a test deletes.
+        premises
+            .with("server.listen", "127.0.0.1:0")
+            .with("models.rehearsal.pace", "0")
+            .with("models.check_at_start", "false")
+            .with("storage.backup_every", "never")
     }
 
     /// Sets a setting, by its path.
