@@ -18,10 +18,12 @@
 //! * `forget`: deletes what a person said.
 //! * `notes`: notes that platforms store.
 //! * `suggestions`: error messages that name what exists when something was not found.
+//! * `errors`: what an error means for the caller.
 //! * `actor_calls`: calls to the writer, the channels and the guilds.
 
 mod actor_calls;
 mod call_rooms;
+mod errors;
 mod event_view;
 mod export;
 mod external;
@@ -64,7 +66,7 @@ use crate::ports::backend::usage::{Usage, UsageQuery};
 use crate::ports::backend::{Backend, Refused};
 use crate::ports::gateway::Condition;
 use crate::ports::language_model::ModelRole;
-use crate::ports::store::maintenance::{MaintenanceError, StoreMaintenance, is_backup_name};
+use crate::ports::store::maintenance::{StoreMaintenance, is_backup_name};
 
 /// The backend of one system of actors.
 pub struct ActorBackend {
@@ -195,7 +197,7 @@ impl Backend for ActorBackend {
     async fn backup(&self, to: &str) -> Result<BackedUp, Refused> {
         if !Path::new(to).is_absolute() {
             // A relative path would start at the server's working directory, which the caller does not know.
-            return Err(actor_calls::invalid(
+            return Err(errors::invalid(
                 "to",
                 format!("{to} is not an absolute path: name a new file on the server's machine, such as /backups/a.backup"),
             ));
@@ -204,14 +206,14 @@ impl Backend for ActorBackend {
             // Old backups are found by their extension when they are deleted.
             let detail =
                 format!("{to} is not a backup's name, which ends in .backup: name a new file such as /backups/monday.backup");
-            return Err(actor_calls::invalid("to", detail));
+            return Err(errors::invalid("to", detail));
         }
-        let entries = self.maintenance.clone().backup(Path::new(to)).await.map_err(not_copied)?;
+        let entries = self.maintenance.clone().backup(Path::new(to)).await?;
         Ok(BackedUp { to: to.to_owned(), entries })
     }
 
     async fn copy_for(&self, process: u32) -> Result<BackedUp, Refused> {
-        let (to, entries) = self.maintenance.clone().copy_for(process).await.map_err(not_copied)?;
+        let (to, entries) = self.maintenance.clone().copy_for(process).await?;
         Ok(BackedUp { to: to.to_string_lossy().into_owned(), entries })
     }
 
@@ -256,14 +258,5 @@ impl Backend for ActorBackend {
 
     async fn live_rooms(&self, after: Cursor) -> Result<LiveStream, Refused> {
         Ok(self.watch_rooms(after))
-    }
-}
-
-fn not_copied(error: MaintenanceError) -> Refused {
-    match error {
-        MaintenanceError::Exists(detail) => Refused::Conflict(detail),
-        MaintenanceError::Target(detail) => Refused::Invalid { field: "to".into(), detail },
-        MaintenanceError::Damaged(detail) => actor_calls::damaged(detail),
-        MaintenanceError::Failed(detail) => actor_calls::broken(&detail),
     }
 }

@@ -10,7 +10,7 @@ use futures_util::{StreamExt, stream};
 use serde_json::{Map, Value};
 
 use super::ActorBackend;
-use super::actor_calls::{damaged, read_error};
+use super::errors::damaged;
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{PersonId, Seq, Ward};
 use crate::journal::channel_key::ChannelKey;
@@ -43,7 +43,7 @@ impl ActorBackend {
             (ExportForm::Json, _) => Ok(events(self.context.store.clone(), channel_keys)),
             (ExportForm::Replay, Some(channel_key)) => {
                 let range = Range { after: Seq::NONE, before: None, limit: MAX_SCRIPTED + 1, newest_first: false };
-                let events = self.reader().events(channel_key, range).await.map_err(read_error)?;
+                let events = self.reader().events(channel_key, range).await?;
                 if events.len() > MAX_SCRIPTED {
                     let detail = format!(
                         "the room has more than {MAX_SCRIPTED} events, which is too much for one script; export it as JSON"
@@ -64,7 +64,7 @@ impl ActorBackend {
     pub(super) async fn export_person_lines(&self, person: &Person) -> Result<Lines, Refused> {
         let id = PersonId::from(&*person.id);
         let (store, ward) = (self.context.store.clone(), Ward::of(&person.guild));
-        let listed = self.reader().listed(&person.guild, &id).await.map_err(read_error)?;
+        let listed = self.reader().listed(&person.guild, &id).await?;
         if listed.is_empty() {
             return Err(self.nobody(&person.guild, &id).await);
         }
@@ -81,7 +81,7 @@ impl ActorBackend {
                     illegible += found.illegible.len();
                 }
                 Err(error) if error.is_damage() => drop(unreadable.get_or_insert_with(|| error.of(&channel_key))),
-                Err(error) => return Err(read_error(error)),
+                Err(error) => return Err(error.into()),
             }
         }
         let counted =
@@ -101,7 +101,7 @@ impl ActorBackend {
             let store = store.clone();
             async move {
                 let line = said_line(&Reader::new(&*store), &channel_key, seq).await;
-                line.map_err(read_error).transpose()
+                line.map_err(Refused::from).transpose()
             }
         });
         Ok(lines.chain(stream::iter(missing)).boxed())
@@ -113,7 +113,7 @@ impl ActorBackend {
     pub(super) async fn named(&self, ward: Ward, no: ChannelNo) -> Result<Option<ChannelKey>, Refused> {
         match self.reader().channel_key_of(ward, no).await {
             Err(error) if error.is_damage() => Ok(None),
-            channel_key => channel_key.map_err(read_error),
+            channel_key => channel_key.map_err(Refused::from),
         }
     }
 }
@@ -132,7 +132,7 @@ fn events(store: Arc<dyn Store>, channel_keys: VecDeque<ChannelKey>) -> Lines {
         match reading.next().await {
             Ok(Some(line)) => Some((Ok(line), Some(reading))),
             Ok(None) => None,
-            Err(error) => Some((Err(read_error(error)), None)),
+            Err(error) => Some((Err(error.into()), None)),
         }
     });
     lines.boxed()

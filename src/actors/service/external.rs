@@ -6,7 +6,7 @@ use ractor::{MessagingErr, RpcReplyPort};
 use tokio::sync::oneshot;
 
 use super::ActorBackend;
-use super::actor_calls::unavailable;
+use super::errors::unavailable;
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::turn_taking_manager::{ManagerMessage, VoteError};
 use crate::actors::runtime::actor_keys::{ChannelActorKey, TurnTakingManagerKey};
@@ -28,7 +28,7 @@ impl ActorBackend {
         if let Some(manager) = self.context.directory.find(&TurnTakingManagerKey(channel_key.channel)) {
             let state = state.clone();
             match call(|reply| manager.cast(ManagerMessage::Submit { state, reply })).await {
-                Ok(result) => return result.map_err(|error| refused(&error)),
+                Ok(result) => return result.map_err(Refused::from),
                 Err(Unanswered::Late) => return Err(not_known()),
                 // A manager ends with its round, and a vote that it did not read is lost with it. The channel knows about the round.
                 Err(Unanswered::Gone) => {}
@@ -36,11 +36,11 @@ impl ActorBackend {
         }
         // A watcher may know about a round before its manager has started. The channel knows about it as well.
         let Some(channel) = self.context.directory.find(&channel_actor) else {
-            return Err(refused(&VoteError::NoRound));
+            return Err(VoteError::NoRound.into());
         };
         if id_before.is_some_and(|id| id != channel.get_id()) {
             // The channel was restarted, and its predecessor may have recorded the vote.
-            return Err(refused(&VoteError::Gone));
+            return Err(VoteError::Gone.into());
         }
         answered(call(|reply| channel.cast(ChannelMessage::Voted { state: Box::new(state), reply })).await)
     }
@@ -51,7 +51,7 @@ impl ActorBackend {
         let message_id = message_id.to_string();
         let Some(channel) = self.context.directory.find(&ChannelActorKey(channel_key.channel)) else {
             // A channel that is not running has given nobody the floor.
-            return Err(refused(&VoteError::NotSelected { from, message_id }));
+            return Err(VoteError::NotSelected { from, message_id }.into());
         };
         answered(call(|reply| channel.cast(ChannelMessage::SubmitStatement { from, message_id, text, reply })).await)
     }
@@ -62,7 +62,7 @@ impl ActorBackend {
             return Err(Refused::NotFound(format!("{companion} is not in room {room}")));
         }
         let Some(channel) = self.context.directory.find(&ChannelActorKey(channel_key.channel)) else {
-            return Err(refused(&VoteError::NotWriting { companion }));
+            return Err(VoteError::NotWriting { companion }.into());
         };
         answered(call(|reply| channel.cast(ChannelMessage::StopReply { companion, reply })).await)
     }
@@ -78,7 +78,7 @@ impl ActorBackend {
         }
         match (membership.companions.contains(companion), membership.is_external(companion)) {
             (true, true) => Ok(channel_key),
-            (true, false) => Err(refused(&VoteError::NotExternal { from: companion.clone() })),
+            (true, false) => Err(VoteError::NotExternal { from: companion.clone() }.into()),
             (false, _) => Err(Refused::Conflict(format!(
                 "{companion} is not in room {room}; add it by PUT /api/rooms/{room} with {{\"id\": \"{companion}\", \"external\": true}} \
                  among its companions"
@@ -109,19 +109,12 @@ async fn call<T, M>(
 
 fn answered<T>(answer: Result<Result<T, VoteError>, Unanswered>) -> Result<T, Refused> {
     match answer {
-        Ok(result) => result.map_err(|error| refused(&error)),
-        Err(Unanswered::Gone) => Err(refused(&VoteError::Gone)),
+        Ok(result) => result.map_err(Refused::from),
+        Err(Unanswered::Gone) => Err(VoteError::Gone.into()),
         Err(Unanswered::Late) => Err(not_known()),
     }
 }
 
 fn not_known() -> Refused {
     unavailable("it is not known yet whether this counts; see the state of the room")
-}
-
-fn refused(error: &VoteError) -> Refused {
-    match error {
-        VoteError::Gone => unavailable(&error.to_string()),
-        _ => Refused::Conflict(error.to_string()),
-    }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 
 use super::ActorBackend;
-use super::actor_calls::{damaged, read_error, rewrite_error, unavailable};
+use super::errors::{damaged, unavailable};
 use crate::actors::erasure::deletion::{
     RewriteError, Traces, all_traces_of, answers_to, append_deletion, has_illegible_snapshot, redact_traces,
 };
@@ -48,7 +48,7 @@ impl ActorBackend {
         let Forget { guild, person, answers } = forget;
         let person = PersonId::from(&*person);
         let ward = Ward::of(&guild);
-        let listed = self.reader().listed(&guild, &person).await.map_err(read_error)?;
+        let listed = self.reader().listed(&guild, &person).await?;
         let is_unknown = listed.is_empty();
         let (mut forgotten, mut nameless, mut answering, mut illegible) = (Forgotten::default(), None, None, None);
         // An unreadable channel must not prevent the deletion in the others.
@@ -128,21 +128,21 @@ impl ActorBackend {
     ) -> Result<Remainder, Refused> {
         let _lock = self.context.rewrite_locks.lock(channel_key).await;
         // A stretch that is full now needs to be read only once, because no event is added to it.
-        let head = self.reader().head(channel_key).await.map_err(read_error)?;
-        self.sweep(channel_key, &head).await.map_err(|lost| rewrite_error(lost.into()))?;
+        let head = self.reader().head(channel_key).await?;
+        self.sweep(channel_key, &head).await?;
         let PersonMessages { messages: theirs, cut, mut illegible } = self
             .reader()
             .messages_by(channel_key.ward(), no, stretches.keys(), person)
             .await
-            .map_err(|error| read_error(error.of(channel_key)))?;
+            .map_err(|error| error.of(channel_key))?;
         let Some(illegible_traces) = self.delete_with_traces(channel_key, theirs, answers, forgotten).await? else {
             return Ok(Remainder::Owed);
         };
-        self.forget_cutter(channel_key, cut).await.map_err(rewrite_error)?;
+        self.forget_cutter(channel_key, cut).await?;
         // Stretches with entries that may be theirs stay in the index.
         stretches.retain(|first, _| illegible.range(first..&after_stretch(*first)).next().is_none());
         // The index goes last: if this is interrupted, repeating it finds the rest.
-        self.remove_from_index(channel_key, person, stretches, head.last).await.map_err(|lost| rewrite_error(lost.into()))?;
+        self.remove_from_index(channel_key, person, stretches, head.last).await?;
         illegible.extend(illegible_traces);
         Ok(if illegible.is_empty() { Remainder::Nothing } else { Remainder::Illegible(illegible.len()) })
     }
@@ -165,13 +165,13 @@ impl ActorBackend {
             if self.is_answered_now(channel_key, &gone).await? {
                 return Ok(None);
             }
-            let answers = answers_to(&self.reader(), channel_key, &gone).await.map_err(read_error)?;
+            let answers = answers_to(&self.reader(), channel_key, &gone).await?;
             self.delete(channel_key, &answers).await?;
             gone.extend(answers);
         }
-        let traces = all_traces_of(&self.context, channel_key, &mut gone).await.map_err(rewrite_error)?;
+        let traces = all_traces_of(&self.context, channel_key, &mut gone).await?;
         let Traces { redacted: events, mut illegible, .. } = traces;
-        if has_illegible_snapshot(&*self.context.store, channel_key).await.map_err(read_error)? {
+        if has_illegible_snapshot(&*self.context.store, channel_key).await? {
             // No event has this number, so it can stand for the snapshot.
             illegible.insert(Seq::NONE);
         }
@@ -220,7 +220,7 @@ impl ActorBackend {
                 | Event::ReplyFailed { .. } => {}
             }
         }
-        redact_traces(&self.context, channel_key, events, Vec::new()).await.map_err(rewrite_error)?;
+        redact_traces(&self.context, channel_key, events, Vec::new()).await?;
         Ok(Some(illegible))
     }
 
@@ -229,7 +229,7 @@ impl ActorBackend {
         if gone.is_empty() {
             return Ok(());
         }
-        append_deletion(&self.context, channel_key, gone, Vec::new()).await.map_err(rewrite_error)
+        append_deletion(&self.context, channel_key, gone, Vec::new()).await.map_err(Refused::from)
     }
 
     /// Removes the person from statements that the person cut off. Some of them may have been deleted along as answers.
@@ -254,7 +254,7 @@ impl ActorBackend {
 
     /// Whether a companion owes a reply to any of these messages. It would be posted after the deletion.
     async fn is_answered_now(&self, channel_key: &ChannelKey, gone: &BTreeSet<Seq>) -> Result<bool, Refused> {
-        let owed = self.reader().outbox(channel_key).await.map_err(read_error)?;
+        let owed = self.reader().outbox(channel_key).await?;
         Ok(owed.iter().any(|(_, reply)| reply.messages.iter().any(|seq| gone.contains(seq))))
     }
 
@@ -293,7 +293,7 @@ impl ActorBackend {
         let (mut from, to) = (key::used_by(guild), key::used_by(guild).end());
         let (mut has_used, mut illegible) = (false, None);
         loop {
-            let page = self.context.store.scan(from, to.clone(), false, PAGE).await.map_err(|error| read_error(error.into()))?;
+            let page = self.context.store.scan(from, to.clone(), false, PAGE).await?;
             let Some((last, _)) = page.last() else { return Ok((has_used, illegible)) };
             from = key::successor(last);
             let writes = writes_without_person(person, page, &mut illegible);

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 
 use super::ActorBackend;
-use super::actor_calls::{invalid, membership_error};
+use super::errors::invalid;
 use crate::actors::membership::changes::{self, MembershipError};
 use crate::domain::id::CompanionId;
 use crate::domain::names::SharedName;
@@ -43,7 +43,7 @@ impl MembershipPort for ActorBackend {
                     "{companion} and {other}, who is in this guild, share the name {name:?}; remove {other} from all its channels here first"
                 ))
             }
-            error => membership_error(error),
+            error => error.into(),
         })?;
         Ok((self.room_view(id, &membership).await?, is_new))
     }
@@ -58,7 +58,7 @@ impl MembershipPort for ActorBackend {
         membership.externals.remove(companion);
         membership.overrides.remove(companion);
         membership.stands_alone = membership.within.is_some();
-        changes::update_membership(&self.context, &lock, &channel_ref.channel, membership).await.map_err(membership_error)?;
+        changes::update_membership(&self.context, &lock, &channel_ref.channel, membership).await?;
         Ok(true)
     }
 }

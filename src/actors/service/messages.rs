@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::ActorBackend;
-use super::actor_calls::{broken, invalid, read_error, refused, rewrite_error};
+use super::errors::{broken, invalid};
 use crate::actors::erasure::deletion::{delete_messages, replace_statement, replace_words};
 use crate::actors::inbound::{Replied, Speech};
 use crate::actors::writer::requests::fence;
@@ -47,7 +47,7 @@ impl ActorBackend {
             kind: None,
             said_at: None,
         };
-        let accepted = self.inbound.say(&channel_key, speech).await.map_err(refused)?;
+        let accepted = self.inbound.say(&channel_key, speech).await?;
         accepted.map(|accepted| accepted.seq).ok_or_else(|| broken("a person's message was not admitted"))
     }
 
@@ -70,7 +70,7 @@ impl ActorBackend {
             kind: Some(event.kind),
             said_at: None,
         };
-        let accepted = self.inbound.say(&channel_key, speech).await.map_err(refused)?;
+        let accepted = self.inbound.say(&channel_key, speech).await?;
         accepted.map(|accepted| accepted.seq).ok_or_else(|| broken("an event was not admitted"))
     }
 
@@ -82,32 +82,28 @@ impl ActorBackend {
     pub(super) async fn edit_message(&self, room: &RoomId, seq: Seq, text: Arc<str>) -> Result<Seq, Refused> {
         let (channel_key, _) = self.room_of(room)?;
         self.check_writable(room)?;
-        if replace_words(&self.context, &channel_key, seq, text).await.map_err(rewrite_error)? {
-            Ok(seq)
-        } else {
-            Err(no_message(room, seq))
-        }
+        if replace_words(&self.context, &channel_key, seq, text).await? { Ok(seq) } else { Err(no_message(room, seq)) }
     }
 
     pub(super) async fn replace_statement(&self, room: &RoomId, statement: Seq) -> Result<(), Refused> {
         let channel_key = self.deletable(room, statement).await?;
-        let conversation = self.current_state(&channel_key).await.map_err(read_error)?.inspection.conversation;
+        let conversation = self.current_state(&channel_key).await?.inspection.conversation;
         conversation.check_again(statement).map_err(|not_again| Refused::Conflict(not_again.to_string()))?;
-        replace_statement(&self.context, &channel_key, statement).await.map_err(rewrite_error)
+        replace_statement(&self.context, &channel_key, statement).await.map_err(Refused::from)
     }
 
     /// The channel of a room whose messages may be deleted here, if this message exists.
     async fn deletable(&self, room: &RoomId, seq: Seq) -> Result<ChannelKey, Refused> {
         let (channel_key, _) = self.room_of(room)?;
         self.check_writable(room)?;
-        let recorded = self.reader().event(&channel_key, seq).await.map_err(read_error)?;
+        let recorded = self.reader().event(&channel_key, seq).await?;
         recorded.filter(|recorded| matches!(recorded.event, Event::Said { .. })).ok_or_else(|| no_message(room, seq))?;
         Ok(channel_key)
     }
 
     pub(super) async fn delete_one(&self, room: &RoomId, seq: Seq) -> Result<Seq, Refused> {
         let channel_key = self.deletable(room, seq).await?;
-        delete_messages(&self.context, &channel_key, &BTreeSet::from([seq])).await.map_err(rewrite_error)?;
+        delete_messages(&self.context, &channel_key, &BTreeSet::from([seq])).await?;
         Ok(seq)
     }
 
@@ -118,16 +114,16 @@ impl ActorBackend {
 
     /// The number of the message with this id. Waits for a fence, because what can be read may not be durable yet.
     async fn known_as(&self, channel_key: &ChannelKey, id: &str) -> Result<Option<Seq>, Refused> {
-        if self.reader().message(channel_key, id).await.map_err(read_error)?.is_none() {
+        if self.reader().message(channel_key, id).await?.is_none() {
             return Ok(None);
         }
-        fence(&self.context, channel_key).await.map_err(|lost| refused(lost.into()))?;
+        fence(&self.context, channel_key).await?;
         // If the message was lost after all, it is no longer there, and is accepted as new.
-        self.reader().message(channel_key, id).await.map_err(read_error)
+        self.reader().message(channel_key, id).await.map_err(Refused::from)
     }
 
     async fn answered(&self, channel_key: &ChannelKey, seq: Seq) -> Result<Replied, Refused> {
-        let recorded = self.reader().event(channel_key, seq).await.map_err(read_error)?;
+        let recorded = self.reader().event(channel_key, seq).await?;
         match recorded.map(|recorded| recorded.event) {
             Some(Event::Said { message, .. }) if !is_redacted(&message) => {
                 Ok(Replied { seq: Some(seq), author: message.from.id, role: message.from.role })

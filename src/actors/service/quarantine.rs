@@ -11,7 +11,7 @@ use ractor::RpcReplyPort;
 use tokio::sync::oneshot;
 
 use super::ActorBackend;
-use super::actor_calls::{read_error, rewrite_error, unavailable};
+use super::errors::unavailable;
 use crate::actors::erasure::deletion::redact_messages;
 use crate::actors::messages::guilds::{Cause, GuildsMessage, Quarantined, Suspended};
 use crate::actors::runtime::actor_keys::GuildsKey;
@@ -89,7 +89,7 @@ impl ActorBackend {
         });
         let mut messages = Vec::new();
         for ward in (0..=u8::MAX).map(Ward) {
-            messages.extend(self.dead_letters_in(ward).await.map_err(read_error)?);
+            messages.extend(self.dead_letters_in(ward).await?);
         }
         messages.sort_by_key(|entry| entry.at);
         Ok(Quarantine { guilds: guilds.collect(), channels: channels.collect(), messages })
@@ -135,7 +135,7 @@ impl ActorBackend {
     pub(super) async fn retry_entry(&self, entry: &str) -> Result<(), Refused> {
         let (id, record) = self.entry(entry).await?;
         let channel_key = ChannelKey::new(&record.guild, &record.channel);
-        if let Some(old) = self.reader().event(&channel_key, record.seq).await.map_err(read_error)? {
+        if let Some(old) = self.reader().event(&channel_key, record.seq).await? {
             if !old.event.is_inbound() {
                 let (seq, channel) = (record.seq, &record.channel);
                 let detail =
@@ -157,7 +157,7 @@ impl ActorBackend {
                 let redacted = vec![redact(&old)];
                 return redact_messages(&self.context, &channel_key, &[old.seq], redacted, Vec::new())
                     .await
-                    .map_err(rewrite_error);
+                    .map_err(Refused::from);
             }
         }
         self.hide(id, record).await
@@ -177,8 +177,8 @@ impl ActorBackend {
     async fn entry(&self, entry: &str) -> Result<(EntryId, DeadLetterRecord), Refused> {
         let missing = || Refused::NotFound(format!("there is no dead letter {entry}"));
         let id = EntryId::parse(entry).ok_or_else(missing)?;
-        let value = self.context.store.get(id.key()).await.map_err(|error| read_error(error.into()))?.ok_or_else(missing)?;
-        let record: DeadLetterRecord = decode(&id.key(), &value).map_err(|error| read_error(error.into()))?;
+        let value = self.context.store.get(id.key()).await?.ok_or_else(missing)?;
+        let record: DeadLetterRecord = decode(&id.key(), &value)?;
         if record.is_closed { Err(missing()) } else { Ok((id, record)) }
     }
 

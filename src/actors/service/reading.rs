@@ -6,7 +6,6 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::ActorBackend;
-use super::actor_calls::read_error;
 use crate::domain::decision::{Decision, Reason};
 use crate::domain::event::{Decided, Event, Recorded, RoundClosed};
 use crate::domain::id::{CompanionId, Seq};
@@ -42,8 +41,7 @@ impl ActorBackend {
             }
             message.into_iter().collect()
         })
-        .await
-        .map_err(read_error)?;
+        .await?;
         // Where the page is full, more may have been read.
         if let (Some(first), Some(last)) = (messages.first(), messages.last()) {
             deleted.retain(|seq| if query.after.is_none() { *seq > first.seq } else { *seq < last.seq });
@@ -73,7 +71,7 @@ impl ActorBackend {
                 find(&self.reader(), channel_key, wanted, |recorded| decisions_in(recorded, query.companion.as_ref())).await;
             match found {
                 Err(error) if is_skipped(&error) => drop(unreadable.insert(at)),
-                found => all.extend(found.map_err(read_error)?.into_iter().map(|found| (at, found))),
+                found => all.extend(found?.into_iter().map(|found| (at, found))),
             }
         }
         // The sort is stable: decisions of one event keep their order, and rooms are in the order of their ids.
@@ -92,7 +90,7 @@ impl ActorBackend {
             let (room, channel_key) = &channel_keys[at];
             match self.decision_records(room, channel_key, decided).await {
                 Err(error) if is_skipped(&error) => drop(unreadable.insert(at)),
-                decisions => shown.extend(decisions.map_err(read_error)?),
+                decisions => shown.extend(decisions?),
             }
         }
         let unreadable = unreadable.into_iter().map(|at| channel_keys[at].0.clone()).collect();

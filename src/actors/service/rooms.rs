@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::ActorBackend;
-use super::actor_calls::{invalid, membership_error, read_error};
+use super::errors::invalid;
 use crate::actors::membership::changes::{self, MembershipError};
 use crate::actors::membership::memberships::{CompanionSet, ReloadError, external_companion};
 use crate::actors::messages::guild::GuildMessage;
@@ -175,7 +175,7 @@ impl ActorBackend {
         membership.externals = plan.companions.into_iter().filter_map(as_external).collect();
         membership.overrides.retain(|companion, _| membership.companions.contains(companion));
         membership.stands_alone = membership.within.is_some();
-        changes::update_membership(&self.context, &lock, &channel, membership.clone()).await.map_err(membership_error)?;
+        changes::update_membership(&self.context, &lock, &channel, membership.clone()).await?;
         Ok((self.room_view(room.clone(), &membership).await?, is_new))
     }
 
@@ -216,9 +216,7 @@ impl ActorBackend {
             }
         }
         membership.stands_alone = membership.within.is_some();
-        changes::update_membership(&self.context, &lock, &channel_key.channel, membership.clone())
-            .await
-            .map_err(membership_error)?;
+        changes::update_membership(&self.context, &lock, &channel_key.channel, membership.clone()).await?;
         for channel in
             std::iter::once(channel_key.channel.clone()).chain(self.context.memberships.inheriting_from(&channel_key.channel))
         {
@@ -231,7 +229,7 @@ impl ActorBackend {
     pub(super) async fn close_room(&self, room: &RoomId) -> Result<(), Refused> {
         let lock = self.context.memberships.lock().await;
         let (channel_key, _) = self.room_of(room)?;
-        changes::close(&self.context, &lock, &channel_key.channel).await.map_err(membership_error)
+        changes::close(&self.context, &lock, &channel_key.channel).await.map_err(Refused::from)
     }
 
     pub(super) fn list_companions(&self) -> Companions {
@@ -392,7 +390,7 @@ impl ActorBackend {
                 paused: membership.is_paused(companion),
             })
         };
-        let last_at = self.last_message_at(&ChannelKey::new(&membership.guild, &channel)).await.map_err(read_error)?;
+        let last_at = self.last_message_at(&ChannelKey::new(&membership.guild, &channel)).await?;
         let title = self.context.platforms.of(&channel).and_then(|platform| platform.title(&channel));
         let title = title.map(|title| one_line(&title, LONGEST_TITLE)).filter(|title| !title.is_empty());
         Ok(Room {

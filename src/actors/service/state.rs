@@ -5,7 +5,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use super::ActorBackend;
-use super::actor_calls::read_error;
 use crate::actors::channel::folded::folded;
 use crate::actors::messages::channel::Inspection;
 use crate::actors::messages::switchboard::SwitchboardMessage;
@@ -34,7 +33,7 @@ pub(super) struct CurrentState {
 impl ActorBackend {
     pub(super) async fn room_state(&self, room: &RoomId) -> Result<RoomState, Refused> {
         let (channel_key, membership) = self.room_of(room)?;
-        let CurrentState { inspection, out_of_service, .. } = self.current_state(&channel_key).await.map_err(read_error)?;
+        let CurrentState { inspection, out_of_service, .. } = self.current_state(&channel_key).await?;
         let conversation = &inspection.conversation;
         let companions = membership
             .companions

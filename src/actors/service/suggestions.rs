@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use super::ActorBackend;
-use super::actor_calls::read_error;
 use crate::domain::id::{GuildId, PersonId};
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
@@ -43,7 +42,7 @@ impl ActorBackend {
         if guilds.contains(guild.as_str()) {
             return Ok(());
         }
-        guilds.extend(self.reader().guilds_with_usage().await.map_err(read_error)?.iter().map(ToString::to_string));
+        guilds.extend(self.reader().guilds_with_usage().await?.iter().map(ToString::to_string));
         if guilds.contains(guild.as_str()) {
             return Ok(());
         }
@@ -77,7 +76,7 @@ impl ActorBackend {
         let (mut from, end) = (key::all_persons(guild), key::all_persons(guild).end());
         let mut people = BTreeSet::new();
         while people.len() < MAX_SEARCHED {
-            let found = self.context.store.scan(from, end.clone(), false, 1).await.map_err(|error| read_error(error.into()))?;
+            let found = self.context.store.scan(from, end.clone(), false, 1).await?;
             let Some((key, _)) = found.first() else { break };
             let Some(person) = key::person_named_in(guild, key) else { break };
             from = key::person_entries(guild, &person).end();

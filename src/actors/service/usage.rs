@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use super::ActorBackend;
-use super::actor_calls::{invalid, read_error};
+use super::errors::invalid;
 use crate::domain::budget::{DAY, OfDay, PIECE};
 use crate::domain::id::GuildId;
 use crate::domain::moment::Moment;
@@ -40,16 +40,16 @@ impl ActorBackend {
                 self.check_guild(guild).await?;
                 vec![guild.clone()]
             }
-            None => self.reader().guilds_with_usage().await.map_err(read_error)?,
+            None => self.reader().guilds_with_usage().await?,
         };
         let mut reported = Vec::new();
         let mut total = Used::default();
         for guild in guilds {
-            let account = self.account(&guild, from, to).await.map_err(read_error)?;
+            let account = self.account(&guild, from, to).await?;
             if query.guild.is_none() && account.is_empty() {
                 continue;
             }
-            let caps = self.caps(&guild, now).await.map_err(read_error)?;
+            let caps = self.caps(&guild, now).await?;
             let usage = self.guild_usage(guild, account, caps);
             total.add(&usage.used);
             reported.push(usage);
