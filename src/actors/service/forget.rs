@@ -1,10 +1,8 @@
 //! Deletes from the record everything that a person said in a guild.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::Ordering;
 
 use super::ActorBackend;
-use super::errors::{damaged, unavailable};
 use crate::actors::erasure::deletion::{
     RewriteError, Traces, all_traces_of, answers_to, append_deletion, has_illegible_snapshot, redact_traces,
 };
@@ -20,8 +18,7 @@ use crate::journal::reader::{Head, PersonMessages};
 use crate::journal::record::{UsageRecord, Used, decode, encode};
 use crate::journal::speakers::{after_stretch, stretch};
 use crate::ports::backend::Refused;
-use crate::ports::backend::keeping::{Forget, Forgotten};
-use crate::ports::backend::stamp::Stamp;
+use crate::ports::backend::keeping::Forgotten;
 use crate::ports::store::key::{ChannelNo, Key};
 use crate::ports::store::{Value, Write};
 
@@ -30,12 +27,12 @@ const PAGE: usize = 512;
 
 /// What to do about the answers to a person who was forgotten without them. They cannot be found any more, because a redacted message does not
 /// name its author.
-const ANSWERS_ALONE: &str = "companions' answers to a person can be found only together with the person's messages: if they were left when the \
+pub(super) const ANSWERS_ALONE: &str = "companions' answers to a person can be found only together with the person's messages: if they were left when the \
     person was forgotten, delete them one by one, on the page or by DELETE /api/rooms/{room}/messages/{seq}; `tertulia history export` lists the \
     numbers";
 
 /// What is left of a person in a channel.
-enum Remainder {
+pub(super) enum Remainder {
     Nothing,
     /// Everything: a companion owes a reply to it, and replies are to be deleted, too.
     Owed,
@@ -44,80 +41,8 @@ enum Remainder {
 }
 
 impl ActorBackend {
-    pub(super) async fn forget_person(&self, forget: Forget) -> Result<Forgotten, Refused> {
-        let Forget { guild, person, answers } = forget;
-        let person = PersonId::from(&*person);
-        let ward = Ward::of(&guild);
-        let listed = self.reader().listed(&guild, &person).await?;
-        let is_unknown = listed.is_empty();
-        let (mut forgotten, mut nameless, mut answering, mut illegible) = (Forgotten::default(), None, None, None);
-        // An unreadable channel must not prevent the deletion in the others.
-        let mut unreadable = None;
-        for (no, stretches) in listed {
-            let Some(channel_key) = self.named(ward, no).await? else {
-                nameless.get_or_insert(no);
-                continue;
-            };
-            match self.forget_in_channel(&channel_key, no, &person, stretches, answers, &mut forgotten).await {
-                Ok(Remainder::Nothing) => {}
-                Ok(Remainder::Owed) => drop(answering.get_or_insert(channel_key)),
-                Ok(Remainder::Illegible(entries)) => {
-                    let (_, total) = illegible.get_or_insert((channel_key, 0));
-                    *total += entries;
-                }
-                Err(Refused::Damaged(detail)) => drop(unreadable.get_or_insert((channel_key, detail))),
-                Err(refused) => return Err(refused),
-            }
-        }
-        let (has_used, unreadable_usage) = self.forget_usage(&guild, &person).await?;
-        if let Some((channel_key, detail)) = unreadable {
-            return Err(Refused::Damaged(format!(
-                "the messages in {channel_key} cannot be deleted, or not completely: {detail}; everything readable in other channels is deleted; \
-                 repeat this once that is repaired"
-            )));
-        }
-        if let Some((channel_key, entries)) = illegible {
-            let which = if entries == 1 {
-                "1 entry cannot be read and may be this person's, or mention this person".to_owned()
-            } else {
-                format!("{entries} entries cannot be read and may be this person's, or mention this person")
-            };
-            return Err(damaged(format!(
-                "{which}, the first in {channel_key}: everything readable is deleted; restore a backup or delete the room, and repeat this"
-            )));
-        }
-        if let Some(key) = unreadable_usage {
-            return Err(damaged(format!(
-                "the guild's usage record {key} cannot be read and may name this person: everything readable is deleted; restore a backup"
-            )));
-        }
-        if let Some(no) = nameless {
-            return Err(damaged(format!(
-                "this person said something in channel {} of ward {}, but the record of that channel's name is lost: the messages there are still \
-                 on record; restore a backup, or find the name again with `tertulia history compact --accept-loss`, and repeat this",
-                no.0, ward.0
-            )));
-        }
-        if let Some(channel_key) = answering {
-            return Err(unavailable(&format!(
-                "in {channel_key} a companion is still replying to this person's messages: nothing is deleted there yet; try again, or keep the \
-                 answers"
-            )));
-        }
-        if is_unknown && !has_used {
-            return Err(match self.nobody(&guild, &person).await {
-                Refused::NotFound(detail) if answers => Refused::NotFound(format!("{detail}; {ANSWERS_ALONE}")),
-                refused => refused,
-            });
-        }
-        if !self.context.compaction_failed.load(Ordering::Relaxed) {
-            forgotten.in_file_until = self.context.settings.storage.compacted_by(self.context.clock.now()).map(Stamp);
-        }
-        Ok(forgotten)
-    }
-
     /// Deletes what a person said in one of the channels that the index of persons lists.
-    async fn forget_in_channel(
+    pub(super) async fn forget_in_channel(
         &self,
         channel_key: &ChannelKey,
         no: ChannelNo,
@@ -289,7 +214,7 @@ impl ActorBackend {
     }
 
     /// Removes the person from usage records. Returns whether any named them, and the first record that cannot be read.
-    async fn forget_usage(&self, guild: &GuildId, person: &PersonId) -> Result<(bool, Option<Key>), Refused> {
+    pub(super) async fn forget_usage(&self, guild: &GuildId, person: &PersonId) -> Result<(bool, Option<Key>), Refused> {
         let (mut from, to) = (key::used_by(guild), key::used_by(guild).end());
         let (mut has_used, mut illegible) = (false, None);
         loop {

@@ -34,14 +34,14 @@ use crate::journal::channel_key::ChannelKey;
 use crate::journal::membership::Membership;
 use crate::journal::reader::{Legible, Range, ReadError, Reader};
 use crate::ports::backend::Refused;
-use crate::ports::backend::decisions::{Brief, StoryLine, Why, WhyAt, WhyQuery};
+use crate::ports::backend::decisions::{Brief, StoryLine, Why, WhyAt};
 use crate::ports::backend::room::RoomId;
 use crate::settings::companion::Companion;
 use sentences::decision_sentence;
 use story::in_order;
 
 /// The room that a story is about.
-struct Scene<'a> {
+pub(super) struct Scene<'a> {
     backend: &'a ActorBackend,
     room: RoomId,
     channel_key: ChannelKey,
@@ -59,18 +59,13 @@ struct Subject {
     is_external: bool,
 }
 
-impl ActorBackend {
-    pub(super) async fn explain(&self, query: WhyQuery) -> Result<Why, Refused> {
-        let (channel_key, membership) = self.room_to_read(&query.room)?;
-        let scene = Scene { backend: self, room: query.room, channel_key, membership, illegible: Mutex::default() };
-        let mut why = scene.tell(query.companion.as_deref(), query.at).await?;
-        why.story.extend(scene.unreadable_line());
-        Ok(why)
+impl<'a> Scene<'a> {
+    pub(super) fn of(backend: &'a ActorBackend, room: RoomId) -> Result<Self, Refused> {
+        let (channel_key, membership) = backend.room_to_read(&room)?;
+        Ok(Self { backend, room, channel_key, membership, illegible: Mutex::default() })
     }
-}
 
-impl Scene<'_> {
-    async fn tell(&self, companion: Option<&str>, at: Option<WhyAt>) -> Result<Why, Refused> {
+    pub(super) async fn tell(&self, companion: Option<&str>, at: Option<WhyAt>) -> Result<Why, Refused> {
         if let Some(WhyAt::Message(id)) = &at {
             let companion = companion.map(|name| self.find_companion(name));
             return self.said(id, companion).await;
@@ -97,7 +92,7 @@ impl Scene<'_> {
     }
 
     /// A line saying that the story may be incomplete, if events could not be read.
-    fn unreadable_line(&self) -> Option<StoryLine> {
+    pub(super) fn unreadable_line(&self) -> Option<StoryLine> {
         let illegible = self.illegible.lock().unwrap_or_else(PoisonError::into_inner);
         let first = *illegible.first()?;
         let more = match illegible.len() - 1 {

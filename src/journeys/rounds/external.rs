@@ -11,7 +11,7 @@ use crate::actors::runtime::directory::Registration;
 use crate::domain::closing::Stage;
 use crate::domain::id::Seq;
 use crate::domain::vote::State;
-use crate::ports::backend::{Backend as _, Refused};
+use crate::ports::backend::Refused;
 
 const CALL: &str = "Zed and Bruno, what of it?";
 
@@ -122,7 +122,7 @@ async fn a_vote_that_arrives_as_the_round_ends_is_answered_with_no_open_round() 
     world.pass(120.0).await;
     let (manager, ended) = Actor::spawn(None, Ended, world.context.clone()).await.unwrap();
 
-    let refused = world.backend.vote(&room("inn"), state("zed", "1", 9.0)).await;
+    let refused = world.backend.messages.vote(&room("inn"), state("zed", "1", 9.0)).await;
 
     assert!(matches!(&refused, Err(Refused::Conflict(detail)) if detail.starts_with("no round is open")), "{refused:?}");
     manager.stop(None);
