@@ -130,7 +130,6 @@ impl World {
         let (root, _) = Actor::spawn(None, Root, context.clone()).await?;
         load_rooms(&context, &[]).await?;
         root.cast(RootMessage::WakePending)?;
-        let backend = Arc::new(backend);
         for (id, guild) in BUSY {
             let plan = serde_json::from_value(json!({ "guild": guild, "companions": ["aria"] }))?;
             backend.rooms.put(&room(id), plan).await?;

@@ -7,7 +7,6 @@ use async_trait::async_trait;
 use serde_json::json;
 use tertulia::actors::models::Models;
 use tertulia::actors::runtime::context::{ActorContext, Environment};
-use tertulia::actors::service;
 use tertulia::adapters::system::{SystemClock, SystemRng};
 use tertulia::ports::backend::Backend;
 use tertulia::ports::backend::room::RoomId;

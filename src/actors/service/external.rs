@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use ractor::{MessagingErr, RpcReplyPort};
+use tokio::sync::oneshot;
+
 use super::ActorBackend;
 use super::errors::unavailable;
 use crate::actors::messages::turn_taking_manager::VoteError;
@@ -9,9 +12,6 @@ use crate::domain::id::CompanionId;
 use crate::journal::channel_key::ChannelKey;
 use crate::ports::backend::Refused;
 use crate::ports::backend::room::RoomId;
-use ractor::MessagingErr;
-use ractor::RpcReplyPort;
-use tokio::sync::oneshot;
 
 /// How long to wait until a vote or a statement is on record.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);

@@ -9,7 +9,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::{StreamExt, TryStreamExt, stream};
 
-use crate::actors::erasure::deletion::{delete_messages, replace_words};
+use crate::actors::erasure::deletion::{delete_messages, edit_message};
 use crate::actors::inbound::{Inbound, Speech};
 use crate::actors::membership::changes::{self, MembershipError};
 use crate::actors::runtime::actor_keys::ChannelActorKey;
@@ -94,7 +94,7 @@ impl InboundEvents for Inbound {
         let is_editable = matches!(&recorded.event, Event::Said { message, .. }
             if message.from.role != Role::Companion && !self.is_ignored(channel_ref, &message.from.id));
         if is_editable {
-            replace_words(&self.context, &channel_key, seq, text).await?;
+            edit_message(&self.context, &channel_key, seq, text).await?;
         }
         Ok(())
     }

@@ -2,13 +2,12 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use async_trait::async_trait;
 
 use super::ActorBackend;
-use super::errors::damaged;
-use super::errors::invalid;
-use super::errors::unavailable;
+use super::errors::{damaged, invalid, unavailable};
 use super::forget::{ANSWERS_ALONE, Remainder};
 use super::quarantine::{CHANNEL_PREFIX, retried, retry_id, room_of};
 use crate::actors::erasure::deletion::redact_messages;
@@ -21,10 +20,8 @@ use crate::journal::key;
 use crate::journal::record::encode;
 use crate::journal::redaction::redact;
 use crate::ports::backend::Refused;
-use crate::ports::backend::keeping::ReadyModel;
-use crate::ports::backend::keeping::ReadyPart;
 use crate::ports::backend::keeping::{
-    BackedUp, Forget, Forgotten, Quarantine, QuarantinedGuild, Readiness, ReadyModels, SuspendedChannel,
+    BackedUp, Forget, Forgotten, Quarantine, QuarantinedGuild, Readiness, ReadyModel, ReadyModels, ReadyPart, SuspendedChannel,
 };
 use crate::ports::backend::maintenance_service::MaintenanceService;
 use crate::ports::backend::stamp::Stamp;
@@ -32,7 +29,6 @@ use crate::ports::gateway::Condition;
 use crate::ports::language_model::ModelRole;
 use crate::ports::store::Write;
 use crate::ports::store::maintenance::is_backup_name;
-use std::sync::atomic::Ordering;
 
 #[async_trait]
 impl MaintenanceService for ActorBackend {

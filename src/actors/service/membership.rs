@@ -2,7 +2,7 @@
 
 use super::ActorBackend;
 use super::errors::invalid;
-use crate::actors::membership::changes::{self};
+use crate::actors::membership::changes;
 use crate::domain::id::CompanionId;
 use crate::journal::membership::Membership;
 use crate::ports::backend::Refused;

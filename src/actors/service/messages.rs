@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use super::ActorBackend;
 use super::errors::{broken, invalid};
 use super::external::{Unanswered, answered, call, not_known};
-use crate::actors::erasure::deletion::{delete_messages, replace_statement, replace_words};
+use crate::actors::erasure::deletion::{self, delete_messages, edit_message};
 use crate::actors::inbound::{Replied, Speech};
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::turn_taking_manager::{ManagerMessage, VoteError};
@@ -91,7 +91,7 @@ impl MessageService for ActorBackend {
     async fn edit(&self, room: &RoomId, seq: Seq, edit: Edit) -> Result<Seq, Refused> {
         let (channel_key, _) = self.room_of(room)?;
         self.check_writable(room)?;
-        if replace_words(&self.context, &channel_key, seq, edit.text).await? { Ok(seq) } else { Err(no_message(room, seq)) }
+        if edit_message(&self.context, &channel_key, seq, edit.text).await? { Ok(seq) } else { Err(no_message(room, seq)) }
     }
 
     async fn delete(&self, room: &RoomId, seq: Seq) -> Result<Seq, Refused> {
@@ -116,7 +116,7 @@ impl MessageService for ActorBackend {
         let channel_key = self.deletable(room, statement).await?;
         let conversation = self.current_state(&channel_key).await?.inspection.conversation;
         conversation.check_again(statement).map_err(|not_again| Refused::Conflict(not_again.to_string()))?;
-        replace_statement(&self.context, &channel_key, statement).await.map_err(Refused::from)
+        deletion::try_again(&self.context, &channel_key, statement).await.map_err(Refused::from)
     }
 
     async fn vote(&self, room: &RoomId, state: State) -> Result<(), Refused> {
@@ -125,7 +125,7 @@ impl MessageService for ActorBackend {
         let id_before = self.context.directory.find(&channel_actor).map(|channel| channel.get_id());
         if let Some(manager) = self.context.directory.find(&TurnTakingManagerKey(channel_key.channel)) {
             let state = state.clone();
-            match call(|reply| manager.cast(ManagerMessage::Submit { state, reply })).await {
+            match call(|reply| manager.cast(ManagerMessage::Vote { state, reply })).await {
                 Ok(result) => return result.map_err(Refused::from),
                 Err(Unanswered::Late) => return Err(not_known()),
                 // A manager ends with its round, and a vote that it did not read is lost with it. The channel knows about the round.
@@ -140,7 +140,7 @@ impl MessageService for ActorBackend {
             // The channel was restarted, and its predecessor may have recorded the vote.
             return Err(VoteError::Gone.into());
         }
-        answered(call(|reply| channel.cast(ChannelMessage::Voted { state: Box::new(state), reply })).await)
+        answered(call(|reply| channel.cast(ChannelMessage::Vote { state: Box::new(state), reply })).await)
     }
 
     async fn speak(&self, room: &RoomId, words: Words) -> Result<Seq, Refused> {
@@ -151,7 +151,7 @@ impl MessageService for ActorBackend {
             // A channel that is not running has given nobody the floor.
             return Err(VoteError::NotSelected { from, message_id }.into());
         };
-        answered(call(|reply| channel.cast(ChannelMessage::SubmitStatement { from, message_id, text, reply })).await)
+        answered(call(|reply| channel.cast(ChannelMessage::Speak { from, message_id, text, reply })).await)
     }
 }
 

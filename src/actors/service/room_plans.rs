@@ -1,22 +1,17 @@
 //! Checks what a plan or a patch of a room asks for, and applies patches.
 
+use std::sync::Arc;
+
 use super::ActorBackend;
 use super::errors::invalid;
 use crate::actors::membership::memberships::external_companion;
 use crate::domain::id::CompanionId;
 use crate::domain::lookalike::look_alike;
-use crate::journal::membership::External;
-use crate::journal::membership::Membership;
+use crate::journal::membership::{External, Membership};
 use crate::ports::backend::Refused;
-use crate::ports::backend::room::CompanionPatch;
-use crate::ports::backend::room::Invited;
-use crate::ports::backend::room::{MOST_IN_A_ROOM, Override, RoomId, RoomPlan};
-use crate::settings::companion::Companion;
-use crate::settings::companion::Interjection;
-use crate::settings::companion::ModelOverrides;
-use crate::settings::companion::Overrides;
+use crate::ports::backend::room::{CompanionPatch, Invited, MOST_IN_A_ROOM, Override, RoomId, RoomPlan};
+use crate::settings::companion::{Companion, Interjection, ModelOverrides, Overrides};
 use crate::settings::console;
-use std::sync::Arc;
 
 impl ActorBackend {
     pub(super) fn check_plan(&self, plan: &RoomPlan, existing: Option<&Membership>, room: &RoomId) -> Result<(), Refused> {

@@ -30,7 +30,7 @@ async fn inn() -> World {
 async fn submit(world: &World, state: State) -> Result<(), VoteError> {
     let manager = world.context.directory.find(&TurnTakingManagerKey(room("inn").channel())).ok_or(VoteError::NoRound)?;
     let (sender, receiver) = tokio::sync::oneshot::channel();
-    manager.cast(ManagerMessage::Submit { state, reply: RpcReplyPort::from(sender) }).unwrap();
+    manager.cast(ManagerMessage::Vote { state, reply: RpcReplyPort::from(sender) }).unwrap();
     receiver.await.unwrap_or(Err(VoteError::Gone))
 }
 
@@ -39,7 +39,7 @@ async fn speak(world: &World, from: &str, message_id: &str, text: &str) -> Resul
     let (sender, receiver) = tokio::sync::oneshot::channel();
     let reply = RpcReplyPort::from(sender);
     let (from, message_id) = (from.into(), message_id.to_owned());
-    channel.cast(ChannelMessage::SubmitStatement { from, message_id, text: text.into(), reply }).unwrap();
+    channel.cast(ChannelMessage::Speak { from, message_id, text: text.into(), reply }).unwrap();
     receiver.await.unwrap_or(Err(VoteError::Gone))
 }
 

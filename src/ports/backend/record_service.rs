@@ -28,6 +28,7 @@ pub trait RecordService: Send + Sync + 'static {
     /// Exports stored events, one JSON object per line, a bounded part at a time.
     async fn export(&self, query: ExportQuery) -> Result<Lines, Refused>;
 
-    /// Exports what a person said in a guild, in its current form: one JSON object per line, room by room.
+    /// Exports what a person said in a guild, in its current form: one JSON object per line, room by room. Deleted messages have no text any
+    /// more, and are left out. Unreadable entries may be the person's: if there are any, the stream ends with an error after all other lines.
     async fn export_person(&self, person: Person) -> Result<Lines, Refused>;
 }

@@ -37,13 +37,13 @@ pub trait RoomService: Send + Sync + 'static {
     /// All companions with their settings.
     async fn companions(&self) -> Result<Companions, Refused>;
 
-    /// Adds a companion. A channel that is not a room yet becomes one. True if the companion was not a member before.
+    /// Adds a companion to a channel of another platform. A channel that is not a room yet becomes one. True if the companion was not a member before.
     ///
     /// # Errors
     /// There is no such companion, it shares a name with one of the guild, or the channel is full.
     async fn admit(&self, channel_ref: &ChannelRef, companion: &CompanionId) -> Result<(Room, bool), Refused>;
 
-    /// Removes a companion. True if it was a member.
+    /// Removes a companion from a channel of another platform. True if it was a member.
     ///
     /// # Errors
     /// The change could not be stored.
