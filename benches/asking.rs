@@ -19,8 +19,8 @@ use tertulia::actors::models::{Models, Pool};
 use tertulia::actors::runtime::actor_keys::PoolKey;
 use tertulia::actors::runtime::context::ActorContext;
 use tertulia::actors::runtime::root::{Root, RootMessage};
-use tertulia::actors::service::ActorBackend;
-use tertulia::actors::service::rooms::load_rooms;
+use tertulia::actors::service;
+use tertulia::actors::service::loading::load_rooms;
 use tertulia::adapters::store::memory::MemoryStore;
 use tertulia::adapters::store::sled::{OpenOptions, SledStore};
 use tertulia::ports::backend::Backend;
@@ -71,11 +71,11 @@ async fn main() -> anyhow::Result<()> {
                 OpenOptions { accept_loss: false, deadline: PATIENCE, cache_bytes: 16 << 20, new_id: 1, instruments, held: None };
             let store = Arc::new(SledStore::open(&folder.path().join(is_writing.to_string()), &options)?);
             let (context, reports) = reporting(context(store.clone())?);
-            (context.clone(), ActorBackend::new(context, store), reports)
+            (context.clone(), service::backend(context, store), reports)
         } else {
             let store = Arc::new(MemoryStore::new());
             let (context, reports) = reporting(context(store.clone())?);
-            (context.clone(), ActorBackend::new(context, store), reports)
+            (context.clone(), service::backend(context, store), reports)
         };
         let (root, ended) = Actor::spawn(None, Root, context.clone()).await?;
         load_rooms(&context, &[]).await?;
@@ -113,13 +113,13 @@ fn reporting(context: ActorContext) -> (ActorContext, mpsc::UnboundedReceiver<(M
 
 /// Addresses Ben in a new room, in which Aria may be writing. Returns how long it took until he was asked, if that was in time.
 async fn ask(
-    backend: &ActorBackend,
+    backend: &Backend,
     id: &str,
     is_writing: bool,
     reports: &mut mpsc::UnboundedReceiver<(ModelRole, String, Instant)>,
 ) -> anyhow::Result<Option<Duration>> {
     let plan = serde_json::from_value(json!({ "guild": "home", "companions": ["aria", "ben"] }))?;
-    backend.put_room(&room(id), plan).await?;
+    backend.rooms.put(&room(id), plan).await?;
     if is_writing {
         say(backend, id, "aria, tell us a long story").await?;
         while !matches!(timeout(PATIENCE, reports.recv()).await?, Some((ModelRole::Main, who, _)) if who == "aria") {}
@@ -136,7 +136,7 @@ async fn ask(
     };
     let took = timeout(PATIENCE, asked).await.ok();
     // Nobody waits for what is still being written.
-    backend.delete_room(&room(id)).await?;
+    backend.rooms.delete(&room(id)).await?;
     while reports.try_recv().is_ok() {}
     Ok(took)
 }

@@ -29,8 +29,8 @@ use tertulia::actors::runtime::actor_keys::{
 use tertulia::actors::runtime::context::ActorContext;
 use tertulia::actors::runtime::directory::{ActorKey, Directory};
 use tertulia::actors::runtime::root::{Root, RootMessage};
-use tertulia::actors::service::ActorBackend;
-use tertulia::actors::service::rooms::load_rooms;
+use tertulia::actors::service;
+use tertulia::actors::service::loading::load_rooms;
 use tertulia::adapters::store::memory::MemoryStore;
 use tertulia::adapters::store::sled::{OpenOptions, SledStore};
 use tertulia::ports::backend::Backend;
@@ -86,7 +86,7 @@ fn kill<P: ActorKey>(directory: &Directory, key: &P) {
 
 /// A whole system. Each kill gets a new one, so that earlier restarts do not delay a restart.
 struct World {
-    backend: Arc<ActorBackend>,
+    backend: Backend,
     context: ActorContext,
     root: ActorRef<RootMessage>,
     live: LiveStream,
@@ -113,31 +113,30 @@ impl World {
                 OpenOptions { accept_loss: false, deadline: PATIENCE, cache_bytes: 16 << 20, new_id: 1, instruments, held: None };
             let store = Arc::new(SledStore::open(&folder.path().join("data"), &options)?);
             let context = furnish(context(store.clone(), Recorder::silent())?)?;
-            Self::on(context.clone(), ActorBackend::new(context, store), companions, Some(folder)).await
+            Self::on(context.clone(), service::backend(context, store), companions, Some(folder)).await
         } else {
             let store = Arc::new(MemoryStore::new());
             let context = furnish(context(store.clone(), Recorder::silent())?)?;
-            Self::on(context.clone(), ActorBackend::new(context, store), companions, None).await
+            Self::on(context.clone(), service::backend(context, store), companions, None).await
         }
     }
 
     async fn on(
         context: ActorContext,
-        backend: ActorBackend,
+        backend: Backend,
         companions: &[&str],
         folder: Option<tempfile::TempDir>,
     ) -> anyhow::Result<Self> {
         let (root, _) = Actor::spawn(None, Root, context.clone()).await?;
         load_rooms(&context, &[]).await?;
         root.cast(RootMessage::WakePending)?;
-        let backend = Arc::new(backend);
         for (id, guild) in BUSY {
             let plan = serde_json::from_value(json!({ "guild": guild, "companions": ["aria"] }))?;
-            backend.put_room(&room(id), plan).await?;
+            backend.rooms.put(&room(id), plan).await?;
         }
         let plan = serde_json::from_value(json!({ "guild": "home", "companions": companions }))?;
-        backend.put_room(&room(MEASURED), plan).await?;
-        let live = backend.live(&room(MEASURED), None).await?;
+        backend.rooms.put(&room(MEASURED), plan).await?;
+        let live = backend.rooms.live(&room(MEASURED), None).await?;
         let mut world = Self { backend, context, root, live, busy: tokio::task::JoinSet::new(), _folder: folder };
         world.decided("before").await?;
         for (id, _) in BUSY {

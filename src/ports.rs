@@ -10,7 +10,6 @@ pub mod clock;
 pub mod gateway;
 pub mod inbound_events;
 pub mod language_model;
-pub mod membership;
 pub mod model_setup;
 pub mod notes;
 pub mod opt_out;

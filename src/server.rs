@@ -33,10 +33,10 @@ use crate::actors::runtime::context::{ActorContext, Environment};
 use crate::actors::runtime::root::{Root, RootMessage};
 use crate::actors::runtime::startup_log;
 use crate::actors::runtime::watchdog::{STALLED_AFTER_TICKS, Watchdog};
-use crate::actors::service::ActorBackend;
-use crate::actors::service::rooms::{LoadRoomsError, load_rooms};
+use crate::actors::service;
+use crate::actors::service::loading::{LoadRoomsError, load_rooms};
 use crate::adapters::audio::ear::OpusAudio;
-use crate::adapters::console::{CannotServe, Console};
+use crate::adapters::console::{CannotServe, Console, Served};
 use crate::adapters::llm::{self, arrivals::Arrivals};
 use crate::adapters::speech::rehearsed::RehearsedSpeech;
 use crate::adapters::store::OpenError;
@@ -271,13 +271,18 @@ async fn serve(
     root.cast(RootMessage::WakePending).context("the actors have stopped").map_err(Ended::Failed)?;
     let (clock, storage) = (context.clock.clone(), context.settings.storage.clone());
     let _backups = Backups::begin(store.clone(), clock, storage, telemetry.metrics().instruments());
-    let backend = ActorBackend::new(context.clone(), maintenance);
+    let backend = service::backend(context.clone(), maintenance);
     let setup = Arc::new(Setup::new(context.clone(), arrivals, data.clone(), configured, connection));
     let trying = setup.clone();
     tokio::spawn(async move { trying.try_at_start().await });
-    let console = Console::bind(&context.settings.server, Arc::new(backend), setup, context.rng.clone(), telemetry.metrics())
-        .await
-        .map_err(cannot_serve)?;
+    let console = Console::bind(
+        &context.settings.server,
+        Served::Core { backend, models: setup },
+        context.rng.clone(),
+        telemetry.metrics(),
+    )
+    .await
+    .map_err(cannot_serve)?;
     let address = console.address();
     let _note = address::write(&data, address).context("the server's address file cannot be written").map_err(Ended::Failed)?;
     let stop_requested = wait_for_stop(context.clone(), store, sources.clone(), signals);

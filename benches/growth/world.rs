@@ -11,12 +11,12 @@ use serde_json::json;
 use tertulia::actors::inbound::{Inbound, Speech};
 use tertulia::actors::runtime::context::ActorContext;
 use tertulia::actors::runtime::root::{Root, RootMessage};
-use tertulia::actors::service::ActorBackend;
-use tertulia::actors::service::rooms::load_rooms;
+use tertulia::actors::service;
+use tertulia::actors::service::loading::load_rooms;
 use tertulia::adapters::store::OpenError;
 use tertulia::adapters::store::sled::{OpenOptions, SledStore};
 use tertulia::domain::message::{Author, Modality, Role};
-use tertulia::ports::backend::Backend as _;
+use tertulia::ports::backend::Backend;
 use tertulia::ports::clock::Clock;
 use tertulia::ports::store::Store;
 use tertulia::ports::store::maintenance::StoreMaintenance;
@@ -35,7 +35,7 @@ pub struct World {
     pub context: ActorContext,
     pub metrics: Metrics,
     stock: Stock,
-    backend: ActorBackend,
+    backend: Backend,
     inbound: Inbound,
     root: ActorRef<RootMessage>,
     tree: tokio::task::JoinHandle<()>,
@@ -67,7 +67,7 @@ impl World {
         let (root, tree) = Actor::spawn(None, Root, context.clone()).await?;
         load_rooms(&context, &[]).await?;
         root.cast(RootMessage::WakePending)?;
-        let backend = ActorBackend::new(context.clone(), store);
+        let backend = service::backend(context.clone(), store);
         Ok(Self { metrics, stock, backend, inbound: Inbound::new(context.clone()), context, root, tree })
     }
 
@@ -82,7 +82,8 @@ impl World {
         let said: Vec<_> = saying.collect().await;
         let count = said.len() as f64;
         said.into_iter().collect::<anyhow::Result<Vec<_>>>()?;
-        let looking = stream::iter(channels).map(|number| async move { self.backend.state(&self.stock.room(number)).await });
+        let looking =
+            stream::iter(channels).map(|number| async move { self.backend.rooms.state(&self.stock.room(number)).await });
         let looked: Vec<_> = looking.buffer_unordered(WIDTH).collect().await;
         looked.into_iter().collect::<Result<Vec<_>, _>>()?;
         let micros = |span: Duration| span.as_secs_f64() * 1e6 / count;

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use serde_json::json;
 use tertulia::actors::runtime::actor_keys::ChannelActorKey;
-use tertulia::ports::backend::Backend;
 use tokio::time::{Instant, sleep};
 
 use super::World;
@@ -79,7 +78,7 @@ async fn beside(on_disk: bool, dies: bool) -> anyhow::Result<(Took, u64, u64)> {
     let mut world = World::new(on_disk).await?;
     for id in DOOMED {
         let plan = serde_json::from_value(json!({ "guild": "doomed", "companions": ["aria"] }))?;
-        world.backend.put_room(&room(id), plan).await?;
+        world.backend.rooms.put(&room(id), plan).await?;
         world.talk(id, Duration::from_millis(10));
     }
     sleep(PHASE / 8).await;
@@ -96,7 +95,7 @@ async fn beside(on_disk: bool, dies: bool) -> anyhow::Result<(Took, u64, u64)> {
                     }
                 }
                 // A quarantined guild would not disturb anything, so it is released at once.
-                if backend.release("doomed").await.is_ok() {
+                if backend.maintenance.release("doomed").await.is_ok() {
                     kept_away.fetch_add(1, Ordering::Relaxed);
                 }
                 sleep(LOOK_AGAIN).await;

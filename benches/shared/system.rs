@@ -7,7 +7,6 @@ use async_trait::async_trait;
 use serde_json::json;
 use tertulia::actors::models::Models;
 use tertulia::actors::runtime::context::{ActorContext, Environment};
-use tertulia::actors::service::ActorBackend;
 use tertulia::adapters::system::{SystemClock, SystemRng};
 use tertulia::ports::backend::Backend;
 use tertulia::ports::backend::room::RoomId;
@@ -76,9 +75,9 @@ pub fn room(id: &str) -> RoomId {
 }
 
 /// Sends a message from Ana.
-pub async fn say(backend: &ActorBackend, id: &str, text: &str) -> anyhow::Result<()> {
+pub async fn say(backend: &Backend, id: &str, text: &str) -> anyhow::Result<()> {
     let message = serde_json::from_value(json!({ "from": "Ana", "text": text }))?;
-    backend.say(&room(id), message).await?;
+    backend.messages.say(&room(id), message).await?;
     Ok(())
 }
 

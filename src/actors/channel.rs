@@ -281,10 +281,8 @@ impl Actor for Channel {
             ChannelMessage::QuestionPanicked { ticket } => state.question_unasked(ticket),
             ChannelMessage::AskAgain { ticket } => state.ask_again(ticket),
             ChannelMessage::Answered { ticket, asked, outcome, vote } => state.answered(ticket, &asked, *outcome, vote),
-            ChannelMessage::Voted { state: ballot, reply } => state.external_vote(*ballot, reply),
-            ChannelMessage::SubmitStatement { from, message_id, text, reply } => {
-                state.external_statement(&from, message_id, text, reply)
-            }
+            ChannelMessage::Vote { state: ballot, reply } => state.external_vote(*ballot, reply),
+            ChannelMessage::Speak { from, message_id, text, reply } => state.external_statement(&from, message_id, text, reply),
             ChannelMessage::StopReply { companion, reply } => state.stop_reply(companion, reply),
             ChannelMessage::Judged { ticket, asked, outcome } => state.judged(ticket, &asked, *outcome),
             ChannelMessage::RoundDue(round) => state.round_due(round),

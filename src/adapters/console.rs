@@ -5,7 +5,7 @@
 //! 1. `connection` serves the connection, or `rejection` rejects it; `lingering` closes it.
 //! 2. `heads` inspects the head of the request.
 //! 3. `guard` decides whether the request is admitted. `forwarded` finds the client's address.
-//! 4. `routes` finds the handler. The handler reads the request (`body`, `validation`), calls the [`Backend`] and responds within
+//! 4. `routes` finds the handler. The handler reads the request (`body`, `validation`), calls the [backend](crate::ports::backend) and responds within
 //!    `response_limits`, or reports what is wrong (`problem`).
 
 mod auth;
@@ -31,6 +31,7 @@ mod rejection;
 mod response_limits;
 mod rooms;
 mod routes;
+mod served;
 mod signin;
 mod usage;
 mod validation;
@@ -53,8 +54,6 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::ports::backend::Backend;
-use crate::ports::model_setup::ModelSetup;
 use crate::ports::rng::Rng;
 use crate::settings;
 use crate::settings::server::Server;
@@ -68,6 +67,7 @@ use page::Page;
 use rejection::Rejections;
 pub use rejection::max_rejections;
 use response_limits::ResponseLimits;
+pub use served::Served;
 
 /// The pause after an `accept` error that no peer caused, such as too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -101,8 +101,7 @@ pub enum CannotServe {
 
 /// The state that all requests share.
 struct Common {
-    backend: Arc<dyn Backend>,
-    models: Arc<dyn ModelSetup>,
+    served: Served,
     settings: Server,
     names: Names,
     proxies: Proxies,
@@ -124,13 +123,7 @@ type Shared = Arc<Common>;
 
 impl Console {
     /// Binds the port. Beyond loopback an admin token is required.
-    pub async fn bind(
-        settings: &Server,
-        backend: Arc<dyn Backend>,
-        models: Arc<dyn ModelSetup>,
-        rng: Arc<dyn Rng>,
-        metrics: Metrics,
-    ) -> Result<Self, CannotServe> {
+    pub async fn bind(settings: &Server, served: Served, rng: Arc<dyn Rng>, metrics: Metrics) -> Result<Self, CannotServe> {
         settings.check()?;
         let token = settings.token()?;
         let address = settings.address()?;
@@ -142,8 +135,7 @@ impl Console {
         let listener = TcpListener::bind(address).await.map_err(bind_error)?;
         let bound = listener.local_addr().map_err(bind_error)?;
         let shared = Arc::new(Common {
-            backend,
-            models,
+            served,
             names: Names::new(bound, settings),
             proxies: Proxies::new(settings.trusted_networks()?),
             auth: Auth::new(token, settings, rng),

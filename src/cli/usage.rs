@@ -123,7 +123,7 @@ fn fetch(loaded: Loaded, access: Access, query: UsageQuery) -> Result<Value, Fai
         }
         Access::Store => {
             access::require_store(&loaded.settings.storage.path)?;
-            Ok(json!(offline::ask(loaded, async |backend: &dyn Backend| backend.usage(query).await)??))
+            Ok(json!(offline::ask(loaded, async |backend: &Backend| backend.records.usage(query).await)??))
         }
     }
 }

@@ -82,7 +82,7 @@ fn show(loaded: Loaded, why: &Why) -> Result<(), Failure> {
         Access::Server(client) => (block_on(from_server(&client, &query))?, true),
         Access::Store => {
             access::require_store(&loaded.settings.storage.path)?;
-            let answer = offline::ask(loaded, async |backend: &dyn Backend| backend.why(query).await)??;
+            let answer = offline::ask(loaded, async |backend: &Backend| backend.records.why(query).await)??;
             (serde_json::to_string(&answer).map_err(|error| Failure::Failed(error.to_string()))?, false)
         }
     };

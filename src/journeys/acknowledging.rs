@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 use super::world::{World, lines, room};
 use crate::actors::writer::requests::look;
 use crate::domain::id::Seq;
-use crate::ports::backend::Backend;
 use crate::ports::backend::decisions::WhyQuery;
 use crate::ports::backend::keeping::Forget;
 
@@ -29,7 +28,7 @@ async fn an_event_is_acknowledged_without_a_question_once_and_forgotten_with_its
     assert_eq!(reasons(&world, "lobby").await, ["event YES event"]);
 
     let forget = Forget { guild: "home".into(), person: "Tomé".into(), answers: true };
-    assert_eq!(world.backend.forget(forget).await.unwrap().messages, 2);
+    assert_eq!(world.backend.maintenance.forget(forget).await.unwrap().messages, 2);
     assert_eq!(world.history("lobby").await, []);
 }
 
@@ -38,7 +37,7 @@ async fn an_event_is_acknowledged_after_a_crash_between_its_record_and_the_state
     for delay in [0.0, 1.0] {
         let world = World::with_salon(json!({})).await;
         let event = json!({ "id": "raid1", "kind": "raid", "who": "Tomé", "text": "Tomé raids" });
-        world.backend.event(&room("salon"), serde_json::from_value(event).unwrap()).await.unwrap();
+        world.backend.messages.event(&room("salon"), serde_json::from_value(event).unwrap()).await.unwrap();
         world.pass(delay).await;
 
         let world = world.crash().await;
@@ -53,12 +52,12 @@ async fn an_event_over_the_budget_waits_and_why_says_how_long() {
     let world = World::with_salon(json!({ "gate": { "acknowledgements_per_minute": 1 } })).await;
     for id in ["raid1", "raid2"] {
         let event = json!({ "id": id, "kind": "raid", "who": "Tomé", "text": "Tomé raids" });
-        world.backend.event(&room("salon"), serde_json::from_value(event).unwrap()).await.unwrap();
+        world.backend.messages.event(&room("salon"), serde_json::from_value(event).unwrap()).await.unwrap();
         world.pass(20.0).await;
     }
 
     let query = WhyQuery { room: room("salon"), companion: Some("bruno".into()), at: None };
-    let waiting = world.backend.why(query).await.unwrap().waiting_for.unwrap();
+    let waiting = world.backend.records.why(query).await.unwrap().waiting_for.unwrap();
 
     assert_eq!(waiting.text, "its name, or 20 s until it acknowledges an event (gate.acknowledgements_per_minute)");
 }
@@ -132,12 +131,12 @@ async fn a_silence_is_not_lost_with_the_switchboard() {
 
 async fn happen(world: &World, id: &str, who: &str) -> Seq {
     let event = json!({ "id": id, "kind": "raid", "who": who, "text": format!("{who} raids") });
-    world.backend.event(&room("lobby"), serde_json::from_value(event).unwrap()).await.unwrap()
+    world.backend.messages.event(&room("lobby"), serde_json::from_value(event).unwrap()).await.unwrap()
 }
 
 async fn start_after(world: &World, name: &str) {
     let patch = json!({ "companions": { "aria": { "starts_after": SILENCE } } });
-    world.backend.patch_room(&room(name), serde_json::from_value(patch).unwrap()).await.unwrap();
+    world.backend.rooms.patch(&room(name), serde_json::from_value(patch).unwrap()).await.unwrap();
 }
 
 /// Says something in a room whose companion may start conversations, and lets the room fall asleep: ten minutes.

@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use super::world::{World, lines, room};
 use crate::domain::id::Seq;
+use crate::ports::backend::Refused;
 use crate::ports::backend::decisions::WhyQuery;
 use crate::ports::backend::room::RoomPatch;
-use crate::ports::backend::{Backend, Refused};
 
 const LOBBY: &str = "lobby";
 const YES: &str = "They mean me.\nYES";
@@ -31,7 +31,7 @@ async fn newest(world: &World) -> Seq {
 }
 
 async fn try_again(world: &World, statement: Seq) -> Result<(), Refused> {
-    world.backend.try_again(&room(LOBBY), statement).await
+    world.backend.messages.try_again(&room(LOBBY), statement).await
 }
 
 async fn refused(world: &World, statement: Seq) -> String {
@@ -56,7 +56,7 @@ async fn another_statement_takes_the_place_of_the_newest_one() {
     let prompt = world.main.asked.lock().unwrap()[1].user().into_owned();
     assert!(prompt.contains(QUESTION) && !prompt.contains("It is far."), "{prompt}");
     let query = WhyQuery { room: room(LOBBY), companion: Some("aria".into()), at: None };
-    let why = world.backend.why(query).await.unwrap();
+    let why = world.backend.records.why(query).await.unwrap();
     let story: Vec<_> = why.story.iter().map(|line| &*line.text).collect();
     assert!(story.iter().any(|text| text.contains("pressed Try again")), "{story:#?}");
 }
@@ -69,13 +69,15 @@ async fn what_cannot_be_tried_again_is_not_deleted() {
     let of_person = refused(&world, Seq(messages[0]["seq"].as_u64().unwrap())).await;
     world
         .backend
-        .patch_room(&room(LOBBY), serde_json::from_value::<RoomPatch>(json!({ "paused": true })).unwrap())
+        .rooms
+        .patch(&room(LOBBY), serde_json::from_value::<RoomPatch>(json!({ "paused": true })).unwrap())
         .await
         .unwrap();
     let paused = refused(&world, statement).await;
     world
         .backend
-        .patch_room(&room(LOBBY), serde_json::from_value::<RoomPatch>(json!({ "paused": false })).unwrap())
+        .rooms
+        .patch(&room(LOBBY), serde_json::from_value::<RoomPatch>(json!({ "paused": false })).unwrap())
         .await
         .unwrap();
     world.say(LOBBY, "I take the train.").await;

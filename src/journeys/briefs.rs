@@ -4,10 +4,9 @@ use serde_json::{Value, json};
 
 use super::world::{World, purpose};
 use crate::actors::companion::brief_writing;
-use crate::actors::service::rooms;
+use crate::actors::service::loading;
 use crate::domain::question_context::Purpose;
 use crate::journal::key;
-use crate::ports::backend::Backend as _;
 use crate::ports::backend::usage::UsageQuery;
 use crate::ports::language_model::{NoAnswer, Request};
 use crate::ports::store::Store as _;
@@ -73,7 +72,7 @@ async fn a_brief_is_made_once_and_known_after_a_restart() {
     let stated = world.main.asked.lock().unwrap().last().unwrap().system().into_owned();
     assert!(stated.contains(persona.trim()));
     assert_eq!((asked_for_briefs(&world), stored(&world).await), (1, 1));
-    let usage = world.backend.usage(UsageQuery::default()).await.unwrap();
+    let usage = world.backend.records.usage(UsageQuery::default()).await.unwrap();
     // Two decisions, two statements and the brief.
     assert_eq!(usage.total.calls.calls, 5, "{usage:?}");
 
@@ -119,7 +118,7 @@ async fn the_brief_of_a_former_persona_is_removed() {
     for companion in companions.values_mut() {
         companion.persona = long_persona().replace("clock", "watch").into();
     }
-    rooms::reload_companions(&world.context, companions).unwrap();
+    loading::reload_companions(&world.context, companions).unwrap();
     brief_writing::load(&world.context).await.unwrap();
     assert_eq!(stored(&world).await, 0);
     world.say("lobby", "Ari, what do you own?").await;
@@ -140,7 +139,7 @@ async fn no_brief_is_made_where_none_is_needed() {
     let file = serde_json::from_value(written).unwrap();
     let aria = crate::settings::companion::Companion::from_file(file, None, &world.context.settings.companion_defaults).unwrap();
     companions.insert("aria".into(), aria);
-    rooms::reload_companions(&world.context, companions).unwrap();
+    loading::reload_companions(&world.context, companions).unwrap();
     world.say("lobby", "Ari, and now?").await;
     world.pass(10.0).await;
 

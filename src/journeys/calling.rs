@@ -17,7 +17,7 @@ use super::world::{World, lines, room};
 use crate::actors::inbound::Inbound;
 use crate::actors::membership::opt_out::OptOutService;
 use crate::actors::runtime::actor_keys::{ChannelActorKey, WriterKey};
-use crate::actors::service::rooms;
+use crate::actors::service::loading;
 use crate::actors::writer::requests::look;
 use crate::domain::conversation::Notice;
 use crate::domain::event::{Event, Recorded};
@@ -29,7 +29,6 @@ use crate::domain::voice::segment::Kind;
 use crate::domain::voice::utterance::Input;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{Range, Reader};
-use crate::ports::backend::Backend;
 use crate::ports::backend::keeping::Forget;
 use crate::ports::inbound_events::{Acceptance, ChannelRef};
 use crate::ports::opt_out::OptOut;
@@ -230,7 +229,7 @@ async fn a_stop_word_after_what_a_name_sounds_like_is_no_echo() {
     let world = call(&["ana"]).await;
     let file = serde_json::from_value(serde_json::json!({ "id": "aria", "voice": { "sounds_like": ["Arya"] } })).unwrap();
     let aria = Companion::from_file(file, None, &world.context.settings.companion_defaults).unwrap();
-    rooms::reload_companions(&world.context, [(aria.id.clone(), aria)].into()).unwrap();
+    loading::reload_companions(&world.context, [(aria.id.clone(), aria)].into()).unwrap();
     let mut played = PlayedWords::default();
     played.note(world.context.clock.now(), "He called: Arya, stop! Mary, stop!");
 
@@ -453,7 +452,7 @@ async fn words_that_are_handed_over_while_they_are_deleted_do_not_stay() {
         let due = tokio::time::Instant::now() + Duration::from_secs(5);
 
         step_after(due, steps).await;
-        world.backend.forget(Forget { guild: "home".into(), person: "ana".into(), answers: false }).await.unwrap();
+        world.backend.maintenance.forget(Forget { guild: "home".into(), person: "ana".into(), answers: false }).await.unwrap();
         world.pass(30.0).await;
 
         assert_eq!([left_of("zebra", &world).await, left_of("ana Doe", &world).await], [0, 0], "forgotten after {steps}");

@@ -9,18 +9,17 @@ use super::world::{World, room};
 use crate::actors::inbound::Inbound;
 use crate::actors::membership::changes;
 use crate::domain::id::{CompanionId, Seq};
-use crate::ports::backend::{Backend, Refused};
+use crate::ports::backend::Refused;
 use crate::ports::inbound_events::{ChannelRef, InboundEvents};
-use crate::ports::membership::MembershipPort;
 
 async fn admit(world: &World, channel_ref: &ChannelRef, companion: &str) -> Result<bool, Refused> {
-    let admitted = world.backend.admit(channel_ref, &companion.into()).await.map(|(_, is_new)| is_new);
+    let admitted = world.backend.rooms.admit(channel_ref, &companion.into()).await.map(|(_, is_new)| is_new);
     world.rest().await;
     admitted
 }
 
 async fn dismiss(world: &World, channel_ref: &ChannelRef, companion: &str) -> bool {
-    let dismissed = world.backend.dismiss(channel_ref, &companion.into()).await.unwrap();
+    let dismissed = world.backend.rooms.dismiss(channel_ref, &companion.into()).await.unwrap();
     world.rest().await;
     dismissed
 }
@@ -34,12 +33,12 @@ async fn open(world: &World, channel_ref: &ChannelRef) -> bool {
 }
 
 async fn present(world: &World, id: &str) -> Vec<String> {
-    let found = world.backend.room(&room(id)).await.unwrap();
+    let found = world.backend.rooms.get(&room(id)).await.unwrap();
     found.companions.iter().map(|companion| companion.id.to_string()).collect()
 }
 
 async fn patch(world: &World, id: &str, patch: Value) {
-    world.backend.patch_room(&room(id), serde_json::from_value(patch).unwrap()).await.unwrap();
+    world.backend.rooms.patch(&room(id), serde_json::from_value(patch).unwrap()).await.unwrap();
     world.rest().await;
 }
 
@@ -90,11 +89,12 @@ async fn companions_admitted_at_the_same_time_are_all_members() {
     let channel_ref = general();
 
     let (first, second, third) = tokio::join!(
-        world.backend.admit(&channel_ref, &aria),
-        world.backend.admit(&channel_ref, &bruno),
-        world.backend.admit(&channel_ref, &cleo)
+        world.backend.rooms.admit(&channel_ref, &aria),
+        world.backend.rooms.admit(&channel_ref, &bruno),
+        world.backend.rooms.admit(&channel_ref, &cleo)
     );
-    let (gone, back) = tokio::join!(world.backend.dismiss(&channel_ref, &bruno), world.backend.admit(&channel_ref, &bruno));
+    let (gone, back) =
+        tokio::join!(world.backend.rooms.dismiss(&channel_ref, &bruno), world.backend.rooms.admit(&channel_ref, &bruno));
 
     assert!([first, second, third, back].iter().all(|admitted| matches!(admitted, Ok((_, true)))));
     assert_eq!(gone, Ok(true));
@@ -122,7 +122,7 @@ async fn a_companion_that_cannot_be_admitted_is_refused_with_a_way_out() {
     assert!(matches!(console, Err(Refused::Invalid { .. })));
     assert!(matches!(foreign, Err(Refused::Conflict(detail)) if detail.contains("discord:1")));
     assert!(
-        matches!(world.backend.room(&room("discord:11")).await, Err(Refused::NotFound(detail)) if detail.contains("/tertulia join"))
+        matches!(world.backend.rooms.get(&room("discord:11")).await, Err(Refused::NotFound(detail)) if detail.contains("/tertulia join"))
     );
     dismiss(&world, &general(), "aria").await;
     assert_eq!(admit(&world, &elsewhere, "twin").await, Ok(true));
@@ -140,7 +140,7 @@ async fn a_thread_becomes_a_room_with_the_members_of_its_channel() {
     assert!(!open(&world, &foreign).await);
     assert!(open(&world, &thread("discord:20")).await);
 
-    let found = world.backend.room(&room("discord:20")).await.unwrap();
+    let found = world.backend.rooms.get(&room("discord:20")).await.unwrap();
     assert_eq!((found.guild.as_str(), found.paused), ("discord:1", true));
     assert_eq!((&*found.companions[0].interjection, found.companions[0].paused), ("quiet", true));
     assert_eq!(moves(&world, "discord:20").await, came(&[("joined", "aria")]));
@@ -166,7 +166,7 @@ async fn a_change_to_a_channel_applies_to_its_threads_until_the_thread_itself_is
     assert_eq!(present(&world, "discord:20").await, ["bruno"]);
     assert_eq!(present(&world, "discord:21").await, ["bruno"]);
     assert_eq!(present(&world, "discord:22").await, ["aria"]);
-    assert_eq!(&*world.backend.room(&room("discord:20")).await.unwrap().companions[0].interjection, "quiet");
+    assert_eq!(&*world.backend.rooms.get(&room("discord:20")).await.unwrap().companions[0].interjection, "quiet");
     let seen = watching.seen().await;
     assert!(seen.iter().any(|event| event["event"] == "tempered" && event["channel"] == "discord:20"), "{seen:?}");
     let moved = came(&[("joined", "aria"), ("joined", "bruno"), ("left", "aria")]);
@@ -230,7 +230,7 @@ async fn a_deleted_channel_and_its_threads_have_no_members_any_more() {
     admit(&world, &general(), "aria").await.unwrap();
     open(&world, &thread("discord:20")).await;
 
-    world.backend.delete_room(&room("discord:10")).await.unwrap();
+    world.backend.rooms.delete(&room("discord:10")).await.unwrap();
     world.rest().await;
 
     assert!(!changes::would_open(&world.context, &general()));
@@ -257,8 +257,8 @@ async fn a_lost_channel_takes_its_threads_along_and_nothing_of_another_guild() {
     }
 
     assert!(watching.is_over().await);
-    assert!(world.backend.rooms().await.unwrap().rooms.is_empty());
-    assert!(world.crash().await.backend.rooms().await.unwrap().rooms.is_empty());
+    assert!(world.backend.rooms.list().await.unwrap().rooms.is_empty());
+    assert!(world.crash().await.backend.rooms.list().await.unwrap().rooms.is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -273,8 +273,8 @@ async fn the_settings_name_the_companions_that_answer_direct_messages() {
 
     assert_eq!(present(&first, "discord:77").await, ["aria"]);
     assert_eq!(present(&named, "discord:77").await, ["bruno"]);
-    assert_eq!(first.backend.room(&room("discord:77")).await.unwrap().guild.as_str(), "dm:discord:77");
-    assert!(matches!(nobody.backend.room(&room("discord:77")).await, Err(Refused::NotFound(_))));
+    assert_eq!(first.backend.rooms.get(&room("discord:77")).await.unwrap().guild.as_str(), "dm:discord:77");
+    assert!(matches!(nobody.backend.rooms.get(&room("discord:77")).await, Err(Refused::NotFound(_))));
     dismiss(&first, &direct(), "aria").await;
     assert!(!open(&first, &direct()).await);
 }
@@ -302,11 +302,12 @@ async fn rooms_of_another_platform_cannot_be_changed_through_the_console() {
     let plan = |plan: Value| serde_json::from_value(plan).unwrap();
 
     let refused = [
-        world.backend.say(&id, sent()).await.map(drop),
-        world.backend.edit(&id, Seq(1), serde_json::from_value(json!({ "text": "ho" })).unwrap()).await.map(drop),
-        world.backend.delete_message(&id, Seq(1)).await.map(drop),
+        world.backend.messages.say(&id, sent()).await.map(drop),
+        world.backend.messages.edit(&id, Seq(1), serde_json::from_value(json!({ "text": "ho" })).unwrap()).await.map(drop),
+        world.backend.messages.delete(&id, Seq(1)).await.map(drop),
         world
             .backend
+            .messages
             .vote(
                 &id,
                 serde_json::from_value(
@@ -317,18 +318,21 @@ async fn rooms_of_another_platform_cannot_be_changed_through_the_console() {
             .await,
         world
             .backend
+            .messages
             .speak(&id, serde_json::from_value(json!({ "from": "aria", "message_id": "1", "text": "hi" })).unwrap())
             .await
             .map(drop),
         world
             .backend
-            .put_room(&id, plan(json!({ "guild": "discord:1", "companions": [{ "id": "zed", "external": true }] })))
+            .rooms
+            .put(&id, plan(json!({ "guild": "discord:1", "companions": [{ "id": "zed", "external": true }] })))
             .await
             .map(drop),
-        world.backend.put_room(&id, plan(json!({ "guild": "home", "companions": [] }))).await.map(drop),
+        world.backend.rooms.put(&id, plan(json!({ "guild": "home", "companions": [] }))).await.map(drop),
         world
             .backend
-            .put_room(&room("discord:11"), plan(json!({ "guild": "discord:1", "companions": ["aria"] })))
+            .rooms
+            .put(&room("discord:11"), plan(json!({ "guild": "discord:1", "companions": ["aria"] })))
             .await
             .map(drop),
     ];
@@ -336,9 +340,9 @@ async fn rooms_of_another_platform_cannot_be_changed_through_the_console() {
     for refused in refused {
         assert!(matches!(&refused, Err(Refused::Conflict(_))), "{refused:?}");
     }
-    assert!(matches!(world.backend.say(&room("discord:11"), sent()).await, Err(Refused::NotFound(_))));
+    assert!(matches!(world.backend.messages.say(&room("discord:11"), sent()).await, Err(Refused::NotFound(_))));
     let (changed, is_new) =
-        world.backend.put_room(&id, plan(json!({ "guild": "discord:1", "companions": ["bruno"] }))).await.unwrap();
+        world.backend.rooms.put(&id, plan(json!({ "guild": "discord:1", "companions": ["bruno"] }))).await.unwrap();
     assert_eq!((changed.companions[0].id.as_str(), is_new), ("bruno", false));
     assert_eq!(moves(&world, "discord:10").await, came(&[("joined", "aria"), ("left", "aria"), ("joined", "bruno")]));
 }

@@ -9,28 +9,28 @@ use super::world::{World, asking_companion, lines, room};
 use crate::domain::id::Seq;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::Reader;
+use crate::ports::backend::Refused;
 use crate::ports::backend::decisions::{Why, WhyAt, WhyQuery};
 use crate::ports::backend::keeping::{ExportForm, ExportQuery};
 use crate::ports::backend::room::RoomPlan;
-use crate::ports::backend::{Backend, Refused};
 use crate::replay::{ReplayEventKind, Script, run};
 
 async fn put(world: &World, companions: Value) {
     let plan: RoomPlan = serde_json::from_value(json!({ "guild": "home", "companions": companions })).unwrap();
-    world.backend.put_room(&room("lobby"), plan).await.unwrap();
+    world.backend.rooms.put(&room("lobby"), plan).await.unwrap();
     world.rest().await;
 }
 
 async fn present(world: &World) -> Vec<String> {
-    world.backend.room(&room("lobby")).await.unwrap().companions.iter().map(|companion| companion.id.to_string()).collect()
+    world.backend.rooms.get(&room("lobby")).await.unwrap().companions.iter().map(|companion| companion.id.to_string()).collect()
 }
 
 async fn vote(world: &World, state: Value) -> Result<(), Refused> {
-    world.backend.vote(&room("lobby"), serde_json::from_value(state).unwrap()).await
+    world.backend.messages.vote(&room("lobby"), serde_json::from_value(state).unwrap()).await
 }
 
 async fn speak(world: &World, words: Value) -> Result<Seq, Refused> {
-    world.backend.speak(&room("lobby"), serde_json::from_value(words).unwrap()).await
+    world.backend.messages.speak(&room("lobby"), serde_json::from_value(words).unwrap()).await
 }
 
 fn conflict<T: std::fmt::Debug>(outcome: Result<T, Refused>) -> String {
@@ -47,7 +47,7 @@ fn newest<'a>(seen: &'a [Value], name: &str) -> &'a Value {
 
 async fn why(world: &World, companion: &str, at: Option<u64>) -> Why {
     let at = at.map(|seq| WhyAt::Event(Seq(seq)));
-    world.backend.why(WhyQuery { room: room("lobby"), companion: Some(companion.into()), at }).await.unwrap()
+    world.backend.records.why(WhyQuery { room: room("lobby"), companion: Some(companion.into()), at }).await.unwrap()
 }
 
 #[tokio::test(start_paused = true)]
@@ -55,7 +55,7 @@ async fn an_external_companion_that_looks_like_an_internal_one_is_refused() {
     let world = World::with_lobby().await;
     let invite = async |external: Value| {
         let plan: RoomPlan = serde_json::from_value(json!({ "guild": "elsewhere", "companions": [external] })).unwrap();
-        world.backend.put_room(&room("hall"), plan).await
+        world.backend.rooms.put(&room("hall"), plan).await
     };
 
     // A Cyrillic A, a name in another place, and a digit.
@@ -76,7 +76,7 @@ async fn membership_changes_while_a_room_is_in_use_survive_a_crash() {
 
     put(&world, json!(["aria", "bruno"])).await;
     world.say("lobby", "between").await;
-    let state = world.backend.state(&room("lobby")).await.unwrap();
+    let state = world.backend.rooms.state(&room("lobby")).await.unwrap();
     put(&world, json!(["bruno"])).await;
     let world = world.crash().await;
 
@@ -95,13 +95,13 @@ async fn an_open_round_is_shown_in_the_state_of_the_room() {
 
     let asked = world.say("lobby", "Ari? Zed?").await;
     world.rest().await;
-    let open = world.backend.state(&room("lobby")).await.unwrap();
+    let open = world.backend.rooms.state(&room("lobby")).await.unwrap();
     world.pass(1.0).await;
-    let half = world.backend.state(&room("lobby")).await.unwrap().rounds.remove(0);
+    let half = world.backend.rooms.state(&room("lobby")).await.unwrap().rounds.remove(0);
     let ballot = json!({ "from": "zed", "messageId": asked.to_string(), "state": "listen", "importance": 0, "selected": false });
     vote(&world, ballot).await.unwrap();
     world.pass(0.5).await;
-    let selected = serde_json::to_value(world.backend.state(&room("lobby")).await.unwrap()).unwrap();
+    let selected = serde_json::to_value(world.backend.rooms.state(&room("lobby")).await.unwrap()).unwrap();
 
     let round = open.rounds[0].clone();
     assert_eq!((round.message_id, &round.asked), (asked, &vec!["aria".into(), "zed".into()]));
@@ -188,7 +188,7 @@ async fn a_companion_that_ended_the_conversation_says_what_opens_it_again() {
     world.say("lobby", "and you").await;
     world.pass(5.0).await;
 
-    let state = serde_json::to_value(world.backend.state(&room("lobby")).await.unwrap()).unwrap();
+    let state = serde_json::to_value(world.backend.rooms.state(&room("lobby")).await.unwrap()).unwrap();
     let why = why(&world, "aria", None).await;
 
     let aria = &state["companions"][0];
@@ -320,10 +320,10 @@ async fn an_external_companion_survives_a_crash_and_leaves_when_it_is_left_out()
     put(&world, json!(["aria", { "id": "zed", "external": true, "name": "Zed the Bot" }])).await;
 
     let world = world.crash().await;
-    let lobby = world.backend.room(&room("lobby")).await.unwrap();
+    let lobby = world.backend.rooms.get(&room("lobby")).await.unwrap();
     world.say("lobby", "hello, Zed the Bot").await;
     world.rest().await;
-    let asked = world.backend.state(&room("lobby")).await.unwrap().rounds.remove(0).asked;
+    let asked = world.backend.rooms.state(&room("lobby")).await.unwrap().rounds.remove(0).asked;
     put(&world, json!(["aria"])).await;
 
     assert_eq!((lobby.companions[1].external, &*lobby.companions[1].name), (true, "Zed the Bot"));
@@ -341,7 +341,7 @@ async fn votes_without_an_open_round_or_room_are_refused() {
     let state = json!({ "from": "zed", "messageId": "1", "state": "listen", "importance": 0, "selected": false });
 
     let no_round = vote(&world, state.clone()).await;
-    let nowhere = world.backend.vote(&room("nowhere"), serde_json::from_value(state).unwrap()).await;
+    let nowhere = world.backend.messages.vote(&room("nowhere"), serde_json::from_value(state).unwrap()).await;
 
     assert!(conflict(no_round).contains("no round is open"));
     assert!(matches!(nowhere, Err(Refused::NotFound(_))));
@@ -360,7 +360,7 @@ async fn a_script_with_one_external_companion_decides_the_same_and_names_what_is
     world.rest().await;
 
     let query = ExportQuery { room: Some(room("lobby")), form: ExportForm::Replay };
-    let script: Vec<String> = world.backend.export(query).await.unwrap().try_collect().await.unwrap();
+    let script: Vec<String> = world.backend.records.export(query).await.unwrap().try_collect().await.unwrap();
     let script = Script::from_json(&script[0]).unwrap();
     let happened = run(&script).unwrap();
 
@@ -407,7 +407,7 @@ async fn an_exported_talk_of_three_decides_the_same_when_it_is_replayed() {
     world.pass(60.0).await;
 
     let query = ExportQuery { room: Some(room("lobby")), form: ExportForm::Replay };
-    let script: Vec<String> = world.backend.export(query).await.unwrap().try_collect().await.unwrap();
+    let script: Vec<String> = world.backend.records.export(query).await.unwrap().try_collect().await.unwrap();
     let happened = run(&Script::from_json(&script[0]).unwrap()).unwrap();
 
     let replayed: Vec<_> = happened
@@ -449,7 +449,7 @@ async fn a_reload_removes_companions_that_are_no_longer_configured_and_leaves_th
     world.rest().await;
 
     assert_eq!(without, ["aria", "zed"]);
-    let state = world.backend.state(&room("lobby")).await.unwrap();
+    let state = world.backend.rooms.state(&room("lobby")).await.unwrap();
     let buffers: Vec<_> = state.companions.iter().map(|companion| (companion.id.as_str(), companion.buffer.len())).collect();
     assert_eq!(buffers, [("aria", 2), ("bruno", 1), ("zed", 2)]);
 }

@@ -6,7 +6,6 @@ use std::time::Duration;
 use super::world::World;
 use crate::actors::runtime::actor_keys::{GuildsKey, PlatformsKey, ShardKey, WriterKey};
 use crate::actors::runtime::directory::ActorKey;
-use crate::ports::backend::Backend;
 use crate::ports::gateway::Disconnected;
 use crate::ports::gateway::fake::{End, FakeGateway};
 use crate::telemetry::memory::Lines;
@@ -217,9 +216,9 @@ async fn readiness_shows_the_state_of_the_connections_and_does_not_depend_on_it(
     let world = World::with_gateway(gateway.clone()).await;
     world.pass(1.0).await;
 
-    let readiness = world.backend.readiness().await;
+    let readiness = world.backend.maintenance.readiness().await;
     gateway.blocks_readiness();
-    let held_up = world.backend.readiness().await;
+    let held_up = world.backend.maintenance.readiness().await;
 
     assert!(readiness.ready && !held_up.ready);
     let part = readiness.parts.iter().find(|part| &*part.part == "fake").expect("the part is listed");

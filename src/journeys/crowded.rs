@@ -9,7 +9,7 @@ use super::world::{World, lines, room};
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::runtime::actor_keys::ChannelActorKey;
 use crate::actors::runtime::directory::{Directory, Registration};
-use crate::ports::backend::{Backend, Refused};
+use crate::ports::backend::Refused;
 
 #[tokio::test(start_paused = true)]
 async fn a_full_channel_mailbox_is_bounded_and_other_channels_continue() {
@@ -22,7 +22,7 @@ async fn a_full_channel_mailbox_is_bounded_and_other_channels_continue() {
 
     let mut accepted = 0;
     let refused = loop {
-        match world.backend.say(&room("lobby"), spoken(&format!("number {accepted}"))).await {
+        match world.backend.messages.say(&room("lobby"), spoken(&format!("number {accepted}"))).await {
             Ok(_) => accepted += 1,
             Err(refused) => break refused,
         }

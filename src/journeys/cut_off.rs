@@ -10,7 +10,6 @@ use crate::domain::event::Event;
 use crate::domain::id::Seq;
 use crate::domain::message::{Address, Author, Cut, Message, Modality, Role};
 use crate::journal::channel_key::ChannelKey;
-use crate::ports::backend::Backend;
 use crate::ports::backend::keeping::{ExportForm, Forget};
 use crate::ports::backend::messages::{Edit, HistoryQuery};
 
@@ -40,7 +39,8 @@ async fn cut_off() -> (World, Seq) {
 
 /// The first message of the history.
 async fn shown(world: &World) -> Value {
-    let history = world.backend.history(&room("lobby"), HistoryQuery { after: None, before: None, limit: 10 }).await.unwrap();
+    let history =
+        world.backend.records.history(&room("lobby"), HistoryQuery { after: None, before: None, limit: 10 }).await.unwrap();
     serde_json::to_value(&history.messages[0]).unwrap()
 }
 
@@ -59,7 +59,7 @@ async fn what_nobody_heard_is_shown_beside_what_was_heard() {
 async fn a_statement_forgets_who_cut_it_off() {
     let (world, _) = cut_off().await;
 
-    world.backend.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
+    world.backend.maintenance.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
     world.pass(2_000.0).await;
 
     let shown = shown(&world).await;
@@ -72,12 +72,12 @@ async fn a_statement_forgets_who_cut_it_off() {
 #[tokio::test(start_paused = true)]
 async fn a_deleted_or_edited_statement_loses_what_nobody_heard() {
     let (world, seq) = cut_off().await;
-    world.backend.edit(&room("lobby"), seq, Edit { text: "The tide".into() }).await.unwrap();
+    world.backend.messages.edit(&room("lobby"), seq, Edit { text: "The tide".into() }).await.unwrap();
     world.pass(2_000.0).await;
     assert_eq!((&shown(&world).await["text"], left_of("zebras", &world).await), (&json!("The tide"), 0));
 
     let (world, seq) = cut_off().await;
-    world.backend.delete_message(&room("lobby"), seq).await.unwrap();
+    world.backend.messages.delete(&room("lobby"), seq).await.unwrap();
     world.pass(2_000.0).await;
     assert_eq!([left_of("zebras", &world).await, left_of("Ana", &world).await], [0, 0]);
 }

@@ -7,11 +7,10 @@ use serde_json::{Value, json};
 
 use super::world::{World, asking_companion, lines, room};
 use crate::actors::erasure::deletion::append_deletion;
-use crate::actors::service::ActorBackend;
+use crate::actors::service;
 use crate::domain::id::Seq;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::Reader;
-use crate::ports::backend::Backend;
 use crate::ports::backend::decisions::{Outcome, Why, WhyAt, WhyQuery};
 use crate::ports::backend::keeping::Forget;
 use crate::ports::backend::state::Doing;
@@ -57,12 +56,12 @@ async fn salon(secs: f64, brunos: u64) -> (World, Seq) {
 }
 
 async fn delete(world: &World, id: &str, seq: Seq) {
-    world.backend.delete_message(&room(id), seq).await.unwrap();
+    world.backend.messages.delete(&room(id), seq).await.unwrap();
     world.rest().await;
 }
 
 async fn doing(world: &World, id: &str) -> Vec<Doing> {
-    world.backend.state(&room(id)).await.unwrap().companions.iter().map(|companion| companion.doing).collect()
+    world.backend.rooms.state(&room(id)).await.unwrap().companions.iter().map(|companion| companion.doing).collect()
 }
 
 async fn owed(world: &World) -> usize {
@@ -71,7 +70,7 @@ async fn owed(world: &World) -> usize {
 }
 
 async fn why(world: &World, at: WhyAt) -> Why {
-    world.backend.why(WhyQuery { room: room(LOBBY), companion: Some("aria".into()), at: Some(at) }).await.unwrap()
+    world.backend.records.why(WhyQuery { room: room(LOBBY), companion: Some("aria".into()), at: Some(at) }).await.unwrap()
 }
 
 fn outcomes(world: &World) -> Vec<String> {
@@ -192,7 +191,7 @@ async fn a_dropped_reply_is_not_made_after_a_crash() {
 async fn a_forgotten_person_is_not_answered_any_more() {
     let (world, _) = answered().await;
 
-    world.backend.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
+    world.backend.maintenance.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
     world.pass(1_000.0).await;
 
     assert_eq!(world.history(LOBBY).await, lines(&[]));
@@ -229,7 +228,7 @@ async fn nobody_speaks_in_a_round_about_deleted_messages() {
     assert_eq!(world.history(SALON).await, lines(&[]));
     let yes = world.decisions(SALON).await[0]["seq"].as_u64().unwrap();
     let query = WhyQuery { room: room(SALON), companion: Some("aria".into()), at: Some(WhyAt::Event(Seq(yes))) };
-    let events = world.backend.why(query).await.unwrap();
+    let events = world.backend.records.why(query).await.unwrap();
     let events: Vec<_> = events.story.iter().map(|line| &*line.event).collect();
     assert_eq!(events.iter().filter(|event| **event == "round").count(), 1, "{events:#?}");
     assert_eq!(events.iter().filter(|event| **event == "dropped").count(), 1, "{events:#?}");
@@ -278,7 +277,7 @@ async fn why_tells_that_nothing_was_said_when_answer_and_deletion_cross() {
     let (world, seq) = asked().await;
     world.store.hold();
     let (context, store) = (world.context.clone(), world.store.clone());
-    let deletion = tokio::spawn(async move { ActorBackend::new(context, store).delete_message(&room(LOBBY), seq).await });
+    let deletion = tokio::spawn(async move { service::backend(context, store).messages.delete(&room(LOBBY), seq).await });
     world.pass(0.1).await;
     assert!(world.store.commit_next(), "the start of the deletion is noted");
     // The answer arrives before the channel receives the deletion that is being committed.
@@ -294,6 +293,6 @@ async fn why_tells_that_nothing_was_said_when_answer_and_deletion_cross() {
     let decision = why(&world, WhyAt::Event(Seq(events[1][0]["seq"].as_u64().unwrap()))).await;
     let events: Vec<_> = decision.story.iter().map(|line| &*line.event).collect();
     assert_eq!(events[events.len() - 3..], ["decision", "respond", "dropped"], "{decision:#?}");
-    let brief = world.backend.why(WhyQuery { room: room(LOBBY), companion: None, at: None }).await.unwrap();
+    let brief = world.backend.records.why(WhyQuery { room: room(LOBBY), companion: None, at: None }).await.unwrap();
     assert!(format!("{brief:?}").contains("had not said yet"), "{brief:#?}");
 }

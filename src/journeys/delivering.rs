@@ -12,7 +12,6 @@ use crate::domain::id::Ticket;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::Reader;
 use crate::journal::record::{OutboxRecord, PartRecord};
-use crate::ports::backend::Backend;
 use crate::ports::chat_platform::fake::{FakePlatform, Fate, TAKES};
 use crate::ports::chat_platform::{NotRead, NotSent};
 use crate::ports::inbound_events::{ChannelRef, InboundEvents as _};
@@ -323,7 +322,7 @@ async fn clearing_stops_further_parts_and_keeps_posted_parts_on_record() {
     // In the middle of the second part.
     world.pass(2.8).await;
 
-    world.backend.clear(&room("lobby")).await.unwrap();
+    world.backend.rooms.clear(&room("lobby")).await.unwrap();
     world.pass(60.0).await;
 
     let posted: Vec<_> = platform.posted().into_iter().map(|(_, text)| text).collect();
@@ -337,11 +336,11 @@ async fn clearing_stops_further_parts_and_keeps_posted_parts_on_record() {
 async fn a_room_recreated_after_its_deletion_repeats_no_nonce() {
     let (platform, world) = asked("Hello!").await;
     world.pass(60.0).await;
-    world.backend.delete_room(&room("lobby")).await.unwrap();
+    world.backend.rooms.delete(&room("lobby")).await.unwrap();
     world.rest().await;
 
     let plan = serde_json::from_value(serde_json::json!({ "guild": "home", "companions": ["aria"] })).unwrap();
-    world.backend.put_room(&room("lobby"), plan).await.unwrap();
+    world.backend.rooms.put(&room("lobby"), plan).await.unwrap();
     asked_again(&world).await;
     world.pass(60.0).await;
 
@@ -384,7 +383,7 @@ async fn a_part_in_flight_when_the_room_was_cleared_is_looked_up_after_a_crash()
     let (platform, world) = asked("Hello!").await;
     platform.will([Fate::Silent]);
     world.pass(4.0).await;
-    world.backend.clear(&room("lobby")).await.unwrap();
+    world.backend.rooms.clear(&room("lobby")).await.unwrap();
     world.pass(1.0).await;
 
     let world = world.crash_with_platform(Some(platform.clone())).await;
@@ -400,7 +399,7 @@ async fn repeated_words_are_not_taken_for_a_dropped_statement_that_never_arrived
     let (platform, world) = asked("Hello!").await;
     platform.will([Fate::Fails(cut_off()), Fate::Silent]);
     world.pass(4.0).await;
-    world.backend.clear(&room("lobby")).await.unwrap();
+    world.backend.rooms.clear(&room("lobby")).await.unwrap();
 
     asked_again(&world).await;
     world.pass(120.0).await;

@@ -16,13 +16,12 @@ use crate::actors::messages::writer::{WriteMeta, WriterMessage};
 use crate::actors::runtime::actor_keys::{
     ChannelActorKey, CompanionKey, GuildKey, GuildsKey, PoolKey, SwitchboardKey, WriterKey,
 };
-use crate::actors::service::ActorBackend;
+use crate::actors::service;
 use crate::domain::conversation::poison;
 use crate::domain::id::{Ticket, Ward};
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
 use crate::journal::reader::Reader;
-use crate::ports::backend::Backend;
 use crate::ports::store::Write;
 use crate::ports::store::key::{ChannelNo, Key};
 
@@ -295,7 +294,7 @@ async fn only_the_message_that_kills_its_handler_becomes_a_dead_letter() {
         world.say("den", "Bruno?").await;
         world.pass(600.0).await;
 
-        let quarantine = world.backend.quarantine().await.unwrap();
+        let quarantine = world.backend.maintenance.quarantine().await.unwrap();
         assert_eq!(quarantine.guilds, [], "{kind}");
         let dead_letters: Vec<_> = quarantine.messages.iter().map(|message| (&*message.room, message.seq)).collect();
         assert_eq!(dead_letters, [("lobby", deadly)], "{kind}");
@@ -309,12 +308,12 @@ async fn a_message_that_kills_a_restored_channel_is_found_among_many() {
     for kind in [poison::GONE_ON, poison::WOKEN] {
         let world = World::with_lobby().await;
         world.store.hold();
-        let backend = Arc::new(ActorBackend::new(world.context.clone(), world.store.clone()));
+        let backend = service::backend(world.context.clone(), world.store.clone());
         for at in 0..9 {
             let text = if at == 4 { format!("Ari, {kind}") } else { format!("Ari, {at}") };
             let backend = backend.clone();
             let message = serde_json::from_value(serde_json::json!({ "from": "Ana", "text": text })).unwrap();
-            tokio::spawn(async move { backend.say(&room("lobby"), message).await });
+            tokio::spawn(async move { backend.messages.say(&room("lobby"), message).await });
         }
         // The first is handled alone. All others queue behind it, and are on record before a channel reads them.
         world.pass(1.0).await;
@@ -326,7 +325,7 @@ async fn a_message_that_kills_a_restored_channel_is_found_among_many() {
         world.side.answers([Ok("They mean me.\nYES")]);
         world.pass(600.0).await;
 
-        let quarantine = world.backend.quarantine().await.unwrap();
+        let quarantine = world.backend.maintenance.quarantine().await.unwrap();
         let details: Vec<_> = quarantine.messages.iter().map(|message| (&*message.room, message.attempts)).collect();
         assert_eq!((quarantine.guilds, details), (Vec::new(), vec![("lobby", 3)]), "{kind}");
         let history = world.history("lobby").await;
@@ -347,7 +346,7 @@ async fn a_message_that_hung_the_reader_becomes_a_dead_letter_at_the_next_start(
     world.side.answers([Ok("They mean me.\nYES")]);
     world.pass(600.0).await;
 
-    let quarantine = world.backend.quarantine().await.unwrap();
+    let quarantine = world.backend.maintenance.quarantine().await.unwrap();
     let dead_letters: Vec<_> = quarantine.messages.iter().map(|message| message.seq).collect();
     assert_eq!((quarantine.guilds, dead_letters), (Vec::new(), vec![deadly]));
     assert!(world.history("lobby").await.contains(&("aria".into(), "Hello!".into())));
@@ -364,7 +363,7 @@ async fn a_message_that_kills_when_its_lull_ends_becomes_a_dead_letter() {
     world.say("lobby", "Ari, one").await;
     world.pass(60.0).await;
 
-    let quarantine = world.backend.quarantine().await.unwrap();
+    let quarantine = world.backend.maintenance.quarantine().await.unwrap();
     let dead_letters: Vec<_> = quarantine.messages.iter().map(|message| message.seq).collect();
     assert_eq!((quarantine.guilds, dead_letters), (Vec::new(), vec![deadly]));
     assert!(world.history("lobby").await.contains(&("aria".into(), "Hello!".into())));

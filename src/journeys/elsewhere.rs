@@ -17,18 +17,17 @@ use crate::domain::event::Event;
 use crate::domain::id::{ChannelId, GuildId};
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::Reader;
+use crate::ports::backend::Refused;
 use crate::ports::backend::decisions::{DecisionQuery, WhyQuery};
 use crate::ports::backend::keeping::{ExportForm, ExportQuery, Forget};
 use crate::ports::backend::usage::UsageQuery;
-use crate::ports::backend::{Backend, Refused};
 use crate::ports::chat_platform::{Capabilities, ChatPlatform, NotRead, NotSent, Part};
-use crate::ports::membership::MembershipPort;
 
 /// Two channels of a guild and one of another, in which Aria is a member, and a direct message with her.
 async fn has_members() -> World {
     let world = World::new().await;
     for (guild, channel) in [("discord:1", "discord:10"), ("discord:1", "discord:11"), ("discord:2", "discord:20")] {
-        world.backend.admit(&channel_ref(guild, channel), &"aria".into()).await.unwrap();
+        world.backend.rooms.admit(&channel_ref(guild, channel), &"aria".into()).await.unwrap();
     }
     assert!(changes::ensure_room(&world.context, &channel_ref("dm:discord:77", "discord:77")).await.unwrap());
     world.rest().await;
@@ -40,13 +39,13 @@ async fn post(world: &World, guild: &str, channel: &str, text: &str) {
 }
 
 async fn exported(world: &World, id: Option<&str>, form: ExportForm) -> String {
-    let lines = world.backend.export(ExportQuery { room: id.map(room), form }).await.unwrap();
+    let lines = world.backend.records.export(ExportQuery { room: id.map(room), form }).await.unwrap();
     lines.map(|line| line.unwrap()).collect::<Vec<_>>().await.join("\n")
 }
 
 async fn used(world: &World, guild: &str) -> Value {
     let query = UsageQuery { guild: Some(guild.into()), from: None, to: None };
-    serde_json::to_value(world.backend.usage(query).await.unwrap()).unwrap()["guilds"][0]["calls"].clone()
+    serde_json::to_value(world.backend.records.usage(query).await.unwrap()).unwrap()["guilds"][0]["calls"].clone()
 }
 
 #[tokio::test(start_paused = true)]
@@ -65,17 +64,17 @@ async fn a_channel_is_shown_like_any_room() {
         ["message", "evaluate", "decision", "statement"].iter().all(|name| names.iter().any(|seen| seen == name)),
         "{names:?}"
     );
-    let state = world.backend.state(&room("discord:10")).await.unwrap();
+    let state = world.backend.rooms.state(&room("discord:10")).await.unwrap();
     assert_eq!(state.companions[0].id.as_str(), "aria");
-    let why = world.backend.why(WhyQuery { room: room("discord:10"), companion: None, at: None }).await.unwrap();
+    let why = world.backend.records.why(WhyQuery { room: room("discord:10"), companion: None, at: None }).await.unwrap();
     assert_eq!(why.story[0].text, "Ana said to Aria: “Ari, are you there?”");
     assert!(exported(&world, Some("discord:10"), ExportForm::Json).await.contains(r#""channel":"discord:10""#));
     let script: Value = serde_json::from_str(&exported(&world, Some("discord:10"), ExportForm::Replay).await).unwrap();
     assert_eq!(script["events"].as_array().unwrap().iter().filter(|event| event["text"] == "Ari, are you there?").count(), 1);
     assert_eq!(used(&world, "discord:1").await, 2);
-    world.backend.clear(&room("discord:10")).await.unwrap();
-    world.backend.delete_room(&room("discord:10")).await.unwrap();
-    assert!(matches!(world.backend.history(&room("discord:10"), all()).await, Err(Refused::NotFound(_))));
+    world.backend.rooms.clear(&room("discord:10")).await.unwrap();
+    world.backend.rooms.delete(&room("discord:10")).await.unwrap();
+    assert!(matches!(world.backend.records.history(&room("discord:10"), all()).await, Err(Refused::NotFound(_))));
 }
 
 fn all() -> crate::ports::backend::messages::HistoryQuery {
@@ -85,7 +84,7 @@ fn all() -> crate::ports::backend::messages::HistoryQuery {
 #[tokio::test(start_paused = true)]
 async fn nothing_of_a_direct_message_or_a_guild_is_shown_in_another() {
     let world = has_members().await;
-    world.backend.admit(&channel_ref("discord:2", "discord:20"), &"bruno".into()).await.unwrap();
+    world.backend.rooms.admit(&channel_ref("discord:2", "discord:20"), &"bruno".into()).await.unwrap();
     post(&world, "dm:discord:77", "discord:77", "a secret").await;
     post(&world, "discord:2", "discord:20", "Bruno, a story").await;
     world.pass(60.0).await;
@@ -98,13 +97,14 @@ async fn nothing_of_a_direct_message_or_a_guild_is_shown_in_another() {
     assert_eq!(world.decisions("discord:10").await[0]["trigger"], "lull");
     assert_eq!(world.history("discord:10").await, lines(&[("Ana", "Bruno?")]));
     assert_eq!(used(&world, "discord:1").await, 1);
-    let unknown = world.backend.why(WhyQuery { room: room("discord:99"), companion: None, at: None }).await;
+    let unknown = world.backend.records.why(WhyQuery { room: room("discord:99"), companion: None, at: None }).await;
     assert!(
         matches!(unknown, Err(Refused::NotFound(detail)) if !detail.contains("discord:77") && !detail.contains("discord:20"))
     );
     // The operator sees all of them.
     let query = DecisionQuery { room: None, companion: None, after: None, limit: 10 };
-    let rooms: Vec<_> = world.backend.decisions(query).await.unwrap().decisions.iter().map(|one| one.room.to_string()).collect();
+    let rooms: Vec<_> =
+        world.backend.records.decisions(query).await.unwrap().decisions.iter().map(|one| one.room.to_string()).collect();
     assert!(rooms.contains(&"discord:77".to_owned()) && rooms.contains(&"discord:20".to_owned()), "{rooms:?}");
 }
 
@@ -118,11 +118,15 @@ async fn a_person_is_forgotten_in_all_channels_of_the_guild_and_in_no_other_guil
     }
     world.pass(3_600.0).await;
     // These channels have no members any more, and for one the former members are unknown.
-    world.backend.dismiss(&channel_ref("discord:1", "discord:10"), &"aria".into()).await.unwrap();
+    world.backend.rooms.dismiss(&channel_ref("discord:1", "discord:10"), &"aria".into()).await.unwrap();
     let membership = world.context.memberships.take(&"discord:11".into()).unwrap();
 
-    let forgotten =
-        world.backend.forget(Forget { guild: "discord:1".into(), person: "discord:5".into(), answers: false }).await.unwrap();
+    let forgotten = world
+        .backend
+        .maintenance
+        .forget(Forget { guild: "discord:1".into(), person: "discord:5".into(), answers: false })
+        .await
+        .unwrap();
 
     world.context.memberships.put(&"discord:11".into(), membership).unwrap();
     assert_eq!(forgotten.messages, 2);
@@ -142,8 +146,8 @@ async fn a_retried_dead_letter_keeps_the_id_of_its_platform() {
     write_dead_letter_at(&world, &channel_key, first).await;
     let world = world.crash().await;
 
-    let listed = world.backend.quarantine().await.unwrap().messages;
-    world.backend.retry(&listed[0].id).await.unwrap();
+    let listed = world.backend.maintenance.quarantine().await.unwrap().messages;
+    world.backend.maintenance.retry(&listed[0].id).await.unwrap();
 
     assert_eq!((&*listed[0].room, listed[0].guild.as_str()), ("discord:10", "discord:1"));
     assert_eq!(world.history("discord:10").await, lines(&[("Ana", "one")]));
@@ -166,10 +170,10 @@ fn text_of(event: &Event) -> Arc<str> {
 async fn a_title_is_one_line_of_plain_text_and_missing_if_unknown() {
     let title = format!("#gen\u{202e}eral\n  · {}", "x".repeat(300));
     let world = World::with_platform(Arc::new(Titled(title))).await;
-    world.backend.admit(&channel_ref("discord:1", "discord:10"), &"aria".into()).await.unwrap();
-    world.backend.admit(&channel_ref("discord:1", "discord:11"), &"aria".into()).await.unwrap();
+    world.backend.rooms.admit(&channel_ref("discord:1", "discord:10"), &"aria".into()).await.unwrap();
+    world.backend.rooms.admit(&channel_ref("discord:1", "discord:11"), &"aria".into()).await.unwrap();
 
-    let rooms = world.backend.rooms().await.unwrap().rooms;
+    let rooms = world.backend.rooms.list().await.unwrap().rooms;
 
     let title = rooms[1].title.as_deref().unwrap();
     assert!(title.starts_with("#general · xxx") && title.ends_with("x…"), "{title}");

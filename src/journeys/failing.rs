@@ -10,7 +10,6 @@ use crate::actors::models::Models;
 use crate::actors::runtime::actor_keys::{ChannelActorKey, GuildKey, WriterKey};
 use crate::actors::runtime::switchboard::replace_models;
 use crate::domain::conversation::poison;
-use crate::ports::backend::Backend;
 use crate::ports::backend::decisions::WhyQuery;
 use crate::ports::chat_platform::fake::{FakePlatform, Fate};
 use crate::ports::language_model::NoAnswer;
@@ -36,7 +35,7 @@ async fn a_message_that_kills_its_channel_is_a_dead_letter_until_the_operator_re
     assert_eq!(world.history("lobby").await, answered);
     let others = [("Ana", "Bruno?"), ("bruno", "Hello!"), ("Ana", "Bruno again?"), ("bruno", "Hello!")];
     assert_eq!(world.history("den").await, lines(&others));
-    let listed = world.backend.quarantine().await.unwrap();
+    let listed = world.backend.maintenance.quarantine().await.unwrap();
     let [entry] = &listed.messages[..] else { panic!("there is not exactly one dead letter: {listed:?}") };
     assert_eq!((entry.seq, entry.attempts, &*entry.room), (poison, 3, "lobby"));
     assert!(entry.detail.contains("as the test planned"), "{}", entry.detail);
@@ -44,12 +43,12 @@ async fn a_message_that_kills_its_channel_is_a_dead_letter_until_the_operator_re
     assert_eq!(total(&world, "tertulia_actor_restarts_total", &[("actor_sort", "channel")]), 4);
     assert_eq!(total(&world, "tertulia_supervisor_escalations_total", &[]), 0);
 
-    world.backend.retry(&entry.id).await.unwrap();
+    world.backend.maintenance.retry(&entry.id).await.unwrap();
     world.pass(60.0).await;
 
     let again = lines(&[("Ana", "Ari, two"), ("aria", "Hello!"), ("Ana", "Ari, one"), ("aria", "Hello!")]);
     assert_eq!(world.history("lobby").await, again);
-    assert_eq!(world.backend.quarantine().await.unwrap().messages, []);
+    assert_eq!(world.backend.maintenance.quarantine().await.unwrap().messages, []);
 }
 
 #[tokio::test(start_paused = true)]
@@ -67,12 +66,12 @@ async fn a_guild_that_keeps_failing_is_quarantined_and_others_are_not_affected()
         } else if is_quarantined(&world).await {
             break;
         }
-        let _ = world.backend.say(&room("lobby"), spoken("Ari?")).await;
+        let _ = world.backend.messages.say(&room("lobby"), spoken("Ari?")).await;
         calm.push(world.say("yard", "Ari?").await);
         world.pass(3.5).await;
     }
 
-    let quarantined = world.backend.quarantine().await.unwrap().guilds;
+    let quarantined = world.backend.maintenance.quarantine().await.unwrap().guilds;
     assert_eq!(quarantined.iter().map(|guild| guild.id.as_str()).collect::<Vec<_>>(), ["home"]);
     assert!(quarantined[0].detail.contains("console:lobby"), "{}", quarantined[0].detail);
     assert_eq!(total(&world, "tertulia_guilds_quarantined", &[]), 1);
@@ -87,12 +86,12 @@ async fn a_guild_that_keeps_failing_is_quarantined_and_others_are_not_affected()
     world.say("lobby", "Ari, at last?").await;
     world.pass(60.0).await;
     assert!(world.context.directory.find(&GuildKey("home".into())).is_none());
-    world.backend.release("home").await.unwrap();
+    world.backend.maintenance.release("home").await.unwrap();
     world.pass(60.0).await;
 
     assert_eq!(world.history("lobby").await.last().map(|(from, _)| from.as_str()), Some("aria"));
     assert_eq!(total(&world, "tertulia_guilds_quarantined", &[]), 0);
-    assert_eq!(world.backend.quarantine().await.unwrap().guilds, []);
+    assert_eq!(world.backend.maintenance.quarantine().await.unwrap().guilds, []);
 }
 
 #[tokio::test(start_paused = true)]
@@ -177,7 +176,7 @@ async fn a_guild_is_not_affected_by_a_dying_writer() {
     }
 
     assert_eq!(total(&world, "tertulia_supervisor_escalations_total", &[]), 0);
-    assert_eq!(world.backend.quarantine().await.unwrap().guilds, []);
+    assert_eq!(world.backend.maintenance.quarantine().await.unwrap().guilds, []);
     for id in &rooms {
         let history = world.history(id).await;
         assert_eq!(history, lines(&[("Ana", "Ari?"), ("aria", "Hello!"), ("Ana", "Ari?"), ("aria", "Hello!")]), "{id}");
@@ -224,7 +223,7 @@ async fn a_question_whose_prompt_cannot_be_built_kills_no_actor() {
     assert_eq!(total(&world, "tertulia_pool_panics_total", &[]) + total(&world, "tertulia_breakers_opened_total", &[]), 0);
     assert_eq!(world.context.pool.report().await.unwrap().troubles, []);
     let query = WhyQuery { room: room("lobby"), companion: Some("aria".into()), at: None };
-    let waits = world.backend.why(query).await.unwrap().waiting_for.unwrap().text;
+    let waits = world.backend.records.why(query).await.unwrap().waiting_for.unwrap().text;
     assert!(waits.contains("prompt could not be built") && !waits.contains("gave no answer"), "{waits}");
 }
 
@@ -271,7 +270,7 @@ fn plenty() -> Value {
 }
 
 async fn is_quarantined(world: &World) -> bool {
-    !world.backend.quarantine().await.unwrap().guilds.is_empty()
+    !world.backend.maintenance.quarantine().await.unwrap().guilds.is_empty()
 }
 
 fn spoken(text: &str) -> crate::ports::backend::messages::NewMessage {

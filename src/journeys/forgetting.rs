@@ -11,7 +11,7 @@ use super::world::{World, lines, purpose, room};
 use crate::actors::erasure::deletion::{append_deletion, redact_traces, traces_of};
 use crate::actors::messages::writer::WriteError;
 use crate::actors::runtime::actor_keys::ChannelActorKey;
-use crate::actors::service::ActorBackend;
+use crate::actors::service;
 use crate::actors::writer::requests::{drained, look, write_meta};
 use crate::domain::id::{Seq, Ward};
 use crate::domain::question_context::Purpose;
@@ -19,8 +19,8 @@ use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
 use crate::journal::reader::Reader;
 use crate::journal::record::encode_number;
+use crate::ports::backend::Refused;
 use crate::ports::backend::keeping::{ExportForm, Forget};
-use crate::ports::backend::{Backend, Refused};
 use crate::ports::store::Write;
 
 #[tokio::test(start_paused = true)]
@@ -33,8 +33,8 @@ async fn a_forgotten_person_leaves_no_word_in_the_store() {
     world.pass(1_000.0).await;
     let forget = || Forget { guild: "home".into(), person: "Ana".into(), answers: false };
 
-    let first = world.backend.forget(forget()).await.unwrap();
-    let again = world.backend.forget(forget()).await;
+    let first = world.backend.maintenance.forget(forget()).await.unwrap();
+    let again = world.backend.maintenance.forget(forget()).await;
 
     assert_eq!(first.messages, 2);
     assert!(first.decisions > 0);
@@ -56,7 +56,7 @@ async fn an_answer_made_after_its_sender_was_forgotten_is_stored_without_words()
     world.say("lobby", "Ari, zebra").await;
     world.rest().await;
 
-    world.backend.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
+    world.backend.maintenance.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
     world.pass(1_000.0).await;
 
     assert_eq!(world.decisions("lobby").await[0]["decision"], "NO");
@@ -79,7 +79,8 @@ async fn the_thoughts_from_a_summary_are_forgotten_with_it() {
 
     // The summary is made again, from what is left.
     world.side.answers([Ok("Nothing new.\nNO")]);
-    let forgotten = world.backend.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
+    let forgotten =
+        world.backend.maintenance.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
     world.pass(1_000.0).await;
 
     assert!(forgotten.summaries > 0 && forgotten.decisions > 6, "{forgotten:?}");
@@ -126,7 +127,7 @@ async fn the_words_of_a_repetition_judgement_are_forgotten_with_the_statements()
     world.pass(600.0).await;
     assert!(left_of("They repeat zebra", &world).await > 0);
 
-    world.backend.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: true }).await.unwrap();
+    world.backend.maintenance.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: true }).await.unwrap();
     world.pass(1_000.0).await;
 
     assert_eq!([left_of("zebra", &world).await, left_of("Ana", &world).await], [0, 0]);
@@ -142,7 +143,8 @@ async fn answers_of_companions_are_deleted_too_on_request() {
     world.say_with("lobby", json!({ "from": "Ben", "text": "Ari, hello" })).await;
     world.pass(1_000.0).await;
 
-    let forgotten = world.backend.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: true }).await.unwrap();
+    let forgotten =
+        world.backend.maintenance.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: true }).await.unwrap();
 
     assert_eq!(forgotten.messages, 2);
     assert_eq!(world.history("lobby").await, lines(&[("Ben", "Ari, hello"), ("aria", "Hello, Ben.")]));
@@ -160,8 +162,8 @@ async fn answers_can_still_be_deleted_after_the_person_was_forgotten() {
     world.pass(1_000.0).await;
     let forget = |answers| Forget { guild: "home".into(), person: "Ana".into(), answers };
 
-    world.backend.forget(forget(false)).await.unwrap();
-    let again = [world.backend.forget(forget(true)).await, world.backend.forget(forget(false)).await];
+    world.backend.maintenance.forget(forget(false)).await.unwrap();
+    let again = [world.backend.maintenance.forget(forget(true)).await, world.backend.maintenance.forget(forget(false)).await];
 
     let [Err(Refused::NotFound(with)), Err(Refused::NotFound(without))] = again else { panic!("{again:?}") };
     assert!(with.contains("delete them one by one") && !without.contains("one by one"), "{with}; {without}");
@@ -170,7 +172,7 @@ async fn answers_can_still_be_deleted_after_the_person_was_forgotten() {
     let lines = exported.iter().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let named: Vec<u64> = lines.filter(|line| line.to_string().contains("Ana")).filter_map(|line| line["seq"].as_u64()).collect();
     for seq in &named {
-        world.backend.delete_message(&room("lobby"), Seq(*seq)).await.unwrap();
+        world.backend.messages.delete(&room("lobby"), Seq(*seq)).await.unwrap();
     }
     assert_eq!(named.len(), 1, "{exported:?}");
     assert_eq!([left_of("zebra", &world).await, left_of("Ana", &world).await], [0, 0]);
@@ -183,9 +185,9 @@ async fn dead_letters_of_a_forgotten_person_are_deleted_and_not_shown() {
     write_dead_letter(&world, seq).await;
     let world = world.crash().await;
 
-    world.backend.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
+    world.backend.maintenance.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
 
-    assert_eq!(world.backend.quarantine().await.unwrap().messages, []);
+    assert_eq!(world.backend.maintenance.quarantine().await.unwrap().messages, []);
     assert_eq!(left_of("a bug", &world).await, 0);
     let world = world.crash().await;
     world.pass(60.0).await;
@@ -203,7 +205,7 @@ async fn an_interrupted_long_forgetting_leaves_no_word_once_it_is_repeated() {
     let all = left_of("zebra", &world).await;
     let (context, store) = (world.context.clone(), world.store.clone());
     store.hold();
-    let forgetting = tokio::spawn(async move { drop(ActorBackend::new(context, store).forget(forget()).await) });
+    let forgetting = tokio::spawn(async move { drop(service::backend(context, store).maintenance.forget(forget()).await) });
     // Until a part of it is written.
     while left_of("zebra", &world).await == all {
         world.pass(0.001).await;
@@ -215,7 +217,7 @@ async fn an_interrupted_long_forgetting_leaves_no_word_once_it_is_repeated() {
     assert!((1..all).contains(&left), "it has more than one part: {left} of {all}");
 
     let world = world.crash().await;
-    world.backend.forget(forget()).await.unwrap();
+    world.backend.maintenance.forget(forget()).await.unwrap();
 
     assert_eq!([left_of("zebra", &world).await, left_of("Ana", &world).await], [0, 0]);
 }
@@ -229,7 +231,7 @@ async fn forgetting_needs_few_store_reads_however_much_was_said() {
     world.pass(1_000.0).await;
     let before = world.store.asked();
 
-    world.backend.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
+    world.backend.maintenance.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
 
     let asked = world.store.asked() - before;
     assert!(asked < 200, "{asked}");
@@ -246,7 +248,7 @@ async fn a_crash_while_a_message_is_deleted_leaves_no_person_listed_without_mess
         world.pass(1_000.0).await;
         let (context, store) = (world.context.clone(), world.store.clone());
         store.hold();
-        let deletion = tokio::spawn(async move { ActorBackend::new(context, store).delete_message(&room("lobby"), seq).await });
+        let deletion = tokio::spawn(async move { service::backend(context, store).messages.delete(&room("lobby"), seq).await });
         let mut written = 0;
         while written < steps && !deletion.is_finished() {
             world.pass(0.001).await;
@@ -262,11 +264,12 @@ async fn a_crash_while_a_message_is_deleted_leaves_no_person_listed_without_mess
         interrupted += u32::from(is_half && !is_over);
         let is_gone = [left_of("zebra", &world).await, left_of("Zoe", &world).await] == [0, 0];
         assert_eq!(is_gone, steps > 0, "the noted deletion is done: after {steps} steps");
-        world.backend.delete_message(&room("lobby"), seq).await.unwrap();
+        world.backend.messages.delete(&room("lobby"), seq).await.unwrap();
         assert_eq!([left_of("zebra", &world).await, left_of("Zoe", &world).await], [0, 0], "after {steps} steps");
         assert_eq!(left_of("unlisting", &world).await, 0, "after {steps} steps");
         assert_eq!(world.history("lobby").await, lines(&[("Ana", "news")]));
-        let forgotten = world.backend.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await;
+        let forgotten =
+            world.backend.maintenance.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await;
         assert_eq!(forgotten.unwrap().messages, 1, "a person with a message left is found");
     }
     assert!(interrupted > 0, "it was interrupted between the words and the name");
@@ -283,7 +286,7 @@ async fn no_note_is_left_of_a_deleted_statement() {
 
     for number in seq.0 + 1..=last.0 {
         // Only the statement is one.
-        drop(world.backend.delete_message(&room("lobby"), Seq(number)).await);
+        drop(world.backend.messages.delete(&room("lobby"), Seq(number)).await);
     }
 
     assert_eq!(world.history("lobby").await, lines(&[("Ana", "Ari?")]));
@@ -298,7 +301,7 @@ async fn a_person_who_deletes_their_only_address_is_not_listed_any_more() {
     world.pass(1_000.0).await;
     let counted = left_of("address", &world).await;
 
-    world.backend.delete_message(&room("lobby"), seq).await.unwrap();
+    world.backend.messages.delete(&room("lobby"), seq).await.unwrap();
 
     assert_eq!([left_of("zebra", &world).await, left_of("Zoe", &world).await], [0, 0]);
     assert_eq!(left_of("address", &world).await, counted, "the count stays");
@@ -312,9 +315,9 @@ async fn the_dead_letter_of_a_message_is_deleted_with_it() {
     write_dead_letter(&world, seq).await;
     let world = world.crash().await;
 
-    world.backend.delete_message(&room("lobby"), seq).await.unwrap();
+    world.backend.messages.delete(&room("lobby"), seq).await.unwrap();
 
-    assert_eq!(world.backend.quarantine().await.unwrap().messages, []);
+    assert_eq!(world.backend.maintenance.quarantine().await.unwrap().messages, []);
     assert_eq!([left_of("a bug", &world).await, left_of("zebra", &world).await, left_of("Zoe", &world).await], [0; 3]);
 }
 
@@ -327,13 +330,13 @@ async fn a_person_who_deletes_a_retried_message_is_not_listed_any_more() {
     }
     write_dead_letter(&world, seq).await;
     let world = world.crash().await;
-    let entry = world.backend.quarantine().await.unwrap().messages[0].id.clone();
-    world.backend.retry(&entry).await.unwrap();
+    let entry = world.backend.maintenance.quarantine().await.unwrap().messages[0].id.clone();
+    world.backend.maintenance.retry(&entry).await.unwrap();
     world.pass(60.0).await;
     let channel_key = ChannelKey::new(&"home".into(), &room("lobby").channel());
     let again = Reader::new(&*world.store).message(&channel_key, &format!("retry:{entry}")).await.unwrap().unwrap();
 
-    world.backend.delete_message(&room("lobby"), again).await.unwrap();
+    world.backend.messages.delete(&room("lobby"), again).await.unwrap();
 
     assert_eq!([left_of("zebra", &world).await, left_of("Zoe", &world).await, left_of("a bug", &world).await], [0; 3]);
 }
@@ -353,7 +356,7 @@ async fn a_room_whose_deletion_was_interrupted_holds_no_word_after_the_next_star
 async fn a_forgotten_person_leaves_no_word_in_a_room_whose_deletion_was_interrupted() {
     let world = half_deleted().await;
 
-    world.backend.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
+    world.backend.maintenance.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
 
     assert_eq!([left_of("zebra", &world).await, left_of("Ana", &world).await], [0, 0]);
 }
@@ -384,7 +387,7 @@ async fn forgetting_fails_if_a_room_with_the_persons_words_cannot_be_found() {
     let no = Reader::new(&*world.store).channel_no(&channel_key).await.unwrap().unwrap();
     write_meta(&world.context, channel_key.ward(), vec![Write::Remove(key::channel_of(channel_key.ward(), no))]).await.unwrap();
 
-    let forgotten = world.backend.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await;
+    let forgotten = world.backend.maintenance.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await;
 
     assert!(matches!(&forgotten, Err(Refused::Damaged(detail)) if detail.contains("compact --accept-loss")), "{forgotten:?}");
     assert_eq!(left_of("zebra two", &world).await, 0, "what can be found is deleted");
@@ -400,9 +403,9 @@ async fn an_answer_in_the_making_is_forgotten_too_or_forgetting_fails() {
     world.pass(5.0).await;
     let forget = || Forget { guild: "home".into(), person: "Ana".into(), answers: true };
 
-    let early = world.backend.forget(forget()).await;
+    let early = world.backend.maintenance.forget(forget()).await;
     world.pass(60.0).await;
-    let later = world.backend.forget(forget()).await;
+    let later = world.backend.maintenance.forget(forget()).await;
 
     assert!(matches!(early, Err(Refused::Unavailable { .. })), "{early:?}");
     later.unwrap();
@@ -445,7 +448,7 @@ async fn after_a_failed_compaction_no_date_is_given_for_removing_words_from_the_
         world.say("lobby", "hello").await;
         world.rest().await;
         let forget = Forget { guild: "home".into(), person: "Ana".into(), answers: false };
-        has_date.push(world.backend.forget(forget).await.unwrap().in_file_until.is_some());
+        has_date.push(world.backend.maintenance.forget(forget).await.unwrap().in_file_until.is_some());
     }
 
     assert_eq!(has_date, [true, false]);

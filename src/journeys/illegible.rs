@@ -18,12 +18,11 @@ use crate::domain::id::{Seq, Ticket, Ward};
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
 use crate::journal::reader::Reader;
+use crate::ports::backend::Refused;
 use crate::ports::backend::decisions::{DecisionQuery, Decisions, WhyQuery};
 use crate::ports::backend::keeping::{Forget, Person};
 use crate::ports::backend::messages::HistoryQuery;
-use crate::ports::backend::{Backend, Refused};
 use crate::ports::inbound_events::{Answers, InboundError, InboundEvents, InboundMessage};
-use crate::ports::membership::MembershipPort;
 use crate::ports::store::key::{ChannelNo, Key};
 use crate::ports::store::{Value, Write};
 
@@ -33,9 +32,9 @@ async fn a_forgotten_person_stays_listed_beside_an_unreadable_entry_and_that_is_
     let damaged = sent_by_ana(&world, 3).await[1];
     let intact = put(&world, damaged, b"?".to_vec()).await;
 
-    let first = world.backend.forget(forget()).await;
+    let first = world.backend.maintenance.forget(forget()).await;
     let remaining = everything(&world).await;
-    let again = world.backend.forget(forget()).await;
+    let again = world.backend.maintenance.forget(forget()).await;
 
     for refused in [first, again] {
         let Err(Refused::Damaged(detail)) = refused else { panic!("no error is reported: {refused:?}") };
@@ -47,7 +46,7 @@ async fn a_forgotten_person_stays_listed_beside_an_unreadable_entry_and_that_is_
 
     // Restores the value, as a backup would.
     put(&world, damaged, intact).await;
-    let forgotten = world.backend.forget(forget()).await.unwrap();
+    let forgotten = world.backend.maintenance.forget(forget()).await.unwrap();
 
     assert_eq!(forgotten.messages, 1);
     assert!(!everything(&world).await.contains("zebra"));
@@ -61,12 +60,12 @@ async fn a_person_who_deletes_all_but_an_unreadable_entry_stays_listed() {
     let intact = put(&world, sent[1], b"?".to_vec()).await;
     let other = world.say("lobby", "so it goes").await;
 
-    world.backend.delete_message(&room("lobby"), sent[0]).await.unwrap();
-    world.backend.delete_message(&room("lobby"), other).await.unwrap();
+    world.backend.messages.delete(&room("lobby"), sent[0]).await.unwrap();
+    world.backend.messages.delete(&room("lobby"), other).await.unwrap();
 
     assert_eq!(listed(&world).await, 1);
     put(&world, sent[1], intact).await;
-    world.backend.forget(forget()).await.unwrap();
+    world.backend.maintenance.forget(forget()).await.unwrap();
     assert!(!everything(&world).await.contains("zebra"));
 }
 
@@ -76,7 +75,7 @@ async fn an_export_of_a_person_has_everything_readable_and_reports_the_rest() {
     let sent = sent_by_ana(&world, 3).await;
     put(&world, sent[1], b"?".to_vec()).await;
 
-    let lines = world.backend.export_person(Person { guild: "home".into(), id: "Ana".into() }).await.unwrap();
+    let lines = world.backend.records.export_person(Person { guild: "home".into(), id: "Ana".into() }).await.unwrap();
     let lines: Vec<_> = lines.collect().await;
 
     let [Ok(first), Ok(last), Err(Refused::Damaged(detail))] = &lines[..] else { panic!("{lines:?}") };
@@ -96,9 +95,9 @@ async fn a_person_in_an_unreadable_room_is_forgotten_and_exported_everywhere_els
         let no = Reader::new(&*world.store).channel_no(&lobby).await.unwrap().unwrap();
         world.store.damage(if is_nameless { key::channel_of(lobby.ward(), no) } else { Key::event(lobby.ward(), no, sent[0]) });
 
-        let lines = world.backend.export_person(Person { guild: "home".into(), id: "Ana".into() }).await.unwrap();
+        let lines = world.backend.records.export_person(Person { guild: "home".into(), id: "Ana".into() }).await.unwrap();
         let lines: Vec<_> = lines.collect().await;
-        let forgotten = world.backend.forget(forget()).await;
+        let forgotten = world.backend.maintenance.forget(forget()).await;
 
         let [Ok(line), Err(Refused::Damaged(missing))] = &lines[..] else { panic!("{lines:?}") };
         assert!(line.contains("zebra-den") && missing.contains("the rest is exported"), "{line} {missing}");
@@ -117,9 +116,9 @@ async fn everything_readable_before_an_unreadable_last_entry_is_forgotten() {
         put(&world, last, b"?".to_vec()).await;
         let world = if is_restarted { world.crash().await } else { world };
 
-        let first = world.backend.forget(forget()).await;
+        let first = world.backend.maintenance.forget(forget()).await;
         let remaining = everything(&world).await;
-        let again = world.backend.forget(forget()).await;
+        let again = world.backend.maintenance.forget(forget()).await;
 
         for refused in [first, again] {
             let Err(Refused::Damaged(detail)) = refused else { panic!("no error is reported: {refused:?}") };
@@ -141,13 +140,15 @@ async fn a_room_with_an_unreadable_last_entry_is_shown_as_far_as_possible() {
     }
     let world = world.crash().await;
 
-    let state = world.backend.state(&room("lobby")).await.unwrap();
-    let why = world.backend.why(about_aria()).await.unwrap();
-    let rooms = world.backend.rooms().await.unwrap();
+    let state = world.backend.rooms.state(&room("lobby")).await.unwrap();
+    let why = world.backend.records.why(about_aria()).await.unwrap();
+    let rooms = world.backend.rooms.list().await.unwrap();
     world.pass(1.0).await;
-    let (listed, later) =
-        (world.backend.quarantine().await.unwrap().channels, world.backend.state(&room("lobby")).await.unwrap());
-    let asked_later = world.backend.why(about_aria()).await.unwrap();
+    let (listed, later) = (
+        world.backend.maintenance.quarantine().await.unwrap().channels,
+        world.backend.rooms.state(&room("lobby")).await.unwrap(),
+    );
+    let asked_later = world.backend.records.why(about_aria()).await.unwrap();
 
     let named = format!("event {damaged} of channel console:lobby of guild home cannot be read: it has format version 63");
     for kept_away in [state.kept_away.as_ref().unwrap(), later.kept_away.as_ref().unwrap()] {
@@ -172,10 +173,10 @@ async fn a_room_with_an_unreadable_last_entry_is_shown_as_far_as_possible() {
     }
     assert_eq!(rooms.rooms.len(), 2);
 
-    world.backend.delete_room(&room("lobby")).await.unwrap();
+    world.backend.rooms.delete(&room("lobby")).await.unwrap();
     world.rest().await;
-    assert_eq!(world.backend.quarantine().await.unwrap().channels, []);
-    assert_eq!(world.backend.rooms().await.unwrap().rooms.len(), 1);
+    assert_eq!(world.backend.maintenance.quarantine().await.unwrap().channels, []);
+    assert_eq!(world.backend.rooms.list().await.unwrap().rooms.len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -185,7 +186,7 @@ async fn forgetting_beside_an_unreadable_snapshot_redacts_the_record_and_reports
     let world = world.crash().await;
     put_at(&world, key::snapshot, b"?".to_vec()).await;
 
-    let refused = world.backend.forget(forget()).await;
+    let refused = world.backend.maintenance.forget(forget()).await;
 
     let Err(Refused::Damaged(detail)) = refused else { panic!("no error is reported: {refused:?}") };
     assert!(detail.starts_with("1 entry cannot be read and may be this person's"), "{detail}");
@@ -202,7 +203,7 @@ async fn an_unreadable_usage_record_silences_nobody() {
     let seq = world.say("lobby", "Ari, one").await;
     world.pass(60.0).await;
 
-    assert!(world.backend.quarantine().await.unwrap().channels.is_empty());
+    assert!(world.backend.maintenance.quarantine().await.unwrap().channels.is_empty());
     let decided = world.recorded("lobby", "decision").await;
     assert!(decided.iter().any(|decision| decision["seq"].as_u64() > Some(seq.0)), "{decided:?}");
 }
@@ -232,7 +233,7 @@ async fn a_platform_is_caught_up_with_beside_an_unreadable_entry() {
 #[tokio::test(start_paused = true)]
 async fn a_deletion_on_a_platform_works_beside_an_unreadable_id() {
     let world = World::new().await;
-    world.backend.admit(&general(), &"aria".into()).await.unwrap();
+    world.backend.rooms.admit(&general(), &"aria".into()).await.unwrap();
     for id in ["100", "101"] {
         abroad::deliver(&world, &general(), ana(&world, id, "zebra")).await;
     }
@@ -288,13 +289,13 @@ async fn reads_of_a_room_with_unreadable_records_say_so_and_what_to_do() {
     let world = world.crash().await;
 
     let query = HistoryQuery { after: None, before: None, limit: 10 };
-    let history = world.backend.history(&room("lobby"), query).await.map(drop);
-    let why = world.backend.why(about_aria()).await.map(drop);
-    let deleted = world.backend.delete_message(&room("lobby"), sent[0]).await.map(drop);
+    let history = world.backend.records.history(&room("lobby"), query).await.map(drop);
+    let why = world.backend.records.why(about_aria()).await.map(drop);
+    let deleted = world.backend.messages.delete(&room("lobby"), sent[0]).await.map(drop);
     let message = serde_json::from_value(json!({ "from": "Ana", "text": "hello?" })).unwrap();
-    let accepted = world.backend.say(&room("lobby"), message).await.map(drop);
-    let state = world.backend.state(&room("lobby")).await.unwrap();
-    let rooms = world.backend.rooms().await.unwrap().rooms;
+    let accepted = world.backend.messages.say(&room("lobby"), message).await.map(drop);
+    let state = world.backend.rooms.state(&room("lobby")).await.unwrap();
+    let rooms = world.backend.rooms.list().await.unwrap().rooms;
 
     let named = "what is on record of channel console:lobby of guild home cannot be read (`tertulia history verify` says what): ";
     for (asked, refused) in [("history", history), ("why", why), ("unsay", deleted), ("say", accepted)] {
@@ -306,7 +307,7 @@ async fn reads_of_a_room_with_unreadable_records_say_so_and_what_to_do() {
     let seq = world.say("den", "Bruno?").await;
     world.pass(60.0).await;
     let everywhere = DecisionQuery { room: None, companion: None, after: None, limit: 10 };
-    let Decisions { decisions, unreadable } = world.backend.decisions(everywhere).await.unwrap();
+    let Decisions { decisions, unreadable } = world.backend.records.decisions(everywhere).await.unwrap();
     assert_eq!(unreadable, [room("lobby")]);
     assert!(decisions.iter().any(|decision| *decision.room == *"den"), "{decisions:?}");
     assert!(world.recorded("den", "decision").await.iter().any(|decision| decision["seq"].as_u64() > Some(seq.0)));
@@ -347,7 +348,7 @@ async fn a_person_who_deletes_what_follows_an_unreadable_part_stays_listed() {
     let no = Reader::new(&*world.store).channel_no(&lobby).await.unwrap().unwrap();
     world.store.damage(Key::event(lobby.ward(), no, sent[0]));
 
-    let deleted = world.backend.delete_message(&room("lobby"), sent[2]).await;
+    let deleted = world.backend.messages.delete(&room("lobby"), sent[2]).await;
 
     assert_eq!(deleted, Ok(sent[2]));
     let remaining = Reader::new(&*world.store).event(&lobby, sent[2]).await.unwrap().unwrap();
@@ -363,7 +364,7 @@ async fn a_deletion_beside_an_unreadable_snapshot_names_the_room() {
     let no = Reader::new(&*world.store).channel_no(&lobby).await.unwrap().unwrap();
     world.store.damage(key::snapshot(lobby.ward(), no));
 
-    let deleted = world.backend.delete_message(&room("lobby"), sent[0]).await;
+    let deleted = world.backend.messages.delete(&room("lobby"), sent[0]).await;
 
     let Err(Refused::Damaged(detail)) = deleted else { panic!("{deleted:?}") };
     assert!(detail.contains("console:lobby of guild home cannot be read") && detail.contains("is torn"), "{detail}");
@@ -387,10 +388,10 @@ async fn a_record_that_cannot_be_decoded_is_reported_with_its_room_and_what_to_d
         let world = world.crash().await;
 
         let query = HistoryQuery { after: None, before: None, limit: 10 };
-        let history = world.backend.history(&room("lobby"), query).await.map(drop);
-        let state = world.backend.state(&room("lobby")).await.unwrap();
+        let history = world.backend.records.history(&room("lobby"), query).await.map(drop);
+        let state = world.backend.rooms.state(&room("lobby")).await.unwrap();
         let kept_away = Err(Refused::Damaged(state.kept_away.unwrap().detail.to_string()));
-        let deleted = world.backend.delete_room(&room("lobby")).await.map(drop);
+        let deleted = world.backend.rooms.delete(&room("lobby")).await.map(drop);
 
         // Messages are shown even without the number of the last event.
         let is_told = what == "the number of the last event";
@@ -414,7 +415,7 @@ async fn dead_letters_are_listed_beside_an_unreadable_one() {
     world.say("lobby", "Ari?").await;
     world.pass(1.0).await;
 
-    let listed = world.backend.quarantine().await.unwrap();
+    let listed = world.backend.maintenance.quarantine().await.unwrap();
 
     assert_eq!(listed.messages, []);
     let [entry] = &listed.channels[..] else { panic!("its room is not listed: {listed:?}") };
@@ -436,7 +437,7 @@ async fn a_person_stays_opted_out_although_the_record_of_it_is_unreadable() {
 #[tokio::test(start_paused = true)]
 async fn undecodable_ids_and_owed_replies_are_reported_with_their_room() {
     let world = World::new().await;
-    world.backend.admit(&general(), &"aria".into()).await.unwrap();
+    world.backend.rooms.admit(&general(), &"aria".into()).await.unwrap();
     abroad::deliver(&world, &general(), ana(&world, "100", "hello")).await;
     world.pass(60.0).await;
     let (channel_key, reader) = (ChannelKey::new(&general().guild, &general().channel), Reader::new(&*world.context.store));
@@ -462,7 +463,7 @@ fn about_aria() -> WhyQuery {
 /// A system in which Ana sent messages to the channel under the ids 100 and 101, and the latter cannot be read.
 async fn heard_on_a_platform() -> World {
     let world = World::new().await;
-    world.backend.admit(&general(), &"aria".into()).await.unwrap();
+    world.backend.rooms.admit(&general(), &"aria".into()).await.unwrap();
     for id in ["100", "101"] {
         abroad::deliver(&world, &general(), ana(&world, id, "hello")).await;
     }

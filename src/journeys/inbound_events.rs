@@ -27,7 +27,6 @@ use crate::ports::chat_platform::fake::FakePlatform;
 use crate::ports::inbound_events::{
     Acceptance, Answered, Answers, ChannelRef, InboundError, InboundEvents, InboundMessage, Reached,
 };
-use crate::ports::membership::MembershipPort;
 
 /// Another channel of the guild.
 fn other() -> ChannelRef {
@@ -46,7 +45,7 @@ async fn world() -> World {
 
 async fn with(world: World) -> World {
     for companion in ["aria", "bruno"] {
-        world.backend.admit(&general(), &companion.into()).await.unwrap();
+        world.backend.rooms.admit(&general(), &companion.into()).await.unwrap();
     }
     world.rest().await;
     world
@@ -147,7 +146,7 @@ async fn messages_in_flight_when_the_writer_dies_are_on_record_once_after_a_rese
 #[tokio::test(start_paused = true)]
 async fn messages_sent_one_after_the_other_are_on_record_in_that_order_in_every_channel() {
     let world = world().await;
-    world.backend.admit(&other(), &"aria".into()).await.unwrap();
+    world.backend.rooms.admit(&other(), &"aria".into()).await.unwrap();
 
     let talk = |channel_ref: ChannelRef| {
         let (inbound, world) = (inbound_events(&world), &world);
@@ -230,15 +229,15 @@ async fn messages_sent_while_a_channel_had_no_members_are_not_requested() {
     say(&world, "100", "one").await;
     say_in(&world, &thread(), ana(&world, "1", "two")).await;
     for companion in ["aria", "bruno"] {
-        world.backend.dismiss(&general(), &companion.into()).await.unwrap();
+        world.backend.rooms.dismiss(&general(), &companion.into()).await.unwrap();
     }
     assert_eq!(inbound_events(&world).reached(&general()).await, Ok(None));
 
     world.pass(3_600.0).await;
     let since = world.context.clock.now();
-    world.backend.admit(&general(), &"aria".into()).await.unwrap();
+    world.backend.rooms.admit(&general(), &"aria".into()).await.unwrap();
     world.pass(60.0).await;
-    world.backend.admit(&general(), &"bruno".into()).await.unwrap();
+    world.backend.rooms.admit(&general(), &"bruno".into()).await.unwrap();
 
     for channel_ref in [general(), thread()] {
         assert_eq!(
@@ -254,13 +253,13 @@ async fn the_guilds_of_a_platform_are_those_with_members() {
     let world = world().await;
     world.open("lobby", &["aria"]).await;
     let far = ChannelRef { guild: "discord:3".into(), channel: "discord:30".into(), parent: None };
-    world.backend.admit(&far, &"aria".into()).await.unwrap();
+    world.backend.rooms.admit(&far, &"aria".into()).await.unwrap();
     say_in(&world, &direct(), ana(&world, "1", "hello")).await;
 
     assert_eq!(inbound_events(&world).guilds(is_of_discord), ["discord:1", "discord:3", "dm:discord:77"].map(Into::into));
     assert_eq!(inbound_events(&world).guilds(|_| false), []);
 
-    world.backend.dismiss(&far, &"aria".into()).await.unwrap();
+    world.backend.rooms.dismiss(&far, &"aria".into()).await.unwrap();
     assert_eq!(inbound_events(&world).guilds(is_of_discord), ["discord:1", "dm:discord:77"].map(Into::into));
 }
 
@@ -280,14 +279,14 @@ async fn messages_sent_without_members_are_not_read_when_a_companion_returns() {
         async |channel_ref: ChannelRef| inbound_events(&world).reached(&channel_ref).await.unwrap().map(|reached| reached.since);
     let before = since(general()).await.unwrap();
     for companion in ["aria", "bruno"] {
-        world.backend.dismiss(&general(), &companion.into()).await.unwrap();
+        world.backend.rooms.dismiss(&general(), &companion.into()).await.unwrap();
     }
     world.pass(3_600.0).await;
     assert_eq!((since(general()).await, since(thread()).await), (None, None));
 
     let back = world.context.clock.now();
     for companion in ["bruno", "aria"] {
-        world.backend.admit(&general(), &companion.into()).await.unwrap();
+        world.backend.rooms.admit(&general(), &companion.into()).await.unwrap();
         world.pass(1.0).await;
     }
 
@@ -316,8 +315,7 @@ async fn statements_do_not_hide_messages_that_were_missed() {
 
 /// The messages in the room of the channel, as the backend shows them.
 async fn history(world: &World) -> Vec<HistoryMessage> {
-    use crate::ports::backend::Backend;
     use crate::ports::backend::messages::HistoryQuery;
     let query = HistoryQuery { after: None, before: None, limit: 1_000 };
-    world.backend.history(&room("discord:10"), query).await.unwrap().messages
+    world.backend.records.history(&room("discord:10"), query).await.unwrap().messages
 }

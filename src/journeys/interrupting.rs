@@ -8,7 +8,6 @@ use super::world::{World, lines, purpose, room};
 use crate::domain::question_context::Purpose;
 use crate::domain::trigger::Trigger;
 use crate::journal::reader::Reader;
-use crate::ports::backend::Backend;
 use crate::ports::language_model::Request;
 
 const ROME: &str = "Ari, what do you think of Rome?";
@@ -139,7 +138,7 @@ async fn a_companion_that_writes_for_too_long_speaks_later_and_loses_no_word() {
             world.side.answer_by(|request| Some(Ok(vote(request))));
         }
         world.pass(10.0).await;
-        let state = world.backend.state(&room("lobby")).await.unwrap();
+        let state = world.backend.rooms.state(&room("lobby")).await.unwrap();
         world.pass(90.0).await;
 
         assert_eq!(state.late.iter().map(|late| late.companion.as_str()).collect::<Vec<_>>(), ["aria"], "{crash_at:?}");
@@ -161,7 +160,7 @@ async fn a_late_companion_that_leaves_or_is_paused_says_nothing() {
             world.open("lobby", &["bruno"]).await;
         } else {
             let paused = serde_json::from_value(json!({ "paused": true })).unwrap();
-            world.backend.patch_room(&room("lobby"), paused).await.unwrap();
+            world.backend.rooms.patch(&room("lobby"), paused).await.unwrap();
         }
         world.pass(60.0).await;
 

@@ -12,19 +12,19 @@ use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
 use crate::journal::reader::Reader;
 use crate::journal::record::{DeadLetterRecord, encode};
+use crate::ports::backend::Refused;
 use crate::ports::backend::decisions::{Why, WhyAt, WhyQuery};
 use crate::ports::backend::keeping::{ExportForm, ExportQuery, Forget, Person};
-use crate::ports::backend::{Backend, Refused};
 use crate::ports::store::Write;
 use crate::replay::{ReplayEventKind, Script, run};
 
 async fn why(world: &World, at: Option<WhyAt>) -> Why {
     let query = WhyQuery { room: room("lobby"), companion: None, at };
-    world.backend.why(query).await.unwrap()
+    world.backend.records.why(query).await.unwrap()
 }
 
 pub(super) async fn exported(world: &World, form: ExportForm) -> Vec<String> {
-    let lines = world.backend.export(ExportQuery { room: Some(room("lobby")), form }).await.unwrap();
+    let lines = world.backend.records.export(ExportQuery { room: Some(room("lobby")), form }).await.unwrap();
     lines.map(|line| line.unwrap()).collect().await
 }
 
@@ -130,7 +130,7 @@ async fn a_script_exported_after_a_deletion_decides_the_same_without_the_words()
         world.recorded("lobby", "message").await.iter().find(|explanation| explanation["from"] == "aria").unwrap()["seq"]
             .as_u64();
     for seq in [zebra, Seq(answer.unwrap())] {
-        world.backend.delete_message(&room("lobby"), seq).await.unwrap();
+        world.backend.messages.delete(&room("lobby"), seq).await.unwrap();
     }
 
     let (replayed, statements) = replayed(&world).await;
@@ -174,24 +174,24 @@ async fn an_export_of_a_person_in_a_guild_has_their_messages_and_nothing_else() 
     world.say("den", "zebra two").await;
     world.say_with("den", json!({ "from": "Ben", "text": "hello" })).await;
     let seq = world.say("den", "taken back").await;
-    world.backend.delete_message(&room("den"), seq).await.unwrap();
+    world.backend.messages.delete(&room("den"), seq).await.unwrap();
     let ana = || Person { guild: "home".into(), id: "Ana".into() };
 
-    let lines: Vec<_> = world.backend.export_person(ana()).await.unwrap().map(Result::unwrap).collect().await;
+    let lines: Vec<_> = world.backend.records.export_person(ana()).await.unwrap().map(Result::unwrap).collect().await;
 
     let lines: Vec<Value> = lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
     let texts: Vec<_> = lines.iter().map(|line| line["message"]["text"].as_str().unwrap()).collect();
     assert_eq!(texts, ["zebra one", "zebra two"]);
     assert_eq!(lines[1]["channel"], "console:den");
-    world.backend.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
-    assert!(matches!(world.backend.export_person(ana()).await, Err(Refused::NotFound(_))));
+    world.backend.maintenance.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
+    assert!(matches!(world.backend.records.export_person(ana()).await, Err(Refused::NotFound(_))));
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_export_of_a_person_without_messages_says_so() {
     let world = World::with_lobby().await;
 
-    let refused = world.backend.export_person(Person { guild: "home".into(), id: "Zoe".into() }).await.map(drop);
+    let refused = world.backend.records.export_person(Person { guild: "home".into(), id: "Zoe".into() }).await.map(drop);
 
     let words = "no message of Zoe in home is on record, nor of anybody else there";
     assert_eq!(refused, Err(Refused::NotFound(words.into())));
@@ -211,8 +211,8 @@ async fn an_unknown_name_is_answered_with_the_existing_ones() {
 
     for (guild, person, words) in asked {
         let forget = Forget { guild: guild.into(), person: person.into(), answers: false };
-        let forgotten = world.backend.forget(forget).await.map(drop);
-        let exported = world.backend.export_person(Person { guild: guild.into(), id: person.into() }).await.map(drop);
+        let forgotten = world.backend.maintenance.forget(forget).await.map(drop);
+        let exported = world.backend.records.export_person(Person { guild: guild.into(), id: person.into() }).await.map(drop);
 
         for refused in [forgotten, exported] {
             assert_eq!(refused, Err(Refused::NotFound(words.into())));
@@ -232,25 +232,25 @@ async fn a_dead_letter_can_be_retried_and_dropped() {
     world.side.answers([Ok("Me.\nYES")]);
     world.pass(60.0).await;
     assert_eq!(world.decisions("lobby").await, Vec::<Value>::new());
-    let listed = world.backend.quarantine().await.unwrap().messages;
+    let listed = world.backend.maintenance.quarantine().await.unwrap().messages;
 
-    world.backend.drop_entry(&listed[1].id).await.unwrap();
-    world.backend.retry(&listed[0].id).await.unwrap();
+    world.backend.maintenance.drop_entry(&listed[1].id).await.unwrap();
+    world.backend.maintenance.retry(&listed[0].id).await.unwrap();
     world.pass(60.0).await;
 
     assert_eq!([listed[0].seq, listed[1].seq], [seq, given_up]);
-    assert_eq!(world.backend.quarantine().await.unwrap().messages, []);
+    assert_eq!(world.backend.maintenance.quarantine().await.unwrap().messages, []);
     assert_eq!(world.history("lobby").await, lines(&[("Ana", "two"), ("Ana", "one"), ("aria", "Hello!")]));
     let why = WhyQuery { room: room("lobby"), companion: None, at: Some(WhyAt::Message(seq.to_string().into())) };
-    let explanation = world.backend.why(why).await.unwrap();
+    let explanation = world.backend.records.why(why).await.unwrap();
     let explanation: Vec<_> =
         explanation.story.iter().map(|line| &*line.text).chain(explanation.companions.iter().map(|brief| &*brief.text)).collect();
     let channel_key = ChannelKey::new(&"home".into(), &room("lobby").channel());
     let again = Reader::new(&*world.store).message(&channel_key, &format!("retry:{}", listed[0].id)).await.unwrap().unwrap();
     assert!(explanation.iter().any(|text| text.contains(&format!("retried as message {again}"))), "{explanation:?}");
     assert!(explanation.iter().any(|text| text.contains(&format!("retried as message {again}"))), "{explanation:?}");
-    assert!(matches!(world.backend.retry(&listed[0].id).await, Err(Refused::NotFound(_))));
-    assert!(matches!(world.backend.release("home").await, Err(Refused::NotFound(_))));
+    assert!(matches!(world.backend.maintenance.retry(&listed[0].id).await, Err(Refused::NotFound(_))));
+    assert!(matches!(world.backend.maintenance.release("home").await, Err(Refused::NotFound(_))));
 }
 
 #[tokio::test(start_paused = true)]
@@ -261,13 +261,13 @@ async fn a_dead_letter_that_is_no_message_can_be_dropped_and_not_retried() {
     world.pass(60.0).await;
     let decision = Seq(world.decisions("lobby").await[0]["seq"].as_u64().unwrap());
     write_dead_letter(&world, decision).await;
-    let listed = world.backend.quarantine().await.unwrap().messages;
+    let listed = world.backend.maintenance.quarantine().await.unwrap().messages;
 
-    let refused = world.backend.retry(&listed[0].id).await;
+    let refused = world.backend.maintenance.retry(&listed[0].id).await;
 
     assert!(matches!(&refused, Err(Refused::Conflict(detail)) if detail.contains("drop it instead")), "{refused:?}");
-    world.backend.drop_entry(&listed[0].id).await.unwrap();
-    assert_eq!(world.backend.quarantine().await.unwrap().messages, []);
+    world.backend.maintenance.drop_entry(&listed[0].id).await.unwrap();
+    assert_eq!(world.backend.maintenance.quarantine().await.unwrap().messages, []);
 }
 
 /// Waits until every task that can run has run one step. (`yield_now` waits until no task can run.)
@@ -314,7 +314,7 @@ pub(super) async fn dead_letter(world: &World, channel_key: &ChannelKey, seq: Se
 async fn readiness_lists_the_parts_and_the_models() {
     let world = World::new().await;
 
-    let readiness = world.backend.readiness().await;
+    let readiness = world.backend.maintenance.readiness().await;
 
     assert!(readiness.ready);
     assert_eq!(readiness.parts.iter().map(|part| &*part.part).collect::<Vec<_>>(), ["store", "models"]);

@@ -16,7 +16,6 @@ use crate::domain::message::Role;
 use crate::domain::question_context::Purpose;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{Range, Reader};
-use crate::ports::backend::Backend;
 use crate::ports::language_model::{NoAnswer, Request};
 
 /// A name with labels, and its count.
@@ -199,7 +198,7 @@ async fn a_quarantined_guild_is_counted_until_it_is_released() {
         if times == 1 {
             world.pass(301.0).await;
         } else {
-            world.backend.release("home").await.unwrap();
+            world.backend.maintenance.release("home").await.unwrap();
             world.rest().await;
         }
         assert_eq!(total(&world, "tertulia_guilds_quarantined", &[]), 0);
@@ -231,7 +230,7 @@ async fn an_abandoned_call_is_measured_like_others() {
     let world = World::with_lobby().await;
     world.say("lobby", "Ari, one").await;
     world.pass(0.5).await;
-    world.backend.clear(&room("lobby")).await.unwrap();
+    world.backend.rooms.clear(&room("lobby")).await.unwrap();
     world.pass(5.0).await;
 
     world.say("lobby", "Ari, two").await;
@@ -246,7 +245,7 @@ async fn an_abandoned_call_is_measured_like_others() {
 async fn events_missed_by_a_slow_watcher_are_counted() {
     let world = World::with_lobby().await;
     agree_no_more(&world);
-    let mut watching = world.backend.live(&room("lobby"), None).await.unwrap();
+    let mut watching = world.backend.rooms.live(&room("lobby"), None).await.unwrap();
     for number in 0..400 {
         world.say("lobby", &number.to_string()).await;
     }

@@ -6,7 +6,6 @@ use serde_json::json;
 
 use super::world::{World, purpose, room};
 use crate::domain::question_context::Purpose;
-use crate::ports::backend::Backend as _;
 use crate::ports::language_model::Request;
 
 /// The marks `m1x`, `m2x`, … in a text.
@@ -85,7 +84,7 @@ async fn a_deleted_message_leaves_the_summary_at_once_and_the_others_return_to_i
         world.pass(15.0).await;
     }
 
-    world.backend.delete_message(&room("lobby"), seqs[0]).await.unwrap();
+    world.backend.messages.delete(&room("lobby"), seqs[0]).await.unwrap();
     world.pass(60.0).await;
     world.say("lobby", "Ari, m99x").await;
     world.pass(10.0).await;
@@ -104,7 +103,7 @@ async fn nothing_from_before_a_clear_and_nobody_who_opted_out_is_shown() {
         world.pass(15.0).await;
     }
 
-    world.backend.clear(&room("lobby")).await.unwrap();
+    world.backend.rooms.clear(&room("lobby")).await.unwrap();
     world.say("lobby", "m10x").await;
     world.say("lobby", "Ari, m11x").await;
     world.pass(10.0).await;

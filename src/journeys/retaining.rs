@@ -15,7 +15,6 @@ use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
 use crate::journal::reader::{Range, Reader};
 use crate::journal::record::{encode, encode_number};
-use crate::ports::backend::Backend;
 use crate::ports::backend::decisions::{WhyAt, WhyQuery};
 use crate::ports::backend::keeping::{ExportForm, ExportQuery, Forget};
 use crate::ports::language_model::NoAnswer;
@@ -240,7 +239,7 @@ async fn events_below_the_mark_after_a_loss_are_kept_and_forgotten_like_others()
 
     retention::pass(&world.context).await;
     assert_eq!(world.history("lobby").await, lines(&[("Ana", "zebra one"), ("Ben", "zebra two")]));
-    world.backend.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
+    world.backend.maintenance.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
     assert_eq!([left_of("zebra one", &world).await, left_of("Ana", &world).await], [0, 0]);
     world.pass(3.0 * DAY).await;
     retention::pass(&world.context).await;
@@ -334,8 +333,12 @@ async fn a_person_without_stored_messages_is_not_listed_and_others_are_found() {
     assert_eq!(left_of("Zoe", &world).await, 0);
     assert_eq!(world.history("lobby").await, lines(&[("Ben", "news"), ("Ana", "news indeed")]));
     for (person, messages) in [("Ben", 1), ("Ana", 1)] {
-        let forgotten =
-            world.backend.forget(Forget { guild: "home".into(), person: person.into(), answers: false }).await.unwrap();
+        let forgotten = world
+            .backend
+            .maintenance
+            .forget(Forget { guild: "home".into(), person: person.into(), answers: false })
+            .await
+            .unwrap();
         assert_eq!(forgotten.messages, messages, "{person}");
         assert_eq!(left_of(person, &world).await, 0, "{person}");
     }
@@ -412,10 +415,10 @@ async fn stories_and_scripts_of_the_remaining_events_work() {
 
     let decision = &world.decisions("lobby").await[0];
     let at = WhyAt::Event(Seq(decision["seq"].as_u64().unwrap()));
-    let why = world.backend.why(WhyQuery { room: room("lobby"), companion: None, at: Some(at) }).await.unwrap();
+    let why = world.backend.records.why(WhyQuery { room: room("lobby"), companion: None, at: Some(at) }).await.unwrap();
     assert_eq!(&*why.story[0].text, "Ana said: “news”");
     let query = ExportQuery { room: Some(room("lobby")), form: ExportForm::Replay };
-    let script: Vec<_> = world.backend.export(query).await.unwrap().collect().await;
+    let script: Vec<_> = world.backend.records.export(query).await.unwrap().collect().await;
     let script: Value = serde_json::from_str(script[0].as_ref().unwrap()).unwrap();
     assert_eq!(script["events"].as_array().unwrap().len(), 1, "{script}");
     assert!(script["notes"][0].as_str().unwrap().starts_with("1 beginning"), "{script}");
@@ -429,7 +432,7 @@ async fn a_room_deleted_meanwhile_stays_deleted() {
     let context = world.context.clone();
 
     let lobby_room = room("lobby");
-    let (_, deleted) = tokio::join!(retention::pass(&context), world.backend.delete_room(&lobby_room));
+    let (_, deleted) = tokio::join!(retention::pass(&context), world.backend.rooms.delete(&lobby_room));
 
     deleted.unwrap();
     world.open("lobby", &["aria"]).await;

@@ -5,8 +5,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::world::{World, lines, room};
+use crate::ports::backend::Refused;
 use crate::ports::backend::room::RoomPlan;
-use crate::ports::backend::{Backend, Refused};
 use crate::ports::language_model::NoAnswer;
 use crate::settings::companion::ModelChoice;
 
@@ -20,10 +20,10 @@ async fn a_room_is_created_changed_and_survives_a_crash() {
 
     let patch =
         serde_json::from_value(json!({ "companions": { "aria": { "interjection": "very_eager", "paused": true } } })).unwrap();
-    world.backend.patch_room(&room("lobby"), patch).await.unwrap();
+    world.backend.rooms.patch(&room("lobby"), patch).await.unwrap();
     let world = world.crash().await;
 
-    let lobby = world.backend.room(&room("lobby")).await.unwrap();
+    let lobby = world.backend.rooms.get(&room("lobby")).await.unwrap();
     assert_eq!(&*lobby.companions[0].interjection, "very_eager");
     assert!(lobby.companions[0].paused);
 }
@@ -32,22 +32,22 @@ async fn a_room_is_created_changed_and_survives_a_crash() {
 async fn invalid_rooms_are_refused() {
     let world = World::with_lobby().await;
 
-    let another_guild = world.backend.put_room(&room("lobby"), plan(json!({ "guild": "away", "companions": [] }))).await;
+    let another_guild = world.backend.rooms.put(&room("lobby"), plan(json!({ "guild": "away", "companions": [] }))).await;
     let not_new = plan(json!({ "guild": "home", "companions": [], "new": true }));
-    let not_new = world.backend.put_room(&room("lobby"), not_new).await;
-    let unknown = world.backend.put_room(&room("study"), plan(json!({ "guild": "home", "companions": ["nobody"] }))).await;
+    let not_new = world.backend.rooms.put(&room("lobby"), not_new).await;
+    let unknown = world.backend.rooms.put(&room("study"), plan(json!({ "guild": "home", "companions": ["nobody"] }))).await;
     let ids: Vec<_> = (0..33).map(|number| json!({ "id": format!("zed{number}"), "external": true })).collect();
-    let many = world.backend.put_room(&room("study"), plan(json!({ "guild": "home", "companions": ids }))).await;
-    let shared = world.backend.put_room(&room("study"), plan(json!({ "guild": "home", "companions": ["twin"] }))).await;
+    let many = world.backend.rooms.put(&room("study"), plan(json!({ "guild": "home", "companions": ids }))).await;
+    let shared = world.backend.rooms.put(&room("study"), plan(json!({ "guild": "home", "companions": ["twin"] }))).await;
     let external = |zed| plan(json!({ "guild": "home", "companions": [zed] }));
     let configured = external(json!({ "id": "bruno", "external": true }));
-    let configured = world.backend.put_room(&room("study"), configured).await;
+    let configured = world.backend.rooms.put(&room("study"), configured).await;
     let namesake = external(json!({ "id": "zed", "external": true, "aliases": ["ARIA"] }));
-    let namesake = world.backend.put_room(&room("study"), namesake).await;
+    let namesake = world.backend.rooms.put(&room("study"), namesake).await;
     let elsewhere = plan(json!({ "guild": "away", "companions": [{ "id": "zed", "external": true, "aliases": ["ARIA"] }] }));
-    let elsewhere = world.backend.put_room(&room("attic"), elsewhere).await;
+    let elsewhere = world.backend.rooms.put(&room("attic"), elsewhere).await;
     let too_many_aliases = external(json!({ "id": "zed", "external": true, "aliases": vec!["z"; 17] }));
-    let too_many_aliases = world.backend.put_room(&room("study"), too_many_aliases).await;
+    let too_many_aliases = world.backend.rooms.put(&room("study"), too_many_aliases).await;
 
     assert!(matches!(another_guild, Err(Refused::Conflict(_))));
     assert!(matches!(not_new, Err(Refused::Conflict(detail)) if detail.contains("already")));
@@ -65,14 +65,14 @@ async fn invalid_rooms_are_refused() {
 async fn the_names_of_a_guilds_companions_are_known_in_all_its_rooms() {
     let world = World::with_lobby().await;
     world.open("den", &["bruno"]).await;
-    let namesake = async |name: &str| world.backend.namesake(&room("lobby"), name).await.unwrap();
+    let namesake = async |name: &str| world.backend.messages.namesake(&room("lobby"), name).await.unwrap();
 
     assert_eq!(namesake("ARIA").await, Some("aria".into()));
     assert_eq!(namesake("Ari").await, Some("aria".into()));
     assert_eq!(namesake("bruno").await, Some("bruno".into()));
     assert_eq!(namesake("Cleo").await, None, "she is in no room of the guild");
     assert_eq!(namesake("Ana").await, None);
-    assert!(matches!(world.backend.namesake(&room("cellar"), "Ana").await, Err(Refused::NotFound(_))));
+    assert!(matches!(world.backend.messages.namesake(&room("cellar"), "Ana").await, Err(Refused::NotFound(_))));
 }
 
 #[tokio::test(start_paused = true)]
@@ -81,10 +81,10 @@ async fn a_deleted_room_is_gone_with_its_history() {
     world.say("lobby", "one").await;
     let mut watching = world.watch("lobby", None).await;
 
-    world.backend.delete_room(&room("lobby")).await.unwrap();
+    world.backend.rooms.delete(&room("lobby")).await.unwrap();
 
     assert!(watching.is_over().await);
-    assert!(matches!(world.backend.room(&room("lobby")).await, Err(Refused::NotFound(_))));
+    assert!(matches!(world.backend.rooms.get(&room("lobby")).await, Err(Refused::NotFound(_))));
     world.open("lobby", &["aria"]).await;
     assert_eq!(world.history("lobby").await, []);
     let world = world.crash().await;
@@ -99,7 +99,7 @@ async fn a_paused_room_receives_messages_and_stays_silent() {
     let world = World::with_lobby().await;
     let pause = |paused: bool| serde_json::from_value(json!({ "paused": paused })).unwrap();
 
-    world.backend.patch_room(&room("lobby"), pause(true)).await.unwrap();
+    world.backend.rooms.patch(&room("lobby"), pause(true)).await.unwrap();
     world.rest().await;
     world.say("lobby", "Ari?").await;
     world.pass(60.0).await;
@@ -107,7 +107,7 @@ async fn a_paused_room_receives_messages_and_stays_silent() {
     let decisions = world.decisions("lobby").await;
     assert_eq!(decisions.len(), 1);
     assert_eq!(decisions[0]["reason"], "paused");
-    world.backend.patch_room(&room("lobby"), pause(false)).await.unwrap();
+    world.backend.rooms.patch(&room("lobby"), pause(false)).await.unwrap();
     world.rest().await;
     world.say("lobby", "Ari?").await;
     world.pass(60.0).await;
@@ -121,15 +121,15 @@ async fn another_interjection_policy_is_shown_and_holds_from_then_on() {
     let patch = |json| serde_json::from_value(json).unwrap();
 
     let eager = patch(json!({ "companions": { "aria": { "interjection": "very_eager" } } }));
-    world.backend.patch_room(&room("lobby"), eager).await.unwrap();
+    world.backend.rooms.patch(&room("lobby"), eager).await.unwrap();
     for text in ["one", "two", "three"] {
         world.say("lobby", text).await;
     }
     world.pass(60.0).await;
     let chatty =
-        world.backend.patch_room(&room("lobby"), patch(json!({ "companions": { "aria": { "interjection": "chatty" } } }))).await;
+        world.backend.rooms.patch(&room("lobby"), patch(json!({ "companions": { "aria": { "interjection": "chatty" } } }))).await;
     let back = patch(json!({ "companions": { "aria": { "interjection": null } } }));
-    let back = world.backend.patch_room(&room("lobby"), back).await.unwrap();
+    let back = world.backend.rooms.patch(&room("lobby"), back).await.unwrap();
 
     assert!(watching.seen().await.iter().any(|event| event["event"] == "tempered" && event["interjection"] == "very_eager"));
     assert_eq!(world.decisions("lobby").await[0]["trigger"], "interjection");
@@ -144,7 +144,7 @@ async fn limits_and_models_of_one_room_are_checked_shown_and_used() {
     let mut watching = world.watch("lobby", None).await;
     let patch = |aria: Value| {
         let patch = serde_json::from_value(json!({ "companions": { "aria": aria } })).unwrap();
-        async { world.backend.patch_room(&room("lobby"), patch).await }
+        async { world.backend.rooms.patch(&room("lobby"), patch).await }
     };
 
     let wrong = [json!({ "model": { "main": "smal" } }), json!({ "max_turns": 0 })];
@@ -154,7 +154,7 @@ async fn limits_and_models_of_one_room_are_checked_shown_and_used() {
     world.side.answers([Ok("They mean me.\nYES")]);
     world.say("lobby", "Ari?").await;
     world.pass(60.0).await;
-    let state = serde_json::to_value(world.backend.state(&room("lobby")).await.unwrap()).unwrap();
+    let state = serde_json::to_value(world.backend.rooms.state(&room("lobby")).await.unwrap()).unwrap();
     let back = patch(json!({ "max_turns": null, "repetition": null, "model": null })).await.unwrap();
 
     let Err(Refused::Invalid { field, detail }) = unknown else { panic!("{unknown:?}") };
@@ -184,7 +184,7 @@ async fn a_companion_removed_from_the_settings_while_it_was_asked_answers_once_i
         world.reload_companions(&["bruno"]).await;
         world.pass(60.0).await;
 
-        assert!(world.backend.room(&room("lobby")).await.unwrap().companions.is_empty());
+        assert!(world.backend.rooms.get(&room("lobby")).await.unwrap().companions.is_empty());
         world.reload_companions(&["aria", "bruno"]).await;
     }
 
@@ -203,7 +203,7 @@ async fn a_room_has_a_language_of_its_own() {
         if language != json!("kept") {
             body["language"] = language;
         }
-        world.backend.put_room(&room("lobby"), plan(body)).await.map(|(room, _)| room.language)
+        world.backend.rooms.put(&room("lobby"), plan(body)).await.map(|(room, _)| room.language)
     };
     let language = || world.context.memberships.language(&room("lobby").channel());
 
@@ -213,5 +213,5 @@ async fn a_room_has_a_language_of_its_own() {
     assert_eq!((&*field, language().as_deref()), ("language", Some("de")));
     assert!(detail.contains("choose one of de, en, es, fr"), "{detail}");
     let world = world.crash().await;
-    assert_eq!(world.backend.room(&room("lobby")).await.unwrap().language.as_deref(), Some("de"));
+    assert_eq!(world.backend.rooms.get(&room("lobby")).await.unwrap().language.as_deref(), Some("de"));
 }

@@ -233,7 +233,7 @@ async fn clearing_ends_the_round_its_manager_and_its_trace() {
     world.pass(0.5).await;
     assert!(world.context.directory.find(&TurnTakingManagerKey(room("salon").channel())).is_some());
 
-    world.backend.clear(&room("salon")).await.unwrap();
+    world.backend.rooms.clear(&room("salon")).await.unwrap();
     world.pass(60.0).await;
 
     assert!(world.context.directory.find(&TurnTakingManagerKey(room("salon").channel())).is_none());
@@ -241,8 +241,6 @@ async fn clearing_ends_the_round_its_manager_and_its_trace() {
     let turns = world.spans.named("conversation.turn");
     assert_eq!(turns.iter().map(|turn| attribute(turn, "turn.outcome").unwrap()).collect::<Vec<_>>(), ["cancelled"]);
 }
-
-use crate::ports::backend::Backend;
 
 #[tokio::test(start_paused = true)]
 async fn a_companion_that_is_paused_or_leaves_while_others_vote_is_not_waited_for() {
@@ -256,7 +254,7 @@ async fn a_companion_that_is_paused_or_leaves_while_others_vote_is_not_waited_fo
             world.open("salon", &["aria", "cleo"]).await;
         } else {
             let patch = serde_json::from_value(json!({ "companions": { "bruno": { "paused": true } } })).unwrap();
-            world.backend.patch_room(&room("salon"), patch).await.unwrap();
+            world.backend.rooms.patch(&room("salon"), patch).await.unwrap();
         }
         world.pass(4.0).await;
 
@@ -274,7 +272,7 @@ async fn a_selected_companion_that_is_paused_before_it_speaks_stays_silent() {
     world.pass(1.5).await;
 
     let patch = serde_json::from_value(json!({ "paused": true })).unwrap();
-    world.backend.patch_room(&room("salon"), patch).await.unwrap();
+    world.backend.rooms.patch(&room("salon"), patch).await.unwrap();
     world.pass(60.0).await;
 
     assert_eq!(world.history("salon").await.len(), 1);

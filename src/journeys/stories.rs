@@ -11,12 +11,12 @@ use serde_json::json;
 
 use super::world::{World, asking_companion, room};
 use crate::domain::id::Seq;
+use crate::ports::backend::Refused;
 use crate::ports::backend::decisions::{Brief, Why, WhyAt, WhyQuery};
-use crate::ports::backend::{Backend, Refused};
 use crate::ports::language_model::NoAnswer;
 
 async fn ask(world: &World, id: &str, companion: Option<&str>, at: Option<WhyAt>) -> Result<Why, Refused> {
-    world.backend.why(WhyQuery { room: room(id), companion: companion.map(Into::into), at }).await
+    world.backend.records.why(WhyQuery { room: room(id), companion: companion.map(Into::into), at }).await
 }
 
 /// The newest story of a companion, and what it waits for.

@@ -14,9 +14,9 @@ use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
 use crate::journal::reader::Reader;
 use crate::journal::record::encode_snapshot;
+use crate::ports::backend::Refused;
 use crate::ports::backend::decisions::{WhyAt, WhyQuery};
 use crate::ports::backend::keeping::Quarantine;
-use crate::ports::backend::{Backend, Refused};
 use crate::ports::store::key::{ChannelNo, Key};
 use crate::ports::store::{Value, Write};
 
@@ -30,7 +30,7 @@ async fn a_channel_that_dies_of_its_snapshot_is_suspended_shown_and_affects_no_o
     world.say("lobby", "Ari?").await;
     world.pass(40.0).await;
 
-    let quarantine = world.backend.quarantine().await.unwrap();
+    let quarantine = world.backend.maintenance.quarantine().await.unwrap();
     assert_eq!((quarantine.guilds, quarantine.messages), (Vec::new(), Vec::new()), "the guild is not quarantined");
     assert_eq!(world.spans.named("supervisor.escalate").len(), 1, "the escalation is visible");
     let [alone] = &quarantine.channels[..] else { panic!("not one is left alone: {:?}", quarantine.channels) };
@@ -41,11 +41,11 @@ async fn a_channel_that_dies_of_its_snapshot_is_suspended_shown_and_affects_no_o
     assert!(look(&world.context, &room("lobby").channel()).await.is_none(), "it is suspended");
 
     // Released too early, it dies again, and is suspended again.
-    world.backend.release(&alone.id).await.unwrap();
-    assert_eq!(world.backend.quarantine().await.unwrap().channels, []);
-    assert!(matches!(world.backend.release(&alone.id).await, Err(Refused::NotFound(_))));
+    world.backend.maintenance.release(&alone.id).await.unwrap();
+    assert_eq!(world.backend.maintenance.quarantine().await.unwrap().channels, []);
+    assert!(matches!(world.backend.maintenance.release(&alone.id).await, Err(Refused::NotFound(_))));
     world.pass(250.0).await;
-    let Quarantine { channels: again, messages, .. } = world.backend.quarantine().await.unwrap();
+    let Quarantine { channels: again, messages, .. } = world.backend.maintenance.quarantine().await.unwrap();
     assert_eq!((again.len(), messages), (1, Vec::new()), "messages that arrived meanwhile are not blamed");
     assert!(again[0].since.0 > alone.since.0, "it was retried");
 
@@ -56,7 +56,7 @@ async fn a_channel_that_dies_of_its_snapshot_is_suspended_shown_and_affects_no_o
     assert!(look(&world.context, &room("lobby").channel()).await.is_none(), "it is not retried earlier");
     world.pass(61.0).await;
     assert!(world.history("lobby").await.ends_with(&lines(&[("Ana", "Ari?"), ("aria", "Hello!")])));
-    assert_eq!(world.backend.quarantine().await.unwrap().channels, []);
+    assert_eq!(world.backend.maintenance.quarantine().await.unwrap().channels, []);
 }
 
 #[tokio::test(start_paused = true)]
@@ -76,7 +76,7 @@ async fn a_channel_with_an_unreadable_record_is_suspended_and_returns_once_it_is
     world.say("den", "Bruno?").await;
     world.pass(40.0).await;
 
-    let Quarantine { guilds, channels, messages } = world.backend.quarantine().await.unwrap();
+    let Quarantine { guilds, channels, messages } = world.backend.maintenance.quarantine().await.unwrap();
     assert_eq!((guilds, messages), (Vec::new(), Vec::new()));
     let [alone] = &channels[..] else { panic!("it is not listed: {channels:?}") };
     assert_eq!((&*alone.id, alone.guild.as_str(), &*alone.room), ("channel:console:lobby", "home", "lobby"));
@@ -86,16 +86,16 @@ async fn a_channel_with_an_unreadable_record_is_suspended_and_returns_once_it_is
     assert!(world.history("den").await.contains(&("bruno".into(), "Hello!".into())));
 
     // Released too early, it cannot continue either.
-    world.backend.release(&alone.id).await.unwrap();
+    world.backend.maintenance.release(&alone.id).await.unwrap();
     world.pass(1.0).await;
-    let again = world.backend.quarantine().await.unwrap().channels.remove(0);
+    let again = world.backend.maintenance.quarantine().await.unwrap().channels.remove(0);
     assert!(again.since.0 > alone.since.0, "it was retried");
 
     // Restores the value, as a backup would.
     put(&world, channel_key.ward(), key, intact).await;
     world.pass(again.until.0.since(world.context.clock.now()).as_secs_f64() + 20.0).await;
     assert!(world.history("lobby").await.ends_with(&lines(&[("Ana", "Ari?"), ("aria", "Hello!")])));
-    assert_eq!(world.backend.quarantine().await.unwrap().channels, []);
+    assert_eq!(world.backend.maintenance.quarantine().await.unwrap().channels, []);
     assert_eq!(world.spans.named("actor.restart").len(), 0);
 }
 
@@ -110,7 +110,7 @@ async fn a_room_whose_number_is_unreadable_is_listed_at_once() {
     let world = world.crash().await;
     world.pass(1.0).await;
 
-    let channels = world.backend.quarantine().await.unwrap().channels;
+    let channels = world.backend.maintenance.quarantine().await.unwrap().channels;
     assert_eq!(channels.len(), 1);
     let named = "channel console:lobby of guild home cannot be read (`tertulia history verify` says what): the number: it has format version";
     assert!(channels[0].detail.contains(named), "{}", channels[0].detail);
@@ -125,12 +125,12 @@ async fn a_suspended_channel_returns_as_soon_as_the_operator_releases_it() {
     world.say("lobby", "Ari?").await;
 
     put(&world, channel_key.ward(), key::snapshot(channel_key.ward(), no), harmless).await;
-    let alone = world.backend.quarantine().await.unwrap().channels.remove(0);
-    world.backend.release(&alone.id).await.unwrap();
+    let alone = world.backend.maintenance.quarantine().await.unwrap().channels.remove(0);
+    world.backend.maintenance.release(&alone.id).await.unwrap();
     world.pass(20.0).await;
 
     assert!(world.history("lobby").await.ends_with(&lines(&[("Ana", "Ari?"), ("aria", "Hello!")])));
-    assert_eq!(world.backend.quarantine().await.unwrap().channels, []);
+    assert_eq!(world.backend.maintenance.quarantine().await.unwrap().channels, []);
 }
 
 #[tokio::test(start_paused = true)]
@@ -138,12 +138,12 @@ async fn a_suspended_room_that_is_deleted_is_not_listed_any_more() {
     let (mut world, ..) = poisoned().await;
     world.expect_deaths();
     world.pass(250.0).await;
-    assert_eq!(world.backend.quarantine().await.unwrap().channels.len(), 1);
+    assert_eq!(world.backend.maintenance.quarantine().await.unwrap().channels.len(), 1);
 
-    world.backend.delete_room(&room("lobby")).await.unwrap();
+    world.backend.rooms.delete(&room("lobby")).await.unwrap();
     world.rest().await;
 
-    assert_eq!(world.backend.quarantine().await.unwrap().channels, []);
+    assert_eq!(world.backend.maintenance.quarantine().await.unwrap().channels, []);
 }
 
 #[tokio::test(start_paused = true)]
@@ -151,15 +151,15 @@ async fn a_restarted_guild_retries_its_suspended_channels() {
     let (mut world, ..) = poisoned().await;
     world.expect_deaths();
     world.pass(250.0).await;
-    let before = world.backend.quarantine().await.unwrap().channels.remove(0);
+    let before = world.backend.maintenance.quarantine().await.unwrap().channels.remove(0);
 
     world.context.directory.find(&GuildKey("home".into())).unwrap().kill();
     world.pass(1.0).await;
-    let meanwhile = world.backend.quarantine().await.unwrap().channels;
+    let meanwhile = world.backend.maintenance.quarantine().await.unwrap().channels;
     world.pass(250.0).await;
 
     assert_eq!(meanwhile, []);
-    let after = world.backend.quarantine().await.unwrap().channels;
+    let after = world.backend.maintenance.quarantine().await.unwrap().channels;
     assert_eq!(after.len(), 1);
     assert!(after[0].since.0 > before.since.0);
 }
@@ -173,15 +173,15 @@ async fn reads_of_a_suspended_room_answer_at_once_with_the_reason() {
     world.pass(5.0).await;
     let begun = tokio::time::Instant::now();
 
-    let state = world.backend.state(&room("lobby")).await.unwrap();
-    let why = world.backend.why(about("lobby", None)).await.unwrap();
-    let fate = world.backend.why(about("lobby", Some(WhyAt::Message(asked.to_string().into())))).await.unwrap();
-    let seen = (world.backend.room(&room("lobby")).await, world.backend.rooms().await, world.history("lobby").await);
+    let state = world.backend.rooms.state(&room("lobby")).await.unwrap();
+    let why = world.backend.records.why(about("lobby", None)).await.unwrap();
+    let fate = world.backend.records.why(about("lobby", Some(WhyAt::Message(asked.to_string().into())))).await.unwrap();
+    let seen = (world.backend.rooms.get(&room("lobby")).await, world.backend.rooms.list().await, world.history("lobby").await);
 
     assert_eq!(begun.elapsed(), Duration::ZERO);
     let kept_away = state.kept_away.expect("the room is suspended");
     assert_eq!(kept_away.id.as_deref(), Some("channel:console:lobby"));
-    assert_eq!(kept_away.until, Some(world.backend.quarantine().await.unwrap().channels[0].until));
+    assert_eq!(kept_away.until, Some(world.backend.maintenance.quarantine().await.unwrap().channels[0].until));
     assert!(
         kept_away.detail.contains("crashed each time it was restored") && kept_away.detail.contains("release it"),
         "{kept_away:?}"
@@ -195,7 +195,7 @@ async fn reads_of_a_suspended_room_answer_at_once_with_the_reason() {
     assert_eq!(seen.2.last(), Some(&("Ana".into(), "Ari?".into())));
 
     // No other room of the guild is suspended.
-    assert_eq!(world.backend.state(&room("den")).await.unwrap().kept_away, None);
+    assert_eq!(world.backend.rooms.state(&room("den")).await.unwrap().kept_away, None);
 }
 
 #[tokio::test(start_paused = true)]
@@ -208,8 +208,8 @@ async fn the_state_of_a_room_is_shown_while_its_record_kills_its_reader() {
 
     let mut reads = Vec::new();
     for _ in 0..100 {
-        let state = world.backend.state(&room("lobby")).await.unwrap();
-        let why = world.backend.why(about("lobby", None)).await.unwrap();
+        let state = world.backend.rooms.state(&room("lobby")).await.unwrap();
+        let why = world.backend.records.why(about("lobby", None)).await.unwrap();
         reads.extend(state.kept_away.map(|kept_away| (kept_away, why)));
         world.pass(0.02).await;
     }
@@ -218,9 +218,13 @@ async fn the_state_of_a_room_is_shown_while_its_record_kills_its_reader() {
     assert!(kept_away.id.is_none() && kept_away.detail.contains("panics when it restores the room"), "{kept_away:?}");
     let texts = reads.iter().filter_map(|(_, why)| Some(&why.waiting_for.as_ref()?.text)).collect::<Vec<_>>();
     assert!(texts.iter().any(|text| text.contains("panics when it restores the room")), "{texts:?}");
-    let quarantine = world.backend.quarantine().await.unwrap();
+    let quarantine = world.backend.maintenance.quarantine().await.unwrap();
     assert_eq!(quarantine.messages.iter().map(|message| message.seq).collect::<Vec<_>>(), [deadly]);
-    assert_eq!(world.backend.state(&room("lobby")).await.unwrap().kept_away, None, "the message that killed is a dead letter");
+    assert_eq!(
+        world.backend.rooms.state(&room("lobby")).await.unwrap().kept_away,
+        None,
+        "the message that killed is a dead letter"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -228,7 +232,7 @@ async fn a_suspended_room_is_not_listed_any_more_once_its_guild_is_quarantined()
     let (mut world, channel_key, ..) = poisoned().await;
     world.expect_deaths();
     world.pass(250.0).await;
-    let alone = world.backend.quarantine().await.unwrap().channels.remove(0);
+    let alone = world.backend.maintenance.quarantine().await.unwrap().channels.remove(0);
     // The pending work wakes its channel again and again.
     world.side.set_delay(Duration::from_secs(10_000));
     world.say("den", "Bruno?").await;
@@ -239,13 +243,13 @@ async fn a_suspended_room_is_not_listed_any_more_once_its_guild_is_quarantined()
             channel.kill();
         }
         world.pass(0.1).await;
-        if !world.backend.quarantine().await.unwrap().guilds.is_empty() {
+        if !world.backend.maintenance.quarantine().await.unwrap().guilds.is_empty() {
             break;
         }
     }
-    let Quarantine { guilds, channels, .. } = world.backend.quarantine().await.unwrap();
+    let Quarantine { guilds, channels, .. } = world.backend.maintenance.quarantine().await.unwrap();
     assert_eq!((guilds.len(), channels), (1, Vec::new()));
-    let state = world.backend.state(&room("den")).await.unwrap();
+    let state = world.backend.rooms.state(&room("den")).await.unwrap();
     assert_eq!(state.kept_away.and_then(|kept_away| kept_away.id).as_deref(), Some("home"), "every room of the guild shows it");
 
     // The guild's earlier messages arrive after its end, because supervision overtakes messages.
@@ -255,8 +259,8 @@ async fn a_suspended_room_is_not_listed_any_more_once_its_guild_is_quarantined()
     let guilds = world.context.directory.find(&GuildsKey()).unwrap();
     guilds.cast(GuildsMessage::Suspended(last.unwrap(), entry)).unwrap();
 
-    assert_eq!(world.backend.quarantine().await.unwrap().channels, []);
-    assert!(matches!(world.backend.release(&alone.id).await, Err(Refused::NotFound(_))));
+    assert_eq!(world.backend.maintenance.quarantine().await.unwrap().channels, []);
+    assert!(matches!(world.backend.maintenance.release(&alone.id).await, Err(Refused::NotFound(_))));
 }
 
 fn about(id: &str, at: Option<WhyAt>) -> WhyQuery {

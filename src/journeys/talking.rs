@@ -1,13 +1,12 @@
 //! Sending a message and being answered.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use super::world::{World, lines, purpose, room};
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{OutboxWrite, Record, WriterMessage};
 use crate::actors::runtime::actor_keys::{ChannelActorKey, WriterKey};
-use crate::actors::service::ActorBackend;
+use crate::actors::service;
 use crate::domain::event::Event;
 use crate::domain::id::{Seq, Ticket};
 use crate::domain::question_context::Purpose;
@@ -15,9 +14,9 @@ use crate::domain::trigger::Trigger;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{Range, Reader};
 use crate::journal::record::OutboxRecord;
+use crate::ports::backend::Refused;
 use crate::ports::backend::messages::{Edit, NewMessage};
 use crate::ports::backend::state::Doing;
-use crate::ports::backend::{Backend, Refused};
 use crate::ports::language_model::NoAnswer;
 
 #[tokio::test(start_paused = true)]
@@ -109,10 +108,10 @@ async fn an_edit_is_visible_everywhere() {
     let mut watching = world.watch("lobby", None).await;
     let seq = world.say("lobby", "hallo").await;
 
-    world.backend.edit(&room("lobby"), seq, Edit { text: "hello".into() }).await.unwrap();
+    world.backend.messages.edit(&room("lobby"), seq, Edit { text: "hello".into() }).await.unwrap();
 
     assert_eq!(world.history("lobby").await, lines(&[("Ana", "hello")]));
-    let state = world.backend.state(&room("lobby")).await.unwrap();
+    let state = world.backend.rooms.state(&room("lobby")).await.unwrap();
     assert_eq!(state.companions[0].buffer, ["hello".into()]);
     assert_eq!(watching.names().await, ["hello", "message", "edited"]);
 }
@@ -123,14 +122,14 @@ async fn a_deleted_message_is_gone_and_a_second_deletion_changes_nothing() {
     let mut watching = world.watch("lobby", None).await;
     let seq = world.say("lobby", "secret").await;
 
-    world.backend.delete_message(&room("lobby"), seq).await.unwrap();
-    world.backend.delete_message(&room("lobby"), seq).await.unwrap();
+    world.backend.messages.delete(&room("lobby"), seq).await.unwrap();
+    world.backend.messages.delete(&room("lobby"), seq).await.unwrap();
 
     assert_eq!(world.history("lobby").await, []);
-    let state = world.backend.state(&room("lobby")).await.unwrap();
+    let state = world.backend.rooms.state(&room("lobby")).await.unwrap();
     assert!(state.companions[0].buffer.is_empty());
     assert_eq!(watching.names().await, ["hello", "message", "deleted"]);
-    assert!(world.backend.edit(&room("lobby"), Seq(seq.0), Edit { text: "x".into() }).await.is_err());
+    assert!(world.backend.messages.edit(&room("lobby"), Seq(seq.0), Edit { text: "x".into() }).await.is_err());
 }
 
 #[tokio::test(start_paused = true)]
@@ -139,7 +138,7 @@ async fn clearing_drops_the_buffers_and_keeps_the_history() {
     world.say("lobby", "Ari?").await;
     world.rest().await;
 
-    world.backend.clear(&room("lobby")).await.unwrap();
+    world.backend.rooms.clear(&room("lobby")).await.unwrap();
     world.pass(60.0).await;
 
     assert_eq!(world.decisions("lobby").await, Vec::<serde_json::Value>::new());
@@ -180,9 +179,9 @@ async fn clearing_while_a_companion_speaks_drops_its_statement() {
     world.main.set_delay(Duration::from_secs(10));
     world.say("lobby", "Ari?").await;
     world.pass(3.0).await;
-    let speaking = world.backend.state(&room("lobby")).await.unwrap();
+    let speaking = world.backend.rooms.state(&room("lobby")).await.unwrap();
 
-    world.backend.clear(&room("lobby")).await.unwrap();
+    world.backend.rooms.clear(&room("lobby")).await.unwrap();
     world.pass(60.0).await;
 
     assert_eq!(speaking.companions[0].doing, Doing::Speaking);
@@ -255,7 +254,7 @@ async fn a_question_without_an_answer_is_shown_with_the_time_of_the_next_one() {
 
     let seen = watching.seen().await;
     let error = seen.iter().find(|event| event["event"] == "error").expect("the error was shown");
-    let state = world.backend.state(&room("lobby")).await.unwrap();
+    let state = world.backend.rooms.state(&room("lobby")).await.unwrap();
     assert_eq!(error["error"], "refused");
     assert_eq!(state.companions[0].doing, Doing::BackOff);
     assert_eq!(error["retry_at"], serde_json::json!(state.companions[0].retry_at));
@@ -274,7 +273,7 @@ async fn a_reply_to_a_companion_addresses_it() {
     world.say_with("lobby", serde_json::json!({ "from": "Ana", "text": "really", "reply_to": statement["seq"] })).await;
     world.pass(5.0).await;
     let unknown: NewMessage = serde_json::from_value(serde_json::json!({ "from": "Ana", "text": "x", "reply_to": 999 })).unwrap();
-    let refused = world.backend.say(&room("lobby"), unknown).await;
+    let refused = world.backend.messages.say(&room("lobby"), unknown).await;
 
     assert_eq!(world.decisions("lobby").await[1]["trigger"], "direct_address");
     assert!(matches!(refused, Err(Refused::Invalid { field, .. }) if field == "reply_to"));
@@ -312,10 +311,10 @@ async fn owed(world: &World) -> Vec<Ticket> {
 async fn a_message_sent_again_is_answered_once_it_is_durable() {
     let world = World::with_lobby().await;
     world.pass(1.0).await;
-    let backend = Arc::new(ActorBackend::new(world.context.clone(), world.store.clone()));
+    let backend = service::backend(world.context.clone(), world.store.clone());
     let say = || {
         let (backend, message) = (backend.clone(), serde_json::json!({ "from": "Ana", "text": "one", "id": "a" }));
-        tokio::spawn(async move { backend.say(&room("lobby"), serde_json::from_value(message).unwrap()).await })
+        tokio::spawn(async move { backend.messages.say(&room("lobby"), serde_json::from_value(message).unwrap()).await })
     };
 
     world.store.hold_in_sight();

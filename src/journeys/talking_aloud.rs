@@ -19,19 +19,18 @@ use super::world::{World, room};
 use crate::actors::calls::Speech;
 use crate::actors::calls::shutdown::shut_down;
 use crate::actors::runtime::actor_keys::{RecognitionKey, VoiceCallKey, VoiceUserKey};
-use crate::actors::service::rooms;
+use crate::actors::service::loading;
 use crate::adapters::speech::rehearsed::RehearsedSpeech;
 use crate::domain::event::Event;
 use crate::domain::id::{ChannelId, PersonId};
 use crate::domain::moment::Moment;
 use crate::domain::price::UnitPrice;
 use crate::ports::audio::{Audio, CodecFailed, Ear, Encoder, HEARD_FRAME, Heard, Hop, PacketRefused, SPOKEN_FRAME};
+use crate::ports::backend::Refused;
 use crate::ports::backend::room::RoomId;
 use crate::ports::backend::usage::{self, SpeechBy, UsageQuery};
-use crate::ports::backend::{Backend as _, Refused};
 use crate::ports::call_room::conformance::{Subject, conformance};
 use crate::ports::call_room::{CallRooms, End, Entrance, Line, Listener, Packet, SpeechService, Told, Trouble, View};
-use crate::ports::membership::MembershipPort as _;
 use crate::ports::speech_recognition::{Expectation, Recognised, RecognitionFailed, Sound, SpeechRecognition};
 use crate::ports::speech_synthesis::{Piece, Sentence, SpeechSynthesis, SynthesisFailed};
 use crate::settings::companion::Companion;
@@ -136,7 +135,7 @@ impl Caller {
     async fn try_enter(world: &World, name: &str) -> Result<Self, Refused> {
         let page = Arc::<Page>::default();
         let entrance = Entrance { from: name.into(), has_microphone: true, listener: page.clone() };
-        let line = world.backend.enter(&room("lobby"), entrance).await?;
+        let line = world.backend.calls.enter(&room("lobby"), entrance).await?;
         world.rest().await;
         Ok(Self { line, page, next: 0 })
     }
@@ -179,7 +178,7 @@ conformance!(world().await);
 
 impl Subject for World {
     fn call_rooms(&self) -> &dyn CallRooms {
-        &self.backend
+        &*self.backend.calls
     }
 
     fn room(&self) -> RoomId {
@@ -264,7 +263,7 @@ async fn speech_without_recognition_addresses_nobody() {
     let file = json!({ "id": "aria", "voice": { "sounds_like": ["Speech"] } });
     let file = serde_json::from_value(file).unwrap();
     let aria = Companion::from_file(file, None, &world.context.settings.companion_defaults).unwrap();
-    rooms::reload_companions(&world.context, [(aria.id.clone(), aria)].into()).unwrap();
+    loading::reload_companions(&world.context, [(aria.id.clone(), aria)].into()).unwrap();
     let mut ana = Caller::enter(&world, "ana").await;
 
     ana.talk(&world, 60, 1).await;
@@ -447,7 +446,7 @@ impl SpeechRecognition for Counting {
 
 /// What the guild used of speech: who, and how much.
 async fn speech_used(world: &World) -> Vec<(String, usage::Speech)> {
-    let usage = world.backend.usage(UsageQuery::default()).await.unwrap();
+    let usage = world.backend.records.usage(UsageQuery::default()).await.unwrap();
     let guild = usage.guilds.into_iter().next().expect("a guild that used something");
     assert_eq!(guild.used.speech, usage.total.speech);
     let who = |by: &SpeechBy| {
@@ -550,7 +549,7 @@ async fn a_synthesis_that_fails_is_counted_and_its_span_has_the_error() {
     let errors: Vec<_> = synthesised.iter().map(|span| attribute(span, "error.type")).collect();
     assert_eq!(errors, [Some("synthesis_failed".to_owned())]);
     assert_eq!(speech_used(&world).await[0].1.characters, "Hello there.".len() as u64);
-    let description = world.backend.describe(&room("lobby")).await.unwrap();
+    let description = world.backend.calls.describe(&room("lobby")).await.unwrap();
     assert_eq!(description.recognition, SpeechService { provider: "counting", host: Some("ears.example".into()) });
     assert_eq!(description.synthesis, SpeechService { provider: "hoarse", host: Some("mouth.example".into()) });
 }
@@ -766,12 +765,12 @@ async fn what_somebody_wants_holds_while_the_call_is_being_restarted() {
 #[tokio::test(start_paused = true)]
 async fn nobody_talks_in_a_room_of_another_platform() {
     let world = world().await;
-    world.backend.admit(&channel_ref("discord:1", "discord:10"), &"aria".into()).await.unwrap();
+    world.backend.rooms.admit(&channel_ref("discord:1", "discord:10"), &"aria".into()).await.unwrap();
     let there = room("discord:10");
 
     let entrance = Entrance { from: "ana".into(), has_microphone: true, listener: Arc::<Page>::default() };
-    let entered = world.backend.enter(&there, entrance).await;
-    let described = world.backend.describe(&there).await;
+    let entered = world.backend.calls.enter(&there, entrance).await;
+    let described = world.backend.calls.describe(&there).await;
 
     assert!(matches!(entered.err(), Some(Refused::Conflict(_))));
     assert!(matches!(described, Err(Refused::Conflict(_))), "{described:?}");

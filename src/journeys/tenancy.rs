@@ -13,14 +13,12 @@ use crate::actors::membership::changes;
 use crate::domain::id::Seq;
 use crate::domain::message::{Author, Role};
 use crate::domain::question_context::Purpose;
-use crate::ports::backend::Backend;
 use crate::ports::backend::decisions::{DecisionQuery, WhyAt, WhyQuery};
 use crate::ports::backend::keeping::{ExportForm, ExportQuery};
 use crate::ports::backend::messages::HistoryQuery;
 use crate::ports::backend::usage::UsageQuery;
 use crate::ports::inbound_events::{Acceptance, InboundEvents, InboundMessage};
 use crate::ports::language_model::Request;
-use crate::ports::membership::MembershipPort;
 
 /// Guilds and their channels: two guilds of a platform, two direct messages of one person, and a room of the console.
 const PLACES: [(&str, &str); 6] = [
@@ -56,7 +54,7 @@ async fn inhabited() -> World {
             world.open(channel, &["aria", "bruno"]).await;
         } else {
             for companion in ["aria", "bruno"] {
-                world.backend.admit(&channel_ref(guild, channel), &companion.into()).await.unwrap();
+                world.backend.rooms.admit(&channel_ref(guild, channel), &companion.into()).await.unwrap();
             }
         }
     }
@@ -95,28 +93,31 @@ async fn shown(world: &World, id: &str) -> Vec<(&'static str, String)> {
     let (id, backend) = (room(id), &world.backend);
     let json = |value: Value| value.to_string();
     let mut shown = vec![
-        ("room", json(serde_json::to_value(backend.room(&id).await.unwrap()).unwrap())),
-        ("state", json(serde_json::to_value(backend.state(&id).await.unwrap()).unwrap())),
+        ("room", json(serde_json::to_value(backend.rooms.get(&id).await.unwrap()).unwrap())),
+        ("state", json(serde_json::to_value(backend.rooms.state(&id).await.unwrap()).unwrap())),
         (
             "history",
-            format!("{:?}", backend.history(&id, HistoryQuery { after: None, before: None, limit: 1_000 }).await.unwrap()),
+            format!(
+                "{:?}",
+                backend.records.history(&id, HistoryQuery { after: None, before: None, limit: 1_000 }).await.unwrap()
+            ),
         ),
         ("live", format!("{:?}", world.watch(id.as_str(), Some(0)).await.seen().await)),
     ];
     let query = DecisionQuery { room: Some(id.clone()), companion: None, after: Some(Seq(0)), limit: 1_000 };
-    let decisions = backend.decisions(query).await.unwrap().decisions;
+    let decisions = backend.records.decisions(query).await.unwrap().decisions;
     shown.push(("decisions", decisions.iter().map(|one| json(serde_json::to_value(one).unwrap())).collect()));
     let moments = decisions.iter().map(|one| Some(WhyAt::Event(one.seq))).chain([None]);
     for at in moments {
         for companion in ["aria", "bruno"] {
             let query = WhyQuery { room: id.clone(), companion: Some(companion.into()), at: at.clone() };
-            if let Ok(why) = backend.why(query).await {
+            if let Ok(why) = backend.records.why(query).await {
                 shown.push(("why", json(serde_json::to_value(why).unwrap())));
             }
         }
     }
     for form in [ExportForm::Json, ExportForm::Replay] {
-        let lines = backend.export(ExportQuery { room: Some(id.clone()), form }).await.unwrap();
+        let lines = backend.records.export(ExportQuery { room: Some(id.clone()), form }).await.unwrap();
         shown.push(("export", lines.map(|line| line.unwrap()).collect::<Vec<_>>().await.join("\n")));
     }
     shown
@@ -146,18 +147,19 @@ async fn the_word_of_a_guild_is_in_no_question_and_no_answer_of_another() {
             for what in ["history", "live", "export", "why"] {
                 assert!(shown.iter().any(|(one, text)| *one == what && words(text) == own), "{what} of {channel} tells nothing");
             }
-            let used = world.backend.usage(UsageQuery { guild: Some(guild.into()), from: None, to: None }).await.unwrap();
+            let used = world.backend.records.usage(UsageQuery { guild: Some(guild.into()), from: None, to: None }).await.unwrap();
             let used = serde_json::to_value(&used).unwrap();
             assert!(words(&used.to_string()).is_empty() && used["guilds"].as_array().unwrap().len() == 1, "{used}");
             assert_eq!(used["guilds"][0]["guild"], guild);
         }
         // Requests for missing things, or things of other guilds, are refused without any words.
-        let unknown = world.backend.why(WhyQuery { room: room("discord:99"), companion: None, at: None }).await.unwrap_err();
-        let taken = world.backend.admit(&channel_ref("discord:2", "discord:10"), &"cleo".into()).await.unwrap_err();
+        let unknown =
+            world.backend.records.why(WhyQuery { room: room("discord:99"), companion: None, at: None }).await.unwrap_err();
+        let taken = world.backend.rooms.admit(&channel_ref("discord:2", "discord:10"), &"cleo".into()).await.unwrap_err();
         assert!(words(&format!("{unknown:?}{taken:?}")).is_empty());
         let foreign = Inbound::new(world.context.clone()).said(&channel_ref("discord:2", "discord:10"), foreign(&world)).await;
         assert!(!matches!(foreign, Ok(Acceptance::New(_))), "{foreign:?}");
-        assert!(words(&format!("{:?}", world.backend.readiness().await)).is_empty());
+        assert!(words(&format!("{:?}", world.backend.maintenance.readiness().await)).is_empty());
     }
 }
 

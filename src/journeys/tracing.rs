@@ -7,7 +7,6 @@ use serde_json::json;
 use super::world::{World, purpose, room};
 use crate::actors::runtime::actor_keys::ChannelActorKey;
 use crate::domain::question_context::Purpose;
-use crate::ports::backend::Backend;
 use crate::ports::language_model::{NoAnswer, Request};
 use crate::telemetry::memory::{attribute, drawn};
 
@@ -296,7 +295,7 @@ async fn a_judgement_that_is_cleared_after_a_crash_has_ended() {
     let world = world.crash().await;
     world.pass(0.2).await;
 
-    world.backend.clear(&room("salon")).await.unwrap();
+    world.backend.rooms.clear(&room("salon")).await.unwrap();
     world.pass(60.0).await;
 
     // The cancelled call was paid for nevertheless.
@@ -364,7 +363,7 @@ async fn clearing_a_room_ends_its_turn() {
     world.say("lobby", "Ari?").await;
     world.pass(0.5).await;
 
-    world.backend.clear(&room("lobby")).await.unwrap();
+    world.backend.rooms.clear(&room("lobby")).await.unwrap();
     world.pass(5.0).await;
 
     assert_eq!(drawn(&world.spans.spans()), "conversation.turn cancelled\n  history.append\nchat scripted aria cancelled\n");
@@ -388,7 +387,7 @@ async fn turns_after_clearing_follow_nothing_before_it() {
     let world = unanswered_lobby().await;
     world.side.answers([Ok("Not me.\nNO")]);
 
-    world.backend.clear(&room("lobby")).await.unwrap();
+    world.backend.rooms.clear(&room("lobby")).await.unwrap();
     world.say("lobby", "Ari?").await;
     world.pass(60.0).await;
 

@@ -8,9 +8,9 @@ use super::world::{World, lines, purpose, room};
 use crate::domain::moment::Moment;
 use crate::domain::price::Price;
 use crate::domain::question_context::Purpose;
+use crate::ports::backend::Refused;
 use crate::ports::backend::stamp::from_rfc3339;
 use crate::ports::backend::usage::{GuildUsage, Usage, UsageQuery};
-use crate::ports::backend::{Backend, Refused};
 use crate::ports::language_model::NoAnswer;
 
 /// Tokens of one call in these worlds.
@@ -109,13 +109,13 @@ async fn calls_dropped_while_a_model_works_on_them_are_counted() {
     world.main.set_delay(Duration::from_secs(60));
     world.say("lobby", "Ari?").await;
     world.pass(5.0).await;
-    world.backend.clear(&room("lobby")).await.unwrap();
+    world.backend.rooms.clear(&room("lobby")).await.unwrap();
     world.pass(1.0).await;
     let speaking = home(&world).await.used.calls;
     world.side.set_delay(Duration::from_secs(10));
     world.say("lobby", "Ari?").await;
     world.pass(1.0).await;
-    world.backend.clear(&room("lobby")).await.unwrap();
+    world.backend.rooms.clear(&room("lobby")).await.unwrap();
     world.pass(1.0).await;
 
     let calls = home(&world).await.used.calls;
@@ -324,9 +324,9 @@ async fn an_unknown_guild_differs_from_one_without_usage() {
     let world = World::with_lobby().await;
     let of = |guild: &str| UsageQuery { guild: Some(guild.into()), ..UsageQuery::default() };
 
-    let unknown = world.backend.usage(of("hoem")).await;
-    let quiet = world.backend.usage(of("home")).await.unwrap();
-    let all = world.backend.usage(UsageQuery::default()).await.unwrap();
+    let unknown = world.backend.records.usage(of("hoem")).await;
+    let quiet = world.backend.records.usage(of("home")).await.unwrap();
+    let all = world.backend.records.usage(UsageQuery::default()).await.unwrap();
 
     assert!(matches!(unknown, Err(Refused::NotFound(_))));
     assert_eq!((quiet.guilds.len(), all.guilds.len()), (1, 0));
@@ -346,7 +346,7 @@ async fn only_usage_within_the_span_is_counted() {
 
     let until = usage(&world, UsageQuery { to: Some(between), ..UsageQuery::default() }).await;
     let since = usage(&world, UsageQuery { from: Some(between), ..UsageQuery::default() }).await;
-    let never = world.backend.usage(UsageQuery { from: Some(between), to: Some(between), guild: None }).await;
+    let never = world.backend.records.usage(UsageQuery { from: Some(between), to: Some(between), guild: None }).await;
 
     assert_eq!((until.total.calls.calls, since.total.calls.calls), (1, 2));
     assert!(matches!(never, Err(Refused::Invalid { field, .. }) if field == "from"));
@@ -388,7 +388,7 @@ async fn home(world: &World) -> GuildUsage {
 }
 
 async fn usage(world: &World, query: UsageQuery) -> Usage {
-    world.backend.usage(query).await.unwrap()
+    world.backend.records.usage(query).await.unwrap()
 }
 
 fn calls_made(world: &World) -> u64 {

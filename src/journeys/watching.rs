@@ -8,7 +8,6 @@ use serde_json::Value;
 use super::world::{World, room};
 use crate::actors::runtime::hub::{Live, TOTAL_BACKLOG};
 use crate::journal::channel_key::ChannelKey;
-use crate::ports::backend::Backend;
 
 fn names_and_channels(events: &[Value]) -> Vec<(&str, &str)> {
     events.iter().map(|event| (event["event"].as_str().unwrap(), event["channel"].as_str().unwrap_or_default())).collect()
@@ -69,7 +68,7 @@ async fn rooms_come_and_go_while_they_are_watched() {
     world.open("den", &["bruno"]).await;
     world.say("den", "one").await;
     let created = watching.seen().await;
-    world.backend.delete_room(&room("den")).await.unwrap();
+    world.backend.rooms.delete(&room("den")).await.unwrap();
     let deleted = watching.seen().await;
     world.open("den", &["bruno"]).await;
     world.say("den", "two").await;

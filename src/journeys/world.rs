@@ -21,7 +21,7 @@ use crate::actors::runtime::directory::ActorKey as Address;
 use crate::actors::runtime::in_flight::RecentHangs;
 use crate::actors::runtime::root::{Root, RootMessage};
 use crate::actors::runtime::startup_log;
-use crate::actors::service::{ActorBackend, rooms};
+use crate::actors::service::{self, loading};
 use crate::adapters::store::memory::MemoryStore;
 use crate::domain::id::{ChannelId, CompanionId, Seq};
 use crate::domain::moment::Moment;
@@ -48,7 +48,7 @@ const NOON: Moment = Moment::from_micros(1_777_636_800_000_000);
 
 pub(super) struct World {
     pub(super) context: ActorContext,
-    pub(super) backend: ActorBackend,
+    pub(super) backend: Backend,
     pub(super) store: Arc<MemoryStore>,
     pub(super) side: Arc<Scripted>,
     pub(super) main: Arc<Scripted>,
@@ -327,12 +327,12 @@ impl World {
             None => context,
         };
         let (root, _) = Root::spawn(None, Root, context.clone()).await.unwrap();
-        rooms::load_rooms(&context, &[]).await.unwrap();
+        loading::load_rooms(&context, &[]).await.unwrap();
         brief_writing::load(&context).await.unwrap();
         startup_log::note(&context).await;
         cleanup::clean_up(&context).await;
         root.cast(RootMessage::WakePending).unwrap();
-        let backend = ActorBackend::new(context.clone(), store.clone());
+        let backend = service::backend(context.clone(), store.clone());
         Self { context, backend, store, side, main, root, spans, killed: 0, overlay, surviving }
     }
 
@@ -356,7 +356,7 @@ impl World {
     pub(super) async fn reload_companions(&self, ids: &[&str]) {
         let mut cast = cast(&self.context.settings);
         cast.retain(|id, _| ids.contains(&id.as_str()));
-        rooms::reload_companions(&self.context, cast).unwrap();
+        loading::reload_companions(&self.context, cast).unwrap();
         self.rest().await;
     }
 
@@ -368,7 +368,7 @@ impl World {
     pub(super) async fn open_in(&self, guild: &str, ids: impl IntoIterator<Item = String>) {
         for id in ids {
             let plan = serde_json::from_value(json!({ "guild": guild, "companions": ["aria"] })).unwrap();
-            self.backend.put_room(&room(&id), plan).await.unwrap();
+            self.backend.rooms.put(&room(&id), plan).await.unwrap();
         }
         self.rest().await;
     }
@@ -407,19 +407,19 @@ impl World {
     /// Opens a room for companions as the API writes them.
     pub(super) async fn open_with(&self, id: &str, companions: Value) -> Room {
         let plan: RoomPlan = serde_json::from_value(json!({ "guild": "home", "companions": companions })).unwrap();
-        let (made, _) = self.backend.put_room(&room(id), plan).await.unwrap();
+        let (made, _) = self.backend.rooms.put(&room(id), plan).await.unwrap();
         self.rest().await;
         made
     }
 
     pub(super) async fn say(&self, id: &str, text: &str) -> Seq {
         let message = serde_json::from_value(json!({ "from": "Ana", "text": text })).unwrap();
-        self.backend.say(&room(id), message).await.unwrap()
+        self.backend.messages.say(&room(id), message).await.unwrap()
     }
 
     pub(super) async fn say_with(&self, id: &str, message: Value) -> Seq {
         let message: NewMessage = serde_json::from_value(message).unwrap();
-        self.backend.say(&room(id), message).await.unwrap()
+        self.backend.messages.say(&room(id), message).await.unwrap()
     }
 
     /// From now on actors may die, and their deaths are not counted.
@@ -443,7 +443,7 @@ impl World {
     /// Senders and texts, oldest first.
     pub(super) async fn history(&self, id: &str) -> Vec<(String, String)> {
         let query = HistoryQuery { after: None, before: None, limit: 1_000 };
-        let history = self.backend.history(&room(id), query).await.unwrap();
+        let history = self.backend.records.history(&room(id), query).await.unwrap();
         history.messages.iter().map(|message| (message.from.to_string(), message.text.to_string())).collect()
     }
 
@@ -458,18 +458,18 @@ impl World {
     pub(super) async fn decisions(&self, id: &str) -> Vec<Value> {
         let query =
             crate::ports::backend::decisions::DecisionQuery { room: Some(room(id)), companion: None, after: None, limit: 1_000 };
-        let decisions = self.backend.decisions(query).await.unwrap();
+        let decisions = self.backend.records.decisions(query).await.unwrap();
         decisions.decisions.iter().map(|decision| serde_json::to_value(decision).unwrap()).collect()
     }
 
     pub(super) async fn watch(&self, id: &str, after: Option<u64>) -> Watching {
-        Watching { stream: self.backend.live(&room(id), after.map(Seq)).await.unwrap(), is_over: false }
+        Watching { stream: self.backend.rooms.live(&room(id), after.map(Seq)).await.unwrap(), is_over: false }
     }
 
     /// Watches all rooms.
     pub(super) async fn watch_rooms(&self, after: &str) -> Watching {
         let cursor = if after.is_empty() { Cursor::default() } else { Cursor::parse(after).unwrap() };
-        Watching { stream: self.backend.live_rooms(cursor).await.unwrap(), is_over: false }
+        Watching { stream: self.backend.rooms.live_rooms(cursor).await.unwrap(), is_over: false }
     }
 
     /// Kills the replies in the making: a channel's only children while no round is open.

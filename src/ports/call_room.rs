@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::backend::Refused;
+use super::backend::refused::Refused;
 use super::backend::room::RoomId;
 use crate::domain::id::{CompanionId, PersonId};
 use crate::domain::voice::segment::Kind;

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 
-use super::backend::Refused;
+use super::backend::refused::Refused;
 use crate::settings::connection::ConnectedModel;
 
 /// Tries models and connects them.

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use super::backend::Refused;
+use super::backend::refused::Refused;
 use crate::domain::id::{GuildId, PersonId};
 
 /// The opt-outs of each guild. No companion reads, counts or answers what a person says, until the person withdraws the opt-out.

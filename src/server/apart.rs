@@ -12,9 +12,10 @@ use crate::actors::inbound::Inbound;
 use crate::actors::models::Models;
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::root::{Root, RootMessage};
-use crate::actors::service::ActorBackend;
-use crate::actors::service::rooms::load_rooms;
+use crate::actors::service;
+use crate::actors::service::loading::load_rooms;
 use crate::adapters::store::sled::{SledStore, disk_bytes, disk_free};
+use crate::ports::backend::Backend;
 use crate::settings::Loaded;
 use crate::telemetry::Telemetry;
 
@@ -22,7 +23,7 @@ use crate::telemetry::Telemetry;
 pub struct Apart {
     /// The context of its actors.
     pub context: ActorContext,
-    backend: ActorBackend,
+    backend: Backend,
     inbound: Inbound,
     root: ActorRef<RootMessage>,
     tree: tokio::task::JoinHandle<()>,
@@ -48,7 +49,7 @@ impl Apart {
         };
         let (root, tree) = started.await.map_err(Ended::Failed)?;
         Ok(Self {
-            backend: ActorBackend::new(context.clone(), store),
+            backend: service::backend(context.clone(), store),
             inbound: Inbound::new(context.clone()),
             context,
             root,
@@ -56,7 +57,7 @@ impl Apart {
         })
     }
 
-    pub const fn backend(&self) -> &ActorBackend {
+    pub const fn backend(&self) -> &Backend {
         &self.backend
     }
 

@@ -3,8 +3,6 @@
 //! The server compacts before it serves: at a start, or after it stopped its actors in the hour that the settings name. Meanwhile the
 //! console answers that it is alive and not ready, and shows the progress.
 
-mod closed;
-
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -14,9 +12,8 @@ use anyhow::Context as _;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep};
 
-use self::closed::Closed;
 use super::{Ended, address, cannot_serve};
-use crate::adapters::console::Console;
+use crate::adapters::console::{Console, Served};
 use crate::adapters::store::backup::Copied;
 use crate::adapters::store::sled::{self, OpenOptions, SledStore, disk_bytes, disk_free};
 use crate::adapters::system::{SystemClock, SystemRng};
@@ -169,8 +166,12 @@ async fn while_closed<T>(
     copied: Arc<AtomicU64>,
     work: impl Future<Output = T>,
 ) -> Result<T, Ended> {
-    let closed = Arc::new(Closed { copied });
-    let console = Console::bind(settings, closed.clone(), closed, Arc::new(SystemRng), metrics).await.map_err(cannot_serve)?;
+    let progress = move || {
+        let copied = copied.load(Ordering::Relaxed);
+        format!("compacting: {copied} records are copied; the server is ready afterwards")
+    };
+    let closed = Served::Closed(Box::new(progress));
+    let console = Console::bind(settings, closed, Arc::new(SystemRng), metrics).await.map_err(cannot_serve)?;
     let _note =
         address::write(data, console.address()).context("the server's address file cannot be written").map_err(Ended::Failed)?;
     let (stop, stopped) = oneshot::channel::<()>();

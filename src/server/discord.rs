@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use crate::actors::inbound::Inbound;
 use crate::actors::membership::opt_out::OptOutService;
 use crate::actors::runtime::context::ActorContext;
-use crate::actors::service::ActorBackend;
+use crate::actors::service;
 use crate::actors::service::notes::StoredNotes;
 use crate::adapters::discord::commands::Commands;
 use crate::adapters::discord::dispatch::{Dispatch, Intake as TakesEvents};
@@ -36,11 +36,10 @@ pub fn join(mut context: ActorContext, maintenance: &Arc<dyn StoreMaintenance>) 
     let discord = Arc::new(Discord::new(settings, token.clone(), context.clock.clone())?.measured(instruments.clone()));
     context.platforms = context.platforms.with(discord.clone());
     let notes: Arc<dyn Notes> = Arc::new(StoredNotes::new(context.clone()));
-    let backend = Arc::new(ActorBackend::new(context.clone(), maintenance.clone()));
+    let backend = service::backend(context.clone(), maintenance.clone());
     let opt_outs = Arc::new(OptOutService::new(context.clone()));
     let inbound_events = Arc::new(Inbound::new(context.clone()));
-    let commands =
-        Commands::new(discord.clone(), backend.clone(), backend, opt_outs, inbound_events.clone(), settings, instruments.clone());
+    let commands = Commands::new(discord.clone(), backend, opt_outs, inbound_events.clone(), settings, instruments.clone());
     let interactions = commands.clone();
     let shared = SharedIntake::new(Dependencies {
         discord: discord.clone(),

@@ -11,8 +11,8 @@ use crate::actors::erasure::retention::{self, PassReport};
 use crate::actors::models::Models;
 use crate::actors::runtime::actor_keys::WriterKey;
 use crate::actors::runtime::context::{ActorContext, Environment};
-use crate::actors::service::ActorBackend;
-use crate::actors::service::rooms::load_rooms;
+use crate::actors::service;
+use crate::actors::service::loading::load_rooms;
 use crate::actors::writer::{self, Writer};
 use crate::adapters::llm::rehearsal::Rehearsal;
 use crate::adapters::store::sled::{OpenOptions, SledStore};
@@ -42,7 +42,7 @@ pub fn open_options() -> OpenOptions {
 ///
 /// # Errors
 /// [`Ended::Store`] when the store cannot be opened; [`Ended::Failed`] when the backend cannot be created.
-pub fn ask<T>(loaded: Loaded, query: impl AsyncFnOnce(&dyn Backend) -> T) -> Result<T, Ended> {
+pub fn ask<T>(loaded: Loaded, query: impl AsyncFnOnce(&Backend) -> T) -> Result<T, Ended> {
     with_backend(loaded, async |backend, _| query(backend).await)
 }
 
@@ -62,9 +62,9 @@ pub enum Age {
 /// # Errors
 /// As for [`ask`]; [`Refused::NotFound`] if there is no such guild.
 pub fn expire(loaded: Loaded, guild: Option<GuildId>, age: Age) -> Result<Result<PassReport, Refused>, Ended> {
-    with_backend(loaded, async |backend, context| {
+    with_backend(loaded, async |_, context| {
         if let Some(guild) = &guild {
-            backend.check_guild(guild).await?;
+            service::check_guild(context, guild).await?;
         }
         let now = context.clock.now();
         let kept_from = |asked: &GuildId| match (&guild, age) {
@@ -77,7 +77,7 @@ pub fn expire(loaded: Loaded, guild: Option<GuildId>, age: Age) -> Result<Result
     })
 }
 
-fn with_backend<T>(loaded: Loaded, work: impl AsyncFnOnce(&ActorBackend, &ActorContext) -> T) -> Result<T, Ended> {
+fn with_backend<T>(loaded: Loaded, work: impl AsyncFnOnce(&Backend, &ActorContext) -> T) -> Result<T, Ended> {
     let store = open(&loaded.settings.storage.path, &open_options())?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -87,11 +87,7 @@ fn with_backend<T>(loaded: Loaded, work: impl AsyncFnOnce(&ActorBackend, &ActorC
     runtime.block_on(run(loaded, store, work))
 }
 
-async fn run<T>(
-    loaded: Loaded,
-    store: Arc<SledStore>,
-    work: impl AsyncFnOnce(&ActorBackend, &ActorContext) -> T,
-) -> Result<T, Ended> {
+async fn run<T>(loaded: Loaded, store: Arc<SledStore>, work: impl AsyncFnOnce(&Backend, &ActorContext) -> T) -> Result<T, Ended> {
     let context = context(loaded, store.clone());
     let (writer, ended) = Actor::spawn(None, Writer, writer_arguments(&context))
         .await
@@ -99,7 +95,7 @@ async fn run<T>(
     let registration = context.directory.register(&WriterKey(), &writer);
     // The rooms of the settings are not created here: only stored rooms exist.
     load_rooms(&context, &[]).await.map_err(|error| cannot_load_rooms(error, "the rooms cannot be read"))?;
-    let backend = ActorBackend::new(context.clone(), store);
+    let backend = service::backend(context.clone(), store);
     let outcome = work(&backend, &context).await;
     drop((backend, context, registration));
     writer.stop(None);

@@ -10,7 +10,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
 
 use crate::actors::companion::brief_writing;
 use crate::actors::runtime::context::ActorContext;
-use crate::actors::service::rooms::reload_companions;
+use crate::actors::service::loading::reload_companions;
 use crate::domain::id::CompanionId;
 use crate::settings::companion::Companion;
 use crate::settings::{self, Sources};

@@ -10,7 +10,6 @@ use super::plan::Plan;
 use super::stage::{Ending, Notes, lock};
 use crate::actors::erasure::cleanup;
 use crate::domain::id::Ward;
-use crate::ports::backend::Backend;
 use crate::ports::store::Store;
 use crate::ports::store::key::{Key, Kind};
 
@@ -176,11 +175,11 @@ async fn come_to_rest(life: &Life) {
 }
 
 async fn release(life: &Life) {
-    let Ok(quarantine) = life.backend.quarantine().await else { return };
+    let Ok(quarantine) = life.backend.maintenance.quarantine().await else { return };
     for guild in quarantine.guilds {
         life.props.stage.reach("guild in quarantine");
         life.props.stage.disturb();
-        if life.backend.release(guild.id.as_str()).await.is_ok() {
+        if life.backend.maintenance.release(guild.id.as_str()).await.is_ok() {
             life.props.stage.note_release(guild.id.as_str());
         }
     }

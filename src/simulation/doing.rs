@@ -22,14 +22,13 @@ use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
 use crate::journal::reader::Reader;
 use crate::journal::record::{DeadLetterRecord, encode};
+use crate::ports::backend::Refused;
 use crate::ports::backend::decisions::{DecisionQuery, WhyQuery};
 use crate::ports::backend::keeping::{Forget, Person};
 use crate::ports::backend::messages::{Edit, HistoryQuery};
 use crate::ports::backend::room::{RoomPatch, RoomPlan};
 use crate::ports::backend::usage::UsageQuery;
-use crate::ports::backend::{Backend, Refused};
 use crate::ports::inbound_events::{InboundEvents, Missed};
-use crate::ports::membership::MembershipPort;
 use crate::ports::opt_out::OptOut;
 use crate::ports::store::Write;
 
@@ -93,7 +92,7 @@ impl Life {
                     Some(id) => {
                         drop(InboundEvents::edited(&Inbound::new(self.context.clone()), &self.channel_ref(room), &id, text).await)
                     }
-                    None => drop(self.backend.edit(&self.room(room), seq, Edit { text }).await),
+                    None => drop(self.backend.messages.edit(&self.room(room), seq, Edit { text }).await),
                 }
             }
             Act::DeleteMessage(number) => {
@@ -106,7 +105,7 @@ impl Life {
                         let inbound = Inbound::new(self.context.clone());
                         InboundEvents::deleted(&inbound, &self.channel_ref(room), &[id.as_str().into()]).await.is_ok()
                     }
-                    None => self.backend.delete_message(&self.room(room), seq).await.is_ok(),
+                    None => self.backend.messages.delete(&self.room(room), seq).await.is_ok(),
                 };
                 if is_done {
                     lock(&self.props.people.redacted).insert(number);
@@ -130,7 +129,7 @@ impl Life {
             }
             Act::Clear(room) => {
                 stage.reach("clear");
-                drop(self.backend.clear(&self.room(room)).await);
+                drop(self.backend.rooms.clear(&self.room(room)).await);
             }
             Act::SetMembers { room, companions, has_external } => {
                 stage.reach("membership changed");
@@ -182,7 +181,7 @@ impl Life {
         let accepted = people.accepted_of(person, |room| stage.plan.rooms[room].guild == guild);
         lock(&people.deletions).begin(&accepted, answers);
         let id = GuildId::from(stage.plan.guilds[guild].id.as_str());
-        match self.backend.forget(Forget { guild: id, person: person.into(), answers }).await {
+        match self.backend.maintenance.forget(Forget { guild: id, person: person.into(), answers }).await {
             Ok(_) | Err(Refused::NotFound(_)) => {
                 if answers {
                     lock(&people.deletions).end_with_answers(&accepted);
@@ -224,7 +223,7 @@ impl Life {
         let is_on_platform = self.props.stage.plan.rooms[room].is_on_platform;
         if is_on_platform && self.context.memberships.get(&self.room(room).channel()).is_none() {
             for companion in companions {
-                self.backend.admit(&self.channel_ref(room), &(*companion).into()).await?;
+                self.backend.rooms.admit(&self.channel_ref(room), &(*companion).into()).await?;
             }
         }
         let mut invited: Vec<Value> = companions.iter().map(|id| json!(id)).collect();
@@ -233,12 +232,12 @@ impl Life {
         }
         let plan = json!({ "guild": self.channel_key(room).guild, "companions": invited });
         let plan: RoomPlan = serde_json::from_value(plan).expect("a valid plan");
-        self.backend.put_room(&self.room(room), plan).await.map(drop)
+        self.backend.rooms.put(&self.room(room), plan).await.map(drop)
     }
 
     async fn patch(&self, room: usize, patch: Value) {
         let patch: RoomPatch = serde_json::from_value(patch).expect("a valid patch");
-        drop(self.backend.patch_room(&self.room(room), patch).await);
+        drop(self.backend.rooms.patch(&self.room(room), patch).await);
     }
 
     /// Stores a dead letter, as if the message had killed its handler again and again.
@@ -274,18 +273,18 @@ impl Life {
         let ChannelKey { guild, channel } = self.channel_key(room);
         match plan.rooms[room].is_on_platform {
             true => drop(InboundEvents::channel_gone(&Inbound::new(self.context.clone()), &guild, &channel).await),
-            false => drop(self.backend.delete_room(&self.room(room)).await),
+            false => drop(self.backend.rooms.delete(&self.room(room)).await),
         }
     }
 
     /// Releases quarantined guilds. Dead letters are retried, and kill again, or are dropped.
     async fn operate(&self, retry: bool) {
         let stage = &self.props.stage;
-        let Ok(quarantine) = self.backend.quarantine().await else { return };
+        let Ok(quarantine) = self.backend.maintenance.quarantine().await else { return };
         for guild in quarantine.guilds {
             stage.reach("guild released by an operator");
             stage.disturb();
-            if self.backend.release(guild.id.as_str()).await.is_ok() {
+            if self.backend.maintenance.release(guild.id.as_str()).await.is_ok() {
                 stage.note_release(guild.id.as_str());
             }
         }
@@ -302,11 +301,11 @@ impl Life {
             match retry {
                 true => {
                     stage.reach("dead letter retried by an operator");
-                    drop(self.backend.retry(&entry.id).await);
+                    drop(self.backend.maintenance.retry(&entry.id).await);
                 }
                 false => {
                     stage.reach("dead letter dropped by an operator");
-                    drop(self.backend.drop_entry(&entry.id).await);
+                    drop(self.backend.maintenance.drop_entry(&entry.id).await);
                 }
             }
         }
@@ -317,18 +316,18 @@ impl Life {
         let (stage, id) = (&self.props.stage, self.room(room));
         stage.reach("everything read");
         let query = HistoryQuery { after: None, before: None, limit: 100 };
-        let history = to_json(self.backend.history(&id, query).await);
-        let state = to_json(self.backend.state(&id).await);
+        let history = to_json(self.backend.records.history(&id, query).await);
+        let state = to_json(self.backend.rooms.state(&id).await);
         let query = DecisionQuery { room: Some(id.clone()), companion: None, after: None, limit: 100 };
-        let decisions = to_json(self.backend.decisions(query).await);
-        let why = to_json(self.backend.why(WhyQuery { room: id, companion: None, at: None }).await);
+        let decisions = to_json(self.backend.records.decisions(query).await);
+        let why = to_json(self.backend.records.why(WhyQuery { room: id, companion: None, at: None }).await);
         let home = &stage.plan.rooms[room];
         let is_in = |rooms: &Mutex<BTreeSet<usize>>| lock(rooms).contains(&room);
         let may_be_missing = is_in(&self.props.people.unmade) || is_in(&self.props.people.deleted);
         let is_empty = self.context.memberships.present(&self.room(room).channel()).is_empty();
         let guild = GuildId::from(stage.plan.guilds[stage.plan.rooms[room].guild].id.as_str());
-        let usage = to_json(self.backend.usage(UsageQuery { guild: Some(guild.clone()), from: None, to: None }).await);
-        let of_person = match self.backend.export_person(Person { guild, id: PEOPLE[room % PEOPLE.len()].into() }).await {
+        let usage = to_json(self.backend.records.usage(UsageQuery { guild: Some(guild.clone()), from: None, to: None }).await);
+        let of_person = match self.backend.records.export_person(Person { guild, id: PEOPLE[room % PEOPLE.len()].into() }).await {
             Ok(lines) => lines.try_collect::<Vec<_>>().await.map(|lines| lines.concat()),
             // The person may have said nothing.
             Err(Refused::NotFound(_)) => Ok(String::new()),

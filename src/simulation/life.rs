@@ -24,8 +24,9 @@ use crate::actors::models::Models;
 use crate::actors::runtime::context::{ActorContext, Environment};
 use crate::actors::runtime::root::{Root, RootMessage};
 use crate::actors::runtime::startup_log;
-use crate::actors::service::{ActorBackend, rooms};
+use crate::actors::service::{self, loading};
 use crate::domain::id::CompanionId;
+use crate::ports::backend::Backend;
 use crate::ports::chat_platform::{ChatPlatform, Platforms};
 use crate::ports::gateway::{Gateway, Gateways};
 use crate::settings::Settings;
@@ -114,7 +115,7 @@ impl Props {
 pub(super) struct Life {
     pub(super) props: Arc<Props>,
     pub(super) context: ActorContext,
-    pub(super) backend: Arc<ActorBackend>,
+    pub(super) backend: Backend,
     pub(super) root: ActorRef<RootMessage>,
     pub(super) metrics: Metrics,
 }
@@ -152,7 +153,7 @@ impl Life {
         if has_calls {
             context.voice_calls = voice_calls;
         }
-        let backend = Arc::new(ActorBackend::new(context.clone(), props.store.inner.clone()));
+        let backend = service::backend(context.clone(), props.store.inner.clone());
         let (root, tree) = Actor::spawn(None, Root, context.clone()).await.map_err(|error| error.to_string())?;
         let inbound = Inbound::new(context.clone());
         let store = props.store.clone();
@@ -163,7 +164,7 @@ impl Life {
             root: root.get_cell(),
             store,
         });
-        rooms::load_rooms(&context, &[]).await.map_err(|error| error.to_string())?;
+        loading::load_rooms(&context, &[]).await.map_err(|error| error.to_string())?;
         startup_log::note(&context).await;
         if props.store.has_unfinished_work() {
             stage.reach("unfinished work resumed at the start");
@@ -181,7 +182,7 @@ impl Life {
     pub(super) fn reload_companions(&self, ids: &[&'static str]) {
         *lock(&self.props.cast) = ids.to_vec();
         self.props.stage.note_fault(FaultKind::CompanionSet(ids.to_vec()));
-        if let Err(error) = rooms::reload_companions(&self.context, self.props.cast()) {
+        if let Err(error) = loading::reload_companions(&self.context, self.props.cast()) {
             self.props.stage.violate(format!("these companions cannot be loaded: {error}"));
         }
     }

@@ -15,7 +15,6 @@ use crate::actors::runtime::actor_keys::{
     WriterKey,
 };
 use crate::actors::runtime::directory::ActorKey;
-use crate::ports::backend::Backend;
 use crate::ports::backend::room::RoomId;
 
 /// The number of attempts of a storm: longer than it takes a guild to exceed its restart limit, twice.
@@ -104,13 +103,13 @@ async fn storm(stage: &Arc<Stage>, kill: impl Fn()) {
         kill();
         tokio::time::sleep(Duration::from_millis(700)).await;
         let Some(present) = stage.present().filter(|_| !stage.is_calm() && !stage.is_dead()) else { return };
-        let Ok(quarantine) = present.backend.quarantine().await else { continue };
+        let Ok(quarantine) = present.backend.maintenance.quarantine().await else { continue };
         if !quarantine.guilds.is_empty() {
             stage.reach("guild in quarantine");
             for guild in quarantine.guilds.iter().filter(|_| !stage.plan.seed.is_multiple_of(2)) {
                 stage.reach("guild released by an operator");
                 stage.disturb();
-                if present.backend.release(guild.id.as_str()).await.is_ok() {
+                if present.backend.maintenance.release(guild.id.as_str()).await.is_ok() {
                     stage.note_release(guild.id.as_str());
                 }
             }

@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 use super::dice::Dice;
 use super::life::Life;
 use super::plan::EXTERNAL;
-use crate::ports::backend::Backend;
 
 impl Life {
     /// Starts one program for each room, for as long as the process lives.
@@ -25,7 +24,7 @@ impl Life {
         let mut round = Value::Null;
         loop {
             stage.pass(Duration::from_secs(1)).await;
-            let Ok(mut live) = self.backend.live(&id, None).await else { continue };
+            let Ok(mut live) = self.backend.rooms.live(&id, None).await else { continue };
             while let Some(Ok(item)) = live.next().await {
                 if let Some(word) = stage.plan.foreign_word(&stage.plan.guilds[stage.plan.rooms[room].guild].id, &item.json) {
                     stage.violate(format!("a watcher of room {room} sees {word:?}, a word of another guild"));
@@ -62,7 +61,7 @@ impl Life {
             life.props.stage.pass(delay).await;
             for _ in 0..times {
                 let Ok(state) = serde_json::from_value(state.clone()) else { return };
-                if life.backend.vote(&id, state).await.is_ok() {
+                if life.backend.messages.vote(&id, state).await.is_ok() {
                     life.props.stage.reach("external vote");
                 }
             }
@@ -80,7 +79,7 @@ impl Life {
             life.props.stage.pass(delay).await;
             for _ in 0..times {
                 let Ok(words) = serde_json::from_value(words.clone()) else { return };
-                if life.backend.speak(&id, words).await.is_ok() {
+                if life.backend.messages.speak(&id, words).await.is_ok() {
                     life.props.stage.reach("external statement");
                 }
             }

@@ -19,9 +19,9 @@ use crate::domain::id::Seq;
 use crate::domain::message::{Author, Modality, Role};
 use crate::domain::moment::Moment;
 use crate::journal::channel_key::ChannelKey;
+use crate::ports::backend::Refused;
 use crate::ports::backend::messages::NewEvent;
 use crate::ports::backend::room::RoomId;
-use crate::ports::backend::{Backend, Refused};
 use crate::ports::inbound_events::{Answered, Answers, ChannelRef, InboundMessage};
 
 /// The pause before the same request is sent again.
@@ -221,7 +221,12 @@ impl Life {
         if let Some(id) = id.filter(|_| say.is_event) {
             self.props.stage.reach("event posted");
             let (id, who, text) = (id.into(), say.from.into(), say.text.as_str().into());
-            return self.backend.event(&self.room(say.room), NewEvent { id, kind: "raid".into(), who, text }).await.map(Some);
+            return self
+                .backend
+                .messages
+                .event(&self.room(say.room), NewEvent { id, kind: "raid".into(), who, text })
+                .await
+                .map(Some);
         }
         if !say.is_by_bot {
             let mut message = json!({ "from": say.from, "text": say.text });
@@ -229,7 +234,7 @@ impl Life {
                 message["id"] = id.into();
             }
             let message = serde_json::from_value(message).expect("a good message");
-            return self.backend.say(&self.room(say.room), message).await.map(Some);
+            return self.backend.messages.say(&self.room(say.room), message).await.map(Some);
         }
         let speech = Speech {
             id: id.map(Into::into),

@@ -17,9 +17,9 @@ use super::store::SimStore;
 use super::time::{SimClock, SimRng};
 use crate::actors::inbound::Inbound;
 use crate::actors::runtime::directory::Directory;
-use crate::actors::service::ActorBackend;
 use crate::domain::id::ChannelId;
 use crate::domain::moment::Moment;
+use crate::ports::backend::Backend;
 use crate::ports::backend::room::RoomId;
 use crate::ports::clock::Clock;
 
@@ -35,7 +35,7 @@ pub(super) enum Ending {
 #[derive(Clone)]
 pub(super) struct Present {
     pub(super) directory: Directory,
-    pub(super) backend: Arc<ActorBackend>,
+    pub(super) backend: Backend,
     pub(super) inbound: Inbound,
     pub(super) root: ActorCell,
     pub(super) store: Arc<SimStore>,

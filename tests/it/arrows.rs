@@ -207,7 +207,7 @@ fn a_group_of_actors_imports_only_what_the_table_allows() {
         ("actors/messages/guild.rs", "use crate::actors::runtime::supervision::child::RestartType;", 1),
         ("actors/messages/guild.rs", "use super::supervision::Status;", 0),
         ("actors/erasure/retention.rs", "use crate::actors::channel::folded::folded;", 0),
-        ("actors/channel/post_commit.rs", "use crate::actors::service::ActorBackend;", 1),
+        ("actors/channel/post_commit.rs", "use crate::actors::service::backend;", 1),
         ("actors/extras.rs", "", 1),
         ("actors/extras/one.rs", "use crate::domain::id::Seq;", 1),
     ] {

@@ -85,7 +85,7 @@ impl Actor for TurnTakingManager {
         let _at_work = at_work(Address::TurnTakingManager(state.channel_key.channel.clone()));
         match message {
             ManagerMessage::Answered { ticket, asked, outcome } => state.answered(ticket, asked, outcome)?,
-            ManagerMessage::Submit { state: ballot, reply } => state.submit(ballot, reply),
+            ManagerMessage::Vote { state: ballot, reply } => state.submit(ballot, reply),
             ManagerMessage::StateRecorded(ballot) => {
                 let is_of = |(round, _): &(Round, _)| round.message_id() == ballot.message_id;
                 if let Some(index) = state.rounds.iter().position(is_of) {
@@ -136,7 +136,7 @@ impl State {
             // The caller may have stopped waiting.
             Some(error) => drop(reply.send(Err(error))),
             // A channel that has stopped drops the reply, and the caller gets an error.
-            None => drop(self.channel.cast(ChannelMessage::Voted { state: Box::new(ballot), reply })),
+            None => drop(self.channel.cast(ChannelMessage::Vote { state: Box::new(ballot), reply })),
         }
     }
 

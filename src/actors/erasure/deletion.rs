@@ -75,7 +75,7 @@ pub async fn delete_messages(
 ///
 /// # Errors
 /// [`RewriteError`].
-pub async fn replace_statement(context: &ActorContext, channel_key: &ChannelKey, statement: Seq) -> Result<(), RewriteError> {
+pub async fn try_again(context: &ActorContext, channel_key: &ChannelKey, statement: Seq) -> Result<(), RewriteError> {
     delete(context, channel_key, BTreeSet::from([statement]), true).await
 }
 
@@ -244,7 +244,7 @@ async fn removal_candidates(
 ///
 /// # Errors
 /// [`RewriteError`].
-pub async fn replace_words(
+pub async fn edit_message(
     context: &ActorContext,
     channel_key: &ChannelKey,
     seq: Seq,

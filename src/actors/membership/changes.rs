@@ -79,7 +79,7 @@ async fn change(context: &ActorContext, channel: &ChannelId, mut membership: Mem
 ///
 /// # Errors
 /// [`MembershipError::Metadata`]: the room is still there, perhaps without its history.
-pub async fn close(context: &ActorContext, lock: &MembershipLock, channel: &ChannelId) -> Result<(), MembershipError> {
+pub async fn delete_room(context: &ActorContext, lock: &MembershipLock, channel: &ChannelId) -> Result<(), MembershipError> {
     let (context, channel) = (context.clone(), channel.clone());
     run_to_completion(lock, async move { delete(&context, &channel).await }).await
 }
@@ -127,7 +127,7 @@ pub async fn gone(context: &ActorContext, guild: &GuildId, channel: &ChannelId) 
     rooms.push(channel.clone());
     for room in rooms {
         if context.memberships.get(&room).is_some_and(|membership| membership.guild == *guild) {
-            close(context, &lock, &room).await?;
+            delete_room(context, &lock, &room).await?;
         }
     }
     Ok(())

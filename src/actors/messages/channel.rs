@@ -46,13 +46,13 @@ pub enum ChannelMessage {
         vote: Option<Box<Vote>>,
     },
     /// An external companion votes in the open round.
-    Voted {
+    Vote {
         state: Box<Ballot>,
         /// Answered once the vote is on record, or with the reason why it does not count.
         reply: RpcReplyPort<Result<(), VoteError>>,
     },
     /// An external companion that has the floor submits its statement. Answered with the statement's number once it is accepted.
-    SubmitStatement {
+    Speak {
         from: CompanionId,
         /// What it was selected for: the round's `message_id`, or the number of the newest event since.
         message_id: String,

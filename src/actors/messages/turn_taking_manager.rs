@@ -15,7 +15,7 @@ pub enum ManagerMessage {
     /// A companion's question was answered, or failed.
     Answered { ticket: Ticket, asked: Arc<LazyRequest>, outcome: Box<Outcome> },
     /// An external companion votes. Answered once the vote is on record.
-    Submit {
+    Vote {
         state: State,
         /// Answered with whether the vote counts.
         reply: RpcReplyPort<Result<(), VoteError>>,

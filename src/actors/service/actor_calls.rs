@@ -1,26 +1,19 @@
-//! Calls to the writer, the channels and the guilds, and the errors when they fail.
+//! Calls to the writer, the channels and the guilds.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::ActorBackend;
-use crate::actors::erasure::deletion::RewriteError;
-use crate::actors::membership::changes::MembershipError;
 use crate::actors::messages::channel::Inspection;
-use crate::actors::messages::writer;
-use crate::actors::messages::writer::{Accepted, MetaWriteError, WriteError};
+use crate::actors::messages::writer::Accepted;
 use crate::actors::writer::requests;
 use crate::domain::event::Event;
 use crate::domain::id::{ChannelId, Seq, Ward};
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::membership::Membership;
-use crate::journal::reader::{ReadError, Reader};
+use crate::journal::reader::Reader;
 use crate::ports::backend::Refused;
 use crate::ports::backend::room::RoomId;
 use crate::ports::store::Write;
-
-/// When the caller should retry after a temporary failure.
-const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 impl ActorBackend {
     /// An existing room and its membership.
@@ -35,16 +28,16 @@ impl ActorBackend {
     }
 
     pub(super) async fn accept(&self, channel_key: &ChannelKey, event: Event, id: Option<Arc<str>>) -> Result<Accepted, Refused> {
-        self.inbound.accept(channel_key, event, id).await.map_err(refused)
+        self.inbound.accept(channel_key, event, id).await.map_err(Refused::from)
     }
 
     pub(super) async fn write_meta(&self, ward: Ward, writes: Vec<Write>) -> Result<(), Refused> {
-        requests::write_meta(&self.context, ward, writes).await.map_err(|error| meta_write_error(&error))
+        requests::write_meta(&self.context, ward, writes).await.map_err(Refused::from)
     }
 
     /// The number of the journal's last event, once all earlier requests are finished and dispatched to the channel.
     pub(super) async fn fence(&self, channel_key: &ChannelKey) -> Result<Seq, Refused> {
-        requests::fence(&self.context, channel_key).await.map_err(|lost| refused_write(&lost))
+        requests::fence(&self.context, channel_key).await.map_err(Refused::from)
     }
 
     /// The current state of a channel, if it is running and answers in time. It has then handled all events that were dispatched before.
@@ -85,70 +78,5 @@ impl ActorBackend {
         let channel = room.channel();
         let mut chars = self.context.platforms.name(&channel).chars();
         chars.next().into_iter().flat_map(char::to_uppercase).chain(chars).collect()
-    }
-}
-
-pub(super) fn invalid(field: impl Into<String>, detail: impl Into<String>) -> Refused {
-    Refused::Invalid { field: field.into(), detail: detail.into() }
-}
-
-pub(super) fn unavailable(detail: &str) -> Refused {
-    Refused::Unavailable { detail: detail.to_owned(), retry_after: Some(RETRY_AFTER) }
-}
-
-/// An internal error. Logs it.
-pub(super) fn broken(detail: &str) -> Refused {
-    tracing::error!(detail, "the record cannot be read or copied");
-    Refused::Broken("the record cannot be read; the server's log says more".into())
-}
-
-/// Stored data cannot be read. Logs it.
-pub(super) fn damaged(detail: String) -> Refused {
-    tracing::error!(detail, "the record cannot be read");
-    Refused::Damaged(detail)
-}
-
-pub(super) fn read_error(error: ReadError) -> Refused {
-    if error.is_damage() { damaged(error.to_string()) } else { broken(&error.to_string()) }
-}
-
-pub(super) fn refused(error: writer::Refused) -> Refused {
-    match error {
-        writer::Refused::Busy { retry_after } => {
-            Refused::TooMany { detail: "too many messages wait to be stored, try again".into(), retry_after }
-        }
-        writer::Refused::WriteError(lost) => refused_write(&lost),
-    }
-}
-
-pub(super) fn rewrite_error(error: RewriteError) -> Refused {
-    match error {
-        RewriteError::Read(error) => read_error(error),
-        RewriteError::Write(error) => refused(error),
-    }
-}
-
-fn meta_write_error(error: &MetaWriteError) -> Refused {
-    match error {
-        MetaWriteError::Exists { .. } => Refused::Conflict(error.to_string()),
-        MetaWriteError::WriteError(lost) => refused_write(lost),
-    }
-}
-
-pub(super) fn membership_error(error: MembershipError) -> Refused {
-    match error {
-        MembershipError::SharedName(_) => Refused::Conflict(error.to_string()),
-        MembershipError::Metadata(error) => meta_write_error(&error),
-        MembershipError::Journal(error) => refused(error),
-    }
-}
-
-fn refused_write(lost: &WriteError) -> Refused {
-    match lost {
-        WriteError::Unknown => unavailable("it is not known whether this was stored, try again with the same id"),
-        WriteError::Unreadable(why) => damaged(why.to_string()),
-        WriteError::Unavailable(_) => unavailable("nothing can be stored at the moment, try again"),
-        WriteError::Deleted => unavailable("the room is being deleted, try again"),
-        WriteError::Unfit(why) => broken(why),
     }
 }

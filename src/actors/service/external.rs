@@ -1,4 +1,4 @@
-//! Votes and statements that external programs submit for their companions, and the Stop button for replies.
+//! Calls to the channels and the managers of rounds for external companions and the Stop button, and the errors when no answer comes.
 
 use std::time::Duration;
 
@@ -6,69 +6,19 @@ use ractor::{MessagingErr, RpcReplyPort};
 use tokio::sync::oneshot;
 
 use super::ActorBackend;
-use super::actor_calls::unavailable;
-use crate::actors::messages::channel::ChannelMessage;
-use crate::actors::messages::turn_taking_manager::{ManagerMessage, VoteError};
-use crate::actors::runtime::actor_keys::{ChannelActorKey, TurnTakingManagerKey};
-use crate::domain::id::{CompanionId, Seq};
-use crate::domain::vote::State;
+use super::errors::unavailable;
+use crate::actors::messages::turn_taking_manager::VoteError;
+use crate::domain::id::CompanionId;
 use crate::journal::channel_key::ChannelKey;
 use crate::ports::backend::Refused;
-use crate::ports::backend::messages::Words;
 use crate::ports::backend::room::RoomId;
 
 /// How long to wait until a vote or a statement is on record.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl ActorBackend {
-    pub(super) async fn submit_vote(&self, room: &RoomId, state: State) -> Result<(), Refused> {
-        let channel_key = self.external_member(room, &state.from)?;
-        let channel_actor = ChannelActorKey(channel_key.channel.clone());
-        let id_before = self.context.directory.find(&channel_actor).map(|channel| channel.get_id());
-        if let Some(manager) = self.context.directory.find(&TurnTakingManagerKey(channel_key.channel)) {
-            let state = state.clone();
-            match call(|reply| manager.cast(ManagerMessage::Submit { state, reply })).await {
-                Ok(result) => return result.map_err(|error| refused(&error)),
-                Err(Unanswered::Late) => return Err(not_known()),
-                // A manager ends with its round, and a vote that it did not read is lost with it. The channel knows about the round.
-                Err(Unanswered::Gone) => {}
-            }
-        }
-        // A watcher may know about a round before its manager has started. The channel knows about it as well.
-        let Some(channel) = self.context.directory.find(&channel_actor) else {
-            return Err(refused(&VoteError::NoRound));
-        };
-        if id_before.is_some_and(|id| id != channel.get_id()) {
-            // The channel was restarted, and its predecessor may have recorded the vote.
-            return Err(refused(&VoteError::Gone));
-        }
-        answered(call(|reply| channel.cast(ChannelMessage::Voted { state: Box::new(state), reply })).await)
-    }
-
-    pub(super) async fn submit_statement(&self, room: &RoomId, words: Words) -> Result<Seq, Refused> {
-        let channel_key = self.external_member(room, &words.from)?;
-        let Words { from, message_id, text } = words;
-        let message_id = message_id.to_string();
-        let Some(channel) = self.context.directory.find(&ChannelActorKey(channel_key.channel)) else {
-            // A channel that is not running has given nobody the floor.
-            return Err(refused(&VoteError::NotSelected { from, message_id }));
-        };
-        answered(call(|reply| channel.cast(ChannelMessage::SubmitStatement { from, message_id, text, reply })).await)
-    }
-
-    pub(super) async fn press_stop(&self, room: &RoomId, companion: CompanionId) -> Result<(), Refused> {
-        let (channel_key, membership) = self.room_of(room)?;
-        if !membership.companions.contains(&companion) {
-            return Err(Refused::NotFound(format!("{companion} is not in room {room}")));
-        }
-        let Some(channel) = self.context.directory.find(&ChannelActorKey(channel_key.channel)) else {
-            return Err(refused(&VoteError::NotWriting { companion }));
-        };
-        answered(call(|reply| channel.cast(ChannelMessage::StopReply { companion, reply })).await)
-    }
-
     /// The channel, after checking that this companion is an external member of it.
-    fn external_member(&self, room: &RoomId, companion: &CompanionId) -> Result<ChannelKey, Refused> {
+    pub(super) fn external_member(&self, room: &RoomId, companion: &CompanionId) -> Result<ChannelKey, Refused> {
         let (channel_key, membership) = self.room_of(room)?;
         if !self.is_written_here(room) {
             let platform = self.platform(room);
@@ -78,7 +28,7 @@ impl ActorBackend {
         }
         match (membership.companions.contains(companion), membership.is_external(companion)) {
             (true, true) => Ok(channel_key),
-            (true, false) => Err(refused(&VoteError::NotExternal { from: companion.clone() })),
+            (true, false) => Err(VoteError::NotExternal { from: companion.clone() }.into()),
             (false, _) => Err(Refused::Conflict(format!(
                 "{companion} is not in room {room}; add it by PUT /api/rooms/{room} with {{\"id\": \"{companion}\", \"external\": true}} \
                  among its companions"
@@ -88,7 +38,7 @@ impl ActorBackend {
 }
 
 /// Why an actor did not answer.
-enum Unanswered {
+pub(super) enum Unanswered {
     /// It has ended, and the request is lost.
     Gone,
     /// It may still answer.
@@ -96,7 +46,7 @@ enum Unanswered {
 }
 
 /// Calls an actor, and waits for its answer.
-async fn call<T, M>(
+pub(super) async fn call<T, M>(
     send: impl FnOnce(RpcReplyPort<Result<T, VoteError>>) -> Result<(), MessagingErr<M>>,
 ) -> Result<Result<T, VoteError>, Unanswered> {
     let (sender, answer) = oneshot::channel();
@@ -107,21 +57,14 @@ async fn call<T, M>(
     }
 }
 
-fn answered<T>(answer: Result<Result<T, VoteError>, Unanswered>) -> Result<T, Refused> {
+pub(super) fn answered<T>(answer: Result<Result<T, VoteError>, Unanswered>) -> Result<T, Refused> {
     match answer {
-        Ok(result) => result.map_err(|error| refused(&error)),
-        Err(Unanswered::Gone) => Err(refused(&VoteError::Gone)),
+        Ok(result) => result.map_err(Refused::from),
+        Err(Unanswered::Gone) => Err(VoteError::Gone.into()),
         Err(Unanswered::Late) => Err(not_known()),
     }
 }
 
-fn not_known() -> Refused {
+pub(super) fn not_known() -> Refused {
     unavailable("it is not known yet whether this counts; see the state of the room")
-}
-
-fn refused(error: &VoteError) -> Refused {
-    match error {
-        VoteError::Gone => unavailable(&error.to_string()),
-        _ => Refused::Conflict(error.to_string()),
-    }
 }

@@ -1,10 +1,8 @@
 //! Deletes from the record everything that a person said in a guild.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::Ordering;
 
 use super::ActorBackend;
-use super::actor_calls::{damaged, read_error, rewrite_error, unavailable};
 use crate::actors::erasure::deletion::{
     RewriteError, Traces, all_traces_of, answers_to, append_deletion, has_illegible_snapshot, redact_traces,
 };
@@ -20,8 +18,7 @@ use crate::journal::reader::{Head, PersonMessages};
 use crate::journal::record::{UsageRecord, Used, decode, encode};
 use crate::journal::speakers::{after_stretch, stretch};
 use crate::ports::backend::Refused;
-use crate::ports::backend::keeping::{Forget, Forgotten};
-use crate::ports::backend::stamp::Stamp;
+use crate::ports::backend::keeping::Forgotten;
 use crate::ports::store::key::{ChannelNo, Key};
 use crate::ports::store::{Value, Write};
 
@@ -30,12 +27,12 @@ const PAGE: usize = 512;
 
 /// What to do about the answers to a person who was forgotten without them. They cannot be found any more, because a redacted message does not
 /// name its author.
-const ANSWERS_ALONE: &str = "companions' answers to a person can be found only together with the person's messages: if they were left when the \
+pub(super) const ANSWERS_ALONE: &str = "companions' answers to a person can be found only together with the person's messages: if they were left when the \
     person was forgotten, delete them one by one, on the page or by DELETE /api/rooms/{room}/messages/{seq}; `tertulia history export` lists the \
     numbers";
 
 /// What is left of a person in a channel.
-enum Remainder {
+pub(super) enum Remainder {
     Nothing,
     /// Everything: a companion owes a reply to it, and replies are to be deleted, too.
     Owed,
@@ -44,80 +41,8 @@ enum Remainder {
 }
 
 impl ActorBackend {
-    pub(super) async fn forget_person(&self, forget: Forget) -> Result<Forgotten, Refused> {
-        let Forget { guild, person, answers } = forget;
-        let person = PersonId::from(&*person);
-        let ward = Ward::of(&guild);
-        let listed = self.reader().listed(&guild, &person).await.map_err(read_error)?;
-        let is_unknown = listed.is_empty();
-        let (mut forgotten, mut nameless, mut answering, mut illegible) = (Forgotten::default(), None, None, None);
-        // An unreadable channel must not prevent the deletion in the others.
-        let mut unreadable = None;
-        for (no, stretches) in listed {
-            let Some(channel_key) = self.named(ward, no).await? else {
-                nameless.get_or_insert(no);
-                continue;
-            };
-            match self.forget_in_channel(&channel_key, no, &person, stretches, answers, &mut forgotten).await {
-                Ok(Remainder::Nothing) => {}
-                Ok(Remainder::Owed) => drop(answering.get_or_insert(channel_key)),
-                Ok(Remainder::Illegible(entries)) => {
-                    let (_, total) = illegible.get_or_insert((channel_key, 0));
-                    *total += entries;
-                }
-                Err(Refused::Damaged(detail)) => drop(unreadable.get_or_insert((channel_key, detail))),
-                Err(refused) => return Err(refused),
-            }
-        }
-        let (has_used, unreadable_usage) = self.forget_usage(&guild, &person).await?;
-        if let Some((channel_key, detail)) = unreadable {
-            return Err(Refused::Damaged(format!(
-                "the messages in {channel_key} cannot be deleted, or not completely: {detail}; everything readable in other channels is deleted; \
-                 repeat this once that is repaired"
-            )));
-        }
-        if let Some((channel_key, entries)) = illegible {
-            let which = if entries == 1 {
-                "1 entry cannot be read and may be this person's, or mention this person".to_owned()
-            } else {
-                format!("{entries} entries cannot be read and may be this person's, or mention this person")
-            };
-            return Err(damaged(format!(
-                "{which}, the first in {channel_key}: everything readable is deleted; restore a backup or delete the room, and repeat this"
-            )));
-        }
-        if let Some(key) = unreadable_usage {
-            return Err(damaged(format!(
-                "the guild's usage record {key} cannot be read and may name this person: everything readable is deleted; restore a backup"
-            )));
-        }
-        if let Some(no) = nameless {
-            return Err(damaged(format!(
-                "this person said something in channel {} of ward {}, but the record of that channel's name is lost: the messages there are still \
-                 on record; restore a backup, or find the name again with `tertulia history compact --accept-loss`, and repeat this",
-                no.0, ward.0
-            )));
-        }
-        if let Some(channel_key) = answering {
-            return Err(unavailable(&format!(
-                "in {channel_key} a companion is still replying to this person's messages: nothing is deleted there yet; try again, or keep the \
-                 answers"
-            )));
-        }
-        if is_unknown && !has_used {
-            return Err(match self.nobody(&guild, &person).await {
-                Refused::NotFound(detail) if answers => Refused::NotFound(format!("{detail}; {ANSWERS_ALONE}")),
-                refused => refused,
-            });
-        }
-        if !self.context.compaction_failed.load(Ordering::Relaxed) {
-            forgotten.in_file_until = self.context.settings.storage.compacted_by(self.context.clock.now()).map(Stamp);
-        }
-        Ok(forgotten)
-    }
-
     /// Deletes what a person said in one of the channels that the index of persons lists.
-    async fn forget_in_channel(
+    pub(super) async fn forget_in_channel(
         &self,
         channel_key: &ChannelKey,
         no: ChannelNo,
@@ -128,21 +53,21 @@ impl ActorBackend {
     ) -> Result<Remainder, Refused> {
         let _lock = self.context.rewrite_locks.lock(channel_key).await;
         // A stretch that is full now needs to be read only once, because no event is added to it.
-        let head = self.reader().head(channel_key).await.map_err(read_error)?;
-        self.sweep(channel_key, &head).await.map_err(|lost| rewrite_error(lost.into()))?;
+        let head = self.reader().head(channel_key).await?;
+        self.sweep(channel_key, &head).await?;
         let PersonMessages { messages: theirs, cut, mut illegible } = self
             .reader()
             .messages_by(channel_key.ward(), no, stretches.keys(), person)
             .await
-            .map_err(|error| read_error(error.of(channel_key)))?;
+            .map_err(|error| error.of(channel_key))?;
         let Some(illegible_traces) = self.delete_with_traces(channel_key, theirs, answers, forgotten).await? else {
             return Ok(Remainder::Owed);
         };
-        self.forget_cutter(channel_key, cut).await.map_err(rewrite_error)?;
+        self.forget_cutter(channel_key, cut).await?;
         // Stretches with entries that may be theirs stay in the index.
         stretches.retain(|first, _| illegible.range(first..&after_stretch(*first)).next().is_none());
         // The index goes last: if this is interrupted, repeating it finds the rest.
-        self.remove_from_index(channel_key, person, stretches, head.last).await.map_err(|lost| rewrite_error(lost.into()))?;
+        self.remove_from_index(channel_key, person, stretches, head.last).await?;
         illegible.extend(illegible_traces);
         Ok(if illegible.is_empty() { Remainder::Nothing } else { Remainder::Illegible(illegible.len()) })
     }
@@ -165,13 +90,13 @@ impl ActorBackend {
             if self.is_answered_now(channel_key, &gone).await? {
                 return Ok(None);
             }
-            let answers = answers_to(&self.reader(), channel_key, &gone).await.map_err(read_error)?;
+            let answers = answers_to(&self.reader(), channel_key, &gone).await?;
             self.delete(channel_key, &answers).await?;
             gone.extend(answers);
         }
-        let traces = all_traces_of(&self.context, channel_key, &mut gone).await.map_err(rewrite_error)?;
+        let traces = all_traces_of(&self.context, channel_key, &mut gone).await?;
         let Traces { redacted: events, mut illegible, .. } = traces;
-        if has_illegible_snapshot(&*self.context.store, channel_key).await.map_err(read_error)? {
+        if has_illegible_snapshot(&*self.context.store, channel_key).await? {
             // No event has this number, so it can stand for the snapshot.
             illegible.insert(Seq::NONE);
         }
@@ -220,7 +145,7 @@ impl ActorBackend {
                 | Event::ReplyFailed { .. } => {}
             }
         }
-        redact_traces(&self.context, channel_key, events, Vec::new()).await.map_err(rewrite_error)?;
+        redact_traces(&self.context, channel_key, events, Vec::new()).await?;
         Ok(Some(illegible))
     }
 
@@ -229,7 +154,7 @@ impl ActorBackend {
         if gone.is_empty() {
             return Ok(());
         }
-        append_deletion(&self.context, channel_key, gone, Vec::new()).await.map_err(rewrite_error)
+        append_deletion(&self.context, channel_key, gone, Vec::new()).await.map_err(Refused::from)
     }
 
     /// Removes the person from statements that the person cut off. Some of them may have been deleted along as answers.
@@ -254,7 +179,7 @@ impl ActorBackend {
 
     /// Whether a companion owes a reply to any of these messages. It would be posted after the deletion.
     async fn is_answered_now(&self, channel_key: &ChannelKey, gone: &BTreeSet<Seq>) -> Result<bool, Refused> {
-        let owed = self.reader().outbox(channel_key).await.map_err(read_error)?;
+        let owed = self.reader().outbox(channel_key).await?;
         Ok(owed.iter().any(|(_, reply)| reply.messages.iter().any(|seq| gone.contains(seq))))
     }
 
@@ -289,11 +214,11 @@ impl ActorBackend {
     }
 
     /// Removes the person from usage records. Returns whether any named them, and the first record that cannot be read.
-    async fn forget_usage(&self, guild: &GuildId, person: &PersonId) -> Result<(bool, Option<Key>), Refused> {
+    pub(super) async fn forget_usage(&self, guild: &GuildId, person: &PersonId) -> Result<(bool, Option<Key>), Refused> {
         let (mut from, to) = (key::used_by(guild), key::used_by(guild).end());
         let (mut has_used, mut illegible) = (false, None);
         loop {
-            let page = self.context.store.scan(from, to.clone(), false, PAGE).await.map_err(|error| read_error(error.into()))?;
+            let page = self.context.store.scan(from, to.clone(), false, PAGE).await?;
             let Some((last, _)) = page.last() else { return Ok((has_used, illegible)) };
             from = key::successor(last);
             let writes = writes_without_person(person, page, &mut illegible);

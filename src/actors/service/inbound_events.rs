@@ -9,11 +9,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::{StreamExt, TryStreamExt, stream};
 
-use crate::actors::erasure::deletion::{RewriteError, delete_messages, replace_words};
+use crate::actors::erasure::deletion::{delete_messages, edit_message};
 use crate::actors::inbound::{Inbound, Speech};
 use crate::actors::membership::changes::{self, MembershipError};
-use crate::actors::messages::writer;
-use crate::actors::messages::writer::{MetaWriteError, WriteError};
 use crate::actors::runtime::actor_keys::ChannelActorKey;
 use crate::actors::runtime::planted::{Bug, is_planted};
 use crate::domain::event::{Event, Gap, Recorded};
@@ -48,7 +46,7 @@ impl InboundEvents for Inbound {
         if !self.listens(channel_ref) {
             return Ok(None);
         }
-        let newest = self.newest_id(&channel_key_of(channel_ref)).await.map_err(read_error)?;
+        let newest = self.newest_id(&channel_key_of(channel_ref)).await?;
         Ok(self.since(channel_ref).map(|since| Reached { newest, since }))
     }
 
@@ -62,7 +60,7 @@ impl InboundEvents for Inbound {
         }
         let channel_key = channel_key_of(channel_ref);
         let reply_to = match &inbound_message.answers {
-            Some(answers) => self.replied(&channel_key, answers).await.map_err(read_error)?,
+            Some(answers) => self.replied(&channel_key, answers).await?,
             None => None,
         };
         let InboundMessage { id, from, text, own_words, modality, lull_endpoint, at, mentions, to_all, answers: _ } =
@@ -80,7 +78,7 @@ impl InboundEvents for Inbound {
             kind: None,
             said_at: Some(at),
         };
-        let accepted = self.say(&channel_key, speech).await.map_err(refused)?;
+        let accepted = self.say(&channel_key, speech).await?;
         Ok(accepted.map_or(Acceptance::Ignored, |accepted| {
             if accepted.is_new { Acceptance::New(accepted.seq) } else { Acceptance::Duplicate(accepted.seq) }
         }))
@@ -91,12 +89,12 @@ impl InboundEvents for Inbound {
             return self.deleted(channel_ref, &[id.into()]).await;
         }
         let channel_key = channel_key_of(channel_ref);
-        let Some((seq, recorded)) = self.on_record(&channel_key, id).await.map_err(read_error)? else { return Ok(()) };
+        let Some((seq, recorded)) = self.on_record(&channel_key, id).await? else { return Ok(()) };
         // Only the bot can edit the companions' statements, and it does not do that.
         let is_editable = matches!(&recorded.event, Event::Said { message, .. }
             if message.from.role != Role::Companion && !self.is_ignored(channel_ref, &message.from.id));
         if is_editable {
-            replace_words(&self.context, &channel_key, seq, text).await.map_err(rewrite_error)?;
+            edit_message(&self.context, &channel_key, seq, text).await?;
         }
         Ok(())
     }
@@ -107,7 +105,7 @@ impl InboundEvents for Inbound {
         let in_delivery = match self.in_delivery(&channel_key).await {
             // An unreadable outbox entry is not being posted.
             Err(error) if error.is_damage() => Vec::new(),
-            read => read.map_err(read_error)?,
+            read => read?,
         };
         let (mut messages, mut unknown, mut illegible) = (BTreeSet::new(), Vec::new(), None);
         for id in ids {
@@ -116,11 +114,11 @@ impl InboundEvents for Inbound {
                 Ok(None) => unknown.push(id),
                 // An unreadable entry must not prevent the deletion of the others.
                 Err(error) if error.is_damage() => illegible = Some(error),
-                Err(error) => return Err(read_error(error)),
+                Err(error) => return Err(error.into()),
             }
         }
         if !messages.is_empty() {
-            delete_messages(&self.context, &channel_key, &messages).await.map_err(rewrite_error)?;
+            delete_messages(&self.context, &channel_key, &messages).await?;
         }
         let may_be_recorded_soon = |part: &PartRecord| match part {
             PartRecord::Sent { id } => unknown.contains(&id),
@@ -131,7 +129,7 @@ impl InboundEvents for Inbound {
             let detail = "this may be a part of a statement that is being posted".into();
             return Err(InboundError::Later { after: RETRY_AFTER, detail });
         }
-        illegible.map_or(Ok(()), |error| Err(read_error(error)))
+        illegible.map_or(Ok(()), |error| Err(error.into()))
     }
 
     async fn caught_up(&self, channel_ref: &ChannelRef, read: u32, missed: Option<Missed>) -> Result<(), InboundError> {
@@ -142,11 +140,12 @@ impl InboundEvents for Inbound {
         // The id makes sure that a gap is recorded once, however often it is reported.
         let id = missed.as_ref().map(|missed| Arc::from(format!("gap:{}-{}", missed.after, missed.before)));
         let missed = missed.map(|Missed { after, before, why }| Gap { after, before, why: why.into() });
-        self.accept(&channel_key_of(channel_ref), Event::CaughtUp { read, missed }, id).await.map(drop).map_err(refused)
+        self.accept(&channel_key_of(channel_ref), Event::CaughtUp { read, missed }, id).await?;
+        Ok(())
     }
 
     async fn channel_gone(&self, guild: &GuildId, channel: &ChannelId) -> Result<(), InboundError> {
-        changes::gone(&self.context, guild, channel).await.map_err(membership_error)
+        Ok(changes::gone(&self.context, guild, channel).await?)
     }
 
     async fn guild_gone(&self, guild: &GuildId) -> Result<(), InboundError> {
@@ -156,7 +155,7 @@ impl InboundEvents for Inbound {
             .map(|(channel, membership)| ChannelKey::new(&membership.guild, &channel))
             .collect();
         let clear = |channel_key: ChannelKey| async move {
-            self.accept(&channel_key, Event::Cleared, None).await.map(drop).map_err(refused)
+            self.accept(&channel_key, Event::Cleared, None).await.map(drop).map_err(InboundError::from)
         };
         stream::iter(channel_keys).map(clear).buffer_unordered(MAX_CONCURRENT_CLEARS).try_collect().await
     }
@@ -195,7 +194,7 @@ impl Inbound {
                 );
                 Ok(false)
             }
-            Err(error) => Err(membership_error(error)),
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -268,82 +267,4 @@ pub(super) fn channel_key_of(channel_ref: &ChannelRef) -> ChannelKey {
 
 fn is_blank(text: &str) -> bool {
     text.trim().is_empty()
-}
-
-pub(super) fn refused(error: writer::Refused) -> InboundError {
-    match error {
-        writer::Refused::Busy { retry_after } => {
-            InboundError::Later { after: retry_after, detail: "too much waits to be stored".into() }
-        }
-        writer::Refused::WriteError(lost) => write_error(lost),
-    }
-}
-
-fn write_error(lost: WriteError) -> InboundError {
-    match lost {
-        // An unreadable record may become readable again by restoring a backup.
-        WriteError::Unknown | WriteError::Unavailable(_) | WriteError::Unreadable(_) | WriteError::Deleted => {
-            InboundError::Later { after: RETRY_AFTER, detail: lost.to_string() }
-        }
-        WriteError::Unfit(why) => broken(why),
-    }
-}
-
-fn membership_error(error: MembershipError) -> InboundError {
-    match error {
-        MembershipError::SharedName(_) => InboundError::Broken(error.to_string()),
-        MembershipError::Metadata(MetaWriteError::WriteError(lost)) => write_error(lost),
-        MembershipError::Metadata(meta_write_error @ MetaWriteError::Exists { .. }) => broken(&meta_write_error.to_string()),
-        MembershipError::Journal(error) => refused(error),
-    }
-}
-
-fn rewrite_error(error: RewriteError) -> InboundError {
-    match error {
-        RewriteError::Read(error) => read_error(error),
-        RewriteError::Write(error) => refused(error),
-    }
-}
-
-/// A store that does not answer may answer later. Damage is permanent.
-fn read_error(error: ReadError) -> InboundError {
-    let detail = error.to_string();
-    if error.is_damage() { broken(&detail) } else { InboundError::Later { after: RETRY_AFTER, detail } }
-}
-
-/// An internal error. Logs it.
-fn broken(detail: &str) -> InboundError {
-    tracing::error!(detail, "an inbound event cannot be put on record");
-    InboundError::Broken("the record cannot be read or written; the server's log says more".into())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::ports::store::StoreError;
-
-    #[test]
-    fn temporary_errors_are_distinguished_from_permanent_ones() {
-        let after = Duration::from_secs(7);
-        let channel_key = ChannelKey::new(&"home".into(), &"discord:1".into());
-        for (error, later) in [
-            (refused(writer::Refused::Busy { retry_after: after }), Some(after)),
-            (refused(WriteError::Unknown.into()), Some(RETRY_AFTER)),
-            (refused(WriteError::Unavailable("the disk is full".into()).into()), Some(RETRY_AFTER)),
-            (refused(WriteError::Deleted.into()), Some(RETRY_AFTER)),
-            (refused(WriteError::Unfit("nonsense").into()), None),
-            (membership_error(MembershipError::Metadata(WriteError::Unknown.into())), Some(RETRY_AFTER)),
-            (membership_error(MembershipError::Journal(WriteError::Unknown.into())), Some(RETRY_AFTER)),
-            (rewrite_error(RewriteError::Write(WriteError::Unknown.into())), Some(RETRY_AFTER)),
-            (read_error(StoreError::Failed("gone".into()).into()), Some(RETRY_AFTER)),
-            (read_error(StoreError::Damaged("torn".into()).into()), None),
-            (read_error(ReadError::Gap { channel_key, expected: Seq(1), found: Seq(2) }), None),
-        ] {
-            let retry_after = match &error {
-                InboundError::Later { after, .. } => Some(*after),
-                InboundError::Broken(_) => None,
-            };
-            assert_eq!(retry_after, later, "{error}");
-        }
-    }
 }

@@ -17,6 +17,7 @@ use crate::journal::reader::{Range, Reader};
 use crate::ports::backend::Refused;
 use crate::ports::backend::live::{Lagged, Live, LiveStream};
 use crate::ports::backend::room::RoomId;
+use crate::ports::backend::room_service::RoomService;
 use crate::ports::backend::stamp::rfc3339;
 use crate::telemetry::instruments::NONE;
 
@@ -35,37 +36,12 @@ pub(super) struct Opened {
 }
 
 impl ActorBackend {
-    pub(super) async fn watch(&self, room: &RoomId, after: Option<Seq>) -> Result<LiveStream, Refused> {
-        let (channel_key, _) = self.room_of(room)?;
-        // Watch before reading the record, so that no event is missed between the two.
-        let watcher = self.context.hub.watch(&channel_key);
-        let Opened { channel_key, created_at, last, hello } = self.opened(room).await?;
-        let subscription = Subscription {
-            context: self.context.clone(),
-            watcher,
-            view: EventView::new(channel_key, room.clone()),
-            created_at,
-            sent: after.unwrap_or(last).min(last),
-            last,
-            ready: VecDeque::from([hello]),
-        };
-        let items = stream::unfold(Some(subscription), |subscription| async move {
-            let mut subscription = subscription?;
-            match subscription.next().await {
-                Ok(Some(live)) => Some((Ok(live), Some(subscription))),
-                Ok(None) => None,
-                Err(lagged) => Some((Err(lagged), None)),
-            }
-        });
-        Ok(items.boxed())
-    }
-
     /// Begins the view of a room that is watched already.
     pub(super) async fn opened(&self, room: &RoomId) -> Result<Opened, Refused> {
         let (channel_key, membership) = self.room_of(room)?;
         let last = self.fence(&channel_key).await?;
         // The state is read after the fence, so it contains everything up to `last`.
-        let state = self.room_state(room).await?;
+        let state = RoomService::state(self, room).await?;
         let hello = json!({
             "event": "hello",
             "at": rfc3339(self.context.clock.now()),
@@ -78,7 +54,7 @@ impl ActorBackend {
     }
 }
 
-struct Subscription {
+pub(super) struct Subscription {
     context: ActorContext,
     watcher: Watcher,
     view: EventView,
@@ -92,6 +68,34 @@ struct Subscription {
 }
 
 impl Subscription {
+    pub(super) async fn new(backend: &ActorBackend, room: &RoomId, after: Option<Seq>) -> Result<Self, Refused> {
+        let (channel_key, _) = backend.room_of(room)?;
+        // Watch before reading the record, so that no event is missed between the two.
+        let watcher = backend.context.hub.watch(&channel_key);
+        let Opened { channel_key, created_at, last, hello } = backend.opened(room).await?;
+        Ok(Self {
+            context: backend.context.clone(),
+            watcher,
+            view: EventView::new(channel_key, room.clone()),
+            created_at,
+            sent: after.unwrap_or(last).min(last),
+            last,
+            ready: VecDeque::from([hello]),
+        })
+    }
+
+    pub(super) fn into_stream(self) -> LiveStream {
+        let items = stream::unfold(Some(self), |subscription| async move {
+            let mut subscription = subscription?;
+            match subscription.next().await {
+                Ok(Some(live)) => Some((Ok(live), Some(subscription))),
+                Ok(None) => None,
+                Err(lagged) => Some((Err(lagged), None)),
+            }
+        });
+        items.boxed()
+    }
+
     /// The next object. None when the room was deleted.
     async fn next(&mut self) -> Result<Option<Live>, Lagged> {
         loop {

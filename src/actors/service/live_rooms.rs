@@ -25,33 +25,10 @@ use crate::ports::backend::room::RoomId;
 use crate::ports::backend::stamp::rfc3339;
 use crate::telemetry::instruments::NONE;
 
-impl ActorBackend {
-    pub(super) fn watch_rooms(&self, after: Cursor) -> LiveStream {
-        let subscription = Subscription {
-            watcher: self.context.hub.watch_total(),
-            backend: Self::new(self.context.clone(), self.maintenance.clone()),
-            resumed: after.into_rooms(),
-            next: Next::After(None),
-            rooms: HashMap::new(),
-            missed: None,
-            events: 0,
-            ready: VecDeque::new(),
-        };
-        let items = stream::unfold(Some(subscription), |subscription| async move {
-            let mut subscription = subscription?;
-            match subscription.next().await {
-                Ok(live) => Some((Ok(live), Some(subscription))),
-                Err(Ended) => Some((Err(Lagged { cursor: Some(subscription.cursor()) }), None)),
-            }
-        });
-        items.boxed()
-    }
-}
-
 /// The stream cannot go on without a gap.
 struct Ended;
 
-struct Subscription {
+pub(super) struct Subscription {
     backend: ActorBackend,
     watcher: TotalWatcher,
     /// Rooms of the client's cursor whose view has not begun.
@@ -88,6 +65,30 @@ struct Place {
 }
 
 impl Subscription {
+    pub(super) fn new(backend: &ActorBackend, after: Cursor) -> Self {
+        Self {
+            watcher: backend.context.hub.watch_total(),
+            backend: ActorBackend::new(backend.context.clone(), backend.maintenance.clone()),
+            resumed: after.into_rooms(),
+            next: Next::After(None),
+            rooms: HashMap::new(),
+            missed: None,
+            events: 0,
+            ready: VecDeque::new(),
+        }
+    }
+
+    pub(super) fn into_stream(self) -> LiveStream {
+        let items = stream::unfold(Some(self), |subscription| async move {
+            let mut subscription = subscription?;
+            match subscription.next().await {
+                Ok(live) => Some((Ok(live), Some(subscription))),
+                Err(Ended) => Some((Err(Lagged { cursor: Some(subscription.cursor()) }), None)),
+            }
+        });
+        items.boxed()
+    }
+
     async fn next(&mut self) -> Result<Live, Ended> {
         loop {
             if let Some(live) = self.ready.pop_front() {

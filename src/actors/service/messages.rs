@@ -1,25 +1,34 @@
-//! Posts, edits and deletes messages of a room, and clears rooms.
+//! Accepts messages of rooms, their edits and deletions, and what external companions submit; stops replies, and has them made again.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use async_trait::async_trait;
+
 use super::ActorBackend;
-use super::actor_calls::{broken, invalid, read_error, refused, rewrite_error};
-use crate::actors::erasure::deletion::{delete_messages, replace_statement, replace_words};
+use super::errors::{broken, invalid};
+use super::external::{Unanswered, answered, call, not_known};
+use crate::actors::erasure::deletion::{self, delete_messages, edit_message};
 use crate::actors::inbound::{Replied, Speech};
+use crate::actors::messages::channel::ChannelMessage;
+use crate::actors::messages::turn_taking_manager::{ManagerMessage, VoteError};
+use crate::actors::runtime::actor_keys::{ChannelActorKey, TurnTakingManagerKey};
 use crate::actors::writer::requests::fence;
 use crate::domain::address::at_names;
 use crate::domain::event::Event;
 use crate::domain::id::{CompanionId, Seq};
 use crate::domain::message::{Author, Modality, Role};
+use crate::domain::vote::State;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::redaction::is_redacted;
 use crate::ports::backend::Refused;
-use crate::ports::backend::messages::{NewEvent, NewMessage};
+use crate::ports::backend::message_service::MessageService;
+use crate::ports::backend::messages::{Edit, NewEvent, NewMessage, Words};
 use crate::ports::backend::room::RoomId;
 
-impl ActorBackend {
-    pub(super) async fn accept_message(&self, room: &RoomId, message: NewMessage) -> Result<Seq, Refused> {
+#[async_trait]
+impl MessageService for ActorBackend {
+    async fn say(&self, room: &RoomId, message: NewMessage) -> Result<Seq, Refused> {
         let (channel_key, _) = self.room_of(room)?;
         self.check_writable(room)?;
         // The first message with an id counts, whatever the text of a second one.
@@ -29,7 +38,7 @@ impl ActorBackend {
             return Ok(known);
         }
         let reply_to = match message.reply_to {
-            Some(seq) => Some(self.answered(&channel_key, seq).await?),
+            Some(seq) => Some(self.replied_to(&channel_key, seq).await?),
             None => None,
         };
         let mut mentions = message.mentions;
@@ -47,11 +56,11 @@ impl ActorBackend {
             kind: None,
             said_at: None,
         };
-        let accepted = self.inbound.say(&channel_key, speech).await.map_err(refused)?;
+        let accepted = self.inbound.say(&channel_key, speech).await?;
         accepted.map(|accepted| accepted.seq).ok_or_else(|| broken("a person's message was not admitted"))
     }
 
-    pub(super) async fn accept_event(&self, room: &RoomId, event: NewEvent) -> Result<Seq, Refused> {
+    async fn event(&self, room: &RoomId, event: NewEvent) -> Result<Seq, Refused> {
         let (channel_key, _) = self.room_of(room)?;
         self.check_writable(room)?;
         if let Some(known) = self.known_as(&channel_key, &event.id).await? {
@@ -70,64 +79,104 @@ impl ActorBackend {
             kind: Some(event.kind),
             said_at: None,
         };
-        let accepted = self.inbound.say(&channel_key, speech).await.map_err(refused)?;
+        let accepted = self.inbound.say(&channel_key, speech).await?;
         accepted.map(|accepted| accepted.seq).ok_or_else(|| broken("an event was not admitted"))
     }
 
-    pub(super) fn companion_named(&self, room: &RoomId, name: &str) -> Result<Option<CompanionId>, Refused> {
+    async fn namesake(&self, room: &RoomId, name: &str) -> Result<Option<CompanionId>, Refused> {
         let (channel_key, _) = self.room_of(room)?;
         Ok(self.context.memberships.names(&channel_key.guild).and_then(|names| names.owner(name).cloned()))
     }
 
-    pub(super) async fn edit_message(&self, room: &RoomId, seq: Seq, text: Arc<str>) -> Result<Seq, Refused> {
+    async fn edit(&self, room: &RoomId, seq: Seq, edit: Edit) -> Result<Seq, Refused> {
         let (channel_key, _) = self.room_of(room)?;
         self.check_writable(room)?;
-        if replace_words(&self.context, &channel_key, seq, text).await.map_err(rewrite_error)? {
-            Ok(seq)
-        } else {
-            Err(no_message(room, seq))
+        if edit_message(&self.context, &channel_key, seq, edit.text).await? { Ok(seq) } else { Err(no_message(room, seq)) }
+    }
+
+    async fn delete(&self, room: &RoomId, seq: Seq) -> Result<Seq, Refused> {
+        let channel_key = self.deletable(room, seq).await?;
+        delete_messages(&self.context, &channel_key, &BTreeSet::from([seq])).await?;
+        Ok(seq)
+    }
+
+    async fn stop_reply(&self, room: &RoomId, companion: &CompanionId) -> Result<(), Refused> {
+        let (channel_key, membership) = self.room_of(room)?;
+        if !membership.companions.contains(companion) {
+            return Err(Refused::NotFound(format!("{companion} is not in room {room}")));
         }
+        let companion = companion.clone();
+        let Some(channel) = self.context.directory.find(&ChannelActorKey(channel_key.channel)) else {
+            return Err(VoteError::NotWriting { companion }.into());
+        };
+        answered(call(|reply| channel.cast(ChannelMessage::StopReply { companion, reply })).await)
     }
 
-    pub(super) async fn replace_statement(&self, room: &RoomId, statement: Seq) -> Result<(), Refused> {
+    async fn try_again(&self, room: &RoomId, statement: Seq) -> Result<(), Refused> {
         let channel_key = self.deletable(room, statement).await?;
-        let conversation = self.current_state(&channel_key).await.map_err(read_error)?.inspection.conversation;
+        let conversation = self.current_state(&channel_key).await?.inspection.conversation;
         conversation.check_again(statement).map_err(|not_again| Refused::Conflict(not_again.to_string()))?;
-        replace_statement(&self.context, &channel_key, statement).await.map_err(rewrite_error)
+        deletion::try_again(&self.context, &channel_key, statement).await.map_err(Refused::from)
     }
 
+    async fn vote(&self, room: &RoomId, state: State) -> Result<(), Refused> {
+        let channel_key = self.external_member(room, &state.from)?;
+        let channel_actor = ChannelActorKey(channel_key.channel.clone());
+        let id_before = self.context.directory.find(&channel_actor).map(|channel| channel.get_id());
+        if let Some(manager) = self.context.directory.find(&TurnTakingManagerKey(channel_key.channel)) {
+            let state = state.clone();
+            match call(|reply| manager.cast(ManagerMessage::Vote { state, reply })).await {
+                Ok(result) => return result.map_err(Refused::from),
+                Err(Unanswered::Late) => return Err(not_known()),
+                // A manager ends with its round, and a vote that it did not read is lost with it. The channel knows about the round.
+                Err(Unanswered::Gone) => {}
+            }
+        }
+        // A watcher may know about a round before its manager has started. The channel knows about it as well.
+        let Some(channel) = self.context.directory.find(&channel_actor) else {
+            return Err(VoteError::NoRound.into());
+        };
+        if id_before.is_some_and(|id| id != channel.get_id()) {
+            // The channel was restarted, and its predecessor may have recorded the vote.
+            return Err(VoteError::Gone.into());
+        }
+        answered(call(|reply| channel.cast(ChannelMessage::Vote { state: Box::new(state), reply })).await)
+    }
+
+    async fn speak(&self, room: &RoomId, words: Words) -> Result<Seq, Refused> {
+        let channel_key = self.external_member(room, &words.from)?;
+        let Words { from, message_id, text } = words;
+        let message_id = message_id.to_string();
+        let Some(channel) = self.context.directory.find(&ChannelActorKey(channel_key.channel)) else {
+            // A channel that is not running has given nobody the floor.
+            return Err(VoteError::NotSelected { from, message_id }.into());
+        };
+        answered(call(|reply| channel.cast(ChannelMessage::Speak { from, message_id, text, reply })).await)
+    }
+}
+
+impl ActorBackend {
     /// The channel of a room whose messages may be deleted here, if this message exists.
     async fn deletable(&self, room: &RoomId, seq: Seq) -> Result<ChannelKey, Refused> {
         let (channel_key, _) = self.room_of(room)?;
         self.check_writable(room)?;
-        let recorded = self.reader().event(&channel_key, seq).await.map_err(read_error)?;
+        let recorded = self.reader().event(&channel_key, seq).await?;
         recorded.filter(|recorded| matches!(recorded.event, Event::Said { .. })).ok_or_else(|| no_message(room, seq))?;
         Ok(channel_key)
     }
 
-    pub(super) async fn delete_one(&self, room: &RoomId, seq: Seq) -> Result<Seq, Refused> {
-        let channel_key = self.deletable(room, seq).await?;
-        delete_messages(&self.context, &channel_key, &BTreeSet::from([seq])).await.map_err(rewrite_error)?;
-        Ok(seq)
-    }
-
-    pub(super) async fn clear_room(&self, room: &RoomId) -> Result<(), Refused> {
-        let (channel_key, _) = self.room_of(room)?;
-        self.accept(&channel_key, Event::Cleared, None).await.map(drop)
-    }
-
     /// The number of the message with this id. Waits for a fence, because what can be read may not be durable yet.
     async fn known_as(&self, channel_key: &ChannelKey, id: &str) -> Result<Option<Seq>, Refused> {
-        if self.reader().message(channel_key, id).await.map_err(read_error)?.is_none() {
+        if self.reader().message(channel_key, id).await?.is_none() {
             return Ok(None);
         }
-        fence(&self.context, channel_key).await.map_err(|lost| refused(lost.into()))?;
+        fence(&self.context, channel_key).await?;
         // If the message was lost after all, it is no longer there, and is accepted as new.
-        self.reader().message(channel_key, id).await.map_err(read_error)
+        self.reader().message(channel_key, id).await.map_err(Refused::from)
     }
 
-    async fn answered(&self, channel_key: &ChannelKey, seq: Seq) -> Result<Replied, Refused> {
-        let recorded = self.reader().event(channel_key, seq).await.map_err(read_error)?;
+    async fn replied_to(&self, channel_key: &ChannelKey, seq: Seq) -> Result<Replied, Refused> {
+        let recorded = self.reader().event(channel_key, seq).await?;
         match recorded.map(|recorded| recorded.event) {
             Some(Event::Said { message, .. }) if !is_redacted(&message) => {
                 Ok(Replied { seq: Some(seq), author: message.from.id, role: message.from.role })

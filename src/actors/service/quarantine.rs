@@ -11,8 +11,7 @@ use ractor::RpcReplyPort;
 use tokio::sync::oneshot;
 
 use super::ActorBackend;
-use super::actor_calls::{read_error, rewrite_error, unavailable};
-use crate::actors::erasure::deletion::redact_messages;
+use super::errors::unavailable;
 use crate::actors::messages::guilds::{Cause, GuildsMessage, Quarantined, Suspended};
 use crate::actors::runtime::actor_keys::GuildsKey;
 use crate::domain::event::Event;
@@ -21,9 +20,8 @@ use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
 use crate::journal::reader::ReadError;
 use crate::journal::record::{DeadLetterRecord, decode, encode};
-use crate::journal::redaction::redact;
 use crate::ports::backend::Refused;
-use crate::ports::backend::keeping::{DeadLetter, Quarantine, QuarantinedGuild, SuspendedChannel};
+use crate::ports::backend::keeping::DeadLetter;
 use crate::ports::backend::room::RoomId;
 use crate::ports::backend::state::OutOfService;
 use crate::ports::store::Write;
@@ -33,14 +31,14 @@ use crate::ports::store::key::{ChannelNo, Key, Kind};
 const LIST_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The prefix of the id of a suspended channel. It is needed because a guild may have the same id as one of its channels.
-const CHANNEL_PREFIX: &str = "channel:";
+pub(super) const CHANNEL_PREFIX: &str = "channel:";
 
 /// The id of a dead letter in the API: its ward, channel number and event number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct EntryId {
-    ward: Ward,
-    no: ChannelNo,
-    seq: Seq,
+pub(super) struct EntryId {
+    pub(super) ward: Ward,
+    pub(super) no: ChannelNo,
+    pub(super) seq: Seq,
 }
 
 impl EntryId {
@@ -71,30 +69,6 @@ impl fmt::Display for EntryId {
 }
 
 impl ActorBackend {
-    pub(super) async fn list_quarantine(&self) -> Result<Quarantine, Refused> {
-        let out_of_service = self.ask_guilds(GuildsMessage::OutOfService).await?;
-        let guilds = out_of_service.guilds.into_iter().map(|entry| QuarantinedGuild {
-            id: entry.guild,
-            since: entry.since.into(),
-            until: entry.until.into(),
-            detail: entry.reason,
-        });
-        let channels = out_of_service.channels.into_iter().map(|entry| SuspendedChannel {
-            id: format!("{CHANNEL_PREFIX}{}", entry.channel).into(),
-            room: room_of(&entry.channel),
-            guild: entry.guild,
-            since: entry.since.into(),
-            until: entry.until.into(),
-            detail: entry.reason,
-        });
-        let mut messages = Vec::new();
-        for ward in (0..=u8::MAX).map(Ward) {
-            messages.extend(self.dead_letters_in(ward).await.map_err(read_error)?);
-        }
-        messages.sort_by_key(|entry| entry.at);
-        Ok(Quarantine { guilds: guilds.collect(), channels: channels.collect(), messages })
-    }
-
     /// Why a channel is out of service: it is suspended, or its guild is quarantined. None also if the supervisor does not answer in time.
     pub(super) async fn out_of_service(&self, channel_key: &ChannelKey) -> Option<OutOfService> {
         let listed = tokio::time::timeout(LIST_TIMEOUT, self.ask_guilds(GuildsMessage::OutOfService)).await;
@@ -121,68 +95,21 @@ impl ActorBackend {
         Some(OutOfService { id: Some(format!("{CHANNEL_PREFIX}{channel}").into()), until: Some(until.into()), detail })
     }
 
-    pub(super) async fn release_entry(&self, entry: &str) -> Result<(), Refused> {
-        if self.ask_guilds(|reply| GuildsMessage::Release(entry.into(), reply)).await? {
-            return Ok(());
-        }
-        let Some(channel) = entry.strip_prefix(CHANNEL_PREFIX) else {
-            return Err(Refused::NotFound(format!("guild {entry} is not in quarantine")));
-        };
-        let was_suspended = self.ask_guilds(|reply| GuildsMessage::TryAgain(channel.into(), reply)).await?;
-        if was_suspended { Ok(()) } else { Err(Refused::NotFound(format!("channel {channel} is not suspended"))) }
-    }
-
-    pub(super) async fn retry_entry(&self, entry: &str) -> Result<(), Refused> {
-        let (id, record) = self.entry(entry).await?;
-        let channel_key = ChannelKey::new(&record.guild, &record.channel);
-        if let Some(old) = self.reader().event(&channel_key, record.seq).await.map_err(read_error)? {
-            if !old.event.is_inbound() {
-                let (seq, channel) = (record.seq, &record.channel);
-                let detail =
-                    format!("event {seq} of {channel} is not an inbound event, so it cannot be retried; drop it instead");
-                return Err(Refused::Conflict(detail));
-            }
-            // The id makes the retry idempotent: if this fails halfway and is repeated, the message is accepted only once.
-            let retry_id: Arc<str> = retry_id(id.ward, id.no, id.seq).into();
-            let accepted = self.accept(&channel_key, retried(&old.event), Some(retry_id)).await?;
-            if let Event::Said { message, .. } = &old.event {
-                let _lock = self.context.rewrite_locks.lock(&channel_key).await;
-                // Edits and deletions on the platform must affect the copy from now on.
-                if let Some(platform_id) = &message.id {
-                    let key = key::message_id(id.ward, id.no, platform_id);
-                    self.write_meta(id.ward, vec![Write::Put(key, encode(&accepted.seq))]).await?;
-                }
-                self.accept(&channel_key, Event::deleted(vec![old.seq]), None).await?;
-                // Redacting the message closes its dead letter, too.
-                let redacted = vec![redact(&old)];
-                return redact_messages(&self.context, &channel_key, &[old.seq], redacted, Vec::new())
-                    .await
-                    .map_err(rewrite_error);
-            }
-        }
-        self.hide(id, record).await
-    }
-
-    pub(super) async fn hide_entry(&self, entry: &str) -> Result<(), Refused> {
-        let (id, record) = self.entry(entry).await?;
-        self.hide(id, record).await
-    }
-
     /// Hides the entry. The record stays, because it says that the message must never be handled.
-    async fn hide(&self, id: EntryId, record: DeadLetterRecord) -> Result<(), Refused> {
+    pub(super) async fn hide(&self, id: EntryId, record: DeadLetterRecord) -> Result<(), Refused> {
         let hidden = DeadLetterRecord { is_closed: true, ..record };
         self.write_meta(id.ward, vec![Write::Put(id.key(), encode(&hidden))]).await
     }
 
-    async fn entry(&self, entry: &str) -> Result<(EntryId, DeadLetterRecord), Refused> {
+    pub(super) async fn entry(&self, entry: &str) -> Result<(EntryId, DeadLetterRecord), Refused> {
         let missing = || Refused::NotFound(format!("there is no dead letter {entry}"));
         let id = EntryId::parse(entry).ok_or_else(missing)?;
-        let value = self.context.store.get(id.key()).await.map_err(|error| read_error(error.into()))?.ok_or_else(missing)?;
-        let record: DeadLetterRecord = decode(&id.key(), &value).map_err(|error| read_error(error.into()))?;
+        let value = self.context.store.get(id.key()).await?.ok_or_else(missing)?;
+        let record: DeadLetterRecord = decode(&id.key(), &value)?;
         if record.is_closed { Err(missing()) } else { Ok((id, record)) }
     }
 
-    async fn dead_letters_in(&self, ward: Ward) -> Result<Vec<DeadLetter>, ReadError> {
+    pub(super) async fn dead_letters_in(&self, ward: Ward) -> Result<Vec<DeadLetter>, ReadError> {
         let mut entries = Vec::new();
         for (key, value) in self.reader().all(Key::new(ward, Kind::DeadLetter)).await? {
             // An operator cannot act on an unreadable entry here. Its room cannot continue, and is reported.
@@ -205,7 +132,7 @@ impl ActorBackend {
         Ok(entries)
     }
 
-    async fn ask_guilds<T>(&self, message: impl FnOnce(RpcReplyPort<T>) -> GuildsMessage) -> Result<T, Refused> {
+    pub(super) async fn ask_guilds<T>(&self, message: impl FnOnce(RpcReplyPort<T>) -> GuildsMessage) -> Result<T, Refused> {
         let restarted = || unavailable("the guilds are being restarted, try again");
         let (sender, answer) = oneshot::channel();
         let guilds = self.context.directory.find(&GuildsKey()).ok_or_else(restarted)?;
@@ -215,7 +142,7 @@ impl ActorBackend {
 }
 
 /// The name of the room in the API.
-fn room_of(channel: &ChannelId) -> Arc<str> {
+pub(super) fn room_of(channel: &ChannelId) -> Arc<str> {
     RoomId::of(channel).map_or_else(|| channel.as_str().into(), |room| room.as_str().into())
 }
 
@@ -225,7 +152,7 @@ pub(super) fn retry_id(ward: Ward, no: ChannelNo, seq: Seq) -> String {
 }
 
 /// A copy of the event that can be accepted again.
-fn retried(event: &Event) -> Event {
+pub(super) fn retried(event: &Event) -> Event {
     let mut copy = event.clone();
     if let Event::Said { message, reply, said_at, .. } = &mut copy {
         // With its id, it would be taken for the newest message of its platform. A reply is fulfilled only once. And it must be handled now,

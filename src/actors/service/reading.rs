@@ -6,7 +6,6 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::ActorBackend;
-use super::actor_calls::read_error;
 use crate::domain::decision::{Decision, Reason};
 use crate::domain::event::{Decided, Event, Recorded, RoundClosed};
 use crate::domain::id::{CompanionId, Seq};
@@ -14,93 +13,19 @@ use crate::domain::message::{Message, Role};
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{Range, ReadError, Reader};
 use crate::journal::redaction::is_redacted;
-use crate::ports::backend::Refused;
-use crate::ports::backend::decisions::{DecisionQuery, DecisionRecord, Decisions};
-use crate::ports::backend::messages::{History, HistoryCut, HistoryMessage, HistoryQuery};
+use crate::ports::backend::decisions::DecisionRecord;
+use crate::ports::backend::messages::{HistoryCut, HistoryMessage};
 use crate::ports::backend::room::RoomId;
 use crate::ports::backend::stamp::Stamp;
 
 /// Events read at once.
 const PAGE: usize = 512;
-/// How many of the newest events are read when all rooms are searched: at most this many per room, about this many in all, and in each room
-/// at least some.
-const MAX_PER_ROOM: usize = 4_096;
-const MAX_IN_ALL: usize = 400_000;
-const MIN_PER_ROOM: usize = 64;
 /// How many message texts are cached.
 const MAX_TEXTS: usize = 1_024;
 
 impl ActorBackend {
-    pub(super) async fn read_history(&self, room: &RoomId, query: HistoryQuery) -> Result<History, Refused> {
-        let (channel_key, _) = self.room_of(room)?;
-        let wanted = Wanted { after: query.after, before: query.before, limit: query.limit, max_read: usize::MAX };
-        let mut deleted = BTreeSet::new();
-        let messages = find(&self.reader(), &channel_key, wanted, |recorded| {
-            let message = history_message(recorded);
-            if message.is_none() && matches!(recorded.event, Event::Said { .. }) {
-                deleted.insert(recorded.seq);
-            }
-            message.into_iter().collect()
-        })
-        .await
-        .map_err(read_error)?;
-        // Where the page is full, more may have been read.
-        if let (Some(first), Some(last)) = (messages.first(), messages.last()) {
-            deleted.retain(|seq| if query.after.is_none() { *seq > first.seq } else { *seq < last.seq });
-        }
-        Ok(History { messages, deleted: deleted.into_iter().collect() })
-    }
-
-    pub(super) async fn read_decisions(&self, query: DecisionQuery) -> Result<Decisions, Refused> {
-        let mut channel_keys = Vec::new();
-        match &query.room {
-            Some(room) => channel_keys.push((room.clone(), self.room_of(room)?.0)),
-            None => {
-                let rooms = self.context.memberships.all().into_iter();
-                channel_keys.extend(rooms.filter_map(|(channel, membership)| {
-                    Some((RoomId::of(&channel)?, ChannelKey::new(&membership.guild, &channel)))
-                }));
-            }
-        }
-        let share = (MAX_IN_ALL / channel_keys.len().max(1)).clamp(MIN_PER_ROOM, MAX_PER_ROOM);
-        let max_read = if query.room.is_some() { usize::MAX } else { share };
-        let (mut all, mut unreadable) = (Vec::new(), BTreeSet::new());
-        // An unreadable room must not hide the decisions of the others.
-        let is_skipped = |error: &ReadError| query.room.is_none() && error.is_damage();
-        for (at, (_, channel_key)) in channel_keys.iter().enumerate() {
-            let wanted = Wanted { after: query.after, before: None, limit: query.limit, max_read };
-            let found =
-                find(&self.reader(), channel_key, wanted, |recorded| decisions_in(recorded, query.companion.as_ref())).await;
-            match found {
-                Err(error) if is_skipped(&error) => drop(unreadable.insert(at)),
-                found => all.extend(found.map_err(read_error)?.into_iter().map(|found| (at, found))),
-            }
-        }
-        // The sort is stable: decisions of one event keep their order, and rooms are in the order of their ids.
-        all.sort_by_key(|(at, (recorded, _))| (recorded.at, *at, recorded.seq));
-        if query.after.is_none() {
-            all.drain(..all.len().saturating_sub(query.limit));
-        } else {
-            all.truncate(query.limit);
-        }
-        let mut by_room = BTreeMap::<_, Vec<_>>::new();
-        for (order, (at, found)) in all.into_iter().enumerate() {
-            by_room.entry(at).or_default().push((order, found));
-        }
-        let mut shown = BTreeMap::new();
-        for (at, decided) in by_room {
-            let (room, channel_key) = &channel_keys[at];
-            match self.decision_records(room, channel_key, decided).await {
-                Err(error) if is_skipped(&error) => drop(unreadable.insert(at)),
-                decisions => shown.extend(decisions.map_err(read_error)?),
-            }
-        }
-        let unreadable = unreadable.into_iter().map(|at| channel_keys[at].0.clone()).collect();
-        Ok(Decisions { decisions: shown.into_values().collect(), unreadable })
-    }
-
     /// The records of a room's decisions as the API shows them, each with its position in the result.
-    async fn decision_records(
+    pub(super) async fn decision_records(
         &self,
         room: &RoomId,
         channel_key: &ChannelKey,
@@ -232,7 +157,7 @@ pub(super) fn companion_name(message: &Message) -> Option<Arc<str>> {
     (message.from.role == Role::Companion).then(|| message.from.name.clone())
 }
 
-fn decisions_in(recorded: &Recorded, companion: Option<&CompanionId>) -> Vec<(Recorded, CompanionId)> {
+pub(super) fn decisions_in(recorded: &Recorded, companion: Option<&CompanionId>) -> Vec<(Recorded, CompanionId)> {
     let Event::Decided(decided) = &recorded.event else { return Vec::new() };
     let companions = decided.companions.iter().filter(|id| companion.is_none_or(|wanted| wanted == *id));
     companions.map(|id| (recorded.clone(), id.clone())).collect()

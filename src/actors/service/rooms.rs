@@ -1,140 +1,40 @@
 //! The rooms, their members, and changes of their settings at run time.
 
-use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use serde_json::json;
 
-use super::ActorBackend;
-use super::actor_calls::{invalid, membership_error, read_error};
+use super::errors::invalid;
+use super::room_plans::{apply, as_external, change};
+use super::state::{CurrentState, floor_state, round_state, turn_state};
+use super::{ActorBackend, live, live_rooms};
 use crate::actors::membership::changes::{self, MembershipError};
-use crate::actors::membership::memberships::{CompanionSet, ReloadError, external_companion};
-use crate::actors::messages::guild::GuildMessage;
-use crate::actors::runtime::actor_keys::GuildKey;
-use crate::actors::runtime::context::ActorContext;
-use crate::actors::runtime::hub::Live;
-use crate::domain::id::{ChannelId, CompanionId};
-use crate::domain::lookalike::look_alike;
+use crate::actors::runtime::hub;
+use crate::domain::conversation::Rules;
+use crate::domain::event::Event;
+use crate::domain::id::{CompanionId, Seq};
 use crate::domain::names::SharedName;
 use crate::domain::text::one_line;
 use crate::journal::channel_key::ChannelKey;
-use crate::journal::membership::{self, External, Membership};
-use crate::journal::reader::{ReadError, Reader};
-use crate::journal::record::{RoomRecord, decode};
+use crate::journal::membership::Membership;
 use crate::ports::backend::Refused;
+use crate::ports::backend::live::{Cursor, LiveStream};
 use crate::ports::backend::room::{
-    CompanionPatch, CompanionView, Companions, Invited, MOST_IN_A_ROOM, Override, Room, RoomCompanion, RoomId, RoomPatch,
-    RoomPlan, Rooms,
+    CompanionView, Companions, MOST_IN_A_ROOM, Override, Room, RoomCompanion, RoomId, RoomPatch, RoomPlan, Rooms,
 };
+use crate::ports::backend::room_service::RoomService;
 use crate::ports::backend::stamp::rfc3339;
-use crate::settings::companion::{Companion, Interjection, ModelOverrides, Overrides};
-use crate::settings::console;
-use crate::telemetry::plain::Plain;
+use crate::ports::backend::state::{Episode, RepetitionState, RoomState};
+use crate::ports::inbound_events::ChannelRef;
+use crate::settings::companion::Overrides;
 
 /// A title is cut after this many characters.
 const LONGEST_TITLE: usize = 200;
 
-/// Why the rooms could not be loaded.
-#[derive(Debug, thiserror::Error)]
-pub enum LoadRoomsError {
-    /// Their stored records cannot be read.
-    #[error(transparent)]
-    Read(#[from] ReadError),
-    /// Two companions of one guild share a name.
-    #[error("room {room}: {shared}; give one of them another name, or remove it from the guild")]
-    SharedName {
-        /// The room that could not be loaded.
-        room: ChannelId,
-        shared: SharedName,
-    },
-    /// A room of the settings could not be created.
-    #[error("room {room}: {error}")]
-    MembershipError { room: ChannelId, error: MembershipError },
-}
-
-/// Loads the opt-outs and all stored rooms, then creates the rooms of the settings that are not stored. A stored room takes precedence over the
-/// settings. Needs the writer.
-///
-/// Companions that are no longer configured stay on record, and are logged.
-///
-/// # Errors
-/// [`LoadRoomsError`]. A stored room that cannot be loaded because of a shared name is logged and skipped.
-pub async fn load_rooms(context: &ActorContext, rooms: &[console::Room]) -> Result<(), LoadRoomsError> {
-    let reader = Reader::new(&*context.store);
-    context.opt_outs.read(&reader).await?;
-    let cast = context.memberships.companions();
-    // One read per ward: one read per room would need a disk access for each.
-    let mut wards = BTreeMap::new();
-    for RoomRecord { room, guild, .. } in reader.rooms().await? {
-        let channel_key = ChannelKey::new(&guild, &room);
-        let memberships = match wards.entry(channel_key.ward()) {
-            Entry::Occupied(loaded) => loaded.into_mut(),
-            Entry::Vacant(vacant) => vacant.insert(reader.memberships(channel_key.ward()).await?),
-        };
-        let key = membership::key(&channel_key);
-        let Some(value) = memberships.remove(&key) else { continue };
-        let membership: Membership = decode(&key, &value).map_err(ReadError::from)?;
-        for companion in &membership.companions {
-            let (room, plain_companion) = (Plain(room.as_str()), Plain(companion.as_str()));
-            match (membership.is_external(companion), cast.contains_key(companion)) {
-                (false, false) => {
-                    tracing::warn!(
-                        %room,
-                        companion = %plain_companion,
-                        "a companion of this room is no longer configured; the room continues without it"
-                    );
-                }
-                (true, true) => {
-                    tracing::warn!(
-                        %room,
-                        companion = %plain_companion,
-                        "a companion with this id is configured now, but stays external in this room"
-                    );
-                }
-                _ => {}
-            }
-        }
-        if let Err(shared) = context.memberships.put(&room, membership) {
-            let (room, guild) = (Plain(room.as_str()), Plain(guild.as_str()));
-            tracing::error!(%room, %guild, %shared, "this room cannot be loaded; give one of the two companions another name");
-        }
-    }
-    for room in rooms {
-        let channel = room.channel();
-        if context.memberships.get(&channel).is_some() || reader.room(&channel).await?.is_some() {
-            continue;
-        }
-        let companions = room.companions.iter().cloned().collect();
-        let membership = Membership { companions, ..Membership::empty(room.guild.clone(), context.clock.now()) };
-        let lock = context.memberships.lock().await;
-        changes::update_membership(context, &lock, &channel, membership).await.map_err(|error| match error {
-            MembershipError::SharedName(shared) => LoadRoomsError::SharedName { room: channel.clone(), shared },
-            error => LoadRoomsError::MembershipError { room: channel.clone(), error },
-        })?;
-    }
-    Ok(())
-}
-
-/// Replaces the configured companions. Companions that are no longer configured leave the rooms; those that are configured again return.
-/// Nothing changes on an error.
-///
-/// # Errors
-/// Two companions of one guild would share a name, or one of them is external in a room.
-pub fn reload_companions(context: &ActorContext, cast: CompanionSet) -> Result<(), ReloadError> {
-    context.memberships.reload_companions(cast)?;
-    let guilds: BTreeSet<_> = context.memberships.all().into_iter().map(|(_, membership)| membership.guild).collect();
-    for guild in guilds {
-        if let Some(actor) = context.directory.find(&GuildKey(guild)) {
-            // A guild that is being restarted reads the change when it starts, and so does a channel that is not running.
-            let _ = actor.cast(GuildMessage::MembershipChanged(None));
-        }
-    }
-    Ok(())
-}
-
-impl ActorBackend {
-    pub(super) async fn list_rooms(&self) -> Result<Rooms, Refused> {
+#[async_trait]
+impl RoomService for ActorBackend {
+    async fn list(&self) -> Result<Rooms, Refused> {
         let mut rooms = Vec::new();
         for (channel, membership) in self.context.memberships.all() {
             if let Some(room) = RoomId::of(&channel) {
@@ -144,12 +44,12 @@ impl ActorBackend {
         Ok(Rooms { rooms })
     }
 
-    pub(super) async fn view_room(&self, room: &RoomId) -> Result<Room, Refused> {
+    async fn get(&self, room: &RoomId) -> Result<Room, Refused> {
         let (_, membership) = self.room_of(room)?;
         self.room_view(room.clone(), &membership).await
     }
 
-    pub(super) async fn create_room(&self, room: &RoomId, plan: RoomPlan) -> Result<(Room, bool), Refused> {
+    async fn put(&self, room: &RoomId, plan: RoomPlan) -> Result<(Room, bool), Refused> {
         let lock = self.context.memberships.lock().await;
         let channel = room.channel();
         let existing = self.context.memberships.get(&channel);
@@ -175,11 +75,11 @@ impl ActorBackend {
         membership.externals = plan.companions.into_iter().filter_map(as_external).collect();
         membership.overrides.retain(|companion, _| membership.companions.contains(companion));
         membership.stands_alone = membership.within.is_some();
-        changes::update_membership(&self.context, &lock, &channel, membership.clone()).await.map_err(membership_error)?;
+        changes::update_membership(&self.context, &lock, &channel, membership.clone()).await?;
         Ok((self.room_view(room.clone(), &membership).await?, is_new))
     }
 
-    pub(super) async fn change_room(&self, room: &RoomId, patch: RoomPatch) -> Result<Room, Refused> {
+    async fn patch(&self, room: &RoomId, patch: RoomPatch) -> Result<Room, Refused> {
         let lock = self.context.memberships.lock().await;
         let (channel_key, mut membership) = self.room_of(room)?;
         if patch.title != Override::Keep && !self.is_written_here(room) {
@@ -216,9 +116,7 @@ impl ActorBackend {
             }
         }
         membership.stands_alone = membership.within.is_some();
-        changes::update_membership(&self.context, &lock, &channel_key.channel, membership.clone())
-            .await
-            .map_err(membership_error)?;
+        changes::update_membership(&self.context, &lock, &channel_key.channel, membership.clone()).await?;
         for channel in
             std::iter::once(channel_key.channel.clone()).chain(self.context.memberships.inheriting_from(&channel_key.channel))
         {
@@ -228,13 +126,56 @@ impl ActorBackend {
         self.room_view(room.clone(), &membership).await
     }
 
-    pub(super) async fn close_room(&self, room: &RoomId) -> Result<(), Refused> {
+    async fn delete(&self, room: &RoomId) -> Result<(), Refused> {
         let lock = self.context.memberships.lock().await;
         let (channel_key, _) = self.room_of(room)?;
-        changes::close(&self.context, &lock, &channel_key.channel).await.map_err(membership_error)
+        changes::delete_room(&self.context, &lock, &channel_key.channel).await.map_err(Refused::from)
     }
 
-    pub(super) fn list_companions(&self) -> Companions {
+    async fn clear(&self, room: &RoomId) -> Result<(), Refused> {
+        let (channel_key, _) = self.room_of(room)?;
+        self.accept(&channel_key, Event::Cleared, None).await.map(drop)
+    }
+
+    async fn state(&self, room: &RoomId) -> Result<RoomState, Refused> {
+        let (channel_key, membership) = self.room_of(room)?;
+        let CurrentState { inspection, out_of_service, .. } = self.current_state(&channel_key).await?;
+        let conversation = &inspection.conversation;
+        let companions = membership
+            .companions
+            .iter()
+            .filter_map(|id| Some((id, self.context.memberships.companion(&channel_key.channel, id)?)))
+            .map(|(id, settings)| self.companion_state(id, &settings, &membership, &inspection))
+            .collect();
+        let floor = conversation.floor().map(floor_state);
+        let late = conversation.owed_replies().skip(usize::from(conversation.floor().is_some()));
+        let now = self.context.clock.now();
+        let idle = self.context.settings.closing.episode_idle();
+        let rules = Rules::from(&*self.context.settings);
+        let tally = conversation.tally();
+        let episode = conversation.episode().filter(|episode| now.since(episode.last_at) < idle);
+        Ok(RoomState {
+            companions,
+            floor,
+            late: late.map(floor_state).collect(),
+            rounds: conversation.rounds().iter().map(round_state).collect(),
+            turn: conversation.turn().map(turn_state),
+            streak: tally.streak,
+            max_companion_streak: rules.turn_taking.max_companion_streak,
+            turns: tally.turns,
+            max_turns: rules.turn_taking.max_turns,
+            repetition: RepetitionState {
+                score: f64::from(tally.repetition) / 1000.0,
+                detections: tally.detections,
+                judging: conversation.open_judgement().is_some(),
+            },
+            episode: episode.map(|episode| Episode { began_at: episode.began_at.into() }),
+            kept_away: out_of_service,
+            at: now.into(),
+        })
+    }
+
+    async fn companions(&self) -> Result<Companions, Refused> {
         let cast = self.context.memberships.companions();
         let companions = cast.values().map(|companion| CompanionView {
             id: companion.id.clone(),
@@ -249,109 +190,63 @@ impl ActorBackend {
             repetition: companion.repetition,
             model: companion.model.clone(),
         });
-        Companions { companions: companions.collect() }
+        Ok(Companions { companions: companions.collect() })
     }
 
-    fn check_plan(&self, plan: &RoomPlan, existing: Option<&Membership>, room: &RoomId) -> Result<(), Refused> {
-        if let Some(existing) = existing.filter(|existing| existing.guild != plan.guild) {
+    async fn admit(&self, channel_ref: &ChannelRef, companion: &CompanionId) -> Result<(Room, bool), Refused> {
+        let id = self.joinable_room(channel_ref)?;
+        // The lock makes sure that two concurrent additions both take effect.
+        let lock = self.context.memberships.lock().await;
+        let (is_room, mut membership) = self.membership_at(channel_ref)?;
+        if is_room && membership.companions.contains(companion) {
+            return Ok((self.room_view(id, &membership).await?, false));
+        }
+        if !self.context.memberships.companions().contains_key(companion) {
+            return Err(self.no_companion(companion));
+        }
+        let is_new = membership.companions.insert(companion.clone());
+        if membership.companions.len() > MOST_IN_A_ROOM {
             return Err(Refused::Conflict(format!(
-                "room {room} belongs to guild {}, which cannot change; name that guild, or create another room",
-                existing.guild
+                "at most {MOST_IN_A_ROOM} companions can be in a channel; remove another one first"
             )));
         }
-        // The guild of a channel of another platform comes from that platform.
-        if self.is_written_here(room) {
-            console::check_room_name(plan.guild.as_str())
-                .map_err(|message| invalid("guild", message.strip_prefix("= ").unwrap_or(&message)))?;
-        }
-        if let Override::Set(language) = &plan.language
-            && let Some(message) = self.context.settings.speech.problem_of(language)
-        {
-            return Err(invalid("language", message.strip_prefix("= ").unwrap_or(&message)));
-        }
-        let cast = self.context.memberships.companions();
-        for (index, invited) in plan.companions.iter().enumerate() {
-            let field = format!("companions[{index}]");
-            if invited.external && !self.is_written_here(room) {
-                let id = &invited.id;
-                let detail = format!(
-                    "{id} is external, and external companions cannot be in channels of {} yet; name one of this server's companions, or add {id} to \
-                     a room of the console",
-                    self.platform(room)
-                );
-                return Err(Refused::Conflict(format!("{field}: {detail}")));
+        membership.stands_alone |= is_new && membership.within.is_some();
+        changes::update_membership(&self.context, &lock, &channel_ref.channel, membership.clone()).await.map_err(|error| match error {
+            MembershipError::SharedName(SharedName { name, first, second }) => {
+                let other = if first == *companion { second } else { first };
+                Refused::Conflict(format!(
+                    "{companion} and {other}, who is in this guild, share the name {name:?}; remove {other} from all its channels here first"
+                ))
             }
-            match (invited.external, cast.contains_key(&invited.id)) {
-                (false, true) => {}
-                // The stored room takes precedence over a companion that was configured later.
-                (true, true) if existing.is_some_and(|existing| existing.is_external(&invited.id)) => {}
-                (true, true) => {
-                    return Err(Refused::Conflict(format!(
-                        "{field}: {id} is one of this server's companions and cannot be external; leave external out, or choose another id",
-                        id = invited.id
-                    )));
-                }
-                (true, false) => self.check_external(&field, invited)?,
-                (false, false) => {
-                    let configured = cast.keys().map(CompanionId::as_str).collect::<Vec<_>>().join(", ");
-                    let id = &invited.id;
-                    let detail = format!(
-                        "there is no companion {id}, there are {configured}; an external companion is given as {{\"id\": \"{id}\", \"external\": \
-                         true}}"
-                    );
-                    return Err(invalid(field, detail));
-                }
-            }
-        }
-        if plan.companions.len() > MOST_IN_A_ROOM {
-            let count = plan.companions.len();
-            return Err(invalid("companions", format!("names {count} companions, at most {MOST_IN_A_ROOM} can be in a room")));
-        }
-        Ok(())
+            error => error.into(),
+        })?;
+        Ok((self.room_view(id, &membership).await?, is_new))
     }
 
-    fn check_models(&self, overrides: &Overrides, id: &str) -> Result<(), Refused> {
-        let models = &self.context.settings.models;
-        match overrides.model.chosen().find_map(|(role, name)| Some((role, models.problem_of(role, name)?))) {
-            None => Ok(()),
-            Some((role, problem)) => {
-                let message = problem.strip_prefix("= ").unwrap_or(&problem).to_owned();
-                Err(invalid(format!("companions.{id}.model.{}", role.as_str()), message))
-            }
+    async fn dismiss(&self, channel_ref: &ChannelRef, companion: &CompanionId) -> Result<bool, Refused> {
+        self.joinable_room(channel_ref)?;
+        let lock = self.context.memberships.lock().await;
+        let (_, mut membership) = self.membership_at(channel_ref)?;
+        if !membership.companions.remove(companion) {
+            return Ok(false);
         }
+        membership.externals.remove(companion);
+        membership.overrides.remove(companion);
+        membership.stands_alone = membership.within.is_some();
+        changes::update_membership(&self.context, &lock, &channel_ref.channel, membership).await?;
+        Ok(true)
     }
 
-    fn check_external(&self, field: &str, invited: &Invited) -> Result<(), Refused> {
-        let Some((id, external)) = as_external(invited.clone()) else { return Ok(()) };
-        let problems = match external_companion(&id, &external, &self.context.settings.companion_defaults) {
-            Ok(companion) => return self.check_looks(field, &companion),
-            Err(problems) => problems,
-        };
-        match problems.into_iter().next() {
-            None => Ok(()),
-            Some(problem) => {
-                let message = problem.message.strip_prefix("= ").unwrap_or(&problem.message).to_owned();
-                Err(invalid(format!("{field}.{}", problem.key), message))
-            }
-        }
+    async fn live(&self, room: &RoomId, after: Option<Seq>) -> Result<LiveStream, Refused> {
+        Ok(live::Subscription::new(self, room, after).await?.into_stream())
     }
 
-    /// Rejects an external companion that people could mistake for one of this server's companions, whatever room that is in. A companion with
-    /// the same id is not compared here: shared names within the guild are checked when the membership is stored.
-    fn check_looks(&self, field: &str, external: &Companion) -> Result<(), Refused> {
-        for ours in self.context.memberships.companions().values() {
-            for (name, taken) in external.names().flat_map(|name| ours.names().map(move |taken| (name, taken))) {
-                if external.id != ours.id && look_alike(name, taken) {
-                    return Err(Refused::Conflict(format!(
-                        "{field}: {name:?}, a name of {}, looks like {taken:?}, a name of this server's companion {}; choose another name",
-                        external.id, ours.id
-                    )));
-                }
-            }
-        }
-        Ok(())
+    async fn live_rooms(&self, after: Cursor) -> Result<LiveStream, Refused> {
+        Ok(live_rooms::Subscription::new(self, after).into_stream())
     }
+}
 
+impl ActorBackend {
     /// Shows watchers a companion's new settings.
     fn publish_policy(&self, channel_key: &ChannelKey, companion: &CompanionId) {
         if !self.context.hub.is_watched(channel_key) {
@@ -372,7 +267,7 @@ impl ActorBackend {
             "repetition": settings.repetition,
             "model": settings.model,
         });
-        self.context.hub.publish(channel_key, Live::Note(note.to_string().into()));
+        self.context.hub.publish(channel_key, hub::Live::Note(note.to_string().into()));
     }
 
     pub(super) async fn room_view(&self, id: RoomId, membership: &Membership) -> Result<Room, Refused> {
@@ -392,7 +287,7 @@ impl ActorBackend {
                 paused: membership.is_paused(companion),
             })
         };
-        let last_at = self.last_message_at(&ChannelKey::new(&membership.guild, &channel)).await.map_err(read_error)?;
+        let last_at = self.last_message_at(&ChannelKey::new(&membership.guild, &channel)).await?;
         let title = self.context.platforms.of(&channel).and_then(|platform| platform.title(&channel));
         let title = title.map(|title| one_line(&title, LONGEST_TITLE)).filter(|title| !title.is_empty());
         Ok(Room {
@@ -406,48 +301,4 @@ impl ActorBackend {
             id,
         })
     }
-}
-
-fn as_external(invited: Invited) -> Option<(CompanionId, External)> {
-    invited.external.then_some((invited.id, External { name: invited.name, aliases: invited.aliases }))
-}
-
-fn apply(patch: &CompanionPatch, overrides: &mut Overrides, id: &str) -> Result<(), Refused> {
-    let interjection = match &patch.interjection {
-        Override::Keep => Override::Keep,
-        Override::Reset => Override::Reset,
-        Override::Set(level) => Override::Set(level_of(level, id)?),
-    };
-    change(&interjection, &mut overrides.interjection);
-    change(&patch.chattiness, &mut overrides.chattiness);
-    change(&patch.text_lull_timeout, &mut overrides.text_lull_timeout);
-    change(&patch.voice_lull_timeout, &mut overrides.voice_lull_timeout);
-    change(&patch.starts_after, &mut overrides.starts_after);
-    change(&patch.max_turns, &mut overrides.max_turns);
-    change(&patch.repetition, &mut overrides.repetition);
-    match &patch.model {
-        Override::Keep => {}
-        Override::Reset => overrides.model = ModelOverrides::default(),
-        Override::Set(models) => {
-            change(&models.main, &mut overrides.model.main);
-            change(&models.side, &mut overrides.model.side);
-        }
-    }
-    change(&patch.paused, &mut overrides.paused);
-    Ok(())
-}
-
-fn change<T: Clone>(patch: &Override<T>, value: &mut Option<T>) {
-    match patch {
-        Override::Keep => {}
-        Override::Reset => *value = None,
-        Override::Set(new) => *value = Some(new.clone()),
-    }
-}
-
-fn level_of(level: &Arc<str>, id: &str) -> Result<Interjection, Refused> {
-    Interjection::ALL.into_iter().find(|each| each.as_str() == &**level).ok_or_else(|| {
-        let levels = Interjection::ALL.map(Interjection::as_str).join(", ");
-        invalid(format!("companions.{id}.interjection"), format!("{level:?} is not one of {levels}"))
-    })
 }

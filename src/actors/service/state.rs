@@ -5,22 +5,17 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use super::ActorBackend;
-use super::actor_calls::read_error;
 use crate::actors::channel::folded::folded;
 use crate::actors::messages::channel::Inspection;
 use crate::actors::messages::switchboard::SwitchboardMessage;
 use crate::actors::runtime::actor_keys::SwitchboardKey;
-use crate::domain::conversation::{self, Rules, Turn};
+use crate::domain::conversation::{self, Turn};
 use crate::domain::id::CompanionId;
 use crate::domain::round::Round;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::membership::Membership;
 use crate::journal::reader::{ReadError, RestoredSoFar};
-use crate::ports::backend::Refused;
-use crate::ports::backend::room::RoomId;
-use crate::ports::backend::state::{
-    CompanionState, Doing, Episode, Floor, OutOfService, RepetitionState, RoomState, RoundState, TurnState,
-};
+use crate::ports::backend::state::{CompanionState, Doing, Floor, OutOfService, RoundState, TurnState};
 use crate::settings::companion::Companion;
 
 /// The current state of a channel, and why it is out of service, if it is.
@@ -32,44 +27,6 @@ pub(super) struct CurrentState {
 }
 
 impl ActorBackend {
-    pub(super) async fn room_state(&self, room: &RoomId) -> Result<RoomState, Refused> {
-        let (channel_key, membership) = self.room_of(room)?;
-        let CurrentState { inspection, out_of_service, .. } = self.current_state(&channel_key).await.map_err(read_error)?;
-        let conversation = &inspection.conversation;
-        let companions = membership
-            .companions
-            .iter()
-            .filter_map(|id| Some((id, self.context.memberships.companion(&channel_key.channel, id)?)))
-            .map(|(id, settings)| self.companion_state(id, &settings, &membership, &inspection))
-            .collect();
-        let floor = conversation.floor().map(floor_state);
-        let late = conversation.owed_replies().skip(usize::from(conversation.floor().is_some()));
-        let now = self.context.clock.now();
-        let idle = self.context.settings.closing.episode_idle();
-        let rules = Rules::from(&*self.context.settings);
-        let tally = conversation.tally();
-        let episode = conversation.episode().filter(|episode| now.since(episode.last_at) < idle);
-        Ok(RoomState {
-            companions,
-            floor,
-            late: late.map(floor_state).collect(),
-            rounds: conversation.rounds().iter().map(round_state).collect(),
-            turn: conversation.turn().map(turn_state),
-            streak: tally.streak,
-            max_companion_streak: rules.turn_taking.max_companion_streak,
-            turns: tally.turns,
-            max_turns: rules.turn_taking.max_turns,
-            repetition: RepetitionState {
-                score: f64::from(tally.repetition) / 1000.0,
-                detections: tally.detections,
-                judging: conversation.open_judgement().is_some(),
-            },
-            episode: episode.map(|episode| Episode { began_at: episode.began_at.into() }),
-            kept_away: out_of_service,
-            at: now.into(),
-        })
-    }
-
     /// The current state of a channel: reported by the channel, or folded from the record if it is not running. A channel with pending work
     /// is woken.
     pub(super) async fn current_state(&self, channel_key: &ChannelKey) -> Result<CurrentState, ReadError> {
@@ -99,7 +56,7 @@ impl ActorBackend {
         Ok(CurrentState { inspection, out_of_service, is_incomplete: wrong.is_some() })
     }
 
-    fn companion_state(
+    pub(super) fn companion_state(
         &self,
         id: &CompanionId,
         settings: &Companion,
@@ -170,11 +127,11 @@ fn incomplete(error: &ReadError) -> OutOfService {
     OutOfService { id: None, until: None, detail: format!("its record cannot be read to its end: {error}") }
 }
 
-fn floor_state(floor: &conversation::Floor) -> Floor {
+pub(super) fn floor_state(floor: &conversation::Floor) -> Floor {
     Floor { companion: floor.companion.clone(), ticket: floor.ticket, due_at: floor.due_at.map(Into::into) }
 }
 
-fn round_state(round: &Round) -> RoundState {
+pub(super) fn round_state(round: &Round) -> RoundState {
     RoundState {
         message_id: round.message,
         opened_at: round.opened_at.into(),
@@ -185,7 +142,7 @@ fn round_state(round: &Round) -> RoundState {
     }
 }
 
-fn turn_state(turn: &Turn) -> TurnState {
+pub(super) fn turn_state(turn: &Turn) -> TurnState {
     let candidate = &turn.candidate;
     TurnState { companion: candidate.companion.clone(), trigger: candidate.trigger, speak_at: turn.speak_at.map(Into::into) }
 }

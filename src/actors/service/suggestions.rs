@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 
 use super::ActorBackend;
-use super::actor_calls::read_error;
+use crate::actors::runtime::context::ActorContext;
 use crate::domain::id::{GuildId, PersonId};
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
 use crate::journal::membership::Membership;
+use crate::journal::reader::Reader;
 use crate::ports::backend::Refused;
 use crate::ports::backend::room::RoomId;
 
@@ -15,6 +16,24 @@ use crate::ports::backend::room::RoomId;
 const MAX_NAMED: usize = 10;
 /// How many people are searched for a similar id.
 const MAX_SEARCHED: usize = 2_000;
+
+/// Checks that a guild has a room or has used anything.
+///
+/// # Errors
+/// [`Refused::NotFound`], which names existing guilds.
+pub async fn check_guild(context: &ActorContext, guild: &GuildId) -> Result<(), Refused> {
+    let has_members = context.memberships.all().into_iter().map(|(_, membership)| membership.guild);
+    let mut guilds: BTreeSet<String> = has_members.map(|guild| guild.to_string()).collect();
+    if guilds.contains(guild.as_str()) {
+        return Ok(());
+    }
+    guilds.extend(Reader::new(&*context.store).guilds_with_usage().await?.iter().map(ToString::to_string));
+    if guilds.contains(guild.as_str()) {
+        return Ok(());
+    }
+    let instead = instead(guild.as_str(), &guilds, "GET /api/rooms");
+    Err(Refused::NotFound(format!("there is no guild {guild}: no room belongs to it, and it never used anything; {instead}")))
+}
 
 impl ActorBackend {
     /// An existing room. If it does not exist, the error names others, but not for a channel of another platform: the caller may be a user
@@ -33,27 +52,9 @@ impl ActorBackend {
         })
     }
 
-    /// Checks that a guild has a room or has used anything.
-    ///
-    /// # Errors
-    /// [`Refused::NotFound`], which names existing guilds.
-    pub async fn check_guild(&self, guild: &GuildId) -> Result<(), Refused> {
-        let has_members = self.context.memberships.all().into_iter().map(|(_, membership)| membership.guild);
-        let mut guilds: BTreeSet<String> = has_members.map(|guild| guild.to_string()).collect();
-        if guilds.contains(guild.as_str()) {
-            return Ok(());
-        }
-        guilds.extend(self.reader().guilds_with_usage().await.map_err(read_error)?.iter().map(ToString::to_string));
-        if guilds.contains(guild.as_str()) {
-            return Ok(());
-        }
-        let instead = instead(guild.as_str(), &guilds, "GET /api/rooms");
-        Err(Refused::NotFound(format!("there is no guild {guild}: no room belongs to it, and it never used anything; {instead}")))
-    }
-
     /// The error that nothing of a person is on record in a guild, or that there is no such guild.
     pub(super) async fn nobody(&self, guild: &GuildId, person: &PersonId) -> Refused {
-        if let Err(refused) = self.check_guild(guild).await {
+        if let Err(refused) = check_guild(&self.context, guild).await {
             return refused;
         }
         match self.people_of(guild).await {
@@ -77,7 +78,7 @@ impl ActorBackend {
         let (mut from, end) = (key::all_persons(guild), key::all_persons(guild).end());
         let mut people = BTreeSet::new();
         while people.len() < MAX_SEARCHED {
-            let found = self.context.store.scan(from, end.clone(), false, 1).await.map_err(|error| read_error(error.into()))?;
+            let found = self.context.store.scan(from, end.clone(), false, 1).await?;
             let Some((key, _)) = found.first() else { break };
             let Some(person) = key::person_named_in(guild, key) else { break };
             from = key::person_entries(guild, &person).end();

@@ -4,15 +4,13 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use super::ActorBackend;
-use super::actor_calls::{invalid, read_error};
 use crate::domain::budget::{DAY, OfDay, PIECE};
 use crate::domain::id::GuildId;
 use crate::domain::moment::Moment;
 use crate::journal::account::{Account, Calls as Sum, Speech as SpeechSum};
 use crate::journal::reader::ReadError;
 use crate::journal::record::{UsageRecord, Used as Record};
-use crate::ports::backend::Refused;
-use crate::ports::backend::usage::{Calls, Cap, Caps, GuildUsage, Speech, SpeechBy, Usage, UsageBy, UsageQuery, Used};
+use crate::ports::backend::usage::{Calls, Cap, Caps, GuildUsage, Speech, SpeechBy, UsageBy, Used};
 
 /// The API reports times in whole milliseconds.
 const MILLISECOND: Duration = Duration::from_millis(1);
@@ -26,39 +24,7 @@ struct Counted {
 }
 
 impl ActorBackend {
-    pub(super) async fn count_usage(&self, query: UsageQuery) -> Result<Usage, Refused> {
-        let now = self.context.clock.now();
-        let to = query.to.unwrap_or_else(|| end_of_millisecond(now));
-        let from = query.from.unwrap_or(to - DAY);
-        if from >= to {
-            return Err(invalid("from", "must be earlier than to (without to: earlier than now)"));
-        }
-        // One count at a time, because each reads many records.
-        let _lock = self.counting.lock().await;
-        let guilds = match &query.guild {
-            Some(guild) => {
-                self.check_guild(guild).await?;
-                vec![guild.clone()]
-            }
-            None => self.reader().guilds_with_usage().await.map_err(read_error)?,
-        };
-        let mut reported = Vec::new();
-        let mut total = Used::default();
-        for guild in guilds {
-            let account = self.account(&guild, from, to).await.map_err(read_error)?;
-            if query.guild.is_none() && account.is_empty() {
-                continue;
-            }
-            let caps = self.caps(&guild, now).await.map_err(read_error)?;
-            let usage = self.guild_usage(guild, account, caps);
-            total.add(&usage.used);
-            reported.push(usage);
-        }
-        let currency = self.context.settings.models.currency.as_str().into();
-        Ok(Usage { from: from.into(), to: to.into(), currency, guilds: reported, total })
-    }
-
-    async fn account(&self, guild: &GuildId, from: Moment, to: Moment) -> Result<Account, ReadError> {
+    pub(super) async fn account(&self, guild: &GuildId, from: Moment, to: Moment) -> Result<Account, ReadError> {
         let mut account = Account::default();
         let take = |record| {
             account.count(record);
@@ -82,7 +48,7 @@ impl ActorBackend {
         Ok(Caps { tokens: tokens.cap(now), statements: statements.cap(now) })
     }
 
-    fn guild_usage(&self, guild: GuildId, account: Account, caps: Caps) -> GuildUsage {
+    pub(super) fn guild_usage(&self, guild: GuildId, account: Account, caps: Caps) -> GuildUsage {
         let (calls, all_speech) = (self.calls(account.calls()), self.speech(account.speech()));
         let Account { statements, evaluations, addresses, by, speech } = account;
         let by = by.into_iter().map(|(caller, sum)| UsageBy {
@@ -148,7 +114,7 @@ impl Counted {
 
 /// The end of the current millisecond. Reported times are cut to milliseconds, so a later query up to the reported time must include everything
 /// that is on record now.
-fn end_of_millisecond(moment: Moment) -> Moment {
+pub(super) fn end_of_millisecond(moment: Moment) -> Moment {
     let micros = moment.as_micros();
     Moment::from_micros(micros - micros % 1_000) + MILLISECOND
 }

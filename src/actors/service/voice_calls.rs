@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::inbound_events::{channel_key_of, refused};
+use super::inbound_events::channel_key_of;
 use crate::actors::inbound::{Inbound, Speech};
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::runtime::actor_keys::ChannelActorKey;
@@ -65,7 +65,7 @@ impl Inbound {
         event: Event,
         id: Option<Arc<str>>,
     ) -> Result<Acceptance, InboundError> {
-        let accepted = self.accept(&channel_key_of(channel_ref), event, id).await.map_err(refused)?;
+        let accepted = self.accept(&channel_key_of(channel_ref), event, id).await?;
         Ok(if accepted.is_new { Acceptance::New(accepted.seq) } else { Acceptance::Duplicate(accepted.seq) })
     }
 
@@ -91,7 +91,7 @@ impl Inbound {
             kind: Some("voice_call".into()),
             said_at: None,
         };
-        self.say(&channel_key_of(channel_ref), speech).await.map_err(refused)?;
+        self.say(&channel_key_of(channel_ref), speech).await?;
         Ok(())
     }
 

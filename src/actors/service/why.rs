@@ -26,7 +26,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::ActorBackend;
-use super::actor_calls::{invalid, read_error};
+use super::errors::invalid;
 use crate::domain::decision::Decision;
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{CompanionId, Seq};
@@ -34,14 +34,14 @@ use crate::journal::channel_key::ChannelKey;
 use crate::journal::membership::Membership;
 use crate::journal::reader::{Legible, Range, ReadError, Reader};
 use crate::ports::backend::Refused;
-use crate::ports::backend::decisions::{Brief, StoryLine, Why, WhyAt, WhyQuery};
+use crate::ports::backend::decisions::{Brief, StoryLine, Why, WhyAt};
 use crate::ports::backend::room::RoomId;
 use crate::settings::companion::Companion;
 use sentences::decision_sentence;
 use story::in_order;
 
 /// The room that a story is about.
-struct Scene<'a> {
+pub(super) struct Scene<'a> {
     backend: &'a ActorBackend,
     room: RoomId,
     channel_key: ChannelKey,
@@ -59,18 +59,13 @@ struct Subject {
     is_external: bool,
 }
 
-impl ActorBackend {
-    pub(super) async fn explain(&self, query: WhyQuery) -> Result<Why, Refused> {
-        let (channel_key, membership) = self.room_to_read(&query.room)?;
-        let scene = Scene { backend: self, room: query.room, channel_key, membership, illegible: Mutex::default() };
-        let mut why = scene.tell(query.companion.as_deref(), query.at).await?;
-        why.story.extend(scene.unreadable_line());
-        Ok(why)
+impl<'a> Scene<'a> {
+    pub(super) fn of(backend: &'a ActorBackend, room: RoomId) -> Result<Self, Refused> {
+        let (channel_key, membership) = backend.room_to_read(&room)?;
+        Ok(Self { backend, room, channel_key, membership, illegible: Mutex::default() })
     }
-}
 
-impl Scene<'_> {
-    async fn tell(&self, companion: Option<&str>, at: Option<WhyAt>) -> Result<Why, Refused> {
+    pub(super) async fn tell(&self, companion: Option<&str>, at: Option<WhyAt>) -> Result<Why, Refused> {
         if let Some(WhyAt::Message(id)) = &at {
             let companion = companion.map(|name| self.find_companion(name));
             return self.said(id, companion).await;
@@ -78,7 +73,7 @@ impl Scene<'_> {
         let companion = self.requested_companion(companion)?;
         match (at, companion) {
             (at, Some(id)) => self.one(id, at.as_ref()).await,
-            (Some(WhyAt::Event(seq)), None) => match self.first_after(seq, None).await.map_err(read_error)? {
+            (Some(WhyAt::Event(seq)), None) => match self.first_after(seq, None).await? {
                 Some(decided) if companions_of(&decided).len() == 1 => {
                     self.one(companions_of(&decided)[0].clone(), Some(&WhyAt::Event(seq))).await
                 }
@@ -97,7 +92,7 @@ impl Scene<'_> {
     }
 
     /// A line saying that the story may be incomplete, if events could not be read.
-    fn unreadable_line(&self) -> Option<StoryLine> {
+    pub(super) fn unreadable_line(&self) -> Option<StoryLine> {
         let illegible = self.illegible.lock().unwrap_or_else(PoisonError::into_inner);
         let first = *illegible.first()?;
         let more = match illegible.len() - 1 {
@@ -162,24 +157,24 @@ impl Scene<'_> {
     /// The story of one companion's newest decision, or of the one that the query names, and what the companion waits for now.
     async fn one(&self, id: CompanionId, at: Option<&WhyAt>) -> Result<Why, Refused> {
         let who = self.who(&id);
-        let decision = self.decision(&id, at).await.map_err(read_error)?;
+        let decision = self.decision(&id, at).await?;
         if decision.is_none() && !self.membership.companions.contains(&id) {
             return Err(self.not_here(&id));
         }
         let mut why = match &decision {
-            Some(recorded) => self.story(&who, recorded).await.map_err(read_error)?,
+            Some(recorded) => self.story(&who, recorded).await?,
             None => Why::default(),
         };
         if at.is_none() {
             let since = decision.as_ref().map_or(Seq::NONE, |recorded| recorded.seq);
             let in_story: BTreeSet<_> = why.story.iter().filter_map(|line| line.seq).collect();
-            let later = self.since(since, &who).await.map_err(read_error)?;
+            let later = self.since(since, &who).await?;
             why.story.extend(later.into_iter().filter(|line| line.seq.is_none_or(|seq| !in_story.contains(&seq))));
-            let current = self.backend.current_state(&self.channel_key).await.map_err(read_error)?;
+            let current = self.backend.current_state(&self.channel_key).await?;
             why.story.extend(decision.as_ref().and_then(|decided| self.over_since(decided, &current.inspection)));
             in_order(&mut why.story);
             let waiting = self.waiting_for(&who, &current).await;
-            why.waiting_for = self.once_allowed(decision.as_ref(), waiting).await.map_err(read_error)?;
+            why.waiting_for = self.once_allowed(decision.as_ref(), waiting).await?;
         }
         why.name = Some(who.name);
         why.companion = Some(id);
@@ -188,16 +183,15 @@ impl Scene<'_> {
 
     /// The newest decision of every companion that is present, in short, up to a moment or now.
     async fn everybody(&self, at: Option<&WhyAt>) -> Result<Why, Refused> {
-        let newest = self.newest(&self.membership.companions, at).await.map_err(read_error)?;
-        let current =
-            if at.is_none() { Some(self.backend.current_state(&self.channel_key).await.map_err(read_error)?) } else { None };
+        let newest = self.newest(&self.membership.companions, at).await?;
+        let current = if at.is_none() { Some(self.backend.current_state(&self.channel_key).await?) } else { None };
         let mut companions = Vec::new();
         for id in &self.membership.companions {
             let who = self.who(id);
-            let mut brief = self.brief(&who, newest.get(id)).await.map_err(read_error)?;
+            let mut brief = self.brief(&who, newest.get(id)).await?;
             if let Some(current) = &current {
                 let waiting = self.waiting_for(&who, current).await;
-                brief.waiting_for = self.once_allowed(newest.get(id), waiting).await.map_err(read_error)?;
+                brief.waiting_for = self.once_allowed(newest.get(id), waiting).await?;
             }
             companions.push(brief);
         }
@@ -208,7 +202,7 @@ impl Scene<'_> {
     async fn each_of(&self, decided: &Recorded) -> Result<Why, Refused> {
         let mut companions = Vec::new();
         for id in companions_of(decided) {
-            companions.push(self.brief(&self.who(id), Some(decided)).await.map_err(read_error)?);
+            companions.push(self.brief(&self.who(id), Some(decided)).await?);
         }
         Ok(Why { companions, ..Why::default() })
     }

@@ -19,7 +19,7 @@ pub(super) async fn vote(
     Json(state): Json<State>,
 ) -> Result<StatusCode, Problem> {
     validation::companion_id("from", state.from.as_str())?;
-    console.backend.vote(&room, state).await?;
+    console.backend()?.messages.vote(&room, state).await?;
     Ok(StatusCode::ACCEPTED)
 }
 
@@ -31,5 +31,5 @@ pub(super) async fn speak(
 ) -> Result<(StatusCode, Answer<Accepted>), Problem> {
     validation::companion_id("from", statement.from.as_str())?;
     statement.text = validation::text("text", &statement.text, console.settings.max_text_chars)?;
-    Ok((StatusCode::ACCEPTED, Answer(console.backend.speak(&room, statement).await?.into())))
+    Ok((StatusCode::ACCEPTED, Answer(console.backend()?.messages.speak(&room, statement).await?.into())))
 }

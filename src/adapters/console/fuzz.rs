@@ -14,9 +14,10 @@ use tokio::runtime::{Builder, Runtime};
 use tower::ServiceExt;
 
 use super::guard::Peer;
-use super::{Console, Shared, connection as http_connection, validation};
+use super::{Console, Served, Shared, connection as http_connection, validation};
 use crate::adapters::system::SystemRng;
 use crate::fuzzing::{is_bounded, text, texts};
+use crate::ports::backend::Backend;
 use crate::ports::backend::fake::FakeBackend;
 use crate::ports::backend::room::RoomId;
 use crate::ports::model_setup::fake::FakeModels;
@@ -225,7 +226,8 @@ impl TestConsole {
         };
         let backend = Arc::new(FakeBackend::with_lobby());
         backend.add_channel("discord:1234", "discord:1", "general");
-        let bound = Console::bind(&settings, backend, Arc::new(FakeModels::default()), Arc::new(SystemRng), Metrics::local());
+        let served = Served::Core { backend: Backend::of(backend), models: Arc::new(FakeModels::default()) };
+        let bound = Console::bind(&settings, served, Arc::new(SystemRng), Metrics::local());
         let console = runtime.block_on(bound).expect("binding the console should work");
         Self { router: console.router, shared: console.shared, listener: console.listener, runtime }
     }
@@ -234,7 +236,7 @@ impl TestConsole {
     async fn newest(&self) -> Option<(String, String)> {
         let room = RoomId::parse("lobby").expect("the id should be valid");
         let query = crate::ports::backend::messages::HistoryQuery { after: None, before: None, limit: 1_000 };
-        let history = self.shared.backend.history(&room, query).await.ok()?;
+        let history = self.shared.backend().ok()?.records.history(&room, query).await.ok()?;
         let newest = history.messages.last()?;
         Some((newest.from.to_string(), newest.text.to_string()))
     }

@@ -16,7 +16,7 @@ pub(super) async fn alive() -> &'static str {
 
 /// `GET /readyz`: 200 when messages can be accepted, else 503. Anonymous clients get no details.
 pub(super) async fn ready(State(console): State<Shared>, Extension(caller): Extension<Caller>) -> (StatusCode, Json<Value>) {
-    let readiness = console.backend.readiness().await;
+    let readiness = console.readiness().await;
     let status = if readiness.ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let body = match caller.admission {
         Admission::Anonymous => json!({ "ready": readiness.ready }),

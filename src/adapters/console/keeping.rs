@@ -18,24 +18,24 @@ use crate::ports::backend::keeping::{BackedUp, ExportForm, ExportQuery, Forget, 
 
 /// `GET /api/quarantine`
 pub(super) async fn quarantine(State(console): State<Shared>) -> Result<Answer<Quarantine>, Problem> {
-    Ok(Answer(console.backend.quarantine().await?))
+    Ok(Answer(console.backend()?.maintenance.quarantine().await?))
 }
 
 /// `POST /api/quarantine/{id}/release`
 pub(super) async fn release(State(console): State<Shared>, EntryPath(id): EntryPath) -> Result<StatusCode, Problem> {
-    console.backend.release(&id).await?;
+    console.backend()?.maintenance.release(&id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// `POST /api/quarantine/{id}/retry`
 pub(super) async fn retry(State(console): State<Shared>, EntryPath(id): EntryPath) -> Result<StatusCode, Problem> {
-    console.backend.retry(&id).await?;
+    console.backend()?.maintenance.retry(&id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// `POST /api/quarantine/{id}/drop`
 pub(super) async fn drop_entry(State(console): State<Shared>, EntryPath(id): EntryPath) -> Result<StatusCode, Problem> {
-    console.backend.drop_entry(&id).await?;
+    console.backend()?.maintenance.drop_entry(&id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -61,7 +61,7 @@ pub(super) async fn export(
         return Err(Problem::query("room", "room is missing; a replay script is made from one room"));
     }
     let lines = match (params.guild, params.person) {
-        (None, None) => console.backend.export(ExportQuery { room, form }).await?,
+        (None, None) => console.backend()?.records.export(ExportQuery { room, form }).await?,
         (Some(guild), Some(person)) => {
             if room.is_some() || form == ExportForm::Replay {
                 return Err(Problem::query(
@@ -71,7 +71,8 @@ pub(super) async fn export(
             }
             validation::opaque_id("guild", &guild, 64)?;
             console
-                .backend
+                .backend()?
+                .records
                 .export_person(Person { guild: guild.as_str().into(), id: validation::name("person", &person)? })
                 .await?
         }
@@ -112,9 +113,9 @@ pub(super) async fn backup(State(console): State<Shared>, Json(backup): Json<Bac
     let backed_up = match (backup.to, backup.verified_by) {
         (Some(to), None) => {
             validation::opaque_id("to", &to, 4_096)?;
-            console.backend.backup(&to).await?
+            console.backend()?.maintenance.backup(&to).await?
         }
-        (None, Some(process)) => console.backend.copy_for(process).await?,
+        (None, Some(process)) => console.backend()?.maintenance.copy_for(process).await?,
         _ => return Err(Problem::invalid("to", "to is missing; give the whole path of a new file on the server's machine")),
     };
     Ok(Answer(backed_up))
@@ -124,5 +125,5 @@ pub(super) async fn backup(State(console): State<Shared>, Json(backup): Json<Bac
 pub(super) async fn forget(State(console): State<Shared>, Json(mut forget): Json<Forget>) -> Result<Answer<Forgotten>, Problem> {
     validation::opaque_id("guild", forget.guild.as_str(), 64)?;
     forget.person = validation::name("person", &forget.person)?;
-    Ok(Answer(console.backend.forget(forget).await?))
+    Ok(Answer(console.backend()?.maintenance.forget(forget).await?))
 }

@@ -79,8 +79,8 @@ pub(super) async fn live(
     })?;
     let slot = console.slots.take(caller.address).map_err(|full| no_slot(full, console.settings.live_ping()))?;
     let (events, after) = match wanted {
-        Wanted::Room(room, after) => (console.backend.live(&room, after).await?, after),
-        Wanted::All(cursor) => (console.backend.live_rooms(cursor).await?, None),
+        Wanted::Room(room, after) => (console.backend()?.rooms.live(&room, after).await?, after),
+        Wanted::All(cursor) => (console.backend()?.rooms.live_rooms(cursor).await?, None),
     };
     let counted = console.instruments.live_sockets.one(NONE);
     let watcher = Watcher { after, caller, closing: console.closing.subscribe(), console, _slot: (slot, counted) };

@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 
 use super::Shared;
-use super::body::{Json, MessagePath, QueryParams, RoomPath};
+use super::body::{CompanionPath, Json, MessagePath, QueryParams, RoomPath};
 use super::problem::Problem;
 use super::validation;
 use crate::domain::id::Seq;
@@ -47,11 +47,11 @@ pub(super) async fn say(State(console): State<Shared>, RoomPath(room): RoomPath,
     for (index, mention) in message.mentions.iter_mut().enumerate() {
         *mention = validation::name(&format!("mentions[{index}]"), mention)?;
     }
-    let warning = console.backend.namesake(&room, &message.from).await?.map(|companion| {
+    let warning = console.backend()?.messages.namesake(&room, &message.from).await?.map(|companion| {
         let from = &message.from;
         format!("from: {from:?} is a name of the companion {companion}; send another name, so that people can tell the two apart")
     });
-    let seq = console.backend.say(&room, message).await?;
+    let seq = console.backend()?.messages.say(&room, message).await?;
     Ok((StatusCode::ACCEPTED, Answer(Accepted { seq, warnings: warning.into_iter().collect() })))
 }
 
@@ -61,7 +61,7 @@ pub(super) async fn event(State(console): State<Shared>, RoomPath(room): RoomPat
     validation::kind("kind", &event.kind)?;
     event.who = validation::name("who", &event.who)?;
     event.text = validation::text("text", &event.text, console.settings.max_text_chars)?;
-    accepted(console.backend.event(&room, event).await?)
+    accepted(console.backend()?.messages.event(&room, event).await?)
 }
 
 /// `PATCH /api/rooms/{room}/messages/{seq}`
@@ -71,17 +71,26 @@ pub(super) async fn edit(
     Json(mut edit): Json<Edit>,
 ) -> Reply {
     edit.text = validation::text("text", &edit.text, console.settings.max_text_chars)?;
-    accepted(console.backend.edit(&room, seq, edit).await?)
+    accepted(console.backend()?.messages.edit(&room, seq, edit).await?)
 }
 
 /// `DELETE /api/rooms/{room}/messages/{seq}`
-pub(super) async fn delete_message(State(console): State<Shared>, MessagePath(room, seq): MessagePath) -> Reply {
-    accepted(console.backend.delete_message(&room, seq).await?)
+pub(super) async fn delete(State(console): State<Shared>, MessagePath(room, seq): MessagePath) -> Reply {
+    accepted(console.backend()?.messages.delete(&room, seq).await?)
 }
 
 /// `POST /api/rooms/{room}/messages/{seq}/again`
 pub(super) async fn try_again(State(console): State<Shared>, MessagePath(room, seq): MessagePath) -> Result<StatusCode, Problem> {
-    console.backend.try_again(&room, seq).await?;
+    console.backend()?.messages.try_again(&room, seq).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// `POST /api/rooms/{room}/replies/{companion}/stop`
+pub(super) async fn stop_reply(
+    State(console): State<Shared>,
+    CompanionPath(room, companion): CompanionPath,
+) -> Result<StatusCode, Problem> {
+    console.backend()?.messages.stop_reply(&room, &companion).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -100,7 +109,7 @@ pub(super) async fn history(
     QueryParams(params): QueryParams<HistoryParams>,
 ) -> Result<Answer<History>, Problem> {
     let query = HistoryQuery { after: params.after.map(Seq), before: params.before.map(Seq), limit: limit(params.limit)? };
-    Ok(Answer(console.backend.history(&room, query).await?))
+    Ok(Answer(console.backend()?.records.history(&room, query).await?))
 }
 
 /// The requested length of a list, from 1 to 1,000 entries; 100 by default.

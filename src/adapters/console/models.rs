@@ -11,7 +11,7 @@ use crate::ports::model_setup::{ModelServer, ModelsView, NewConnection, Trial};
 
 /// `GET /api/models`
 pub(super) async fn get(State(console): State<Shared>) -> Result<Answer<ModelsView>, Problem> {
-    Ok(Answer(console.models.models().await?))
+    Ok(Answer(console.models()?.models().await?))
 }
 
 #[derive(Serialize)]
@@ -21,12 +21,12 @@ pub(super) struct Names {
 
 /// `POST /api/models/names`
 pub(super) async fn names(State(console): State<Shared>, Json(server): Json<ModelServer>) -> Result<Answer<Names>, Problem> {
-    Ok(Answer(Names { models: console.models.names(server).await? }))
+    Ok(Answer(Names { models: console.models()?.names(server).await? }))
 }
 
 /// `POST /api/models/try`
 pub(super) async fn try_out(State(console): State<Shared>, Json(new): Json<NewConnection>) -> Result<Answer<Trial>, Problem> {
-    Ok(Answer(console.models.try_out(new).await?))
+    Ok(Answer(console.models()?.try_out(new).await?))
 }
 
 /// `PUT /api/models`
@@ -34,10 +34,10 @@ pub(super) async fn connect(
     State(console): State<Shared>,
     Json(new): Json<NewConnection>,
 ) -> Result<Answer<ModelsView>, Problem> {
-    Ok(Answer(console.models.connect(new).await?))
+    Ok(Answer(console.models()?.connect(new).await?))
 }
 
 /// `DELETE /api/models`
 pub(super) async fn disconnect(State(console): State<Shared>) -> Result<Answer<ModelsView>, Problem> {
-    Ok(Answer(console.models.disconnect().await?))
+    Ok(Answer(console.models()?.disconnect().await?))
 }

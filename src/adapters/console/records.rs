@@ -36,7 +36,7 @@ pub(super) async fn decisions(
         after: params.after.map(Seq),
         limit: limit(params.limit)?,
     };
-    Ok(Answer(console.backend.decisions(query).await?))
+    Ok(Answer(console.backend()?.records.decisions(query).await?))
 }
 
 #[derive(Deserialize)]
@@ -68,7 +68,7 @@ pub(super) async fn why(
     };
     let companion = params.companion.map(|name| validation::name("companion", &name)).transpose()?;
     let query = WhyQuery { room: validation::room("room", &room)?, companion, at };
-    Ok(Answer(console.backend.why(query).await?))
+    Ok(Answer(console.backend()?.records.why(query).await?))
 }
 
 fn companion(id: Option<String>) -> Result<Option<CompanionId>, Problem> {

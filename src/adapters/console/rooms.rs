@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 
 use super::Shared;
-use super::body::{CompanionPath, Json, RoomPath};
+use super::body::{Json, RoomPath};
 use super::problem::Problem;
 use super::validation;
 use crate::ports::backend::room::{Companions, Invited, MOST_IN_A_ROOM, Override, Room, RoomPatch, RoomPlan, Rooms};
@@ -15,12 +15,12 @@ use crate::ports::backend::state::RoomState;
 
 /// `GET /api/rooms`
 pub(super) async fn list(State(console): State<Shared>) -> Result<Answer<Rooms>, Problem> {
-    Ok(Answer(console.backend.rooms().await?))
+    Ok(Answer(console.backend()?.rooms.list().await?))
 }
 
 /// `GET /api/rooms/{room}`
 pub(super) async fn get(State(console): State<Shared>, RoomPath(room): RoomPath) -> Result<Answer<Room>, Problem> {
-    Ok(Answer(console.backend.room(&room).await?))
+    Ok(Answer(console.backend()?.rooms.get(&room).await?))
 }
 
 /// `PUT /api/rooms/{room}`
@@ -30,7 +30,7 @@ pub(super) async fn put(
     Json(mut plan): Json<RoomPlan>,
 ) -> Result<(StatusCode, Answer<Room>), Problem> {
     check_plan(&mut plan)?;
-    let (room, is_new) = console.backend.put_room(&room, plan).await?;
+    let (room, is_new) = console.backend()?.rooms.put(&room, plan).await?;
     Ok((if is_new { StatusCode::CREATED } else { StatusCode::OK }, Answer(room)))
 }
 
@@ -45,38 +45,29 @@ pub(super) async fn patch(
     if let Override::Set(title) = &mut patch.title {
         *title = validation::name("title", title)?;
     }
-    Ok(Answer(console.backend.patch_room(&room, patch).await?))
+    Ok(Answer(console.backend()?.rooms.patch(&room, patch).await?))
 }
 
 /// `DELETE /api/rooms/{room}`
 pub(super) async fn delete(State(console): State<Shared>, RoomPath(room): RoomPath) -> Result<StatusCode, Problem> {
-    console.backend.delete_room(&room).await?;
+    console.backend()?.rooms.delete(&room).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// `POST /api/rooms/{room}/clear`
 pub(super) async fn clear(State(console): State<Shared>, RoomPath(room): RoomPath) -> Result<StatusCode, Problem> {
-    console.backend.clear(&room).await?;
-    Ok(StatusCode::NO_CONTENT)
-}
-
-/// `POST /api/rooms/{room}/replies/{companion}/stop`
-pub(super) async fn stop_reply(
-    State(console): State<Shared>,
-    CompanionPath(room, companion): CompanionPath,
-) -> Result<StatusCode, Problem> {
-    console.backend.stop_reply(&room, &companion).await?;
+    console.backend()?.rooms.clear(&room).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// `GET /api/rooms/{room}/state`
 pub(super) async fn state(State(console): State<Shared>, RoomPath(room): RoomPath) -> Result<Answer<RoomState>, Problem> {
-    Ok(Answer(console.backend.state(&room).await?))
+    Ok(Answer(console.backend()?.rooms.state(&room).await?))
 }
 
 /// `GET /api/companions`
 pub(super) async fn companions(State(console): State<Shared>) -> Result<Answer<Companions>, Problem> {
-    Ok(Answer(console.backend.companions().await?))
+    Ok(Answer(console.backend()?.rooms.companions().await?))
 }
 
 fn check_plan(plan: &mut RoomPlan) -> Result<(), Problem> {

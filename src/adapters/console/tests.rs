@@ -22,6 +22,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::*;
+use crate::ports::backend::Backend;
 use crate::ports::backend::fake::FakeBackend;
 use crate::ports::model_setup::fake::FakeModels;
 use crate::settings::server::tests::defaults;
@@ -54,8 +55,9 @@ impl Rng for Counting {
     }
 }
 
-fn models() -> Arc<FakeModels> {
-    Arc::default()
+/// This backend, with models that can be set up.
+fn served(backend: Arc<FakeBackend>) -> Served {
+    Served::Core { backend: Backend::of(backend), models: Arc::<FakeModels>::default() }
 }
 
 fn rng() -> Arc<Counting> {
@@ -78,7 +80,7 @@ impl World {
 
     async fn with(settings: Server) -> Self {
         let backend = Arc::new(FakeBackend::with_lobby());
-        let console = Console::bind(&settings, backend.clone(), models(), rng(), Metrics::local()).await.unwrap();
+        let console = Console::bind(&settings, served(backend.clone()), rng(), Metrics::local()).await.unwrap();
         let address = console.address();
         let (stop, stopped) = oneshot::channel::<()>();
         let served = tokio::spawn(console.serve(async { drop(stopped.await) }));

@@ -34,7 +34,7 @@ pub(super) async fn usage(
         from: params.from.map(|text| moment("from", &text)).transpose()?,
         to: params.to.map(|text| moment("to", &text)).transpose()?,
     };
-    let usage = console.backend.usage(query).await.map_err(|refused| match refused {
+    let usage = console.backend()?.records.usage(query).await.map_err(|refused| match refused {
         // The refused field is a query parameter.
         Refused::Invalid { field, detail } => {
             let detail = format!("{field} {detail}");

@@ -54,7 +54,7 @@ pub(super) struct VoiceParams {
 
 /// `GET /api/rooms/{room}/voice`
 pub(super) async fn describe(State(console): State<Shared>, RoomPath(room): RoomPath) -> Result<Json<Description>, Problem> {
-    let description = console.backend.describe(&room).await?;
+    let description = console.backend()?.calls.describe(&room).await?;
     let service = |service: call_room::SpeechService| SpeechService {
         provider: service.provider.to_owned(),
         host: service.host.map(|host| host.to_string()),
@@ -76,13 +76,13 @@ pub(super) async fn voice(
 ) -> Result<Response, Problem> {
     let room = validation::room("room", &params.room)?;
     let from = validation::name("from", &params.from)?;
-    if let Some(companion) = console.backend.namesake(&room, &from).await? {
+    if let Some(companion) = console.backend()?.messages.namesake(&room, &from).await? {
         return Err(Problem::invalid(
             "from",
             format!("{from:?} is a name of the companion {companion}; choose another name to talk"),
         ));
     }
-    console.backend.admits(&room, &from).await?;
+    console.backend()?.calls.admits(&room, &from).await?;
     let slot = console.slots.take(caller.address).map_err(no_slot)?;
     // A page cannot read why an upgrade was refused. So it asks again without one, and gets the same answers as far as this.
     let upgrade = upgrade.map_err(|_| {
@@ -99,7 +99,7 @@ pub(super) async fn voice(
     }
     let outbox = Arc::new(Outbox::new(console.instruments.clone()));
     let entrance = Entrance { from, has_microphone: !params.listen, listener: outbox.clone() };
-    let line = console.backend.enter(&room, entrance).await?;
+    let line = console.backend()?.calls.enter(&room, entrance).await?;
     let session = Session { caller, console, outbox, line, heard_at: Mutex::new(Instant::now()), _slot: slot };
     Ok(upgrade.on_upgrade(move |socket| session.run(socket)))
 }

@@ -48,7 +48,6 @@ use crate::domain::id::CompanionId;
 use crate::ports::backend::room::{Room, RoomId};
 use crate::ports::backend::{Backend, Refused};
 use crate::ports::inbound_events::InboundEvents;
-use crate::ports::membership::MembershipPort;
 use crate::ports::opt_out::OptOut;
 use crate::settings::discord::Discord as Settings;
 use crate::telemetry::instruments::Instruments;
@@ -77,8 +76,7 @@ pub struct Commands(Arc<CommandHandler>);
 
 struct CommandHandler {
     discord: Arc<Discord>,
-    backend: Arc<dyn Backend>,
-    memberships: Arc<dyn MembershipPort>,
+    backend: Backend,
     opt_outs: Arc<dyn OptOut>,
     inbound_events: Arc<dyn InboundEvents>,
     /// Messages that somebody wants to ask a companion about, until the person chooses the companion.
@@ -108,8 +106,7 @@ impl Commands {
     /// Creates the handler. It sends and registers nothing yet.
     pub fn new(
         discord: Arc<Discord>,
-        backend: Arc<dyn Backend>,
-        memberships: Arc<dyn MembershipPort>,
+        backend: Backend,
         opt_outs: Arc<dyn OptOut>,
         inbound_events: Arc<dyn InboundEvents>,
         settings: &Settings,
@@ -118,7 +115,6 @@ impl Commands {
         Self(Arc::new(CommandHandler {
             discord,
             backend,
-            memberships,
             opt_outs,
             inbound_events,
             questions: Questions::default(),
@@ -322,7 +318,7 @@ impl CommandHandler {
             return self.room_of(at, parent).await;
         }
         let Some(id) = RoomId::of(&at.channel.channel()).filter(|_| at.is_direct()) else { return Ok(None) };
-        let all = self.backend.companions().await?.companions;
+        let all = self.backend.rooms.companions().await?.companions;
         let companions: Vec<_> = match &self.direct_companions {
             Some(ids) => all.into_iter().filter(|companion| ids.contains(&companion.id)).map(choosing::as_member).collect(),
             None => all.into_iter().take(1).map(choosing::as_member).collect(),
@@ -341,7 +337,7 @@ impl CommandHandler {
 
     async fn room_of(&self, at: &ChannelContext, channel: Snowflake) -> Result<Option<Room>, Answer> {
         let Some(id) = RoomId::of(&channel.channel()) else { return Ok(None) };
-        match self.backend.room(&id).await {
+        match self.backend.rooms.get(&id).await {
             // A room of another guild is never used, whatever the interaction says.
             Ok(room) if room.guild == at.guild_id() => Ok(Some(room)),
             Ok(_) => {

@@ -19,7 +19,6 @@ use crate::adapters::store::sled::disk_bytes;
 use crate::cli::failure::Failure;
 use crate::domain::message::{Author, Modality, Role};
 use crate::journal::channel_key::ChannelKey;
-use crate::ports::backend::Backend as _;
 use crate::ports::backend::room::RoomId;
 use crate::server::apart::Apart;
 use crate::settings::Loaded;
@@ -63,7 +62,7 @@ impl InProcess {
             let (name, plan) = plan(number);
             let room = RoomId::parse(&name).ok_or_else(|| Failure::Failed(format!("{name} is not a room id")))?;
             let plan = plan.map_err(|error| Failure::Failed(format!("room {name}: {error}")))?;
-            backend.put_room(&room, plan).await?;
+            backend.rooms.put(&room, plan).await?;
             let channel_key = ChannelKey::new(&rooms.guild(number).as_str().into(), &room.channel());
             Ok((room, channel_key))
         });
@@ -75,7 +74,7 @@ impl InProcess {
     /// Waits until every room has handled its messages.
     pub(super) async fn catch_up(&self) -> Result<(), Failure> {
         let backend = self.system.backend();
-        let states = stream::iter(&self.rooms).map(|(room, _)| backend.state(room)).buffer_unordered(CONCURRENCY);
+        let states = stream::iter(&self.rooms).map(|(room, _)| backend.rooms.state(room)).buffer_unordered(CONCURRENCY);
         let states: Vec<_> = states.collect().await;
         states.into_iter().try_for_each(|state| state.map(drop)).map_err(Failure::from)
     }

@@ -46,7 +46,7 @@ pub(super) fn run(
         Access::Server(client) => block_on(from_server(&client, &query, &mut sink)),
         Access::Store => {
             access::require_store(&loaded.settings.storage.path)?;
-            offline::ask(loaded, async |backend: &dyn Backend| from_store(backend, query, &mut sink).await)
+            offline::ask(loaded, async |backend: &Backend| from_store(backend, query, &mut sink).await)
                 .map_err(Failure::from)
                 .flatten()
         }
@@ -101,10 +101,10 @@ async fn from_server(client: &Client, query: &Query, sink: &mut Sink) -> Result<
     sink.write(&last)
 }
 
-async fn from_store(backend: &dyn Backend, query: Query, sink: &mut Sink) -> Result<(), Failure> {
+async fn from_store(backend: &Backend, query: Query, sink: &mut Sink) -> Result<(), Failure> {
     let mut lines = match query {
-        Query::Events(query) => backend.export(query).await?,
-        Query::Messages(person) => backend.export_person(person).await?,
+        Query::Events(query) => backend.records.export(query).await?,
+        Query::Messages(person) => backend.records.export_person(person).await?,
     };
     while let Some(line) = lines.next().await {
         sink.write(line?.as_bytes())?;

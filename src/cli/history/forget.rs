@@ -35,7 +35,7 @@ pub(super) fn run(loaded: Loaded, server: Option<&str>, forget: &Forget, yes: bo
         }
         Access::Store => {
             access::require_store(&loaded.settings.storage.path)?;
-            json!(offline::ask(loaded, async |backend: &dyn Backend| backend.forget(forget.clone()).await)??)
+            json!(offline::ask(loaded, async |backend: &Backend| backend.maintenance.forget(forget.clone()).await)??)
         }
     };
     let counted = |what: &str, one: &str, many: &str| match forgotten[what].as_u64() {

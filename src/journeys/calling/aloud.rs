@@ -11,7 +11,6 @@ use crate::domain::event::Event;
 use crate::domain::id::{Seq, Ticket};
 use crate::domain::voice::interruption::Input as Told;
 use crate::domain::voice::utterance::Input as Heard;
-use crate::ports::backend::Backend;
 use crate::ports::backend::decisions::{Why, WhyAt, WhyQuery};
 use crate::ports::backend::keeping::{ExportForm, Forget};
 use crate::ports::voice_call::{CallEffect, CallEvents};
@@ -83,7 +82,7 @@ async fn statement(world: &World) -> (Seq, Option<(String, Option<String>)>) {
 }
 
 async fn why(world: &World, at: WhyAt) -> Why {
-    world.backend.why(WhyQuery { room: room("lobby"), companion: Some("aria".into()), at: Some(at) }).await.unwrap()
+    world.backend.records.why(WhyQuery { room: room("lobby"), companion: Some("aria".into()), at: Some(at) }).await.unwrap()
 }
 
 async fn first_yes(world: &World) -> Seq {
@@ -138,7 +137,7 @@ async fn who_cut_a_statement_is_forgotten_and_the_statement_stays() {
     let before = statement(&world).await.1.unwrap();
     assert_eq!((&*before.0, before.1.as_deref()), (ANSWER, Some("Zora Doe")));
 
-    world.backend.forget(Forget { guild: "home".into(), person: "Zora".into(), answers: false }).await.unwrap();
+    world.backend.maintenance.forget(Forget { guild: "home".into(), person: "Zora".into(), answers: false }).await.unwrap();
     world.pass(10.0).await;
 
     assert_eq!(left_of("Zora", &world).await, 0);
@@ -157,7 +156,7 @@ async fn a_deleted_statement_takes_what_nobody_heard_along() {
     let world = cut_by_zora().await;
     assert!(left_of("zebra", &world).await > 1);
 
-    world.backend.delete_message(&room("lobby"), statement(&world).await.0).await.unwrap();
+    world.backend.messages.delete(&room("lobby"), statement(&world).await.0).await.unwrap();
     world.pass(10.0).await;
 
     let left = left_of("zebra", &world).await;
@@ -174,7 +173,12 @@ async fn who_was_answered_is_forgotten_with_the_sentences_of_the_reply() {
         }
         assert!(!sentences(&world).await.is_empty());
 
-        world.backend.forget(Forget { guild: "home".into(), person: "Ben".into(), answers: has_ended }).await.unwrap();
+        world
+            .backend
+            .maintenance
+            .forget(Forget { guild: "home".into(), person: "Ben".into(), answers: has_ended })
+            .await
+            .unwrap();
         world.pass(20.0).await;
 
         assert_eq!(left_of("Ben", &world).await, 0, "ended: {has_ended}");

@@ -8,7 +8,6 @@ use super::super::world::{World, lines, room};
 use super::{call, events, join_all, leave, says, segment, words};
 use crate::actors::erasure::retention;
 use crate::domain::event::Event;
-use crate::ports::backend::Backend;
 use crate::ports::backend::keeping::{ExportForm, Forget};
 use crate::ports::voice_call::{CallEvents, InboundSegment};
 use crate::replay::{ReplayEventKind, Script, run};
@@ -43,7 +42,7 @@ async fn a_forgotten_person_leaves_nothing_of_a_call() {
         }
         assert!(left_of("zebra", &world).await > 3 && left_of("Zora", &world).await > 3);
 
-        world.backend.forget(forget_zora()).await.unwrap();
+        world.backend.maintenance.forget(forget_zora()).await.unwrap();
         world.pass(10.0).await;
 
         assert_eq!([left_of("zebra", &world).await, left_of("Zora", &world).await], [0, 0], "left: {has_left}");
@@ -71,7 +70,7 @@ async fn a_deleted_message_takes_its_segments_along() {
     world.pass(10.0).await;
     let message = super::spoken(&world).await[0].0.seq;
 
-    world.backend.delete_message(&room("lobby"), message).await.unwrap();
+    world.backend.messages.delete(&room("lobby"), message).await.unwrap();
 
     assert_eq!(left_of("zebra", &world).await, 0);
     assert_eq!(words(&world).await, ["it is one"]);

@@ -5,14 +5,13 @@ use std::time::Duration;
 use super::super::world::{World, room};
 use super::{call, inbound, lobby, says, segment};
 use crate::domain::id::Seq;
-use crate::ports::backend::Backend;
 use crate::ports::backend::decisions::{Why, WhyAt, WhyQuery};
 use crate::ports::inbound_events::Acceptance;
 use crate::ports::voice_call::{CallEvents, InboundSegment};
 
 async fn why(world: &World, seq: Seq) -> Why {
     let at = Some(WhyAt::Message(seq.to_string().into()));
-    world.backend.why(WhyQuery { room: room("lobby"), companion: None, at }).await.unwrap()
+    world.backend.records.why(WhyQuery { room: room("lobby"), companion: None, at }).await.unwrap()
 }
 
 async fn noise(world: &World) -> Seq {
@@ -34,7 +33,7 @@ async fn why_tells_what_became_of_a_segment() {
     let handed_over = why(&world, first).await;
     let no_words = why(&world, noise).await;
     let cleared = says(&world, "ana", "is turning").await;
-    world.backend.clear(&room("lobby")).await.unwrap();
+    world.backend.rooms.clear(&room("lobby")).await.unwrap();
     world.pass(10.0).await;
     let cleared = why(&world, cleared).await;
 

@@ -12,7 +12,6 @@ use crate::actors::runtime::actor_keys::{ChannelActorKey, CompanionKey, TurnTaki
 use crate::actors::runtime::directory::ActorKey as Address;
 use crate::domain::moment::Moment;
 use crate::domain::question_context::Purpose;
-use crate::ports::backend::Backend;
 use crate::ports::language_model::{NoAnswer, Request};
 use crate::telemetry::memory::SpanMemory;
 
@@ -203,19 +202,19 @@ async fn happen(step: &Step, world: &mut World, models: &Mutex<Models>) {
             let about = opened(world, id).await;
             let Mind { importance, closing, .. } = mind;
             let vote = json!({ "from": from, "messageId": about, "state": state, "importance": importance, "selected": false, "closing": closing });
-            world.backend.vote(&room(id), serde_json::from_value(vote).unwrap()).await.unwrap();
+            world.backend.messages.vote(&room(id), serde_json::from_value(vote).unwrap()).await.unwrap();
         }
         Step::Speaks(id, from, text) => {
             let about = opened(world, id).await;
             let words = json!({ "from": from, "message_id": about, "text": text });
-            world.backend.speak(&room(id), serde_json::from_value(words).unwrap()).await.unwrap();
+            world.backend.messages.speak(&room(id), serde_json::from_value(words).unwrap()).await.unwrap();
         }
         Step::Pauses(id, is_paused) => {
             let patch = serde_json::from_value(json!({ "paused": is_paused })).unwrap();
-            world.backend.patch_room(&room(id), patch).await.unwrap();
+            world.backend.rooms.patch(&room(id), patch).await.unwrap();
             world.rest().await;
         }
-        Step::Clears(id) => world.backend.clear(&room(id)).await.unwrap(),
+        Step::Clears(id) => world.backend.rooms.clear(&room(id)).await.unwrap(),
         Step::Dies(who) => {
             kill(world, *who);
             world.rest().await;

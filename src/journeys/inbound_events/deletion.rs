@@ -3,7 +3,6 @@
 use futures_util::StreamExt;
 
 use super::*;
-use crate::ports::backend::Backend;
 use crate::ports::backend::keeping::{ExportForm, ExportQuery};
 use crate::ports::chat_platform::fake::FakePlatform;
 
@@ -44,7 +43,7 @@ async fn the_history_lists_the_deleted_messages_of_its_page() {
     let backend = &world.backend;
     let page = |limit, before| async move {
         let query = HistoryQuery { after: None, before, limit };
-        let history = backend.history(&room("discord:10"), query).await.unwrap();
+        let history = backend.records.history(&room("discord:10"), query).await.unwrap();
         (history.messages.iter().map(|message| message.seq).collect::<Vec<_>>(), history.deleted)
     };
     let (seqs, _) = page(10, None).await;
@@ -86,7 +85,7 @@ async fn a_deleted_message_leaves_no_word_in_the_store() {
     assert_eq!(world.history("discord:10").await, lines(&[("Ana", "kept")]));
     assert_eq!(world.recorded("discord:10", "deleted").await.len(), 1, "a bulk is one event");
     let query = ExportQuery { room: Some(room("discord:10")), form: ExportForm::Json };
-    let exported: Vec<_> = world.backend.export(query).await.unwrap().map(|line| line.unwrap()).collect().await;
+    let exported: Vec<_> = world.backend.records.export(query).await.unwrap().map(|line| line.unwrap()).collect().await;
     assert!(!exported.join("\n").contains("zebra"), "{exported:?}");
     let channel_key = ChannelKey::new(&general().guild, &general().channel);
     let snapshot = Reader::new(&*world.store).restore(&channel_key).await.unwrap().snapshot.expect("the channel went to sleep");

@@ -53,7 +53,7 @@ async fn a_deletion_of_a_channel_completes_although_its_caller_goes_away() {
 #[tokio::test(start_paused = true)]
 async fn in_a_lost_guild_nothing_continues_and_it_may_return() {
     let world = world().await;
-    world.backend.admit(&other(), &"aria".into()).await.unwrap();
+    world.backend.rooms.admit(&other(), &"aria".into()).await.unwrap();
     world.side.answers([Ok("Me.\nYES"), Ok("No.\nNO")]);
     world.main.set_delay(Duration::from_secs(30));
     say(&world, "1", "Ari?").await;

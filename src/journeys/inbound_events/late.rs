@@ -3,7 +3,6 @@
 use futures_util::StreamExt;
 
 use super::*;
-use crate::ports::backend::Backend;
 use crate::ports::backend::keeping::{ExportForm, ExportQuery};
 use crate::ports::inbound_events::Missed;
 use crate::replay::Script;
@@ -54,7 +53,7 @@ async fn a_catch_up_is_in_the_export_and_a_script_names_what_it_lacks() {
     inbound_events(&world).caught_up(&general(), 2, missed("200")).await.unwrap();
     let export = |form| {
         let query = ExportQuery { room: Some(room("discord:10")), form };
-        async { world.backend.export(query).await.unwrap().map(|line| line.unwrap()).collect::<Vec<_>>().await }
+        async { world.backend.records.export(query).await.unwrap().map(|line| line.unwrap()).collect::<Vec<_>>().await }
     };
 
     let (json, replay) = (export(ExportForm::Json).await, export(ExportForm::Replay).await);

@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::domain::message::Modality;
-use crate::ports::backend::Backend;
 use crate::ports::backend::messages::NewMessage;
 
 fn aloud(world: &World, id: &str, lull_endpoint: bool) -> InboundMessage {
@@ -36,7 +35,12 @@ async fn the_owner_of_a_console_room_can_pass_on_spoken_words() {
     let world = World::with_lobby().await;
     let sent: NewMessage = serde_json::from_value(json!({ "from": "Ana", "text": "the tide is turning" })).unwrap();
 
-    world.backend.say(&room("lobby"), NewMessage { modality: Modality::Voice, lull_endpoint: true, ..sent }).await.unwrap();
+    world
+        .backend
+        .messages
+        .say(&room("lobby"), NewMessage { modality: Modality::Voice, lull_endpoint: true, ..sent })
+        .await
+        .unwrap();
     world.rest().await;
 
     assert_eq!(world.side.asked_for("aria"), 1);

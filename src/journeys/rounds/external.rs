@@ -11,7 +11,7 @@ use crate::actors::runtime::directory::Registration;
 use crate::domain::closing::Stage;
 use crate::domain::id::Seq;
 use crate::domain::vote::State;
-use crate::ports::backend::{Backend as _, Refused};
+use crate::ports::backend::Refused;
 
 const CALL: &str = "Zed and Bruno, what of it?";
 
@@ -30,7 +30,7 @@ async fn inn() -> World {
 async fn submit(world: &World, state: State) -> Result<(), VoteError> {
     let manager = world.context.directory.find(&TurnTakingManagerKey(room("inn").channel())).ok_or(VoteError::NoRound)?;
     let (sender, receiver) = tokio::sync::oneshot::channel();
-    manager.cast(ManagerMessage::Submit { state, reply: RpcReplyPort::from(sender) }).unwrap();
+    manager.cast(ManagerMessage::Vote { state, reply: RpcReplyPort::from(sender) }).unwrap();
     receiver.await.unwrap_or(Err(VoteError::Gone))
 }
 
@@ -39,7 +39,7 @@ async fn speak(world: &World, from: &str, message_id: &str, text: &str) -> Resul
     let (sender, receiver) = tokio::sync::oneshot::channel();
     let reply = RpcReplyPort::from(sender);
     let (from, message_id) = (from.into(), message_id.to_owned());
-    channel.cast(ChannelMessage::SubmitStatement { from, message_id, text: text.into(), reply }).unwrap();
+    channel.cast(ChannelMessage::Speak { from, message_id, text: text.into(), reply }).unwrap();
     receiver.await.unwrap_or(Err(VoteError::Gone))
 }
 
@@ -122,7 +122,7 @@ async fn a_vote_that_arrives_as_the_round_ends_is_answered_with_no_open_round() 
     world.pass(120.0).await;
     let (manager, ended) = Actor::spawn(None, Ended, world.context.clone()).await.unwrap();
 
-    let refused = world.backend.vote(&room("inn"), state("zed", "1", 9.0)).await;
+    let refused = world.backend.messages.vote(&room("inn"), state("zed", "1", 9.0)).await;
 
     assert!(matches!(&refused, Err(Refused::Conflict(detail)) if detail.starts_with("no round is open")), "{refused:?}");
     manager.stop(None);

@@ -43,7 +43,7 @@ async fn repetition_closes_the_conversation_step_by_step() {
     let spans = world.spans.named("decision.repetition");
     assert_eq!(spans.len(), 3);
     assert_eq!(attribute(&spans[0], "repetition.judge").as_deref(), Some("model"));
-    let usage = world.backend.state(&room("salon")).await.unwrap();
+    let usage = world.backend.rooms.state(&room("salon")).await.unwrap();
     assert!(usage.companions.iter().all(|companion| companion.closing.as_str() == "terminal"));
 }
 

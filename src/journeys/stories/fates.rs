@@ -9,7 +9,6 @@ use super::{ask, ballot, fates, texts};
 use crate::domain::id::Seq;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::Reader;
-use crate::ports::backend::Backend;
 use crate::ports::backend::decisions::{Brief, Outcome, WhyAt};
 
 #[tokio::test(start_paused = true)]
@@ -74,9 +73,9 @@ async fn a_message_that_was_deleted_or_cleared_first_says_so() {
     let world = World::with_lobby().await;
     let deleted_message = world.say("lobby", "never mind").await;
     let stays = world.say("lobby", "hello").await;
-    world.backend.delete_message(&room("lobby"), deleted_message).await.unwrap();
+    world.backend.messages.delete(&room("lobby"), deleted_message).await.unwrap();
     world.rest().await;
-    world.backend.clear(&room("lobby")).await.unwrap();
+    world.backend.rooms.clear(&room("lobby")).await.unwrap();
     world.pass(60.0).await;
 
     let deleted = ask(&world, "lobby", None, Some(WhyAt::Message(deleted_message.to_string().into()))).await.unwrap();
@@ -94,7 +93,7 @@ async fn a_message_that_was_deleted_while_it_was_asked_about_says_so() {
     world.side.set_delay(Duration::from_secs(5));
     let seq = world.say("lobby", "Ari?").await;
     world.pass(2.0).await;
-    world.backend.delete_message(&room("lobby"), seq).await.unwrap();
+    world.backend.messages.delete(&room("lobby"), seq).await.unwrap();
     world.rest().await;
     let at_once = fates(&world, "lobby", &seq.to_string()).await;
     world.pass(60.0).await;
@@ -115,7 +114,7 @@ async fn a_message_whose_answer_was_deleted_says_so() {
     let seq = world.say("lobby", "Ari?").await;
     world.pass(60.0).await;
     let answer = world.recorded("lobby", "message").await.pop().unwrap()["seq"].as_u64().unwrap();
-    world.backend.delete_message(&room("lobby"), Seq(answer)).await.unwrap();
+    world.backend.messages.delete(&room("lobby"), Seq(answer)).await.unwrap();
     world.rest().await;
 
     let explanation = fates(&world, "lobby", &seq.to_string()).await;
@@ -159,7 +158,7 @@ async fn a_dead_letter_says_so_and_where_it_is_listed() {
 #[tokio::test(start_paused = true)]
 async fn a_message_of_a_paused_companion_says_that_it_was_paused() {
     let world = World::with_lobby().await;
-    world.backend.patch_room(&room("lobby"), serde_json::from_value(json!({ "paused": true })).unwrap()).await.unwrap();
+    world.backend.rooms.patch(&room("lobby"), serde_json::from_value(json!({ "paused": true })).unwrap()).await.unwrap();
     let seq = world.say("lobby", "Ari?").await;
     world.pass(5.0).await;
 

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 
 use super::super::world::{World, room};
 use crate::actors::runtime::context::ActorContext;
-use crate::actors::service::ActorBackend;
+use crate::actors::service;
 use crate::adapters::store::memory::MemoryStore;
 use crate::domain::id::{Seq, Ward};
 use crate::domain::moment::Moment;
@@ -66,7 +66,7 @@ async fn a_story_of_the_beginning_of_a_long_past_is_found_with_few_reads() {
     }
     let counted = Arc::new(Counted { store: world.store.clone(), read: AtomicUsize::new(0) });
     let context = ActorContext { store: counted.clone(), ..world.context.clone() };
-    let backend = ActorBackend::new(context, world.store.clone());
+    let backend = service::backend(context, world.store.clone());
 
     let by_time = reads(&backend, &counted, WhyAt::Moment(beginning)).await;
     let by_number = reads(&backend, &counted, WhyAt::Event(first)).await;
@@ -83,9 +83,9 @@ async fn a_story_of_the_beginning_of_a_long_past_is_found_with_few_reads() {
     assert!(before_everything.0.decision.is_none() && before_everything.1 < 1_000, "{} values were read", before_everything.1);
 }
 
-async fn reads(backend: &ActorBackend, counted: &Counted, at: WhyAt) -> (Why, usize) {
+async fn reads(backend: &Backend, counted: &Counted, at: WhyAt) -> (Why, usize) {
     let before = counted.read.load(Ordering::Relaxed);
-    let why = backend.why(WhyQuery { room: room("lobby"), companion: None, at: Some(at) }).await.unwrap();
+    let why = backend.records.why(WhyQuery { room: room("lobby"), companion: None, at: Some(at) }).await.unwrap();
     (why, counted.read.load(Ordering::Relaxed) - before)
 }
 

@@ -4,7 +4,6 @@ use serde_json::json;
 
 use super::super::world::{World, asking_companion, room};
 use super::{ask, ballot, fates, refused, step, texts, why};
-use crate::ports::backend::Backend;
 use crate::ports::backend::decisions::WhyAt;
 use crate::ports::language_model::NoAnswer;
 
@@ -74,7 +73,7 @@ async fn while_a_guild_is_out_of_statements_that_is_shown_first() {
 async fn an_endpoints_own_error_text_is_in_no_story_of_another_guild() {
     let world = World::with_lobby().await;
     let plan = json!({ "guild": "elsewhere", "companions": ["aria"] });
-    world.backend.put_room(&room("den"), serde_json::from_value(plan).unwrap()).await.unwrap();
+    world.backend.rooms.put(&room("den"), serde_json::from_value(plan).unwrap()).await.unwrap();
     let detail = "400: “I do not like sesame”".to_owned();
     world.side.answers([Err(super::refused()), Err(NoAnswer::Refused { endpoint: "scripted".into(), detail })]);
     for place in ["lobby", "den"] {
@@ -129,7 +128,7 @@ async fn a_closed_or_paused_companion_shows_since_when_and_what_opens_it() {
     world.say("salon", "Ari, good night").await;
     world.pass(5.0).await;
     let patch = json!({ "companions": { "bruno": { "paused": true } } });
-    world.backend.patch_room(&room("salon"), serde_json::from_value(patch).unwrap()).await.unwrap();
+    world.backend.rooms.patch(&room("salon"), serde_json::from_value(patch).unwrap()).await.unwrap();
     world.say("salon", "still here").await;
     world.pass(5.0).await;
 
@@ -146,7 +145,7 @@ async fn a_closed_or_paused_companion_shows_since_when_and_what_opens_it() {
 async fn a_pause_that_has_ended_is_shown_with_who_ended_it() {
     let world = World::with_lobby().await;
     let pause = async |patch: serde_json::Value| {
-        world.backend.patch_room(&room("lobby"), serde_json::from_value(patch).unwrap()).await.unwrap();
+        world.backend.rooms.patch(&room("lobby"), serde_json::from_value(patch).unwrap()).await.unwrap();
     };
     pause(json!({ "paused": true })).await;
     let seq = world.say("lobby", "Ari?").await;
@@ -178,7 +177,7 @@ async fn messages_dropped_by_clearing_are_shown_with_it_in_the_order_of_time() {
     world.side.answers([Err(refused())]);
     world.say("lobby", "Ari, are you there?").await;
     world.pass(3.0).await;
-    world.backend.clear(&room("lobby")).await.unwrap();
+    world.backend.rooms.clear(&room("lobby")).await.unwrap();
     world.pass(3.0).await;
     world.say("lobby", "well").await;
     world.pass(2.0).await;
@@ -199,8 +198,8 @@ async fn messages_dropped_by_clearing_are_shown_with_it_in_the_order_of_time() {
 #[tokio::test(start_paused = true)]
 async fn a_silence_is_explained_by_its_pause_and_not_by_later_events() {
     let world = World::with_lobby().await;
-    world.backend.patch_room(&room("lobby"), serde_json::from_value(json!({ "paused": true })).unwrap()).await.unwrap();
-    world.backend.clear(&room("lobby")).await.unwrap();
+    world.backend.rooms.patch(&room("lobby"), serde_json::from_value(json!({ "paused": true })).unwrap()).await.unwrap();
+    world.backend.rooms.clear(&room("lobby")).await.unwrap();
     world.say("lobby", "hello?").await;
     world.pass(5.0).await;
 
@@ -212,7 +211,7 @@ async fn a_silence_is_explained_by_its_pause_and_not_by_later_events() {
 #[tokio::test(start_paused = true)]
 async fn a_pause_of_the_whole_room_is_shown_as_one() {
     let world = World::with_lobby().await;
-    world.backend.patch_room(&room("lobby"), serde_json::from_value(json!({ "paused": true })).unwrap()).await.unwrap();
+    world.backend.rooms.patch(&room("lobby"), serde_json::from_value(json!({ "paused": true })).unwrap()).await.unwrap();
     world.say("lobby", "hello?").await;
     world.pass(5.0).await;
 

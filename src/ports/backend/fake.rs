@@ -12,19 +12,23 @@ use futures_util::{StreamExt, stream};
 use serde_json::{Map, json};
 use tokio::sync::{Notify, broadcast};
 
+use super::Refused;
 use super::decisions::{DecisionQuery, DecisionRecord, Decisions, StoryLine, Why, WhyAt, WhyQuery};
 use super::keeping::{
     BackedUp, DeadLetter, ExportForm, ExportQuery, Forget, Forgotten, Lines, Person, Quarantine, QuarantinedGuild, Readiness,
     ReadyPart, SuspendedChannel,
 };
 use super::live::{Cursor, Lagged, Live, LiveStream};
+use super::maintenance_service::MaintenanceService;
+use super::message_service::MessageService;
 use super::messages::{Edit, History, HistoryMessage, HistoryQuery, NewEvent, NewMessage, Words};
+use super::record_service::RecordService;
 use super::room::{
     CompanionPatch, CompanionView, Companions, Invited, Override, Room, RoomCompanion, RoomId, RoomPatch, RoomPlan, Rooms,
 };
+use super::room_service::RoomService;
 use super::state::{CompanionState, Doing, RepetitionState, RoomState};
 use super::usage::{Calls, Cap, Caps, GuildUsage, Speech, SpeechBy, Usage, UsageBy, UsageQuery, Used};
-use super::{Backend, Refused};
 use crate::domain::closing::Stage;
 use crate::domain::id::{CompanionId, GuildId, Seq};
 use crate::domain::message::{Modality, Role};
@@ -34,6 +38,7 @@ use crate::domain::service::Service;
 use crate::domain::trigger::Trigger;
 use crate::domain::vote::State;
 use crate::ports::call_room::{CallRooms, Description, Entrance, Line, SpeechService};
+use crate::ports::inbound_events::ChannelRef;
 use crate::settings::companion::ModelChoice;
 
 /// Noon of 1 May 2026: the only time in this backend.
@@ -215,16 +220,16 @@ impl CallRooms for FakeBackend {
 }
 
 #[async_trait]
-impl Backend for FakeBackend {
-    async fn rooms(&self) -> Result<Rooms, Refused> {
+impl RoomService for FakeBackend {
+    async fn list(&self) -> Result<Rooms, Refused> {
         Ok(Rooms { rooms: self.lock().iter().map(|(id, room)| room.view(id)).collect() })
     }
 
-    async fn room(&self, id: &RoomId) -> Result<Room, Refused> {
+    async fn get(&self, id: &RoomId) -> Result<Room, Refused> {
         self.with_room(id, |room| Ok(room.view(id)))
     }
 
-    async fn put_room(&self, id: &RoomId, plan: RoomPlan) -> Result<(Room, bool), Refused> {
+    async fn put(&self, id: &RoomId, plan: RoomPlan) -> Result<(Room, bool), Refused> {
         let mut rooms = self.lock();
         let is_new = !rooms.contains_key(id);
         let room = rooms.entry(id.clone()).or_insert_with(|| new_room(plan.guild.as_str(), Vec::new()));
@@ -237,7 +242,7 @@ impl Backend for FakeBackend {
         Ok((room.view(id), is_new))
     }
 
-    async fn patch_room(&self, id: &RoomId, patch: RoomPatch) -> Result<Room, Refused> {
+    async fn patch(&self, id: &RoomId, patch: RoomPatch) -> Result<Room, Refused> {
         self.with_room(id, |room| {
             if let Override::Set(paused) = patch.paused {
                 room.paused = paused;
@@ -258,154 +263,14 @@ impl Backend for FakeBackend {
         })
     }
 
-    async fn delete_room(&self, id: &RoomId) -> Result<(), Refused> {
+    async fn delete(&self, id: &RoomId) -> Result<(), Refused> {
         self.with_room(id, |_| Ok(()))?;
         self.lock().remove(id);
         Ok(())
     }
 
-    async fn say(&self, id: &RoomId, message: NewMessage) -> Result<Seq, Refused> {
-        self.with_room(id, |room| {
-            if let Some(existing) = room.messages.iter().find(|existing| message.id.is_some() && existing.id == message.id) {
-                return Ok(existing.seq);
-            }
-            let stored = HistoryMessage {
-                seq: Seq(room.messages.len() as u64 + 1),
-                id: message.id,
-                from: message.from,
-                name: None,
-                role: Role::Person,
-                kind: None,
-                text: message.text,
-                at: NOON.into(),
-                modality: message.modality,
-                reply_to: message.reply_to,
-                cut: None,
-            };
-            let _ = room.live.send(rendered(&stored));
-            room.messages.push(stored);
-            Ok(Seq(room.messages.len() as u64))
-        })
-    }
-
-    async fn event(&self, id: &RoomId, event: NewEvent) -> Result<Seq, Refused> {
-        let NewEvent { id: event_id, kind, who, text } = event;
-        let message = NewMessage {
-            from: who,
-            text,
-            id: Some(event_id),
-            reply_to: None,
-            mentions: Vec::new(),
-            modality: Modality::Text,
-            lull_endpoint: false,
-        };
-        let seq = self.say(id, message).await?;
-        self.with_room(id, |room| room.message(seq).map(|stored| stored.kind = stored.kind.take().or(Some(kind))))?;
-        Ok(seq)
-    }
-
-    async fn namesake(&self, id: &RoomId, name: &str) -> Result<Option<CompanionId>, Refused> {
-        self.with_room(id, |room| Ok(room.companions.keys().find(|id| *room.name(id) == *name).cloned()))
-    }
-
-    async fn usage(&self, query: UsageQuery) -> Result<Usage, Refused> {
-        let to = query.to.unwrap_or(NOON);
-        let from = query.from.unwrap_or(to - Duration::from_secs(86_400));
-        if from >= to {
-            return Err(Refused::Invalid { field: "from".into(), detail: "must be before to".into() });
-        }
-        if let Some(guild) = query.guild.filter(|guild| guild.as_str() != "home") {
-            return Err(Refused::NotFound(format!("there is no guild {guild}")));
-        }
-        let calls = Calls {
-            calls: 3,
-            failed_calls: 1,
-            input_tokens: 1_000,
-            output_tokens: 200,
-            cost: Some(Price::per_million(1.0, 2.0, "USD").of(1_000, 200)),
-            ..Calls::default()
-        };
-        let speech = Speech {
-            recognised_secs: 1.5,
-            characters: 0,
-            cost: Some(UnitPrice::per_minute(0.6, "USD").of(1_500)),
-            ..Speech::default()
-        };
-        let used = Used { statements: 1, evaluations: 1, addresses: 1, calls: calls.clone(), speech: speech.clone() };
-        let by = UsageBy { companion: None, model: "m".into(), provider: "p".into(), role: "side".into(), calls };
-        let caps = Caps {
-            tokens: Cap { used: 1_200, limit: None, free_at: None },
-            statements: Cap { used: 1, limit: Some(1), free_at: Some((NOON + Duration::from_secs(60)).into()) },
-        };
-        let (service, provider) = (Service::SpeechRecognition, "p".into());
-        let speech_by = vec![SpeechBy { service, companion: None, provider, speech }];
-        let guild = GuildUsage { guild: "home".into(), used: used.clone(), by: vec![by], speech_by, caps };
-        Ok(Usage { from: from.into(), to: to.into(), currency: "USD".into(), guilds: vec![guild], total: used })
-    }
-
-    async fn edit(&self, id: &RoomId, seq: Seq, edit: Edit) -> Result<Seq, Refused> {
-        self.with_room(id, |room| room.message(seq).map(|message| message.text = edit.text))?;
-        Ok(seq)
-    }
-
-    async fn delete_message(&self, id: &RoomId, seq: Seq) -> Result<Seq, Refused> {
-        self.with_room(id, |room| {
-            room.message(seq)?;
-            room.messages.retain(|message| message.seq != seq);
-            Ok(seq)
-        })
-    }
-
     async fn clear(&self, id: &RoomId) -> Result<(), Refused> {
         self.with_room(id, |_| Ok(()))
-    }
-
-    async fn stop_reply(&self, id: &RoomId, companion: &CompanionId) -> Result<(), Refused> {
-        self.with_room(id, |room| match room.companions.contains_key(companion) {
-            true => Err(Refused::Conflict(format!("{companion} is not writing here"))),
-            false => Err(Refused::NotFound(format!("{companion} is not in room {id}"))),
-        })
-    }
-
-    async fn try_again(&self, id: &RoomId, statement: Seq) -> Result<(), Refused> {
-        self.with_room(id, |room| room.message(statement).map(drop))
-    }
-
-    async fn vote(&self, id: &RoomId, state: State) -> Result<(), Refused> {
-        self.with_room(id, |room| room.check_external(&state.from, &state.message_id))
-    }
-
-    async fn speak(&self, id: &RoomId, words: Words) -> Result<Seq, Refused> {
-        self.with_room(id, |room| {
-            room.check_external(&words.from, &words.message_id)?;
-            let stored = HistoryMessage {
-                seq: Seq(room.messages.len() as u64 + 1),
-                id: None,
-                from: words.from.as_str().into(),
-                name: Some(words.from.as_str().into()),
-                role: Role::Companion,
-                kind: None,
-                text: words.text,
-                at: NOON.into(),
-                modality: Modality::Text,
-                reply_to: None,
-                cut: None,
-            };
-            let _ = room.live.send(rendered(&stored));
-            room.messages.push(stored);
-            Ok(Seq(room.messages.len() as u64))
-        })
-    }
-
-    async fn history(&self, id: &RoomId, query: HistoryQuery) -> Result<History, Refused> {
-        self.with_room(id, |room| {
-            let is_in_range =
-                |seq: Seq| query.after.is_none_or(|after| seq > after) && query.before.is_none_or(|before| seq < before);
-            let selected: Vec<_> = room.messages.iter().filter(|message| is_in_range(message.seq)).cloned().collect();
-            let skipped = if query.after.is_some() { 0 } else { selected.len().saturating_sub(query.limit) };
-            let messages = selected.into_iter().skip(skipped).take(query.limit).collect();
-            Ok(History { messages, deleted: Vec::new() })
-        })
     }
 
     async fn state(&self, id: &RoomId) -> Result<RoomState, Refused> {
@@ -457,23 +322,6 @@ impl Backend for FakeBackend {
         })
     }
 
-    async fn decisions(&self, query: DecisionQuery) -> Result<Decisions, Refused> {
-        let decisions = if query.after.is_some_and(|after| after >= decision().seq) { Vec::new() } else { vec![decision()] };
-        Ok(Decisions { decisions, unreadable: Vec::new() })
-    }
-
-    async fn why(&self, query: WhyQuery) -> Result<Why, Refused> {
-        self.with_room(&query.room, |_| Ok(()))?;
-        let text = match query.at {
-            None => "nothing yet".to_owned(),
-            Some(WhyAt::Event(seq)) => format!("event {seq}"),
-            Some(WhyAt::Moment(moment)) => format!("moment {}", moment.as_micros()),
-            Some(WhyAt::Message(id)) => format!("message {id} of {}", query.companion.as_deref().unwrap_or("everybody")),
-        };
-        let story = vec![StoryLine { at: NOON.into(), seq: None, event: "message".into(), text }];
-        Ok(Why { story, ..Why::default() })
-    }
-
     async fn companions(&self) -> Result<Companions, Refused> {
         let aria = CompanionView {
             id: "aria".into(),
@@ -491,6 +339,218 @@ impl Backend for FakeBackend {
         Ok(Companions { companions: vec![aria] })
     }
 
+    async fn admit(&self, _: &ChannelRef, _: &CompanionId) -> Result<(Room, bool), Refused> {
+        Err(Refused::NotYet("there are no channels of other platforms here".into()))
+    }
+
+    async fn dismiss(&self, _: &ChannelRef, _: &CompanionId) -> Result<bool, Refused> {
+        Err(Refused::NotYet("there are no channels of other platforms here".into()))
+    }
+
+    async fn live(&self, id: &RoomId, after: Option<Seq>) -> Result<LiveStream, Refused> {
+        self.with_room(id, |room| {
+            let is_missed = |seq: Seq| after.is_some_and(|after| seq > after);
+            let missed: Vec<_> =
+                room.messages.iter().filter(|message| is_missed(message.seq)).map(|stored| Ok(rendered(stored))).collect();
+            let upcoming = stream::unfold(Some(room.live.subscribe()), |receiver| async move {
+                let mut receiver = receiver?;
+                match receiver.recv().await {
+                    Ok(live) => Some((Ok(live), Some(receiver))),
+                    Err(broadcast::error::RecvError::Lagged(_)) => Some((Err(Lagged { cursor: None }), None)),
+                    Err(broadcast::error::RecvError::Closed) => None,
+                }
+            });
+            Ok(stream::iter(missed).chain(upcoming).boxed())
+        })
+    }
+
+    async fn live_rooms(&self, after: Cursor) -> Result<LiveStream, Refused> {
+        let hello = json!({ "event": "hello", "last": 3 });
+        let live = Live { seq: None, json: hello.to_string().into() };
+        Ok(stream::iter([Ok(live), Err(Lagged { cursor: Some(after) })]).boxed())
+    }
+}
+
+#[async_trait]
+impl MessageService for FakeBackend {
+    async fn say(&self, id: &RoomId, message: NewMessage) -> Result<Seq, Refused> {
+        self.with_room(id, |room| {
+            if let Some(existing) = room.messages.iter().find(|existing| message.id.is_some() && existing.id == message.id) {
+                return Ok(existing.seq);
+            }
+            let stored = HistoryMessage {
+                seq: Seq(room.messages.len() as u64 + 1),
+                id: message.id,
+                from: message.from,
+                name: None,
+                role: Role::Person,
+                kind: None,
+                text: message.text,
+                at: NOON.into(),
+                modality: message.modality,
+                reply_to: message.reply_to,
+                cut: None,
+            };
+            let _ = room.live.send(rendered(&stored));
+            room.messages.push(stored);
+            Ok(Seq(room.messages.len() as u64))
+        })
+    }
+
+    async fn event(&self, id: &RoomId, event: NewEvent) -> Result<Seq, Refused> {
+        let NewEvent { id: event_id, kind, who, text } = event;
+        let message = NewMessage {
+            from: who,
+            text,
+            id: Some(event_id),
+            reply_to: None,
+            mentions: Vec::new(),
+            modality: Modality::Text,
+            lull_endpoint: false,
+        };
+        let seq = self.say(id, message).await?;
+        self.with_room(id, |room| room.message(seq).map(|stored| stored.kind = stored.kind.take().or(Some(kind))))?;
+        Ok(seq)
+    }
+
+    async fn namesake(&self, id: &RoomId, name: &str) -> Result<Option<CompanionId>, Refused> {
+        self.with_room(id, |room| Ok(room.companions.keys().find(|id| *room.name(id) == *name).cloned()))
+    }
+
+    async fn edit(&self, id: &RoomId, seq: Seq, edit: Edit) -> Result<Seq, Refused> {
+        self.with_room(id, |room| room.message(seq).map(|message| message.text = edit.text))?;
+        Ok(seq)
+    }
+
+    async fn delete(&self, id: &RoomId, seq: Seq) -> Result<Seq, Refused> {
+        self.with_room(id, |room| {
+            room.message(seq)?;
+            room.messages.retain(|message| message.seq != seq);
+            Ok(seq)
+        })
+    }
+
+    async fn stop_reply(&self, id: &RoomId, companion: &CompanionId) -> Result<(), Refused> {
+        self.with_room(id, |room| match room.companions.contains_key(companion) {
+            true => Err(Refused::Conflict(format!("{companion} is not writing here"))),
+            false => Err(Refused::NotFound(format!("{companion} is not in room {id}"))),
+        })
+    }
+
+    async fn try_again(&self, id: &RoomId, statement: Seq) -> Result<(), Refused> {
+        self.with_room(id, |room| room.message(statement).map(drop))
+    }
+
+    async fn vote(&self, id: &RoomId, state: State) -> Result<(), Refused> {
+        self.with_room(id, |room| room.check_external(&state.from, &state.message_id))
+    }
+
+    async fn speak(&self, id: &RoomId, words: Words) -> Result<Seq, Refused> {
+        self.with_room(id, |room| {
+            room.check_external(&words.from, &words.message_id)?;
+            let stored = HistoryMessage {
+                seq: Seq(room.messages.len() as u64 + 1),
+                id: None,
+                from: words.from.as_str().into(),
+                name: Some(words.from.as_str().into()),
+                role: Role::Companion,
+                kind: None,
+                text: words.text,
+                at: NOON.into(),
+                modality: Modality::Text,
+                reply_to: None,
+                cut: None,
+            };
+            let _ = room.live.send(rendered(&stored));
+            room.messages.push(stored);
+            Ok(Seq(room.messages.len() as u64))
+        })
+    }
+}
+
+#[async_trait]
+impl RecordService for FakeBackend {
+    async fn history(&self, id: &RoomId, query: HistoryQuery) -> Result<History, Refused> {
+        self.with_room(id, |room| {
+            let is_in_range =
+                |seq: Seq| query.after.is_none_or(|after| seq > after) && query.before.is_none_or(|before| seq < before);
+            let selected: Vec<_> = room.messages.iter().filter(|message| is_in_range(message.seq)).cloned().collect();
+            let skipped = if query.after.is_some() { 0 } else { selected.len().saturating_sub(query.limit) };
+            let messages = selected.into_iter().skip(skipped).take(query.limit).collect();
+            Ok(History { messages, deleted: Vec::new() })
+        })
+    }
+
+    async fn decisions(&self, query: DecisionQuery) -> Result<Decisions, Refused> {
+        let decisions = if query.after.is_some_and(|after| after >= decision().seq) { Vec::new() } else { vec![decision()] };
+        Ok(Decisions { decisions, unreadable: Vec::new() })
+    }
+
+    async fn why(&self, query: WhyQuery) -> Result<Why, Refused> {
+        self.with_room(&query.room, |_| Ok(()))?;
+        let text = match query.at {
+            None => "nothing yet".to_owned(),
+            Some(WhyAt::Event(seq)) => format!("event {seq}"),
+            Some(WhyAt::Moment(moment)) => format!("moment {}", moment.as_micros()),
+            Some(WhyAt::Message(id)) => format!("message {id} of {}", query.companion.as_deref().unwrap_or("everybody")),
+        };
+        let story = vec![StoryLine { at: NOON.into(), seq: None, event: "message".into(), text }];
+        Ok(Why { story, ..Why::default() })
+    }
+
+    async fn usage(&self, query: UsageQuery) -> Result<Usage, Refused> {
+        let to = query.to.unwrap_or(NOON);
+        let from = query.from.unwrap_or(to - Duration::from_secs(86_400));
+        if from >= to {
+            return Err(Refused::Invalid { field: "from".into(), detail: "must be before to".into() });
+        }
+        if let Some(guild) = query.guild.filter(|guild| guild.as_str() != "home") {
+            return Err(Refused::NotFound(format!("there is no guild {guild}")));
+        }
+        let calls = Calls {
+            calls: 3,
+            failed_calls: 1,
+            input_tokens: 1_000,
+            output_tokens: 200,
+            cost: Some(Price::per_million(1.0, 2.0, "USD").of(1_000, 200)),
+            ..Calls::default()
+        };
+        let speech = Speech {
+            recognised_secs: 1.5,
+            characters: 0,
+            cost: Some(UnitPrice::per_minute(0.6, "USD").of(1_500)),
+            ..Speech::default()
+        };
+        let used = Used { statements: 1, evaluations: 1, addresses: 1, calls: calls.clone(), speech: speech.clone() };
+        let by = UsageBy { companion: None, model: "m".into(), provider: "p".into(), role: "side".into(), calls };
+        let caps = Caps {
+            tokens: Cap { used: 1_200, limit: None, free_at: None },
+            statements: Cap { used: 1, limit: Some(1), free_at: Some((NOON + Duration::from_secs(60)).into()) },
+        };
+        let (service, provider) = (Service::SpeechRecognition, "p".into());
+        let speech_by = vec![SpeechBy { service, companion: None, provider, speech }];
+        let guild = GuildUsage { guild: "home".into(), used: used.clone(), by: vec![by], speech_by, caps };
+        Ok(Usage { from: from.into(), to: to.into(), currency: "USD".into(), guilds: vec![guild], total: used })
+    }
+
+    async fn export(&self, query: ExportQuery) -> Result<Lines, Refused> {
+        if let Some(room) = &query.room {
+            self.with_room(room, |_| Ok(()))?;
+        }
+        if query.room.as_ref().is_some_and(|room| room.as_str() == "torn") {
+            return Ok(stream::iter([Ok("{}".to_owned()), Err(Refused::Broken("damaged".into()))]).boxed());
+        }
+        let form = if query.form == ExportForm::Replay { "replay" } else { "json" };
+        Ok(stream::iter(["{\"n\":1}".to_owned(), format!("{{\"as\":\"{form}\"}}")]).map(Ok).boxed())
+    }
+
+    async fn export_person(&self, person: Person) -> Result<Lines, Refused> {
+        Ok(stream::iter([format!("{{\"of\":\"{}\",\"in\":\"{}\"}}", person.id, person.guild)]).map(Ok).boxed())
+    }
+}
+
+#[async_trait]
+impl MaintenanceService for FakeBackend {
     async fn quarantine(&self) -> Result<Quarantine, Refused> {
         let guild = QuarantinedGuild { id: "discord:1".into(), since: NOON.into(), until: NOON.into(), detail: "a bug".into() };
         let channel = SuspendedChannel {
@@ -528,27 +588,12 @@ impl Backend for FakeBackend {
         self.retry(entry).await
     }
 
-    async fn export(&self, query: ExportQuery) -> Result<Lines, Refused> {
-        if let Some(room) = &query.room {
-            self.with_room(room, |_| Ok(()))?;
-        }
-        if query.room.as_ref().is_some_and(|room| room.as_str() == "torn") {
-            return Ok(stream::iter([Ok("{}".to_owned()), Err(Refused::Broken("damaged".into()))]).boxed());
-        }
-        let form = if query.form == ExportForm::Replay { "replay" } else { "json" };
-        Ok(stream::iter(["{\"n\":1}".to_owned(), format!("{{\"as\":\"{form}\"}}")]).map(Ok).boxed())
-    }
-
     async fn backup(&self, to: &str) -> Result<BackedUp, Refused> {
         Ok(BackedUp { to: to.to_owned(), entries: 3 })
     }
 
     async fn copy_for(&self, process: u32) -> Result<BackedUp, Refused> {
         Ok(BackedUp { to: format!("/data/verify-{process}.backup"), entries: 3 })
-    }
-
-    async fn export_person(&self, person: Person) -> Result<Lines, Refused> {
-        Ok(stream::iter([format!("{{\"of\":\"{}\",\"in\":\"{}\"}}", person.id, person.guild)]).map(Ok).boxed())
     }
 
     async fn forget(&self, _: Forget) -> Result<Forgotten, Refused> {
@@ -563,28 +608,5 @@ impl Backend for FakeBackend {
             parts: vec![ReadyPart { part: "store".into(), ready, detail: detail.unwrap_or_default() }],
             models: None,
         }
-    }
-
-    async fn live(&self, id: &RoomId, after: Option<Seq>) -> Result<LiveStream, Refused> {
-        self.with_room(id, |room| {
-            let is_missed = |seq: Seq| after.is_some_and(|after| seq > after);
-            let missed: Vec<_> =
-                room.messages.iter().filter(|message| is_missed(message.seq)).map(|stored| Ok(rendered(stored))).collect();
-            let upcoming = stream::unfold(Some(room.live.subscribe()), |receiver| async move {
-                let mut receiver = receiver?;
-                match receiver.recv().await {
-                    Ok(live) => Some((Ok(live), Some(receiver))),
-                    Err(broadcast::error::RecvError::Lagged(_)) => Some((Err(Lagged { cursor: None }), None)),
-                    Err(broadcast::error::RecvError::Closed) => None,
-                }
-            });
-            Ok(stream::iter(missed).chain(upcoming).boxed())
-        })
-    }
-
-    async fn live_rooms(&self, after: Cursor) -> Result<LiveStream, Refused> {
-        let hello = json!({ "event": "hello", "last": 3 });
-        let live = Live { seq: None, json: hello.to_string().into() };
-        Ok(stream::iter([Ok(live), Err(Lagged { cursor: Some(after) })]).boxed())
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_util::Stream;
 use serde::{Deserialize, Serialize};
 
-use super::Refused;
+use super::refused::Refused;
 use super::room::RoomId;
 use super::stamp::Stamp;
 use crate::domain::id::{GuildId, Seq};

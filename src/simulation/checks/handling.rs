@@ -8,7 +8,6 @@ use super::super::store::Committed;
 use super::channel_key_of;
 use crate::actors::writer::requests::look;
 use crate::domain::id::Seq;
-use crate::ports::backend::Backend;
 
 /// The interval between two checks.
 const EVERY: Duration = Duration::from_secs(20);
@@ -20,7 +19,7 @@ pub(in super::super) fn watch(life: Life) {
     tokio::spawn(async move {
         loop {
             life.props.stage.pass(EVERY).await;
-            for guild in life.backend.quarantine().await.map(|quarantine| quarantine.guilds).unwrap_or_default() {
+            for guild in life.backend.maintenance.quarantine().await.map(|quarantine| quarantine.guilds).unwrap_or_default() {
                 life.props.stage.note_quarantine(guild.id.as_str(), guild.until.0);
             }
             for room in 0..life.props.stage.plan.rooms.len() {

@@ -17,6 +17,7 @@ use tertulia::adapters::discord::commands::Commands;
 use tertulia::adapters::discord::platform::Discord;
 use tertulia::adapters::discord::snowflake::Snowflake;
 use tertulia::adapters::system::SystemClock;
+use tertulia::ports::backend::Backend;
 use tertulia::settings::Settings;
 use tertulia::settings::discord::Discord as Section;
 use tertulia::telemetry::metrics::Metrics;
@@ -150,8 +151,8 @@ pub fn platform(discord: &Counterpart) -> Arc<Discord> {
 pub fn commands(platform: &Arc<Discord>, backend: &Arc<SmallBackend>, metrics: &Metrics) -> Commands {
     let defaults = Settings::defaults().expect("the defaults");
     let section: Section = defaults["discord"].clone().try_into().expect("the section");
-    let (company, ignoring, inbound_events) = (Arc::clone(backend), Arc::clone(backend), Arc::clone(backend));
-    Commands::new(Arc::clone(platform), backend.clone(), company, ignoring, inbound_events, &section, metrics.instruments())
+    let (opt_outs, inbound_events) = (Arc::clone(backend), Arc::clone(backend));
+    Commands::new(Arc::clone(platform), Backend::of(backend.clone()), opt_outs, inbound_events, &section, metrics.instruments())
 }
 
 /// Connects a session and forwards its interactions to the target, as a gateway connection does.

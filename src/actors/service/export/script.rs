@@ -36,7 +36,12 @@ const NEVER_SECS: f64 = 1e6;
 const FIRST_AUDIO: Duration = Duration::from_millis(400);
 
 /// The script of these events, which are all events that the journal still contains.
-pub(super) fn of(channel_key: &ChannelKey, events: &[Recorded], memberships: &Memberships, settings: &Settings) -> Value {
+pub(in crate::actors::service) fn of(
+    channel_key: &ChannelKey,
+    events: &[Recorded],
+    memberships: &Memberships,
+    settings: &Settings,
+) -> Value {
     let began = events.first().map_or(Moment::ZERO, |first| first.at);
     let mut script = Script {
         began,

@@ -5,7 +5,6 @@ mod course;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::super::actor_calls::read_error;
 use super::super::quarantine::retry_id;
 use super::super::state::CurrentState;
 use super::aloud::cut_off;
@@ -45,11 +44,11 @@ impl Scene<'_> {
         let message = self.message_of(id).await?;
         let seq = message.seq;
         let companions = companion.as_ref().map_or_else(|| self.membership.companions.clone(), |id| BTreeSet::from([id.clone()]));
-        let found = self.follow(message, companions, companion.is_some()).await.map_err(read_error)?;
-        let current = self.backend.current_state(&self.channel_key).await.map_err(read_error)?;
+        let found = self.follow(message, companions, companion.is_some()).await?;
+        let current = self.backend.current_state(&self.channel_key).await?;
         let mut briefs = Vec::new();
         for id in found.course.companions() {
-            briefs.push(self.brief_fate(&self.who(id), &found, &current).await.map_err(read_error)?);
+            briefs.push(self.brief_fate(&self.who(id), &found, &current).await?);
         }
         let [brief] = &briefs[..] else {
             let story = self.around(&found);
@@ -57,19 +56,19 @@ impl Scene<'_> {
         };
         let id = brief.companion.clone();
         if brief.outcome == Some(Outcome::Absent) && !self.membership.companions.contains(&id) {
-            let earliest = self.decision(&id, Some(&WhyAt::Event(Seq::NONE))).await.map_err(read_error)?;
+            let earliest = self.decision(&id, Some(&WhyAt::Event(Seq::NONE))).await?;
             earliest.ok_or_else(|| self.not_here(&id))?;
         }
         let who = self.who(&id);
         let mut why = match brief.seq {
-            Some(decision) => match self.reader().event(&self.channel_key, decision).await.map_err(read_error)? {
-                Some(decided) => self.story(&who, &decided).await.map_err(read_error)?,
+            Some(decision) => match self.reader().event(&self.channel_key, decision).await? {
+                Some(decided) => self.story(&who, &decided).await?,
                 None => Why::default(),
             },
             None => {
                 let mut story = self.around(&found);
                 if brief.outcome == Some(Outcome::Waiting) {
-                    story.extend(self.since(seq, &who).await.map_err(read_error)?);
+                    story.extend(self.since(seq, &who).await?);
                 }
                 Why { story, waiting_for: brief.waiting_for.clone(), ..Why::default() }
             }
@@ -88,16 +87,16 @@ impl Scene<'_> {
         let at = |seq| reader.event(&self.channel_key, seq);
         let is_message = |recorded: &Recorded| matches!(recorded.event, Event::Said { .. });
         if let Some(seq) = id.parse().ok().map(Seq)
-            && let Some(recorded) = at(seq).await.map_err(read_error)?.filter(is_message)
+            && let Some(recorded) = at(seq).await?.filter(is_message)
         {
             return Ok(recorded);
         }
-        if let Some(seq) = reader.message(&self.channel_key, id).await.map_err(read_error)?
-            && let Some(recorded) = at(seq).await.map_err(read_error)?.filter(is_message)
+        if let Some(seq) = reader.message(&self.channel_key, id).await?
+            && let Some(recorded) = at(seq).await?.filter(is_message)
         {
             return Ok(recorded);
         }
-        let head = reader.head(&self.channel_key).await.map_err(read_error)?;
+        let head = reader.head(&self.channel_key).await?;
         let what = match id.parse().ok().map(Seq) {
             Some(seq) if seq >= head.swept_below && seq <= head.last && seq > Seq::NONE => {
                 "is the number of an event that is not a message"

@@ -1,6 +1,5 @@
 //! Tells what became of something that a person said in a voice call: in which message it is, or why in none.
 
-use super::super::actor_calls::read_error;
 use super::Scene;
 use super::sentences::{cut, line};
 use crate::domain::event::{Event, Recorded, Segment};
@@ -28,7 +27,7 @@ enum Course {
 impl Scene<'_> {
     /// What happened to the message, or to the segment of speech, with this number or id.
     pub(super) async fn said(&self, id: &str, companion: Option<CompanionId>) -> Result<Why, Refused> {
-        let Some((recorded, segment)) = self.segment(id).await.map_err(read_error)? else {
+        let Some((recorded, segment)) = self.segment(id).await? else {
             return self.message(id, companion).await;
         };
         let mut told = vec![heard(&recorded, &segment)];
@@ -37,7 +36,7 @@ impl Scene<'_> {
                 told.push(line(&recorded, "rule", fate.to_owned()));
                 return Ok(Why { message: Some(recorded.seq), story: told, ..Why::default() });
             }
-            None => self.course_of(recorded.seq).await.map_err(read_error)?,
+            None => self.course_of(recorded.seq).await?,
         };
         let text = match course {
             Course::HandedOver(message) => {

@@ -5,6 +5,7 @@ use serde_json::json;
 use tokio::io::duplex;
 
 use super::*;
+use crate::ports::backend::message_service::MessageService;
 use crate::ports::backend::room::RoomId;
 
 #[tokio::test]
@@ -215,7 +216,7 @@ async fn long_responses_are_refused_while_too_many_bytes_are_unread() {
     let backend = Arc::new(FakeBackend::with_lobby());
     let message = serde_json::from_value(json!({ "from": "Ana", "text": "x".repeat(600 << 10) })).unwrap();
     backend.say(&RoomId::parse("lobby").unwrap(), message).await.unwrap();
-    let console = Console::bind(&settings(), backend, models(), rng(), Metrics::local()).await.unwrap();
+    let console = Console::bind(&settings(), served(backend), rng(), Metrics::local()).await.unwrap();
     let ask = async || {
         let (server, mut client) = duplex(4_096);
         let (router, shared, peer) = (console.router.clone(), console.shared.clone(), console.address());

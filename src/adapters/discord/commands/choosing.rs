@@ -56,7 +56,7 @@ impl CommandHandler {
         if typing.command != registered::JOIN {
             return offered(&present, &typing.typed);
         }
-        let all = self.backend.companions().await.map(|all| all.companions).unwrap_or_default();
+        let all = self.backend.rooms.companions().await.map(|all| all.companions).unwrap_or_default();
         let absent: Vec<_> =
             all.into_iter().filter(|companion| !present.iter().any(|member| member.id == companion.id)).collect();
         offered(&absent, &typing.typed)
@@ -72,7 +72,7 @@ impl CommandHandler {
 
     /// The configured companion with this name.
     pub(super) async fn configured(&self, typed: &str) -> Result<CompanionView, Answer> {
-        let all = self.backend.companions().await?.companions;
+        let all = self.backend.rooms.companions().await?.companions;
         find(&all, typed).cloned().ok_or_else(|| {
             let known = listed(all.iter().take(MOST_CHOICES).map(|companion| &companion.name));
             Answer::Refused(format!("There is no companion called “{}”. Available companions: {known}.", verbatim(typed)))

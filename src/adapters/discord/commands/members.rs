@@ -27,7 +27,7 @@ impl CommandHandler {
             ));
         }
         let companion = self.configured(typed).await?;
-        let (room, is_new) = self.memberships.admit(&at.channel_ref(), &companion.id).await?;
+        let (room, is_new) = self.backend.rooms.admit(&at.channel_ref(), &companion.id).await?;
         if is_new {
             tracing::info!(guild = %at.guild_id(), channel = %at.channel, companion = %companion.id, by = %person, "a companion joined a channel");
         }
@@ -66,7 +66,7 @@ impl CommandHandler {
         let room = self.room_or_future_room(at).await?.filter(|room| !room.companions.is_empty());
         let room = room.ok_or_else(|| Answer::Refused(no_companion(at, here)))?;
         let companion = member(&room, typed)?;
-        let was_there = self.memberships.dismiss(&at.channel_ref(), &companion.id).await?;
+        let was_there = self.backend.rooms.dismiss(&at.channel_ref(), &companion.id).await?;
         if !was_there {
             return Ok(format!("{} had already left.", name(&companion.name)));
         }
@@ -139,7 +139,7 @@ impl CommandHandler {
     ) -> Result<Room, Answer> {
         let affected = room.companions.iter().filter(|member| selected.contains(&member.id));
         let companions = affected.map(|member| (Arc::from(member.id.as_str()), patch(member))).collect();
-        self.backend.patch_room(&room.id, RoomPatch { paused, companions, ..RoomPatch::default() }).await.map_err(Refused::into)
+        self.backend.rooms.patch(&room.id, RoomPatch { paused, companions, ..RoomPatch::default() }).await.map_err(Refused::into)
     }
 
     /// The room of a channel, if a companion is in it.

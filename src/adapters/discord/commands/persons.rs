@@ -18,7 +18,7 @@ impl CommandHandler {
             ));
         }
         let forget = Forget { guild: here.guild_id(), person: person.person().as_str().into(), answers: false };
-        let forgotten = match self.backend.forget(forget).await {
+        let forgotten = match self.backend.maintenance.forget(forget).await {
             // They never said anything here, or were forgotten before.
             Err(Refused::NotFound(_)) => Forgotten::default(),
             outcome => outcome?,

@@ -52,17 +52,17 @@ impl CommandHandler {
         let future_room = if room.is_none() { self.future_room(here).await? } else { None };
         let state = match &room {
             // The answer lists the companions even if their state is unknown.
-            Some(room) if !is_empty => self.backend.state(&room.id).await.ok(),
+            Some(room) if !is_empty => self.backend.rooms.state(&room.id).await.ok(),
             _ => None,
         };
-        let readiness = self.backend.readiness().await;
+        let readiness = self.backend.maintenance.readiness().await;
         let is_ready = |name: &str| readiness.parts.iter().filter(|part| &*part.part == name).all(|part| part.ready);
         let status = ChannelStatus {
             here: here.clone(),
             room,
             state,
             future_room: future_room.filter(|room| !room.companions.is_empty()),
-            all: if is_empty { self.backend.companions().await?.companions } else { Vec::new() },
+            all: if is_empty { self.backend.rooms.companions().await?.companions } else { Vec::new() },
             missing: here.missing(),
             reads_all: self.discord.reads_all(),
             delivery_error: self.discord.delivery_errors().last(here.channel),
@@ -78,7 +78,7 @@ impl CommandHandler {
 impl CommandHandler {
     async fn quarantined_until(&self, here: &ChannelContext) -> Option<(&'static str, Moment)> {
         // If the quarantine cannot be queried, the answer leaves it out.
-        let quarantine = self.backend.quarantine().await.ok()?;
+        let quarantine = self.backend.maintenance.quarantine().await.ok()?;
         if let Some(guild) = quarantine.guilds.iter().find(|guild| guild.id == here.guild_id()) {
             return Some(("server", guild.until.0));
         }

@@ -34,13 +34,13 @@ impl CommandHandler {
         };
         let query =
             DecisionQuery { room: Some(room.id.clone()), companion: selected.clone(), after: None, limit: MOST_DECISIONS };
-        let decisions = self.backend.decisions(query).await?.decisions;
+        let decisions = self.backend.records.decisions(query).await?.decisions;
         let present = room.companions.iter().filter(|member| selected.as_ref().is_none_or(|selected| member.id == *selected));
         let mut waiting = Vec::new();
         for member in present.take(MOST_WAITING) {
             let query = WhyQuery { room: room.id.clone(), companion: Some(member.id.as_str().into()), at: None };
             // A companion that cannot be queried is left out.
-            let waits = self.backend.why(query).await.ok().and_then(|why| why.waiting_for);
+            let waits = self.backend.records.why(query).await.ok().and_then(|why| why.waiting_for);
             waiting.extend(waits.map(|waits| (member, waits)));
         }
         Ok(describe(&room, &decisions, &waiting))

@@ -10,22 +10,25 @@ use tertulia::domain::id::{ChannelId, CompanionId, GuildId, PersonId, Seq};
 use tertulia::domain::moment::Moment;
 use tertulia::domain::trigger::Trigger;
 use tertulia::domain::vote::State;
+use tertulia::ports::backend::Refused;
 use tertulia::ports::backend::decisions::{DecisionQuery, DecisionRecord, Decisions, WaitingFor, Why, WhyQuery};
 use tertulia::ports::backend::keeping::{
     BackedUp, ExportQuery, Forget, Forgotten, Lines, Person, Quarantine, Readiness, ReadyPart,
 };
 use tertulia::ports::backend::live::{Cursor, LiveStream};
+use tertulia::ports::backend::maintenance_service::MaintenanceService;
+use tertulia::ports::backend::message_service::MessageService;
 use tertulia::ports::backend::messages::{Edit, History, HistoryQuery, NewEvent, NewMessage, Words};
+use tertulia::ports::backend::record_service::RecordService;
 use tertulia::ports::backend::room::{
     CompanionView, Companions, Override, Room, RoomCompanion, RoomId, RoomPatch, RoomPlan, Rooms,
 };
+use tertulia::ports::backend::room_service::RoomService;
 use tertulia::ports::backend::state::{CompanionState, Doing, RepetitionState, RoomState};
 use tertulia::ports::backend::usage::{Usage, UsageQuery};
-use tertulia::ports::backend::{Backend, Refused};
 use tertulia::ports::call_room::{CallRooms, Description, Entrance, Line};
 use tertulia::ports::chat_platform::Serves;
 use tertulia::ports::inbound_events::{Acceptance, ChannelRef, InboundError, InboundEvents, InboundMessage, Missed, Reached};
-use tertulia::ports::membership::MembershipPort;
 use tertulia::ports::opt_out::OptOut;
 use tertulia::settings::companion::ModelChoice;
 use tokio::sync::watch;
@@ -122,44 +125,6 @@ fn member(id: &CompanionId) -> RoomCompanion {
 }
 
 #[async_trait]
-impl MembershipPort for SmallBackend {
-    async fn admit(&self, channel_ref: &ChannelRef, companion: &CompanionId) -> Result<(Room, bool), Refused> {
-        self.check().await?;
-        let mut data = self.data();
-        data.admitted.push((channel_ref.clone(), companion.clone()));
-        let id = RoomId::of(&channel_ref.channel).expect("a room's id");
-        let empty = Room {
-            id: id.clone(),
-            title: None,
-            inherits_from: None,
-            guild: channel_ref.guild.clone(),
-            companions: vec![],
-            paused: false,
-            last_at: None,
-            language: None,
-        };
-        let room = data.rooms.entry(id).or_insert(empty);
-        let is_new = !room.companions.iter().any(|one| one.id == *companion);
-        if is_new {
-            room.companions.push(member(companion));
-            room.companions.sort_by(|a, b| a.id.cmp(&b.id));
-        }
-        Ok((room.clone(), is_new))
-    }
-
-    async fn dismiss(&self, channel_ref: &ChannelRef, companion: &CompanionId) -> Result<bool, Refused> {
-        self.check().await?;
-        let id = RoomId::of(&channel_ref.channel).expect("a room's id");
-        let mut data = self.data();
-        data.dismissed.push((channel_ref.clone(), companion.clone()));
-        let Some(room) = data.rooms.get_mut(&id) else { return Ok(false) };
-        let before = room.companions.len();
-        room.companions.retain(|one| one.id != *companion);
-        Ok(room.companions.len() < before)
-    }
-}
-
-#[async_trait]
 impl OptOut for SmallBackend {
     fn is_ignored(&self, guild: &GuildId, person: &PersonId) -> bool {
         self.data().ignored.contains(&(guild.clone(), person.clone()))
@@ -235,13 +200,21 @@ impl CallRooms for SmallBackend {
 }
 
 #[async_trait]
-impl Backend for SmallBackend {
-    async fn room(&self, room: &RoomId) -> Result<Room, Refused> {
+impl RoomService for SmallBackend {
+    async fn list(&self) -> Result<Rooms, Refused> {
+        never()
+    }
+
+    async fn get(&self, room: &RoomId) -> Result<Room, Refused> {
         self.check().await?;
         self.data().rooms.get(room).cloned().ok_or_else(|| Refused::NotFound(format!("there is no room {room}")))
     }
 
-    async fn patch_room(&self, id: &RoomId, patch: RoomPatch) -> Result<Room, Refused> {
+    async fn put(&self, _: &RoomId, _: RoomPlan) -> Result<(Room, bool), Refused> {
+        never()
+    }
+
+    async fn patch(&self, id: &RoomId, patch: RoomPatch) -> Result<Room, Refused> {
         self.check().await?;
         let mut data = self.data();
         let room = data.rooms.get_mut(id).ok_or_else(|| Refused::NotFound("no room".into()))?;
@@ -266,8 +239,16 @@ impl Backend for SmallBackend {
         Ok(room.clone())
     }
 
+    async fn delete(&self, _: &RoomId) -> Result<(), Refused> {
+        never()
+    }
+
+    async fn clear(&self, _: &RoomId) -> Result<(), Refused> {
+        never()
+    }
+
     async fn state(&self, room: &RoomId) -> Result<RoomState, Refused> {
-        let companions = self.room(room).await?.companions;
+        let companions = self.get(room).await?.companions;
         let state = |one: &RoomCompanion| CompanionState {
             id: one.id.clone(),
             name: one.name.clone(),
@@ -309,6 +290,116 @@ impl Backend for SmallBackend {
         })
     }
 
+    async fn companions(&self) -> Result<Companions, Refused> {
+        self.check().await?;
+        let view = |id: &str, alias: &str| {
+            let one = member(&id.into());
+            CompanionView {
+                id: one.id,
+                name: one.name,
+                aliases: vec![alias.into()],
+                interjection: one.interjection,
+                chattiness: "".into(),
+                text_lull_timeout: 10.0,
+                voice_lull_timeout: 5.0,
+                starts_after: None,
+                max_turns: None,
+                repetition: true,
+                model: ModelChoice::default(),
+            }
+        };
+        Ok(Companions { companions: vec![view("aria", "ari"), view("ben", "benny")] })
+    }
+
+    async fn admit(&self, channel_ref: &ChannelRef, companion: &CompanionId) -> Result<(Room, bool), Refused> {
+        self.check().await?;
+        let mut data = self.data();
+        data.admitted.push((channel_ref.clone(), companion.clone()));
+        let id = RoomId::of(&channel_ref.channel).expect("a room's id");
+        let empty = Room {
+            id: id.clone(),
+            title: None,
+            inherits_from: None,
+            guild: channel_ref.guild.clone(),
+            companions: vec![],
+            paused: false,
+            last_at: None,
+            language: None,
+        };
+        let room = data.rooms.entry(id).or_insert(empty);
+        let is_new = !room.companions.iter().any(|one| one.id == *companion);
+        if is_new {
+            room.companions.push(member(companion));
+            room.companions.sort_by(|a, b| a.id.cmp(&b.id));
+        }
+        Ok((room.clone(), is_new))
+    }
+
+    async fn dismiss(&self, channel_ref: &ChannelRef, companion: &CompanionId) -> Result<bool, Refused> {
+        self.check().await?;
+        let id = RoomId::of(&channel_ref.channel).expect("a room's id");
+        let mut data = self.data();
+        data.dismissed.push((channel_ref.clone(), companion.clone()));
+        let Some(room) = data.rooms.get_mut(&id) else { return Ok(false) };
+        let before = room.companions.len();
+        room.companions.retain(|one| one.id != *companion);
+        Ok(room.companions.len() < before)
+    }
+
+    async fn live(&self, _: &RoomId, _: Option<Seq>) -> Result<LiveStream, Refused> {
+        never()
+    }
+
+    async fn live_rooms(&self, _: Cursor) -> Result<LiveStream, Refused> {
+        never()
+    }
+}
+
+#[async_trait]
+impl MessageService for SmallBackend {
+    async fn say(&self, _: &RoomId, _: NewMessage) -> Result<Seq, Refused> {
+        never()
+    }
+
+    async fn event(&self, _: &RoomId, _: NewEvent) -> Result<Seq, Refused> {
+        never()
+    }
+
+    async fn namesake(&self, _: &RoomId, _: &str) -> Result<Option<CompanionId>, Refused> {
+        never()
+    }
+
+    async fn edit(&self, _: &RoomId, _: Seq, _: Edit) -> Result<Seq, Refused> {
+        never()
+    }
+
+    async fn delete(&self, _: &RoomId, _: Seq) -> Result<Seq, Refused> {
+        never()
+    }
+
+    async fn stop_reply(&self, _: &RoomId, _: &CompanionId) -> Result<(), Refused> {
+        never()
+    }
+
+    async fn try_again(&self, _: &RoomId, _: Seq) -> Result<(), Refused> {
+        never()
+    }
+
+    async fn vote(&self, _: &RoomId, _: State) -> Result<(), Refused> {
+        never()
+    }
+
+    async fn speak(&self, _: &RoomId, _: Words) -> Result<Seq, Refused> {
+        never()
+    }
+}
+
+#[async_trait]
+impl RecordService for SmallBackend {
+    async fn history(&self, _: &RoomId, _: HistoryQuery) -> Result<History, Refused> {
+        never()
+    }
+
     async fn decisions(&self, query: DecisionQuery) -> Result<Decisions, Refused> {
         self.check().await?;
         let room = query.room.expect("decisions of one room");
@@ -334,100 +425,21 @@ impl Backend for SmallBackend {
         Ok(Why { waiting_for: Some(waiting_for), ..Why::default() })
     }
 
-    async fn companions(&self) -> Result<Companions, Refused> {
-        self.check().await?;
-        let view = |id: &str, alias: &str| {
-            let one = member(&id.into());
-            CompanionView {
-                id: one.id,
-                name: one.name,
-                aliases: vec![alias.into()],
-                interjection: one.interjection,
-                chattiness: "".into(),
-                text_lull_timeout: 10.0,
-                voice_lull_timeout: 5.0,
-                starts_after: None,
-                max_turns: None,
-                repetition: true,
-                model: ModelChoice::default(),
-            }
-        };
-        Ok(Companions { companions: vec![view("aria", "ari"), view("ben", "benny")] })
-    }
-
-    async fn forget(&self, forget: Forget) -> Result<Forgotten, Refused> {
-        self.check().await?;
-        self.data().forgotten.push(forget);
-        let noon = Moment::from_micros(1_777_636_800_000_000);
-        Ok(Forgotten { messages: 2, decisions: 1, summaries: 0, in_file_until: Some(noon.into()) })
-    }
-
-    async fn readiness(&self) -> Readiness {
-        let ready = !self.data().models_fail;
-        let part = |part: &str, ready| ReadyPart { part: part.into(), ready, detail: "https://secret.example: 500".into() };
-        Readiness { ready: true, parts: vec![part("store", true), part("models", ready)], models: None }
-    }
-
-    async fn rooms(&self) -> Result<Rooms, Refused> {
-        never()
-    }
-
-    async fn put_room(&self, _: &RoomId, _: RoomPlan) -> Result<(Room, bool), Refused> {
-        never()
-    }
-
-    async fn delete_room(&self, _: &RoomId) -> Result<(), Refused> {
-        never()
-    }
-
-    async fn say(&self, _: &RoomId, _: NewMessage) -> Result<Seq, Refused> {
-        never()
-    }
-
-    async fn event(&self, _: &RoomId, _: NewEvent) -> Result<Seq, Refused> {
-        never()
-    }
-
-    async fn namesake(&self, _: &RoomId, _: &str) -> Result<Option<CompanionId>, Refused> {
-        never()
-    }
-
-    async fn edit(&self, _: &RoomId, _: Seq, _: Edit) -> Result<Seq, Refused> {
-        never()
-    }
-
-    async fn delete_message(&self, _: &RoomId, _: Seq) -> Result<Seq, Refused> {
-        never()
-    }
-
-    async fn clear(&self, _: &RoomId) -> Result<(), Refused> {
-        never()
-    }
-
-    async fn stop_reply(&self, _: &RoomId, _: &CompanionId) -> Result<(), Refused> {
-        never()
-    }
-
-    async fn try_again(&self, _: &RoomId, _: Seq) -> Result<(), Refused> {
-        never()
-    }
-
-    async fn vote(&self, _: &RoomId, _: State) -> Result<(), Refused> {
-        never()
-    }
-
-    async fn speak(&self, _: &RoomId, _: Words) -> Result<Seq, Refused> {
-        never()
-    }
-
-    async fn history(&self, _: &RoomId, _: HistoryQuery) -> Result<History, Refused> {
-        never()
-    }
-
     async fn usage(&self, _: UsageQuery) -> Result<Usage, Refused> {
         never()
     }
 
+    async fn export(&self, _: ExportQuery) -> Result<Lines, Refused> {
+        never()
+    }
+
+    async fn export_person(&self, _: Person) -> Result<Lines, Refused> {
+        never()
+    }
+}
+
+#[async_trait]
+impl MaintenanceService for SmallBackend {
     async fn quarantine(&self) -> Result<Quarantine, Refused> {
         Ok(Quarantine::default())
     }
@@ -444,11 +456,7 @@ impl Backend for SmallBackend {
         never()
     }
 
-    async fn export(&self, _: ExportQuery) -> Result<Lines, Refused> {
-        never()
-    }
-
-    async fn export_person(&self, _: Person) -> Result<Lines, Refused> {
+    async fn backup(&self, _: &str) -> Result<BackedUp, Refused> {
         never()
     }
 
@@ -456,15 +464,16 @@ impl Backend for SmallBackend {
         never()
     }
 
-    async fn backup(&self, _: &str) -> Result<BackedUp, Refused> {
-        never()
+    async fn forget(&self, forget: Forget) -> Result<Forgotten, Refused> {
+        self.check().await?;
+        self.data().forgotten.push(forget);
+        let noon = Moment::from_micros(1_777_636_800_000_000);
+        Ok(Forgotten { messages: 2, decisions: 1, summaries: 0, in_file_until: Some(noon.into()) })
     }
 
-    async fn live(&self, _: &RoomId, _: Option<Seq>) -> Result<LiveStream, Refused> {
-        never()
-    }
-
-    async fn live_rooms(&self, _: Cursor) -> Result<LiveStream, Refused> {
-        never()
+    async fn readiness(&self) -> Readiness {
+        let ready = !self.data().models_fail;
+        let part = |part: &str, ready| ReadyPart { part: part.into(), ready, detail: "https://secret.example: 500".into() };
+        Readiness { ready: true, parts: vec![part("store", true), part("models", ready)], models: None }
     }
 }

@@ -1,0 +1,218 @@
+//! What an error of the record, the writer or the channels is for the caller: a [`Refused`] of the backend, or an [`InboundError`] of a platform.
+//!
+//! Converting an error that is a fault of ours logs it.
+
+use std::time::Duration;
+
+use crate::actors::erasure::deletion::RewriteError;
+use crate::actors::membership::changes::MembershipError;
+use crate::actors::messages::turn_taking_manager::VoteError;
+use crate::actors::messages::writer::{self, MetaWriteError, WriteError};
+use crate::journal::reader::ReadError;
+use crate::journal::record::RecordError;
+use crate::ports::backend::Refused;
+use crate::ports::inbound_events::InboundError;
+use crate::ports::store::StoreError;
+use crate::ports::store::maintenance::MaintenanceError;
+
+/// When the caller should retry after a temporary failure.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+pub(super) fn invalid(field: impl Into<String>, detail: impl Into<String>) -> Refused {
+    Refused::Invalid { field: field.into(), detail: detail.into() }
+}
+
+pub(super) fn unavailable(detail: &str) -> Refused {
+    Refused::Unavailable { detail: detail.to_owned(), retry_after: Some(RETRY_AFTER) }
+}
+
+/// An internal error. Logs it.
+pub(super) fn broken(detail: &str) -> Refused {
+    tracing::error!(detail, "the record cannot be read or copied");
+    Refused::Broken("the record cannot be read; the server's log says more".into())
+}
+
+/// Stored data cannot be read. Logs it.
+pub(super) fn damaged(detail: String) -> Refused {
+    tracing::error!(detail, "the record cannot be read");
+    Refused::Damaged(detail)
+}
+
+impl From<ReadError> for Refused {
+    fn from(error: ReadError) -> Self {
+        if error.is_damage() { damaged(error.to_string()) } else { broken(&error.to_string()) }
+    }
+}
+
+impl From<StoreError> for Refused {
+    fn from(error: StoreError) -> Self {
+        ReadError::from(error).into()
+    }
+}
+
+impl From<RecordError> for Refused {
+    fn from(error: RecordError) -> Self {
+        ReadError::from(error).into()
+    }
+}
+
+impl From<WriteError> for Refused {
+    fn from(lost: WriteError) -> Self {
+        match lost {
+            WriteError::Unknown => unavailable("it is not known whether this was stored, try again with the same id"),
+            WriteError::Unreadable(why) => damaged(why.to_string()),
+            WriteError::Unavailable(_) => unavailable("nothing can be stored at the moment, try again"),
+            WriteError::Deleted => unavailable("the room is being deleted, try again"),
+            WriteError::Unfit(why) => broken(why),
+        }
+    }
+}
+
+impl From<writer::Refused> for Refused {
+    fn from(error: writer::Refused) -> Self {
+        match error {
+            writer::Refused::Busy { retry_after } => {
+                Self::TooMany { detail: "too many messages wait to be stored, try again".into(), retry_after }
+            }
+            writer::Refused::WriteError(lost) => lost.into(),
+        }
+    }
+}
+
+impl From<MetaWriteError> for Refused {
+    fn from(error: MetaWriteError) -> Self {
+        match error {
+            MetaWriteError::Exists { .. } => Self::Conflict(error.to_string()),
+            MetaWriteError::WriteError(lost) => lost.into(),
+        }
+    }
+}
+
+impl From<RewriteError> for Refused {
+    fn from(error: RewriteError) -> Self {
+        match error {
+            RewriteError::Read(error) => error.into(),
+            RewriteError::Write(error) => error.into(),
+        }
+    }
+}
+
+impl From<MembershipError> for Refused {
+    fn from(error: MembershipError) -> Self {
+        match error {
+            MembershipError::SharedName(_) => Self::Conflict(error.to_string()),
+            MembershipError::Metadata(error) => error.into(),
+            MembershipError::Journal(error) => error.into(),
+        }
+    }
+}
+
+impl From<VoteError> for Refused {
+    fn from(error: VoteError) -> Self {
+        match error {
+            VoteError::Gone => unavailable(&error.to_string()),
+            _ => Self::Conflict(error.to_string()),
+        }
+    }
+}
+
+impl From<MaintenanceError> for Refused {
+    fn from(error: MaintenanceError) -> Self {
+        match error {
+            MaintenanceError::Exists(detail) => Self::Conflict(detail),
+            MaintenanceError::Target(detail) => invalid("to", detail),
+            MaintenanceError::Damaged(detail) => damaged(detail),
+            MaintenanceError::Failed(detail) => broken(&detail),
+        }
+    }
+}
+
+/// A store that does not answer may answer later. Damage is permanent.
+impl From<ReadError> for InboundError {
+    fn from(error: ReadError) -> Self {
+        let detail = error.to_string();
+        if error.is_damage() { not_recorded(&detail) } else { Self::Later { after: RETRY_AFTER, detail } }
+    }
+}
+
+impl From<WriteError> for InboundError {
+    fn from(lost: WriteError) -> Self {
+        match lost {
+            // An unreadable record may become readable again by restoring a backup.
+            WriteError::Unknown | WriteError::Unavailable(_) | WriteError::Unreadable(_) | WriteError::Deleted => {
+                Self::Later { after: RETRY_AFTER, detail: lost.to_string() }
+            }
+            WriteError::Unfit(why) => not_recorded(why),
+        }
+    }
+}
+
+impl From<writer::Refused> for InboundError {
+    fn from(error: writer::Refused) -> Self {
+        match error {
+            writer::Refused::Busy { retry_after } => {
+                Self::Later { after: retry_after, detail: "too much waits to be stored".into() }
+            }
+            writer::Refused::WriteError(lost) => lost.into(),
+        }
+    }
+}
+
+impl From<MembershipError> for InboundError {
+    fn from(error: MembershipError) -> Self {
+        match error {
+            MembershipError::SharedName(_) => Self::Broken(error.to_string()),
+            MembershipError::Metadata(MetaWriteError::WriteError(lost)) => lost.into(),
+            MembershipError::Metadata(exists @ MetaWriteError::Exists { .. }) => not_recorded(&exists.to_string()),
+            MembershipError::Journal(error) => error.into(),
+        }
+    }
+}
+
+impl From<RewriteError> for InboundError {
+    fn from(error: RewriteError) -> Self {
+        match error {
+            RewriteError::Read(error) => error.into(),
+            RewriteError::Write(error) => error.into(),
+        }
+    }
+}
+
+/// An internal error. Logs it.
+fn not_recorded(detail: &str) -> InboundError {
+    tracing::error!(detail, "an inbound event cannot be put on record");
+    InboundError::Broken("the record cannot be read or written; the server's log says more".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::id::Seq;
+    use crate::journal::channel_key::ChannelKey;
+
+    #[test]
+    fn temporary_errors_are_distinguished_from_permanent_ones() {
+        let after = Duration::from_secs(7);
+        let channel_key = ChannelKey::new(&"home".into(), &"discord:1".into());
+        let errors: [(InboundError, Option<Duration>); 11] = [
+            (writer::Refused::Busy { retry_after: after }.into(), Some(after)),
+            (WriteError::Unknown.into(), Some(RETRY_AFTER)),
+            (WriteError::Unavailable("the disk is full".into()).into(), Some(RETRY_AFTER)),
+            (WriteError::Deleted.into(), Some(RETRY_AFTER)),
+            (WriteError::Unfit("nonsense").into(), None),
+            (MembershipError::Metadata(WriteError::Unknown.into()).into(), Some(RETRY_AFTER)),
+            (MembershipError::Journal(WriteError::Unknown.into()).into(), Some(RETRY_AFTER)),
+            (RewriteError::Write(WriteError::Unknown.into()).into(), Some(RETRY_AFTER)),
+            (ReadError::from(StoreError::Failed("gone".into())).into(), Some(RETRY_AFTER)),
+            (ReadError::from(StoreError::Damaged("torn".into())).into(), None),
+            (ReadError::Gap { channel_key, expected: Seq(1), found: Seq(2) }.into(), None),
+        ];
+        for (error, later) in errors {
+            let retry_after = match &error {
+                InboundError::Later { after, .. } => Some(*after),
+                InboundError::Broken(_) => None,
+            };
+            assert_eq!(retry_after, later, "{error}");
+        }
+    }
+}

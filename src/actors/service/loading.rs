@@ -1,0 +1,116 @@
+//! Loads the rooms at the start, and the companions whenever their files change.
+
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::actors::membership::changes::{self, MembershipError};
+use crate::actors::membership::memberships::{CompanionSet, ReloadError};
+use crate::actors::messages::guild::GuildMessage;
+use crate::actors::runtime::actor_keys::GuildKey;
+use crate::actors::runtime::context::ActorContext;
+use crate::domain::id::ChannelId;
+use crate::domain::names::SharedName;
+use crate::journal::channel_key::ChannelKey;
+use crate::journal::membership::{self, Membership};
+use crate::journal::reader::{ReadError, Reader};
+use crate::journal::record::{RoomRecord, decode};
+use crate::settings::console;
+use crate::telemetry::plain::Plain;
+
+/// Why the rooms could not be loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadRoomsError {
+    /// Their stored records cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// Two companions of one guild share a name.
+    #[error("room {room}: {shared}; give one of them another name, or remove it from the guild")]
+    SharedName {
+        /// The room that could not be loaded.
+        room: ChannelId,
+        shared: SharedName,
+    },
+    /// A room of the settings could not be created.
+    #[error("room {room}: {error}")]
+    MembershipError { room: ChannelId, error: MembershipError },
+}
+
+/// Loads the opt-outs and all stored rooms, then creates the rooms of the settings that are not stored. A stored room takes precedence over the
+/// settings. Needs the writer.
+///
+/// Companions that are no longer configured stay on record, and are logged.
+///
+/// # Errors
+/// [`LoadRoomsError`]. A stored room that cannot be loaded because of a shared name is logged and skipped.
+pub async fn load_rooms(context: &ActorContext, rooms: &[console::Room]) -> Result<(), LoadRoomsError> {
+    let reader = Reader::new(&*context.store);
+    context.opt_outs.read(&reader).await?;
+    let cast = context.memberships.companions();
+    // One read per ward: one read per room would need a disk access for each.
+    let mut wards = BTreeMap::new();
+    for RoomRecord { room, guild, .. } in reader.rooms().await? {
+        let channel_key = ChannelKey::new(&guild, &room);
+        let memberships = match wards.entry(channel_key.ward()) {
+            Entry::Occupied(loaded) => loaded.into_mut(),
+            Entry::Vacant(vacant) => vacant.insert(reader.memberships(channel_key.ward()).await?),
+        };
+        let key = membership::key(&channel_key);
+        let Some(value) = memberships.remove(&key) else { continue };
+        let membership: Membership = decode(&key, &value).map_err(ReadError::from)?;
+        for companion in &membership.companions {
+            let (room, plain_companion) = (Plain(room.as_str()), Plain(companion.as_str()));
+            match (membership.is_external(companion), cast.contains_key(companion)) {
+                (false, false) => {
+                    tracing::warn!(
+                        %room,
+                        companion = %plain_companion,
+                        "a companion of this room is no longer configured; the room continues without it"
+                    );
+                }
+                (true, true) => {
+                    tracing::warn!(
+                        %room,
+                        companion = %plain_companion,
+                        "a companion with this id is configured now, but stays external in this room"
+                    );
+                }
+                _ => {}
+            }
+        }
+        if let Err(shared) = context.memberships.put(&room, membership) {
+            let (room, guild) = (Plain(room.as_str()), Plain(guild.as_str()));
+            tracing::error!(%room, %guild, %shared, "this room cannot be loaded; give one of the two companions another name");
+        }
+    }
+    for room in rooms {
+        let channel = room.channel();
+        if context.memberships.get(&channel).is_some() || reader.room(&channel).await?.is_some() {
+            continue;
+        }
+        let companions = room.companions.iter().cloned().collect();
+        let membership = Membership { companions, ..Membership::empty(room.guild.clone(), context.clock.now()) };
+        let lock = context.memberships.lock().await;
+        changes::update_membership(context, &lock, &channel, membership).await.map_err(|error| match error {
+            MembershipError::SharedName(shared) => LoadRoomsError::SharedName { room: channel.clone(), shared },
+            error => LoadRoomsError::MembershipError { room: channel.clone(), error },
+        })?;
+    }
+    Ok(())
+}
+
+/// Replaces the configured companions. Companions that are no longer configured leave the rooms; those that are configured again return.
+/// Nothing changes on an error.
+///
+/// # Errors
+/// Two companions of one guild would share a name, or one of them is external in a room.
+pub fn reload_companions(context: &ActorContext, cast: CompanionSet) -> Result<(), ReloadError> {
+    context.memberships.reload_companions(cast)?;
+    let guilds: BTreeSet<_> = context.memberships.all().into_iter().map(|(_, membership)| membership.guild).collect();
+    for guild in guilds {
+        if let Some(actor) = context.directory.find(&GuildKey(guild)) {
+            // A guild that is being restarted reads the change when it starts, and so does a channel that is not running.
+            let _ = actor.cast(GuildMessage::MembershipChanged(None));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,218 @@
+//! Answers from the record: history, decisions and their stories, usage, and exports.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use async_trait::async_trait;
+use futures_util::{StreamExt, stream};
+
+use super::ActorBackend;
+use super::errors::{damaged, invalid};
+use super::export::{events, said_line, script};
+use super::reading::{Wanted, decisions_in, find, history_message};
+use super::suggestions::check_guild;
+use super::usage::end_of_millisecond;
+use super::why::Scene;
+use crate::domain::budget::DAY;
+use crate::domain::event::Event;
+use crate::domain::id::{PersonId, Seq, Ward};
+use crate::journal::channel_key::ChannelKey;
+use crate::journal::reader::{Range, ReadError, Reader};
+use crate::ports::backend::Refused;
+use crate::ports::backend::decisions::{DecisionQuery, Decisions, Why, WhyQuery};
+use crate::ports::backend::keeping::{ExportForm, ExportQuery, Lines, Person};
+use crate::ports::backend::messages::{History, HistoryQuery};
+use crate::ports::backend::record_service::RecordService;
+use crate::ports::backend::room::RoomId;
+use crate::ports::backend::usage::{Usage, UsageQuery, Used};
+
+/// How many of the newest events are read when all rooms are searched: at most this many per room, about this many in all, and in each room
+/// at least some.
+const MAX_PER_ROOM: usize = 4_096;
+const MAX_IN_ALL: usize = 400_000;
+const MIN_PER_ROOM: usize = 64;
+/// How many events a replay script may be made from. It is limited because a script is one document.
+const MAX_SCRIPTED: usize = 200_000;
+
+#[async_trait]
+impl RecordService for ActorBackend {
+    async fn history(&self, room: &RoomId, query: HistoryQuery) -> Result<History, Refused> {
+        let (channel_key, _) = self.room_of(room)?;
+        let wanted = Wanted { after: query.after, before: query.before, limit: query.limit, max_read: usize::MAX };
+        let mut deleted = BTreeSet::new();
+        let messages = find(&self.reader(), &channel_key, wanted, |recorded| {
+            let message = history_message(recorded);
+            if message.is_none() && matches!(recorded.event, Event::Said { .. }) {
+                deleted.insert(recorded.seq);
+            }
+            message.into_iter().collect()
+        })
+        .await?;
+        // Where the page is full, more may have been read.
+        if let (Some(first), Some(last)) = (messages.first(), messages.last()) {
+            deleted.retain(|seq| if query.after.is_none() { *seq > first.seq } else { *seq < last.seq });
+        }
+        Ok(History { messages, deleted: deleted.into_iter().collect() })
+    }
+
+    async fn decisions(&self, query: DecisionQuery) -> Result<Decisions, Refused> {
+        let mut channel_keys = Vec::new();
+        match &query.room {
+            Some(room) => channel_keys.push((room.clone(), self.room_of(room)?.0)),
+            None => {
+                let rooms = self.context.memberships.all().into_iter();
+                channel_keys.extend(rooms.filter_map(|(channel, membership)| {
+                    Some((RoomId::of(&channel)?, ChannelKey::new(&membership.guild, &channel)))
+                }));
+            }
+        }
+        let share = (MAX_IN_ALL / channel_keys.len().max(1)).clamp(MIN_PER_ROOM, MAX_PER_ROOM);
+        let max_read = if query.room.is_some() { usize::MAX } else { share };
+        let (mut all, mut unreadable) = (Vec::new(), BTreeSet::new());
+        // An unreadable room must not hide the decisions of the others.
+        let is_skipped = |error: &ReadError| query.room.is_none() && error.is_damage();
+        for (at, (_, channel_key)) in channel_keys.iter().enumerate() {
+            let wanted = Wanted { after: query.after, before: None, limit: query.limit, max_read };
+            let found =
+                find(&self.reader(), channel_key, wanted, |recorded| decisions_in(recorded, query.companion.as_ref())).await;
+            match found {
+                Err(error) if is_skipped(&error) => drop(unreadable.insert(at)),
+                found => all.extend(found?.into_iter().map(|found| (at, found))),
+            }
+        }
+        // The sort is stable: decisions of one event keep their order, and rooms are in the order of their ids.
+        all.sort_by_key(|(at, (recorded, _))| (recorded.at, *at, recorded.seq));
+        if query.after.is_none() {
+            all.drain(..all.len().saturating_sub(query.limit));
+        } else {
+            all.truncate(query.limit);
+        }
+        let mut by_room = BTreeMap::<_, Vec<_>>::new();
+        for (order, (at, found)) in all.into_iter().enumerate() {
+            by_room.entry(at).or_default().push((order, found));
+        }
+        let mut shown = BTreeMap::new();
+        for (at, decided) in by_room {
+            let (room, channel_key) = &channel_keys[at];
+            match self.decision_records(room, channel_key, decided).await {
+                Err(error) if is_skipped(&error) => drop(unreadable.insert(at)),
+                decisions => shown.extend(decisions?),
+            }
+        }
+        let unreadable = unreadable.into_iter().map(|at| channel_keys[at].0.clone()).collect();
+        Ok(Decisions { decisions: shown.into_values().collect(), unreadable })
+    }
+
+    async fn why(&self, query: WhyQuery) -> Result<Why, Refused> {
+        let scene = Scene::of(self, query.room)?;
+        let mut why = scene.tell(query.companion.as_deref(), query.at).await?;
+        why.story.extend(scene.unreadable_line());
+        Ok(why)
+    }
+
+    async fn usage(&self, query: UsageQuery) -> Result<Usage, Refused> {
+        let now = self.context.clock.now();
+        let to = query.to.unwrap_or_else(|| end_of_millisecond(now));
+        let from = query.from.unwrap_or(to - DAY);
+        if from >= to {
+            return Err(invalid("from", "must be earlier than to (without to: earlier than now)"));
+        }
+        // One count at a time, because each reads many records.
+        let _lock = self.counting.lock().await;
+        let guilds = match &query.guild {
+            Some(guild) => {
+                check_guild(&self.context, guild).await?;
+                vec![guild.clone()]
+            }
+            None => self.reader().guilds_with_usage().await?,
+        };
+        let mut reported = Vec::new();
+        let mut total = Used::default();
+        for guild in guilds {
+            let account = self.account(&guild, from, to).await?;
+            if query.guild.is_none() && account.is_empty() {
+                continue;
+            }
+            let caps = self.caps(&guild, now).await?;
+            let usage = self.guild_usage(guild, account, caps);
+            total.add(&usage.used);
+            reported.push(usage);
+        }
+        let currency = self.context.settings.models.currency.as_str().into();
+        Ok(Usage { from: from.into(), to: to.into(), currency, guilds: reported, total })
+    }
+
+    async fn export(&self, query: ExportQuery) -> Result<Lines, Refused> {
+        let channel_keys: VecDeque<ChannelKey> = match &query.room {
+            Some(room) => [self.room_to_read(room)?.0].into(),
+            None => self
+                .context
+                .memberships
+                .all()
+                .iter()
+                .map(|(channel, membership)| ChannelKey::new(&membership.guild, channel))
+                .collect(),
+        };
+        match (query.form, channel_keys.front()) {
+            (ExportForm::Json, _) => Ok(events(self.context.store.clone(), channel_keys)),
+            (ExportForm::Replay, Some(channel_key)) => {
+                let range = Range { after: Seq::NONE, before: None, limit: MAX_SCRIPTED + 1, newest_first: false };
+                let events = self.reader().events(channel_key, range).await?;
+                if events.len() > MAX_SCRIPTED {
+                    let detail = format!(
+                        "the room has more than {MAX_SCRIPTED} events, which is too much for one script; export it as JSON"
+                    );
+                    return Err(Refused::TooLarge(detail));
+                }
+                let script = script::of(channel_key, &events, &self.context.memberships, &self.context.settings);
+                Ok(stream::iter([Ok(script.to_string())]).boxed())
+            }
+            (ExportForm::Replay, None) => Err(Refused::NotFound("there is no room to make a script from".into())),
+        }
+    }
+
+    async fn export_person(&self, person: Person) -> Result<Lines, Refused> {
+        let id = PersonId::from(&*person.id);
+        let (store, ward) = (self.context.store.clone(), Ward::of(&person.guild));
+        let listed = self.reader().listed(&person.guild, &id).await?;
+        if listed.is_empty() {
+            return Err(self.nobody(&person.guild, &id).await);
+        }
+        let (mut messages, mut illegible, mut nameless) = (Vec::new(), 0, 0);
+        let mut unreadable = None;
+        for (no, stretches) in &listed {
+            let Some(channel_key) = self.named(ward, *no).await? else {
+                nameless += 1;
+                continue;
+            };
+            match self.reader().messages_by(ward, *no, stretches.keys(), &id).await {
+                Ok(found) => {
+                    messages.extend(found.messages.into_iter().map(|seq| (channel_key.clone(), seq)));
+                    illegible += found.illegible.len();
+                }
+                Err(error) if error.is_damage() => drop(unreadable.get_or_insert_with(|| error.of(&channel_key))),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let counted =
+            |count: usize, one: &str, many: &str| if count == 1 { format!("1 {one}") } else { format!("{count} {many}") };
+        let cannot_be_read = |which: String| {
+            format!("{which} where {} said something cannot be read, and may contain messages of this person", person.id)
+        };
+        let missing = if let Some(error) = unreadable {
+            Some(format!("{} said something where {error}", person.id))
+        } else if nameless > 0 {
+            Some(cannot_be_read(format!("{} without a readable name", counted(nameless, "channel", "channels"))))
+        } else {
+            (illegible > 0).then(|| cannot_be_read(counted(illegible, "entry", "entries")))
+        };
+        let missing = missing.map(|missing| Err(damaged(format!("{missing}; the rest is exported"))));
+        let lines = stream::iter(messages).filter_map(move |(channel_key, seq)| {
+            let store = store.clone();
+            async move {
+                let line = said_line(&Reader::new(&*store), &channel_key, seq).await;
+                line.map_err(Refused::from).transpose()
+            }
+        });
+        Ok(lines.chain(stream::iter(missing)).boxed())
+    }
+}

@@ -1,0 +1,160 @@
+//! Checks what a plan or a patch of a room asks for, and applies patches.
+
+use std::sync::Arc;
+
+use super::ActorBackend;
+use super::errors::invalid;
+use crate::actors::membership::memberships::external_companion;
+use crate::domain::id::CompanionId;
+use crate::domain::lookalike::look_alike;
+use crate::journal::membership::{External, Membership};
+use crate::ports::backend::Refused;
+use crate::ports::backend::room::{CompanionPatch, Invited, MOST_IN_A_ROOM, Override, RoomId, RoomPlan};
+use crate::settings::companion::{Companion, Interjection, ModelOverrides, Overrides};
+use crate::settings::console;
+
+impl ActorBackend {
+    pub(super) fn check_plan(&self, plan: &RoomPlan, existing: Option<&Membership>, room: &RoomId) -> Result<(), Refused> {
+        if let Some(existing) = existing.filter(|existing| existing.guild != plan.guild) {
+            return Err(Refused::Conflict(format!(
+                "room {room} belongs to guild {}, which cannot change; name that guild, or create another room",
+                existing.guild
+            )));
+        }
+        // The guild of a channel of another platform comes from that platform.
+        if self.is_written_here(room) {
+            console::check_room_name(plan.guild.as_str())
+                .map_err(|message| invalid("guild", message.strip_prefix("= ").unwrap_or(&message)))?;
+        }
+        if let Override::Set(language) = &plan.language
+            && let Some(message) = self.context.settings.speech.problem_of(language)
+        {
+            return Err(invalid("language", message.strip_prefix("= ").unwrap_or(&message)));
+        }
+        let cast = self.context.memberships.companions();
+        for (index, invited) in plan.companions.iter().enumerate() {
+            let field = format!("companions[{index}]");
+            if invited.external && !self.is_written_here(room) {
+                let id = &invited.id;
+                let detail = format!(
+                    "{id} is external, and external companions cannot be in channels of {} yet; name one of this server's companions, or add {id} to \
+                     a room of the console",
+                    self.platform(room)
+                );
+                return Err(Refused::Conflict(format!("{field}: {detail}")));
+            }
+            match (invited.external, cast.contains_key(&invited.id)) {
+                (false, true) => {}
+                // The stored room takes precedence over a companion that was configured later.
+                (true, true) if existing.is_some_and(|existing| existing.is_external(&invited.id)) => {}
+                (true, true) => {
+                    return Err(Refused::Conflict(format!(
+                        "{field}: {id} is one of this server's companions and cannot be external; leave external out, or choose another id",
+                        id = invited.id
+                    )));
+                }
+                (true, false) => self.check_external(&field, invited)?,
+                (false, false) => {
+                    let configured = cast.keys().map(CompanionId::as_str).collect::<Vec<_>>().join(", ");
+                    let id = &invited.id;
+                    let detail = format!(
+                        "there is no companion {id}, there are {configured}; an external companion is given as {{\"id\": \"{id}\", \"external\": \
+                         true}}"
+                    );
+                    return Err(invalid(field, detail));
+                }
+            }
+        }
+        if plan.companions.len() > MOST_IN_A_ROOM {
+            let count = plan.companions.len();
+            return Err(invalid("companions", format!("names {count} companions, at most {MOST_IN_A_ROOM} can be in a room")));
+        }
+        Ok(())
+    }
+
+    pub(super) fn check_models(&self, overrides: &Overrides, id: &str) -> Result<(), Refused> {
+        let models = &self.context.settings.models;
+        match overrides.model.chosen().find_map(|(role, name)| Some((role, models.problem_of(role, name)?))) {
+            None => Ok(()),
+            Some((role, problem)) => {
+                let message = problem.strip_prefix("= ").unwrap_or(&problem).to_owned();
+                Err(invalid(format!("companions.{id}.model.{}", role.as_str()), message))
+            }
+        }
+    }
+
+    fn check_external(&self, field: &str, invited: &Invited) -> Result<(), Refused> {
+        let Some((id, external)) = as_external(invited.clone()) else { return Ok(()) };
+        let problems = match external_companion(&id, &external, &self.context.settings.companion_defaults) {
+            Ok(companion) => return self.check_looks(field, &companion),
+            Err(problems) => problems,
+        };
+        match problems.into_iter().next() {
+            None => Ok(()),
+            Some(problem) => {
+                let message = problem.message.strip_prefix("= ").unwrap_or(&problem.message).to_owned();
+                Err(invalid(format!("{field}.{}", problem.key), message))
+            }
+        }
+    }
+
+    /// Rejects an external companion that people could mistake for one of this server's companions, whatever room that is in. A companion with
+    /// the same id is not compared here: shared names within the guild are checked when the membership is stored.
+    fn check_looks(&self, field: &str, external: &Companion) -> Result<(), Refused> {
+        for ours in self.context.memberships.companions().values() {
+            for (name, taken) in external.names().flat_map(|name| ours.names().map(move |taken| (name, taken))) {
+                if external.id != ours.id && look_alike(name, taken) {
+                    return Err(Refused::Conflict(format!(
+                        "{field}: {name:?}, a name of {}, looks like {taken:?}, a name of this server's companion {}; choose another name",
+                        external.id, ours.id
+                    )));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn as_external(invited: Invited) -> Option<(CompanionId, External)> {
+    invited.external.then_some((invited.id, External { name: invited.name, aliases: invited.aliases }))
+}
+
+pub(super) fn apply(patch: &CompanionPatch, overrides: &mut Overrides, id: &str) -> Result<(), Refused> {
+    let interjection = match &patch.interjection {
+        Override::Keep => Override::Keep,
+        Override::Reset => Override::Reset,
+        Override::Set(level) => Override::Set(level_of(level, id)?),
+    };
+    change(&interjection, &mut overrides.interjection);
+    change(&patch.chattiness, &mut overrides.chattiness);
+    change(&patch.text_lull_timeout, &mut overrides.text_lull_timeout);
+    change(&patch.voice_lull_timeout, &mut overrides.voice_lull_timeout);
+    change(&patch.starts_after, &mut overrides.starts_after);
+    change(&patch.max_turns, &mut overrides.max_turns);
+    change(&patch.repetition, &mut overrides.repetition);
+    match &patch.model {
+        Override::Keep => {}
+        Override::Reset => overrides.model = ModelOverrides::default(),
+        Override::Set(models) => {
+            change(&models.main, &mut overrides.model.main);
+            change(&models.side, &mut overrides.model.side);
+        }
+    }
+    change(&patch.paused, &mut overrides.paused);
+    Ok(())
+}
+
+pub(super) fn change<T: Clone>(patch: &Override<T>, value: &mut Option<T>) {
+    match patch {
+        Override::Keep => {}
+        Override::Reset => *value = None,
+        Override::Set(new) => *value = Some(new.clone()),
+    }
+}
+
+fn level_of(level: &Arc<str>, id: &str) -> Result<Interjection, Refused> {
+    Interjection::ALL.into_iter().find(|each| each.as_str() == &**level).ok_or_else(|| {
+        let levels = Interjection::ALL.map(Interjection::as_str).join(", ");
+        invalid(format!("companions.{id}.interjection"), format!("{level:?} is not one of {levels}"))
+    })
+}

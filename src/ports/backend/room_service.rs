@@ -1,0 +1,58 @@
+//! Rooms, their members and settings, and their events as they happen.
+
+use async_trait::async_trait;
+
+use super::live::{Cursor, LiveStream};
+use super::refused::Refused;
+use super::room::{Companions, Room, RoomId, RoomPatch, RoomPlan, Rooms};
+use super::state::RoomState;
+use crate::domain::id::{CompanionId, Seq};
+use crate::ports::inbound_events::ChannelRef;
+
+/// Lists, creates, changes and deletes rooms, and shows what happens in them.
+#[async_trait]
+pub trait RoomService: Send + Sync + 'static {
+    /// All rooms, ordered by id.
+    async fn list(&self) -> Result<Rooms, Refused>;
+
+    /// A room by its id.
+    async fn get(&self, room: &RoomId) -> Result<Room, Refused>;
+
+    /// Creates a console room, or changes its members. The flag is true when the room is new. A room that belongs to another guild, or two
+    /// companions that share a name, are a [`Refused::Conflict`].
+    async fn put(&self, room: &RoomId, plan: RoomPlan) -> Result<(Room, bool), Refused>;
+
+    /// Sets overrides at run time, or resets them. All of the patch applies, or nothing.
+    async fn patch(&self, room: &RoomId, patch: RoomPatch) -> Result<Room, Refused>;
+
+    /// Deletes a room and its history.
+    async fn delete(&self, room: &RoomId) -> Result<(), Refused>;
+
+    /// Cancels work in progress in a room (docs/design/gate.md G-25). The history stays.
+    async fn clear(&self, room: &RoomId) -> Result<(), Refused>;
+
+    /// The current state of a room.
+    async fn state(&self, room: &RoomId) -> Result<RoomState, Refused>;
+
+    /// All companions with their settings.
+    async fn companions(&self) -> Result<Companions, Refused>;
+
+    /// Adds a companion to a channel of another platform. A channel that is not a room yet becomes one. True if the companion was not a member before.
+    ///
+    /// # Errors
+    /// There is no such companion, it shares a name with one of the guild, or the channel is full.
+    async fn admit(&self, channel_ref: &ChannelRef, companion: &CompanionId) -> Result<(Room, bool), Refused>;
+
+    /// Removes a companion from a channel of another platform. True if it was a member.
+    ///
+    /// # Errors
+    /// The change could not be stored.
+    async fn dismiss(&self, channel_ref: &ChannelRef, companion: &CompanionId) -> Result<bool, Refused>;
+
+    /// The room's events from now on, preceded by those after `after`. There is no gap between the stored events and the live ones.
+    async fn live(&self, room: &RoomId, after: Option<Seq>) -> Result<LiveStream, Refused>;
+
+    /// The events of all rooms from now on, those of rooms that are created later included. The events of each room are preceded by its state,
+    /// and for a room in the cursor by those after its number. A room in the cursor that does not exist is reported as deleted.
+    async fn live_rooms(&self, after: Cursor) -> Result<LiveStream, Refused>;
+}
