@@ -2,7 +2,7 @@
 //!
 //! An operation has the same name in the HTTP handler and here.
 //!
-//! The caller has bounded every text and checked every name ([`RoomId`] and the limits given at the fields). The core rejects what it alone
+//! The caller has bounded every text and checked every name ([`RoomId`](room::RoomId) and the limits given at the fields). The core rejects what it alone
 //! can check: whether a room exists, whether there is such a companion, whether a value is one of a closed list. Every list is ordered from
 //! oldest to newest. Every method returns committed data.
 

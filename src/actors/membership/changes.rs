@@ -120,7 +120,7 @@ async fn run_to_completion(
 /// A channel was deleted on its platform, with its threads: deletes their rooms. Channels that are no rooms are ignored.
 ///
 /// # Errors
-/// As [`close`]. Repeating it continues where it failed.
+/// As [`delete_room`]. Repeating it continues where it failed.
 pub async fn gone(context: &ActorContext, guild: &GuildId, channel: &ChannelId) -> Result<(), MembershipError> {
     let lock = context.memberships.lock().await;
     let mut rooms = context.memberships.threads_of(channel);
