@@ -2,7 +2,8 @@
 //! newest of them.
 //!
 //! A backup keeps words that were erased after it was made. So a backup that is older than an erasure is deleted within a day, after a new one
-//! was made in its place.
+//! was made in its place. Where there is no room for a new one, it is deleted all the same. While the store cannot be copied, it stays: it may be
+//! needed.
 
 mod plan;
 
@@ -32,6 +33,10 @@ use crate::telemetry::instruments::Instruments;
 const CHECK_INTERVAL: Duration = Duration::from_secs(60);
 /// The wait after a backup that could not be made.
 const RETRY_AFTER: Duration = Duration::from_secs(60 * 60);
+/// The outcomes, as in the metric.
+const MADE: &str = "made";
+const SKIPPED: &str = "skipped";
+const FAILED: &str = "failed";
 /// The name of a backup holds the time when it was begun, in UTC.
 const NAME: &str = "tertulia-%Y%m%dT%H%M%SZ.backup";
 
@@ -76,14 +81,25 @@ impl Maker {
         loop {
             sleep(pause).await;
             pause = CHECK_INTERVAL.min(every);
-            let erased = erased::last(&*self.store).await.unwrap_or_else(|error| {
-                tracing::warn!(%error, "the time of the last deletion cannot be read; older backups are taken to contain what was deleted");
-                Some(self.clock.now())
-            });
+            let erased = match erased::last(&*self.store).await {
+                Ok(erased) => erased,
+                Err(error) => {
+                    tracing::warn!(%error, "the time of the last deletion cannot be read; no backup is made or deleted");
+                    continue;
+                }
+            };
             let plan = |found: &[Moment], now| plan::plan(now, every, self.storage.backups_kept, found, erased);
             let now = self.clock.now();
-            if plan(&times(&self.folder), now).makes && !self.make(now).await {
-                pause = RETRY_AFTER.min(every);
+            if plan(&times(&self.folder), now).makes {
+                match self.make(now).await {
+                    MADE => {}
+                    SKIPPED => pause = RETRY_AFTER.min(every),
+                    // A store that cannot be copied may need its old backups.
+                    _ => {
+                        pause = RETRY_AFTER.min(every);
+                        continue;
+                    }
+                }
             }
             for made in plan(&times(&self.folder), now).removes {
                 let path = self.folder.join(file_name(made));
@@ -95,8 +111,8 @@ impl Maker {
         }
     }
 
-    /// Makes a backup. False: it could not be made, which is logged and counted.
-    async fn make(&self, now: Moment) -> bool {
+    /// Makes a backup, logs and counts the outcome, and returns it.
+    async fn make(&self, now: Moment) -> &'static str {
         let (data, folder) = (self.storage.path.clone(), self.folder.clone());
         let (store, is_over) = (self.store.clone(), self.is_over.clone());
         let to = self.folder.join(file_name(now));
@@ -114,25 +130,25 @@ impl Maker {
         let outcome = match made.await {
             Ok(Ok(Made::Complete(Copied { records, bytes_after, .. }))) => {
                 tracing::info!(backup = ?to, records, bytes = bytes_after, "the store was backed up");
-                "made"
+                MADE
             }
             Ok(Ok(Made::NoRoom { needed, free })) => {
                 tracing::warn!(needed, free, folder = ?self.folder, "there is not enough disk space for a backup: make room");
-                "skipped"
+                SKIPPED
             }
             // The server ends.
-            Ok(Err(_)) if self.is_over.load(Ordering::Relaxed) => return false,
+            Ok(Err(_)) if self.is_over.load(Ordering::Relaxed) => return FAILED,
             Ok(Err(error)) => {
                 tracing::warn!(%error, "the store could not be backed up");
-                "failed"
+                FAILED
             }
             Err(panic) => {
                 tracing::error!(%panic, "the store could not be backed up");
-                "failed"
+                FAILED
             }
         };
         self.instruments.backups.add(1, [outcome]);
-        outcome == "made"
+        outcome
     }
 }
 

@@ -167,8 +167,8 @@ fn an_unknown_key_without_a_similar_one_lists_the_known_keys() {
     assert_eq!(
         folder.problems(),
         [
-            "default.toml:2: storage.zzz is not a known key; known keys: path, retention_days, guild_retention_days, compact_after_days, \
-          compact_hour"
+            "default.toml:2: storage.zzz is not a known key; known keys: path, retention_days, guild_retention_days, backup_every, \
+          backups_kept, compact_after_days, compact_hour"
         ]
     );
 }
