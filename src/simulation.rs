@@ -191,7 +191,7 @@ use course::run;
 use tally::Tally;
 
 /// Seeds of one `cargo test`, unless `TERTULIA_SIM_RUNS` sets another number: enough to catch each planted bug, and to reach everything. The functions below share them and run in parallel.
-const RUNS: u64 = 120;
+const RUNS: u64 = 200;
 const SHARES: u64 = 4;
 
 #[test]
