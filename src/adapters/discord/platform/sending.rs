@@ -2,18 +2,19 @@
 
 use std::time::Duration;
 
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
+use twilight_model::channel::message::MessageFlags;
 
 use super::super::cache::WebhookTarget;
 use super::super::names;
-use super::super::outgoing::{self, SUPPRESS_EMBEDS};
+use super::super::outgoing;
 use super::super::permissions::Need;
 use super::super::refusals::code;
 use super::super::rest::{Failed, Request};
 use super::super::snowflake::Snowflake;
 use super::super::webhooks::Webhook;
+use super::super::wire::MessageLocation;
 use super::Discord;
 use crate::ports::chat_platform::{NotSent, Part};
 
@@ -28,13 +29,6 @@ const NONCE_HOLDS: Duration = Duration::from_secs(60);
 /// The field of the picture (Discord's documentation, "Webhook Resource", "Execute Webhook").
 const PICTURE: &str = "avatar_url";
 
-/// The fields that are read of a posted message.
-#[derive(Deserialize)]
-struct Posted {
-    id: Snowflake,
-    channel_id: Snowflake,
-}
-
 impl Discord {
     /// Posts under a companion's name, with its picture. A deleted webhook is replaced, because nothing was posted through it.
     pub(super) async fn send_by_webhook(
@@ -46,13 +40,14 @@ impl Discord {
         let application = self.bot().await.map_err(failed_before_posting)?.application;
         let target = self.webhook_target(channel).await.map_err(failed_before_posting)?;
         let mut body = self.body(rendered);
-        body.insert("username".to_owned(), names::username(&part.name).into());
-        body.extend(part.picture.as_deref().map(|picture| (PICTURE.to_owned(), picture.into())));
+        body["username"] = names::username(&part.name).into();
+        if let Some(picture) = part.picture.as_deref() {
+            body[PICTURE] = picture.into();
+        }
         for tried in 1..=WEBHOOKS_TRIED {
             let webhook =
                 self.webhooks.get_or_create(&self.rest, application, target.root).await.map_err(failed_before_posting)?;
-            let posted: Posted = match self.rest.ask(Request::execute(&webhook, target.thread, Value::Object(body.clone()))).await
-            {
+            let posted: MessageLocation = match self.rest.ask(Request::execute(&webhook, target.thread, body.clone())).await {
                 Ok(posted) => posted,
                 // A webhook that was moved to another channel does not find the thread.
                 Err(Failed::Refused(refusal))
@@ -63,7 +58,10 @@ impl Discord {
                     continue;
                 }
                 // Without a picture that Discord rejects, the statement can still be posted.
-                Err(Failed::Refused(refusal)) if refusal.code == code::INVALID_BODY && body.remove(PICTURE).is_some() => {
+                Err(Failed::Refused(refusal))
+                    if refusal.code == code::INVALID_BODY
+                        && body.as_object_mut().and_then(|body| body.remove(PICTURE)).is_some() =>
+                {
                     let companion = part.companion.as_str();
                     tracing::warn!(%channel, companion, %refusal, "Discord rejects the companion's picture; the statement is posted without it");
                     continue;
@@ -79,7 +77,7 @@ impl Discord {
     }
 
     /// Deletes a statement from another channel, to which somebody moved the webhook.
-    async fn delete_posted(&self, target: WebhookTarget, webhook: &Webhook, posted: Posted) {
+    async fn delete_posted(&self, target: WebhookTarget, webhook: &Webhook, posted: MessageLocation) {
         self.webhooks.remove(target.root, webhook.id).await;
         let deleted = self.rest.send(&Request::delete_message(webhook, posted.id)).await;
         let (channel, found) = (target.root, posted.channel_id);
@@ -102,12 +100,12 @@ impl Discord {
         nonce: &str,
     ) -> Result<Snowflake, NotSent> {
         let mut body = self.body(rendered);
-        body.insert("nonce".to_owned(), short_nonce(nonce).into());
-        body.insert("enforce_nonce".to_owned(), true.into());
+        body["nonce"] = short_nonce(nonce).into();
+        body["enforce_nonce"] = true.into();
         let (mut unknown, began) = (None, Instant::now());
         for tried in 1..=DIRECT_TRIES {
-            let request = Request::create_message(channel, Value::Object(body.clone()));
-            match (self.rest.ask::<Posted>(request).await, unknown) {
+            let request = Request::create_message(channel, body.clone());
+            match (self.rest.ask::<MessageLocation>(request).await, unknown) {
                 (Ok(posted), _) => return Ok(posted.id),
                 (Err(failed @ Failed::Unknown { .. }), _) => unknown = Some(failed),
                 // An earlier attempt may have arrived, whatever the result of this one.
@@ -125,12 +123,11 @@ impl Discord {
     }
 
     /// The fields that every message has: its content, and whom it may mention.
-    fn body(&self, rendered: &outgoing::Part) -> Map<String, Value> {
-        let mut body = Map::new();
-        body.insert("content".to_owned(), rendered.content.as_str().into());
-        body.insert("allowed_mentions".to_owned(), json!({ "parse": [], "users": rendered.mentions, "replied_user": false }));
+    fn body(&self, rendered: &outgoing::Part) -> Value {
+        let allowed_mentions = json!({ "parse": [], "users": rendered.mentions, "replied_user": false });
+        let mut body = json!({ "content": rendered.content, "allowed_mentions": allowed_mentions });
         if !self.embed_links {
-            body.insert("flags".to_owned(), SUPPRESS_EMBEDS.into());
+            body["flags"] = json!(MessageFlags::SUPPRESS_EMBEDS);
         }
         body
     }
