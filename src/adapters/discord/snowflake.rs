@@ -146,6 +146,12 @@ impl<'de> Deserialize<'de> for Snowflake {
     }
 }
 
+/// Parses an id that is a string, as documented. Numbers are rejected.
+pub fn documented<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Snowflake, D::Error> {
+    let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
+    text.parse().map_err(|_| D::Error::invalid_type(Unexpected::Other("a text"), &"a Discord id as a string"))
+}
+
 struct SnowflakeVisitor;
 
 impl Visitor<'_> for SnowflakeVisitor {

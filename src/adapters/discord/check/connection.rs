@@ -67,11 +67,10 @@ async fn hello(url: &str) -> Result<(), String> {
     let is_hello = first.as_text().is_some_and(|text| matches!(frame::parse(text), Ok(Frame::Hello(_))));
     // The result is known already, even if the server ignores the close frame.
     let _ = timeout(Duration::from_secs(1), socket.send(Message::close(None, ""))).await;
-    match is_hello {
-        true => Ok(()),
-        false if first.is_close() => Err("it closed the connection".to_owned()),
-        false => Err("its first message is not HELLO".to_owned()),
+    if is_hello {
+        return Ok(());
     }
+    Err(if first.is_close() { "it closed the connection" } else { "its first message is not HELLO" }.to_owned())
 }
 
 fn host(url: &str) -> String {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 use twilight_model::channel::message::MessageFlags;
@@ -12,9 +13,8 @@ use super::super::outgoing;
 use super::super::permissions::Need;
 use super::super::refusals::code;
 use super::super::rest::{Failed, Request};
-use super::super::snowflake::Snowflake;
+use super::super::snowflake::{self, Snowflake};
 use super::super::webhooks::Webhook;
-use super::super::wire::MessageLocation;
 use super::Discord;
 use crate::ports::chat_platform::{NotSent, Part};
 
@@ -28,6 +28,16 @@ const DIRECT_PAUSE: Duration = Duration::from_secs(1);
 const NONCE_HOLDS: Duration = Duration::from_secs(60);
 /// The field of the picture (Discord's documentation, "Webhook Resource", "Execute Webhook").
 const PICTURE: &str = "avatar_url";
+
+/// The fields that are read of a posted message. An answer with other ids than documented is none of Discord's, so whether the part was posted is
+/// unknown.
+#[derive(Deserialize)]
+struct Posted {
+    #[serde(deserialize_with = "snowflake::documented")]
+    id: Snowflake,
+    #[serde(deserialize_with = "snowflake::documented")]
+    channel_id: Snowflake,
+}
 
 impl Discord {
     /// Posts under a companion's name, with its picture. A deleted webhook is replaced, because nothing was posted through it.
@@ -47,7 +57,7 @@ impl Discord {
         for tried in 1..=WEBHOOKS_TRIED {
             let webhook =
                 self.webhooks.get_or_create(&self.rest, application, target.root).await.map_err(failed_before_posting)?;
-            let posted: MessageLocation = match self.rest.ask(Request::execute(&webhook, target.thread, body.clone())).await {
+            let posted: Posted = match self.rest.ask(Request::execute(&webhook, target.thread, body.clone())).await {
                 Ok(posted) => posted,
                 // A webhook that was moved to another channel does not find the thread.
                 Err(Failed::Refused(refusal))
@@ -77,7 +87,7 @@ impl Discord {
     }
 
     /// Deletes a statement from another channel, to which somebody moved the webhook.
-    async fn delete_posted(&self, target: WebhookTarget, webhook: &Webhook, posted: MessageLocation) {
+    async fn delete_posted(&self, target: WebhookTarget, webhook: &Webhook, posted: Posted) {
         self.webhooks.remove(target.root, webhook.id).await;
         let deleted = self.rest.send(&Request::delete_message(webhook, posted.id)).await;
         let (channel, found) = (target.root, posted.channel_id);
@@ -105,7 +115,7 @@ impl Discord {
         let (mut unknown, began) = (None, Instant::now());
         for tried in 1..=DIRECT_TRIES {
             let request = Request::create_message(channel, body.clone());
-            match (self.rest.ask::<MessageLocation>(request).await, unknown) {
+            match (self.rest.ask::<Posted>(request).await, unknown) {
                 (Ok(posted), _) => return Ok(posted.id),
                 (Err(failed @ Failed::Unknown { .. }), _) => unknown = Some(failed),
                 // An earlier attempt may have arrived, whatever the result of this one.
