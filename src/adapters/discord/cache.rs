@@ -9,12 +9,14 @@ mod guild;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use self::guild::CachedGuild;
 use super::incoming;
 use super::names::plain;
-use super::outgoing::{Emoji, MentionablePerson, Mentionables};
+use super::outgoing::Mentionables;
 use super::snowflake::Snowflake;
 use super::wire;
 use crate::domain::id::{ChannelId, GuildId};
@@ -56,43 +58,34 @@ pub struct WebhookTarget {
     pub thread: Option<Snowflake>,
 }
 
-/// The people and emojis that a statement in a channel may mention; the owned form of [`Mentionables`].
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct OwnedMentionables {
-    /// People who may be mentioned: id and shown name.
-    pub people: Vec<(Snowflake, Arc<str>)>,
-    /// Emojis of the guild: id, name, whether it is animated.
-    pub emojis: Arc<[(Snowflake, Box<str>, bool)]>,
-}
-
 impl Cache {
     /// Records a message of a channel, or the one that Discord reports as its last.
     pub fn message_seen(&self, channel: Snowflake, message: Snowflake) {
-        let mut entries = self.lock();
+        let mut entries = self.0.lock();
         let cached = entries.channels.entry(channel).or_default();
         cached.newest = cached.newest.max(Some(message));
     }
 
     /// The newest known message of a channel.
     pub fn newest(&self, channel: Snowflake) -> Option<Snowflake> {
-        self.lock().channels.get(&channel)?.newest
+        self.0.lock().channels.get(&channel)?.newest
     }
 
     /// Records that a channel is a thread of `parent`, or no thread.
     pub fn set_parent(&self, channel: Snowflake, parent: Option<Snowflake>) -> WebhookTarget {
         let target = WebhookTarget { root: parent.unwrap_or(channel), thread: parent.map(|_| channel) };
-        self.lock().channels.entry(channel).or_default().target = Some(target);
+        self.0.lock().channels.entry(channel).or_default().target = Some(target);
         target
     }
 
     /// Where to post for a channel, if that is known.
     pub fn webhook_target(&self, channel: Snowflake) -> Option<WebhookTarget> {
-        self.lock().channels.get(&channel)?.target
+        self.0.lock().channels.get(&channel)?.target
     }
 
     /// Records that a person spoke in a channel, and so may be mentioned there. The person who spoke least recently is dropped.
     pub fn person_spoke(&self, guild: Option<Snowflake>, channel: Snowflake, user: Snowflake, name: &str) {
-        let mut entries = self.lock();
+        let mut entries = self.0.lock();
         let cached = entries.channels.entry(channel).or_default();
         cached.guild = cached.guild.or(guild);
         let Some(guild) = cached.guild else { return };
@@ -106,29 +99,29 @@ impl Cache {
 
     /// Removes a person who opted out from those who may be mentioned.
     pub fn person_opted_out(&self, channel: Snowflake, user: Snowflake) {
-        if let Some(cached) = self.lock().channels.get_mut(&channel) {
+        if let Some(cached) = self.0.lock().channels.get_mut(&channel) {
             cached.people.retain(|other| *other != user);
         }
     }
 
     /// The people and emojis that a statement in a channel may mention; empty if nothing is known.
-    pub fn mentionables(&self, channel: Snowflake) -> OwnedMentionables {
-        let entries = self.lock();
+    pub fn mentionables(&self, channel: Snowflake) -> Mentionables {
+        let entries = self.0.lock();
         let of_guild = |cached: &CachedChannel| entries.guilds.get(&cached.guild?);
-        let Some(cached) = entries.channels.get(&channel) else { return OwnedMentionables::default() };
-        let Some(guild) = of_guild(cached) else { return OwnedMentionables::default() };
+        let Some(cached) = entries.channels.get(&channel) else { return Mentionables::default() };
+        let Some(guild) = of_guild(cached) else { return Mentionables::default() };
         let people = cached.people.iter().filter_map(|user| Some((*user, guild.person(*user)?))).collect();
-        OwnedMentionables { people, emojis: Arc::clone(&guild.emojis) }
+        Mentionables { people, emojis: Arc::clone(&guild.emojis) }
     }
 
     /// The guild of a channel, if it is known.
     pub fn guild_of(&self, channel: Snowflake) -> Option<Snowflake> {
-        self.lock().channels.get(&channel)?.guild
+        self.0.lock().channels.get(&channel)?.guild
     }
 
     /// The reference to a channel for the core.
     pub fn channel_ref(&self, guild: Option<Snowflake>, channel: Snowflake) -> ChannelRef {
-        let entries = self.lock();
+        let entries = self.0.lock();
         let cached = entries.channels.get(&channel);
         let guild = guild.or(cached.and_then(|cached| cached.guild));
         let parent = cached.and_then(|cached| cached.target).filter(|target| target.thread.is_some());
@@ -141,7 +134,7 @@ impl Cache {
 
     /// The title of a channel for people: `#general · Home`, `post · #forum · Home`, `direct message with Ana`.
     pub fn title(&self, channel: &ChannelId) -> Option<String> {
-        let entries = self.lock();
+        let entries = self.0.lock();
         let cached = entries.channels.get(&Snowflake::of_channel(channel)?)?;
         let name = cached.name.as_deref()?;
         if cached.is_direct {
@@ -157,47 +150,42 @@ impl Cache {
 
     /// The name of a guild for people.
     pub fn guild_title(&self, guild: &GuildId) -> Option<String> {
-        let entries = self.lock();
+        let entries = self.0.lock();
         Some(entries.guilds.get(&Snowflake::of_guild(guild)?)?.name.as_deref()?.to_owned())
     }
 
     /// Removes a channel. Its threads stay.
     pub fn remove_channel(&self, channel: Snowflake) {
-        self.lock().channels.remove(&channel);
+        self.0.lock().channels.remove(&channel);
     }
 
     /// The known threads of a channel.
     pub fn threads(&self, channel: Snowflake) -> Vec<Snowflake> {
         let is_in =
             |cached: &CachedChannel| cached.target.is_some_and(|target| target.root == channel && target.thread.is_some());
-        let entries = self.lock();
+        let entries = self.0.lock();
         entries.channels.iter().filter(|(_, cached)| is_in(cached)).map(|(thread, _)| *thread).collect()
-    }
-
-    // A poisoned lock is safe to use: no update here can stop half way.
-    fn lock(&self) -> MutexGuard<'_, Entries> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Cache {
     /// Stores a channel or thread that Discord reported.
     pub fn update_channel(&self, guild: Option<Snowflake>, channel: &wire::Channel) {
-        let mut entries = self.lock();
-        let cached = entries.channels.entry(channel.id.0).or_default();
+        let mut entries = self.0.lock();
+        let cached = entries.channels.entry(channel.id).or_default();
         cached.guild = guild.or(cached.guild);
         cached.is_direct = channel.is_direct();
         cached.name = channel.name().map(|name| plain(&name)).filter(|name| !name.is_empty()).map(Into::into);
         cached.newest = cached.newest.max(channel.newest());
-        if channel.has_kind() && (!channel.is_thread() || channel.parent().is_some()) {
+        if channel.kind.is_some() && (!channel.is_thread() || channel.parent().is_some()) {
             let parent = channel.parent();
-            cached.target = Some(WebhookTarget { root: parent.unwrap_or(channel.id.0), thread: parent.map(|_| channel.id.0) });
+            cached.target = Some(WebhookTarget { root: parent.unwrap_or(channel.id), thread: parent.map(|_| channel.id) });
         }
     }
 
     /// Records a direct message channel and the person in it.
     pub fn set_direct(&self, channel: Snowflake, person: &str) {
-        let mut entries = self.lock();
+        let mut entries = self.0.lock();
         let cached = entries.channels.entry(channel).or_default();
         cached.is_direct = true;
         if cached.name.as_deref() != Some(person) {
@@ -208,46 +196,46 @@ impl Cache {
 
     /// Stores a guild that Discord reported. Its channels are stored separately.
     pub fn update_guild(&self, guild: &wire::Guild, bot: Option<Snowflake>) {
-        self.lock().guilds.entry(guild.id.0).or_default().update(guild, bot);
+        self.0.lock().guilds.entry(guild.id).or_default().update(guild, bot);
     }
 
     /// Stores a new or changed role.
     pub fn update_role(&self, guild: Snowflake, role: &wire::Role, bot: Option<Snowflake>) {
-        self.lock().guilds.entry(guild).or_default().update_role(role, bot);
+        self.0.lock().guilds.entry(guild).or_default().update_role(role, bot);
     }
 
     pub fn remove_role(&self, guild: Snowflake, role: Snowflake) {
-        self.lock().guilds.entry(guild).or_default().remove_role(role);
+        self.0.lock().guilds.entry(guild).or_default().remove_role(role);
     }
 
     /// Replaces the emojis of a guild.
     pub fn set_emojis(&self, guild: Snowflake, emojis: &[wire::Emoji]) {
-        self.lock().guilds.entry(guild).or_default().set_emojis(emojis);
+        self.0.lock().guilds.entry(guild).or_default().set_emojis(emojis);
     }
 
     /// Whether Discord reported the guild itself, and not only a part of it.
     pub fn has_guild(&self, guild: Snowflake) -> bool {
-        self.lock().guilds.get(&guild).is_some_and(CachedGuild::is_complete)
+        self.0.lock().guilds.get(&guild).is_some_and(CachedGuild::is_complete)
     }
 
     /// When the bot was invited to a guild, if that is known.
     pub fn joined_at(&self, guild: Snowflake) -> Option<Moment> {
-        self.lock().guilds.get(&guild)?.joined_at
+        self.0.lock().guilds.get(&guild)?.joined_at
     }
 
     /// Whether it is known what a channel is: a thread with its parent, or no thread.
     pub fn has_channel(&self, channel: Snowflake) -> bool {
-        self.lock().channels.get(&channel).is_some_and(|cached| cached.target.is_some())
+        self.0.lock().channels.get(&channel).is_some_and(|cached| cached.target.is_some())
     }
 
     /// The role in a guild that only our bot has.
     pub fn own_role(&self, guild: Snowflake) -> Option<Snowflake> {
-        self.lock().guilds.get(&guild)?.own_role
+        self.0.lock().guilds.get(&guild)?.own_role
     }
 
     /// Removes a guild that the bot left. Returns its known channels.
     pub fn remove_guild(&self, guild: Snowflake) -> Vec<Snowflake> {
-        let mut entries = self.lock();
+        let mut entries = self.0.lock();
         entries.guilds.remove(&guild);
         let is_there = |cached: &CachedChannel| cached.guild == Some(guild);
         let gone: Vec<_> = entries.channels.iter().filter(|(_, cached)| is_there(cached)).map(|(channel, _)| *channel).collect();
@@ -272,27 +260,16 @@ pub struct Names<'a> {
 
 impl incoming::NameLookup for Names<'_> {
     fn person(&self, id: Snowflake) -> Option<String> {
-        Some(self.cache.lock().guilds.get(&self.guild?)?.person(id)?.to_string())
+        Some(self.cache.0.lock().guilds.get(&self.guild?)?.person(id)?.to_string())
     }
 
     fn role(&self, id: Snowflake) -> Option<String> {
-        self.cache.lock().guilds.get(&self.guild?)?.role(id).map(str::to_owned)
+        self.cache.0.lock().guilds.get(&self.guild?)?.role(id).map(str::to_owned)
     }
 
     fn channel(&self, id: Snowflake) -> Option<String> {
-        let entries = self.cache.lock();
+        let entries = self.cache.0.lock();
         let cached = entries.channels.get(&id).filter(|cached| cached.guild == self.guild && !cached.is_direct)?;
         cached.name.as_deref().map(str::to_owned)
-    }
-}
-
-impl OwnedMentionables {
-    /// Calls `act` with the borrowed form. Without `with_people`, nobody may be mentioned.
-    pub fn with<T>(&self, with_people: bool, act: impl FnOnce(&Mentionables<'_>) -> T) -> T {
-        let people: Vec<_> =
-            self.people.iter().filter(|_| with_people).map(|(id, name)| MentionablePerson { id: *id, name }).collect();
-        let emojis: Vec<_> =
-            self.emojis.iter().map(|(id, name, animated)| Emoji { id: *id, name, animated: *animated }).collect();
-        act(&Mentionables { people: &people, emojis: &emojis })
     }
 }

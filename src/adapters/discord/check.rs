@@ -13,9 +13,8 @@ use std::time::Duration;
 use secrecy::SecretString;
 use tokio::time::Instant;
 
-use self::account::Application;
 use super::clock::{self, Clocks};
-use super::permissions::Permissions;
+use super::permissions::INVITATION;
 use super::rest::{Failed, Request, Rest};
 use super::snowflake::Snowflake;
 use crate::ports::clock::Clock;
@@ -70,7 +69,7 @@ pub async fn check(
 
 /// The link that invites an application's bot, with the permissions that it needs and no others.
 pub fn invitation(application: Snowflake) -> String {
-    let permissions = Permissions::INVITATION.0;
+    let permissions = INVITATION.bits();
     format!("https://discord.com/oauth2/authorize?client_id={application}&scope={SCOPES}&permissions={permissions}")
 }
 
@@ -153,10 +152,4 @@ fn is_out_of_reach(failed: &Failed) -> bool {
 
 fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// The path of an application's own commands: global ones, or those of a guild.
-fn commands_path(application: &Application, guild: Option<Snowflake>) -> String {
-    let scope = guild.map(|guild| format!("/guilds/{guild}")).unwrap_or_default();
-    format!("/applications/{}{scope}/commands", application.id)
 }

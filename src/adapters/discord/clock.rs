@@ -3,10 +3,11 @@
 //! Every answer from Discord carries its time (`Date`). Between two answers the measured difference stays valid as long as the local clock
 //! advances at the same rate as the monotonic timer. If the clock was set meanwhile, the difference is unknown until the next answer.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::fmt::rfc2822::DateTimeParser;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::snowflake::Snowflake;
@@ -58,7 +59,7 @@ impl Clocks {
         let Some(made) = moment(date).filter(|_| timer.elapsed() <= LONGEST_EXCHANGE) else { return };
         let took = timer.elapsed();
         let (before, difference) = {
-            let mut last = self.lock();
+            let mut last = self.last.lock();
             let before = last.map_or(Difference::None, |before| before.difference);
             let agrees = if before == Difference::None { AGREES } else { AGREES_AGAIN };
             let difference = compare(made, sent, took, agrees);
@@ -86,7 +87,7 @@ impl Clocks {
 
     /// Whether a difference was measured, but this machine's clock was set since.
     pub fn was_set(&self) -> bool {
-        self.lock().is_some() && self.current().is_none()
+        self.last.lock().is_some() && self.current().is_none()
     }
 
     /// The time of day by this machine's clock.
@@ -106,14 +107,10 @@ impl Clocks {
 
     /// The last measured difference, unless the clock was set since.
     fn current(&self) -> Option<Difference> {
-        let last = (*self.lock())?;
+        let last = (*self.last.lock())?;
         let (by_clock, by_timer) = (self.clock.now().since(last.at), last.timer.elapsed());
         let went_back = self.clock.now() + JUMPED < last.at;
         (!went_back && by_clock.abs_diff(by_timer) <= JUMPED).then_some(last.difference)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Measured>> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -28,11 +28,12 @@ mod words;
 
 use std::fmt;
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
+use parking_lot::Mutex;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::sync::Notify;
@@ -40,7 +41,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use self::admission::{RecentInteractions, Slot, Slots};
 use self::answering::FirstAnswer;
-use self::interaction::{Action, ChannelContext, Command, Handle, Interaction, Typing};
+use self::interaction::{Action, ChannelContext, Command, Handle, Interaction};
 use self::saying::Questions;
 use super::platform::Discord;
 use super::snowflake::Snowflake;
@@ -90,6 +91,16 @@ struct CommandHandler {
     rejections: Slots,
     seen: Mutex<RecentInteractions>,
     instruments: Instruments,
+}
+
+/// An interaction that waits for its first answer.
+#[derive(Clone, Copy)]
+struct Pending<'a> {
+    handle: &'a Handle,
+    /// When it arrived.
+    since: Instant,
+    /// Its metric label.
+    label: &'static str,
 }
 
 /// The text of an answer, by the outcome of the command.
@@ -149,7 +160,7 @@ impl Commands {
             }
         };
         let label = interaction.label();
-        if !handler.seen.lock().unwrap_or_else(PoisonError::into_inner).is_new(interaction.handle.id) {
+        if !handler.seen.lock().is_new(interaction.handle.id) {
             return handler.count(label, "repeated");
         }
         let guild = interaction.here.guild_id();
@@ -183,26 +194,28 @@ impl CommandHandler {
     async fn handle(self: Arc<Self>, interaction: Interaction, since: Instant, _slot: Slot) {
         let label = interaction.label();
         let Interaction { handle, person, here, action } = interaction;
+        let pending = Pending { handle: &handle, since, label };
         let outcome = match action {
             Action::Command(Command::Say { companion, text }) => {
                 let message = self.prepare_message(&companion, &text, &here, &person);
-                self.relay(&handle, since, label, &here, &person, message).await
+                self.relay(pending, &here, &person, message).await
             }
             Action::Ask(message) => {
                 let question = self.prepare_question(handle.id, &message, &here, &person);
-                self.relay(&handle, since, label, &here, &person, question).await
+                self.relay(pending, &here, &person, question).await
             }
             Action::Choose { question, companion } => {
                 let question = self.prepare_chosen_question(question, &companion, &here, &person);
-                self.relay(&handle, since, label, &here, &person, question).await
+                self.relay(pending, &here, &person, question).await
             }
-            Action::Command(command) => {
-                self.run(&handle, since, label, self.execute_catching_panics(command, &here, person.id)).await
+            Action::Command(command) => self.run(pending, self.execute_catching_panics(command, &here, person.id)).await,
+            Action::Typing(typing) => {
+                let choices = timeout_at(since + CHOICES_LATER, self.choices(&typing, &here)).await.unwrap_or_default();
+                self.send_only_answer(pending, &answering::choices(&choices), "done").await
             }
-            Action::Typing(typing) => self.complete(&handle, since, label, &typing, &here).await,
             Action::Unknown { choices } => {
                 let body = if choices { answering::choices(&[]) } else { answering::message(words::UNKNOWN) };
-                self.send_first_answer(&handle, &body, since, label).await.map_or_else(|outcome| outcome, |()| "refused")
+                self.send_only_answer(pending, &body, "refused").await
             }
         };
         self.count(label, outcome);
@@ -216,53 +229,38 @@ impl CommandHandler {
     }
 
     /// Runs a command and sends its answer: at once, or as a deferred response if the command takes long.
-    async fn run(
-        &self,
-        handle: &Handle,
-        since: Instant,
-        label: &'static str,
-        work: impl Future<Output = Answer>,
-    ) -> &'static str {
+    async fn run(&self, pending: Pending<'_>, work: impl Future<Output = Answer>) -> &'static str {
         let work = async { timeout(LONGEST, work).await.unwrap_or_else(|_| Answer::Failed(words::TOO_LONG.to_owned())) };
         tokio::pin!(work);
-        if self.discord.now().since(handle.id.time()) < FRESH {
-            if let Ok(answer) = timeout_at(since + ANSWERED_LATER, work.as_mut()).await {
-                let body = answering::message(answer.text());
-                return self
-                    .send_first_answer(handle, &body, since, label)
-                    .await
-                    .map_or_else(|outcome| outcome, |()| answer.outcome());
+        let deferred = answering::deferred();
+        let (sent, answer) = if self.discord.now().since(pending.handle.id.time()) < FRESH {
+            if let Ok(answer) = timeout_at(pending.since + ANSWERED_LATER, work.as_mut()).await {
+                return self.send_only_answer(pending, &answering::message(answer.text()), answer.outcome()).await;
             }
             // The work in progress is finished, even if the deferred response does not arrive.
-            let deferred = answering::deferred();
-            let (sent, answer) = tokio::join!(self.send_first_answer(handle, &deferred, since, label), work);
-            return self.finish_deferred(handle, sent, &answer).await;
-        }
-        // If the deferred response does not arrive, the person no longer expects the command to be executed.
-        let sent = self.send_first_answer(handle, &answering::deferred(), since, label).await;
-        if let Err(outcome) = sent {
-            return outcome;
-        }
-        let answer = work.await;
-        self.finish_deferred(handle, sent, &answer).await
-    }
-
-    async fn finish_deferred(&self, handle: &Handle, sent: Result<(), &'static str>, answer: &Answer) -> &'static str {
+            tokio::join!(self.send_first_answer(pending, &deferred), work)
+        } else {
+            // If the deferred response does not arrive, the person no longer expects the command to be executed.
+            match self.send_first_answer(pending, &deferred).await {
+                Ok(()) => (Ok(()), work.await),
+                Err(outcome) => return outcome,
+            }
+        };
         match sent {
             Err(outcome) => outcome,
-            Ok(()) if self.edit_answer(handle, answer.text()).await => answer.outcome(),
+            Ok(()) if self.edit_answer(pending.handle, answer.text()).await => answer.outcome(),
             Ok(()) => "unanswered",
         }
     }
 
+    /// Sends an answer that no other one follows. Returns the outcome to count: this one, if the answer arrives.
+    async fn send_only_answer(&self, pending: Pending<'_>, body: &Value, outcome: &'static str) -> &'static str {
+        self.send_first_answer(pending, body).await.map_or_else(|outcome| outcome, |()| outcome)
+    }
+
     /// Sends the first answer, and measures how long it took. The error is the outcome to count.
-    async fn send_first_answer(
-        &self,
-        handle: &Handle,
-        body: &Value,
-        since: Instant,
-        label: &'static str,
-    ) -> Result<(), &'static str> {
+    async fn send_first_answer(&self, pending: Pending<'_>, body: &Value) -> Result<(), &'static str> {
+        let Pending { handle, since, label } = pending;
         match self.answer(handle, body, since).await {
             FirstAnswer::Arrived => {
                 self.instruments.discord_command_duration.record(since.elapsed().as_secs_f64(), [label]);
@@ -271,19 +269,6 @@ impl CommandHandler {
             FirstAnswer::AlreadyAnswered => Err("repeated"),
             FirstAnswer::Lost => Err("unanswered"),
         }
-    }
-
-    async fn complete(
-        &self,
-        handle: &Handle,
-        since: Instant,
-        label: &'static str,
-        typing: &Typing,
-        here: &ChannelContext,
-    ) -> &'static str {
-        let choices = timeout_at(since + CHOICES_LATER, self.choices(typing, here)).await.unwrap_or_default();
-        let sent = self.send_first_answer(handle, &answering::choices(&choices), since, label).await;
-        sent.map_or_else(|outcome| outcome, |()| "done")
     }
 
     /// Executes a command. A panic becomes an answer.

@@ -1,9 +1,9 @@
 //! Remembers the last delivery error of each channel, for status replies and so that each error is logged once.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::snowflake::Snowflake;
@@ -38,7 +38,7 @@ impl DeliveryErrors {
     /// Records that a message could not be delivered to a channel. `pause` is given if every message would be refused: it blocks the
     /// channel for that long. Returns whether the reason differs from the last one there.
     pub fn record(&self, channel: Snowflake, why: &str, at: Moment, pause: Option<Duration>) -> bool {
-        let mut entries = self.lock();
+        let mut entries = self.0.lock();
         let error = DeliveryError { at, why: why.to_owned(), retry_at: pause.map(|pause| at + pause) };
         let blocked_until = pause.map(|pause| Instant::now() + pause);
         let before = entries.insert(channel, Entry { error, blocked_until });
@@ -51,17 +51,17 @@ impl DeliveryErrors {
 
     /// Clears a channel's error: a message was posted, or the channel is gone. Returns whether there was one.
     pub fn clear(&self, channel: Snowflake) -> bool {
-        self.lock().remove(&channel).is_some()
+        self.0.lock().remove(&channel).is_some()
     }
 
     /// Whether every message to a channel is known to be refused, and the pause is not over.
     pub fn is_blocked(&self, channel: Snowflake) -> bool {
-        self.lock().get(&channel).and_then(|entry| entry.blocked_until).is_some_and(|until| Instant::now() < until)
+        self.0.lock().get(&channel).and_then(|entry| entry.blocked_until).is_some_and(|until| Instant::now() < until)
     }
 
     /// Ends the pause of these channels, because something changed there: the next message is tried.
     pub fn unblock(&self, concerns: impl Fn(Snowflake) -> bool) {
-        for (_, entry) in self.lock().iter_mut().filter(|(channel, _)| concerns(**channel)) {
+        for (_, entry) in self.0.lock().iter_mut().filter(|(channel, _)| concerns(**channel)) {
             entry.blocked_until = None;
             entry.error.retry_at = None;
         }
@@ -69,22 +69,18 @@ impl DeliveryErrors {
 
     /// Whether no channel has an error.
     pub fn is_empty(&self) -> bool {
-        self.lock().is_empty()
+        self.0.lock().is_empty()
     }
 
     /// The last error of a channel, if nothing was posted there since.
     pub fn last(&self, channel: Snowflake) -> Option<DeliveryError> {
-        self.lock().get(&channel).map(|entry| entry.error.clone())
-    }
-
-    // A poisoned lock is safe to use: no update here can stop half way.
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Snowflake, Entry>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().get(&channel).map(|entry| entry.error.clone())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::snowflake::id;
     use super::*;
 
     #[test]
@@ -133,13 +129,9 @@ mod tests {
             errors.record(id(number), "x", at(number), None);
         }
 
-        assert_eq!(errors.lock().len(), MAX_CHANNELS);
+        assert_eq!(errors.0.lock().len(), MAX_CHANNELS);
         assert_eq!(errors.last(id(5)), None);
         assert!(errors.last(id(6)).is_some());
-    }
-
-    fn id(number: u64) -> Snowflake {
-        Snowflake::new(number).unwrap()
     }
 
     fn at(micros: u64) -> Moment {

@@ -14,10 +14,10 @@ use super::incoming::{Incoming, OwnIds, Sender, classify};
 use super::limits::{Account, Ask, Limits, Route};
 use super::markup::pieces;
 use super::names;
-use super::outgoing::{Emoji, MentionablePerson, Mentionables, render as parts_of};
+use super::outgoing::{Emoji, Mentionables, render as parts_of};
 use super::refusals::Refusal;
 use super::rest;
-use super::snowflake::Snowflake;
+use super::snowflake::{Snowflake, id};
 use super::wire;
 use crate::domain::message::Role;
 use crate::domain::moment::Moment;
@@ -55,14 +55,14 @@ pub(crate) fn events() -> Vec<Vec<u8>> {
 }
 
 pub(crate) fn event(bytes: &[u8]) {
-    read::<wire::Ready>(bytes, |ready| _ = (ready.user(), ready.application(), ready.guilds().map(Iterator::count)));
+    read::<wire::Ready>(bytes, |ready| _ = (ready.bot(), ready.guilds().map(Iterator::count)));
     read::<wire::Guild>(bytes, |guild| _ = guild.joined_at());
     read::<wire::GuildDeleted>(bytes, |gone| _ = gone.is_outage());
     read::<wire::Channel>(bytes, |channel| {
         let _ = (
             channel.is_thread(),
             channel.is_direct(),
-            channel.has_kind(),
+            channel.is_locked(),
             channel.is_archived(),
             channel.parent(),
             channel.newest(),
@@ -107,17 +107,16 @@ pub(crate) fn message(bytes: &[u8]) {
     let Ok(message) = serde_json::from_slice::<wire::Message>(bytes) else { return };
     let webhooks = BTreeSet::from([id(7)]);
     let us = OwnIds { bot: id(BOT), application: id(APPLICATION), webhooks: &webhooks };
-    let told = message.raw();
 
-    match classify(&told, &us, &()) {
+    match classify(&message, &us, &()) {
         Incoming::Message(inbound_message) => {
             // The author and role of the message match its origin.
-            assert_eq!(inbound_message.id, message.id());
-            let author = told.origin.author.id;
+            assert_eq!(inbound_message.id, message.id);
+            let author = message.author.id;
             assert_ne!(inbound_message.from.role, Role::Companion, "another author passes for a companion");
-            assert!(told.origin.webhook.is_none() || inbound_message.from.role == Role::Bot, "a webhook passes for a person");
+            assert!(message.webhook_id.is_none() || inbound_message.from.role == Role::Bot, "a webhook passes for a person");
             assert!(
-                Snowflake::of_person(&inbound_message.from.id).is_some_and(|by| by == author || told.origin.webhook == Some(by)),
+                Snowflake::of_person(&inbound_message.from.id).is_some_and(|by| by == author || message.webhook_id == Some(by)),
                 "the author is another"
             );
             assert_ne!(author, id(BOT), "our own message is inbound");
@@ -136,9 +135,9 @@ pub(crate) fn message(bytes: &[u8]) {
                 "{:?}",
                 inbound_message.text
             );
-            let users: BTreeSet<String> = told.mentions.iter().map(|user| user.id.person().as_str().to_owned()).collect();
+            let users: BTreeSet<String> = message.mentions.iter().map(|user| user.id.person().as_str().to_owned()).collect();
             let is_marked =
-                |mention: &str| Snowflake::of_person(mention).is_some_and(|id| told.content.contains(&id.to_string()));
+                |mention: &str| Snowflake::of_person(mention).is_some_and(|id| message.content().contains(&id.to_string()));
             let is_known = |mention: &str| users.contains(mention) || is_marked(mention);
             assert!(
                 inbound_message.mentions.iter().all(|mention| is_known(mention)),
@@ -147,7 +146,7 @@ pub(crate) fn message(bytes: &[u8]) {
             );
         }
         Incoming::Ours(_) => {
-            let origin = &told.origin;
+            let origin = message.origin();
             let is_ours = origin.author.id == id(BOT)
                 || origin.webhook.is_some_and(|hook| webhooks.contains(&hook))
                 || origin.application == Some(id(APPLICATION));
@@ -155,8 +154,8 @@ pub(crate) fn message(bytes: &[u8]) {
         }
         Incoming::Ignored(_) => {}
     }
-    if let Some(Sender::Other(author)) =
-        told.answers.as_ref().and_then(|answers| answers.origin.as_ref()).map(|origin| super::incoming::sender(origin, &us))
+    if let Some((_, Some(origin))) = message.answers()
+        && let Sender::Other(author) = super::incoming::sender(&origin, &us)
     {
         assert_ne!(author.role, Role::Companion);
     }
@@ -198,10 +197,12 @@ pub(crate) fn names(bytes: &[u8]) {
 pub(crate) fn said(bytes: &[u8]) {
     let text = text(bytes);
     let text: String = text.chars().take(20_000).collect();
-    let people = [MentionablePerson { id: id(ANA), name: "Ana" }, MentionablePerson { id: id(1_002), name: "Bob" }];
-    let emojis = [Emoji { id: id(31), name: "wave", animated: false }];
+    let mentionables = Mentionables {
+        people: vec![(id(ANA), "Ana".into()), (id(1_002), "Bob".into())],
+        emojis: [Emoji { id: id(31), name: "wave".into(), animated: false }].into(),
+    };
 
-    let parts = parts_of(&text, &Mentionables { people: &people, emojis: &emojis });
+    let parts = parts_of(&text, &mentionables);
 
     let mut mentioned = BTreeSet::new();
     for part in &parts {
@@ -216,7 +217,7 @@ pub(crate) fn said(bytes: &[u8]) {
         assert!(!mentions_role(&part.content), "a role is mentioned: {:?}", part.content);
     }
     assert!(
-        mentioned.iter().all(|user| people.iter().any(|present| present.id == *user)),
+        mentioned.iter().all(|user| mentionables.people.iter().any(|(present, _)| present == user)),
         "somebody is mentioned who is not present"
     );
     assert!(parts.len() <= 12 + text.len() / 100, "{} parts of {} bytes", parts.len(), text.len());
@@ -288,24 +289,13 @@ pub(crate) fn refusals() -> Vec<Vec<u8>> {
 }
 
 pub(crate) fn refusal(bytes: &[u8]) {
-    #[derive(serde::Deserialize)]
-    struct ErrorBody {
-        #[serde(default)]
-        code: u32,
-        #[serde(default)]
-        message: String,
-    }
     let all = text(bytes);
     let body = all.split_once('\n').map_or("", |(_, body)| body);
-    let Ok(error) = serde_json::from_str::<ErrorBody>(body) else { return };
+    let Ok(error) = serde_json::from_str::<rest::ErrorBody>(body) else { return };
 
     let refusal = Refusal::new(status(&all), error.code, &error.message);
 
     let message = refusal.to_string();
     assert!(is_bounded(&message, 1_000), "a refusal of {} bytes", message.len());
     assert!(!refusal.kind().is_empty());
-}
-
-const fn id(id: u64) -> Snowflake {
-    Snowflake::new(id).expect("the id is not 0")
 }

@@ -4,7 +4,7 @@ mod commands;
 mod connection;
 mod end;
 mod forwarder;
-mod frame;
+pub(super) mod frame;
 #[cfg(test)]
 pub(super) mod fuzz;
 mod inflate;
@@ -14,16 +14,17 @@ mod payload;
 mod session;
 mod session_writer;
 mod shard_loop;
-mod socket;
+pub(super) mod socket;
 mod starts;
 mod status;
 
 use std::fmt;
 use std::num::NonZeroU32;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use secrecy::SecretString;
 use tokio::time::Instant;
 use tokio_websockets::Connector;
@@ -107,13 +108,7 @@ pub struct Parts {
 pub struct Gateway(Shared);
 
 struct Shared {
-    discord: Arc<Discord>,
-    notes: Arc<dyn Notes>,
-    clock: Arc<dyn Clock>,
-    rng: Arc<dyn Rng>,
-    recorder: GatewayRecorder,
-    make_intake: MakeIntake,
-    times: Times,
+    parts: Parts,
     /// `None`: Discord's recommendation.
     shards: Option<NonZeroU32>,
     /// `None`: the address that Discord announces.
@@ -140,7 +135,6 @@ impl Gateway {
     /// # Errors
     /// The gateway's address is invalid, or this machine has no root certificates.
     pub fn new(settings: &Settings, token: &SecretString, parts: Parts) -> Result<Self, Problem> {
-        let Parts { discord, notes, clock, rng, recorder, make_intake, times } = parts;
         let url = settings.gateway()?.map(|url| url.as_str().trim_end_matches('/').to_owned());
         let intents = Intents::new(settings.message_content);
         let connector = Connector::new().map_err(|error| {
@@ -149,16 +143,11 @@ impl Gateway {
                 format!("cannot be connected to: this machine has no root certificates ({error}); install ca-certificates"),
             )
         })?;
+        let Parts { discord, notes, clock, recorder, times, .. } = &parts;
         let instruments = recorder.instruments().clone();
-        let starts = Starts::new(Arc::clone(&discord), Arc::clone(&notes), Arc::clone(&clock), instruments, times);
+        let starts = Starts::new(Arc::clone(discord), Arc::clone(notes), Arc::clone(clock), instruments, *times);
         Ok(Self(Shared {
-            discord,
-            notes,
-            clock,
-            rng,
-            recorder,
-            make_intake,
-            times,
+            parts,
             shards: settings.shards,
             url,
             is_required: settings.required,
@@ -196,7 +185,7 @@ impl Port for Gateway {
     async fn live(&self, shard: Shard) -> Disconnected {
         let end = ShardLoop::new(&self.0, shard).run().await;
         if let Disconnected::Never(why) = &end {
-            self.0.statuses.set(shard, ShardStatus::Stopped(why.clone()), self.0.recorder.instruments());
+            self.0.statuses.set(shard, ShardStatus::Stopped(why.clone()), self.0.parts.recorder.instruments());
         }
         end
     }
@@ -215,7 +204,7 @@ impl Port for Gateway {
 impl Shared {
     /// Requests which application this is, if that is unknown.
     async fn load_application(&self) -> Result<(), Failed> {
-        self.intents.load_application(&self.discord).await
+        self.intents.load_application(&self.parts.discord).await
     }
 
     /// The address for new sessions.
@@ -225,7 +214,7 @@ impl Shared {
 
     /// Logs at intervals that frames could not be parsed, without their content.
     fn log_invalid_frame(&self, shard: Shard, why: InvalidFrame) {
-        let mut state = self.invalid_frames.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.invalid_frames.lock();
         let (last, count) = &mut *state;
         *count += 1;
         if last.is_none_or(|last| last.elapsed() >= INVALID_FRAMES_LOGGED_EVERY) {

@@ -7,6 +7,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use twilight_model::gateway::CloseCode;
 
 use crate::domain::moment::Moment;
 
@@ -123,65 +124,45 @@ pub enum NextStep {
     /// The session is lost: connect to the default address and identify. Missed messages are backfilled.
     Identify,
     /// Stop, because another attempt is useless until a person acts.
-    Stop(StopReason),
+    Stop(CloseCode),
 }
 
-/// Why a shard stops. The variants name Discord's close codes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum StopReason {
-    /// 4004
-    BadToken,
-    /// 4010
-    BadShard,
-    /// 4011
-    TooFewShards,
-    /// 4012
-    OldVersion,
-    /// 4013
-    BadIntents,
-    /// 4014
-    ForbiddenIntents,
-}
-
-impl StopReason {
-    /// What is wrong and what to do, for the operator.
-    pub const fn advice(self) -> &'static str {
-        match self {
-            Self::BadToken => {
-                "Discord does not know the bot's token: copy it again from the Bot page of the developer portal (Reset Token), and give \
-                 it as TERTULIA__DISCORD__TOKEN"
-            }
-            Self::BadShard => {
-                "Discord refuses the shard's number: leave discord.shards out, so that Discord's own recommendation is used"
-            }
-            Self::TooFewShards => {
-                "the bot is in more guilds than this number of shards may serve: leave discord.shards out, or raise it, and restart"
-            }
-            Self::OldVersion => "Discord no longer supports this version of its gateway: install a newer tertulia",
-            Self::BadIntents => "Discord does not know the requested intents: install a newer tertulia",
-            Self::ForbiddenIntents => {
-                "the Message Content intent is not enabled: turn it on at the Bot page of the developer portal (Privileged Gateway \
-                 Intents), or set discord.message_content = \"off\""
-            }
+/// What is wrong and what to do after a close code that stops a shard, for the operator.
+pub const fn advice(code: CloseCode) -> &'static str {
+    match code {
+        CloseCode::AuthenticationFailed => {
+            "Discord does not know the bot's token: copy it again from the Bot page of the developer portal (Reset Token), and give \
+             it as TERTULIA__DISCORD__TOKEN"
         }
+        CloseCode::InvalidShard => {
+            "Discord refuses the shard's number: leave discord.shards out, so that Discord's own recommendation is used"
+        }
+        CloseCode::ShardingRequired => {
+            "the bot is in more guilds than this number of shards may serve: leave discord.shards out, or raise it, and restart"
+        }
+        CloseCode::InvalidIntents => "Discord does not know the requested intents: install a newer tertulia",
+        CloseCode::DisallowedIntents => {
+            "the Message Content intent is not enabled: turn it on at the Bot page of the developer portal (Privileged Gateway \
+             Intents), or set discord.message_content = \"off\""
+        }
+        _ => "Discord no longer supports this version of its gateway: install a newer tertulia",
     }
 }
 
 /// The next step after a connection ended with this close code, or without one (Discord's documentation, "Opcodes and Status Codes",
 /// "Gateway Close Event Codes").
 ///
-/// 4006 is no longer in the list. It meant a lost session. After an unknown code the session is resumed: an attempt costs nothing, and Discord
-/// reports a lost session. 1000 and 1001 end the session only if we close with them ("Gateway", "Disconnecting"). Discord and the proxies in front
-/// of it close with 1001 to request a new connection.
-pub const fn after_close(code: Option<u16>) -> NextStep {
-    match code {
-        Some(4001 | 4003 | 4005 | 4006 | 4007 | 4009) => NextStep::Identify,
-        Some(4004) => NextStep::Stop(StopReason::BadToken),
-        Some(4010) => NextStep::Stop(StopReason::BadShard),
-        Some(4011) => NextStep::Stop(StopReason::TooFewShards),
-        Some(4012) => NextStep::Stop(StopReason::OldVersion),
-        Some(4013) => NextStep::Stop(StopReason::BadIntents),
-        Some(4014) => NextStep::Stop(StopReason::ForbiddenIntents),
+/// After an unknown code the session is resumed: an attempt costs nothing, and Discord reports a lost session. 1000 and 1001 end the session only
+/// if we close with them ("Gateway", "Disconnecting"). Discord and the proxies in front of it close with 1001 to request a new connection.
+pub fn after_close(code: Option<u16>) -> NextStep {
+    use CloseCode::{AlreadyAuthenticated, InvalidSequence, NotAuthenticated, SessionTimedOut, UnknownOpcode};
+    match code.map(CloseCode::try_from) {
+        Some(Ok(code)) if !code.can_reconnect() => NextStep::Stop(code),
+        Some(Ok(UnknownOpcode | NotAuthenticated | AlreadyAuthenticated | InvalidSequence | SessionTimedOut)) => {
+            NextStep::Identify
+        }
+        // It is no longer in the list. It meant a lost session.
+        _ if code == Some(4006) => NextStep::Identify,
         _ => NextStep::Resume,
     }
 }

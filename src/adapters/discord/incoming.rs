@@ -3,18 +3,18 @@
 mod attached;
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-
-pub use attached::{Attachment, Forward, Poll};
+use twilight_model::channel::message::{MessageFlags, MessageType};
 
 use super::markup::{Mark, Piece, pieces};
-use super::names::{plain, shown};
+use super::names::plain;
 use super::snowflake::Snowflake;
+use super::wire::{Message, Origin};
 use crate::domain::message::{Author, Role};
 
 /// The longest text of a message, in characters. Discord allows 4,000; names in place of ids make it longer.
@@ -23,63 +23,6 @@ const MAX_CHARS: usize = 8_000;
 const MARKUP_PLACEHOLDER: char = '\u{fffc}';
 /// A zero width space that breaks a mention such as `@everyone`. `outgoing` inserts it.
 pub(super) const MENTION_BREAKER: char = '\u{200b}';
-
-const IS_VOICE_MESSAGE: u64 = 1 << 13;
-const EPHEMERAL: u64 = 1 << 6;
-const LOADING: u64 = 1 << 7;
-
-/// A message as Discord sends it (documentation, "Messages Resource"). Embeds are left out: they repeat links, or come from bots.
-#[derive(Clone, Debug)]
-pub struct RawMessage<'a> {
-    pub id: Snowflake,
-    /// Its type: 0 is a plain message, 19 a reply; most others report events, such as a new member.
-    pub kind: u8,
-    pub flags: u64,
-    pub origin: Origin<'a>,
-    pub content: &'a str,
-    /// The users that it mentions, as Discord lists them. The author of the answered message may be among them.
-    pub mentions: Vec<User<'a>>,
-    pub attachments: Vec<Attachment<'a>>,
-    pub stickers: Vec<&'a str>,
-    pub poll: Option<Poll<'a>>,
-    /// The message that it forwards.
-    pub forward: Option<Forward<'a>>,
-    /// The message that it answers.
-    pub answers: Option<Answers<'a>>,
-}
-
-/// The sender of a message, as Discord reports it.
-#[derive(Clone, Copy, Debug)]
-pub struct Origin<'a> {
-    /// The author. For a message of a webhook: the webhook, with the name that it used.
-    pub author: User<'a>,
-    pub webhook: Option<Snowflake>,
-    /// The application that owns the webhook, or that answered a command.
-    pub application: Option<Snowflake>,
-}
-
-/// A user, or a webhook as an author.
-#[derive(Clone, Copy, Debug)]
-pub struct User<'a> {
-    pub id: Snowflake,
-    /// The name that is unique on Discord. A webhook may use any name.
-    pub username: &'a str,
-    /// The display name for all guilds.
-    pub global_name: Option<&'a str>,
-    /// The nickname in this guild.
-    pub nick: Option<&'a str>,
-    pub bot: bool,
-    /// Whether it belongs to Discord itself.
-    pub system: bool,
-}
-
-/// The message that another one answers.
-#[derive(Clone, Copy, Debug)]
-pub struct Answers<'a> {
-    pub message: Snowflake,
-    /// Its sender; none if it was deleted, or Discord did not look it up.
-    pub origin: Option<Origin<'a>>,
-}
 
 /// The ids of our own bot.
 #[derive(Clone, Copy, Debug)]
@@ -95,14 +38,6 @@ pub struct OwnIds<'a> {
 /// Looks up the names of users, roles and channels in a message's markup.
 pub trait NameLookup {
     /// A user's name. It is called only for users that the message itself does not list.
-    fn person(&self, id: Snowflake) -> Option<String>;
-    fn role(&self, id: Snowflake) -> Option<String>;
-    /// The name of a channel or thread.
-    fn channel(&self, id: Snowflake) -> Option<String>;
-}
-
-/// Knows no names.
-impl NameLookup for () {
     fn person(&self, _: Snowflake) -> Option<String> {
         None
     }
@@ -111,10 +46,14 @@ impl NameLookup for () {
         None
     }
 
+    /// The name of a channel or thread.
     fn channel(&self, _: Snowflake) -> Option<String> {
         None
     }
 }
+
+/// Knows no names.
+impl NameLookup for () {}
 
 /// The sender of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -179,52 +118,58 @@ pub struct Answered {
 }
 
 /// Classifies a message. Edited messages are classified in the same way.
-pub fn classify(raw: &RawMessage<'_>, own_ids: &OwnIds<'_>, names: &impl NameLookup) -> Incoming {
-    if raw.flags & (EPHEMERAL | LOADING) != 0 {
+pub fn classify(message: &Message, own_ids: &OwnIds<'_>, names: &impl NameLookup) -> Incoming {
+    if message.flags.is_some_and(|flags| flags.intersects(MessageFlags::EPHEMERAL | MessageFlags::LOADING)) {
         return Incoming::Ignored(IgnoreReason::NotPublic);
     }
-    if !is_conversation(raw.kind) {
+    if !is_conversation(message.kind) {
         return Incoming::Ignored(IgnoreReason::NotConversation);
     }
-    let from = match sender(&raw.origin, own_ids) {
+    let from = match sender(&message.origin(), own_ids) {
         Sender::Ours(name) => return Incoming::Ours(name),
         Sender::System => return Incoming::Ignored(IgnoreReason::NotConversation),
         Sender::Other(author) => author,
     };
-    let Some((text, own_words)) = readable_text(raw, names) else { return Incoming::Ignored(IgnoreReason::Empty) };
+    let Some((text, own_words)) = readable_text(message, names) else { return Incoming::Ignored(IgnoreReason::Empty) };
     let mut mentions: Vec<Arc<str>> =
-        raw.mentions.iter().filter(|user| user.id != own_ids.bot).map(|user| user.id.person().as_str().into()).collect();
+        message.mentions.iter().filter(|user| user.id != own_ids.bot).map(|user| user.id.person().as_str().into()).collect();
     mentions.sort();
     mentions.dedup();
     Incoming::Message(IncomingMessage {
-        id: raw.id,
+        id: message.id,
         from,
         text,
         own_words,
         mentions,
-        mentions_bot: raw.mentions.iter().any(|user| user.id == own_ids.bot),
-        answers: raw.answers.as_ref().map(|answers| Answered {
-            message: answers.message,
-            sender: answers.origin.as_ref().map(|origin| sender(origin, own_ids)),
-        }),
+        mentions_bot: message.mentions.iter().any(|user| user.id == own_ids.bot),
+        answers: message
+            .answers()
+            .map(|(message, origin)| Answered { message, sender: origin.map(|origin| sender(&origin, own_ids)) }),
     })
 }
 
 /// The text of a message for models, and the text that its author typed. None: it has no readable content.
-pub fn readable_text(raw: &RawMessage<'_>, names: &impl NameLookup) -> Option<(String, String)> {
-    let reader = Reader { mentions: &raw.mentions, names };
-    let (text, own_words) = reader.read(raw.content.trim());
+pub fn readable_text(message: &Message, names: &impl NameLookup) -> Option<(String, String)> {
+    let reader = Reader { message: Some(message), names };
+    let (text, own_words) = reader.read(message.content().trim());
     let mut lines = vec![text];
-    lines.extend(attached::lines(raw, |content| reader.read(content).0));
+    lines.extend(attached::lines(message, |content| reader.read(content).0));
     lines.retain(|line| !line.trim().is_empty());
     (!lines.is_empty()).then(|| (cut(&lines.join("\n"), MAX_CHARS), cut(&own_words, MAX_CHARS)))
 }
 
+/// A typed text for models. None: nothing in it is readable.
+pub fn readable_words(typed: &str, names: &impl NameLookup) -> Option<String> {
+    let (text, _) = Reader { message: None, names }.read(typed.trim());
+    (!text.trim().is_empty()).then(|| cut(&text, MAX_CHARS))
+}
+
 /// Whether messages of this type belong to the conversation: plain messages, replies, and answers of bots to commands.
 ///
-/// The first message of a thread (21) repeats a message of its parent channel. The first message of a forum post is a plain one.
-pub const fn is_conversation(kind: u8) -> bool {
-    matches!(kind, 0 | 19 | 20 | 23)
+/// The first message of a thread (`ThreadStarterMessage`) repeats a message of its parent channel. The first message of a forum post is a plain one.
+pub const fn is_conversation(kind: MessageType) -> bool {
+    use MessageType::{ChatInputCommand, ContextMenuCommand, Regular, Reply};
+    matches!(kind, Regular | Reply | ChatInputCommand | ContextMenuCommand)
 }
 
 /// The sender of a message.
@@ -232,32 +177,25 @@ pub const fn is_conversation(kind: u8) -> bool {
 /// The author of a webhook's message is not a user, whatever its name and picture. A webhook of our application is ours, even if it is not
 /// cached.
 pub fn sender(origin: &Origin<'_>, own_ids: &OwnIds<'_>) -> Sender {
-    let author = &origin.author;
+    let author = origin.author;
     if author.id == own_ids.bot {
         return Sender::Ours(None);
     }
     if let Some(webhook) = origin.webhook
         && (own_ids.webhooks.contains(&webhook) || origin.application == Some(own_ids.application))
     {
-        return Sender::Ours(Some(author.username.to_owned()));
+        return Sender::Ours(Some(author.username.clone()));
     }
-    if author.system {
+    if author.system == Some(true) {
         return Sender::System;
     }
-    let role = if author.bot || origin.webhook.is_some() { Role::Bot } else { Role::Person };
-    Sender::Other(Author { id: author.id.person().as_str().into(), name: author.shown().into(), role })
-}
-
-impl User<'_> {
-    /// The name that people in this guild see, cleaned.
-    pub fn shown(&self) -> String {
-        shown([self.nick, self.global_name, Some(self.username)].into_iter().flatten(), self.id)
-    }
+    let role = if author.bot == Some(true) || origin.webhook.is_some() { Role::Bot } else { Role::Person };
+    Sender::Other(Author { id: author.id.person().as_str().into(), name: author.shown(origin.nick).into(), role })
 }
 
 /// Replaces markup by names.
 struct Reader<'a, K> {
-    mentions: &'a [User<'a>],
+    message: Option<&'a Message>,
     names: &'a K,
 }
 
@@ -284,7 +222,7 @@ impl<K: NameLookup> Reader<'_, K> {
     fn name_of(&self, raw: &str, mark: &Mark<'_>) -> String {
         match mark {
             Mark::User(id) => {
-                let listed = self.mentions.iter().find(|user| user.id == *id).map(User::shown);
+                let listed = self.message.and_then(|message| message.mentioned(*id));
                 format!("@{}", listed.or_else(|| self.names.person(*id).and_then(cleaned)).as_deref().unwrap_or("unknown-user"))
             }
             Mark::Role(id) => {

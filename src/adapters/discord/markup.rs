@@ -232,6 +232,7 @@ pub fn is_emoji_name(name: &str) -> bool {
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::snowflake::id;
     use super::*;
 
     #[test]
@@ -334,9 +335,5 @@ mod tests {
             Piece::Mark(..) => "mark",
         };
         format!("{kind} {}", piece.text())
-    }
-
-    fn id(id: u64) -> Snowflake {
-        Snowflake::new(id).unwrap()
     }
 }

@@ -4,6 +4,7 @@
 mod tests;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use super::incoming::MENTION_BREAKER;
 use super::markup::{Mark, Piece, is_emoji_name, pieces};
@@ -18,8 +19,6 @@ const LIMIT: usize = 2_000;
 const ESCAPE_ROOM: usize = 1;
 /// The most people that one statement may mention. Further names stay plain text, even if somebody talks a model into mentioning everyone.
 const MAX_MENTIONS: usize = 10;
-/// The flag of a message without link previews.
-pub const SUPPRESS_EMBEDS: u64 = 1 << 2;
 /// Replaces markup while a text is split. `FILLER` pads it to the markup's length, so that the split does not cut through markup.
 const PLACEHOLDER: char = '\u{fdd0}';
 const FILLER: char = '\u{fe00}';
@@ -29,28 +28,20 @@ const SMALL_PRINT: &str = "-# ";
 const EVERYONE: [&str; 2] = ["everyone", "here"];
 
 /// The people and emojis that a statement may mention.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Mentionables<'a> {
-    /// The people who took part in the conversation and may be mentioned, if the settings and the person allow it. No bots.
-    pub people: &'a [MentionablePerson<'a>],
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Mentionables {
+    /// The people who took part in the conversation and may be mentioned, if the settings and the person allow it: the id and the name that
+    /// companions see (`User::shown`). No bots.
+    pub people: Vec<(Snowflake, Arc<str>)>,
     /// The guild's usable emojis; none in a direct message.
-    pub emojis: &'a [Emoji<'a>],
+    pub emojis: Arc<[Emoji]>,
 }
 
-/// A person who may be mentioned.
-#[derive(Clone, Copy, Debug)]
-pub struct MentionablePerson<'a> {
-    /// The person's id on Discord.
-    pub id: Snowflake,
-    /// The name that companions see: `User::shown`.
-    pub name: &'a str,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub struct Emoji<'a> {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Emoji {
     pub id: Snowflake,
     /// Its name, without colons.
-    pub name: &'a str,
+    pub name: Box<str>,
     /// Whether it is animated.
     pub animated: bool,
 }
@@ -68,7 +59,7 @@ pub struct Part {
 ///
 /// `@Name` of a mentionable person becomes a mention, which notifies once in a statement. `:name:` of a guild's emoji shows the emoji. Ids of
 /// other people, roles and everyone look the same, but notify nobody. Links always show their target, and headings become bold lines.
-pub fn render(statement: &str, mentionables: &Mentionables<'_>) -> Vec<Part> {
+pub fn render(statement: &str, mentionables: &Mentionables) -> Vec<Part> {
     let mut rendering = Rendering { mentionables, text: String::new(), marks: Vec::new(), mentioned: BTreeSet::new() };
     let clean: String = statement.replace(['\u{2028}', '\u{2029}'], "\n").chars().filter(|c| !is_dropped(*c)).collect();
     for piece in pieces(&without_headings(&clean)) {
@@ -110,7 +101,7 @@ struct Placeholder {
 
 /// The text rendered so far.
 struct Rendering<'a> {
-    mentionables: &'a Mentionables<'a>,
+    mentionables: &'a Mentionables,
     text: String,
     marks: Vec<Placeholder>,
     mentioned: BTreeSet<Snowflake>,
@@ -176,7 +167,7 @@ impl Rendering<'_> {
 
     /// The person whose name the text begins with, by the longest match; none if several people have that name.
     fn named(&self, rest: &str) -> Option<(Snowflake, usize)> {
-        let matching = self.mentionables.people.iter().filter_map(|person| Some((person.id, length_of(rest, person.name)?)));
+        let matching = self.mentionables.people.iter().filter_map(|(id, name)| Some((*id, length_of(rest, name)?)));
         let found: Vec<_> = matching.collect();
         let longest = found.iter().map(|(_, length)| *length).max()?;
         let mut owners = found.into_iter().filter(|(_, length)| *length == longest);
@@ -189,7 +180,7 @@ impl Rendering<'_> {
         // Only digits: a time such as 10:30:00.
         let emoji = name.filter(|name| is_emoji_name(name) && !name.bytes().all(|byte| byte.is_ascii_digit()));
         let emoji = emoji
-            .and_then(|name| self.mentionables.emojis.iter().filter(|emoji| emoji.name == name).min_by_key(|emoji| emoji.id));
+            .and_then(|name| self.mentionables.emojis.iter().filter(|emoji| *emoji.name == *name).min_by_key(|emoji| emoji.id));
         let Some(emoji) = emoji else {
             self.text.push(':');
             return 1;
@@ -199,7 +190,7 @@ impl Rendering<'_> {
     }
 
     fn may_mention(&self, id: Snowflake) -> bool {
-        let is_mentionable = self.mentionables.people.iter().any(|person| person.id == id);
+        let is_mentionable = self.mentionables.people.iter().any(|(person, _)| *person == id);
         is_mentionable && (self.mentioned.contains(&id) || self.mentioned.len() < MAX_MENTIONS)
     }
 
@@ -208,9 +199,9 @@ impl Rendering<'_> {
         self.push_placeholder(format!("<@{id}>"), Some(id));
     }
 
-    fn emoji(&mut self, emoji: &Emoji<'_>) {
+    fn emoji(&mut self, emoji: &Emoji) {
         // With an invalid name, Discord would show the markup as text.
-        if is_emoji_name(emoji.name) {
+        if is_emoji_name(&emoji.name) {
             let kind = if emoji.animated { "a" } else { "" };
             self.push_placeholder(format!("<{kind}:{}:{}>", emoji.name, emoji.id), None);
         } else {

@@ -4,86 +4,25 @@
 mod tests;
 
 use std::collections::BTreeMap;
-use std::ops::{BitAnd, BitOr, Not};
+
+use twilight_model::channel::ChannelType;
+use twilight_model::channel::permission_overwrite::{PermissionOverwrite, PermissionOverwriteType};
+use twilight_model::guild::Permissions;
 
 use super::snowflake::Snowflake;
 use crate::domain::moment::Moment;
 
-/// A set of permissions (Discord's documentation, "Permissions").
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Permissions(pub u64);
-
-impl Permissions {
-    pub const NONE: Self = Self(0);
-    /// All permissions, including future ones.
-    pub const ALL: Self = Self(u64::MAX);
-    /// All permissions, regardless of a channel's overwrites.
-    pub const ADMINISTRATOR: Self = Self(1 << 3);
-    /// Change channels, and which companions are members of them.
-    pub const MANAGE_CHANNELS: Self = Self(1 << 4);
-    /// See a channel, and receive its messages.
-    pub const VIEW_CHANNEL: Self = Self(1 << 10);
-    /// Write messages, except in threads.
-    pub const SEND_MESSAGES: Self = Self(1 << 11);
-    /// Have messages read aloud (text to speech).
-    pub const SEND_TTS_MESSAGES: Self = Self(1 << 12);
-    /// Show previews of links.
-    pub const EMBED_LINKS: Self = Self(1 << 14);
-    /// Send files.
-    pub const ATTACH_FILES: Self = Self(1 << 15);
-    /// Read older messages. Without it, Discord returns an empty list of messages.
-    pub const READ_MESSAGE_HISTORY: Self = Self(1 << 16);
-    /// Mention everyone, and roles.
-    pub const MENTION_EVERYONE: Self = Self(1 << 17);
-    /// Enter a voice channel, and read its text chat.
-    pub const CONNECT: Self = Self(1 << 20);
-    /// Create, list and delete a channel's webhooks.
-    pub const MANAGE_WEBHOOKS: Self = Self(1 << 29);
-    /// Use slash commands.
-    pub const USE_APPLICATION_COMMANDS: Self = Self(1 << 31);
-    /// See private threads, write in locked ones.
-    pub const MANAGE_THREADS: Self = Self(1 << 34);
-    /// Write messages in threads.
-    pub const SEND_MESSAGES_IN_THREADS: Self = Self(1 << 38);
-
-    /// The permissions that an invitation link requests for the bot.
-    pub const INVITATION: Self = Self(
-        Self::VIEW_CHANNEL.0
-            | Self::SEND_MESSAGES.0
-            | Self::SEND_MESSAGES_IN_THREADS.0
-            | Self::READ_MESSAGE_HISTORY.0
-            | Self::MANAGE_WEBHOOKS.0,
-    );
-
-    /// Whether this set has all of `others`.
-    pub const fn contains(self, others: Self) -> bool {
-        self.0 & others.0 == others.0
-    }
-}
-
-impl BitOr for Permissions {
-    type Output = Self;
-
-    fn bitor(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
-}
-
-impl BitAnd for Permissions {
-    type Output = Self;
-
-    fn bitand(self, other: Self) -> Self {
-        Self(self.0 & other.0)
-    }
-}
-
-impl Not for Permissions {
-    type Output = Self;
-
-    fn not(self) -> Self {
-        Self(!self.0)
-    }
-}
+/// The permissions that an invitation link requests for the bot.
+pub const INVITATION: Permissions = Permissions::VIEW_CHANNEL
+    .union(Permissions::SEND_MESSAGES)
+    .union(Permissions::SEND_MESSAGES_IN_THREADS)
+    .union(Permissions::READ_MESSAGE_HISTORY)
+    .union(Permissions::MANAGE_WEBHOOKS);
+/// What nobody may do who may not write.
+const FOR_WRITERS_ONLY: Permissions = Permissions::MENTION_EVERYONE
+    .union(Permissions::SEND_TTS_MESSAGES)
+    .union(Permissions::ATTACH_FILES)
+    .union(Permissions::EMBED_LINKS);
 
 /// A guild's permissions.
 #[derive(Clone, Copy, Debug)]
@@ -109,27 +48,11 @@ pub struct Member<'a> {
 /// A channel. For a thread: its parent channel, and the thread.
 #[derive(Clone, Copy, Debug)]
 pub struct Channel<'a> {
-    pub overwrites: &'a [Overwrite],
+    pub overwrites: &'a [PermissionOverwrite],
     /// Whether it is a voice or stage channel, which has a text chat too.
     pub is_voice: bool,
     /// The thread, if there is one.
     pub thread: Option<Thread>,
-}
-
-/// A channel's permission overwrite for a role or a member.
-#[derive(Clone, Copy, Debug)]
-pub struct Overwrite {
-    pub on: On,
-    pub allow: Permissions,
-    pub deny: Permissions,
-}
-
-/// The target of an overwrite.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum On {
-    /// Members with this role; the guild's own id means everyone.
-    Role(Snowflake),
-    Member(Snowflake),
 }
 
 /// A thread, or a post in a forum.
@@ -143,63 +66,64 @@ pub struct Thread {
     pub is_locked: bool,
 }
 
+/// Whether it is a voice or stage channel, which has a text chat too.
+pub const fn is_voice(kind: ChannelType) -> bool {
+    matches!(kind, ChannelType::GuildVoice | ChannelType::GuildStageVoice)
+}
+
 /// A member's permissions in a guild, before the overwrites of a channel.
 pub fn in_guild(guild: &Guild<'_>, member: &Member<'_>) -> Permissions {
     if guild.owner == member.id {
-        return Permissions::ALL;
+        return Permissions::all();
     }
-    let role_permissions = |role| guild.roles.get(&role).copied().unwrap_or_default();
-    let permissions = member.roles.iter().fold(role_permissions(guild.id), |sum, role| sum | role_permissions(*role));
-    if permissions.contains(Permissions::ADMINISTRATOR) { Permissions::ALL } else { permissions }
+    let permissions: Permissions =
+        [guild.id].iter().chain(member.roles).filter_map(|role| guild.roles.get(role)).copied().collect();
+    if permissions.contains(Permissions::ADMINISTRATOR) { Permissions::all() } else { permissions }
 }
 
 /// A member's effective permissions in a channel, with implied permissions, the thread and a timeout taken into account.
 pub fn in_channel(guild: &Guild<'_>, member: &Member<'_>, channel: &Channel<'_>, now: Moment) -> Permissions {
     let base = in_guild(guild, member);
     if base.contains(Permissions::ADMINISTRATOR) {
-        return Permissions::ALL;
+        return Permissions::all();
     }
     let mut permissions = overwritten(base, guild, member, channel.overwrites);
     if member.timed_out_until.is_some_and(|until| now < until) {
-        permissions = permissions & (Permissions::VIEW_CHANNEL | Permissions::READ_MESSAGE_HISTORY);
+        permissions &= Permissions::VIEW_CHANNEL | Permissions::READ_MESSAGE_HISTORY;
     }
     let hidden = channel.thread.is_some_and(|thread| thread.is_private && !thread.is_member)
         && !permissions.contains(Permissions::MANAGE_THREADS);
     if hidden || !permissions.contains(Permissions::VIEW_CHANNEL) {
-        return Permissions::NONE;
+        return Permissions::empty();
     }
     if channel.is_voice && !permissions.contains(Permissions::CONNECT) {
         return Permissions::VIEW_CHANNEL;
     }
     let mut writes = permissions.contains(Permissions::SEND_MESSAGES);
     if let Some(thread) = channel.thread {
-        permissions = permissions & !Permissions::SEND_MESSAGES;
+        permissions -= Permissions::SEND_MESSAGES;
         if thread.is_locked && !permissions.contains(Permissions::MANAGE_THREADS) {
-            permissions = permissions & !Permissions::SEND_MESSAGES_IN_THREADS;
+            permissions -= Permissions::SEND_MESSAGES_IN_THREADS;
         }
         writes = permissions.contains(Permissions::SEND_MESSAGES_IN_THREADS);
     }
-    if !writes {
-        let for_writers_only =
-            Permissions::MENTION_EVERYONE | Permissions::SEND_TTS_MESSAGES | Permissions::ATTACH_FILES | Permissions::EMBED_LINKS;
-        permissions = permissions & !for_writers_only;
-    }
-    permissions
+    if writes { permissions } else { permissions - FOR_WRITERS_ONLY }
 }
 
 /// Applies the overwrite of `@everyone`, then those of all roles together, then the member's own. In each step, allow wins over deny.
-fn overwritten(base: Permissions, guild: &Guild<'_>, member: &Member<'_>, overwrites: &[Overwrite]) -> Permissions {
-    let everyone = |on: On| on == On::Role(guild.id);
-    let by_role = |on: On| matches!(on, On::Role(role) if role != guild.id && member.roles.contains(&role));
-    let own = |on: On| on == On::Member(member.id);
-    let steps: [&dyn Fn(On) -> bool; 3] = [&everyone, &by_role, &own];
+fn overwritten(base: Permissions, guild: &Guild<'_>, member: &Member<'_>, overwrites: &[PermissionOverwrite]) -> Permissions {
+    use PermissionOverwriteType::{Member, Role};
+    let is = |overwrite: &PermissionOverwrite, kind, id: Snowflake| overwrite.kind == kind && overwrite.id == id.get();
+    let everyone = |overwrite: &PermissionOverwrite| is(overwrite, Role, guild.id);
+    let by_role =
+        |overwrite: &PermissionOverwrite| !everyone(overwrite) && member.roles.iter().any(|role| is(overwrite, Role, *role));
+    let own = |overwrite: &PermissionOverwrite| is(overwrite, Member, member.id);
+    let steps: [&dyn Fn(&PermissionOverwrite) -> bool; 3] = [&everyone, &by_role, &own];
     steps.into_iter().fold(base, |permissions, concerns| {
-        let (mut allow, mut deny) = (Permissions::NONE, Permissions::NONE);
-        for overwrite in overwrites.iter().filter(|overwrite| concerns(overwrite.on)) {
-            allow = allow | overwrite.allow;
-            deny = deny | overwrite.deny;
-        }
-        (permissions & !deny) | allow
+        let step = || overwrites.iter().filter(|overwrite| concerns(overwrite));
+        let denied: Permissions = step().map(|overwrite| overwrite.deny).collect();
+        let allowed: Permissions = step().map(|overwrite| overwrite.allow).collect();
+        (permissions - denied) | allowed
     })
 }
 

@@ -6,12 +6,12 @@ mod sending;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use secrecy::SecretString;
-use serde::Deserialize;
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
@@ -23,6 +23,8 @@ use super::permissions::Need;
 use super::rest::{Failed, Request, Rest};
 use super::snowflake::Snowflake;
 use super::webhooks::Webhooks;
+use super::wire;
+pub use super::wire::Bot;
 use crate::domain::id::{ChannelId, GuildId};
 use crate::domain::moment::Moment;
 use crate::ports::chat_platform::{Capabilities, ChatPlatform, NotRead, NotSent, Part};
@@ -65,14 +67,6 @@ pub struct Discord {
 struct TypingRefusal {
     until: Instant,
     pause: Duration,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bot {
-    /// The application's id. It owns the webhooks.
-    pub application: Snowflake,
-    /// The bot's user id. It writes the direct messages.
-    pub user: Snowflake,
 }
 
 impl Discord {
@@ -159,7 +153,7 @@ impl Discord {
     /// See [`Failed`].
     pub async fn bot(&self) -> Result<Bot, Failed> {
         self.bot
-            .get_or_try_init(|| async { self.rest.ask::<Application>(Request::application()).await.map(Bot::from) })
+            .get_or_try_init(|| async { Ok(self.rest.ask::<wire::Application>(Request::application()).await?.bot()) })
             .await
             .copied()
     }
@@ -169,14 +163,17 @@ impl Discord {
         if let Some(target) = self.cache.webhook_target(channel) {
             return Ok(target);
         }
-        let found: ChannelInfo = self.rest.ask(Request::channel(channel)).await?;
-        Ok(self.cache.set_parent(channel, found.parent_id.filter(|_| found.is_thread())))
+        let found: wire::Channel = self.rest.ask(Request::channel(channel)).await?;
+        Ok(self.cache.set_parent(channel, found.parent()))
     }
 
     /// A part as it is sent; none if nothing in it is visible.
     fn rendered_part(&self, channel: Snowflake, text: &str) -> Option<outgoing::Part> {
-        let mentionables = self.cache.mentionables(channel);
-        let mut parts = mentionables.with(self.mention_people, |mentionables| render(text, mentionables));
+        let mut mentionables = self.cache.mentionables(channel);
+        if !self.mention_people {
+            mentionables.people.clear();
+        }
+        let mut parts = render(text, &mentionables);
         if parts.len() > 1 {
             // With mentions and emojis rendered, the part is too long. Send the plain text, which mentions nobody.
             return Some(outgoing::Part { content: text.to_owned(), mentions: Vec::new() });
@@ -288,12 +285,12 @@ impl Discord {
 
     /// Whether the typing indicator is paused in a channel.
     fn is_typing_paused(&self, channel: Snowflake) -> bool {
-        self.typing_refusals().get(&channel).is_some_and(|typing_refusals| Instant::now() < typing_refusals.until)
+        self.typing_refusals.lock().get(&channel).is_some_and(|typing_refusals| Instant::now() < typing_refusals.until)
     }
 
     /// Starts a pause of the typing indicator in a channel, twice as long as the last one.
     fn typing_refused(&self, channel: Snowflake) {
-        let mut all = self.typing_refusals();
+        let mut all = self.typing_refusals.lock();
         let pause = all.get(&channel).map_or(TYPING_PAUSE, |before| (before.pause * 2).min(MAX_TYPING_PAUSE));
         all.insert(channel, TypingRefusal { until: Instant::now() + pause, pause });
         if all.len() > MAX_TYPING_REFUSALS {
@@ -304,53 +301,13 @@ impl Discord {
 
     /// Ends the pause of the typing indicator: it worked in this channel, or something changed there.
     pub(super) fn clear_typing_refusal(&self, channel: Snowflake) {
-        self.typing_refusals().remove(&channel);
-    }
-
-    fn typing_refusals(&self) -> MutexGuard<'_, BTreeMap<Snowflake, TypingRefusal>> {
-        self.typing_refusals.lock().unwrap_or_else(PoisonError::into_inner)
+        self.typing_refusals.lock().remove(&channel);
     }
 }
 
 impl fmt::Debug for Discord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Discord").field("rest", &self.rest).finish_non_exhaustive()
-    }
-}
-
-/// The application in Discord's response.
-#[derive(Deserialize)]
-struct Application {
-    id: Snowflake,
-    #[serde(default)]
-    bot: Option<User>,
-}
-
-#[derive(Deserialize)]
-struct User {
-    id: Snowflake,
-}
-
-impl From<Application> for Bot {
-    fn from(application: Application) -> Self {
-        // Since 2016 both have the same id.
-        Self { application: application.id, user: application.bot.map_or(application.id, |user| user.id) }
-    }
-}
-
-/// A channel in Discord's response.
-#[derive(Deserialize)]
-struct ChannelInfo {
-    #[serde(rename = "type")]
-    kind: u8,
-    #[serde(default)]
-    parent_id: Option<Snowflake>,
-}
-
-impl ChannelInfo {
-    /// Discord's documentation, "Channels Resource", "Channel Types": announcement, public and private threads.
-    const fn is_thread(&self) -> bool {
-        matches!(self.kind, 10..=12)
     }
 }
 

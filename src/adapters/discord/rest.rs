@@ -91,11 +91,11 @@ struct RawResponse {
 
 /// The body of an error response.
 #[derive(Default, Deserialize)]
-struct ErrorBody {
+pub(super) struct ErrorBody {
     #[serde(default)]
-    code: u32,
+    pub code: u32,
     #[serde(default)]
-    message: String,
+    pub message: String,
     #[serde(default)]
     retry_after: Option<f64>,
     /// The errors of single fields.
@@ -302,11 +302,8 @@ fn connection_failure(error: reqwest::Error, within: Duration) -> Failed {
 
 /// The innermost cause: the outer errors say only that a request failed, and show the URL.
 fn cause(error: &reqwest::Error) -> String {
-    let Some(mut cause) = error.source() else { return "the request was aborted".to_owned() };
-    while let Some(deeper) = cause.source() {
-        cause = deeper;
-    }
-    cause.to_string()
+    let causes = std::iter::successors(error.source(), |&error| error.source());
+    causes.last().map_or_else(|| "the request was aborted".to_owned(), ToString::to_string)
 }
 
 /// The rate limit information of a response: from its headers, and for a 429 from its body too.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::num::{NonZeroU32, NonZeroU64};
 use std::str::FromStr;
 
-use serde::de::{Error, Unexpected};
+use serde::de::{Error, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::domain::id::{ChannelId, GuildId, PersonId};
@@ -19,8 +19,8 @@ const DIRECT_PREFIX: &str = "dm:discord:";
 
 /// Discord's id of a message, user, channel, guild, webhook, role or emoji. Never 0.
 ///
-/// Message ids increase with time, so they order the messages of a channel. They are strings in JSON, as in Discord's API. The layout is
-/// described in Discord's documentation, "API Reference", "Snowflakes".
+/// Message ids increase with time, so they order the messages of a channel. They are strings in JSON, as in Discord's API; numbers are parsed
+/// too. The layout is described in Discord's documentation, "API Reference", "Snowflakes".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Snowflake(NonZeroU64);
 
@@ -142,9 +142,39 @@ impl Serialize for Snowflake {
 
 impl<'de> Deserialize<'de> for Snowflake {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
-        text.parse().map_err(|_| D::Error::invalid_value(Unexpected::Str(&text), &"a Discord id as a string"))
+        deserializer.deserialize_any(SnowflakeVisitor)
     }
+}
+
+/// Parses an id that is a string, as documented. Numbers are rejected.
+pub fn documented<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Snowflake, D::Error> {
+    let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
+    text.parse().map_err(|_| D::Error::invalid_type(Unexpected::Other("a text"), &"a Discord id as a string"))
+}
+
+struct SnowflakeVisitor;
+
+impl Visitor<'_> for SnowflakeVisitor {
+    type Value = Snowflake;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a Discord id")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Snowflake, E> {
+        // Do not quote the value: it may be a text that a person wrote.
+        text.parse().map_err(|_| E::invalid_type(Unexpected::Other("a text"), &self))
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<Snowflake, E> {
+        Snowflake::new(number).ok_or_else(|| E::invalid_value(Unexpected::Unsigned(number), &self))
+    }
+}
+
+/// The id with this number, in tests.
+#[cfg(test)]
+pub const fn id(number: u64) -> Snowflake {
+    Snowflake::new(number).expect("ids are not 0")
 }
 
 #[cfg(test)]
@@ -166,7 +196,7 @@ mod tests {
 
     #[test]
     fn it_encodes_its_creation_time() {
-        let id = snowflake(175_928_847_299_117_063);
+        let id = super::id(175_928_847_299_117_063);
 
         assert_eq!(id.time(), Moment::from_micros(1_462_015_105_796_000));
         assert_eq!(Snowflake::at(id.time()).get(), id.get() >> 22 << 22);
@@ -174,14 +204,14 @@ mod tests {
 
     #[test]
     fn times_that_ids_cannot_encode_give_the_nearest_id() {
-        assert_eq!(Snowflake::at(Moment::ZERO), snowflake(1));
+        assert_eq!(Snowflake::at(Moment::ZERO), super::id(1));
         assert_eq!(Snowflake::at(Moment::from_micros(u64::MAX)), Snowflake::MAX);
         assert_eq!(Snowflake::MAX.next(), Snowflake::MAX);
     }
 
     #[test]
     fn it_converts_to_guild_channel_and_person_ids_and_back() {
-        let id = snowflake(42);
+        let id = super::id(42);
 
         assert_eq!(id.guild().as_str(), "discord:42");
         assert_eq!(id.channel().as_str(), "discord:42");
@@ -199,20 +229,29 @@ mod tests {
 
     #[test]
     fn it_is_a_string_in_json() {
-        let id = snowflake(u64::MAX);
+        let id = super::id(u64::MAX);
 
         let json = serde_json::to_string(&id).unwrap();
 
         assert_eq!(json, "\"18446744073709551615\"");
         assert_eq!(serde_json::from_str::<Snowflake>(&json).unwrap(), id);
-        assert!(serde_json::from_str::<Snowflake>("\"x\"").is_err());
-        assert!(serde_json::from_str::<Snowflake>("7").is_err());
+    }
+
+    #[test]
+    fn an_id_is_a_string_or_a_number_and_other_values_are_not_quoted() {
+        let read = |text: &str| serde_json::from_str::<Snowflake>(text);
+
+        assert_eq!((read("\"7\"").unwrap(), read("7").unwrap()), (id(7), id(7)));
+        for odd in ["0", "\"0\"", "-7", "7.5", "\"secret\"", "null", "[]", "{}", "true"] {
+            let error = read(odd).unwrap_err().to_string();
+            assert!(!error.contains("secret"), "{error}");
+        }
     }
 
     proptest! {
         #[test]
         fn a_guilds_shard_and_ward_use_the_same_bits(id in 1..=u64::MAX) {
-            let id = snowflake(id);
+            let id = super::id(id);
 
             prop_assert_eq!(id.shard(NonZeroU32::new(256).unwrap()), u32::from(Ward::of(&id.guild()).0));
             prop_assert_eq!(id.shard(NonZeroU32::MIN), 0);
@@ -225,9 +264,5 @@ mod tests {
 
             prop_assert_eq!(earlier < later, Snowflake::at(moment(earlier)) < Snowflake::at(moment(later)));
         }
-    }
-
-    fn snowflake(id: u64) -> Snowflake {
-        Snowflake::new(id).unwrap()
     }
 }

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use secrecy::SecretString;
 use serde::Deserialize;
 use tokio::sync::Mutex as AsyncMutex;
@@ -93,23 +94,18 @@ impl Webhooks {
     /// Marks a channel's webhook as stale, because Discord reported a change: it is fetched again when it is next needed. The entry and its
     /// lock stay, so that a call in progress and a later one cannot create two webhooks.
     pub fn invalidate(&self, channel: Snowflake) {
-        if let Some(entry) = self.lock().get(&channel) {
+        if let Some(entry) = self.0.lock().get(&channel) {
             entry.is_stale.store(true, Ordering::Relaxed);
         }
     }
 
     /// Removes a channel that is gone.
     pub fn remove_channel(&self, channel: Snowflake) {
-        self.lock().remove(&channel);
+        self.0.lock().remove(&channel);
     }
 
     fn entry(&self, channel: Snowflake) -> Arc<Entry> {
-        Arc::clone(self.lock().entry(channel).or_default())
-    }
-
-    // A poisoned lock is safe to use: no update here can stop half way.
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Snowflake, Arc<Entry>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        Arc::clone(self.0.lock().entry(channel).or_default())
     }
 }
 

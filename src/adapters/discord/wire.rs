@@ -1,8 +1,9 @@
 //! Parses Discord's objects leniently: a field that is not needed may be missing, unknown, or of another type.
 //!
 //! Fields that decide the sender and the recipients of a message are parsed strictly: an object without them is rejected. Source: Discord's
-//! documentation, "Gateway Events", "Messages Resource", "Channels Resource", "Guild Resource".
+//! documentation, "Gateway Events", "Messages Resource", "Channels Resource", "Guild Resource", "Application Resource".
 
+mod application;
 mod guild;
 mod lenient;
 mod message;
@@ -10,10 +11,15 @@ mod message;
 #[cfg(test)]
 mod tests;
 
+pub use application::{Application, Bot, GatewayBot, Ready, SessionStartLimit, WithId};
 pub use guild::{
-    Changed, Channel, ChannelDeleted, Emoji, Emojis, Guild, GuildDeleted, Ready, Role, RoleChanged, RoleDeleted, Threads,
+    Changed, Channel, ChannelDeleted, Emoji, Emojis, Guild, GuildDeleted, Role, RoleChanged, RoleDeleted, Threads,
     WebhooksChanged,
 };
-pub use lenient::Id;
 pub(super) use lenient::maybe;
-pub use message::{Message, MessageDeleted, MessageLocation, MessagesDeleted, Update};
+#[cfg(test)]
+pub use message::{Answer, Media, Reference, Snapshot};
+pub use message::{
+    Attachment, Forwarded, Member, Message, MessageDeleted, MessageLocation, MessagesDeleted, Origin, Poll, Referenced, Sticker,
+    Update, User,
+};

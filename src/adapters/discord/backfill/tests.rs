@@ -2,6 +2,7 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 
+use super::super::snowflake::id;
 use super::*;
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -295,8 +296,4 @@ fn minutes_ago(minutes: u64) -> Snowflake {
 
 const fn now() -> Moment {
     Moment::from_micros(1_800_000_000_000_000)
-}
-
-fn id(id: u64) -> Snowflake {
-    Snowflake::new(id).unwrap()
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::super::names::plain;
+use super::super::outgoing::Emoji;
 use super::super::snowflake::Snowflake;
 use super::super::wire;
 use crate::domain::moment::Moment;
@@ -15,7 +16,7 @@ pub(super) struct CachedGuild {
     pub name: Option<Box<str>>,
     /// The role that only our bot has.
     pub own_role: Option<Snowflake>,
-    pub emojis: Arc<[(Snowflake, Box<str>, bool)]>,
+    pub emojis: Arc<[Emoji]>,
     /// In order of their ids.
     roles: Vec<(Snowflake, Box<str>)>,
     /// The newest last.
@@ -39,8 +40,8 @@ impl CachedGuild {
         }
         // Every guild has at least one role. Without any, the event did not contain the roles.
         if !reported.roles.is_empty() {
-            self.own_role = reported.roles.iter().find(|role| bot.is_some() && role.bot() == bot).map(|role| role.id.0);
-            self.roles = reported.roles.iter().map(|role| (role.id.0, name_of(role))).collect();
+            self.own_role = reported.roles.iter().find(|role| bot.is_some() && role.bot() == bot).map(|role| role.id);
+            self.roles = reported.roles.iter().map(|role| (role.id, name_of(role))).collect();
             self.roles.sort_by_key(|(id, _)| *id);
             self.roles.shrink_to_fit();
         }
@@ -48,7 +49,7 @@ impl CachedGuild {
     }
 
     pub fn update_role(&mut self, role: &wire::Role, bot: Option<Snowflake>) {
-        let id = role.id.0;
+        let id = role.id;
         if bot.is_some() && role.bot() == bot {
             self.own_role = Some(id);
         }
@@ -71,7 +72,8 @@ impl CachedGuild {
 
     pub fn set_emojis(&mut self, emojis: &[wire::Emoji]) {
         let usable = emojis.iter().filter(|emoji| emoji.is_usable());
-        self.emojis = usable.map(|emoji| (emoji.id.0, emoji.name.as_str().into(), emoji.animated)).collect();
+        let kept = |emoji: &wire::Emoji| Emoji { id: emoji.id, name: emoji.name.as_str().into(), animated: emoji.animated };
+        self.emojis = usable.map(kept).collect();
     }
 
     pub fn remember_person(&mut self, user: Snowflake, name: &str) {

@@ -1,5 +1,7 @@
 use serde_json::{Value, json};
 
+use super::super::outgoing::Emoji;
+use super::super::snowflake::id;
 use super::incoming::NameLookup as _;
 use super::*;
 
@@ -103,7 +105,7 @@ fn the_latest_speakers_may_be_mentioned() {
     assert_eq!(mentionables.people.len(), MAX_PEOPLE);
     assert_eq!(mentionables.people.last(), Some(&(id(1_020), "Renamed".into())));
     assert!(!mentionables.people.iter().any(|(user, _)| *user == id(1_000)));
-    assert_eq!(*mentionables.emojis, [(id(40), "wave".into(), true)]);
+    assert_eq!(*mentionables.emojis, [Emoji { id: id(40), name: "wave".into(), animated: true }]);
     assert_eq!(cache.mentionables(id(2)).people, []);
 }
 
@@ -142,8 +144,4 @@ fn home() -> Cache {
 
 fn channel(value: &Value) -> wire::Channel {
     serde_json::from_str(&value.to_string()).unwrap()
-}
-
-fn id(number: u64) -> Snowflake {
-    Snowflake::new(number).unwrap()
 }

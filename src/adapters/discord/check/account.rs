@@ -3,21 +3,17 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use serde::Deserialize;
 use serde_json::Value;
+use twilight_model::oauth::ApplicationFlags;
 
 use super::super::commands::registered::{self, Status, TERTULIA};
 use super::super::identify::RESERVE;
 use super::super::rest::Request;
-use super::super::snowflake::Snowflake;
+use super::super::wire::{Application, GatewayBot, SessionStartLimit, User};
 use super::report::span;
-use super::{Checking, Line, Named, commands_path, is_out_of_reach};
+use super::{Checking, Line, Named, is_out_of_reach};
 use crate::settings::discord::MessageContent;
 
-/// An application flag (Discord's documentation, "Application Resource", "Application Flags").
-const MESSAGE_CONTENT: u64 = 1 << 18;
-/// The same for an application that Discord has not reviewed.
-const MESSAGE_CONTENT_LIMITED: u64 = 1 << 19;
 /// Discord refuses a session with more guilds ("Gateway", "Sharding").
 const GUILDS_PER_SHARD: u64 = 2_500;
 /// With fewer identifies than for this many starts of all shards, the check warns.
@@ -28,49 +24,6 @@ const WITHOUT_CONTENT: &str = "only messages that mention the bot and direct mes
                                replies to them, and never speak unasked; people write \"@bot name, ...\" or use /tertulia say";
 const CONTENT_CLICK: &str =
     "Developer Portal > the application > Bot > Privileged Gateway Intents > Message Content Intent > on > Save.";
-
-/// The fields of the bot's user that are checked.
-#[derive(Deserialize)]
-struct User {
-    id: Snowflake,
-    #[serde(default)]
-    username: String,
-}
-
-/// The fields of the application that are checked.
-#[derive(Deserialize)]
-pub(super) struct Application {
-    pub id: Snowflake,
-    #[serde(default)]
-    name: String,
-    #[serde(default)]
-    flags: u64,
-    #[serde(default)]
-    pub bot_public: Option<bool>,
-    #[serde(default)]
-    bot_require_code_grant: bool,
-    #[serde(default)]
-    interactions_endpoint_url: Option<String>,
-    #[serde(default)]
-    pub approximate_guild_count: Option<u64>,
-}
-
-/// The answer to `GET /gateway/bot`.
-#[derive(Deserialize)]
-struct GatewayBot {
-    url: String,
-    shards: u32,
-    session_start_limit: Starts,
-}
-
-#[derive(Deserialize)]
-struct Starts {
-    total: u32,
-    remaining: u32,
-    /// In milliseconds.
-    reset_after: u64,
-    max_concurrency: u32,
-}
 
 impl Checking<'_> {
     /// Checks the token and its application. `None` if there is no point in further requests.
@@ -111,7 +64,7 @@ impl Checking<'_> {
                 "the bot's owner alone can invite it (Developer Portal > Bot > Public Bot is off)",
             ));
         }
-        if application.interactions_endpoint_url.as_deref().is_some_and(|url| !url.is_empty()) {
+        if !application.interactions_endpoint_url.is_empty() {
             let click = "Developer Portal > the application > General Information > Interactions Endpoint URL > clear it > Save.";
             let text = "slash commands go to another program: the application has an Interactions Endpoint URL";
             self.note(Line::problem("commands", text).click(click));
@@ -120,9 +73,9 @@ impl Checking<'_> {
 
     /// Checks whether the bot may read message contents.
     fn intents(&mut self, application: &Application) {
-        let is_enabled = application.flags & (MESSAGE_CONTENT | MESSAGE_CONTENT_LIMITED) != 0;
-        self.note(match (self.settings.message_content, is_enabled) {
-            (MessageContent::On | MessageContent::Auto, true) if application.flags & MESSAGE_CONTENT == 0 => {
+        let is_approved = application.flags.contains(ApplicationFlags::GATEWAY_MESSAGE_CONTENT);
+        self.note(match (self.settings.message_content, application.reads_content()) {
+            (MessageContent::On | MessageContent::Auto, true) if !is_approved => {
                 Line::good("intents", format!("Message Content is enabled; {REVIEW_DUE}"))
             }
             (MessageContent::On | MessageContent::Auto, true) => {
@@ -145,8 +98,7 @@ impl Checking<'_> {
 
     /// Checks how many identifies are left, and how many connections Discord recommends. Returns the gateway's address.
     pub(super) async fn starts(&mut self) -> Option<String> {
-        let request = Request::get("GET /gateway/bot", "", "/gateway/bot".to_owned());
-        let GatewayBot { url, shards, session_start_limit: starts } = match self.ask(request).await {
+        let GatewayBot { url, shards, session_start_limit: starts } = match self.ask(Request::gateway()).await {
             Ok(answer) => answer,
             Err(failed) => return self.give_up("identify", &failed),
         };
@@ -161,7 +113,7 @@ impl Checking<'_> {
         Some(url)
     }
 
-    fn identifies(&mut self, starts: &Starts, shards: u32, reset: Duration) {
+    fn identifies(&mut self, starts: &SessionStartLimit, shards: u32, reset: Duration) {
         let needed = self.settings.shards.map_or(shards, NonZeroU32::get);
         let text = format!(
             "{} of {} identifies are left, {needed} are needed to start; all of them are available again in {}",
@@ -204,8 +156,7 @@ impl Checking<'_> {
 
     /// Checks whether the slash command is registered.
     pub(super) async fn commands(&mut self, application: &Application) {
-        let request = Request::get("GET /applications/{application}/commands", "", commands_path(application, None));
-        match self.ask::<Vec<Value>>(request).await {
+        match self.ask::<Vec<Value>>(Request::commands(application.id)).await {
             Ok(commands) => self.note(match registered::status(&commands) {
                 Status::Current => Line::good("commands", format!("/{TERTULIA} is registered")),
                 Status::Outdated => {

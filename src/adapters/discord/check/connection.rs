@@ -1,13 +1,13 @@
 //! Connects to the gateway until its HELLO, and disconnects before it would have to identify.
 
-use std::error::Error as _;
 use std::time::Duration;
 
 use futures_util::{SinkExt as _, StreamExt as _};
-use serde::Deserialize;
 use tokio::time::{Instant, timeout};
 use tokio_websockets::{ClientBuilder, Limits, Message};
 
+use super::super::gateway::frame::{self, Frame};
+use super::super::gateway::socket::root_cause;
 use super::{Checking, Line, TRY_LATER, millis};
 use crate::settings::discord::Discord as Settings;
 
@@ -15,14 +15,8 @@ use crate::settings::discord::Discord as Settings;
 const QUERY: &str = "?v=10&encoding=json";
 /// HELLO has about a hundred bytes. A longer message is not HELLO.
 const MAX_HELLO_BYTES: usize = 64 * 1024;
-const HELLO: u64 = 10;
 const OPEN_WAY: &str = "Look at this machine's network, its DNS and its firewall: it has to reach gateway.discord.gg and the hosts below it on \
                         port 443. HTTPS_PROXY does not apply to the gateway; discord.gateway_url names a proxy that speaks WebSocket.";
-
-#[derive(Deserialize)]
-struct Opening {
-    op: u64,
-}
 
 impl Checking<'_> {
     /// Checks the gateway: the remaining identifies, the connection, and how long it takes.
@@ -70,22 +64,13 @@ async fn hello(url: &str) -> Result<(), String> {
         Some(Err(error)) => return Err(root_cause(&error)),
         None => return Err("it closed the connection".to_owned()),
     };
-    let opening = first.as_text().and_then(|text| serde_json::from_str::<Opening>(text).ok());
+    let is_hello = first.as_text().is_some_and(|text| matches!(frame::parse(text), Ok(Frame::Hello(_))));
     // The result is known already, even if the server ignores the close frame.
     let _ = timeout(Duration::from_secs(1), socket.send(Message::close(None, ""))).await;
-    match opening {
-        Some(Opening { op: HELLO }) => Ok(()),
-        _ if first.is_close() => Err("it closed the connection".to_owned()),
-        _ => Err("its first message is not HELLO".to_owned()),
+    if is_hello {
+        return Ok(());
     }
-}
-
-fn root_cause(error: &tokio_websockets::Error) -> String {
-    let mut cause = error.source();
-    while let Some(deeper) = cause.and_then(std::error::Error::source) {
-        cause = Some(deeper);
-    }
-    cause.map_or_else(|| error.to_string(), ToString::to_string)
+    Err(if first.is_close() { "it closed the connection" } else { "its first message is not HELLO" }.to_owned())
 }
 
 fn host(url: &str) -> String {

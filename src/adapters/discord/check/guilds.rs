@@ -2,15 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
+use twilight_model::channel::ChannelType;
+use twilight_model::channel::permission_overwrite::PermissionOverwrite;
+use twilight_model::guild::Permissions;
 
-use super::super::permissions::{self, Channel, Guild, Member, Need, On, Overwrite, Permissions, in_channel, in_guild, missing};
+use super::super::commands::registered::CHANNEL_TYPES;
+use super::super::permissions::{Channel, Guild, Member, Need, in_channel, in_guild, is_voice, missing};
 use super::super::refusals::{NO_ROOM_FOR_WEBHOOK, Refusal, code};
 use super::super::rest::{Failed, Request};
 use super::super::snowflake::Snowflake;
-use super::account::Application;
+use super::super::wire::{Application, WithId};
 use super::report::State;
-use super::{Checking, Line, Named, Servers, commands_path, is_out_of_reach};
+use super::{Checking, Line, Named, Servers, is_out_of_reach};
 use crate::domain::moment::Moment;
 use crate::ports::backend::stamp;
 
@@ -20,11 +24,6 @@ const PAGE: usize = 200;
 const MOST_FAILED_SERVERS: usize = 2;
 /// The most webhooks that a channel can have ("Webhook Resource", "Create Webhook").
 const MOST_WEBHOOKS: usize = 15;
-
-#[derive(Deserialize)]
-struct JoinedServer {
-    id: Snowflake,
-}
 
 #[derive(Deserialize)]
 struct Server {
@@ -38,7 +37,6 @@ struct Server {
 #[derive(Deserialize)]
 struct Role {
     id: Snowflake,
-    #[serde(deserialize_with = "bits")]
     permissions: Permissions,
 }
 
@@ -54,22 +52,11 @@ struct BotMember {
 struct ListedChannel {
     id: Snowflake,
     #[serde(rename = "type")]
-    kind: u8,
+    kind: ChannelType,
     #[serde(default)]
     name: Option<String>,
     #[serde(default)]
-    permission_overwrites: Option<Vec<ListedOverwrite>>,
-}
-
-#[derive(Deserialize)]
-struct ListedOverwrite {
-    id: Snowflake,
-    #[serde(rename = "type")]
-    kind: u8,
-    #[serde(deserialize_with = "bits")]
-    allow: Permissions,
-    #[serde(deserialize_with = "bits")]
-    deny: Permissions,
+    permission_overwrites: Option<Vec<PermissionOverwrite>>,
 }
 
 #[derive(Deserialize)]
@@ -138,7 +125,7 @@ impl Checking<'_> {
     /// The first servers that the bot is in. Adds a line about how many there are.
     async fn joined(&mut self, first: usize) -> Option<Vec<Snowflake>> {
         let path = format!("/users/@me/guilds?limit={PAGE}");
-        let joined: Vec<JoinedServer> = match self.ask(Request::get("GET /users/@me/guilds", "", path)).await {
+        let joined: Vec<WithId> = match self.ask(Request::get("GET /users/@me/guilds", "", path)).await {
             Ok(joined) => joined,
             Err(failed) => {
                 self.note_failed("servers", &failed);
@@ -160,12 +147,11 @@ impl Checking<'_> {
 
     /// Checks one server. True if companions could speak in some channel of it.
     async fn server(&mut self, application: &Application, id: Snowflake) -> Result<bool, Failed> {
-        let server: Server = self.ask(Request::get("GET /guilds/{guild}", id, format!("/guilds/{id}"))).await?;
+        let server: Server = self.ask(Request::guild(id)).await?;
         let bot = self.report.figures.bot.as_ref().map_or(application.id, |bot| bot.id);
         let path = format!("/guilds/{id}/members/{bot}");
         let bot_member: BotMember = self.ask(Request::get("GET /guilds/{guild}/members/{user}", id, path)).await?;
-        let path = format!("/guilds/{id}/channels");
-        let channels: Vec<ListedChannel> = self.ask(Request::get("GET /guilds/{guild}/channels", id, path)).await?;
+        let channels: Vec<ListedChannel> = self.ask(Request::guild_channels(id)).await?;
         let has_commands = self.has_commands(application, id).await?;
         let roles = server.roles.iter().map(|role| (role.id, role.permissions)).collect();
         let guild = Guild { id: server.id, owner: server.owner_id, roles: &roles };
@@ -190,7 +176,7 @@ impl Checking<'_> {
                     .of(&named),
             );
         }
-        self.note_permissions(&named, &findings, in_guild(&guild, &member) == Permissions::ALL && guild.owner != bot);
+        self.note_permissions(&named, &findings, in_guild(&guild, &member) == Permissions::all() && guild.owner != bot);
         if !has_commands {
             let (problem, click) = Need::Commands.explanation();
             self.note(Line::warning("commands", problem).click(click).of(&named));
@@ -201,7 +187,8 @@ impl Checking<'_> {
     /// Whether Discord lets the bot register commands there.
     async fn has_commands(&mut self, application: &Application, id: Snowflake) -> Result<bool, Failed> {
         let name = "GET /applications/{application}/guilds/{guild}/commands";
-        let request = Request::get(name, application.id, commands_path(application, Some(id)));
+        let path = format!("/applications/{}/guilds/{id}/commands", application.id);
+        let request = Request::get(name, application.id, path);
         match self.ask::<Vec<serde::de::IgnoredAny>>(request).await {
             Ok(_) => Ok(true),
             Err(Failed::Refused(refusal)) if refusal.status == 403 => Ok(false),
@@ -256,9 +243,8 @@ fn examine(
 ) -> Findings {
     let mut findings = Findings::default();
     for listed in channels.iter().filter(|listed| can_hold_messages(listed.kind)) {
-        let overwrites: Vec<Overwrite> =
-            listed.permission_overwrites.iter().flatten().filter_map(ListedOverwrite::read).collect();
-        let channel = Channel { overwrites: &overwrites, is_voice: is_voice(listed.kind), thread: None };
+        let overwrites = listed.permission_overwrites.as_deref().unwrap_or_default();
+        let channel = Channel { overwrites, is_voice: is_voice(listed.kind), thread: None };
         // Missing commands are reported once for the whole server.
         let needs = missing(in_channel(guild, member, &channel, now), &channel, true);
         // Many channels are not meant for a bot. That it cannot see one is not a problem.
@@ -282,34 +268,12 @@ fn examine(
     findings
 }
 
-impl ListedOverwrite {
-    /// `None` for a type of overwrite that Discord does not have yet.
-    fn read(&self) -> Option<Overwrite> {
-        let on = match self.kind {
-            0 => On::Role(self.id),
-            1 => On::Member(self.id),
-            _ => return None,
-        };
-        Some(Overwrite { on, allow: self.allow, deny: self.deny })
-    }
-}
-
-/// Text, voice, announcement, stage, forum, media ("Channels Resource", "Channel Types").
-const fn can_hold_messages(kind: u8) -> bool {
-    matches!(kind, 0 | 2 | 5 | 13 | 15 | 16)
-}
-
-const fn is_voice(kind: u8) -> bool {
-    matches!(kind, 2 | 13)
+/// Whether people can write there, or in its posts.
+fn can_hold_messages(kind: ChannelType) -> bool {
+    CHANNEL_TYPES.contains(&kind) && !kind.is_thread()
 }
 
 /// Whether a refusal means that the bot is not in the server.
 fn means_not_a_member(refusal: &Refusal) -> bool {
     matches!(refusal.code, code::UNKNOWN_GUILD | code::MISSING_ACCESS)
-}
-
-/// Discord sends permissions as strings, because they have more bits than a JavaScript number.
-fn bits<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Permissions, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    text.parse().map(permissions::Permissions).map_err(serde::de::Error::custom)
 }

@@ -1,7 +1,9 @@
 //! Limits how many interactions are handled at once, and finds repeated ones.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::adapters::discord::snowflake::Snowflake;
 use crate::domain::id::GuildId;
@@ -37,7 +39,7 @@ impl Slots {
 
     /// Takes a slot for a guild. `None` if all slots, or all that one guild may use, are in use.
     pub fn take(&self, guild: &GuildId) -> Option<Slot> {
-        let mut in_use = lock(&self.in_use);
+        let mut in_use = self.in_use.lock();
         let in_guild = in_use.by_guild.get(guild).copied().unwrap_or_default();
         if in_use.all >= self.most || in_guild >= self.most_per_guild {
             return None;
@@ -50,7 +52,7 @@ impl Slots {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        let mut in_use = lock(&self.in_use);
+        let mut in_use = self.in_use.lock();
         in_use.all -= 1;
         if let Some(in_guild) = in_use.by_guild.get_mut(&self.guild) {
             *in_guild -= 1;
@@ -59,11 +61,6 @@ impl Drop for Slot {
             }
         }
     }
-}
-
-// A panic cannot leave the counts half updated.
-fn lock(in_use: &Mutex<InUse>) -> MutexGuard<'_, InUse> {
-    in_use.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The latest interactions. They are remembered because a resumed connection repeats events.
@@ -108,7 +105,7 @@ mod tests {
         drop(first);
         assert!(slots.take(&away).is_some());
         drop((second, other));
-        assert!(lock(&slots.in_use).by_guild.is_empty());
+        assert!(slots.in_use.lock().by_guild.is_empty());
     }
 
     #[test]

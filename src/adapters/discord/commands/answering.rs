@@ -2,16 +2,20 @@
 
 use std::time::Duration;
 
-use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout_at};
+use twilight_model::channel::message::component::ComponentType;
+use twilight_model::channel::message::{AllowedMentions, MessageFlags};
+use twilight_model::http::interaction::InteractionResponseType::{
+    self, ApplicationCommandAutocompleteResult, ChannelMessageWithSource, DeferredChannelMessageWithSource,
+};
 
 use super::CommandHandler;
 use super::interaction::Handle;
 use super::words::fitted;
-use crate::adapters::discord::outgoing::SUPPRESS_EMBEDS;
 use crate::adapters::discord::rest::{Failed, Request};
 use crate::adapters::discord::snowflake::Snowflake;
+use crate::adapters::discord::wire::WithId;
 
 /// Discord waits three seconds for the first answer (Discord's documentation, "Receiving and Responding", "Responding to an Interaction");
 /// a later one has no effect.
@@ -27,14 +31,6 @@ const TAKEN_FOR: Duration = Duration::from_secs(15 * 60);
 
 /// Discord's code for an interaction that was answered before.
 const ALREADY_ANSWERED: u32 = 40_060;
-/// Only the person who used the command sees the answer.
-const EPHEMERAL: u32 = 1 << 6;
-const MESSAGE: u8 = 4;
-const DEFERRED_MESSAGE: u8 = 5;
-const CHOICES: u8 = 8;
-/// Discord's documentation, "Component Reference", "Component Types".
-const ACTION_ROW: u8 = 1;
-const STRING_SELECT: u8 = 3;
 /// Attempts to look up the message of an answer.
 const LOOKS: u32 = 3;
 
@@ -43,11 +39,6 @@ const LOOKS: u32 = 3;
 pub(super) struct Choice {
     pub name: String,
     pub value: String,
-}
-
-#[derive(Deserialize)]
-struct Original {
-    id: Snowflake,
 }
 
 /// The result of a first answer.
@@ -63,31 +54,36 @@ pub(super) enum FirstAnswer {
 
 /// A message that only the user of the command sees.
 pub(super) fn message(text: &str) -> Value {
-    json!({ "type": MESSAGE, "data": { "content": fitted(text), "flags": EPHEMERAL, "allowed_mentions": { "parse": [] } } })
+    let (flags, nobody) = (MessageFlags::EPHEMERAL, AllowedMentions::default());
+    response(ChannelMessageWithSource, &json!({ "content": fitted(text), "flags": flags, "allowed_mentions": nobody }))
 }
 
 /// A deferred response that only the user of the command sees.
 pub(super) fn deferred() -> Value {
-    json!({ "type": DEFERRED_MESSAGE, "data": { "flags": EPHEMERAL } })
+    response(DeferredChannelMessageWithSource, &json!({ "flags": MessageFlags::EPHEMERAL }))
 }
 
 /// A deferred response that everybody in the channel sees.
 pub(super) fn deferred_for_all() -> Value {
-    json!({ "type": DEFERRED_MESSAGE })
+    json!({ "type": DeferredChannelMessageWithSource })
 }
 
 /// A message that only the user of the command sees, with a list to choose from.
 pub(super) fn list(text: &str, name: &str, choices: &[Choice]) -> Value {
     let options: Vec<_> = choices.iter().map(|choice| json!({ "label": choice.name, "value": choice.value })).collect();
-    let list = json!({ "type": STRING_SELECT, "custom_id": name, "options": options });
+    let list = json!({ "type": ComponentType::TextSelectMenu, "custom_id": name, "options": options });
     let mut message = message(text);
-    message["data"]["components"] = json!([{ "type": ACTION_ROW, "components": [list] }]);
+    message["data"]["components"] = json!([{ "type": ComponentType::ActionRow, "components": [list] }]);
     message
 }
 
 pub(super) fn choices(choices: &[Choice]) -> Value {
     let choices: Vec<_> = choices.iter().map(|choice| json!({ "name": choice.name, "value": choice.value })).collect();
-    json!({ "type": CHOICES, "data": { "choices": choices } })
+    response(ApplicationCommandAutocompleteResult, &json!({ "choices": choices }))
+}
+
+fn response(kind: InteractionResponseType, data: &Value) -> Value {
+    json!({ "type": kind, "data": data })
 }
 
 impl CommandHandler {
@@ -131,7 +127,7 @@ impl CommandHandler {
     pub(super) async fn message_of(&self, handle: &Handle) -> Option<Snowflake> {
         for tried in 1..=LOOKS {
             let request = Request::original_answer(handle.application, handle.id, &handle.token);
-            match self.discord.rest().ask::<Original>(request).await {
+            match self.discord.rest().ask::<WithId>(request).await {
                 Ok(original) => return Some(original.id),
                 Err(Failed::Refused(refusal)) => {
                     tracing::debug!(interaction = %handle.id, %refusal, "the message of an answer does not exist");
@@ -147,7 +143,7 @@ impl CommandHandler {
     /// Sends a deferred answer. True if the person sees it.
     pub(super) async fn edit_answer(&self, handle: &Handle, text: &str) -> bool {
         // Links that somebody else wrote get no preview under the bot's name.
-        let body = json!({ "content": fitted(text), "allowed_mentions": { "parse": [] }, "flags": SUPPRESS_EMBEDS });
+        let body = json!({ "content": fitted(text), "allowed_mentions": AllowedMentions::default(), "flags": MessageFlags::SUPPRESS_EMBEDS });
         for tried in 1..=LATER_TRIES {
             let request = Request::edit_answer(handle.application, handle.id, &handle.token, body.clone());
             // The request is idempotent: it sets the text of the same message.

@@ -1,52 +1,15 @@
 //! Finds the companion that somebody names, and the choices to offer while somebody types.
 
-use std::sync::Arc;
-
 use super::answering::Choice;
 use super::interaction::{ChannelContext, Typing};
 use super::words::{listed, verbatim};
 use super::{Answer, CommandHandler, registered};
-use crate::domain::id::CompanionId;
 use crate::ports::backend::room::{CompanionView, Room, RoomCompanion};
 
 /// The most choices that Discord shows, and the most characters of each (Discord's documentation, "Application Commands", "Application Command Option
 /// Choice").
 const MOST_CHOICES: usize = 25;
 const LONGEST_CHOICE: usize = 100;
-
-pub(super) trait Named {
-    fn id(&self) -> &CompanionId;
-    fn name(&self) -> &Arc<str>;
-    fn aliases(&self) -> &[Arc<str>];
-}
-
-impl Named for CompanionView {
-    fn id(&self) -> &CompanionId {
-        &self.id
-    }
-
-    fn name(&self) -> &Arc<str> {
-        &self.name
-    }
-
-    fn aliases(&self) -> &[Arc<str>] {
-        &self.aliases
-    }
-}
-
-impl Named for RoomCompanion {
-    fn id(&self) -> &CompanionId {
-        &self.id
-    }
-
-    fn name(&self) -> &Arc<str> {
-        &self.name
-    }
-
-    fn aliases(&self) -> &[Arc<str>] {
-        &self.aliases
-    }
-}
 
 impl CommandHandler {
     /// The companions that match the typed text. Empty if the backend cannot list them.
@@ -57,9 +20,8 @@ impl CommandHandler {
             return offered(&present, &typing.typed);
         }
         let all = self.backend.rooms.companions().await.map(|all| all.companions).unwrap_or_default();
-        let absent: Vec<_> =
-            all.into_iter().filter(|companion| !present.iter().any(|member| member.id == companion.id)).collect();
-        offered(&absent, &typing.typed)
+        let is_absent = |companion: &CompanionView| !present.iter().any(|member| member.id == companion.id);
+        offered(&all.into_iter().filter(is_absent).map(as_member).collect::<Vec<_>>(), &typing.typed)
     }
 
     /// The room of a channel, or the room that it becomes with its first message.
@@ -71,8 +33,8 @@ impl CommandHandler {
     }
 
     /// The configured companion with this name.
-    pub(super) async fn configured(&self, typed: &str) -> Result<CompanionView, Answer> {
-        let all = self.backend.rooms.companions().await?.companions;
+    pub(super) async fn configured(&self, typed: &str) -> Result<RoomCompanion, Answer> {
+        let all: Vec<_> = self.backend.rooms.companions().await?.companions.into_iter().map(as_member).collect();
         find(&all, typed).cloned().ok_or_else(|| {
             let known = listed(all.iter().take(MOST_CHOICES).map(|companion| &companion.name));
             Answer::Refused(format!("There is no companion called “{}”. Available companions: {known}.", verbatim(typed)))
@@ -95,22 +57,22 @@ pub(super) fn member<'a>(room: &'a Room, typed: &str) -> Result<&'a RoomCompanio
 }
 
 /// Finds a companion by id, name or alias, in this order.
-pub(super) fn find<'a, T: Named>(all: &'a [T], typed: &str) -> Option<&'a T> {
+pub(super) fn find<'a>(all: &'a [RoomCompanion], typed: &str) -> Option<&'a RoomCompanion> {
     let typed = typed.trim().to_lowercase();
     let matches = |text: &str| text.to_lowercase() == typed;
     all.iter()
-        .find(|companion| companion.id().as_str() == typed)
-        .or_else(|| all.iter().find(|companion| matches(companion.id().as_str()) || matches(companion.name())))
-        .or_else(|| all.iter().find(|companion| companion.aliases().iter().any(|alias| matches(alias))))
+        .find(|companion| companion.id.as_str() == typed)
+        .or_else(|| all.iter().find(|companion| matches(companion.id.as_str()) || matches(&companion.name)))
+        .or_else(|| all.iter().find(|companion| companion.aliases.iter().any(|alias| matches(alias))))
 }
 
 /// The companions with the typed text in a name: first those whose name or id begins with it, then those with an alias that does, then the rest.
 /// Otherwise the order is kept.
-pub(super) fn offered<T: Named>(all: &[T], typed: &str) -> Vec<Choice> {
+pub(super) fn offered(all: &[RoomCompanion], typed: &str) -> Vec<Choice> {
     let typed = typed.trim().to_lowercase();
-    let rank = |companion: &T| {
-        let own = [companion.name().to_lowercase(), companion.id().as_str().to_lowercase()];
-        let others: Vec<_> = companion.aliases().iter().map(|alias| alias.to_lowercase()).collect();
+    let rank = |companion: &RoomCompanion| {
+        let own = [companion.name.to_lowercase(), companion.id.as_str().to_lowercase()];
+        let others: Vec<_> = companion.aliases.iter().map(|alias| alias.to_lowercase()).collect();
         if own.iter().any(|name| name.starts_with(&typed)) {
             Some(0)
         } else if others.iter().any(|name| name.starts_with(&typed)) {
@@ -121,8 +83,8 @@ pub(super) fn offered<T: Named>(all: &[T], typed: &str) -> Vec<Choice> {
     };
     let mut found: Vec<_> = all.iter().filter_map(|companion| Some((rank(companion)?, companion))).collect();
     found.sort_by_key(|(rank, _)| *rank);
-    let choice = |companion: &T| {
-        let (name, id) = (companion.name(), companion.id().as_str());
+    let choice = |companion: &RoomCompanion| {
+        let (name, id) = (&companion.name, companion.id.as_str());
         let shown = if name.to_lowercase() == id.to_lowercase() { name.to_string() } else { format!("{name} ({id})") };
         Choice { name: shown.chars().take(LONGEST_CHOICE).collect(), value: id.to_owned() }
     };
@@ -131,7 +93,7 @@ pub(super) fn offered<T: Named>(all: &[T], typed: &str) -> Vec<Choice> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::settings::companion::ModelChoice;
 
@@ -169,7 +131,7 @@ mod tests {
         assert_eq!(found(""), None);
     }
 
-    fn one(id: &str, name: &str, aliases: &[&str]) -> RoomCompanion {
+    pub fn one(id: &str, name: &str, aliases: &[&str]) -> RoomCompanion {
         RoomCompanion {
             id: id.into(),
             name: name.into(),

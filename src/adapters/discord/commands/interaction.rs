@@ -11,11 +11,14 @@ use std::sync::Arc;
 
 use secrecy::SecretString;
 use serde_json::Value;
+use twilight_model::application::command::CommandType;
+use twilight_model::application::interaction::InteractionType;
+use twilight_model::channel::ChannelType;
+use twilight_model::guild::Permissions;
 
-use self::payload::{Channel, GivenOption, Payload};
-use super::registered::{self as name, Level};
-use crate::adapters::discord::names::shown;
-use crate::adapters::discord::permissions::{self, Need, Permissions};
+use self::payload::{GivenOption, Payload};
+use super::registered::{self as name, CHANNEL_TYPES, Level};
+use crate::adapters::discord::permissions::{self, Need};
 use crate::adapters::discord::snowflake::Snowflake;
 use crate::adapters::discord::wire;
 use crate::domain::id::GuildId;
@@ -97,8 +100,7 @@ pub(super) struct ChannelContext {
     pub channel: Snowflake,
     /// `None` in a direct message.
     pub guild: Option<Snowflake>,
-    /// The type of the channel (Discord's documentation, "Channels Resource", "Channel Types").
-    pub kind: Option<u8>,
+    pub kind: Option<ChannelType>,
     /// The channel of a thread.
     pub parent: Option<Snowflake>,
     pub is_locked: bool,
@@ -120,8 +122,9 @@ pub(super) fn read(text: &str) -> Result<Interaction, InvalidInteraction> {
     let handle = Handle { id: payload.id, application: payload.application_id, token: payload.token.clone() };
     let person = payload.person().ok_or_else(|| InvalidInteraction("it has no user".to_owned()))?;
     let here = payload.here().ok_or_else(|| InvalidInteraction("it has no channel".to_owned()))?;
-    let kind = payload.kind;
-    let action = payload.action(&here).unwrap_or(Action::Unknown { choices: kind == AUTOCOMPLETE });
+    let kind = InteractionType::try_from(payload.kind).ok();
+    let unknown = Action::Unknown { choices: kind == Some(InteractionType::ApplicationCommandAutocomplete) };
+    let action = kind.and_then(|kind| payload.action(kind, &here)).unwrap_or(unknown);
     Ok(Interaction { handle, person, here, action })
 }
 
@@ -158,44 +161,40 @@ impl ChannelContext {
         self.guild.is_none()
     }
 
-    pub const fn is_thread(&self) -> bool {
-        matches!(self.kind, Some(10..=12))
+    pub fn is_thread(&self) -> bool {
+        self.kind.is_some_and(ChannelType::is_thread)
     }
 
     /// Whether only invited people can see it.
     const fn is_private_thread(&self) -> bool {
-        matches!(self.kind, Some(12))
+        matches!(self.kind, Some(ChannelType::PrivateThread))
     }
 
     /// Whether the bot may have to be invited before it can see the channel.
     pub fn is_hidden(&self) -> bool {
-        let sees = |bot_permissions: Permissions| {
-            bot_permissions.contains(Permissions::MANAGE_THREADS) || bot_permissions.contains(Permissions::ADMINISTRATOR)
-        };
-        self.is_private_thread() && !self.bot_permissions.is_some_and(sees)
+        let sees_all = Permissions::MANAGE_THREADS | Permissions::ADMINISTRATOR;
+        self.is_private_thread() && !self.bot_permissions.is_some_and(|permissions| permissions.intersects(sees_all))
     }
 
     /// Whether its messages are in posts.
     pub const fn is_forum(&self) -> bool {
-        matches!(self.kind, Some(15 | 16))
+        matches!(self.kind, Some(ChannelType::GuildForum | ChannelType::GuildMedia))
     }
 
     /// Whether companions can be members of it. They cannot in categories, for example.
-    pub const fn can_have_members(&self) -> bool {
-        matches!(self.kind, None | Some(0..=2 | 5 | 10..=13 | 15 | 16))
+    pub fn can_have_members(&self) -> bool {
+        self.kind.is_none_or(|kind| kind == ChannelType::Private || CHANNEL_TYPES.contains(&kind))
     }
 
     /// Whether the user may change the members of the channel. In a direct message the user always may.
     pub const fn user_may_change(&self) -> bool {
-        self.is_direct()
-            || self.user_permissions.contains(Permissions::ADMINISTRATOR)
-            || self.user_permissions.contains(Permissions::MANAGE_CHANNELS)
+        self.is_direct() || self.user_permissions.intersects(Permissions::ADMINISTRATOR.union(Permissions::MANAGE_CHANNELS))
     }
 
     /// Whether the user may write messages in the channel. Saying something by a command requires it.
-    pub const fn user_may_write(&self) -> bool {
+    pub fn user_may_write(&self) -> bool {
         let needed = if self.is_thread() { Permissions::SEND_MESSAGES_IN_THREADS } else { Permissions::SEND_MESSAGES };
-        self.is_direct() || self.user_permissions.contains(Permissions::ADMINISTRATOR) || self.user_permissions.contains(needed)
+        self.is_direct() || self.user_permissions.intersects(Permissions::ADMINISTRATOR | needed)
     }
 
     /// What the bot needs in the channel and does not have. `None` if that is unknown.
@@ -205,21 +204,18 @@ impl ChannelContext {
         }
         let bot_permissions = self.bot_permissions?;
         let bot_permissions =
-            if bot_permissions.contains(Permissions::ADMINISTRATOR) { Permissions::ALL } else { bot_permissions };
+            if bot_permissions.contains(Permissions::ADMINISTRATOR) { Permissions::all() } else { bot_permissions };
         let thread = self.is_thread().then(|| permissions::Thread {
             is_private: self.is_private_thread(),
             is_member: true,
             is_locked: self.is_locked,
         });
-        let channel = permissions::Channel { overwrites: &[], is_voice: matches!(self.kind, Some(2 | 13)), thread };
+        let channel = permissions::Channel { overwrites: &[], is_voice: self.kind.is_some_and(permissions::is_voice), thread };
         // The user of a command has commands.
         Some(permissions::missing(bot_permissions, &channel, true))
     }
 }
 
-const APPLICATION_COMMAND: u8 = 2;
-const MESSAGE_COMPONENT: u8 = 3;
-const AUTOCOMPLETE: u8 = 4;
 /// The prefix of the id of the list in which somebody chooses a companion. The id of the interaction follows.
 const QUESTION: &str = "ask:";
 
@@ -232,56 +228,56 @@ impl Payload {
     fn person(&self) -> Option<Person> {
         let member = self.member.as_ref();
         let user = member.and_then(|member| member.user.as_ref()).or(self.user.as_ref())?;
-        let names = [member.and_then(|member| member.nick.as_deref()), user.global_name.as_deref(), user.username.as_deref()];
-        Some(Person { id: user.id, name: shown(names.into_iter().flatten(), user.id).into() })
+        Some(Person { id: user.id, name: user.shown(member.and_then(|member| member.nick.as_deref())).into() })
     }
 
     fn here(&self) -> Option<ChannelContext> {
         let channel_payload = self.channel.as_ref();
         let channel = self.channel_id.or(channel_payload.map(|channel| channel.id))?;
-        let user_permissions = self.member.as_ref().and_then(|member| member.permissions.as_ref());
-        let of_payload = |channel: &Channel| ChannelContext::of(channel, self.guild_id);
+        let user_permissions = self.member.as_ref().and_then(|member| member.permissions);
+        let of_payload = |channel: &wire::Channel| ChannelContext::of(channel, self.guild_id);
         let context = channel_payload.map(of_payload).unwrap_or(ChannelContext {
             channel,
             guild: self.guild_id,
             kind: None,
             parent: None,
             is_locked: false,
-            user_permissions: Permissions::NONE,
+            user_permissions: Permissions::empty(),
             bot_permissions: None,
         });
         Some(ChannelContext {
             channel,
-            user_permissions: user_permissions.map_or(Permissions::NONE, |bits| bits.0),
-            bot_permissions: self.app_permissions.as_ref().map(|bits| bits.0),
+            user_permissions: user_permissions.unwrap_or(Permissions::empty()),
+            bot_permissions: self.app_permissions,
             ..context
         })
     }
 
     /// What is requested. `None` if it is not supported.
-    fn action(mut self, here: &ChannelContext) -> Option<Action> {
-        if here.kind == Some(GROUP_DIRECT) {
+    fn action(mut self, kind: InteractionType, here: &ChannelContext) -> Option<Action> {
+        // There is no bot in a group.
+        if here.kind == Some(ChannelType::Group) {
             return None;
         }
         let data = self.data.as_mut()?;
-        if self.kind == MESSAGE_COMPONENT {
+        if kind == InteractionType::MessageComponent {
             let question = data.custom_id.strip_prefix(QUESTION)?.parse().ok()?;
             let [companion] = data.values.as_deref()? else { return None };
             return Some(Action::Choose { question, companion: cut(companion) });
         }
-        if data.name == name::ASK && data.kind == Some(name::MESSAGE) && self.kind == APPLICATION_COMMAND {
+        if data.name == name::ASK && data.kind == Some(CommandType::Message) && kind == InteractionType::ApplicationCommand {
             let message = data.resolved.as_mut()?.messages.as_mut()?.remove(&data.target_id?)?;
             return Some(Action::Ask(Box::new(message)));
         }
         let data = self.data.as_ref()?;
-        if data.name != name::TERTULIA || data.kind.is_some_and(|kind| kind != name::CHAT_INPUT) {
+        if data.name != name::TERTULIA || data.kind.is_some_and(|kind| kind != CommandType::ChatInput) {
             return None;
         }
         let (command, options) = only_subcommand(&data.options)?;
         let chosen = |name: &str| self.chosen(&Options(options), name);
-        match self.kind {
-            APPLICATION_COMMAND => parse_command(command, &Options(options), chosen).map(Action::Command),
-            AUTOCOMPLETE => {
+        match kind {
+            InteractionType::ApplicationCommand => parse_command(command, &Options(options), chosen).map(Action::Command),
+            InteractionType::ApplicationCommandAutocomplete => {
                 let focused = options.iter().find(|option| option.focused && option.name == name::COMPANION)?;
                 let typed = cut(focused.value.as_str().unwrap_or_default());
                 let command = name::SUBCOMMANDS.iter().find(|subcommand| **subcommand == command)?;
@@ -303,9 +299,6 @@ impl Payload {
         Ok(Some(ChannelContext::of(channel, Some(guild))))
     }
 }
-
-/// A direct message between several people, where there is no bot.
-const GROUP_DIRECT: u8 = 3;
 
 /// The interaction is not supported.
 struct Unsupported;
@@ -365,7 +358,7 @@ fn parse_command(
         name::IGNORE => Command::IgnoreMe { on: options.switch()? },
         name::SAY => {
             let text = options.value(name::TEXT)?.as_str()?.trim();
-            let text = text.chars().take(name::LONGEST_SAID).collect();
+            let text = text.chars().take(name::LONGEST_SAID.into()).collect();
             Command::Say { companion: companion?, text }
         }
         name::HELP => Command::Help,
@@ -374,17 +367,15 @@ fn parse_command(
 }
 
 impl ChannelContext {
-    fn of(channel: &Channel, guild: Option<Snowflake>) -> Self {
-        let is_thread = matches!(channel.kind, Some(10..=12));
+    fn of(channel: &wire::Channel, guild: Option<Snowflake>) -> Self {
         Self {
             channel: channel.id,
             guild,
             kind: channel.kind,
-            // The parent of any other channel is a category.
-            parent: channel.parent_id.filter(|_| is_thread),
-            is_locked: channel.thread_metadata.as_ref().is_some_and(|thread| thread.locked),
-            user_permissions: channel.permissions.as_ref().map_or(Permissions::NONE, |bits| bits.0),
-            bot_permissions: channel.app_permissions.as_ref().map(|bits| bits.0),
+            parent: channel.parent(),
+            is_locked: channel.is_locked(),
+            user_permissions: channel.permissions.unwrap_or(Permissions::empty()),
+            bot_permissions: channel.app_permissions,
         }
     }
 }

@@ -9,7 +9,6 @@ use super::words::{self, channel, name, place};
 use super::{Answer, CommandHandler};
 use crate::adapters::discord::snowflake::Snowflake;
 use crate::domain::id::CompanionId;
-use crate::ports::backend::Refused;
 use crate::ports::backend::room::{CompanionPatch, Override, Room, RoomCompanion, RoomPatch};
 
 impl CommandHandler {
@@ -82,18 +81,15 @@ impl CommandHandler {
         here: &ChannelContext,
         person: Snowflake,
     ) -> Result<String, Answer> {
-        may_change(here, here)?;
-        let room = self.room_with_companions(here).await?;
-        let selected = selected(&room, typed)?;
         let interjection = match level {
             Level::Tier(tier) => Override::Set(Arc::from(tier)),
             Level::Default => Override::Reset,
         };
-        let patch = |_: &RoomCompanion| CompanionPatch { interjection: interjection.clone(), ..CompanionPatch::default() };
-        let room = self.patch(&room, Override::Keep, &selected, patch).await?;
+        let patch = CompanionPatch { interjection, ..CompanionPatch::default() };
+        let affected = self.patch(typed, here, Override::Keep, &patch).await?;
         tracing::info!(guild = %here.guild_id(), channel = %here.channel, by = %person, level = level.name(), "the interjection level of companions was changed");
         let mut lines = vec!["From now on, in this channel:".to_owned()];
-        lines.extend(room.companions.iter().filter(|member| selected.contains(&member.id)).map(line));
+        lines.extend(affected.iter().map(line));
         Ok(lines.join("\n"))
     }
 
@@ -104,20 +100,15 @@ impl CommandHandler {
         here: &ChannelContext,
         person: Snowflake,
     ) -> Result<String, Answer> {
-        may_change(here, here)?;
-        let room = self.room_with_companions(here).await?;
-        let selected = selected(&room, typed)?;
-        let (for_room, for_companion) = match (typed.is_some(), on) {
+        let (for_room, paused) = match (typed.is_some(), on) {
             (true, true) => (Override::Keep, Override::Set(true)),
             (true, false) => (Override::Keep, Override::Reset),
             (false, true) => (Override::Set(true), Override::Keep),
             // Everybody is resumed, including companions that were paused one by one.
             (false, false) => (Override::Reset, Override::Reset),
         };
-        let patch = |_: &RoomCompanion| CompanionPatch { paused: for_companion, ..CompanionPatch::default() };
-        let room = self.patch(&room, for_room, &selected, patch).await?;
+        let affected = self.patch(typed, here, for_room, &CompanionPatch { paused, ..CompanionPatch::default() }).await?;
         tracing::info!(guild = %here.guild_id(), channel = %here.channel, by = %person, on, "companions were paused or resumed");
-        let affected: Vec<_> = room.companions.iter().filter(|member| selected.contains(&member.id)).collect();
         let names = words::listed(affected.iter().map(|member| &member.name));
         Ok(if on {
             format!(
@@ -130,16 +121,23 @@ impl CommandHandler {
         })
     }
 
+    /// Changes the room and the named companion, or all of its companions. Returns the changed companions.
     async fn patch(
         &self,
-        room: &Room,
+        typed: Option<&str>,
+        here: &ChannelContext,
         paused: Override<bool>,
-        selected: &[CompanionId],
-        patch: impl Fn(&RoomCompanion) -> CompanionPatch,
-    ) -> Result<Room, Answer> {
-        let affected = room.companions.iter().filter(|member| selected.contains(&member.id));
-        let companions = affected.map(|member| (Arc::from(member.id.as_str()), patch(member))).collect();
-        self.backend.rooms.patch(&room.id, RoomPatch { paused, companions, ..RoomPatch::default() }).await.map_err(Refused::into)
+        patch: &CompanionPatch,
+    ) -> Result<Vec<RoomCompanion>, Answer> {
+        may_change(here, here)?;
+        let room = self.room_with_companions(here).await?;
+        let selected: Vec<CompanionId> = match typed {
+            Some(typed) => vec![member(&room, typed)?.id.clone()],
+            None => room.companions.iter().map(|member| member.id.clone()).collect(),
+        };
+        let companions = selected.iter().map(|id| (Arc::from(id.as_str()), patch.clone())).collect();
+        let room = self.backend.rooms.patch(&room.id, RoomPatch { paused, companions, ..RoomPatch::default() }).await?;
+        Ok(room.companions.into_iter().filter(|member| selected.contains(&member.id)).collect())
     }
 
     /// The room of a channel, if a companion is in it.
@@ -176,14 +174,6 @@ fn may_change(at: &ChannelContext, here: &ChannelContext) -> Result<(), Answer> 
     Err(Answer::Refused(format!(
         "For this you need the permission **Manage Channels** {place}. An administrator of this server can give it to you."
     )))
-}
-
-/// The companions that are selected: the named one, or all.
-fn selected(room: &Room, typed: Option<&str>) -> Result<Vec<CompanionId>, Answer> {
-    match typed {
-        Some(typed) => Ok(vec![member(room, typed)?.id.clone()]),
-        None => Ok(room.companions.iter().map(|member| member.id.clone()).collect()),
-    }
 }
 
 fn welcome(

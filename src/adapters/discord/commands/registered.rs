@@ -4,6 +4,13 @@
 //! Translations of the texts belong here, too.
 
 use serde_json::{Map, Value, json};
+use twilight_model::application::command::{
+    Command, CommandOption, CommandOptionChoice, CommandOptionChoiceValue, CommandOptionType, CommandType,
+};
+use twilight_model::application::interaction::InteractionContextType;
+use twilight_model::channel::ChannelType;
+use twilight_model::id::Id;
+use twilight_model::oauth::ApplicationIntegrationType;
 
 pub const TERTULIA: &str = "tertulia";
 pub(super) const STATUS: &str = "status";
@@ -30,20 +37,20 @@ pub(super) const TEXT: &str = "text";
 /// Every subcommand, and every group of subcommands.
 pub(super) const SUBCOMMANDS: [&str; 10] = [STATUS, JOIN, LEAVE, TALKATIVENESS, PAUSE, WHY, FORGET, IGNORE, SAY, HELP];
 /// The most characters that can be said at once. The text and the two names have to fit into one message.
-pub(super) const LONGEST_SAID: usize = 1_500;
+pub(super) const LONGEST_SAID: u16 = 1_500;
 
-/// The kinds of commands (Discord's documentation, "Application Commands", "Application Command Types").
-pub(super) const CHAT_INPUT: u8 = 1;
-pub(super) const MESSAGE: u8 = 3;
-
-/// The kinds of options (Discord's documentation, "Application Commands", "Application Command Option Type").
-const SUB_COMMAND: u8 = 1;
-const SUB_COMMAND_GROUP: u8 = 2;
-const STRING: u8 = 3;
-const BOOLEAN: u8 = 5;
-const CHANNEL: u8 = 7;
-/// Channel types that companions can join: text, voice, announcements, the three kinds of threads, stages, forums, media.
-const CHANNEL_TYPES: [u8; 9] = [0, 2, 5, 10, 11, 12, 13, 15, 16];
+/// The types of channels that companions can join.
+pub const CHANNEL_TYPES: [ChannelType; 9] = [
+    ChannelType::GuildText,
+    ChannelType::GuildVoice,
+    ChannelType::GuildAnnouncement,
+    ChannelType::AnnouncementThread,
+    ChannelType::PublicThread,
+    ChannelType::PrivateThread,
+    ChannelType::GuildStageVoice,
+    ChannelType::GuildForum,
+    ChannelType::GuildMedia,
+];
 
 /// How readily a companion speaks up unasked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,82 +95,159 @@ pub(super) fn tier_in_words(tier: &str) -> &str {
 
 /// `/tertulia`, as it is registered.
 pub(super) fn command() -> Value {
-    let only = |text| optional_companion(text);
-    json!({
-        "name": TERTULIA,
-        "type": CHAT_INPUT,
-        "description": "Companions in this channel: who is here, who comes and goes, how much they talk",
-        // In servers that the bot was added to, and in direct messages with it.
-        "integration_types": [0],
-        "contexts": [0, 1],
-        "options": [
-            subcommand(STATUS, "Who is here, and whether they can read and speak", &[only("Only this companion")]),
-            subcommand(JOIN, "Add a companion to a channel", &[
-                companion("The companion to add", true),
-                channel("Another channel than this one; a forum means all its posts"),
-            ]),
-            subcommand(LEAVE, "Remove a companion from a channel", &[
-                companion("The companion to remove", true),
-                channel("Another channel than this one"),
-            ]),
-            subcommand(TALKATIVENESS, "How readily companions speak up here unasked", &[
-                levels(),
-                only("Only this companion; all who are here if left out"),
-            ]),
-            subcommand(PAUSE, "Pause companions in this channel, or resume them", &[
-                only("Only this companion; all who are here if left out"),
-                switch("on: pause them (if left out); off: resume them"),
-            ]),
-            subcommand(WHY, "Why companions spoke here, or did not; only you see it", &[only("Only this companion")]),
-            group(FORGET, "What is remembered of you", subcommand(ME, "Remove what you said on this server from memory", &[
-                json!({ "type": BOOLEAN, "name": SURE, "description": "This cannot be undone: choose True to do it" }),
-            ])),
-            group(IGNORE, "Whether companions listen to you", subcommand(ME, "Companions of this server stop listening to you", &[
-                switch("on: they ignore you (if left out); off: they listen again"),
-            ])),
-            subcommand(SAY, "Say something to a companion; everybody here sees it", &[
-                companion("The companion to say it to", true),
-                json!({ "type": STRING, "name": TEXT, "description": "What to say", "required": true, "max_length": LONGEST_SAID }),
-            ]),
-            subcommand(HELP, "What you can do here", &[]),
+    let only = |text| companion(text, false);
+    let description = "Companions in this channel: who is here, who comes and goes, how much they talk";
+    registered(
+        TERTULIA,
+        CommandType::ChatInput,
+        description,
+        vec![
+            subcommand(STATUS, "Who is here, and whether they can read and speak", vec![only("Only this companion")]),
+            subcommand(
+                JOIN,
+                "Add a companion to a channel",
+                vec![
+                    companion("The companion to add", true),
+                    channel("Another channel than this one; a forum means all its posts"),
+                ],
+            ),
+            subcommand(
+                LEAVE,
+                "Remove a companion from a channel",
+                vec![companion("The companion to remove", true), channel("Another channel than this one")],
+            ),
+            subcommand(
+                TALKATIVENESS,
+                "How readily companions speak up here unasked",
+                vec![levels(), only("Only this companion; all who are here if left out")],
+            ),
+            subcommand(
+                PAUSE,
+                "Pause companions in this channel, or resume them",
+                vec![
+                    only("Only this companion; all who are here if left out"),
+                    switch("on: pause them (if left out); off: resume them"),
+                ],
+            ),
+            subcommand(WHY, "Why companions spoke here, or did not; only you see it", vec![only("Only this companion")]),
+            group(
+                FORGET,
+                "What is remembered of you",
+                subcommand(
+                    ME,
+                    "Remove what you said on this server from memory",
+                    vec![option(CommandOptionType::Boolean, SURE, "This cannot be undone: choose True to do it")],
+                ),
+            ),
+            group(
+                IGNORE,
+                "Whether companions listen to you",
+                subcommand(
+                    ME,
+                    "Companions of this server stop listening to you",
+                    vec![switch("on: they ignore you (if left out); off: they listen again")],
+                ),
+            ),
+            subcommand(
+                SAY,
+                "Say something to a companion; everybody here sees it",
+                vec![
+                    companion("The companion to say it to", true),
+                    CommandOption {
+                        required: Some(true),
+                        max_length: Some(LONGEST_SAID),
+                        ..option(CommandOptionType::String, TEXT, "What to say")
+                    },
+                ],
+            ),
+            subcommand(HELP, "What you can do here", Vec::new()),
         ],
-    })
+    )
 }
 
 /// The entry in the menu of a message, as it is registered.
 fn ask() -> Value {
-    json!({ "name": ASK, "type": MESSAGE, "integration_types": [0], "contexts": [0, 1] })
+    registered(ASK, CommandType::Message, "", Vec::new())
 }
 
-fn subcommand(name: &str, description: &str, options: &[Value]) -> Value {
-    json!({ "type": SUB_COMMAND, "name": name, "description": description, "options": options })
+/// A command for servers that the bot was added to, and for direct messages with it.
+fn registered(name: &str, kind: CommandType, description: &str, options: Vec<CommandOption>) -> Value {
+    #[expect(deprecated, reason = "all fields are required")]
+    let command = Command {
+        name: name.to_owned(),
+        kind,
+        description: description.to_owned(),
+        options,
+        integration_types: Some(vec![ApplicationIntegrationType::GuildInstall]),
+        contexts: Some(vec![InteractionContextType::Guild, InteractionContextType::BotDm]),
+        version: Id::new(1),
+        application_id: None,
+        default_member_permissions: None,
+        description_localizations: None,
+        dm_permission: None,
+        guild_id: None,
+        id: None,
+        name_localizations: None,
+        nsfw: None,
+    };
+    // Without the fields that Discord sets, and without default values.
+    essence(&json!(command))
 }
 
-fn group(name: &str, description: &str, subcommand: Value) -> Value {
-    json!({ "type": SUB_COMMAND_GROUP, "name": name, "description": description, "options": [subcommand] })
+fn option(kind: CommandOptionType, name: &str, description: &str) -> CommandOption {
+    CommandOption {
+        kind,
+        name: name.to_owned(),
+        description: description.to_owned(),
+        autocomplete: None,
+        channel_types: None,
+        choices: None,
+        description_localizations: None,
+        file_types: None,
+        max_length: None,
+        max_value: None,
+        min_length: None,
+        min_value: None,
+        name_localizations: None,
+        options: None,
+        required: None,
+    }
 }
 
-fn companion(description: &str, required: bool) -> Value {
-    json!({ "type": STRING, "name": COMPANION, "description": description, "required": required, "autocomplete": true })
+fn subcommand(name: &str, description: &str, options: Vec<CommandOption>) -> CommandOption {
+    CommandOption { options: Some(options), ..option(CommandOptionType::SubCommand, name, description) }
 }
 
-fn optional_companion(description: &str) -> Value {
-    companion(description, false)
+fn group(name: &str, description: &str, subcommand: CommandOption) -> CommandOption {
+    CommandOption { options: Some(vec![subcommand]), ..option(CommandOptionType::SubCommandGroup, name, description) }
 }
 
-fn channel(description: &str) -> Value {
-    json!({ "type": CHANNEL, "name": WHERE, "description": description, "channel_types": CHANNEL_TYPES })
+fn companion(description: &str, required: bool) -> CommandOption {
+    let name = option(CommandOptionType::String, COMPANION, description);
+    CommandOption { required: Some(required), autocomplete: Some(true), ..name }
 }
 
-fn switch(description: &str) -> Value {
-    let choices = [ON, OFF].map(|name| json!({ "name": name, "value": name }));
-    json!({ "type": STRING, "name": SWITCH, "description": description, "choices": choices })
+fn channel(description: &str) -> CommandOption {
+    CommandOption { channel_types: Some(CHANNEL_TYPES.to_vec()), ..option(CommandOptionType::Channel, WHERE, description) }
 }
 
-fn levels() -> Value {
-    let choices = LEVELS.map(|(value, name, _)| json!({ "name": name, "value": value }));
-    let description = "How readily they speak up";
-    json!({ "type": STRING, "name": LEVEL, "description": description, "required": true, "choices": choices })
+fn switch(description: &str) -> CommandOption {
+    choice(SWITCH, description, &[ON, OFF].map(|name| (name, name)))
+}
+
+fn levels() -> CommandOption {
+    let levels = choice(LEVEL, "How readily they speak up", &LEVELS.map(|(value, name, _)| (value, name)));
+    CommandOption { required: Some(true), ..levels }
+}
+
+/// An option with these values to choose from, each with its name.
+fn choice(name: &str, description: &str, choices: &[(&str, &str)]) -> CommandOption {
+    let choices = choices.iter().map(|(value, name)| CommandOptionChoice {
+        name: (*name).to_owned(),
+        name_localizations: None,
+        value: CommandOptionChoiceValue::String((*value).to_owned()),
+    });
+    CommandOption { choices: Some(choices.collect()), ..option(CommandOptionType::String, name, description) }
 }
 
 /// Whether the registered commands are the current ones.
@@ -192,7 +276,7 @@ pub(super) fn to_register(listed: &[Value]) -> Vec<Value> {
 
 /// The registered command with the same name and type.
 fn registered_as<'a>(listed: &'a [Value], wanted: &Value) -> Option<&'a Value> {
-    let kind = |command: &Value| command["type"].as_u64().unwrap_or(CHAT_INPUT.into());
+    let kind = |command: &Value| command["type"].as_u64().unwrap_or(u8::from(CommandType::ChatInput).into());
     listed.iter().find(|command| command["name"] == wanted["name"] && kind(command) == kind(wanted))
 }
 
@@ -320,7 +404,7 @@ mod tests {
 
     #[test]
     fn every_offered_level_is_parsed() {
-        let offered = levels();
+        let offered = json!(levels());
         let mut read =
             offered["choices"].as_array().unwrap().iter().map(|choice| Level::named(choice["value"].as_str().unwrap()));
 

@@ -4,17 +4,18 @@
 //! journaled under that answer's id, so deleting the answer deletes the message.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::answering;
 use super::choosing::{member, offered};
 use super::interaction::{ChannelContext, Handle, Person, list_of};
 use super::words::{self, name};
-use super::{ANSWERED_LATER, Answer, CommandHandler, catch_panic};
-use crate::adapters::discord::incoming::{Origin, OwnIds, RawMessage, Sender, User, is_conversation, readable_text, sender};
+use super::{ANSWERED_LATER, Answer, CommandHandler, Pending, catch_panic};
+use crate::adapters::discord::incoming::{OwnIds, Sender, is_conversation, readable_text, readable_words, sender};
 use crate::adapters::discord::snowflake::Snowflake;
 use crate::adapters::discord::wire;
 use crate::domain::message::{Author, Modality, Role};
@@ -63,7 +64,7 @@ pub(super) struct Questions(Mutex<VecDeque<Question>>);
 
 impl Questions {
     fn add(&self, question: Question) {
-        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.0.lock();
         waiting.push_back(question);
         if waiting.len() > MOST_QUESTIONS {
             waiting.pop_front();
@@ -72,7 +73,7 @@ impl Questions {
 
     /// Takes the question of this person in this channel. A second call finds nothing.
     fn take(&self, id: Snowflake, person: Snowflake, channel: Snowflake) -> Option<Question> {
-        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.0.lock();
         let matches = |question: &Question| question.id == id && question.person == person && question.channel == channel;
         let index = waiting.iter().position(matches)?;
         waiting.remove(index)
@@ -90,21 +91,7 @@ impl CommandHandler {
     ) -> Result<SayStep, Answer> {
         let room = self.room_for_speaker(here, person).await?;
         let companion = member(&room, typed)?.clone();
-        let author = User { id: person.id, username: &person.name, global_name: None, nick: None, bot: false, system: false };
-        let content = RawMessage {
-            id: person.id,
-            kind: 0,
-            flags: 0,
-            origin: Origin { author, webhook: None, application: None },
-            content: text,
-            mentions: Vec::new(),
-            attachments: Vec::new(),
-            stickers: Vec::new(),
-            poll: None,
-            forward: None,
-            answers: None,
-        };
-        let (text_for_model, _) = readable_text(&content, &self.discord.cache().names(here.guild)).ok_or_else(nothing_to_read)?;
+        let text_for_model = readable_words(text, &self.discord.cache().names(here.guild)).ok_or_else(nothing_to_read)?;
         let shown = format!("{} to {}:\n{}", name(&person.name), name(&companion.name), quoted(text));
         if shown.chars().count() > words::LONGEST {
             return Err(Answer::Refused(
@@ -124,17 +111,16 @@ impl CommandHandler {
         person: &Person,
     ) -> Result<SayStep, Answer> {
         let room = self.room_for_speaker(here, person).await?;
-        let content = message.raw();
-        if !is_conversation(content.kind) {
+        if !is_conversation(message.kind) {
             return Err(nothing_to_read());
         }
         let bot = self.discord.bot().await.map_err(|_| Answer::Failed(words::NOT_SAID.to_owned()))?;
         let us = OwnIds { bot: bot.user, application: bot.application, webhooks: &std::collections::BTreeSet::new() };
-        let author: Arc<str> = match sender(&content.origin, &us) {
+        let author: Arc<str> = match sender(&message.origin(), &us) {
             Sender::Ours(name) => name.map_or_else(|| "the bot".into(), Into::into),
             Sender::System => return Err(nothing_to_read()),
             Sender::Other(author) => {
-                if self.opt_outs.is_ignored(&here.guild_id(), &content.origin.author.id.person()) {
+                if self.opt_outs.is_ignored(&here.guild_id(), &message.author.id.person()) {
                     return Err(Answer::Refused(
                         "The author of this message does not want companions to listen to them.".to_owned(),
                     ));
@@ -142,11 +128,11 @@ impl CommandHandler {
                 author.name
             }
         };
-        let (text_for_model, _) = readable_text(&content, &self.discord.cache().names(here.guild)).ok_or_else(nothing_to_read)?;
+        let (text_for_model, _) = readable_text(message, &self.discord.cache().names(here.guild)).ok_or_else(nothing_to_read)?;
         let quote: String = text_for_model.chars().take(LONGEST_QUOTE).collect();
         let text = format!("What do you say to this message by {author}?\n{}", quoted(&quote));
         let guild = here.guild.map_or_else(|| "@me".to_owned(), |guild| guild.to_string());
-        let link = format!("https://discord.com/channels/{guild}/{}/{}", here.channel, content.id);
+        let link = format!("https://discord.com/channels/{guild}/{}/{}", here.channel, message.id);
         let question = Question { id, person: person.id, channel: here.channel, text, link };
         if let [only] = room.companions.as_slice() {
             return Ok(SayStep::Message(question.for_companion(only.clone(), person)));
@@ -194,21 +180,20 @@ impl CommandHandler {
     /// Relays what somebody says, visible to everybody. Returns the outcome.
     pub(super) async fn relay(
         &self,
-        handle: &Handle,
-        since: Instant,
-        label: &'static str,
+        pending: Pending<'_>,
         here: &ChannelContext,
         person: &Person,
         step: impl Future<Output = Result<SayStep, Answer>>,
     ) -> &'static str {
         // Until the companion is known, only the person sees errors.
-        let step = timeout_at(since + ANSWERED_LATER, catch_panic(step)).await;
+        let handle = pending.handle;
+        let step = timeout_at(pending.since + ANSWERED_LATER, catch_panic(step)).await;
         let (body, outcome, prepared) = match step.unwrap_or_else(|_| Err(Answer::Failed(words::NOT_SAID.to_owned()))) {
             Ok(SayStep::Message(prepared)) => (answering::deferred_for_all(), "done", Some(prepared)),
             Ok(SayStep::Choice(body)) => (body, "done", None),
             Err(answer) => (answering::message(answer.text()), answer.outcome(), None),
         };
-        if let Err(outcome) = self.send_first_answer(handle, &body, since, label).await {
+        if let Err(outcome) = self.send_first_answer(pending, &body).await {
             return outcome;
         }
         let Some(prepared) = prepared else { return outcome };

@@ -23,7 +23,7 @@ pub(super) const TOO_LONG: &str = "This takes too long. It may still be done: lo
 
 pub(super) const HELP: &str = "\
 **Companions** are AI characters in channels. They read along, and decide on their own when to say something. \
-Say a companion's name, or reply to it, and it considers an answer at once. ChannelContext they do not read along, begin with a mention of the bot \
+Say a companion's name, or reply to it, and it considers an answer at once. Where they do not read along, begin with a mention of the bot \
 and the companion's name, or use `/tertulia say`.
 
 For everybody:

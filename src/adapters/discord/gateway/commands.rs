@@ -1,9 +1,9 @@
 //! Sends commands on demand: on the connection of the shard that Discord expects, and no more than Discord allows.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
@@ -50,7 +50,7 @@ impl Commands {
                 (guild_id, payload::voice_state(guild_id, channel_id, *is_muted, *is_deafened))
             }
         };
-        let queues = self.lock();
+        let queues = self.0.lock();
         let queue = queues.iter().find(|(shard, _)| guild.shard(shard.of) == shard.number).map(|(_, queue)| queue);
         queue.ok_or(Unsent::NotConnected)?.try_send(payload).map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => Unsent::TooMany,
@@ -61,15 +61,11 @@ impl Commands {
     /// Opens the queue of a connection that has a session now.
     pub fn open(&self, shard: Shard) -> Queue<'_> {
         let (queue, waiting) = mpsc::channel(MOST_WAITING);
-        let mut queues = self.lock();
+        let mut queues = self.0.lock();
         // If the number of shards changed, none of the earlier connections is left.
         queues.retain(|other, _| other.of == shard.of);
         queues.insert(shard, queue);
         Queue { commands: self, shard, waiting, sent: VecDeque::new() }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Shard, mpsc::Sender<Value>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -95,7 +91,7 @@ impl Queue<'_> {
 
 impl Drop for Queue<'_> {
     fn drop(&mut self) {
-        let mut queues = self.commands.lock();
+        let mut queues = self.commands.0.lock();
         self.waiting.close();
         // Another connection of the shard may have opened its queue.
         if queues.get(&self.shard).is_some_and(mpsc::Sender::is_closed) {

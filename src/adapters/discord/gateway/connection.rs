@@ -6,9 +6,9 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
+use twilight_model::gateway::Intents;
 
 use super::super::dispatch::Dispatch;
-use super::super::platform::Bot;
 use super::Shared;
 use super::commands::Queue;
 use super::end::{End, Ended};
@@ -37,7 +37,7 @@ pub struct Plan<'a> {
     /// The session to resume. `None`: it identifies.
     pub session: Option<Session>,
     /// The intents of an identify.
-    pub intents: u64,
+    pub intents: Intents,
     /// The slot for an identify.
     pub slot: Option<Slot<'a>>,
     /// The last connection with a session, if it is lost.
@@ -57,7 +57,7 @@ pub struct Lost {
 pub struct Connection<'a> {
     shared: &'a Shared,
     shard: Shard,
-    intents: u64,
+    intents: Intents,
     is_resume: bool,
     ledger: Ledger,
     session: watch::Sender<Option<Session>>,
@@ -78,7 +78,7 @@ pub struct Connection<'a> {
 impl<'a> Connection<'a> {
     /// Runs a connection until it ends. Then every event was handled by the intake, or will be sent again by Discord.
     pub async fn run(shared: &'a Shared, shard: Shard, sessions: &SessionStore, plan: Plan<'a>) -> Ended {
-        let (times, instruments) = (&shared.times, shared.recorder.instruments());
+        let (times, instruments) = (&shared.parts.times, shared.parts.recorder.instruments());
         let mut connection = Self {
             shared,
             shard,
@@ -86,7 +86,7 @@ impl<'a> Connection<'a> {
             is_resume: plan.session.is_some(),
             ledger: Ledger::new(plan.session.as_ref().map_or(0, |session| session.accepted)),
             session: watch::Sender::new(plan.session.clone()),
-            began: shared.clock.now(),
+            began: shared.parts.clock.now(),
             lost: plan.lost,
             deadline: Some(Instant::now() + times.hello),
             has_hello: false,
@@ -97,7 +97,7 @@ impl<'a> Connection<'a> {
         };
         let (session, ledger) = (connection.session.subscribe(), connection.ledger.clone());
         let writer = SessionWriter::new(sessions.clone(), session, ledger, times.notes, instruments);
-        let forwarder = Forwarder::new((shared.make_intake)(shard));
+        let forwarder = Forwarder::new((shared.parts.make_intake)(shard));
         let end = connection.receive(plan, &forwarder).await;
         connection.commands = None;
         connection.attempt_failed(&end);
@@ -125,7 +125,7 @@ impl<'a> Connection<'a> {
     /// Receives frames until the connection ends.
     async fn receive(&mut self, plan: Plan<'a>, forwarder: &Forwarder) -> End {
         let Plan { url, session, mut slot, .. } = plan;
-        let mut socket = match timeout(self.shared.times.hello, GatewaySocket::open(&url, &self.shared.connector)).await {
+        let mut socket = match timeout(self.shared.parts.times.hello, GatewaySocket::open(&url, &self.shared.connector)).await {
             Ok(Ok(socket)) => socket,
             Ok(Err(why)) => return End::Unreachable(why),
             Err(_) => return End::Silent,
@@ -165,7 +165,7 @@ impl<'a> Connection<'a> {
                     // The next shard waits only for the interval between two identifies.
                     drop(slot.take());
                     self.has_identified = true;
-                    self.deadline = Some(Instant::now() + self.shared.times.session);
+                    self.deadline = Some(Instant::now() + self.shared.parts.times.session);
                     let presence = self.shared.presence.as_deref();
                     socket.send(&payload::identify(&self.shared.token, self.shard, self.intents, presence));
                 }
@@ -188,7 +188,7 @@ impl<'a> Connection<'a> {
         forwarder: &Forwarder,
         entries: &mut watch::Receiver<Entries>,
     ) -> Option<End> {
-        let instruments = self.shared.recorder.instruments();
+        let instruments = self.shared.parts.recorder.instruments();
         let frame = match frame::parse(text) {
             Ok(frame) => frame,
             Err(why) => {
@@ -203,13 +203,14 @@ impl<'a> Connection<'a> {
                 match kind.as_str() {
                     "READY" => {
                         let Some(ready) = frame::parse_ready(&data) else { return Some(End::InvalidData) };
-                        self.shared.discord.set_bot(Bot { application: ready.application, user: ready.user });
+                        let bot = ready.bot();
+                        self.shared.parts.discord.set_bot(bot);
                         self.session.send_replace(Some(Session {
-                            id: ready.session,
-                            resume_url: ready.resume_url,
+                            id: ready.session_id,
+                            resume_url: ready.resume_gateway_url,
                             accepted: 0,
                             shards: self.shard.of.get(),
-                            application: ready.application,
+                            application: bot.application,
                             intents: self.intents,
                             presence: self.shared.presence.clone(),
                         }));
@@ -223,7 +224,7 @@ impl<'a> Connection<'a> {
                         self.has_received_event = true;
                         // Replayed events show that the session is still being resumed.
                         if self.established.is_none() {
-                            self.deadline = Some(Instant::now() + self.shared.times.session);
+                            self.deadline = Some(Instant::now() + self.shared.parts.times.session);
                         }
                     }
                 }
@@ -236,9 +237,9 @@ impl<'a> Connection<'a> {
             Frame::Hello(None) => return Some(End::InvalidData),
             Frame::Hello(Some(interval)) => {
                 let interval = Duration::from_millis(interval.get()).clamp(INTERVALS.0, INTERVALS.1);
-                socket.start_heartbeats(interval, self.shared.rng.fraction());
+                socket.start_heartbeats(interval, self.shared.parts.rng.fraction());
                 if !self.has_hello {
-                    self.deadline = Some(Instant::now() + self.shared.times.session);
+                    self.deadline = Some(Instant::now() + self.shared.parts.times.session);
                 }
                 self.has_hello = true;
             }
@@ -265,7 +266,7 @@ impl<'a> Connection<'a> {
         let end = tokio::select! {
             // An overdue acknowledgement is judged at the next read, unless there is no room now.
             biased;
-            forwarded = timeout(self.shared.times.stuck, forwarder.forward(dispatch)) => match forwarded {
+            forwarded = timeout(self.shared.parts.times.stuck, forwarder.forward(dispatch)) => match forwarded {
                 Ok(true) => None,
                 Ok(false) => Some(End::Lost),
                 Err(_) => Some(End::Stuck),
@@ -302,7 +303,7 @@ impl<'a> Connection<'a> {
         }
         self.established = Some(Instant::now());
         self.commands = Some(self.shared.commands.open(self.shard));
-        let (Shard { number: shard, of }, recorder) = (self.shard, &self.shared.recorder);
+        let (Shard { number: shard, of }, recorder) = (self.shard, &self.shared.parts.recorder);
         tracing::info!(platform = "discord", shard, of, resumed = self.is_resume, "connected");
         self.shared.statuses.set(self.shard, ShardStatus::Connected, recorder.instruments());
         let attempt = self.attempt();
@@ -315,7 +316,7 @@ impl<'a> Connection<'a> {
     /// Records a connection attempt that ended without a session.
     fn attempt_failed(&self, end: &End) {
         if self.established.is_none() {
-            self.shared.recorder.attempted(&Attempt { error: Some(end.description()), ..self.attempt() });
+            self.shared.parts.recorder.attempted(&Attempt { error: Some(end.description()), ..self.attempt() });
         }
     }
 
@@ -326,7 +327,7 @@ impl<'a> Connection<'a> {
             is_resume: self.is_resume,
             has_identified: self.has_identified,
             began: self.began,
-            ended: self.shared.clock.now(),
+            ended: self.shared.parts.clock.now(),
             error: None,
         }
     }

@@ -56,7 +56,7 @@ impl Ended {
 
 impl End {
     /// What the shard does next.
-    pub const fn next_step(&self) -> NextStep {
+    pub fn next_step(&self) -> NextStep {
         match self {
             Self::Closed(code) => identify::after_close(*code),
             Self::InvalidSession { is_resumable } => identify::after_invalid_session(*is_resumable),

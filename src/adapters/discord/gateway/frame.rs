@@ -9,8 +9,9 @@ use std::num::NonZeroU64;
 use reqwest::Url;
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use twilight_model::gateway::OpCode;
 
-use super::super::snowflake::Snowflake;
+use super::super::wire::Ready;
 
 /// The longest frame that is parsed. The longest that Discord sends, a large guild's, has a few million bytes.
 pub const MAX_FRAME_BYTES: usize = 32 * 1024 * 1024;
@@ -21,7 +22,6 @@ const LONGEST_ADDRESS: usize = 512;
 /// A frame, as far as the connection itself needs it (Discord's documentation, "Gateway", "Payloads").
 #[derive(Debug)]
 pub enum Frame {
-    /// Opcode 0.
     Dispatch {
         /// The event's number within the session.
         sequence: u64,
@@ -30,15 +30,14 @@ pub enum Frame {
         /// The event's data, not parsed yet.
         data: Box<RawValue>,
     },
-    /// Opcode 1: Discord requests a heartbeat now.
+    /// Discord requests a heartbeat now.
     Heartbeat,
-    /// Opcode 7: Discord requests a new connection.
+    /// Discord requests a new connection.
     Reconnect,
-    /// Opcode 9: whether the session can still be resumed.
+    /// Whether the session can still be resumed.
     InvalidSession(bool),
-    /// Opcode 10: milliseconds between heartbeats. `None` if the value is invalid or zero.
+    /// Milliseconds between heartbeats. `None` if the value is invalid or zero.
     Hello(Option<NonZeroU64>),
-    /// Opcode 11.
     HeartbeatAcknowledged,
     /// Any other opcode. It is ignored.
     Other,
@@ -88,8 +87,8 @@ pub fn parse(text: &str) -> Result<Frame, InvalidFrame> {
         return Err(InvalidFrame::TooLong);
     }
     let Envelope { op, s, t, d } = serde_json::from_str(text).map_err(|_| InvalidFrame::Malformed)?;
-    Ok(match op {
-        0 => {
+    Ok(match u8::try_from(op).ok().and_then(OpCode::from) {
+        Some(OpCode::Dispatch) => {
             let (Some(sequence), Some(kind)) = (s, t) else { return Err(InvalidFrame::Malformed) };
             // Data of RESUMED is not documented.
             let data = d.unwrap_or_else(|| RawValue::NULL.to_owned());
@@ -98,48 +97,24 @@ pub fn parse(text: &str) -> Result<Frame, InvalidFrame> {
             }
             Frame::Dispatch { sequence, kind, data }
         }
-        1 => Frame::Heartbeat,
-        7 => Frame::Reconnect,
+        Some(OpCode::Heartbeat) => Frame::Heartbeat,
+        Some(OpCode::Reconnect) => Frame::Reconnect,
         // Anything but `true` means that the session cannot be resumed.
-        9 => Frame::InvalidSession(d.is_some_and(|d| d.get() == "true")),
-        10 => Frame::Hello(d.and_then(|d| serde_json::from_str::<Hello>(d.get()).ok()).map(|hello| hello.heartbeat_interval)),
-        11 => Frame::HeartbeatAcknowledged,
+        Some(OpCode::InvalidSession) => Frame::InvalidSession(d.is_some_and(|d| d.get() == "true")),
+        Some(OpCode::Hello) => {
+            let hello: Option<Hello> = d.and_then(|d| serde_json::from_str(d.get()).ok());
+            Frame::Hello(hello.map(|hello| hello.heartbeat_interval))
+        }
+        Some(OpCode::HeartbeatAck) => Frame::HeartbeatAcknowledged,
         _ => Frame::Other,
     })
 }
 
-/// The fields of READY that a connection needs (Discord's documentation, "Gateway Events", "Ready").
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ready {
-    pub session: String,
-    /// The address for resuming. `None` if it is invalid.
-    pub resume_url: Option<String>,
-    pub user: Snowflake,
-    pub application: Snowflake,
-}
-
+/// READY, if it has a valid session. An address for resuming that is invalid is left out.
 pub fn parse_ready(data: &RawValue) -> Option<Ready> {
-    #[derive(Deserialize)]
-    struct Fields {
-        session_id: String,
-        #[serde(default)]
-        resume_gateway_url: Option<String>,
-        user: WithId,
-        #[serde(default)]
-        application: Option<WithId>,
-    }
-    #[derive(Deserialize)]
-    struct WithId {
-        id: Snowflake,
-    }
-    let fields: Fields = serde_json::from_str(data.get()).ok()?;
-    let is_valid = !fields.session_id.is_empty() && fields.session_id.len() <= LONGEST_WORD;
-    is_valid.then(|| Ready {
-        resume_url: fields.resume_gateway_url.as_deref().and_then(address),
-        user: fields.user.id,
-        application: fields.application.unwrap_or(fields.user).id,
-        session: fields.session_id,
-    })
+    let mut ready: Ready = serde_json::from_str(data.get()).ok()?;
+    ready.resume_gateway_url = ready.resume_gateway_url.as_deref().and_then(address);
+    Some(ready).filter(|ready| (1..=LONGEST_WORD).contains(&ready.session_id.len()))
 }
 
 /// Normalises the address of a gateway. `None` unless it is encrypted or on this machine. The result has no slash at the end.

@@ -16,16 +16,16 @@ pub(crate) fn frame(text: &str) {
     if let Some(session) = session {
         assert_eq!(serde_json::from_str::<Session>(&serde_json::to_string(&session).unwrap()).unwrap(), session);
     }
-    if let Ok(answer) = serde_json::from_str::<starts::Answer>(text) {
-        let info = answer.gateway_info(Moment::from_micros(5), Duration::from_secs(5));
+    if let Ok(answer) = serde_json::from_str(text) {
+        let info = starts::gateway_info(&answer, Moment::from_micros(5), Duration::from_secs(5));
         assert!(info.shards.get() <= 16_000, "{} connections are recommended", info.shards);
         assert!(info.limit.resets_at >= info.limit.received_at);
     }
     if let Ok(Frame::Dispatch { kind, data, .. }) = frame::parse(text) {
         assert!(text.len() <= MAX_FRAME_BYTES && !kind.is_empty() && kind.len() <= 1_000);
         if let Some(ready) = frame::parse_ready(&data) {
-            assert!(!ready.session.is_empty() && ready.session.len() <= 1_000);
-            assert!(ready.resume_url.is_none_or(|url| frame::address(&url) == Some(url.clone())));
+            assert!(!ready.session_id.is_empty() && ready.session_id.len() <= 1_000);
+            assert!(ready.resume_gateway_url.is_none_or(|url| frame::address(&url) == Some(url.clone())));
         }
     }
 }

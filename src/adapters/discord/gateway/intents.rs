@@ -1,12 +1,12 @@
 //! Decides which intents an identify requests: with or without the text of messages.
 
-use std::sync::{Mutex, PoisonError};
+use parking_lot::Mutex;
+use twilight_model::gateway::Intents as Bits;
 
-use serde::Deserialize;
-
-use super::super::platform::{Bot, Discord};
+use super::super::platform::Discord;
 use super::super::rest::{Failed, Request};
 use super::super::snowflake::Snowflake;
+use super::super::wire::Application;
 use crate::settings::discord::MessageContent;
 
 /// What does not work without the intent, for the operator.
@@ -14,14 +14,13 @@ pub const WITHOUT_CONTENT: &str = "the Message Content intent is not enabled, so
      the bot; they cannot read other messages, replies to companions, or companions' names without a mention: turn it on at the Bot page of \
      the developer portal (Privileged Gateway Intents) and restart, or set discord.message_content = \"off\" to keep it this way";
 
-/// The intents without message content: guilds, their emojis, webhooks and messages, and direct messages. No presences, no members
-/// (Discord's documentation, "Gateway", "List of Intents").
-pub const BASE: u64 = 1 << 0 | 1 << 3 | 1 << 5 | 1 << 9 | 1 << 12;
-pub const MESSAGE_CONTENT: u64 = 1 << 15;
-pub const WITH_CONTENT: u64 = BASE | MESSAGE_CONTENT;
-
-/// "Gateway Message Content" and "Gateway Message Content Limited" (Discord's documentation, "Application Resource", "Application Flags").
-const CONTENT_FLAGS: u64 = 1 << 18 | 1 << 19;
+/// The intents without message content. No presences, no members.
+pub const BASE: Bits = Bits::GUILDS
+    .union(Bits::GUILD_EMOJIS_AND_STICKERS)
+    .union(Bits::GUILD_WEBHOOKS)
+    .union(Bits::GUILD_MESSAGES)
+    .union(Bits::DIRECT_MESSAGES);
+const WITH_CONTENT: Bits = BASE.union(Bits::MESSAGE_CONTENT);
 
 #[derive(Debug)]
 pub struct Intents {
@@ -38,20 +37,6 @@ struct State {
     is_refused: bool,
 }
 
-#[derive(Deserialize)]
-struct Application {
-    id: Snowflake,
-    #[serde(default)]
-    flags: u64,
-    #[serde(default)]
-    bot: Option<User>,
-}
-
-#[derive(Deserialize)]
-struct User {
-    id: Snowflake,
-}
-
 impl Intents {
     pub fn new(setting: MessageContent) -> Self {
         Self { setting, state: Mutex::default() }
@@ -66,10 +51,10 @@ impl Intents {
             return Ok(());
         }
         let application: Application = discord.rest().ask(Request::application()).await?;
-        discord.set_bot(Bot { application: application.id, user: application.bot.map_or(application.id, |user| user.id) });
+        discord.set_bot(application.bot());
         self.change(|state| {
             state.application = Some(application.id);
-            state.is_enabled = Some(application.flags & CONTENT_FLAGS != 0);
+            state.is_enabled = Some(application.reads_content());
         });
         if self.lacks_content() {
             tracing::warn!(platform = "discord", "{WITHOUT_CONTENT}");
@@ -82,7 +67,7 @@ impl Intents {
     }
 
     /// The intents to request. `None`: the setting is `auto`, and the application's flags are unknown.
-    pub fn intents(&self) -> Option<u64> {
+    pub fn intents(&self) -> Option<Bits> {
         let with_content = match self.setting {
             MessageContent::On => true,
             MessageContent::Off => false,
@@ -110,15 +95,15 @@ impl Intents {
     }
 
     fn get(&self) -> State {
-        *self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.state.lock()
     }
 
     fn change(&self, change: impl FnOnce(&mut State)) {
-        change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
+        change(&mut self.state.lock());
     }
 }
 
 /// Whether the intents include message content.
-pub const fn has_content(intents: u64) -> bool {
-    intents & MESSAGE_CONTENT != 0
+pub const fn has_content(intents: Bits) -> bool {
+    intents.contains(Bits::MESSAGE_CONTENT)
 }

@@ -2,18 +2,20 @@
 
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
+use twilight_model::gateway::presence::{ActivityType, Status};
+use twilight_model::gateway::{Intents, OpCode};
 
 use super::super::snowflake::Snowflake;
 use super::session::Session;
 use crate::ports::gateway::Shard;
 
-/// Opcode 1: a heartbeat, with the newest event that arrived.
+/// A heartbeat, with the newest event that arrived.
 pub fn heartbeat(newest: Option<u64>) -> Value {
-    json!({ "op": 1, "d": newest })
+    json!({ "op": OpCode::Heartbeat, "d": newest })
 }
 
-/// Opcode 2: starts a session for a shard with these intents.
-pub fn identify(token: &SecretString, shard: Shard, intents: u64, custom_status: Option<&str>) -> Value {
+/// Starts a session for a shard with these intents.
+pub fn identify(token: &SecretString, shard: Shard, intents: Intents, custom_status: Option<&str>) -> Value {
     let properties = json!({ "os": std::env::consts::OS, "browser": "tertulia", "device": "tertulia" });
     let mut data = json!({
         "token": token.expose_secret(),
@@ -24,28 +26,27 @@ pub fn identify(token: &SecretString, shard: Shard, intents: u64, custom_status:
     if custom_status.is_some() {
         data["presence"] = presence(custom_status);
     }
-    json!({ "op": 2, "d": data })
+    json!({ "op": OpCode::Identify, "d": data })
 }
 
-/// Opcode 6: resumes a session after the last accepted event.
+/// Resumes a session after the last accepted event.
 pub fn resume(token: &SecretString, session: &Session) -> Value {
-    json!({ "op": 6, "d": { "token": token.expose_secret(), "session_id": session.id, "seq": session.accepted } })
+    json!({ "op": OpCode::Resume, "d": { "token": token.expose_secret(), "session_id": session.id, "seq": session.accepted } })
 }
 
-/// Opcode 3: sets the bot's custom status, or removes it.
+/// Sets the bot's custom status, or removes it.
 pub fn update_presence(custom_status: Option<&str>) -> Value {
-    json!({ "op": 3, "d": presence(custom_status) })
+    json!({ "op": OpCode::PresenceUpdate, "d": presence(custom_status) })
 }
 
-/// Opcode 4: moves the bot to this voice channel of a guild, or out of voice.
+/// Moves the bot to this voice channel of a guild, or out of voice.
 pub fn voice_state(guild: Snowflake, channel: Option<Snowflake>, is_muted: bool, is_deafened: bool) -> Value {
-    json!({ "op": 4, "d": { "guild_id": guild, "channel_id": channel, "self_mute": is_muted, "self_deaf": is_deafened } })
+    json!({ "op": OpCode::VoiceStateUpdate, "d": { "guild_id": guild, "channel_id": channel, "self_mute": is_muted, "self_deaf": is_deafened } })
 }
 
 /// A presence with a custom status, or without one.
 fn presence(custom_status: Option<&str>) -> Value {
-    const CUSTOM: u8 = 4;
     // Discord shows only the state, but requires a name (Discord's documentation, "Gateway Events", "Activity Object").
-    let activity = custom_status.map(|text| json!({ "name": "Custom Status", "type": CUSTOM, "state": text }));
-    json!({ "since": null, "activities": activity.into_iter().collect::<Vec<_>>(), "status": "online", "afk": false })
+    let activity = custom_status.map(|text| json!({ "name": "Custom Status", "type": ActivityType::Custom, "state": text }));
+    json!({ "since": null, "activities": activity.into_iter().collect::<Vec<_>>(), "status": Status::Online, "afk": false })
 }

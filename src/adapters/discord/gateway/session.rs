@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use twilight_model::gateway::Intents;
 
 use super::super::snowflake::Snowflake;
 use super::frame;
@@ -22,7 +23,7 @@ pub struct Session {
     pub shards: u32,
     pub application: Snowflake,
     /// The intents of the session.
-    pub intents: u64,
+    pub intents: Intents,
     /// The custom status that was last sent in the session.
     #[serde(default)]
     pub presence: Option<String>,

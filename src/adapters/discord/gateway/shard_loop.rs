@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use tokio::time::sleep;
+use twilight_model::gateway::CloseCode;
 
-use super::super::identify::{NextStep, StopReason, failed_to_connect, identify_pause, pause};
+use super::super::identify::{NextStep, advice, failed_to_connect, identify_pause, pause};
 use super::Shared;
 use super::connection::{Connection, Lost, Plan};
 use super::end::{End, Ended};
@@ -51,7 +52,7 @@ impl Drop for RemoveStatus<'_> {
 
 impl<'a> ShardLoop<'a> {
     pub fn new(shared: &'a Shared, shard: Shard) -> Self {
-        let sessions = SessionStore::new(shared.notes.clone(), shard);
+        let sessions = SessionStore::new(shared.parts.notes.clone(), shard);
         Self {
             shared,
             shard,
@@ -112,7 +113,7 @@ impl<'a> ShardLoop<'a> {
             let url = own.unwrap_or_else(|| self.shared.url());
             let intents = requested.intents().unwrap_or(intents::BASE);
             // The session keeps the intents with which it began.
-            self.shared.discord.set_reads_all(intents::has_content(session.intents));
+            self.shared.parts.discord.set_reads_all(intents::has_content(session.intents));
             return Ok(Plan { url, intents, session: Some(session), slot: None, lost: self.lost });
         }
         self.session = None;
@@ -121,7 +122,7 @@ impl<'a> ShardLoop<'a> {
             (Err(failed), None) => Err(disconnected(failed)),
             (_, Some(intents)) => {
                 let slot = self.identify_slot().await?;
-                self.shared.discord.set_reads_all(intents::has_content(intents));
+                self.shared.parts.discord.set_reads_all(intents::has_content(intents));
                 Ok(Plan { url: self.shared.url(), intents, session: None, slot: Some(slot), lost: self.lost })
             }
             (Ok(()), None) => {
@@ -141,19 +142,19 @@ impl<'a> ShardLoop<'a> {
     async fn handle_end(&mut self, ended: Ended) -> Option<Disconnected> {
         self.update_counters(&ended);
         let mut next = ended.end.next_step();
-        if next == NextStep::Stop(StopReason::ForbiddenIntents) && self.shared.intents.fall_back() {
+        if next == NextStep::Stop(CloseCode::DisallowedIntents) && self.shared.intents.fall_back() {
             next = NextStep::Identify;
         }
         if next == NextStep::Resume && self.resume_attempts >= MOST_RESUME_ATTEMPTS {
             tracing::info!(platform = "discord", shard = self.shard.number, "the session cannot be resumed: starting a new one");
             next = NextStep::Identify;
         }
-        self.shared.recorder.discord_reconnects.add(1, [ended.end.as_str()]);
+        self.shared.parts.recorder.discord_reconnects.add(1, [ended.end.as_str()]);
         let session = match next {
             NextStep::Resume => ended.session,
             NextStep::Identify => None,
-            NextStep::Stop(reason) => {
-                let why = reason.advice();
+            NextStep::Stop(code) => {
+                let why = advice(code);
                 tracing::error!(platform = "discord", shard = self.shard.number, "{why}");
                 return Some(Disconnected::Never(why.to_owned()));
             }
@@ -178,14 +179,14 @@ impl<'a> ShardLoop<'a> {
     }
 
     fn update_counters(&mut self, ended: &Ended) {
-        let at = self.shared.clock.now();
+        let at = self.shared.parts.clock.now();
         if ended.session_lasted.is_some() {
             self.lost = Some(Lost { cause: ended.end.as_str(), at, attempts: 0 });
         }
         if let Some(lost) = &mut self.lost {
             lost.attempts += 1;
         }
-        let has_lasted = ended.session_lasted.is_some_and(|lasted| lasted >= self.shared.times.lasting);
+        let has_lasted = ended.session_lasted.is_some_and(|lasted| lasted >= self.shared.parts.times.lasting);
         // An error on this side is likely to repeat.
         let failed_here = matches!(ended.end, End::Lost | End::Stuck | End::InvalidData);
         if has_lasted || !(failed_here || failed_to_connect(ended.session_lasted, ended.has_received_event)) {
@@ -219,16 +220,16 @@ impl<'a> ShardLoop<'a> {
 
     /// Pauses before the next attempt.
     async fn pause(&mut self) {
-        let jitter = self.shared.rng.fraction();
+        let jitter = self.shared.parts.rng.fraction();
         let mut pause = pause(self.failures, jitter);
         if self.session.is_none() {
             pause = pause.max(identify_pause(self.failed_identifies, jitter));
         }
-        let pause = pause.mul_f64(self.shared.times.pauses).max(self.after.take().unwrap_or_default());
+        let pause = pause.mul_f64(self.shared.parts.times.pauses).max(self.after.take().unwrap_or_default());
         sleep(pause).await;
     }
 
     fn set_status(&self, status: ShardStatus) {
-        self.shared.statuses.set(self.shard, status, self.shared.recorder.instruments());
+        self.shared.statuses.set(self.shard, status, self.shared.parts.recorder.instruments());
     }
 }

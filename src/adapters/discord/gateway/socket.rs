@@ -1,6 +1,5 @@
 //! The WebSocket of a connection: decompresses and bounds received data, sends heartbeats, and closes so that the session can be resumed.
 
-use std::error::Error as _;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -246,12 +245,8 @@ async fn close(mut socket: Socket) {
 }
 
 /// The innermost cause. The outer texts only say that connecting failed.
-fn root_cause(error: &Error) -> String {
-    let mut cause = error.source();
-    while let Some(deeper) = cause.and_then(std::error::Error::source) {
-        cause = Some(deeper);
-    }
-    cause.map_or_else(|| error.to_string(), ToString::to_string)
+pub fn root_cause(error: &dyn std::error::Error) -> String {
+    std::iter::successors(Some(error), |&error| error.source()).last().map_or_else(String::new, ToString::to_string)
 }
 
 #[cfg(test)]

@@ -3,18 +3,20 @@
 mod slots;
 
 use std::num::NonZeroU32;
-use std::sync::{Arc, Mutex as SyncMutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use serde::Deserialize;
+use parking_lot::Mutex as SyncMutex;
 use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::sleep;
+use twilight_model::gateway::CloseCode;
 
 pub use self::slots::Slot;
 use self::slots::Slots;
-use super::super::identify::{IdentifyHistory, IdentifyLimit, Permission, StopReason};
+use super::super::identify::{IdentifyHistory, IdentifyLimit, Permission, advice};
 use super::super::platform::Discord;
 use super::super::rest::{Failed, Request};
+use super::super::wire::{GatewayBot, SessionStartLimit};
 use super::Times;
 use super::frame;
 use super::status::timestamp;
@@ -62,38 +64,19 @@ pub struct GatewayInfo {
     pub shards: NonZeroU32,
 }
 
-/// The answer to `GET /gateway/bot` (Discord's documentation, "Gateway", "Get Gateway Bot").
-#[derive(Deserialize)]
-pub(super) struct Answer {
-    #[serde(default)]
-    url: Option<String>,
-    shards: u32,
-    session_start_limit: Limit,
-}
-
-#[derive(Deserialize)]
-struct Limit {
-    remaining: u32,
-    /// In milliseconds.
-    reset_after: u64,
-    max_concurrency: u32,
-}
-
-impl Answer {
-    /// Parses the answer. The number of shards is capped, because each connection has a cost on this side.
-    pub(super) fn gateway_info(&self, received_at: Moment, apart: Duration) -> GatewayInfo {
-        let Limit { remaining, reset_after, max_concurrency } = self.session_start_limit;
-        let one = NonZeroU32::MIN;
-        GatewayInfo {
-            limit: IdentifyLimit {
-                remaining,
-                resets_at: received_at + Duration::from_millis(reset_after),
-                max_concurrency: NonZeroU32::new(max_concurrency).unwrap_or(one),
-                apart,
-                received_at,
-            },
-            shards: NonZeroU32::new(self.shards.min(MOST_SHARDS)).unwrap_or(one),
-        }
+/// The number of shards is capped, because each connection has a cost on this side.
+pub(super) fn gateway_info(answer: &GatewayBot, received_at: Moment, apart: Duration) -> GatewayInfo {
+    let SessionStartLimit { remaining, reset_after, max_concurrency, .. } = answer.session_start_limit;
+    let one = NonZeroU32::MIN;
+    GatewayInfo {
+        limit: IdentifyLimit {
+            remaining,
+            resets_at: received_at + Duration::from_millis(reset_after),
+            max_concurrency: NonZeroU32::new(max_concurrency).unwrap_or(one),
+            apart,
+            received_at,
+        },
+        shards: NonZeroU32::new(answer.shards.min(MOST_SHARDS)).unwrap_or(one),
     }
 }
 
@@ -131,7 +114,7 @@ impl Starts {
 
     /// The address that Discord announced, if it was requested.
     pub fn url(&self) -> Option<String> {
-        self.url.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.url.lock().clone()
     }
 
     /// Waits until this shard may connect in order to identify. The lowest shard number is first. `report` gets the reason for a long wait.
@@ -219,15 +202,15 @@ impl Starts {
     }
 
     async fn request_gateway(&self) -> Result<GatewayInfo, Disconnected> {
-        let answer: Answer = self.discord.rest().ask(Request::gateway()).await.map_err(disconnected)?;
-        let url = answer.url.as_deref().and_then(frame::address);
-        self.url.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&url);
-        Ok(answer.gateway_info(self.clock.now(), self.times.apart))
+        let answer: GatewayBot = self.discord.rest().ask(Request::gateway()).await.map_err(disconnected)?;
+        let url = frame::address(&answer.url);
+        self.url.lock().clone_from(&url);
+        Ok(gateway_info(&answer, self.clock.now(), self.times.apart))
     }
 
     /// Logs once when no identifies are left, and once when there are some again.
     fn log_exhausted(&self, permission: &Permission) {
-        let mut exhausted = self.exhausted_until.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut exhausted = self.exhausted_until.lock();
         let now = if let Permission::Exhausted(until) = permission { Some(*until) } else { None };
         match (*exhausted, now) {
             (None, Some(until)) => tracing::error!(platform = "discord", "{}", none_left(until)),
@@ -241,7 +224,9 @@ impl Starts {
 /// Why the gateway's limits cannot be requested, for the operator.
 pub(super) fn disconnected(failed: Failed) -> Disconnected {
     match failed {
-        Failed::Refused(refusal) if refusal.status == 401 => Disconnected::Never(StopReason::BadToken.advice().to_owned()),
+        Failed::Refused(refusal) if refusal.status == 401 => {
+            Disconnected::Never(advice(CloseCode::AuthenticationFailed).to_owned())
+        }
         Failed::NotNow { after, detail } => Disconnected::Later { after, detail },
         other => later(other.to_string()),
     }

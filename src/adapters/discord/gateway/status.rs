@@ -1,7 +1,8 @@
 //! The state of the connections, and its description for the operator.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use parking_lot::Mutex;
 
 use crate::domain::moment::Moment;
 use crate::ports::gateway::{Condition, Disconnected, Shard};
@@ -54,7 +55,7 @@ struct Entry {
 impl Statuses {
     /// Sets the state of a shard.
     pub fn set(&self, shard: Shard, status: ShardStatus, instruments: &Instruments) {
-        let mut shards = self.lock();
+        let mut shards = self.shards.lock();
         // If the number of shards changed, none of the earlier connections is left.
         shards.retain(|_, entry| entry.of == shard.of.get());
         if shards.get(&shard.number).is_some_and(|entry| entry.status == status) {
@@ -66,19 +67,18 @@ impl Statuses {
 
     /// Sets or clears the error of the request for the number of shards.
     pub fn set_gateway_error(&self, error: Option<Disconnected>) {
-        *self.gateway_error.lock().unwrap_or_else(PoisonError::into_inner) = error;
+        *self.gateway_error.lock() = error;
     }
 
     /// Whether the gateway or a shard stopped until a person acts.
     pub fn has_stopped(&self) -> bool {
-        let is_refused =
-            matches!(*self.gateway_error.lock().unwrap_or_else(PoisonError::into_inner), Some(Disconnected::Never(_)));
-        is_refused || self.lock().values().any(|entry| matches!(entry.status, ShardStatus::Stopped(_)))
+        let is_refused = matches!(*self.gateway_error.lock(), Some(Disconnected::Never(_)));
+        is_refused || self.shards.lock().values().any(|entry| matches!(entry.status, ShardStatus::Stopped(_)))
     }
 
     /// Removes a shard that is no longer run. One that has stopped for good stays in the description.
     pub fn remove(&self, shard: Shard) {
-        let mut shards = self.lock();
+        let mut shards = self.shards.lock();
         if shards.get(&shard.number).is_some_and(|entry| !matches!(entry.status, ShardStatus::Stopped(_))) {
             shards.remove(&shard.number);
         }
@@ -86,7 +86,7 @@ impl Statuses {
 
     /// Describes the connections, followed by `note`.
     pub fn condition(&self, note: Option<&str>) -> Condition {
-        let shards = self.lock();
+        let shards = self.shards.lock();
         let of = shards.values().next().map_or(0, |entry| entry.of);
         let connected = shards.values().filter(|entry| entry.status == ShardStatus::Connected).count();
         let ready = of > 0 && u32::try_from(connected) == Ok(of);
@@ -109,16 +109,11 @@ impl Statuses {
             numbers => format!("{} of them: {why}", numbers.len()),
         }));
         if of == 0 {
-            let error = self.gateway_error.lock().unwrap_or_else(PoisonError::into_inner);
+            let error = self.gateway_error.lock();
             texts.extend(error.as_ref().map(ToString::to_string));
         }
         texts.extend(note.map(str::to_owned));
         Condition { ready, detail: texts.join("; "), blocks_readiness: false }
-    }
-
-    // The map holds plain values, which a panic cannot leave half updated.
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<u32, Entry>> {
-        self.shards.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -69,12 +69,12 @@ fn every_close_code_has_a_next_step() {
     for (codes, expected) in [
         (&[4001, 4003, 4005, 4006, 4007, 4009][..], NextStep::Identify),
         (&[1000, 1001, 1002, 1005, 1006, 1011, 1012, 4000, 4002, 4008, 4015, 4900, 4999], NextStep::Resume),
-        (&[4004], NextStep::Stop(StopReason::BadToken)),
-        (&[4010], NextStep::Stop(StopReason::BadShard)),
-        (&[4011], NextStep::Stop(StopReason::TooFewShards)),
-        (&[4012], NextStep::Stop(StopReason::OldVersion)),
-        (&[4013], NextStep::Stop(StopReason::BadIntents)),
-        (&[4014], NextStep::Stop(StopReason::ForbiddenIntents)),
+        (&[4004], NextStep::Stop(CloseCode::AuthenticationFailed)),
+        (&[4010], NextStep::Stop(CloseCode::InvalidShard)),
+        (&[4011], NextStep::Stop(CloseCode::ShardingRequired)),
+        (&[4012], NextStep::Stop(CloseCode::InvalidApiVersion)),
+        (&[4013], NextStep::Stop(CloseCode::InvalidIntents)),
+        (&[4014], NextStep::Stop(CloseCode::DisallowedIntents)),
     ] {
         for code in codes {
             assert_eq!(after_close(Some(*code)), expected, "{code}");
@@ -97,15 +97,15 @@ fn pauses_grow_to_a_minute_and_are_random() {
 
 #[test]
 fn every_reason_to_stop_has_advice() {
-    for reason in [
-        StopReason::BadToken,
-        StopReason::BadShard,
-        StopReason::TooFewShards,
-        StopReason::OldVersion,
-        StopReason::BadIntents,
-        StopReason::ForbiddenIntents,
+    for code in [
+        CloseCode::AuthenticationFailed,
+        CloseCode::InvalidShard,
+        CloseCode::ShardingRequired,
+        CloseCode::InvalidApiVersion,
+        CloseCode::InvalidIntents,
+        CloseCode::DisallowedIntents,
     ] {
-        assert!(reason.advice().contains(": "), "{reason:?}");
+        assert!(advice(code).contains(": "), "{code:?}");
     }
 }
 

@@ -1,6 +1,10 @@
 //! Describes attachments of a message in brackets: files, stickers, polls, forwarded messages.
 
-use super::{IS_VOICE_MESSAGE, RawMessage, cut};
+use twilight_model::channel::AttachmentFlags;
+use twilight_model::channel::message::MessageFlags;
+
+use super::super::wire::{Attachment, Message, Poll, Sticker};
+use super::cut;
 
 /// The most files that are described. Discord allows ten.
 const MAX_FILES: usize = 10;
@@ -18,45 +22,16 @@ const ANSWER_CHARS: usize = 60;
 const FORWARDED_CHARS: usize = 2_000;
 const SPOILER_PREFIX: &str = "SPOILER_";
 
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Attachment<'a> {
-    pub filename: &'a str,
-    /// Its media type, `image/png`.
-    pub content_type: Option<&'a str>,
-    /// Its size in bytes.
-    pub size: u64,
-    /// The sender's description: a picture's alternative text.
-    pub description: Option<&'a str>,
-    /// The length of a voice message, in seconds.
-    pub duration_secs: Option<f64>,
-    /// Whether it is hidden until it is clicked.
-    pub is_spoiler: bool,
-}
-
-#[derive(Clone, Debug)]
-pub struct Poll<'a> {
-    pub question: &'a str,
-    pub answers: Vec<&'a str>,
-}
-
-/// A forwarded message. Discord does not report its author.
-#[derive(Clone, Debug, Default)]
-pub struct Forward<'a> {
-    pub content: &'a str,
-    pub attachments: Vec<Attachment<'a>>,
-    pub stickers: Vec<&'a str>,
-}
-
 /// A line for each attachment of a message.
-pub(super) fn lines(raw: &RawMessage<'_>, read: impl Fn(&str) -> String) -> Vec<String> {
-    let is_voice = raw.flags & IS_VOICE_MESSAGE != 0;
-    let mut lines = files(&raw.attachments, is_voice);
-    lines.extend(stickers(&raw.stickers));
-    lines.extend(raw.poll.as_ref().map(poll));
-    lines.extend(raw.forward.as_ref().map(|forward| {
+pub(super) fn lines(message: &Message, read: impl Fn(&str) -> String) -> Vec<String> {
+    let is_voice = message.flags.is_some_and(|flags| flags.contains(MessageFlags::IS_VOICE_MESSAGE));
+    let mut lines = files(&message.attachments, is_voice);
+    lines.extend(stickers(&message.sticker_items));
+    lines.extend(message.poll.as_ref().map(poll));
+    lines.extend(message.forward().map(|forward| {
         let mut inside = vec![cut(read(forward.content.trim()).trim(), FORWARDED_CHARS)];
         inside.extend(files(&forward.attachments, false));
-        inside.extend(stickers(&forward.stickers));
+        inside.extend(stickers(&forward.sticker_items));
         inside.retain(|line| !line.is_empty());
         // Each line is quoted, so that brackets in the text cannot end the description.
         let quoted: Vec<_> = inside.iter().flat_map(|line| line.lines()).map(|line| format!("> {line}")).collect();
@@ -65,35 +40,38 @@ pub(super) fn lines(raw: &RawMessage<'_>, read: impl Fn(&str) -> String) -> Vec<
     lines
 }
 
-fn files(attachments: &[Attachment<'_>], is_voice: bool) -> Vec<String> {
+fn files(attachments: &[Attachment], is_voice: bool) -> Vec<String> {
     let mut lines: Vec<_> = attachments.iter().take(MAX_FILES).map(|attachment| file(attachment, is_voice)).collect();
     lines.extend(attachments.len().checked_sub(MAX_FILES).filter(|more| *more > 0).map(|more| format!("[{more} more files]")));
     lines
 }
 
-fn file(attachment: &Attachment<'_>, is_voice: bool) -> String {
+fn file(attachment: &Attachment, is_voice: bool) -> String {
     if is_voice {
         let secs = attachment.duration_secs.filter(|secs| secs.is_finite() && *secs >= 0.0);
         return secs.map_or_else(|| "[voice message]".to_owned(), |secs| format!("[voice message, {} s]", secs.round().min(1e6)));
     }
-    let media = attachment.content_type.unwrap_or_default();
+    let media = &attachment.content_type;
     let kind = ["image", "video", "audio"].into_iter().find(|kind| media.starts_with(&format!("{kind}/"))).unwrap_or("file");
     let spoiler_name = attachment.filename.strip_prefix(SPOILER_PREFIX);
-    let name = inline(spoiler_name.unwrap_or(attachment.filename), NAME_CHARS);
-    let hidden = if attachment.is_spoiler || spoiler_name.is_some() { ", hidden as a spoiler" } else { "" };
+    let name = inline(spoiler_name.unwrap_or(&attachment.filename), NAME_CHARS);
+    let is_spoiler = attachment.flags.is_some_and(|flags| flags.contains(AttachmentFlags::IS_SPOILER));
+    let hidden = if is_spoiler || spoiler_name.is_some() { ", hidden as a spoiler" } else { "" };
     let size = if kind == "file" { format!(", {}", size(attachment.size)) } else { String::new() };
-    let description = attachment.description.map(|words| inline(words, DESCRIPTION_CHARS)).filter(|words| !words.is_empty());
-    let description = description.map(|words| format!(", described as \"{words}\"")).unwrap_or_default();
+    let words = inline(&attachment.description, DESCRIPTION_CHARS);
+    let description = if words.is_empty() { String::new() } else { format!(", described as \"{words}\"") };
     format!("[{kind}: {name}{size}{hidden}{description}]")
 }
 
-fn stickers(names: &[&str]) -> impl Iterator<Item = String> {
-    names.iter().take(MAX_STICKERS).map(|name| format!("[sticker: {}]", inline(name, NAME_CHARS)))
+fn stickers(stickers: &[Sticker]) -> impl Iterator<Item = String> {
+    stickers.iter().take(MAX_STICKERS).map(|sticker| format!("[sticker: {}]", inline(&sticker.name, NAME_CHARS)))
 }
 
-fn poll(poll: &Poll<'_>) -> String {
-    let answers: Vec<_> = poll.answers.iter().take(MAX_ANSWERS).map(|answer| inline(answer, ANSWER_CHARS)).collect();
-    format!("[poll: {} Answers: {}]", inline(poll.question, DESCRIPTION_CHARS), answers.join(" / "))
+fn poll(poll: &Poll) -> String {
+    let answers = poll.answers.iter().filter_map(|answer| answer.poll_media.text.as_deref());
+    let answers: Vec<_> = answers.take(MAX_ANSWERS).map(|answer| inline(answer, ANSWER_CHARS)).collect();
+    let question = inline(poll.question.text.as_deref().unwrap_or_default(), DESCRIPTION_CHARS);
+    format!("[poll: {question} Answers: {}]", answers.join(" / "))
 }
 
 /// A text for use in one line within brackets.

@@ -1,5 +1,9 @@
 use proptest::prelude::*;
+use twilight_model::channel::AttachmentFlags;
+use twilight_model::channel::message::MessageReferenceType;
 
+use super::super::snowflake::id;
+use super::super::wire::{Answer, Attachment, Forwarded, Media, Member, Poll, Reference, Referenced, Snapshot, Sticker, User};
 use super::*;
 
 const ANA: u64 = 1_001;
@@ -34,7 +38,7 @@ fn markup_is_replaced_by_names() {
         ("**bold** ||secret||", "**bold** ||secret||", "**bold** ||secret||"),
         ("@\u{200b}everyone <\u{200b}@&1>", "@everyone <@&1>", "@everyone <@&1>"),
     ] {
-        let inbound_message = accepted(&RawMessage { mentions: vec![bob(), our_bot()], ..message(content) });
+        let inbound_message = accepted(&Message { mentions: vec![bob(), our_bot()], ..message(content) });
 
         assert_eq!((&*inbound_message.text, &*inbound_message.own_words), (text, own_words), "{content:?}");
     }
@@ -42,23 +46,27 @@ fn markup_is_replaced_by_names() {
 
 #[test]
 fn attachments_are_described_in_brackets() {
-    let image = Attachment { filename: "cat.png", content_type: Some("image/png"), size: 5, ..Attachment::default() };
-    let cases = [
-        (vec![image], "[image: cat.png]"),
-        (vec![Attachment { is_spoiler: true, ..image }], "[image: cat.png, hidden as a spoiler]"),
-        (vec![Attachment { filename: "SPOILER_cat.png", ..image }], "[image: cat.png, hidden as a spoiler]"),
+    let file = |filename: &str, content_type: &str| Attachment {
+        filename: filename.into(),
+        content_type: content_type.into(),
+        size: 5,
+        ..Attachment::default()
+    };
+    let image = || file("cat.png", "image/png");
+    for (attachment, text) in [
+        (image(), "[image: cat.png]"),
+        (Attachment { flags: Some(AttachmentFlags::IS_SPOILER), ..image() }, "[image: cat.png, hidden as a spoiler]"),
+        (file("SPOILER_cat.png", "image/png"), "[image: cat.png, hidden as a spoiler]"),
         (
-            vec![Attachment { description: Some("a cat]\n[on a mat"), ..image }],
+            Attachment { description: "a cat]\n[on a mat".into(), ..image() },
             "[image: cat.png, described as \"a cat) (on a mat\"]",
         ),
-        (vec![Attachment { content_type: Some("video/mp4"), ..image }], "[video: cat.png]"),
-        (vec![Attachment { content_type: Some("audio/ogg"), ..image }], "[audio: cat.png]"),
-        (vec![Attachment { content_type: None, size: 2_340_000, ..image }], "[file: cat.png, 2.3 MB]"),
-        (vec![Attachment { content_type: Some("text/plain"), ..image }], "[file: cat.png, 5 B]"),
-    ];
-
-    for (attachments, text) in cases {
-        let inbound_message = accepted(&RawMessage { attachments, ..message("") });
+        (file("cat.png", "video/mp4"), "[video: cat.png]"),
+        (file("cat.png", "audio/ogg"), "[audio: cat.png]"),
+        (Attachment { size: 2_340_000, ..file("cat.png", "") }, "[file: cat.png, 2.3 MB]"),
+        (file("cat.png", "text/plain"), "[file: cat.png, 5 B]"),
+    ] {
+        let inbound_message = accepted(&Message { attachments: vec![attachment], ..message("") });
 
         assert_eq!((&*inbound_message.text, &*inbound_message.own_words), (text, ""));
     }
@@ -67,8 +75,8 @@ fn attachments_are_described_in_brackets() {
 #[test]
 fn a_voice_message_shows_its_length() {
     let spoken = |duration_secs| {
-        let attachments = vec![Attachment { filename: "voice-message.ogg", duration_secs, ..Attachment::default() }];
-        accepted(&RawMessage { flags: IS_VOICE_MESSAGE, attachments, ..message("") }).text
+        let attachments = vec![Attachment { filename: "voice-message.ogg".into(), duration_secs, ..Attachment::default() }];
+        accepted(&Message { flags: Some(MessageFlags::IS_VOICE_MESSAGE), attachments, ..message("") }).text
     };
 
     assert_eq!(spoken(Some(12.3)), "[voice message, 12 s]");
@@ -78,12 +86,12 @@ fn a_voice_message_shows_its_length() {
 
 #[test]
 fn stickers_polls_and_forwards_follow_the_text() {
-    let inbound_message = accepted(&RawMessage {
-        stickers: vec!["Wave"],
-        poll: Some(Poll { question: "Pizza?", answers: vec!["yes", "no"] }),
-        forward: Some(Forward { content: "ask <@1002>\nAria]", stickers: vec!["Cat"], ..Forward::default() }),
+    let forwarded = Forwarded { content: "ask <@1002>\nAria]".into(), sticker_items: stickers("Cat", 1), ..Forwarded::default() };
+    let inbound_message = accepted(&Message {
+        sticker_items: stickers("Wave", 1),
+        poll: Some(poll("Pizza?", &["yes", "no"])),
         mentions: vec![bob()],
-        ..message("look")
+        ..forwarding("look", forwarded)
     });
 
     assert_eq!(
@@ -95,16 +103,16 @@ fn stickers_polls_and_forwards_follow_the_text() {
 
 #[test]
 fn a_forwarded_message_without_text_is_mentioned() {
-    let inbound_message = accepted(&RawMessage { forward: Some(Forward::default()), ..message("") });
+    let inbound_message = accepted(&forwarding("", Forwarded::default()));
 
     assert_eq!(inbound_message.text, "[a forwarded message]");
 }
 
 #[test]
 fn many_files_are_counted() {
-    let attachments = vec![Attachment { filename: "x", ..Attachment::default() }; 13];
+    let attachments = vec![Attachment { filename: "x".into(), ..Attachment::default() }; 13];
 
-    let inbound_message = accepted(&RawMessage { attachments, ..message("") });
+    let inbound_message = accepted(&Message { attachments, ..message("") });
 
     assert_eq!(inbound_message.text.lines().count(), 11);
     assert!(inbound_message.text.ends_with("[3 more files]"));
@@ -113,17 +121,21 @@ fn many_files_are_counted() {
 #[test]
 fn a_message_is_bounded_with_any_attachments() {
     let long = "é".repeat(50_000);
-    let attachment = Attachment { filename: &long, description: Some(&long), ..Attachment::default() };
-    let forward = Forward { content: &long, attachments: vec![attachment; 50], stickers: vec![&long; 50] };
-    let raw = RawMessage {
-        attachments: vec![attachment; 50],
-        stickers: vec![&long; 50],
-        poll: Some(Poll { question: &long, answers: vec![&long; 50] }),
-        forward: Some(forward),
-        ..message(&long)
+    let attachment = Attachment { filename: long.clone(), description: long.clone(), ..Attachment::default() };
+    let attachments = vec![attachment; 50];
+    let forwarded = Forwarded {
+        content: long.clone(),
+        attachments: attachments.clone(),
+        sticker_items: stickers(&long, 50),
+        ..Forwarded::default()
     };
 
-    let inbound_message = accepted(&raw);
+    let inbound_message = accepted(&Message {
+        attachments,
+        sticker_items: stickers(&long, 50),
+        poll: Some(poll(&long, &[long.as_str(); 50])),
+        ..forwarding(&long, forwarded)
+    });
 
     assert!(inbound_message.text.chars().count() <= MAX_CHARS + 4);
     assert!(inbound_message.own_words.chars().count() <= MAX_CHARS + 4);
@@ -131,11 +143,12 @@ fn a_message_is_bounded_with_any_attachments() {
 
 #[test]
 fn only_conversation_types_are_accepted() {
-    let talk: Vec<u8> = (0..=u8::MAX).filter(|kind| is_conversation(*kind)).collect();
+    let talk: Vec<u8> = (0..=u8::MAX).filter(|kind| is_conversation((*kind).into())).collect();
 
     assert_eq!(talk, [0, 19, 20, 23]);
-    for kind in [1, 6, 7, 8, 12, 18, 21, 24, 46, 200] {
-        assert_eq!(read(&RawMessage { kind, ..message("hi") }), Incoming::Ignored(IgnoreReason::NotConversation), "{kind}");
+    for kind in [1_u8, 6, 7, 8, 12, 18, 21, 24, 46, 200] {
+        let event = Message { kind: kind.into(), ..message("hi") };
+        assert_eq!(read(&event), Incoming::Ignored(IgnoreReason::NotConversation), "{kind}");
     }
 }
 
@@ -143,39 +156,41 @@ fn only_conversation_types_are_accepted() {
 fn a_message_without_content_is_ignored() {
     assert_eq!(read(&message("")), Incoming::Ignored(IgnoreReason::Empty));
     assert_eq!(read(&message(" \n")), Incoming::Ignored(IgnoreReason::Empty));
-    assert_eq!(read(&RawMessage { flags: LOADING, ..message("x") }), Incoming::Ignored(IgnoreReason::NotPublic));
-    assert_eq!(read(&RawMessage { flags: EPHEMERAL, ..message("x") }), Incoming::Ignored(IgnoreReason::NotPublic));
+    for flags in [MessageFlags::LOADING, MessageFlags::EPHEMERAL] {
+        let hidden = Message { flags: Some(flags), ..message("x") };
+        assert_eq!(read(&hidden), Incoming::Ignored(IgnoreReason::NotPublic));
+    }
 }
 
 #[test]
 fn the_sender_depends_only_on_ids() {
-    let webhook = |webhook: u64, application: Option<u64>| Origin {
-        author: user(webhook, "Aria"),
-        webhook: Some(id(webhook)),
-        application: application.map(id),
+    let by = |author| Referenced { author, member: Member::default(), webhook_id: None, application_id: None };
+    let webhook = |webhook: u64, application: Option<u64>| Referenced {
+        webhook_id: Some(id(webhook)),
+        application_id: application.map(id),
+        ..by(user(webhook, "Aria"))
     };
-    let person = Origin { author: ana(), webhook: None, application: None };
     let ours = Sender::Ours(Some("Aria".to_owned()));
     for (name, origin, expected) in [
-        ("a person", person, by_other(ANA, "Ana", Role::Person)),
-        ("a person called like us", Origin { author: user(ANA, "Tertulia"), ..person }, by_other(ANA, "Tertulia", Role::Person)),
-        ("a bot", Origin { author: User { bot: true, ..user(5, "Beep") }, ..person }, by_other(5, "Beep", Role::Bot)),
+        ("a person", by(ana()), by_other(ANA, "Ana", Role::Person)),
+        ("a person called like us", by(user(ANA, "Tertulia")), by_other(ANA, "Tertulia", Role::Person)),
+        ("a bot", by(User { bot: Some(true), ..user(5, "Beep") }), by_other(5, "Beep", Role::Bot)),
         ("a webhook", webhook(6, Some(7)), by_other(6, "Aria", Role::Bot)),
         ("a webhook without owner", webhook(6, None), by_other(6, "Aria", Role::Bot)),
         ("our webhook", webhook(OUR_WEBHOOK, None), ours.clone()),
         ("our application's webhook", webhook(6, Some(APPLICATION)), ours),
-        ("our bot", Origin { author: our_bot(), ..person }, Sender::Ours(None)),
-        ("our answer", Origin { author: our_bot(), ..webhook(APPLICATION, Some(APPLICATION)) }, Sender::Ours(None)),
+        ("our bot", by(our_bot()), Sender::Ours(None)),
+        ("our answer", Referenced { author: our_bot(), ..webhook(APPLICATION, Some(APPLICATION)) }, Sender::Ours(None)),
         (
             "a user of our application",
-            Origin { application: Some(id(APPLICATION)), ..person },
+            Referenced { application_id: Some(id(APPLICATION)), ..by(ana()) },
             by_other(ANA, "Ana", Role::Person),
         ),
-        ("Discord", Origin { author: User { system: true, ..user(5, "Discord") }, ..person }, Sender::System),
+        ("Discord", by(User { system: Some(true), ..user(5, "Discord") }), Sender::System),
     ] {
-        let raw = RawMessage { origin, ..message("hi") };
+        let Referenced { author, webhook_id, application_id, .. } = origin.clone();
 
-        let incoming = read(&raw);
+        let incoming = read(&Message { author, webhook_id, application_id, ..message("hi") });
 
         match &expected {
             Sender::Ours(name) => assert_eq!(incoming, Incoming::Ours(name.clone())),
@@ -184,25 +199,25 @@ fn the_sender_depends_only_on_ids() {
                 assert!(matches!(&incoming, Incoming::Message(message) if message.from == *author), "{name}")
             }
         }
-        let answer = accepted(&RawMessage { answers: Some(Answers { message: id(3), origin: Some(origin) }), ..message("hi") });
+        let answer = accepted(&answering(Some(origin)));
         assert_eq!(answer.answers, Some(Answered { message: id(3), sender: Some(expected) }), "{name}");
     }
 }
 
 #[test]
 fn people_have_their_names_of_the_guild() {
-    let ana = User { nick: Some("Nickie"), global_name: Some("Global"), ..user(ANA, "ana_1") };
+    let ana = User { global_name: Some("Global".into()), ..user(ANA, "ana_1") };
 
-    assert_eq!(ana.shown(), "Nickie");
-    assert_eq!(User { nick: None, ..ana }.shown(), "Global");
-    assert_eq!(User { nick: None, global_name: None, ..ana }.shown(), "ana_1");
-    assert_eq!(User { nick: Some("\u{202e}\u{200b}"), ..ana }.shown(), "Global");
+    assert_eq!(ana.shown(Some("Nickie")), "Nickie");
+    assert_eq!(ana.shown(None), "Global");
+    assert_eq!(user(ANA, "ana_1").shown(None), "ana_1");
+    assert_eq!(ana.shown(Some("\u{202e}\u{200b}")), "Global");
 }
 
 #[test]
 fn mentions_hold_users_and_neither_roles_nor_everyone() {
     let inbound_message =
-        accepted(&RawMessage { mentions: vec![our_bot(), bob(), bob()], ..message("@everyone <@&30> <@1002> <@9000>") });
+        accepted(&Message { mentions: vec![our_bot(), bob(), bob()], ..message("@everyone <@&30> <@1002> <@9000>") });
 
     assert_eq!(inbound_message.mentions, ["discord:1002".into()]);
     assert!(inbound_message.mentions_bot);
@@ -211,8 +226,7 @@ fn mentions_hold_users_and_neither_roles_nor_everyone() {
 
 #[test]
 fn a_reply_to_a_deleted_message_has_no_author() {
-    let inbound_message =
-        accepted(&RawMessage { kind: 19, answers: Some(Answers { message: id(3), origin: None }), ..message("hi") });
+    let inbound_message = accepted(&answering(None));
 
     assert_eq!(inbound_message.answers, Some(Answered { message: id(3), sender: None }));
 }
@@ -230,36 +244,62 @@ proptest! {
 
     #[test]
     fn no_content_panics(content in "\\PC{0,60}|[<@#:!&1t>/id`\\\\ \u{200b}]{0,60}") {
-        read(&RawMessage { forward: Some(Forward { content: &content, ..Forward::default() }), ..message(&content) });
+        read(&forwarding(&content, Forwarded { content: content.clone(), ..Forwarded::default() }));
     }
 }
 
-fn read(raw: &RawMessage<'_>) -> Incoming {
+fn read(message: &Message) -> Incoming {
     let webhooks = BTreeSet::from([id(OUR_WEBHOOK)]);
-    classify(raw, &OwnIds { bot: id(BOT), application: id(APPLICATION), webhooks: &webhooks }, &Town)
+    classify(message, &OwnIds { bot: id(BOT), application: id(APPLICATION), webhooks: &webhooks }, &Town)
 }
 
-fn accepted(raw: &RawMessage<'_>) -> IncomingMessage {
-    match read(raw) {
+pub fn accepted(message: &Message) -> IncomingMessage {
+    match read(message) {
         Incoming::Message(inbound_message) => inbound_message,
         other => panic!("{other:?}"),
     }
 }
 
-fn message(content: &str) -> RawMessage<'_> {
-    RawMessage {
+/// A message from Ana.
+pub fn message(content: &str) -> Message {
+    Message {
         id: id(3),
-        kind: 0,
-        flags: 0,
-        origin: Origin { author: ana(), webhook: None, application: None },
-        content,
+        kind: MessageType::Regular,
+        flags: None,
+        author: ana(),
+        member: Member::default(),
+        webhook_id: None,
+        application_id: None,
+        content: Some(content.to_owned()),
+        edited_timestamp: None,
         mentions: Vec::new(),
+        mention_roles: Vec::new(),
         attachments: Vec::new(),
-        stickers: Vec::new(),
+        sticker_items: Vec::new(),
         poll: None,
-        forward: None,
-        answers: None,
+        message_reference: None,
+        message_snapshots: Vec::new(),
+        referenced_message: None,
     }
+}
+
+fn forwarding(content: &str, forwarded: Forwarded) -> Message {
+    let message_reference = Some(Reference { kind: Some(MessageReferenceType::Forward), message_id: None });
+    Message { message_reference, message_snapshots: vec![Snapshot { message: forwarded }], ..message(content) }
+}
+
+fn answering(referenced_message: Option<Referenced>) -> Message {
+    let message_reference = Some(Reference { kind: None, message_id: Some(id(3)) });
+    Message { kind: MessageType::Reply, message_reference, referenced_message, ..message("hi") }
+}
+
+fn stickers(name: &str, count: usize) -> Vec<Sticker> {
+    vec![Sticker { name: name.to_owned() }; count]
+}
+
+fn poll(question: &str, answers: &[&str]) -> Poll {
+    let media = |text: &str| Media { text: Some(text.to_owned()) };
+    Poll { question: media(question), answers: answers.iter().map(|text| Answer { poll_media: media(text) }).collect() }
 }
 
 struct Town;
@@ -286,22 +326,19 @@ fn by_other(user: u64, name: &str, role: Role) -> Sender {
     Sender::Other(Author { id: id(user).person().as_str().into(), name: name.into(), role })
 }
 
-fn ana() -> User<'static> {
+fn ana() -> User {
     user(ANA, "Ana")
 }
 
-fn bob() -> User<'static> {
+fn bob() -> User {
     user(BOB, "Bob")
 }
 
-fn our_bot() -> User<'static> {
-    User { bot: true, ..user(BOT, "Tertulia") }
+fn our_bot() -> User {
+    User { bot: Some(true), ..user(BOT, "Tertulia") }
 }
 
-fn user(user: u64, username: &str) -> User<'_> {
-    User { id: id(user), username, global_name: None, nick: None, bot: false, system: false }
-}
-
-fn id(id: u64) -> Snowflake {
-    Snowflake::new(id).unwrap()
+pub fn user(user: u64, username: &str) -> User {
+    let member = Member::default();
+    User { id: id(user), username: username.to_owned(), global_name: None, bot: None, system: None, member }
 }

@@ -6,37 +6,15 @@ use std::sync::Arc;
 use super::super::cache::Names;
 use super::super::clock::Clocks;
 use super::super::incoming::{self, Incoming, OwnIds, Sender, classify};
-use super::super::platform::Bot;
-use super::super::snowflake::Snowflake;
 use super::super::wire;
 use crate::domain::message::Modality;
 use crate::ports::inbound_events::{Answered, Answers, InboundMessage};
 
-/// The names that a message may refer to: those of its guild, and those that the forwarded message mentions.
-struct MessageNames<'a> {
-    cache: Names<'a>,
-    message: &'a wire::Message,
-}
-
-impl incoming::NameLookup for MessageNames<'_> {
-    fn person(&self, id: Snowflake) -> Option<String> {
-        self.message.forwarded_mention(id).or_else(|| self.cache.person(id))
-    }
-
-    fn role(&self, id: Snowflake) -> Option<String> {
-        self.cache.role(id)
-    }
-
-    fn channel(&self, id: Snowflake) -> Option<String> {
-        self.cache.channel(id)
-    }
-}
-
 /// Classifies a message.
-pub(super) fn classify_message(message: &wire::Message, bot: Bot, names: Names<'_>) -> Incoming {
+pub(super) fn classify_message(message: &wire::Message, bot: wire::Bot, names: Names<'_>) -> Incoming {
     // Discord reports the application with each message of a webhook that the application created, so no list of webhooks is needed.
     let own_ids = OwnIds { bot: bot.user, application: bot.application, webhooks: &BTreeSet::new() };
-    classify(&message.raw(), &own_ids, &MessageNames { cache: names, message })
+    classify(message, &own_ids, &names)
 }
 
 /// The message for the core.

@@ -1,16 +1,17 @@
 //! Applies events about guilds, channels, threads, roles and emojis to the cache at once.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt as _, TryFutureExt as _};
+use parking_lot::Mutex;
 use tokio::sync::Mutex as AsyncMutex;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
-use super::super::platform::{Bot, Discord};
+use super::super::platform::Discord;
 use super::super::rest::Failed;
 use super::super::snowflake::Snowflake;
 use super::super::wire;
@@ -95,7 +96,7 @@ impl Guilds {
 impl Intake {
     /// A new session. The bot has left each guild with companions that it does not list.
     pub(super) fn ready(&mut self, ready: &wire::Ready) -> Vec<Work> {
-        self.shared.discord.set_bot(Bot { application: ready.application(), user: ready.user() });
+        self.shared.discord.set_bot(ready.bot());
         let guilds_with_members = self.shared.inbound_events.guilds(Snowflake::is_of_discord);
         let mut work = Vec::new();
         if let Some(reported) = ready.guilds() {
@@ -105,7 +106,7 @@ impl Intake {
                 tracing::info!(%guild, "the bot was removed from a guild while it was offline");
                 work.push(self.shared.removed(guild));
             }
-            self.guilds().reset(reported);
+            self.guilds.lock().reset(reported);
         }
         // Direct messages are sent to the first shard, and no event lists the missed ones.
         if self.shard.number == 0 {
@@ -115,20 +116,15 @@ impl Intake {
         work
     }
 
-    // A poisoned lock is safe to use: a panic leaves plain values consistent.
-    fn guilds(&self) -> MutexGuard<'_, Guilds> {
-        self.guilds.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn is_on_shard(&self, guild: Snowflake) -> bool {
         guild.shard(self.shard.of) == self.shard.number
     }
 
     /// A guild became available: after a new session, after an outage, or because the bot was invited.
     pub(super) fn guild_reported(&mut self, reported: &wire::Guild) -> Vec<Work> {
-        let guild = reported.id.0;
+        let guild = reported.id;
         if reported.unavailable {
-            self.guilds().set_unavailable(guild);
+            self.guilds.lock().set_unavailable(guild);
             return Vec::new();
         }
         let cache = self.shared.discord.cache();
@@ -137,7 +133,7 @@ impl Intake {
         for channel in channels() {
             cache.update_channel(Some(guild), channel);
         }
-        self.guilds().set_available(guild);
+        self.guilds.lock().set_available(guild);
         channels().filter_map(|channel| self.shared.behind(guild, channel)).collect()
     }
 
@@ -149,20 +145,20 @@ impl Intake {
 
     /// A guild became unavailable, or the bot was removed from it.
     pub(super) fn guild_gone(&mut self, deleted: &wire::GuildDeleted) -> Vec<Work> {
-        let guild = deleted.id.0;
+        let guild = deleted.id;
         if deleted.is_outage() {
-            if self.guilds().set_unavailable(guild) {
+            if self.guilds.lock().set_unavailable(guild) {
                 tracing::warn!(%guild, "a guild is unavailable on Discord; its messages are read when it is back");
             }
             return Vec::new();
         }
         tracing::info!(%guild, "the bot was removed from a guild");
-        self.guilds().remove(guild);
+        self.guilds.lock().remove(guild);
         vec![self.shared.removed(guild)]
     }
 
     pub(super) fn channel_reported(&self, reported: &wire::Channel) -> Vec<Work> {
-        let (guild, channel) = (reported.guild_id.map(|id| id.0), reported.id.0);
+        let (guild, channel) = (reported.guild_id, reported.id);
         let cache = self.shared.discord.cache();
         cache.update_channel(guild, reported);
         self.shared.discord.clear_typing_refusal(channel);
@@ -176,22 +172,22 @@ impl Intake {
     /// A thread changed. A reopened thread was not listed by a new session, so messages there may have been missed.
     pub(super) fn thread_changed(&self, reported: &wire::Channel) -> Vec<Work> {
         self.channel_reported(reported);
-        reported.guild_id.and_then(|guild| self.shared.behind(guild.0, reported)).into_iter().collect()
+        reported.guild_id.and_then(|guild| self.shared.behind(guild, reported)).into_iter().collect()
     }
 
     /// A channel was deleted with its threads.
     pub(super) fn channel_gone(&self, deleted: &wire::ChannelDeleted) -> Vec<Work> {
-        let mut channels = self.shared.discord.cache().threads(deleted.id.0);
-        channels.push(deleted.id.0);
+        let mut channels = self.shared.discord.cache().threads(deleted.id);
+        channels.push(deleted.id);
         self.channels_gone(deleted.guild_id, channels)
     }
 
     pub(super) fn thread_gone(&self, deleted: &wire::ChannelDeleted) -> Vec<Work> {
-        self.channels_gone(deleted.guild_id, vec![deleted.id.0])
+        self.channels_gone(deleted.guild_id, vec![deleted.id])
     }
 
-    fn channels_gone(&self, guild: Option<wire::Id>, channels: Vec<Snowflake>) -> Vec<Work> {
-        let Some(guild) = guild.map(|id| id.0) else { return Vec::new() };
+    fn channels_gone(&self, guild: Option<Snowflake>, channels: Vec<Snowflake>) -> Vec<Work> {
+        let Some(guild) = guild else { return Vec::new() };
         for channel in &channels {
             self.shared.discord.channel_gone(*channel);
         }
@@ -200,7 +196,7 @@ impl Intake {
 
     /// The bot gained access to channels. It did not receive their earlier messages.
     pub(super) fn threads_reported(&self, reported: &wire::Threads) -> Vec<Work> {
-        let guild = reported.guild_id.0;
+        let guild = reported.guild_id;
         let cache = self.shared.discord.cache();
         for thread in &reported.threads {
             cache.update_channel(Some(guild), thread);
@@ -209,17 +205,17 @@ impl Intake {
     }
 
     pub(super) fn role_changed(&self, reported: &wire::RoleChanged) -> Vec<Work> {
-        self.shared.discord.cache().update_role(reported.guild_id.0, &reported.role, self.shared.discord.user());
+        self.shared.discord.cache().update_role(reported.guild_id, &reported.role, self.shared.discord.user());
         Vec::new()
     }
 
     pub(super) fn role_gone(&self, deleted: &wire::RoleDeleted) -> Vec<Work> {
-        self.shared.discord.cache().remove_role(deleted.guild_id.0, deleted.role_id.0);
+        self.shared.discord.cache().remove_role(deleted.guild_id, deleted.role_id);
         Vec::new()
     }
 
     pub(super) fn emojis_changed(&self, reported: &wire::Emojis) -> Vec<Work> {
-        self.shared.discord.cache().set_emojis(reported.guild_id.0, &reported.emojis);
+        self.shared.discord.cache().set_emojis(reported.guild_id, &reported.emojis);
         Vec::new()
     }
 
@@ -242,14 +238,14 @@ impl Intake {
         let changed: wire::Changed = read(text)?;
         let channel = changed.channel_id.or(changed.id).filter(|_| concerns_channel);
         if let Some(guild) = changed.guild_id.or(changed.id) {
-            self.shared.discord.access_changed(guild.0, channel.map(|id| id.0));
+            self.shared.discord.access_changed(guild, channel);
         }
         Ok(())
     }
 
     /// The webhooks of a channel changed. Ours may have been deleted.
     pub(super) fn webhooks_changed(&self, reported: &wire::WebhooksChanged) -> Vec<Work> {
-        self.shared.discord.webhooks_changed(reported.channel_id.0);
+        self.shared.discord.webhooks_changed(reported.channel_id);
         Vec::new()
     }
 }
@@ -257,7 +253,7 @@ impl Intake {
 impl SharedIntake {
     /// The guilds of a shard, with those that earlier connections received. Shards of another shard count are dropped.
     pub(super) fn guilds_of(&self, shard: Shard) -> Arc<Mutex<Guilds>> {
-        let mut guilds = self.guilds.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut guilds = self.guilds.lock();
         guilds.retain(|other, _| other.of == shard.of);
         Arc::clone(guilds.entry(shard).or_insert_with(|| Arc::new(Mutex::new(Guilds::new(&self.instruments)))))
     }
@@ -271,7 +267,7 @@ impl SharedIntake {
 
     /// The catch-up for a channel that may have missed messages, if it has companions.
     fn behind(&self, guild: Snowflake, reported: &wire::Channel) -> Option<Work> {
-        let channel = reported.id.0;
+        let channel = reported.id;
         let newest = reported.newest().filter(|_| !reported.is_archived())?;
         let listens = self.inbound_events.listens(&self.discord.cache().channel_ref(Some(guild), channel));
         listens.then_some(Work::CatchUp(Behind { guild: Some(guild), channel, newest: Some(newest) }))
@@ -280,7 +276,7 @@ impl SharedIntake {
     /// Whether a guild has companions.
     pub(super) fn has_members(&self, guild: Option<Snowflake>) -> bool {
         let Some(guild) = guild else { return false };
-        let mut guilds_with_members = self.guilds_with_members.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut guilds_with_members = self.guilds_with_members.0.lock();
         if guilds_with_members.as_ref().is_none_or(|(read_at, _)| read_at.elapsed() > GUILDS_CACHED_FOR) {
             *guilds_with_members =
                 Some((Instant::now(), self.inbound_events.guilds(Snowflake::is_of_discord).into_iter().collect()));
@@ -316,7 +312,7 @@ impl SharedIntake {
 impl BackgroundLookups {
     /// Looks up a guild, unless that is in progress or the limit is reached. After the limit, its next message starts the lookup.
     fn ask(&self, guild: Snowflake, discord: &Arc<Discord>, lookups: &Arc<Lookups>) {
-        let mut beside = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut beside = self.0.lock();
         let (tasks, guilds) = &mut *beside;
         while let Some(over) = tasks.try_join_next() {
             match over {
@@ -346,7 +342,7 @@ impl Lookups {
         is_cached: impl Fn() -> bool,
         ask: impl Fn() -> BoxFuture<'a, Result<(), Failed>>,
     ) {
-        let lock = Arc::clone(self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(id).or_default());
+        let lock = Arc::clone(self.0.lock().entry(id).or_default());
         let mut last_attempt = lock.lock().await;
         if is_cached() || last_attempt.is_some_and(|at| at.elapsed() < LOOKUP_INTERVAL) {
             return;
@@ -360,7 +356,7 @@ impl Lookups {
         }
         *last_attempt = Some(Instant::now());
         match outcome {
-            Ok(()) => drop(self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&id)),
+            Ok(()) => drop(self.0.lock().remove(&id)),
             Err(error) => {
                 tracing::warn!(%id, %error, "this guild or channel cannot be requested from Discord; names and threads there are unknown")
             }

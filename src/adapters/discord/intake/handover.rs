@@ -8,9 +8,9 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use tokio::time::sleep;
 
-use super::super::platform::Bot;
 use super::super::rest::Failed;
 use super::super::snowflake::Snowflake;
+use super::super::wire::Bot;
 use super::SharedIntake;
 use super::lanes::Work;
 use crate::ports::inbound_events::InboundError;

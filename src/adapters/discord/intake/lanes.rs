@@ -1,9 +1,10 @@
 //! Lanes: work waits for earlier work of its channel, and for nothing else.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use parking_lot::Mutex;
 use serde_json::value::RawValue;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
@@ -154,7 +155,7 @@ impl Lanes {
     /// Lets work wait in a lane that catches up, which may take minutes. There it does not count against the connection's limit. If too much
     /// waits already, a message is left to another backfill. Returns the job if it must be queued in the usual way.
     fn queue_behind_catch_up(&self, mut job: Job) -> Option<Job> {
-        let mut open = self.open.lock();
+        let mut open = self.open.0.lock();
         let Some(lane) = open.get_mut(&job.work.lane()).filter(|lane| lane.catching_up > 0) else { return Some(job) };
         if lane.waiting.len() < MAX_WAITING_PER_CHANNEL
             && let Ok(permit) = Arc::clone(&self.waiting).try_acquire_owned()
@@ -181,7 +182,7 @@ impl Lanes {
 
 impl Drop for Lanes {
     fn drop(&mut self) {
-        self.open.lock().clear();
+        self.open.0.lock().clear();
     }
 }
 
@@ -193,7 +194,7 @@ async fn run(shared: &Arc<SharedIntake>, open: &Open, key: Snowflake) {
             shares.into_iter().for_each(ReceiptShare::kept);
         }
         drop(permit);
-        if is_catching_up && let Some(lane) = open.lock().get_mut(&key) {
+        if is_catching_up && let Some(lane) = open.0.lock().get_mut(&key) {
             lane.catching_up -= 1;
         }
     }
@@ -202,7 +203,7 @@ async fn run(shared: &Arc<SharedIntake>, open: &Open, key: Snowflake) {
 impl Open {
     /// Adds a job to the end of a lane. True: the lane is new and needs a task.
     fn push(&self, key: Snowflake, job: Job) -> bool {
-        let mut open = self.lock();
+        let mut open = self.0.lock();
         let is_new = !open.contains_key(&key);
         let lane = open.entry(key).or_default();
         lane.catching_up += usize::from(matches!(job.work, Work::CatchUp(_)));
@@ -212,17 +213,12 @@ impl Open {
 
     /// Takes the next job of a lane. If there is none, closes the lane.
     fn next(&self, key: Snowflake) -> Option<Job> {
-        let mut open = self.lock();
+        let mut open = self.0.lock();
         let next = open.get_mut(&key).and_then(|lane| lane.waiting.pop_front());
         if next.is_none() {
             open.remove(&key);
         }
         next
-    }
-
-    // A poisoned lock is safe to use: no update here can stop half way.
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Snowflake, Lane>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -254,6 +250,6 @@ impl Drop for ReceiptShare {
 
 impl SharedReceipt {
     fn take(&self) -> Option<Receipt> {
-        self.receipt.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.receipt.lock().take()
     }
 }

@@ -3,11 +3,12 @@
 //! They only save requests after a downtime. If a mark is lost, the same messages are read again.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::stream;
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
@@ -52,7 +53,7 @@ impl Marks {
 
     /// Records that a channel was received up to this message.
     pub fn mark(&self, guild: &GuildId, channel: Snowflake, message: Snowflake) {
-        let mut unwritten = self.inner.lock();
+        let mut unwritten = self.inner.unwritten.lock();
         let mark = unwritten.entry(guild.clone()).or_default().entry(channel).or_default();
         *mark = (*mark).max(Some(message));
         drop(unwritten);
@@ -61,13 +62,13 @@ impl Marks {
 
     /// Deletes the mark of a channel that is gone.
     pub fn forget(&self, guild: &GuildId, channel: Snowflake) {
-        self.inner.lock().entry(guild.clone()).or_default().insert(channel, None);
+        self.inner.unwritten.lock().entry(guild.clone()).or_default().insert(channel, None);
         self.inner.changed.notify_one();
     }
 
     /// The newest received message of a channel. None if there is no readable mark.
     pub async fn read(&self, guild: &GuildId, channel: Snowflake) -> Option<Snowflake> {
-        let unwritten = self.inner.lock().get(guild).and_then(|marks| marks.get(&channel)).copied();
+        let unwritten = self.inner.unwritten.lock().get(guild).and_then(|marks| marks.get(&channel)).copied();
         if let Some(unwritten) = unwritten {
             return unwritten;
         }
@@ -94,7 +95,7 @@ impl Inner {
 
     /// Writes all pending marks. False: some could not be written.
     async fn write(&self) -> bool {
-        let pending = self.lock().clone();
+        let pending = self.unwritten.lock().clone();
         let written = stream::iter(pending).map(|(guild, marks)| async move {
             let notes = marks.iter().map(|(channel, mark)| (name(*channel), mark.map(|mark| mark.to_string().into_bytes())));
             let outcome = self.notes.write(Some(&guild), notes.collect()).await;
@@ -118,17 +119,12 @@ impl Inner {
 
     /// Removes written marks from the pending ones, except those that changed meanwhile.
     fn remove_written(&self, guild: &GuildId, written: &GuildMarks) {
-        let mut unwritten = self.lock();
+        let mut unwritten = self.unwritten.lock();
         let Some(marks) = unwritten.get_mut(guild) else { return };
         marks.retain(|channel, mark| written.get(channel) != Some(&*mark));
         if marks.is_empty() {
             unwritten.remove(guild);
         }
-    }
-
-    // A poisoned lock is safe to use: no update here can stop half way.
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<GuildId, GuildMarks>> {
-        self.unwritten.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

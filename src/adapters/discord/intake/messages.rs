@@ -1,6 +1,5 @@
 //! Handles messages: checks whether a channel has companions, and hands its messages over.
 
-use std::sync::PoisonError;
 use std::time::Duration;
 
 use serde_json::value::RawValue;
@@ -24,7 +23,7 @@ const CLOCK_WAIT: Duration = Duration::from_secs(3);
 
 impl Intake {
     pub(super) fn message_created(&self, at: wire::MessageLocation, data: Box<RawValue>) -> Vec<Work> {
-        let (channel, message) = (at.channel_id.0, at.id.0);
+        let (channel, message) = (at.channel_id, at.id);
         let work = self.received(at, data, false);
         if !work.is_empty() || self.shared.discord.cache().has_channel(channel) {
             self.shared.discord.cache().message_seen(channel, message);
@@ -37,7 +36,7 @@ impl Intake {
     }
 
     fn received(&self, at: wire::MessageLocation, data: Box<RawValue>, is_edit: bool) -> Vec<Work> {
-        let (guild, channel, message) = (at.guild_id.map(|id| id.0), at.channel_id.0, at.id.0);
+        let (guild, channel, message) = (at.guild_id, at.channel_id, at.id);
         if !self.shared.may_listen(guild, channel) {
             if !is_edit {
                 self.shared.count("elsewhere");
@@ -48,12 +47,12 @@ impl Intake {
     }
 
     /// Deletions are handed over for every channel. The record of a deleted message is deleted even where there are no companions any more.
-    pub(super) fn messages_deleted(&self, guild: Option<wire::Id>, channel: wire::Id, messages: &[wire::Id]) -> Vec<Work> {
+    pub(super) fn messages_deleted(&self, guild: Option<Snowflake>, channel: Snowflake, messages: &[Snowflake]) -> Vec<Work> {
         if messages.is_empty() {
             return Vec::new();
         }
-        let messages = messages.iter().map(|id| id.0.to_string().into()).collect();
-        vec![Work::Deleted { guild: guild.map(|id| id.0), channel: channel.0, messages }]
+        let messages = messages.iter().map(|id| id.to_string().into()).collect();
+        vec![Work::Deleted { guild, channel, messages }]
     }
 }
 
@@ -116,7 +115,7 @@ impl SharedIntake {
         let from = message_in.from.clone();
         let person = Snowflake::of_person(&from.id).filter(|_| from.role == Role::Person);
         let own_role = received.guild.and_then(|guild| cache.own_role(guild));
-        let to_all = received.guild.is_none() || own_role.is_some_and(|role| message.mentions_role(role));
+        let to_all = received.guild.is_none() || own_role.is_some_and(|role| message.mention_roles.contains(&role));
         if received.guild.is_none() && person.is_some() {
             cache.set_direct(received.channel, &from.name);
         }
@@ -150,7 +149,7 @@ impl SharedIntake {
             return;
         }
         {
-            let mut asked_at = self.clock_requested_at.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut asked_at = self.clock_requested_at.lock();
             if asked_at.is_some_and(|at| at.elapsed() < CLOCK_RETRY) {
                 return;
             }

@@ -265,10 +265,6 @@ impl ReaderTask {
 
 /// A message with its id; none if the id cannot be parsed.
 fn with_id(data: Box<RawValue>) -> Option<(Snowflake, RawMessage)> {
-    #[derive(serde::Deserialize)]
-    struct WithId {
-        id: wire::Id,
-    }
-    let WithId { id } = serde_json::from_str(data.get()).ok()?;
-    Some((id.0, (id.0, data)))
+    let wire::WithId { id } = serde_json::from_str(data.get()).ok()?;
+    Some((id, (id, data)))
 }

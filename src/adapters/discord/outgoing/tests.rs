@@ -1,22 +1,18 @@
+use std::sync::LazyLock;
+
 use proptest::prelude::*;
 
+use super::super::incoming::tests::{accepted, message, user};
+use super::super::snowflake::id;
+use super::super::wire::Message;
 use super::*;
-use crate::adapters::discord::incoming::{Incoming, NameLookup, Origin, OwnIds, RawMessage, User, classify};
 
-const PEOPLE: [MentionablePerson<'_>; 5] = [
-    MentionablePerson { id: id(1_001), name: "Ana" },
-    MentionablePerson { id: id(1_002), name: "Ana Lee" },
-    MentionablePerson { id: id(1_003), name: "Zoë 🚀" },
-    MentionablePerson { id: id(1_004), name: "Twin" },
-    MentionablePerson { id: id(1_005), name: "twin" },
-];
-const EMOJIS: [Emoji<'_>; 4] = [
-    Emoji { id: id(31), name: "wave", animated: false },
-    Emoji { id: id(30), name: "wave", animated: true },
-    Emoji { id: id(32), name: "cat_1", animated: false },
-    Emoji { id: id(33), name: "30", animated: false },
-];
-const MENTIONABLES: Mentionables<'_> = Mentionables { people: &PEOPLE, emojis: &EMOJIS };
+const PEOPLE: [(u64, &str); 5] = [(1_001, "Ana"), (1_002, "Ana Lee"), (1_003, "Zoë 🚀"), (1_004, "Twin"), (1_005, "twin")];
+static MENTIONABLES: LazyLock<Mentionables> = LazyLock::new(|| {
+    let emoji = |number, name: &str, animated| Emoji { id: id(number), name: name.into(), animated };
+    let emojis = [emoji(31, "wave", false), emoji(30, "wave", true), emoji(32, "cat_1", false), emoji(33, "30", false)];
+    Mentionables { people: PEOPLE.map(|(user, name)| (id(user), name.into())).into(), emojis: emojis.into() }
+});
 
 #[test]
 fn known_people_are_mentioned_by_their_names() {
@@ -60,10 +56,10 @@ fn nobody_else_can_be_mentioned() {
 #[test]
 fn a_statement_mentions_everyone_once_and_not_more_than_ten() {
     let names: Vec<_> = (0..40).map(|number| format!("p{number}")).collect();
-    let people: Vec<_> = names.iter().zip(1..).map(|(name, number)| MentionablePerson { id: id(number), name }).collect();
+    let people = names.iter().zip(1..).map(|(name, number)| (id(number), name.as_str().into())).collect();
     let words = names.iter().map(|name| format!("@{name} ")).collect::<String>().repeat(40);
 
-    let parts = render(&words, &Mentionables { people: &people, emojis: &[] });
+    let parts = render(&words, &Mentionables { people, ..Mentionables::default() });
 
     assert!(parts.len() > 2);
     let mentions: Vec<_> = parts.iter().flat_map(|part| part.mentions.iter().map(|user| user.get())).collect();
@@ -165,7 +161,7 @@ proptest! {
             prop_assert!(part.content.chars().any(is_visible));
             prop_assert_eq!(part.content.trim(), &*part.content);
             prop_assert!(!part.content.contains(PLACEHOLDER));
-            prop_assert!(part.mentions.iter().all(|user| PEOPLE.iter().any(|person| person.id == *user)));
+            prop_assert!(part.mentions.iter().all(|user| PEOPLE.iter().any(|(person, _)| id(*person) == *user)));
             let is_written = |user: &Snowflake| part.content.contains(&format!("<@{user}>"));
             prop_assert!(part.mentions.iter().all(is_written));
             prop_assert!(!part.content.to_lowercase().contains("@everyone"), "{}", part.content);
@@ -238,41 +234,8 @@ fn incoming_content() -> impl Strategy<Value = String> {
 }
 
 fn incoming_text(content: &str) -> String {
-    let user = |id, username| User { id, username, global_name: None, nick: None, bot: false, system: false };
-    let us = OwnIds { bot: id(1), application: id(2), webhooks: &BTreeSet::new() };
-    let raw = RawMessage {
-        id: id(3),
-        kind: 0,
-        flags: 0,
-        origin: Origin { author: user(id(1_001), "Ana"), webhook: None, application: None },
-        content,
-        mentions: PEOPLE.iter().map(|person| user(person.id, person.name)).collect(),
-        attachments: Vec::new(),
-        stickers: Vec::new(),
-        poll: None,
-        forward: None,
-        answers: None,
-    };
-    match classify(&raw, &us, &Town) {
-        Incoming::Message(inbound_message) => inbound_message.text,
-        other => panic!("{other:?}"),
-    }
-}
-
-struct Town;
-
-impl NameLookup for Town {
-    fn person(&self, _: Snowflake) -> Option<String> {
-        Some("Eve".to_owned())
-    }
-
-    fn role(&self, _: Snowflake) -> Option<String> {
-        None
-    }
-
-    fn channel(&self, _: Snowflake) -> Option<String> {
-        Some("general".to_owned())
-    }
+    let mentions = PEOPLE.map(|(id, name)| user(id, name)).into();
+    accepted(&Message { mentions, ..message(content) }).text
 }
 
 /// The words of a text, without the fences that close and reopen a code block.
@@ -282,11 +245,4 @@ fn words_of(text: &str) -> Vec<&str> {
 
 fn part(content: &str, mentions: &[u64]) -> Part {
     Part { content: content.to_owned(), mentions: mentions.iter().map(|user| id(*user)).collect() }
-}
-
-const fn id(id: u64) -> Snowflake {
-    match Snowflake::new(id) {
-        Some(id) => id,
-        None => panic!("ids are not 0"),
-    }
 }

@@ -1,5 +1,7 @@
 use proptest::prelude::*;
+use twilight_model::id::Id;
 
+use super::super::snowflake::id;
 use super::*;
 
 const GUILD: Snowflake = id(1);
@@ -15,13 +17,13 @@ const SEND: Permissions = Permissions::SEND_MESSAGES;
 const THREADS: Permissions = Permissions::SEND_MESSAGES_IN_THREADS;
 const HISTORY: Permissions = Permissions::READ_MESSAGE_HISTORY;
 const WEBHOOKS: Permissions = Permissions::MANAGE_WEBHOOKS;
-const NONE: Permissions = Permissions::NONE;
+const NONE: Permissions = Permissions::empty();
 
 #[test]
 fn an_invitation_requests_the_needed_permissions() {
-    assert_eq!(Permissions::INVITATION.0, 275_414_846_464);
-    assert_eq!(missing(Permissions::INVITATION, &TEXT, true), []);
-    assert_eq!(missing(Permissions::INVITATION, &thread(Thread::default()), true), []);
+    assert_eq!(INVITATION.bits(), 275_414_846_464);
+    assert_eq!(missing(INVITATION, &TEXT, true), []);
+    assert_eq!(missing(INVITATION, &thread(Thread::default()), true), []);
 }
 
 #[test]
@@ -34,26 +36,25 @@ fn roles_add_up_in_a_guild() {
     assert_eq!(with(VIEW, SEND, HISTORY, &[ROLE]), VIEW | SEND);
     assert_eq!(with(VIEW, SEND, HISTORY, &[ROLE, OTHER_ROLE]), VIEW | SEND | HISTORY);
     assert_eq!(with(VIEW, SEND, HISTORY, &[id(99)]), VIEW);
-    assert_eq!(with(VIEW, Permissions::ADMINISTRATOR, NONE, &[ROLE]), Permissions::ALL);
+    assert_eq!(with(VIEW, Permissions::ADMINISTRATOR, NONE, &[ROLE]), Permissions::all());
 }
 
 #[test]
 fn overwrites_apply_in_order() {
-    let role = |role, allow, deny| Overwrite { on: On::Role(role), allow, deny };
-    let member = |allow, deny| Overwrite { on: On::Member(BOT), allow, deny };
+    let member = |allow, deny| on_member(BOT, allow, deny);
     for (name, overwrites, sends) in [
         ("none", vec![], true),
-        ("everybody may not", vec![role(GUILD, NONE, SEND)], false),
-        ("a role may", vec![role(GUILD, NONE, SEND), role(ROLE, SEND, NONE)], true),
-        ("in any order", vec![role(ROLE, SEND, NONE), role(GUILD, NONE, SEND)], true),
-        ("one role may, one may not", vec![role(OTHER_ROLE, NONE, SEND), role(ROLE, SEND, NONE)], true),
-        ("one role may not, one may", vec![role(ROLE, SEND, NONE), role(OTHER_ROLE, NONE, SEND)], true),
-        ("the member may not", vec![role(ROLE, SEND, NONE), member(NONE, SEND)], false),
-        ("the member may", vec![role(ROLE, NONE, SEND), member(SEND, NONE)], true),
+        ("everybody may not", vec![on_role(GUILD, NONE, SEND)], false),
+        ("a role may", vec![on_role(GUILD, NONE, SEND), on_role(ROLE, SEND, NONE)], true),
+        ("in any order", vec![on_role(ROLE, SEND, NONE), on_role(GUILD, NONE, SEND)], true),
+        ("one role may, one may not", vec![on_role(OTHER_ROLE, NONE, SEND), on_role(ROLE, SEND, NONE)], true),
+        ("one role may not, one may", vec![on_role(ROLE, SEND, NONE), on_role(OTHER_ROLE, NONE, SEND)], true),
+        ("the member may not", vec![on_role(ROLE, SEND, NONE), member(NONE, SEND)], false),
+        ("the member may", vec![on_role(ROLE, NONE, SEND), member(SEND, NONE)], true),
         ("both at once", vec![member(SEND, SEND)], true),
-        ("a role that it does not have", vec![role(id(99), NONE, SEND)], true),
-        ("another member", vec![Overwrite { on: On::Member(OWNER), allow: NONE, deny: SEND }], true),
-        ("a member with the guild's id", vec![Overwrite { on: On::Member(GUILD), allow: NONE, deny: SEND }], true),
+        ("a role that it does not have", vec![on_role(id(99), NONE, SEND)], true),
+        ("another member", vec![on_member(OWNER, NONE, SEND)], true),
+        ("a member with the guild's id", vec![on_member(GUILD, NONE, SEND)], true),
     ] {
         let may = may(VIEW | SEND, &Channel { overwrites: &overwrites, ..TEXT });
 
@@ -64,12 +65,12 @@ fn overwrites_apply_in_order() {
 #[test]
 fn owners_and_administrators_have_all_permissions_even_during_a_timeout() {
     let roles = BTreeMap::from([(GUILD, NONE), (ROLE, Permissions::ADMINISTRATOR)]);
-    let denied = [Overwrite { on: On::Role(GUILD), allow: NONE, deny: Permissions::ALL }];
+    let denied = [on_role(GUILD, NONE, Permissions::all())];
     let channel = Channel { overwrites: &denied, ..thread(Thread { is_private: true, is_locked: true, is_member: false }) };
     let silenced = Member { timed_out_until: Some(Moment::from_micros(2_000)), ..bot() };
 
-    assert_eq!(in_channel(&guild(&roles), &silenced, &channel, NOW), Permissions::ALL);
-    assert_eq!(in_channel(&guild(&roles), &Member { id: OWNER, roles: &[], ..silenced }, &channel, NOW), Permissions::ALL);
+    assert_eq!(in_channel(&guild(&roles), &silenced, &channel, NOW), Permissions::all());
+    assert_eq!(in_channel(&guild(&roles), &Member { id: OWNER, roles: &[], ..silenced }, &channel, NOW), Permissions::all());
 }
 
 #[test]
@@ -120,7 +121,7 @@ fn missing_needs_are_listed_by_importance() {
         (VIEW | HISTORY | WEBHOOKS, thread(Thread::default()), true, &[Need::SendInThreads]),
         (VIEW | HISTORY | WEBHOOKS, locked, true, &[Need::Unlocked]),
         (VIEW | HISTORY | WEBHOOKS | Permissions::MANAGE_THREADS, locked, true, &[Need::SendInThreads]),
-        (Permissions::ALL, locked, true, &[]),
+        (Permissions::all(), locked, true, &[]),
     ] {
         let needs = missing(permissions, &channel, has_commands);
 
@@ -156,11 +157,16 @@ proptest! {
         tells in prop::array::uniform4((any::<bool>(), any::<bool>())),
         order in Just([0_usize, 1, 2, 3]).prop_shuffle(),
     ) {
-        let targets = [On::Role(GUILD), On::Role(ROLE), On::Role(OTHER_ROLE), On::Member(BOT)];
+        let targets: [fn(Permissions, Permissions) -> PermissionOverwrite; 4] = [
+            |allow, deny| on_role(GUILD, allow, deny),
+            |allow, deny| on_role(ROLE, allow, deny),
+            |allow, deny| on_role(OTHER_ROLE, allow, deny),
+            |allow, deny| on_member(BOT, allow, deny),
+        ];
         let given = |is_given| if is_given { WEBHOOKS } else { NONE };
         let overwrites: Vec<_> = order
             .into_iter()
-            .map(|index| Overwrite { on: targets[index], deny: given(tells[index].0), allow: given(tells[index].1) })
+            .map(|index| targets[index](given(tells[index].1), given(tells[index].0)))
             .collect();
 
         let mut expected = base;
@@ -192,9 +198,10 @@ const fn thread(thread: Thread) -> Channel<'static> {
     Channel { thread: Some(thread), ..TEXT }
 }
 
-const fn id(id: u64) -> Snowflake {
-    match Snowflake::new(id) {
-        Some(id) => id,
-        None => panic!("ids are not 0"),
-    }
+const fn on_role(role: Snowflake, allow: Permissions, deny: Permissions) -> PermissionOverwrite {
+    PermissionOverwrite { allow, deny, id: Id::new(role.get()), kind: PermissionOverwriteType::Role }
+}
+
+const fn on_member(member: Snowflake, allow: Permissions, deny: Permissions) -> PermissionOverwrite {
+    PermissionOverwrite { kind: PermissionOverwriteType::Member, ..on_role(member, allow, deny) }
 }

@@ -1,7 +1,5 @@
 //! Requests what the gateway does not report: messages of a downtime, and guilds and channels that a resumed session does not report again.
 
-use std::sync::PoisonError;
-
 use serde_json::value::RawValue;
 
 use super::super::backfill;
@@ -18,12 +16,12 @@ impl Discord {
 
     /// Sets whether the session that is started or resumed has the Message Content intent.
     pub fn set_reads_all(&self, reads_all: bool) {
-        *self.reads_all.lock().unwrap_or_else(PoisonError::into_inner) = Some(reads_all);
+        *self.reads_all.lock() = Some(reads_all);
     }
 
     /// Whether Discord shows the text of all messages, or only of those that mention the bot or are sent to it directly. None: unknown.
     pub fn reads_all(&self) -> Option<bool> {
-        *self.reads_all.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.reads_all.lock()
     }
 
     /// A page of a channel's messages, not parsed.
@@ -40,7 +38,7 @@ impl Discord {
     /// See [`Failed`].
     pub async fn fetch_channel(&self, channel: Snowflake) -> Result<Option<Snowflake>, Failed> {
         let fetched: wire::Channel = self.rest.ask(Request::channel(channel)).await?;
-        self.cache.update_channel(fetched.guild_id.map(|id| id.0), &fetched);
+        self.cache.update_channel(fetched.guild_id, &fetched);
         Ok(fetched.newest())
     }
 

@@ -2,8 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use serde::Deserialize;
-
 use super::super::names;
 use super::super::outgoing::{self, is_same};
 use super::super::permissions::Need;
@@ -11,35 +9,14 @@ use super::super::reconcile::{History, OutboxPart, ReadMessage, Speaker, State, 
 use super::super::refusals::code;
 use super::super::rest::{Failed, Request};
 use super::super::snowflake::Snowflake;
-use super::{Bot, Discord};
+use super::super::wire::{Bot, Message};
+use super::Discord;
 use crate::ports::chat_platform::{NotRead, Part};
 
 /// The size of a full page of messages.
 const PAGE: usize = 100;
 /// The most pages to read. A part that is hidden by a thousand newer messages is not worth finding.
 const MAX_PAGES: usize = 10;
-
-/// The fields of a message that show its sender and content.
-#[derive(Deserialize)]
-struct Message {
-    id: Snowflake,
-    author: Author,
-    #[serde(default)]
-    content: String,
-    #[serde(default)]
-    edited_timestamp: Option<String>,
-    #[serde(default)]
-    webhook_id: Option<Snowflake>,
-    #[serde(default)]
-    application_id: Option<Snowflake>,
-}
-
-#[derive(Deserialize)]
-struct Author {
-    id: Snowflake,
-    #[serde(default)]
-    username: String,
-}
 
 impl Discord {
     /// The message of a part, among those after `after` that are not in `taken`. None: it certainly was not posted.
@@ -72,7 +49,7 @@ impl Discord {
         };
         let is_withheld = |message: &Message| {
             let is_by_speaker = message.webhook_id.is_some() && names::is_same(&message.author.username, &name);
-            is_by_speaker && own(message) && message.content.is_empty() && !taken.contains(&message.id)
+            is_by_speaker && own(message) && message.content().is_empty() && !taken.contains(&message.id)
         };
         let withheld: Vec<_> = messages.iter_mut().filter(|message| is_withheld(message)).collect();
         if !withheld.is_empty() {
@@ -143,16 +120,16 @@ impl Discord {
 /// A message for the comparison. All our webhooks count as one, because a webhook may have been replaced since.
 fn read<'a>(message: &'a Message, bot: Bot, is_own: bool, rendered: &outgoing::Part) -> ReadMessage<'a> {
     let is_by_webhook = message.webhook_id.is_some();
-    let is_part = is_same(&rendered.content, &message.content);
+    let is_part = is_same(&rendered.content, message.content());
     // Unclear whether this is the part: the webhook's owner is unknown, or the mentions that were possible at the time of sending are.
-    let is_unclear = is_by_webhook && !is_own && is_part || is_own && !is_part && has_mark(&message.content);
+    let is_unclear = is_by_webhook && !is_own && is_part || is_own && !is_part && has_mark(message.content());
     ReadMessage {
         id: message.id,
         webhook: message.webhook_id.map(|webhook| if is_own || is_unclear { bot.application } else { webhook }),
         author: message.author.id,
         username: &message.author.username,
-        content: if is_unclear { "" } else { &message.content },
-        is_withheld: is_own && is_by_webhook && message.content.is_empty(),
+        content: if is_unclear { "" } else { message.content() },
+        is_withheld: is_own && is_by_webhook && message.content().is_empty(),
         is_edited: message.edited_timestamp.is_some(),
     }
 }

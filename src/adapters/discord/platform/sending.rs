@@ -3,16 +3,17 @@
 use std::time::Duration;
 
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
+use twilight_model::channel::message::MessageFlags;
 
 use super::super::cache::WebhookTarget;
 use super::super::names;
-use super::super::outgoing::{self, SUPPRESS_EMBEDS};
+use super::super::outgoing;
 use super::super::permissions::Need;
 use super::super::refusals::code;
 use super::super::rest::{Failed, Request};
-use super::super::snowflake::Snowflake;
+use super::super::snowflake::{self, Snowflake};
 use super::super::webhooks::Webhook;
 use super::Discord;
 use crate::ports::chat_platform::{NotSent, Part};
@@ -28,10 +29,13 @@ const NONCE_HOLDS: Duration = Duration::from_secs(60);
 /// The field of the picture (Discord's documentation, "Webhook Resource", "Execute Webhook").
 const PICTURE: &str = "avatar_url";
 
-/// The fields that are read of a posted message.
+/// The fields that are read of a posted message. An answer with other ids than documented is none of Discord's, so whether the part was posted is
+/// unknown.
 #[derive(Deserialize)]
 struct Posted {
+    #[serde(deserialize_with = "snowflake::documented")]
     id: Snowflake,
+    #[serde(deserialize_with = "snowflake::documented")]
     channel_id: Snowflake,
 }
 
@@ -46,13 +50,14 @@ impl Discord {
         let application = self.bot().await.map_err(failed_before_posting)?.application;
         let target = self.webhook_target(channel).await.map_err(failed_before_posting)?;
         let mut body = self.body(rendered);
-        body.insert("username".to_owned(), names::username(&part.name).into());
-        body.extend(part.picture.as_deref().map(|picture| (PICTURE.to_owned(), picture.into())));
+        body["username"] = names::username(&part.name).into();
+        if let Some(picture) = part.picture.as_deref() {
+            body[PICTURE] = picture.into();
+        }
         for tried in 1..=WEBHOOKS_TRIED {
             let webhook =
                 self.webhooks.get_or_create(&self.rest, application, target.root).await.map_err(failed_before_posting)?;
-            let posted: Posted = match self.rest.ask(Request::execute(&webhook, target.thread, Value::Object(body.clone()))).await
-            {
+            let posted: Posted = match self.rest.ask(Request::execute(&webhook, target.thread, body.clone())).await {
                 Ok(posted) => posted,
                 // A webhook that was moved to another channel does not find the thread.
                 Err(Failed::Refused(refusal))
@@ -63,7 +68,10 @@ impl Discord {
                     continue;
                 }
                 // Without a picture that Discord rejects, the statement can still be posted.
-                Err(Failed::Refused(refusal)) if refusal.code == code::INVALID_BODY && body.remove(PICTURE).is_some() => {
+                Err(Failed::Refused(refusal))
+                    if refusal.code == code::INVALID_BODY
+                        && body.as_object_mut().and_then(|body| body.remove(PICTURE)).is_some() =>
+                {
                     let companion = part.companion.as_str();
                     tracing::warn!(%channel, companion, %refusal, "Discord rejects the companion's picture; the statement is posted without it");
                     continue;
@@ -102,11 +110,11 @@ impl Discord {
         nonce: &str,
     ) -> Result<Snowflake, NotSent> {
         let mut body = self.body(rendered);
-        body.insert("nonce".to_owned(), short_nonce(nonce).into());
-        body.insert("enforce_nonce".to_owned(), true.into());
+        body["nonce"] = short_nonce(nonce).into();
+        body["enforce_nonce"] = true.into();
         let (mut unknown, began) = (None, Instant::now());
         for tried in 1..=DIRECT_TRIES {
-            let request = Request::create_message(channel, Value::Object(body.clone()));
+            let request = Request::create_message(channel, body.clone());
             match (self.rest.ask::<Posted>(request).await, unknown) {
                 (Ok(posted), _) => return Ok(posted.id),
                 (Err(failed @ Failed::Unknown { .. }), _) => unknown = Some(failed),
@@ -125,12 +133,11 @@ impl Discord {
     }
 
     /// The fields that every message has: its content, and whom it may mention.
-    fn body(&self, rendered: &outgoing::Part) -> Map<String, Value> {
-        let mut body = Map::new();
-        body.insert("content".to_owned(), rendered.content.as_str().into());
-        body.insert("allowed_mentions".to_owned(), json!({ "parse": [], "users": rendered.mentions, "replied_user": false }));
+    fn body(&self, rendered: &outgoing::Part) -> Value {
+        let allowed_mentions = json!({ "parse": [], "users": rendered.mentions, "replied_user": false });
+        let mut body = json!({ "content": rendered.content, "allowed_mentions": allowed_mentions });
         if !self.embed_links {
-            body.insert("flags".to_owned(), SUPPRESS_EMBEDS.into());
+            body["flags"] = json!(MessageFlags::SUPPRESS_EMBEDS);
         }
         body
     }

@@ -1,5 +1,6 @@
 use proptest::prelude::*;
 
+use super::super::snowflake::id;
 use super::*;
 
 const HOOK: u64 = 900;
@@ -297,8 +298,4 @@ fn ours(message: u64, content: &str) -> ReadMessage<'_> {
 
 fn by_ana(message: u64, content: &str) -> ReadMessage<'_> {
     ReadMessage { webhook: None, author: id(5), username: "Ana", ..ours(message, content) }
-}
-
-fn id(id: u64) -> Snowflake {
-    Snowflake::new(id).unwrap()
 }

@@ -1,8 +1,8 @@
 //! Delays requests until the rate limits allow them. Resources wait independently of each other.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
@@ -41,7 +41,7 @@ impl RateLimiter {
             let changed = self.changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
-            let ask = self.lock().ask(route, self.now());
+            let ask = self.limits.lock().ask(route, self.now());
             match ask {
                 Ask::Go => return Ok(Permit { rate_limiter: self, route, is_open: true, has_waited }),
                 Ask::WaitUntil(moment) => {
@@ -59,7 +59,7 @@ impl RateLimiter {
 
     /// Allows an optional request, if it may be sent now and the limits are not under caution.
     pub fn try_acquire<'a>(&'a self, route: &'a Route) -> Option<Permit<'a>> {
-        let mut limits = self.lock();
+        let mut limits = self.limits.lock();
         let now = self.now();
         if limits.caution(now) != Caution::None || limits.ask(route, now) != Ask::Go {
             return None;
@@ -71,18 +71,13 @@ impl RateLimiter {
     fn now(&self) -> Moment {
         Moment::ZERO + self.began.elapsed()
     }
-
-    // A poisoned lock is safe to use: a panic leaves a wrong count at worst.
-    fn lock(&self) -> MutexGuard<'_, Limits> {
-        self.limits.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Permit<'_> {
     /// Reports the response.
     pub fn answered(mut self, answer: &Answer) {
         self.is_open = false;
-        self.rate_limiter.lock().answered(self.route, answer, self.rate_limiter.now());
+        self.rate_limiter.limits.lock().answered(self.route, answer, self.rate_limiter.now());
         self.rate_limiter.changed.notify_waiters();
     }
 }
@@ -90,7 +85,7 @@ impl Permit<'_> {
 impl Drop for Permit<'_> {
     fn drop(&mut self) {
         if self.is_open {
-            self.rate_limiter.lock().unanswered(self.route);
+            self.rate_limiter.limits.lock().unanswered(self.route);
             self.rate_limiter.changed.notify_waiters();
         }
     }

@@ -44,7 +44,7 @@ impl Request {
     /// Registers a global command, replacing the one with the same name.
     pub fn put_command(application: Snowflake, command: Value) -> Self {
         let path = format!("/applications/{application}/commands");
-        Self { body: Some(command), ..Self::new(Method::POST, "POST /applications/{application}/commands", "", path) }
+        Self::new(Method::POST, "POST /applications/{application}/commands", "", path).with_body(command)
     }
 
     /// The first answer to an interaction.
@@ -83,17 +83,15 @@ impl Request {
     }
 
     pub fn create_webhook(channel: Snowflake, name: &str) -> Self {
-        let request =
-            Self::new(Method::POST, "POST /channels/{channel}/webhooks", channel, format!("/channels/{channel}/webhooks"));
-        Self { body: Some(json!({ "name": name })), ..request }
+        let path = format!("/channels/{channel}/webhooks");
+        Self::new(Method::POST, "POST /channels/{channel}/webhooks", channel, path).with_body(json!({ "name": name }))
     }
 
     /// Posts through a webhook, into a thread of its channel if one is given. The response is the message.
     pub fn execute(webhook: &Webhook, thread: Option<Snowflake>, body: Value) -> Self {
         let thread = thread.map(|thread| format!("&thread_id={thread}")).unwrap_or_default();
         let path = format!("/webhooks/{}/{}?wait=true{thread}", webhook.id, webhook.token.expose_secret());
-        let request = Self::new(Method::POST, "POST /webhooks/{webhook}/{token}", webhook.id, path);
-        Self { body: Some(body), ..request.with_webhook_token() }
+        Self::new(Method::POST, "POST /webhooks/{webhook}/{token}", webhook.id, path).with_webhook_token().with_body(body)
     }
 
     /// Deletes a message that a webhook posted outside of threads.
@@ -140,13 +138,16 @@ impl Request {
     }
 
     pub fn create_message(channel: Snowflake, body: Value) -> Self {
-        let request =
-            Self::new(Method::POST, "POST /channels/{channel}/messages", channel, format!("/channels/{channel}/messages"));
-        Self { body: Some(body), ..request }
+        let path = format!("/channels/{channel}/messages");
+        Self::new(Method::POST, "POST /channels/{channel}/messages", channel, path).with_body(body)
     }
 
     pub fn typing(channel: Snowflake) -> Self {
         Self::new(Method::POST, "POST /channels/{channel}/typing", channel, format!("/channels/{channel}/typing"))
+    }
+
+    fn with_body(self, body: Value) -> Self {
+        Self { body: Some(body), ..self }
     }
 
     // Without the bot's token a request counts against the sending IP address.

@@ -1,60 +1,26 @@
 //! Guilds, their channels, threads, roles and emojis.
 
-use jiff::Timestamp;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
+use twilight_model::channel::{ChannelFlags, ChannelType};
+use twilight_model::guild::Permissions;
 
 use super::super::snowflake::Snowflake;
-use super::lenient::{Id, is_true, list, maybe};
+use super::lenient::{list, maybe, maybe_kind};
 use super::message::User;
 use crate::domain::moment::Moment;
 use crate::domain::text::one_line;
+use crate::ports::backend::stamp::from_rfc3339;
 
 /// The longest name of a channel, in characters.
 const MAX_NAME_CHARS: usize = 100;
 
-/// The flag of a channel whose details Discord hides from a bot that may not view it ("Channel Object", "Obfuscated Channels").
-const IS_OBFUSCATED: u64 = 1 << 17;
-
-/// READY: a new session started.
-#[derive(Debug, Deserialize)]
-pub struct Ready {
-    user: IdOnly,
-    #[serde(default, deserialize_with = "maybe")]
-    application: Option<IdOnly>,
-    /// The guilds of this shard; none if one of them cannot be parsed.
-    #[serde(default, deserialize_with = "maybe")]
-    guilds: Option<Vec<IdOnly>>,
-}
-
-/// An object of which only the id is read.
-#[derive(Debug, Deserialize)]
-struct IdOnly {
-    id: Id,
-}
-
-impl Ready {
-    pub const fn user(&self) -> Snowflake {
-        self.user.id.0
-    }
-
-    /// The application. Since 2016 it has the same id as the bot's user.
-    pub fn application(&self) -> Snowflake {
-        self.application.as_ref().map_or(self.user.id.0, |application| application.id.0)
-    }
-
-    /// The guilds of this shard, if all of them could be parsed. The bot has left any guild that is missing here.
-    pub fn guilds(&self) -> Option<impl Iterator<Item = Snowflake> + '_> {
-        Some(self.guilds.as_ref()?.iter().map(|guild| guild.id.0))
-    }
-}
-
 /// A guild: GUILD_CREATE with its channels and active threads, GUILD_UPDATE without.
 #[derive(Debug, Deserialize)]
 pub struct Guild {
-    pub id: Id,
+    pub id: Snowflake,
     /// Whether it is in an outage: Discord reports nothing about it.
-    #[serde(default, deserialize_with = "is_true")]
+    #[serde(default, deserialize_with = "maybe")]
     pub unavailable: bool,
     #[serde(default, deserialize_with = "maybe")]
     pub name: Option<String>,
@@ -74,15 +40,14 @@ pub struct Guild {
 impl Guild {
     /// When the bot was invited, if the event has it.
     pub fn joined_at(&self) -> Option<Moment> {
-        let joined_at: Timestamp = self.joined_at.as_ref()?.parse().ok()?;
-        Some(Moment::from_micros(u64::try_from(joined_at.as_microsecond()).ok()?))
+        from_rfc3339(self.joined_at.as_ref()?)
     }
 }
 
 /// GUILD_DELETE.
 #[derive(Debug, Deserialize)]
 pub struct GuildDeleted {
-    pub id: Id,
+    pub id: Snowflake,
     /// If it is absent or false, the bot was removed.
     #[serde(default)]
     unavailable: Unavailable,
@@ -107,56 +72,62 @@ impl GuildDeleted {
 /// A channel or a thread.
 #[derive(Debug, Deserialize)]
 pub struct Channel {
-    pub id: Id,
+    pub id: Snowflake,
     /// Its guild. It is absent within GUILD_CREATE.
     #[serde(default, deserialize_with = "maybe")]
-    pub guild_id: Option<Id>,
-    /// The channel type ("Channel Types").
-    #[serde(default, rename = "type", deserialize_with = "maybe")]
-    kind: Option<u64>,
+    pub guild_id: Option<Snowflake>,
+    #[serde(default, rename = "type", deserialize_with = "maybe_kind")]
+    pub kind: Option<ChannelType>,
     #[serde(default, deserialize_with = "maybe")]
     name: Option<String>,
     #[serde(default, deserialize_with = "maybe")]
-    parent_id: Option<Id>,
+    parent_id: Option<Snowflake>,
     #[serde(default, deserialize_with = "maybe")]
-    last_message_id: Option<Id>,
+    last_message_id: Option<Snowflake>,
     #[serde(default, deserialize_with = "maybe")]
-    flags: Option<u64>,
+    flags: Option<ChannelFlags>,
     #[serde(default, deserialize_with = "maybe")]
-    thread_metadata: Option<ThreadMetadata>,
+    thread_metadata: ThreadMetadata,
     #[serde(default, deserialize_with = "list")]
     recipients: Vec<User>,
+    /// The permissions of the user of a command there. Only a channel of an interaction has them.
+    #[serde(default, deserialize_with = "maybe")]
+    pub permissions: Option<Permissions>,
+    /// The permissions of the bot there. Only a channel of an interaction has them.
+    #[serde(default, deserialize_with = "maybe")]
+    pub app_permissions: Option<Permissions>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 struct ThreadMetadata {
-    #[serde(default, deserialize_with = "is_true")]
+    #[serde(default, deserialize_with = "maybe")]
     archived: bool,
+    #[serde(default, deserialize_with = "maybe")]
+    locked: bool,
 }
 
 impl Channel {
-    /// Whether it is a thread: announcement, public or private.
-    pub const fn is_thread(&self) -> bool {
-        matches!(self.kind, Some(10..=12))
+    pub fn is_thread(&self) -> bool {
+        self.kind.is_some_and(ChannelType::is_thread)
     }
 
     pub const fn is_direct(&self) -> bool {
-        matches!(self.kind, Some(1))
-    }
-
-    /// Whether its type is known, so that it is known whether it is a thread.
-    pub const fn has_kind(&self) -> bool {
-        self.kind.is_some()
+        matches!(self.kind, Some(ChannelType::Private))
     }
 
     /// Whether it is an archived thread. A new message there would reopen it.
-    pub fn is_archived(&self) -> bool {
-        self.thread_metadata.as_ref().is_some_and(|thread| thread.archived)
+    pub const fn is_archived(&self) -> bool {
+        self.thread_metadata.archived
     }
 
-    /// The channel that a thread is in.
+    /// Whether only moderators may write in the thread.
+    pub const fn is_locked(&self) -> bool {
+        self.thread_metadata.locked
+    }
+
+    /// The channel that a thread is in. The parent of any other channel is a category.
     pub fn parent(&self) -> Option<Snowflake> {
-        self.parent_id.filter(|_| self.is_thread()).map(|id| id.0)
+        self.parent_id.filter(|_| self.is_thread())
     }
 
     /// Its name in one line. For a direct message: the name of the person.
@@ -164,37 +135,41 @@ impl Channel {
         if self.is_obfuscated() {
             return None;
         }
-        let recipient = || self.recipients.first().map(|user| user.as_incoming(None).shown());
+        let recipient = || self.recipients.first().map(|user| user.shown(None));
         let name = self.name.clone().filter(|_| !self.is_direct()).or_else(recipient);
         name.map(|name| one_line(&name, MAX_NAME_CHARS)).filter(|name| !name.is_empty())
     }
 
     /// Its newest message. None for a forum, gallery or category: there, Discord's `last_message_id` is a thread.
     pub fn newest(&self) -> Option<Snowflake> {
-        let holds_messages = !matches!(self.kind, Some(4 | 14 | 15 | 16));
-        self.last_message_id.filter(|_| holds_messages && !self.is_obfuscated()).map(|id| id.0)
+        let holds_messages = !matches!(
+            self.kind,
+            Some(ChannelType::GuildCategory | ChannelType::GuildDirectory | ChannelType::GuildForum | ChannelType::GuildMedia)
+        );
+        self.last_message_id.filter(|_| holds_messages && !self.is_obfuscated())
     }
 
+    /// Whether Discord hides its details from the bot, which may not view it ("Channel Object", "Obfuscated Channels").
     fn is_obfuscated(&self) -> bool {
-        self.flags.is_some_and(|flags| flags & IS_OBFUSCATED != 0)
+        self.flags.is_some_and(|flags| flags.contains(ChannelFlags::CHANNEL_OBFUSCATED))
     }
 }
 
 /// CHANNEL_DELETE, THREAD_DELETE.
 #[derive(Debug, Deserialize)]
 pub struct ChannelDeleted {
-    pub id: Id,
+    pub id: Snowflake,
     #[serde(default)]
-    pub guild_id: Option<Id>,
+    pub guild_id: Option<Snowflake>,
 }
 
 /// THREAD_LIST_SYNC: the bot gained access to channels.
 #[derive(Debug, Deserialize)]
 pub struct Threads {
-    pub guild_id: Id,
+    pub guild_id: Snowflake,
     /// The channels; empty means all of the guild.
     #[serde(default, deserialize_with = "list")]
-    pub channel_ids: Vec<Id>,
+    pub channel_ids: Vec<Snowflake>,
     /// The active threads in these channels.
     #[serde(default, deserialize_with = "list")]
     pub threads: Vec<Channel>,
@@ -202,30 +177,30 @@ pub struct Threads {
 
 #[derive(Debug, Deserialize)]
 pub struct Role {
-    pub id: Id,
+    pub id: Snowflake,
     #[serde(default, deserialize_with = "maybe")]
     pub name: Option<String>,
     #[serde(default, deserialize_with = "maybe")]
-    tags: Option<Tags>,
+    tags: Tags,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 struct Tags {
     #[serde(default, deserialize_with = "maybe")]
-    bot_id: Option<Id>,
+    bot_id: Option<Snowflake>,
 }
 
 impl Role {
     /// The bot that this role belongs to: Discord created it for the bot's invitation, and nobody else has it.
-    pub fn bot(&self) -> Option<Snowflake> {
-        self.tags.as_ref()?.bot_id.map(|id| id.0)
+    pub const fn bot(&self) -> Option<Snowflake> {
+        self.tags.bot_id
     }
 }
 
 /// GUILD_ROLE_CREATE, GUILD_ROLE_UPDATE.
 #[derive(Debug, Deserialize)]
 pub struct RoleChanged {
-    pub guild_id: Id,
+    pub guild_id: Snowflake,
     /// The role after the change.
     pub role: Role,
 }
@@ -233,8 +208,8 @@ pub struct RoleChanged {
 /// GUILD_ROLE_DELETE.
 #[derive(Debug, Deserialize)]
 pub struct RoleDeleted {
-    pub guild_id: Id,
-    pub role_id: Id,
+    pub guild_id: Snowflake,
+    pub role_id: Snowflake,
 }
 
 /// Any event about a guild or a channel; only the ids are read.
@@ -242,29 +217,29 @@ pub struct RoleDeleted {
 pub struct Changed {
     /// The guild, unless the event is about the guild itself (`id`).
     #[serde(default)]
-    pub guild_id: Option<Id>,
+    pub guild_id: Option<Snowflake>,
     /// The channel, unless the event is about the channel itself (`id`).
     #[serde(default)]
-    pub channel_id: Option<Id>,
+    pub channel_id: Option<Snowflake>,
     /// The guild or channel that the event is about.
     #[serde(default)]
-    pub id: Option<Id>,
+    pub id: Option<Snowflake>,
 }
 
 /// GUILD_EMOJIS_UPDATE.
 #[derive(Debug, Deserialize)]
 pub struct Emojis {
-    pub guild_id: Id,
+    pub guild_id: Snowflake,
     #[serde(default, deserialize_with = "list")]
     pub emojis: Vec<Emoji>,
 }
 
 #[derive(Debug, Deserialize)]
 pub struct Emoji {
-    pub id: Id,
+    pub id: Snowflake,
     pub name: String,
     /// Whether it is animated.
-    #[serde(default, deserialize_with = "is_true")]
+    #[serde(default, deserialize_with = "maybe")]
     pub animated: bool,
     #[serde(default, deserialize_with = "maybe")]
     available: Option<bool>,
@@ -281,5 +256,5 @@ impl Emoji {
 #[derive(Debug, Deserialize)]
 pub struct WebhooksChanged {
     /// The channel whose webhooks changed.
-    pub channel_id: Id,
+    pub channel_id: Snowflake,
 }

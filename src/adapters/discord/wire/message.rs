@@ -1,27 +1,22 @@
 //! Messages, and their edits and deletions.
 
 use serde::Deserialize;
+use twilight_model::channel::AttachmentFlags;
+use twilight_model::channel::message::{MessageFlags, MessageReferenceType, MessageType};
 
-use super::super::incoming::{self, RawMessage};
+use super::super::names::shown;
 use super::super::snowflake::Snowflake;
-use super::lenient::{Id, list, maybe};
-
-/// The type of a message that answers another one.
-const REPLY: u64 = 19;
-/// The type of a reference to a forwarded message ("Message Reference Types").
-const FORWARD: u64 = 1;
-/// The flag of an attachment that is a spoiler.
-const IS_SPOILER: u64 = 1 << 3;
+use super::lenient::{kind, list, maybe, maybe_kind};
 
 /// The location of a message. It is parsed before the rest of the message.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub struct MessageLocation {
-    pub id: Id,
+    pub id: Snowflake,
     /// The channel or thread.
-    pub channel_id: Id,
+    pub channel_id: Snowflake,
     /// The guild; none for a direct message.
     #[serde(default)]
-    pub guild_id: Option<Id>,
+    pub guild_id: Option<Snowflake>,
 }
 
 /// MESSAGE_DELETE.
@@ -31,10 +26,10 @@ pub type MessageDeleted = MessageLocation;
 #[derive(Debug, Deserialize)]
 pub struct MessagesDeleted {
     #[serde(default, deserialize_with = "list")]
-    pub ids: Vec<Id>,
-    pub channel_id: Id,
+    pub ids: Vec<Snowflake>,
+    pub channel_id: Snowflake,
     #[serde(default)]
-    pub guild_id: Option<Id>,
+    pub guild_id: Option<Snowflake>,
 }
 
 /// The fields that show whether a MESSAGE_UPDATE is an edit. Discord also sends it for embeds, pins and flags.
@@ -55,232 +50,212 @@ impl Update {
     }
 }
 
-#[derive(Debug, Deserialize)]
+/// A message as Discord sends it. Embeds are left out: they repeat links, or come from bots.
+#[derive(Clone, Debug, Deserialize)]
 pub struct Message {
-    id: Id,
-    #[serde(rename = "type", default)]
-    kind: u64,
+    pub id: Snowflake,
+    /// Most types report events, such as a new member.
+    #[serde(rename = "type", default = "regular", deserialize_with = "kind")]
+    pub kind: MessageType,
     #[serde(default)]
-    flags: Option<u64>,
-    author: User,
+    pub flags: Option<MessageFlags>,
+    pub author: User,
     #[serde(default, deserialize_with = "maybe")]
-    member: Option<Member>,
+    pub member: Member,
     #[serde(default)]
-    webhook_id: Option<Id>,
+    pub webhook_id: Option<Snowflake>,
     #[serde(default)]
-    application_id: Option<Id>,
+    pub application_id: Option<Snowflake>,
     #[serde(default)]
-    content: Option<String>,
-    #[serde(default, deserialize_with = "list")]
-    mentions: Vec<User>,
-    #[serde(default, deserialize_with = "list")]
-    mention_roles: Vec<Id>,
-    #[serde(default, deserialize_with = "list")]
-    attachments: Vec<Attachment>,
-    #[serde(default, deserialize_with = "list")]
-    sticker_items: Vec<Sticker>,
+    pub content: Option<String>,
     #[serde(default, deserialize_with = "maybe")]
-    poll: Option<Poll>,
-    #[serde(default, deserialize_with = "maybe")]
-    message_reference: Option<Reference>,
+    pub edited_timestamp: Option<String>,
+    /// The users that it mentions. The author of the answered message may be among them.
     #[serde(default, deserialize_with = "list")]
-    message_snapshots: Vec<Snapshot>,
+    pub mentions: Vec<User>,
+    #[serde(default, deserialize_with = "list")]
+    pub mention_roles: Vec<Snowflake>,
+    #[serde(default, deserialize_with = "list")]
+    pub attachments: Vec<Attachment>,
+    #[serde(default, deserialize_with = "list")]
+    pub sticker_items: Vec<Sticker>,
     #[serde(default, deserialize_with = "maybe")]
-    referenced_message: Option<Referenced>,
+    pub poll: Option<Poll>,
+    #[serde(default, deserialize_with = "maybe")]
+    pub message_reference: Option<Reference>,
+    #[serde(default, deserialize_with = "list")]
+    pub message_snapshots: Vec<Snapshot>,
+    #[serde(default, deserialize_with = "maybe")]
+    pub referenced_message: Option<Referenced>,
+}
+
+const fn regular() -> MessageType {
+    MessageType::Regular
 }
 
 /// A user, or a webhook as an author.
-#[derive(Debug, Deserialize)]
-pub(super) struct User {
-    id: Id,
+#[derive(Clone, Debug, Deserialize)]
+pub struct User {
+    pub id: Snowflake,
+    /// The name that is unique on Discord. A webhook may use any name.
     #[serde(default, deserialize_with = "maybe")]
-    username: Option<String>,
+    pub username: String,
+    /// The display name for all guilds.
     #[serde(default, deserialize_with = "maybe")]
-    global_name: Option<String>,
+    pub global_name: Option<String>,
     #[serde(default)]
-    bot: Option<bool>,
+    pub bot: Option<bool>,
+    /// Whether it belongs to Discord itself.
     #[serde(default)]
-    system: Option<bool>,
+    pub system: Option<bool>,
     /// Present for mentioned users.
     #[serde(default, deserialize_with = "maybe")]
-    member: Option<Member>,
+    pub member: Member,
 }
 
-#[derive(Debug, Deserialize)]
-pub(super) struct Member {
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct Member {
+    /// The nickname in this guild.
     #[serde(default, deserialize_with = "maybe")]
-    nick: Option<String>,
+    pub nick: Option<String>,
 }
 
-#[derive(Debug, Deserialize)]
-struct Attachment {
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct Attachment {
     #[serde(default, deserialize_with = "maybe")]
-    filename: Option<String>,
+    pub filename: String,
+    /// Its media type, `image/png`.
     #[serde(default, deserialize_with = "maybe")]
-    content_type: Option<String>,
+    pub content_type: String,
+    /// Its size in bytes.
     #[serde(default, deserialize_with = "maybe")]
-    size: Option<u64>,
+    pub size: u64,
+    /// The sender's description: a picture's alternative text.
     #[serde(default, deserialize_with = "maybe")]
-    description: Option<String>,
+    pub description: String,
+    /// The length of a voice message, in seconds.
     #[serde(default, deserialize_with = "maybe")]
-    duration_secs: Option<f64>,
+    pub duration_secs: Option<f64>,
     #[serde(default, deserialize_with = "maybe")]
-    flags: Option<u64>,
+    pub flags: Option<AttachmentFlags>,
 }
 
-#[derive(Debug, Deserialize)]
-struct Sticker {
-    name: String,
+#[derive(Clone, Debug, Deserialize)]
+pub struct Sticker {
+    pub name: String,
 }
 
-#[derive(Debug, Deserialize)]
-struct Poll {
-    question: Media,
+#[derive(Clone, Debug, Deserialize)]
+pub struct Poll {
+    pub question: Media,
     #[serde(default, deserialize_with = "list")]
-    answers: Vec<Answer>,
+    pub answers: Vec<Answer>,
 }
 
-#[derive(Debug, Deserialize)]
-struct Answer {
-    poll_media: Media,
+#[derive(Clone, Debug, Deserialize)]
+pub struct Answer {
+    pub poll_media: Media,
 }
 
-#[derive(Debug, Deserialize)]
-struct Media {
+#[derive(Clone, Debug, Deserialize)]
+pub struct Media {
     #[serde(default, deserialize_with = "maybe")]
-    text: Option<String>,
+    pub text: Option<String>,
 }
 
-#[derive(Debug, Deserialize)]
-struct Reference {
-    #[serde(rename = "type", default, deserialize_with = "maybe")]
-    kind: Option<u64>,
+#[derive(Clone, Debug, Deserialize)]
+pub struct Reference {
+    #[serde(rename = "type", default, deserialize_with = "maybe_kind")]
+    pub kind: Option<MessageReferenceType>,
     #[serde(default, deserialize_with = "maybe")]
-    message_id: Option<Id>,
+    pub message_id: Option<Snowflake>,
 }
 
-#[derive(Debug, Deserialize)]
-struct Snapshot {
-    message: Forwarded,
+#[derive(Clone, Debug, Deserialize)]
+pub struct Snapshot {
+    pub message: Forwarded,
 }
 
-#[derive(Debug, Deserialize)]
-struct Forwarded {
+/// A forwarded message. Discord does not report its author.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct Forwarded {
     #[serde(default, deserialize_with = "maybe")]
-    content: Option<String>,
+    pub content: String,
     #[serde(default, deserialize_with = "list")]
-    attachments: Vec<Attachment>,
+    pub attachments: Vec<Attachment>,
     #[serde(default, deserialize_with = "list")]
-    sticker_items: Vec<Sticker>,
+    pub sticker_items: Vec<Sticker>,
     #[serde(default, deserialize_with = "list")]
-    mentions: Vec<User>,
+    pub mentions: Vec<User>,
 }
 
-#[derive(Debug, Deserialize)]
-struct Referenced {
-    author: User,
+/// The message that another one answers.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Referenced {
+    pub author: User,
     #[serde(default, deserialize_with = "maybe")]
-    member: Option<Member>,
+    pub member: Member,
     #[serde(default)]
-    webhook_id: Option<Id>,
+    pub webhook_id: Option<Snowflake>,
     #[serde(default)]
-    application_id: Option<Id>,
+    pub application_id: Option<Snowflake>,
+}
+
+/// The sender of a message, as Discord reports it.
+#[derive(Clone, Copy, Debug)]
+pub struct Origin<'a> {
+    /// The author. For a message of a webhook: the webhook, with the name that it used.
+    pub author: &'a User,
+    /// The author's nickname in this guild.
+    pub nick: Option<&'a str>,
+    pub webhook: Option<Snowflake>,
+    /// The application that owns the webhook, or that answered a command.
+    pub application: Option<Snowflake>,
 }
 
 impl Message {
-    pub const fn id(&self) -> Snowflake {
-        self.id.0
+    pub fn content(&self) -> &str {
+        self.content.as_deref().unwrap_or_default()
     }
 
-    /// Whether it mentions this role.
-    pub fn mentions_role(&self, role: Snowflake) -> bool {
-        self.mention_roles.contains(&Id(role))
+    pub fn origin(&self) -> Origin<'_> {
+        let nick = self.member.nick.as_deref();
+        Origin { author: &self.author, nick, webhook: self.webhook_id, application: self.application_id }
     }
 
-    /// The name of a user that the forwarded message mentions. The forwarding message itself lists no mentions.
-    pub fn forwarded_mention(&self, user: Snowflake) -> Option<String> {
-        let mut mentioned = self.message_snapshots.iter().flat_map(|snapshot| &snapshot.message.mentions);
-        Some(mentioned.find(|mentioned| mentioned.id.0 == user)?.as_incoming(None).shown())
+    /// The message that it forwards.
+    pub fn forward(&self) -> Option<&Forwarded> {
+        self.message_reference.as_ref().filter(|reference| reference.kind == Some(MessageReferenceType::Forward))?;
+        self.message_snapshots.first().map(|snapshot| &snapshot.message)
     }
 
-    /// The message in the form that [`incoming::classify`] takes.
-    pub fn raw(&self) -> RawMessage<'_> {
-        let is_forward = self.message_reference.as_ref().is_some_and(|reference| reference.kind == Some(FORWARD));
-        RawMessage {
-            id: self.id.0,
-            // Larger types are as unknown as the largest one.
-            kind: u8::try_from(self.kind).unwrap_or(u8::MAX),
-            flags: self.flags.unwrap_or_default(),
-            origin: origin(&self.author, self.member.as_ref(), self.webhook_id, self.application_id),
-            content: self.content.as_deref().unwrap_or_default(),
-            mentions: self.mentions.iter().map(|user| user.as_incoming(user.member.as_ref())).collect(),
-            attachments: self.attachments.iter().map(Attachment::as_incoming).collect(),
-            stickers: self.sticker_items.iter().map(|sticker| sticker.name.as_str()).collect(),
-            poll: self.poll.as_ref().map(Poll::as_incoming),
-            forward: self.message_snapshots.first().filter(|_| is_forward).map(|snapshot| snapshot.message.as_incoming()),
-            answers: self.answers(),
-        }
-    }
-
-    fn answers(&self) -> Option<incoming::Answers<'_>> {
+    /// The message that it answers, and its sender: none if it was deleted, or Discord did not look it up.
+    pub fn answers(&self) -> Option<(Snowflake, Option<Origin<'_>>)> {
         // Other messages have references too: pins, and posts from another server.
-        let reference = self.message_reference.as_ref().filter(|_| self.kind == REPLY)?;
-        let referenced = self.referenced_message.as_ref();
-        let origin = referenced
-            .map(|message| origin(&message.author, message.member.as_ref(), message.webhook_id, message.application_id));
-        Some(incoming::Answers { message: reference.message_id?.0, origin })
+        let reference = self.message_reference.as_ref().filter(|_| self.kind == MessageType::Reply)?;
+        Some((reference.message_id?, self.referenced_message.as_ref().map(Referenced::origin)))
+    }
+
+    /// The name of a user that it mentions, or that the forwarded message does. The forwarding message itself lists no mentions.
+    pub fn mentioned(&self, user: Snowflake) -> Option<String> {
+        if let Some(listed) = self.mentions.iter().find(|mentioned| mentioned.id == user) {
+            return Some(listed.shown(listed.member.nick.as_deref()));
+        }
+        let mut forwarded = self.message_snapshots.iter().flat_map(|snapshot| &snapshot.message.mentions);
+        Some(forwarded.find(|mentioned| mentioned.id == user)?.shown(None))
     }
 }
 
-fn origin<'a>(
-    author: &'a User,
-    member: Option<&'a Member>,
-    webhook: Option<Id>,
-    application: Option<Id>,
-) -> incoming::Origin<'a> {
-    let (webhook, application) = (webhook.map(|id| id.0), application.map(|id| id.0));
-    incoming::Origin { author: author.as_incoming(member), webhook, application }
+impl Referenced {
+    fn origin(&self) -> Origin<'_> {
+        let nick = self.member.nick.as_deref();
+        Origin { author: &self.author, nick, webhook: self.webhook_id, application: self.application_id }
+    }
 }
 
 impl User {
-    pub(super) fn as_incoming<'a>(&'a self, member: Option<&'a Member>) -> incoming::User<'a> {
-        incoming::User {
-            id: self.id.0,
-            username: self.username.as_deref().unwrap_or_default(),
-            global_name: self.global_name.as_deref(),
-            nick: member.and_then(|member| member.nick.as_deref()),
-            bot: self.bot.unwrap_or_default(),
-            system: self.system.unwrap_or_default(),
-        }
-    }
-}
-
-impl Attachment {
-    fn as_incoming(&self) -> incoming::Attachment<'_> {
-        incoming::Attachment {
-            filename: self.filename.as_deref().unwrap_or_default(),
-            content_type: self.content_type.as_deref(),
-            size: self.size.unwrap_or_default(),
-            description: self.description.as_deref(),
-            duration_secs: self.duration_secs,
-            is_spoiler: self.flags.is_some_and(|flags| flags & IS_SPOILER != 0),
-        }
-    }
-}
-
-impl Poll {
-    fn as_incoming(&self) -> incoming::Poll<'_> {
-        let question = self.question.text.as_deref().unwrap_or_default();
-        incoming::Poll { question, answers: self.answers.iter().filter_map(|answer| answer.poll_media.text.as_deref()).collect() }
-    }
-}
-
-impl Forwarded {
-    fn as_incoming(&self) -> incoming::Forward<'_> {
-        incoming::Forward {
-            content: self.content.as_deref().unwrap_or_default(),
-            attachments: self.attachments.iter().map(Attachment::as_incoming).collect(),
-            stickers: self.sticker_items.iter().map(|sticker| sticker.name.as_str()).collect(),
-        }
+    /// The name that people in this guild see, cleaned.
+    pub fn shown(&self, nick: Option<&str>) -> String {
+        shown([nick, self.global_name.as_deref(), Some(&*self.username)].into_iter().flatten(), self.id)
     }
 }

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use secrecy::SecretString;
 use serde::Deserialize;
 use serde_json::Value;
+use twilight_model::application::command::CommandType;
+use twilight_model::guild::Permissions;
 
-use crate::adapters::discord::permissions::Permissions;
 use crate::adapters::discord::snowflake::Snowflake;
-use crate::adapters::discord::wire::{self, maybe};
+use crate::adapters::discord::wire::{self, Channel, User, maybe};
 
 #[derive(Deserialize)]
 pub struct Payload {
@@ -30,7 +31,7 @@ pub struct Payload {
     #[serde(default)]
     pub user: Option<User>,
     #[serde(default, deserialize_with = "maybe")]
-    pub app_permissions: Option<Bits>,
+    pub app_permissions: Option<Permissions>,
 }
 
 #[derive(Deserialize)]
@@ -38,7 +39,7 @@ pub struct Data {
     #[serde(default)]
     pub name: String,
     #[serde(default, rename = "type")]
-    pub kind: Option<u8>,
+    pub kind: Option<CommandType>,
     #[serde(default)]
     pub options: Vec<GivenOption>,
     /// The message in whose menu a command was chosen.
@@ -75,51 +76,11 @@ pub struct GivenOption {
 }
 
 #[derive(Deserialize)]
-pub struct Channel {
-    pub id: Snowflake,
-    #[serde(default, rename = "type")]
-    pub kind: Option<u8>,
-    #[serde(default)]
-    pub parent_id: Option<Snowflake>,
-    #[serde(default, deserialize_with = "maybe")]
-    pub thread_metadata: Option<ThreadMetadata>,
-    #[serde(default, deserialize_with = "maybe")]
-    pub permissions: Option<Bits>,
-    #[serde(default, deserialize_with = "maybe")]
-    pub app_permissions: Option<Bits>,
-}
-
-#[derive(Deserialize)]
-pub struct ThreadMetadata {
-    #[serde(default)]
-    pub locked: bool,
-}
-
-#[derive(Deserialize)]
 pub struct Member {
     #[serde(default)]
     pub user: Option<User>,
     #[serde(default, deserialize_with = "maybe")]
     pub nick: Option<String>,
     #[serde(default, deserialize_with = "maybe")]
-    pub permissions: Option<Bits>,
-}
-
-#[derive(Deserialize)]
-pub struct User {
-    pub id: Snowflake,
-    #[serde(default, deserialize_with = "maybe")]
-    pub username: Option<String>,
-    #[serde(default, deserialize_with = "maybe")]
-    pub global_name: Option<String>,
-}
-
-/// Permissions, which Discord sends as a number in a string.
-pub struct Bits(pub Permissions);
-
-impl<'de> Deserialize<'de> for Bits {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse().map(|bits| Self(Permissions(bits))).map_err(serde::de::Error::custom)
-    }
+    pub permissions: Option<Permissions>,
 }

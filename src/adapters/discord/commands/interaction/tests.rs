@@ -87,7 +87,7 @@ fn a_question_has_the_text_of_its_message_and_a_choice_has_the_id_of_its_questio
 
     let read = read_json(&asked);
     let Action::Ask(message) = read.action else { panic!("{:?}", read.action) };
-    assert_eq!((message.id().get(), message.raw().content), (30, "Tea?"));
+    assert_eq!((message.id.get(), message.content()), (30, "Tea?"));
     let read = read_json(&chosen);
     let Action::Choose { question, companion } = read.action else { panic!("{:?}", read.action) };
     assert_eq!((question.get(), &*companion, &*read.person.name), (77, "aria", "Ana"));

@@ -1,5 +1,9 @@
+use twilight_model::channel::ChannelType;
+use twilight_model::guild::Permissions;
+
+use super::super::choosing::tests::one;
 use super::*;
-use crate::adapters::discord::permissions::Permissions;
+use crate::adapters::discord::snowflake::id;
 use crate::ports::backend::room::RoomId;
 use crate::settings::companion::ModelChoice;
 
@@ -17,7 +21,8 @@ fn a_healthy_channel_says_so() {
 #[test]
 fn a_channel_without_companions_explains_how_to_begin() {
     let empty = ChannelStatus { room: None, all: vec![view("aria"), view("ben")], ..status() };
-    let direct = ChannelStatus { here: ChannelContext { guild: None, kind: Some(1), ..here() }, ..empty.clone() };
+    let direct =
+        ChannelStatus { here: ChannelContext { guild: None, kind: Some(ChannelType::Private), ..here() }, ..empty.clone() };
 
     let text = describe(&empty, None).unwrap();
     assert!(text.starts_with("**No companion is here yet.**\nTo add one: `/tertulia join companion:aria` (you need"), "{text}");
@@ -29,7 +34,7 @@ fn a_channel_without_companions_explains_how_to_begin() {
 
 #[test]
 fn a_new_thread_lists_the_companions_that_will_join() {
-    let thread = ChannelContext { kind: Some(11), parent: Snowflake::new(30), ..here() };
+    let thread = ChannelContext { kind: Some(ChannelType::PublicThread), parent: Some(id(30)), ..here() };
     let text = describe(&ChannelStatus { here: thread, future_room: status().room, room: None, ..status() }, None).unwrap();
 
     assert!(text.starts_with("**Who is here**: those of <#30>, as soon as somebody says something in this thread"), "{text}");
@@ -141,31 +146,18 @@ fn status() -> ChannelStatus {
 
 fn here() -> ChannelContext {
     ChannelContext {
-        channel: Snowflake::new(3).unwrap(),
-        guild: Snowflake::new(2),
-        kind: Some(0),
+        channel: id(3),
+        guild: Some(id(2)),
+        kind: Some(ChannelType::GuildText),
         parent: None,
         is_locked: false,
-        user_permissions: Permissions::NONE,
-        bot_permissions: Some(Permissions::ALL),
+        user_permissions: Permissions::empty(),
+        bot_permissions: Some(Permissions::all()),
     }
 }
 
 fn member_named(id: &str, name: &str, tier: &str, paused: bool) -> RoomCompanion {
-    let aliases = Vec::new();
-    let (name, interjection, model) = (name.into(), tier.into(), ModelChoice::default());
-    RoomCompanion {
-        id: id.into(),
-        name,
-        aliases,
-        external: false,
-        interjection,
-        starts_after: None,
-        max_turns: None,
-        repetition: true,
-        model,
-        paused,
-    }
+    RoomCompanion { interjection: tier.into(), paused, ..one(id, name, &[]) }
 }
 
 fn view(id: &str) -> CompanionView {

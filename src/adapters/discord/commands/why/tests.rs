@@ -1,14 +1,12 @@
-use std::sync::Arc;
-
 use serde_json::{Map, json};
 
+use super::super::choosing::tests::one;
 use super::*;
 use crate::adapters::discord::commands::words::fitted;
 use crate::domain::decision::Reason;
 use crate::domain::id::Seq;
 use crate::domain::moment::Moment;
 use crate::ports::backend::room::RoomId;
-use crate::settings::companion::ModelChoice;
 
 #[test]
 fn every_reason_is_described_without_jargon() {
@@ -91,25 +89,13 @@ fn record(trigger: Trigger, decision: &str, reason: &str) -> DecisionRecord {
 }
 
 fn room() -> Room {
-    let aria = RoomCompanion {
-        id: "aria".into(),
-        name: "Aria".into(),
-        aliases: Vec::<Arc<str>>::new(),
-        external: false,
-        interjection: "average".into(),
-        starts_after: None,
-        max_turns: None,
-        repetition: true,
-        model: ModelChoice::default(),
-        paused: false,
-    };
     let id = RoomId::parse("discord:3").unwrap();
     Room {
         id,
         title: None,
         inherits_from: None,
         guild: "discord:2".into(),
-        companions: vec![aria],
+        companions: vec![one("aria", "Aria", &[])],
         paused: false,
         last_at: None,
         language: None,

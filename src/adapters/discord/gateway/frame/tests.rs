@@ -70,8 +70,8 @@ fn ready_has_the_session_the_user_and_the_application() {
 
     let ready = parse_ready(&raw(text)).unwrap();
 
-    assert_eq!((ready.session.as_str(), ready.resume_url.as_deref()), ("abc", Some("wss://us-east.discord.gg")));
-    assert_eq!((ready.user.to_string(), ready.application.to_string()), ("5".to_owned(), "6".to_owned()));
+    assert_eq!((ready.session_id.as_str(), ready.resume_gateway_url.as_deref()), ("abc", Some("wss://us-east.discord.gg")));
+    assert_eq!((ready.bot().user.to_string(), ready.bot().application.to_string()), ("5".to_owned(), "6".to_owned()));
     assert!(super::parse_ready(&raw(r#"{"session_id":"","user":{"id":"5"}}"#)).is_none());
     assert!(super::parse_ready(&raw(r#"{"session_id":"abc"}"#)).is_none());
 }

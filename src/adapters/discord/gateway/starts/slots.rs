@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 /// The waiting shards of each rate limit key, and the keys in use.
@@ -36,7 +36,7 @@ impl Slots {
     /// Waits for a shard's slot: shards with the same remainder share a rate limit key (Discord's documentation, "Gateway", "Max Concurrency").
     pub async fn take(&self, shard: u32, max_concurrency: NonZeroU32) -> Slot<'_> {
         let key = shard % max_concurrency;
-        self.lock().entry(key).or_default().waiting.insert(shard);
+        self.buckets.lock().entry(key).or_default().waiting.insert(shard);
         let waiting = WaitingShard { slots: self, key, shard };
         loop {
             let changed = self.changed.notified();
@@ -48,16 +48,11 @@ impl Slots {
             changed.await;
         }
     }
-
-    // A panic in between can at worst leave a key in use.
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<u32, Bucket>> {
-        self.buckets.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl WaitingShard<'_> {
     fn try_take(&self) -> bool {
-        let mut buckets = self.slots.lock();
+        let mut buckets = self.slots.buckets.lock();
         let bucket = buckets.entry(self.key).or_default();
         let is_next = !bucket.is_in_use && bucket.waiting.first() == Some(&self.shard);
         bucket.is_in_use |= is_next;
@@ -67,14 +62,14 @@ impl WaitingShard<'_> {
 
 impl Drop for WaitingShard<'_> {
     fn drop(&mut self) {
-        self.slots.lock().entry(self.key).or_default().waiting.remove(&self.shard);
+        self.slots.buckets.lock().entry(self.key).or_default().waiting.remove(&self.shard);
         self.slots.changed.notify_waiters();
     }
 }
 
 impl Drop for Slot<'_> {
     fn drop(&mut self) {
-        self.slots.lock().entry(self.key).or_default().is_in_use = false;
+        self.slots.buckets.lock().entry(self.key).or_default().is_in_use = false;
         self.slots.changed.notify_waiters();
     }
 }

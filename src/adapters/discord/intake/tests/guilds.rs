@@ -9,7 +9,7 @@ use super::world::{APPLICATION, BOT, Call, GENERAL, HOME, OTHER, OWN_ROLE, World
 use crate::adapters::discord::cache::WebhookTarget;
 use crate::adapters::discord::incoming::NameLookup as _;
 use crate::adapters::discord::intake::Intake;
-use crate::adapters::discord::platform::Bot;
+use crate::adapters::discord::wire::Bot;
 use crate::domain::moment::Moment;
 use crate::ports::gateway::Shard;
 use crate::ports::inbound_events::{ChannelRef, Reached};

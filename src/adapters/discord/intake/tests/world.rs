@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use super::super::super::dispatch::{Dispatch, Fate, Intake as _, Receipt};
 use super::super::super::platform::Discord;
-use super::super::super::snowflake::Snowflake;
+pub use super::super::super::snowflake::id;
 use super::super::{Dependencies, Intake, SharedIntake};
 use crate::adapters::system::SystemClock;
 use crate::domain::id::{ChannelId, GuildId, Seq};
@@ -324,10 +324,6 @@ pub fn dispatch(kind: &str, data: &str) -> (Dispatch, FateReceiver) {
 
 pub async fn fate(receiver: FateReceiver) -> Fate {
     timeout(TIMEOUT, receiver).await.expect("in time").expect("its fate is reported")
-}
-
-pub fn id(number: u64) -> Snowflake {
-    Snowflake::new(number).unwrap()
 }
 
 pub fn ready(guilds: &[u64]) -> Value {
