@@ -72,18 +72,16 @@ fn describe(forgotten: &Forgotten, scope: &str) -> String {
     }
 }
 
-/// How long the words stay in the store's file.
+/// How long the words stay in the store's file and in backups.
 fn file_notice(until: Option<Stamp>) -> String {
-    match until {
-        Some(Stamp(until)) => format!(
-            "No companion and no page shows them any more. The operators of this bot could still find the words in its database file, until <t:{}:D> at the \
-             latest.",
-            until.as_micros() / 1_000_000
-        ),
-        None => "No companion and no page shows them any more. The operators of this bot could still find the words in its database file, until they \
-                 compact it."
-            .to_owned(),
-    }
+    let until = match until {
+        Some(Stamp(until)) => format!("until <t:{}:D> at the latest", until.as_micros() / 1_000_000),
+        None => "until they compact it".to_owned(),
+    };
+    format!(
+        "No companion and no page shows them any more. The operators of this bot could still find the words in its database file, {until}; in the backups \
+         that it makes by itself, for up to a day; and in older backups that they made."
+    )
 }
 
 #[cfg(test)]
