@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ractor::ActorStatus;
 
-use super::State;
+use super::channel_context::ChannelContext;
 use super::traces;
 use crate::actors::companion::history;
 use crate::actors::messages::channel::ChannelMessage;
@@ -33,30 +33,28 @@ struct Written {
     outcome: Option<Box<Outcome>>,
 }
 
-impl State {
-    pub(super) fn summarise(&mut self, after: Seq, upto: Seq) {
-        let (channel_key, context, channel) = (self.channel_key.clone(), self.context.clone(), self.myself.clone());
-        let previous = self.conversation.summary().text.clone();
-        tokio::spawn(async move {
-            let permit = context.pool.summary_permit(&channel_key.guild, context.recorder.instruments()).await;
-            // A channel that has stopped summarises again when it restarts.
-            if channel.get_status() >= ActorStatus::Stopping {
-                return;
-            }
-            let range = HistoryRange { after, before: upto.next() };
-            // Boxed, so that the tasks that still wait for a permit do not reserve memory for this future.
-            let written = match permit {
-                Some(_) => Box::pin(ask_for_summary(&range, previous.as_deref(), &channel_key, &context)).await,
-                None => None,
-            };
-            let Written { upto, messages, outcome } = written.unwrap_or(Written { upto, messages: 0, outcome: None });
-            let answer = outcome.as_ref().and_then(|outcome| outcome.result.as_ref().ok());
-            let text = answer.map(|answer| answer.text().trim().into()).filter(|text: &Arc<str>| !text.is_empty());
-            #[cfg(test)]
-            context.hub.leak().keep_summary(text.as_ref());
-            let _ = channel.cast(ChannelMessage::Summarised { upto, messages, text, outcome });
-        });
-    }
+/// Asks for a summary of the events after one number and up to another. It comes back as [`ChannelMessage::Summarised`].
+pub(super) fn summarise(after: Seq, upto: Seq, previous: Option<Arc<str>>, channel: &ChannelContext) {
+    let ChannelContext { key: channel_key, context, actor: channel } = channel.clone();
+    tokio::spawn(async move {
+        let permit = context.pool.summary_permit(&channel_key.guild, context.recorder.instruments()).await;
+        // A channel that has stopped summarises again when it restarts.
+        if channel.get_status() >= ActorStatus::Stopping {
+            return;
+        }
+        let range = HistoryRange { after, before: upto.next() };
+        // Boxed, so that the tasks that still wait for a permit do not reserve memory for this future.
+        let written = match permit {
+            Some(_) => Box::pin(ask_for_summary(&range, previous.as_deref(), &channel_key, &context)).await,
+            None => None,
+        };
+        let Written { upto, messages, outcome } = written.unwrap_or(Written { upto, messages: 0, outcome: None });
+        let answer = outcome.as_ref().and_then(|outcome| outcome.result.as_ref().ok());
+        let text = answer.map(|answer| answer.text().trim().into()).filter(|text: &Arc<str>| !text.is_empty());
+        #[cfg(test)]
+        context.hub.leak().keep_summary(text.as_ref());
+        let _ = channel.cast(ChannelMessage::Summarised { upto, messages, text, outcome });
+    });
 }
 
 /// Asks for a summary of the oldest of these messages, as many as fit into the prompt. `None`: they cannot be read, or are being redacted.

@@ -21,7 +21,6 @@ use crate::domain::id::{CompanionId, Seq, Ticket, TurnId};
 use crate::domain::moment::Moment;
 use crate::domain::trigger::Trigger;
 use crate::journal::channel_key::ChannelKey;
-use crate::journal::record::Used;
 use crate::ports::language_model::Request;
 use crate::telemetry::trace::TurnTrace;
 pub(super) use calls::{record_call, record_late_call};
@@ -48,9 +47,6 @@ pub(super) struct Traces {
     /// or that settles the message without asking, follows that turn.
     unanswered: BTreeMap<CompanionId, (TurnTrace, Seq)>,
     appends: Appends,
-    usage: HashMap<Ticket, Vec<Used>>,
-    /// The usage of statements that are not posted.
-    unposted_usage: Vec<Used>,
 }
 
 impl Traces {
@@ -411,8 +407,6 @@ impl Traces {
         if self.pending_calls.is_empty() {
             self.pending_calls.shrink_to_fit();
         }
-        let unposted = self.usage.extract_if(|ticket, _| !self.pending_calls.contains_key(ticket));
-        self.unposted_usage.extend(unposted.flat_map(|(_, used)| used));
         // A companion that will not be asked again, because the channel was cleared or it left, needs no link to its last question.
         self.unanswered.retain(|companion, _| conversation.gate(companion).is_some_and(|gate| gate.back_off.is_some()));
         // A message outside the conversation's window can no longer trigger a turn.
@@ -443,16 +437,9 @@ impl Traces {
         }
     }
 
-    pub(super) fn add_usage(&mut self, ticket: Ticket, used: Used) {
-        self.usage.entry(ticket).or_default().push(used);
-    }
-
-    pub(super) fn take_unposted_usage(&mut self) -> Vec<Used> {
-        std::mem::take(&mut self.unposted_usage)
-    }
-
-    pub(super) fn take_usage(&mut self, ticket: Ticket) -> Vec<Used> {
-        self.usage.remove(&ticket).unwrap_or_default()
+    /// Whether this question or reply is in flight.
+    pub(super) fn is_in_flight(&self, ticket: Ticket) -> bool {
+        self.pending_calls.contains_key(&ticket)
     }
 
     pub(super) fn called(
