@@ -293,7 +293,7 @@ impl State {
     fn receive_event(&mut self, recorded: Box<Recorded>, committed: Moment) {
         self.note_received(1);
         self.in_flight.mark(recorded.seq);
-        self.traces.receive(&recorded, committed).into_iter().for_each(|record| self.emit(record));
+        self.traces.receive(&recorded, committed).into_iter().for_each(|record| record.emit(&self.channel));
         let is_cleared = matches!(recorded.event, Event::Cleared);
         let is_said = matches!(recorded.event, Event::Said { .. });
         let is_of_call = matches!(recorded.event, Event::VoiceJoined { .. } | Event::Segment(_));
@@ -471,12 +471,12 @@ impl State {
     /// Notes the usage of a question that is waited for, and shows its call in the trace.
     fn note_call(&mut self, ticket: Ticket, asked: &Request, outcome: &Outcome) {
         self.spending.note(asked, outcome, &self.channel);
-        self.traces.called(ticket, asked, outcome, &self.channel.key, &self.channel.context);
+        self.traces.called(ticket, asked, outcome, &self.channel);
     }
 
     /// Records the usage of a question whose answer nobody waits for any longer.
     fn record_unclaimed_usage(&mut self, asked: &Request, outcome: &Outcome) {
-        record_late_call(asked, outcome, &self.channel.key, &self.channel.context);
+        record_late_call(asked, outcome, &self.channel);
         self.spending.note(asked, outcome, &self.channel);
         self.spending.count_tokens(outcome, &self.channel);
         self.record_remaining_usage();
@@ -524,11 +524,8 @@ impl State {
             return;
         }
         let from = ballot.from.clone();
-        let outputs = self.with_world(|conversation, now, world| conversation.step(now, Input::Voted(ballot), world));
-        let counts = outputs.iter().any(|output| contains_vote_of(output, &from));
-        self.carry_out(outputs);
         // A vote that does not count came after the deadline.
-        self.confirm(reply, counts, Err(VoteError::NoRound));
+        self.step_for(Input::Voted(ballot), reply, |output| contains_vote_of(output, &from), Err(VoteError::NoRound));
     }
 
     /// Handles the statement of an external companion, if it holds the floor for the message that the statement answers.
@@ -564,15 +561,21 @@ impl State {
             // The caller may have stopped waiting.
             return drop(reply.send(Err(error)));
         }
-        let stop = Input::StopPressed { companion };
-        let outputs = self.with_world(|conversation, now, world| conversation.step(now, stop, world));
-        let is_on_record = outputs.iter().any(|output| matches!(output, Output::Made(_)));
-        self.carry_out(outputs);
-        self.confirm(reply, is_on_record, Ok(()));
+        self.step_for(Input::StopPressed { companion }, reply, |output| matches!(output, Output::Made(_)), Ok(()));
     }
 
-    /// Confirms what was asked for, once the batch that records it is committed. If no batch does, answers this at once.
-    fn confirm(&mut self, reply: RpcReplyPort<Result<(), VoteError>>, is_recorded: bool, otherwise: Result<(), VoteError>) {
+    /// Runs a step for somebody outside. If one of its outputs records what was asked for, it is confirmed once the batch is committed. If none
+    /// does, `otherwise` is the answer.
+    fn step_for(
+        &mut self,
+        input: Input,
+        reply: RpcReplyPort<Result<(), VoteError>>,
+        records: impl Fn(&Output) -> bool,
+        otherwise: Result<(), VoteError>,
+    ) {
+        let outputs = self.with_world(|conversation, now, world| conversation.step(now, input, world));
+        let is_recorded = outputs.iter().any(records);
+        self.carry_out(outputs);
         match self.journal.newest_actions().filter(|_| is_recorded) {
             Some(actions) => actions.push(PostCommitAction::Confirm(reply)),
             // The caller may have stopped waiting.

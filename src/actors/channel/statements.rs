@@ -64,7 +64,7 @@ impl State {
             self.record_unclaimed_usage(asked, outcome);
             return;
         };
-        self.traces.called(ticket, asked, outcome, &self.channel.key, &self.channel.context);
+        self.traces.called(ticket, asked, outcome, &self.channel);
         self.spending.count_tokens(outcome, &self.channel);
         match text {
             Ok(text) => {

@@ -66,7 +66,7 @@ impl State {
         if !made.is_empty() || is_quiet || self.voice.waits_for_commit() {
             self.record(made, records, is_quiet, false);
         } else {
-            records.into_iter().for_each(|record| self.emit(record));
+            records.into_iter().for_each(|record| record.emit(&self.channel));
         }
         hand_overs.into_iter().for_each(|messages| voice::journal_hand_over(messages, &self.conversation, &self.channel));
         // A late text is posted after the event by which it took the floor.
@@ -122,12 +122,8 @@ impl State {
             PostCommitAction::EndRound(closed) => self.rounds.end(*closed),
             PostCommitAction::ShowDropped { companion, ticket } => notes::show_dropped(&companion, ticket, &self.channel),
             PostCommitAction::Call(effect) => voice::play_on_record(effect, &self.conversation, &self.channel),
-            PostCommitAction::Emit(record) => self.emit(*record),
+            PostCommitAction::Emit(record) => record.emit(&self.channel),
         }
-    }
-
-    pub(super) fn emit(&self, record: TraceRecord) {
-        record.emit(&self.channel.key, &self.channel.context);
     }
 
     /// Shows that a wish to speak, a turn or a reply was dropped. The note comes after the events that announced it.

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::channel_context::ChannelContext;
 use crate::actors::messages::models::{CallFacts as PoolFacts, Outcome};
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::planted::{Bug, is_planted};
@@ -20,7 +21,6 @@ use crate::domain::event::{Call, Decided, Evaluated, Event, Made, Outvoted, Reco
 use crate::domain::id::{CompanionId, Seq, Ticket, TurnId};
 use crate::domain::moment::Moment;
 use crate::domain::trigger::Trigger;
-use crate::journal::channel_key::ChannelKey;
 use crate::ports::language_model::Request;
 use crate::telemetry::trace::TurnTrace;
 pub(super) use calls::{record_call, record_late_call};
@@ -442,21 +442,14 @@ impl Traces {
         self.pending_calls.contains_key(&ticket)
     }
 
-    pub(super) fn called(
-        &mut self,
-        ticket: Ticket,
-        asked: &Request,
-        outcome: &Outcome,
-        channel_key: &ChannelKey,
-        context: &ActorContext,
-    ) {
+    pub(super) fn called(&mut self, ticket: Ticket, asked: &Request, outcome: &Outcome, channel: &ChannelContext) {
         if let Some(call) = self.pending_calls.get_mut(&ticket) {
-            let (ended, facts) = (context.clock.now(), &outcome.facts);
+            let (ended, facts) = (channel.machine_time(), &outcome.facts);
             call.is_called = true;
             call.turn.wait_time.waited(ended - Duration::from_millis(facts.waited_ms + facts.model_ms), ended);
         }
         let under = self.pending_calls.get(&ticket).map(|call| call.turn.trace.of(ticket));
-        record_call(under, asked, outcome, channel_key, context);
+        record_call(under, asked, outcome, channel);
     }
 
     /// The side model could not judge how much the last statements repeat each other.

@@ -183,3 +183,28 @@ where
         }
     });
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::channel_context;
+    use super::*;
+
+    #[tokio::test]
+    async fn what_makes_a_reply_heard_waits_until_it_is_on_record() {
+        let (channel, _received) = channel_context().await;
+        let mut voice = VoiceEffects::default();
+        let say = Aloud::Say { sentence: 0, text: "Hello.".into() };
+
+        for aloud in [say, Aloud::SaidAll, Aloud::Start { sentence: 0 }, Aloud::Play(interruption::Effect::Speak)] {
+            voice.follow_reply(Ticket(1), None, aloud, &channel);
+        }
+
+        assert!(voice.waits_for_commit());
+        let waiting = voice.take_after_commit();
+        let is_heard = |effect: &CallEffect| {
+            matches!(effect, CallEffect::Reply { aloud: Aloud::Start { .. } | Aloud::Play(interruption::Effect::Speak), .. })
+        };
+        assert!(waiting.len() == 2 && waiting.iter().all(is_heard), "{waiting:?}");
+        assert!(!voice.waits_for_commit());
+    }
+}
