@@ -2,68 +2,82 @@
 //!
 //! Every decision is on record before the channel acts on it. The state of this actor can be rebuilt from the store, so a channel that
 //! fails is simply restarted.
+//!
+//! This file says what each message does. The conversation decides (`steps.rs` has it make a step, and hands each output to the part that
+//! carries it out). The parts of [`State`] keep what carrying out needs; none of them knows another.
 
-mod cancellation;
+mod channel_context;
 mod clock;
 mod deliveries;
 pub mod delivery;
 mod dry_run;
+mod external_companions;
 pub mod folded;
+mod guild_budgets;
 mod interjection_policies;
-mod judging;
+mod journal_state;
+mod members;
 mod notes;
 mod post_commit;
-mod question_timeouts;
+mod posting;
 mod questions;
+mod replies;
 mod restore;
 mod rounds;
 mod spending;
+mod statements;
 mod steps;
 mod summarising;
+#[cfg(test)]
+mod tests;
 mod traces;
 pub mod turn_taking_manager;
 mod voice;
+mod world;
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
-use std::time::Duration;
 
-use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
-use tokio::sync::OnceCell;
+use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, RpcReplyPort, SupervisionEvent};
+use tokio::time::Instant;
 
-use crate::actors::messages::channel::ChannelMessage;
-use crate::actors::messages::models::CallId;
-use crate::actors::messages::writer::{Committed, WriteError};
-use crate::actors::runtime::actor_keys::ChannelActorKey;
+use crate::actors::messages::channel::{CannotRestore, ChannelMessage, Inspection};
+use crate::actors::messages::guild::GuildMessage;
+use crate::actors::messages::models::Outcome;
+use crate::actors::messages::switchboard::SwitchboardMessage;
+use crate::actors::messages::turn_taking_manager::VoteError;
+use crate::actors::messages::writer::{Accepted, Committed, Fence, WriteError, WriterMessage};
+use crate::actors::runtime::actor_keys::{ChannelActorKey, GuildKey, SwitchboardKey};
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::directory::{Address, Registration, Sort};
 use crate::actors::runtime::in_flight::InFlight;
 use crate::actors::runtime::supervision::child::DependencyLost;
 use crate::actors::runtime::watchdog::at_work;
-use crate::domain::budget::{Budget, Ledger};
-use crate::domain::conversation::{Conversation, Notice};
-use crate::domain::event::Recorded;
+use crate::domain::conversation::{Conversation, Input, Notice, Output};
+use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::moment::Moment;
+use crate::domain::repetition;
+use crate::domain::voice::utterance;
+use crate::domain::vote::{self, State as Ballot, Vote};
 use crate::journal::channel_key::ChannelKey;
-use crate::journal::record::{OutboxRecord, Used};
-use crate::ports::voice_call::CallEffect;
+use crate::ports::language_model::Request;
 use crate::telemetry::instruments::kinds::Counted;
-use clock::ChannelClock;
-use deliveries::RunningDelivery;
-use interjection_policies::{InterjectionPolicies, SharedPolicies};
-use notes::Shown;
+use channel_context::ChannelContext;
+use clock::{Clock, Due};
+use deliveries::Deliveries;
+use external_companions::{ExternalCompanions, is_external};
+pub use guild_budgets::GuildBudgets;
+use journal_state::{JournalState, MissedEvents};
+use notes::Notes;
 use post_commit::PostCommitAction;
-use question_timeouts::QuestionTimeouts;
-use rounds::{RoundManager, Selected, StatementWaiter};
-use traces::Traces;
-
-/// A channel at rest goes to sleep after this time without an inbound event.
-const SLEEP_AFTER: Duration = Duration::from_secs(300);
-/// How often a question is handed to its companion in all, when the companion loses it. The attempts take two seconds.
-const MAX_ASK_ATTEMPTS: u32 = 43;
-/// How many deaths of its actor make a reply fail.
-const MAX_REPLY_ATTEMPTS: u32 = 3;
+use questions::{AfterLoss, Arrival, Questions};
+use replies::Replies;
+use restore::{Received, Restoring};
+use rounds::RoundHost;
+use spending::Spending;
+use traces::{Traces, record_late_call};
+use voice::VoiceEffects;
+use world::ChannelWorld;
 
 pub struct Channel;
 
@@ -76,90 +90,26 @@ pub struct Arguments {
     pub in_flight: Arc<InFlight>,
 }
 
-/// A guild's usage and interjection policies, shared by its channels.
-#[derive(Debug, Default)]
-pub struct GuildBudgets {
-    /// The usage that counts against the budgets.
-    pub ledger: std::sync::Mutex<Ledger>,
-    /// Set once the usage from before the start is in the ledger.
-    pub is_loaded: OnceCell<()>,
-    /// When each used-up budget of the guild last silenced a companion.
-    pub last_refused: std::sync::Mutex<BTreeMap<Budget, Moment>>,
-    /// The policies are mostly the same in all channels of a guild.
-    policies: SharedPolicies,
-}
-
-impl GuildBudgets {
-    /// Locks the ledger. The guard must not be held across an await.
-    pub fn ledger(&self) -> std::sync::MutexGuard<'_, Ledger> {
-        self.ledger.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-}
-
-/// The journal has events that were never dispatched to this channel, because the writer died before it dispatched them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("event {found} was dispatched after event {known}; the events in between were not dispatched")]
-struct MissedEvents {
-    known: Seq,
-    found: Seq,
-}
-
 pub struct State {
-    channel_key: ChannelKey,
-    context: Arc<ActorContext>,
-    budgets: Arc<GuildBudgets>,
+    channel: ChannelContext,
     in_flight: Arc<InFlight>,
-    myself: ActorRef<ChannelMessage>,
+    /// `None` once the channel goes to sleep.
     registration: Option<Registration>,
     conversation: Conversation,
     /// What arrived while the record was being read. `None` once the channel is restored.
-    received_while_restoring: Option<Vec<Received>>,
-    /// Events below this number have expired. They are dropped from memory once the channel is restored.
-    expired_below: Seq,
-    /// The actions to run once a batch is committed, by batch, oldest first.
-    post_commit_actions: VecDeque<(u64, Vec<PostCommitAction>)>,
-    batches: u64,
-    is_pending: bool,
-    /// The newest event that this channel knows. Events are dispatched in the order of their numbers.
-    newest: Seq,
-    /// Once restored, check for events that were committed and never dispatched.
-    must_check_for_missed: bool,
-    since_snapshot: u32,
-    last_received: tokio::time::Instant,
-    /// The interjection policies of this channel, with the edition of the memberships that they were read from.
-    policies: (u64, Arc<InterjectionPolicies>),
-    /// The language of this channel, of the same edition.
-    language: Option<Arc<str>>,
-    channel_clock: ChannelClock,
-    alarm: Option<Alarm>,
-    /// When the channel next checks whether it can sleep. `None` until it is restored.
-    sleep_at: Option<Moment>,
-    /// Judgements that are queued in the pool.
-    judgement_calls: HashMap<Ticket, CallId>,
-    /// Questions in flight, with the companions that they were handed to.
-    asked_companions: HashMap<Ticket, CompanionId>,
-    attempts: HashMap<Ticket, u32>,
-    question_timeouts: QuestionTimeouts,
-    replies: HashMap<ActorId, (Ticket, ractor::ActorCell)>,
-    deliveries: HashMap<ActorId, RunningDelivery>,
-    /// Held by a delivery while it runs, so that a channel's statements are posted one after the other.
-    delivery_lock: Arc<tokio::sync::Mutex<()>>,
-    /// The statement whose delivery a restart interrupted.
-    interrupted_delivery: Option<Box<(Ticket, OutboxRecord)>>,
-    /// The turn-taking manager of the open rounds.
-    manager: Option<RoundManager>,
-    /// The external companion that had the floor last.
-    selected: Option<Selected>,
-    /// The external companion that waits for its statement to be accepted.
-    waiter: Option<StatementWaiter>,
+    restoring: Option<Restoring>,
+    journal: JournalState,
+    world: ChannelWorld,
+    clock: Clock,
+    questions: Questions,
+    rounds: RoundHost,
+    external: ExternalCompanions,
+    replies: Replies,
+    deliveries: Deliveries,
+    voice: VoiceEffects,
+    spending: Spending,
     traces: Traces,
-    /// Usage that is not on record yet. The next batch records it.
-    unrecorded_usage: Vec<Used>,
-    /// What a spoken reply may do once the next batch is committed.
-    calls_after_commit: Vec<CallEffect>,
-    shown: Shown,
-    /// When the channel began to read its record.
-    restore_started: tokio::time::Instant,
+    notes: Notes,
     _counted: Counted,
 }
 
@@ -173,27 +123,6 @@ fn restart_error(lost: WriteError) -> ActorProcessingErr {
     }
 }
 
-/// Something that was dispatched to the channel, with the time when it was committed.
-enum Received {
-    Event(Box<Recorded>, Moment),
-    HandOver(Vec<Recorded>, Moment),
-    /// It is not on record.
-    Voice(Notice),
-    /// It is not on record, but the back-offs that it ends are.
-    ModelsReplaced,
-}
-
-struct Alarm {
-    rings_at: tokio::time::Instant,
-    task: tokio::task::AbortHandle,
-}
-
-impl Drop for Alarm {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
 impl Actor for Channel {
     type Msg = ChannelMessage;
     type State = State;
@@ -203,48 +132,27 @@ impl Actor for Channel {
         let Arguments { channel_key, context, budgets, in_flight } = arguments;
         // Registered before the record is read, so that events accepted after the read are dispatched here.
         let registration = context.directory.register(&ChannelActorKey(channel_key.channel.clone()), &myself);
-        restore::begin(channel_key.clone(), context.clone(), budgets.clone(), myself.clone());
-        let channel_clock = ChannelClock::new(context.clock.now());
-        let counted = context.recorder.instruments().actors.one([Sort::Channel.as_str()]);
+        let channel = ChannelContext { key: channel_key, context, actor: myself };
+        restore::begin(channel.clone(), budgets.clone());
         Ok(State {
-            channel_key,
-            context,
-            budgets,
+            clock: Clock::new(channel.machine_time()),
+            _counted: channel.context.recorder.instruments().actors.one([Sort::Channel.as_str()]),
+            channel,
             in_flight,
-            myself,
             registration: Some(registration),
             conversation: Conversation::default(),
-            received_while_restoring: Some(Vec::new()),
-            expired_below: Seq::NONE,
-            post_commit_actions: VecDeque::new(),
-            batches: 0,
-            is_pending: true,
-            newest: Seq::NONE,
-            must_check_for_missed: false,
-            since_snapshot: 0,
-            last_received: tokio::time::Instant::now(),
-            policies: (u64::MAX, Arc::default()),
-            language: None,
-            channel_clock,
-            alarm: None,
-            sleep_at: None,
-            judgement_calls: HashMap::new(),
-            asked_companions: HashMap::new(),
-            attempts: HashMap::new(),
-            question_timeouts: QuestionTimeouts::default(),
-            replies: HashMap::new(),
-            deliveries: HashMap::new(),
-            delivery_lock: Arc::default(),
-            interrupted_delivery: None,
-            manager: None,
-            selected: None,
-            waiter: None,
+            restoring: Some(Restoring::default()),
+            journal: JournalState::new(),
+            world: ChannelWorld::new(budgets.clone()),
+            questions: Questions::default(),
+            rounds: RoundHost::default(),
+            external: ExternalCompanions::default(),
+            replies: Replies::default(),
+            deliveries: Deliveries::default(),
+            voice: VoiceEffects::default(),
+            spending: Spending::new(budgets),
             traces: Traces::default(),
-            unrecorded_usage: Vec::new(),
-            calls_after_commit: Vec::new(),
-            shown: Shown::default(),
-            restore_started: tokio::time::Instant::now(),
-            _counted: counted,
+            notes: Notes::default(),
         })
     }
 
@@ -254,10 +162,11 @@ impl Actor for Channel {
         message: ChannelMessage,
         state: &mut State,
     ) -> Result<(), ActorProcessingErr> {
-        let _at_work = at_work(Address::Channel(state.channel_key.channel.clone()));
+        let _at_work = at_work(Address::Channel(state.channel.key.channel.clone()));
         match message {
             ChannelMessage::Restored(Ok(restored)) => state.restored(*restored),
             ChannelMessage::Restored(Err(error)) => state.not_restored(error)?,
+            // What was dispatched to the channel.
             ChannelMessage::Inbound(recorded, committed) => {
                 state.note_journaled(recorded.seq, recorded.seq)?;
                 state.take(Received::Event(recorded, committed));
@@ -268,42 +177,45 @@ impl Actor for Channel {
                 }
                 state.take(Received::HandOver(batch, committed));
             }
-            ChannelMessage::NotHandedOver(lost) => return Err(restart_error(lost)),
-            ChannelMessage::Voice(input) => state.take(Received::Voice(input)),
+            ChannelMessage::Voice(notice) => state.take(Received::Voice(notice)),
+            ChannelMessage::ModelsReplaced => state.take(Received::ModelsReplaced),
+            ChannelMessage::MembershipChanged => state.membership_changed(),
+            ChannelMessage::Expired(below) => state.drop_expired(below),
+            // The writer's answers. After a lost write nobody knows what is stored, so the channel restarts from its record.
             ChannelMessage::Recorded { batch, result } => {
-                // After a lost write nobody knows what is stored, so the channel restarts from its record.
                 let Committed { first, last } = result.map_err(restart_error)?;
                 state.note_journaled(first, last)?;
                 state.batch_committed(batch);
             }
-            ChannelMessage::Posted { result } => state.statement_recorded(result.map_err(restart_error)?)?,
+            ChannelMessage::Posted { result } => statement_recorded(result.map_err(restart_error)?)?,
+            ChannelMessage::NotHandedOver(lost) => return Err(restart_error(lost)),
+            ChannelMessage::WriterReplaced => state.check_for_missed_events(),
+            ChannelMessage::Fenced(last) => state.note_journaled(last.next(), last)?,
+            // Questions, judgements and summaries.
             ChannelMessage::QuestionLost { ticket } => state.question_lost(ticket),
-            ChannelMessage::QuestionPanicked { ticket } => state.question_unasked(ticket),
+            ChannelMessage::QuestionPanicked { ticket } => state.question_panicked(ticket),
             ChannelMessage::AskAgain { ticket } => state.ask_again(ticket),
-            ChannelMessage::Answered { ticket, asked, outcome, vote } => state.answered(ticket, &asked, *outcome, vote),
-            ChannelMessage::Vote { state: ballot, reply } => state.external_vote(*ballot, reply),
-            ChannelMessage::Speak { from, message_id, text, reply } => state.external_statement(&from, message_id, text, reply),
-            ChannelMessage::StopReply { companion, reply } => state.stop_reply(companion, reply),
-            ChannelMessage::Judged { ticket, asked, outcome } => state.judged(ticket, &asked, *outcome),
-            ChannelMessage::RoundDue(round) => state.round_due(round),
-            ChannelMessage::ManagerGone(manager) => state.manager_stopped(manager),
-            ChannelMessage::SentenceWritten { ticket, text } => state.sentence_written(ticket, text),
-            ChannelMessage::ReplyEnded { ticket, text, asked, outcome } => state.reply_ended(ticket, text, &asked, *outcome),
-            ChannelMessage::Delivered { ticket, delivered } => state.delivered(ticket, *delivered),
-            ChannelMessage::DeliveryGone(delivery) => state.delivery_stopped(delivery)?,
-            ChannelMessage::ReplyGone(reply) => state.reply_stopped(reply),
+            ChannelMessage::Answered { ticket, asked, outcome, vote } => state.answered(ticket, &asked, &outcome, vote),
+            ChannelMessage::Judged { ticket, asked, outcome } => state.judged(ticket, &asked, &outcome),
             ChannelMessage::Repeated { ticket, asked, outcome } => state.question_repeated(ticket, &asked, &outcome),
             ChannelMessage::Unclaimed { asked, outcome } => state.record_unclaimed_usage(&asked, &outcome),
             ChannelMessage::Summarised { upto, messages, text, outcome } => {
                 state.summarised(upto, messages, text, outcome.as_deref());
             }
-            ChannelMessage::Expired(below) => state.drop_expired(below),
+            // Rounds, and external companions.
+            ChannelMessage::RoundDue(round) => state.round_due(round),
+            ChannelMessage::ManagerGone(manager) => state.manager_stopped(manager),
+            ChannelMessage::Vote { state: ballot, reply } => state.external_vote(*ballot, reply),
+            ChannelMessage::Speak { from, message_id, text, reply } => state.external_statement(from, &message_id, text, reply),
+            // Replies and their deliveries (`statements.rs`).
+            ChannelMessage::SentenceWritten { ticket, text } => state.step(Input::SentenceWritten { ticket, text }),
+            ChannelMessage::ReplyEnded { ticket, text, asked, outcome } => state.reply_ended(ticket, text, &asked, &outcome),
+            ChannelMessage::ReplyGone(reply) => state.reply_stopped(reply),
+            ChannelMessage::StopReply { companion, reply } => state.stop_reply(companion, reply),
+            ChannelMessage::Delivered { ticket, delivered } => state.delivered(ticket, *delivered),
+            ChannelMessage::DeliveryGone(delivery) => state.delivery_stopped(delivery)?,
             ChannelMessage::Woken => state.wake()?,
-            ChannelMessage::ModelsReplaced => state.take(Received::ModelsReplaced),
-            ChannelMessage::MembershipChanged => state.membership_changed(),
-            ChannelMessage::WriterReplaced => state.check_for_missed_events(),
-            ChannelMessage::Fenced(last) => state.note_journaled(last.next(), last)?,
-            ChannelMessage::Inspect(reply) => state.look(reply),
+            ChannelMessage::Inspect(reply) => state.inspect(reply),
         }
         Ok(())
     }
@@ -318,15 +230,15 @@ impl Actor for Channel {
         match event {
             SupervisionEvent::ActorTerminated(child, ..) | SupervisionEvent::ActorFailed(child, _) => {
                 let child = child.get_id();
-                let message = if state.replies.contains_key(&child) {
+                let message = if state.replies.contains(child) {
                     ChannelMessage::ReplyGone(child)
-                } else if state.deliveries.contains_key(&child) {
+                } else if state.deliveries.contains(child) {
                     ChannelMessage::DeliveryGone(child)
                 } else {
                     ChannelMessage::ManagerGone(child)
                 };
                 // Supervision events overtake the mailbox, where the child's last messages may still wait. A cast keeps those first.
-                let _ = state.myself.cast(message);
+                let _ = state.channel.actor.cast(message);
             }
             _ => {}
         }
@@ -337,4 +249,417 @@ impl Actor for Channel {
         state.wake_successor();
         Ok(())
     }
+}
+
+impl State {
+    /// A channel whose record is damaged stops without failing, so that its guild does not fail with it. The guild suspends it. Events
+    /// accepted for it stay stored.
+    fn not_restored(&self, error: CannotRestore) -> Result<(), ActorProcessingErr> {
+        match error {
+            CannotRestore::Damaged(reason) => {
+                self.in_flight.mark_unreadable(reason);
+                self.channel.actor.stop(None);
+                Ok(())
+            }
+            CannotRestore::NotNow(reason) => Err(DependencyLost(reason).into()),
+        }
+    }
+
+    /// Handles what was dispatched to the channel. If the channel is not restored, it waits until it is.
+    fn take(&mut self, received: Received) {
+        match &mut self.restoring {
+            Some(restoring) => restoring.received.push(received),
+            None => {
+                self.receive(received);
+                self.taken_on(1);
+            }
+        }
+    }
+
+    fn receive(&mut self, received: Received) {
+        match received {
+            Received::Event(recorded, committed) => self.receive_event(recorded, committed),
+            Received::HandOver(batch, committed) => self.receive_hand_over(batch, committed),
+            Received::Voice(notice) if !voice::is_relevant(&notice, &self.conversation) => {}
+            Received::Voice(notice) => self.step(Input::Voice(notice)),
+            Received::ModelsReplaced => {
+                // The models of before may fail, or take long.
+                self.questions.with_companions().into_iter().for_each(|ticket| self.withdraw_and_ask_again(ticket));
+                self.step(Input::ModelsReplaced);
+            }
+        }
+    }
+
+    fn receive_event(&mut self, recorded: Box<Recorded>, committed: Moment) {
+        self.note_received(1);
+        self.in_flight.mark(recorded.seq);
+        self.traces.receive(&recorded, committed).into_iter().for_each(|record| record.emit(&self.channel));
+        let is_cleared = matches!(recorded.event, Event::Cleared);
+        let is_said = matches!(recorded.event, Event::Said { .. });
+        let is_of_call = matches!(recorded.event, Event::VoiceJoined { .. } | Event::Segment(_));
+        let owed: Vec<_> = self.conversation.owed_replies().map(|floor| floor.ticket).filter(|_| !is_said).collect();
+        self.step(Input::Inbound(recorded));
+        self.remove_dropped_replies(owed);
+        self.in_flight.clear();
+        // Rounds that were dropped by clearing the channel have no closing event that would stop their manager.
+        if self.conversation.rounds().is_empty() && is_cleared {
+            self.rounds.stop();
+        }
+        if is_of_call {
+            self.ignore_opted_out();
+        }
+    }
+
+    /// Handles the messages of a hand-over. Those that kill the channel are skipped.
+    fn receive_hand_over(&mut self, batch: Vec<Recorded>, committed: Moment) {
+        let Some(first) = batch.first() else { return };
+        self.note_received(batch.len());
+        // If they kill the channel, its successor folds them one by one, and finds which one does.
+        self.in_flight.mark(first.seq);
+        self.traces.receive_hand_over(&batch, committed);
+        self.step(Input::HandedOver(batch));
+        self.in_flight.clear();
+    }
+
+    /// Notes that this many inbound events are being handled.
+    fn note_received(&mut self, events: usize) {
+        self.journal.note_received(events);
+        self.clock.note_received();
+    }
+
+    /// Reports that this many dispatched events wait no longer.
+    fn taken_on(&self, count: usize) {
+        if let Some(registration) = &self.registration {
+            registration.taken_on(count);
+        }
+    }
+
+    /// Has everybody in the call ignored who has opted out.
+    fn ignore_opted_out(&mut self) {
+        for user in voice::opted_out(&self.conversation, &self.channel) {
+            self.step(Input::Voice(Notice::Call(utterance::Input::OptedOut { user })));
+        }
+    }
+
+    fn membership_changed(&self) {
+        if self.restoring.is_none() {
+            members::reconcile(&self.conversation, &self.channel);
+        }
+    }
+
+    /// Drops expired events from memory, except those that work in progress needs. A channel that is not restored does so later.
+    fn drop_expired(&mut self, below: Seq) {
+        match &mut self.restoring {
+            Some(restoring) => restoring.expired_below = restoring.expired_below.max(below),
+            None => drop(self.conversation.drop_below(below.min(self.conversation.needed_from()))),
+        }
+    }
+
+    /// Notes that these events are on record. A channel that is not restored reads them from there.
+    fn note_journaled(&mut self, first: Seq, last: Seq) -> Result<(), MissedEvents> {
+        if self.restoring.is_some() { Ok(()) } else { self.journal.note_journaled(first, last) }
+    }
+
+    fn batch_committed(&mut self, batch: u64) {
+        while let Some(actions) = self.journal.take_committed(batch) {
+            actions.into_iter().for_each(|action| self.run(action));
+        }
+    }
+
+    /// Asks the writer for the last number of the journal. If the writer has stopped, the channel asks again once a new one has started.
+    fn check_for_missed_events(&mut self) {
+        match &mut self.restoring {
+            Some(restoring) => restoring.must_check_for_missed = true,
+            None => {
+                let reply = self.channel.reply(|last: Result<Seq, WriteError>| last.ok().map(ChannelMessage::Fenced));
+                self.channel.send_to_writer(WriterMessage::Fence(Fence { channel_key: self.channel.key.clone(), reply }));
+            }
+        }
+    }
+
+    /// The companion died with the question, or has not started yet. The question is asked again, up to the limit.
+    fn question_lost(&mut self, ticket: Ticket) {
+        if !questions::is_awaited(ticket, &self.conversation) {
+            return;
+        }
+        match self.questions.lose(ticket) {
+            AfterLoss::AskAgain { pause } => {
+                self.channel.actor.send_after(pause, move || ChannelMessage::AskAgain { ticket });
+            }
+            AfterLoss::GiveUp => self.give_up_question(ticket, "unreachable"),
+        }
+    }
+
+    /// Asking the question panicked. It counts as unanswered, so it is asked again after growing back-offs until its messages are too old.
+    fn question_panicked(&mut self, ticket: Ticket) {
+        if questions::is_open(ticket, &self.conversation) {
+            self.give_up_question(ticket, "unreachable");
+        }
+    }
+
+    fn ask_again(&mut self, ticket: Ticket) {
+        self.run(PostCommitAction::Ask { ticket });
+        self.run(PostCommitAction::Judge { ticket });
+    }
+
+    /// Asks a question again whose answer may be lost. The first answer counts.
+    fn withdraw_and_ask_again(&mut self, ticket: Ticket) {
+        if self.questions.withdraw(ticket, &self.channel) {
+            self.run(PostCommitAction::Ask { ticket });
+        }
+    }
+
+    fn give_up_question(&mut self, ticket: Ticket, error: &str) {
+        self.questions.cancel(ticket, &self.channel);
+        if questions::is_judgement_open(ticket, &self.conversation) {
+            self.traces.record_judgement_error(error);
+            self.step(Input::Judged { ticket, score: 0.0, call: None });
+        } else {
+            self.step(Input::Unanswered { ticket, error: error.into() });
+        }
+    }
+
+    /// `vote` is the parsed answer, if the turn-taking manager has parsed it.
+    fn answered(&mut self, ticket: Ticket, asked: &Request, outcome: &Outcome, vote: Option<Box<Vote>>) {
+        match self.questions.answered(ticket, outcome, &self.conversation, &self.channel) {
+            Arrival::Lost => return self.question_lost(ticket),
+            Arrival::Unclaimed => return self.record_unclaimed_usage(asked, outcome),
+            Arrival::Awaited => self.note_call(ticket, asked, outcome),
+        }
+        match &outcome.result {
+            Ok(answer) => {
+                let call = self.traces.call(ticket, asked, &answer.text(), &outcome.facts);
+                let words = self.channel.context.settings.prompt.verdict_words();
+                let vote = vote.map_or_else(|| vote::read(&answer.text(), words), |vote| *vote);
+                self.step(Input::Answered { ticket, vote, call: Some(Box::new(call)) });
+            }
+            Err(error) => self.step(Input::Unanswered { ticket, error: error.code().into() }),
+        }
+    }
+
+    /// Handles the side model's judgement. Without an answer the score is 0.
+    fn judged(&mut self, ticket: Ticket, asked: &Request, outcome: &Outcome) {
+        match self.questions.judged(ticket, outcome, &self.conversation) {
+            Arrival::Lost => return self.question_lost(ticket),
+            Arrival::Unclaimed => return self.record_unclaimed_usage(asked, outcome),
+            Arrival::Awaited => self.note_call(ticket, asked, outcome),
+        }
+        let (score, call) = match &outcome.result {
+            Ok(answer) => {
+                let call = self.traces.call(ticket, asked, &answer.text(), &outcome.facts);
+                (repetition::read_score(&answer.text()), Some(Box::new(call)))
+            }
+            Err(error) => {
+                self.traces.record_judgement_error(error.code());
+                (0.0, None)
+            }
+        };
+        self.step(Input::Judged { ticket, score, call });
+    }
+
+    /// The first answer could not be read. Its call belongs to the question, but only the second answer decides.
+    fn question_repeated(&mut self, ticket: Ticket, asked: &Request, outcome: &Outcome) {
+        if !questions::is_open(ticket, &self.conversation) {
+            self.record_unclaimed_usage(asked, outcome);
+            return;
+        }
+        self.note_call(ticket, asked, outcome);
+        self.spending.count_tokens(outcome, &self.channel);
+        self.record_remaining_usage();
+    }
+
+    /// Notes the usage of a question that is waited for, and shows its call in the trace.
+    fn note_call(&mut self, ticket: Ticket, asked: &Request, outcome: &Outcome) {
+        self.spending.note(asked, outcome, &self.channel);
+        self.traces.called(ticket, asked, outcome, &self.channel);
+    }
+
+    /// Records the usage of a question whose answer nobody waits for any longer.
+    fn record_unclaimed_usage(&mut self, asked: &Request, outcome: &Outcome) {
+        record_late_call(asked, outcome, &self.channel);
+        self.spending.note(asked, outcome, &self.channel);
+        self.spending.count_tokens(outcome, &self.channel);
+        self.record_remaining_usage();
+    }
+
+    fn summarised(&mut self, upto: Seq, messages: u64, text: Option<Arc<str>>, outcome: Option<&Outcome>) {
+        if let Some(outcome) = outcome {
+            self.spending.count_tokens(outcome, &self.channel);
+            self.spending.note_summary(outcome, &self.channel);
+        }
+        self.step(Input::Summarised { upto, messages, text });
+    }
+
+    /// The manager reports that the deadline of this round has passed. If it has not by the channel's clock, the manager must wait longer.
+    fn round_due(&mut self, message: Seq) {
+        let now = self.now();
+        match self.conversation.round(message).map(|round| round.deadline) {
+            Some(deadline) if deadline <= now => self.step(Input::Woken),
+            Some(deadline) => self.rounds.extend_deadline(message, deadline.since(now)),
+            None => {}
+        }
+    }
+
+    /// A turn-taking manager has stopped. If its rounds are open, another one takes over.
+    fn manager_stopped(&mut self, manager: ActorId) {
+        let now = self.now();
+        let Some(questions) = self.rounds.replace_stopped(manager, &self.conversation, now, &self.channel) else { return };
+        // Without another manager the channel watches the deadlines.
+        self.arm();
+        questions.into_iter().for_each(|ticket| self.withdraw_and_ask_again(ticket));
+    }
+
+    /// Handles the vote of an external companion. The vote is confirmed once it is on record.
+    fn external_vote(&mut self, ballot: Ballot, reply: RpcReplyPort<Result<(), VoteError>>) {
+        let error = match self.restoring {
+            Some(_) => Some(VoteError::Gone),
+            None => {
+                let is_external = is_external(&ballot.from, &self.conversation);
+                VoteError::of_vote(&ballot, self.conversation.rounds().iter(), is_external)
+            }
+        };
+        if let Some(error) = error {
+            // The caller may have stopped waiting.
+            let _ = reply.send(Err(error));
+            return;
+        }
+        let from = ballot.from.clone();
+        // A vote that does not count came after the deadline.
+        self.step_for(Input::Voted(ballot), reply, |output| contains_vote_of(output, &from), Err(VoteError::NoRound));
+    }
+
+    /// Handles the statement of an external companion, if it holds the floor for the message that the statement answers.
+    fn external_statement(
+        &mut self,
+        from: CompanionId,
+        answered_id: &str,
+        text: Arc<str>,
+        reply: RpcReplyPort<Result<Seq, VoteError>>,
+    ) {
+        let ticket = match self.restoring {
+            Some(_) => Err(VoteError::Gone),
+            None => self.external.ticket_for(&from, answered_id, &self.conversation),
+        };
+        match ticket {
+            Ok(ticket) => {
+                self.external.wait(ticket, reply);
+                self.step(Input::Written { ticket, text });
+                // The deadline had passed.
+                if let Some(waiter) = self.external.take_rejected() {
+                    waiter.answer(Err(VoteError::TooLate { from }));
+                }
+            }
+            // The caller may have stopped waiting.
+            Err(error) => drop(reply.send(Err(error))),
+        }
+    }
+
+    /// Somebody pressed Stop. It is confirmed once it is on record. A spoken reply stops in the voice call, and its end is on record later.
+    fn stop_reply(&mut self, companion: CompanionId, reply: RpcReplyPort<Result<(), VoteError>>) {
+        if self.restoring.is_some() || self.conversation.stoppable_reply(&companion).is_none() {
+            let error = if self.restoring.is_some() { VoteError::Gone } else { VoteError::NotWriting { companion } };
+            // The caller may have stopped waiting.
+            return drop(reply.send(Err(error)));
+        }
+        self.step_for(Input::StopPressed { companion }, reply, |output| matches!(output, Output::Made(_)), Ok(()));
+    }
+
+    /// Runs a step for somebody outside. If one of its outputs records what was asked for, it is confirmed once the batch is committed. If none
+    /// does, `otherwise` is the answer.
+    fn step_for(
+        &mut self,
+        input: Input,
+        reply: RpcReplyPort<Result<(), VoteError>>,
+        records: impl Fn(&Output) -> bool,
+        otherwise: Result<(), VoteError>,
+    ) {
+        let outputs = self.with_world(|conversation, now, world| conversation.step(now, input, world));
+        let is_recorded = outputs.iter().any(records);
+        self.carry_out(outputs);
+        match self.journal.newest_actions().filter(|_| is_recorded) {
+            Some(actions) => actions.push(PostCommitAction::Confirm(reply)),
+            // The caller may have stopped waiting.
+            None => drop(reply.send(otherwise)),
+        }
+    }
+
+    /// The alarm has rung: for questions that are overdue, for a deadline, for the check whether the channel can sleep, or too early.
+    fn wake(&mut self) -> Result<(), ActorProcessingErr> {
+        self.clock.rang();
+        let now = Instant::now();
+        while let Some(ticket) = self.questions.take_overdue(now) {
+            if questions::is_awaited(ticket, &self.conversation) {
+                self.give_up_question(ticket, "timeout");
+            }
+        }
+        self.questions.drop_closed_timeouts(|ticket| questions::is_awaited(ticket, &self.conversation));
+        let deadline = self.rounds.next_deadline(&self.conversation);
+        match self.clock.due(deadline, self.channel.machine_time()) {
+            Some(Due::Deadline) => self.step(Input::Woken),
+            Some(Due::SleepCheck) => self.sleep()?,
+            None => self.arm(),
+        }
+        Ok(())
+    }
+
+    /// Sets the next check whether the channel can sleep.
+    fn schedule_sleep_check(&mut self) {
+        self.clock.schedule_sleep_check(self.channel.machine_time());
+        self.arm();
+    }
+
+    /// Goes to sleep if nothing is in progress. Events that arrive meanwhile are still handled, or wake the channel again.
+    fn sleep(&mut self) -> Result<(), ActorProcessingErr> {
+        let is_idle = self.clock.is_idle() && self.journal.is_committed();
+        if !is_idle || !self.replies.is_empty() || !self.deliveries.is_empty() || !self.conversation.is_at_rest() {
+            self.schedule_sleep_check();
+            return Ok(());
+        }
+        self.record(Vec::new(), Vec::new(), true, true);
+        self.clock.end_sleep_checks();
+        if let Some(switchboard) = self.channel.context.directory.find(&SwitchboardKey()) {
+            // A switchboard that is being restarted reads from the record when channels wake.
+            let ChannelKey { guild, channel } = self.channel.key.clone();
+            let _ = switchboard.cast(SwitchboardMessage::WakeAt(guild, channel, self.conversation.silence_at()));
+        }
+        self.registration = None;
+        self.channel.actor.drain()?;
+        Ok(())
+    }
+
+    /// Starts a successor for the events that arrived while the channel fell asleep.
+    fn wake_successor(&self) {
+        if self.registration.is_none()
+            && !self.conversation.is_at_rest()
+            && let Some(guild) = self.channel.context.directory.find(&GuildKey(self.channel.key.guild.clone()))
+        {
+            // A guild that has stopped wakes all pending channels when it restarts.
+            let _ = guild.cast(GuildMessage::Open(self.channel.key.channel.clone()));
+        }
+    }
+
+    fn inspect(&self, reply: RpcReplyPort<Box<Inspection>>) {
+        if self.restoring.is_some() {
+            // The channel is not restored. A caller without an answer reads the record itself.
+            return;
+        }
+        let inspection = Inspection { conversation: self.conversation.clone(), since: self.traces.since() };
+        // The caller may have stopped waiting.
+        let _ = reply.send(Box::new(inspection));
+    }
+}
+
+/// A statement is on record, unless one of its messages is already there as a different message. Then the channel restarts from its record, and
+/// the delivery detects the mistake.
+fn statement_recorded(accepted: Accepted) -> Result<(), ActorProcessingErr> {
+    match accepted.is_new {
+        true => Ok(()),
+        false => Err("a statement was posted under the id of another message on record".into()),
+    }
+}
+
+fn contains_vote_of(output: &Output, from: &CompanionId) -> bool {
+    let Output::Made(made) = output else { return false };
+    let Event::Decided(decided) = &made.event else { return false };
+    decided.vote.as_ref().is_some_and(|vote| vote.from == *from)
 }

@@ -1,57 +1,211 @@
-//! A channel's own clock. It starts where the record ends, and advances whatever the machine's clock does.
+//! The clock of a channel: its time, its one alarm, and what is due when the alarm rings.
+//!
+//! The time starts where the record ends, and advances whatever the machine's clock does. The alarm is shared, because hardly anything that it
+//! could ring for happens: most lulls are postponed, and nearly all questions are answered in time.
 
+use std::time::Duration;
+
+use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
+use super::channel_context::ChannelContext;
+use crate::actors::messages::channel::ChannelMessage;
 use crate::domain::moment::Moment;
 
-/// A clock that never goes back and never stops. It follows the machine's clock when that is ahead.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ChannelClock {
+/// A channel at rest goes to sleep after this time without an inbound event.
+const SLEEP_AFTER: Duration = Duration::from_secs(300);
+/// The longest time that one alarm is set for. An alarm that rings too early is set again.
+const MAX_ALARM: Duration = Duration::from_secs(24 * 60 * 60);
+
+pub(super) struct Clock {
+    /// The channel's time, and when it was that. It never goes back and never stops, and follows the machine's clock when that is ahead.
     from: Moment,
     since: Instant,
+    alarm: Option<Alarm>,
+    /// When the channel next checks whether it can sleep. `None` while it is not restored, and once it sleeps.
+    sleep_at: Option<Moment>,
+    last_received: Instant,
 }
 
-impl ChannelClock {
+/// What the channel waits for, besides the check whether it can sleep.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Awaited {
+    /// The next deadline of the conversation.
+    pub(super) deadline: Option<Moment>,
+    /// Whether nothing but a silence is waited for. Then the channel can sleep.
+    pub(super) is_at_rest: bool,
+    /// When the oldest question is given up.
+    pub(super) question_timeout: Option<Instant>,
+}
+
+/// What is due when the alarm has rung.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Due {
+    /// A deadline of the conversation.
+    Deadline,
+    /// The check whether the channel can sleep.
+    SleepCheck,
+}
+
+struct Alarm {
+    rings_at: Instant,
+    task: AbortHandle,
+}
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Clock {
     /// A clock that shows this moment now.
     pub(super) fn new(from: Moment) -> Self {
-        Self { from, since: Instant::now() }
+        let now = Instant::now();
+        Self { from, since: now, alarm: None, sleep_at: None, last_received: now }
+    }
+
+    /// Sets the clock to this moment.
+    pub(super) fn set(&mut self, to: Moment) {
+        (self.from, self.since) = (to, Instant::now());
     }
 
     /// The time now; `machine` is what the machine's clock shows.
     pub(super) fn now(&mut self, machine: Moment) -> Moment {
         let here = self.from + self.since.elapsed();
         if machine > here {
-            *self = Self::new(machine);
+            self.set(machine);
             return machine;
         }
         here
+    }
+
+    /// Notes that something from outside has arrived.
+    pub(super) fn note_received(&mut self) {
+        self.last_received = Instant::now();
+    }
+
+    /// Whether nothing has arrived for so long that the channel can sleep.
+    pub(super) fn is_idle(&self) -> bool {
+        self.last_received.elapsed() >= SLEEP_AFTER
+    }
+
+    /// Sets the next check whether the channel can sleep.
+    pub(super) fn schedule_sleep_check(&mut self, machine: Moment) {
+        self.sleep_at = Some(self.now(machine) + SLEEP_AFTER);
+    }
+
+    /// The channel goes to sleep, so it checks no more.
+    pub(super) fn end_sleep_checks(&mut self) {
+        self.sleep_at = None;
+    }
+
+    /// Sets the alarm for what comes first. An alarm that rings earlier stays, and is set again when it has rung: each message postpones a lull,
+    /// and a new alarm for each message would cost much without need.
+    pub(super) fn arm(&mut self, awaited: Awaited, channel: &ChannelContext) {
+        let now = Instant::now();
+        let Some(rings_at) = self.next(awaited, now, channel.machine_time()) else { return };
+        if self.alarm.as_ref().is_some_and(|alarm| alarm.rings_at <= rings_at) {
+            return;
+        }
+        let timer = channel.actor.send_after(rings_at.saturating_duration_since(now), || ChannelMessage::Woken);
+        self.alarm = Some(Alarm { rings_at, task: timer.abort_handle() });
+    }
+
+    /// When the alarm has to ring next.
+    fn next(&mut self, awaited: Awaited, now: Instant, machine: Moment) -> Option<Instant> {
+        let Awaited { deadline, is_at_rest, question_timeout } = awaited;
+        let sleep_at = self.sleep_at.filter(|_| deadline.is_none() || is_at_rest);
+        // A span, not a time of day: the machine's clock may have been set since.
+        let due = deadline.into_iter().chain(sleep_at).min().map(|at| now + at.since(self.now(machine)).min(MAX_ALARM));
+        due.into_iter().chain(question_timeout).min()
+    }
+
+    /// Notes that the alarm has rung.
+    pub(super) fn rang(&mut self) {
+        self.alarm = None;
+    }
+
+    /// What is due now, given the next deadline of the conversation. `None`: the alarm rang too early, or for a question.
+    pub(super) fn due(&mut self, deadline: Option<Moment>, machine: Moment) -> Option<Due> {
+        let now = self.now(machine);
+        if deadline.is_some_and(|at| at <= now) {
+            Some(Due::Deadline)
+        } else if self.sleep_at.is_some_and(|at| at <= now) {
+            Some(Due::SleepCheck)
+        } else {
+            None
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     const MINUTE: Duration = Duration::from_secs(60);
+    const NOON: Moment = Moment::from_micros(43_200_000_000);
 
     #[tokio::test(start_paused = true)]
     async fn time_advances_when_the_machines_clock_is_set_back() {
-        let noon = Moment::from_micros(43_200_000_000);
-        let mut channel_clock = ChannelClock::new(noon);
+        let mut clock = Clock::new(NOON);
 
         tokio::time::advance(MINUTE).await;
 
-        assert_eq!(channel_clock.now(noon - 10 * MINUTE), noon + MINUTE);
+        assert_eq!(clock.now(NOON - 10 * MINUTE), NOON + MINUTE);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_machine_clock_that_is_ahead_is_followed() {
-        let noon = Moment::from_micros(43_200_000_000);
-        let mut channel_clock = ChannelClock::new(noon);
+        let mut clock = Clock::new(NOON);
 
-        assert_eq!(channel_clock.now(noon + 10 * MINUTE), noon + 10 * MINUTE);
-        assert_eq!(channel_clock.now(noon), noon + 10 * MINUTE);
+        assert_eq!(clock.now(NOON + 10 * MINUTE), NOON + 10 * MINUTE);
+        assert_eq!(clock.now(NOON), NOON + 10 * MINUTE);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_alarm_rings_for_what_comes_first() {
+        let mut clock = Clock::new(NOON);
+        let now = Instant::now();
+        let mut rings_in = |deadline: Option<u32>, is_at_rest, question: Option<u32>| {
+            let deadline = deadline.map(|minutes| NOON + minutes * MINUTE);
+            let question_timeout = question.map(|minutes| now + minutes * MINUTE);
+            let awaited = Awaited { deadline, is_at_rest, question_timeout };
+            clock.next(awaited, now, NOON).map(|at| (at - now).as_secs() / 60)
+        };
+
+        assert_eq!(rings_in(None, true, None), None, "a channel that is not restored does not check whether it can sleep");
+        assert_eq!(rings_in(Some(7), false, Some(2)), Some(2));
+        assert_eq!(rings_in(Some(7), false, Some(9)), Some(7));
+        assert_eq!(rings_in(Some(9_999), false, None), Some(24 * 60));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn while_something_is_in_progress_no_sleep_is_checked() {
+        let mut clock = Clock::new(NOON);
+        clock.schedule_sleep_check(NOON);
+        let now = Instant::now();
+        let mut rings_in = |deadline: Option<Moment>, is_at_rest| {
+            clock.next(Awaited { deadline, is_at_rest, question_timeout: None }, now, NOON).map(|at| at - now)
+        };
+
+        assert_eq!(rings_in(None, false), Some(SLEEP_AFTER));
+        assert_eq!(rings_in(Some(NOON + 60 * MINUTE), true), Some(SLEEP_AFTER));
+        assert_eq!(rings_in(Some(NOON + 60 * MINUTE), false), Some(60 * MINUTE));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_deadline_is_due_before_a_sleep_check() {
+        let mut clock = Clock::new(NOON);
+        clock.schedule_sleep_check(NOON);
+        let deadline = Some(NOON + SLEEP_AFTER);
+
+        assert_eq!(clock.due(deadline, NOON), None);
+        tokio::time::advance(SLEEP_AFTER).await;
+        assert_eq!(clock.due(deadline, NOON), Some(Due::Deadline));
+        assert_eq!(clock.due(None, NOON), Some(Due::SleepCheck));
+        assert!(clock.is_idle());
+        clock.note_received();
+        assert!(!clock.is_idle());
     }
 }

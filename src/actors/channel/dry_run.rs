@@ -9,7 +9,10 @@
 
 use std::collections::BTreeSet;
 
-use super::State;
+use super::channel_context::ChannelContext;
+use super::folded::fold_all;
+use super::world::ChannelWorld;
+use crate::actors::runtime::in_flight::InFlight;
 use crate::domain::closing::Stage;
 use crate::domain::conversation::{Conversation, World};
 use crate::domain::event::{Event, Recorded};
@@ -20,59 +23,57 @@ use crate::domain::prompt::{self, Character, DecisionParts};
 use crate::domain::trigger::Trigger;
 use crate::domain::window;
 use crate::journal::reader::Restored;
+use crate::settings::prompt::Prompt as Templates;
 
 /// How many of the newest messages are tried. More are hardly ever open, and the dry run blocks the channel while it runs.
 const MAX_SUSPECTS: usize = 256;
 
-impl State {
-    /// Resumes copies of this record, with one message more each time. It has no effect, unless one of the messages kills.
-    pub(super) fn dry_run_resume(&mut self, restored: &Restored) {
-        let Restored { snapshot, events, skip, .. } = restored;
-        let is_suspect = |recorded: &&Recorded| matches!(recorded.event, Event::Said { .. }) && !skip.contains(&recorded.seq);
-        let mut suspects: Vec<Seq> =
-            events.iter().rev().filter(is_suspect).take(MAX_SUSPECTS).map(|recorded| recorded.seq).collect();
-        suspects.reverse();
-        let Some(first) = suspects.first().and_then(|first| events.iter().position(|recorded| recorded.seq == *first)) else {
-            return;
-        };
-        let mut before = snapshot.as_ref().map(|snapshot| snapshot.conversation.clone()).unwrap_or_default();
-        self.with_world(|_, _, world| fold_all(&mut before, &events[..first], skip, world));
-        let mut skip: BTreeSet<Seq> = skip.union(&suspects.iter().copied().collect()).copied().collect();
-        // First without any of the suspects. A death here is caused by the record before them.
-        self.with_world(|_, now, world| resume_copy(before.clone(), now, &events[first..], &skip, world));
-        for suspect in suspects {
-            skip.remove(&suspect);
-            self.in_flight.mark(suspect);
-            self.with_world(|_, now, world| resume_copy(before.clone(), now, &events[first..], &skip, world));
-        }
-        self.in_flight.clear();
+/// Resumes copies of this record, with one message more each time. It has no effect, unless one of the messages kills.
+pub(super) fn resume(restored: &Restored, in_flight: &InFlight, now: Moment, world: &mut ChannelWorld, channel: &ChannelContext) {
+    let Restored { snapshot, events, skip, .. } = restored;
+    let is_suspect = |recorded: &&Recorded| matches!(recorded.event, Event::Said { .. }) && !skip.contains(&recorded.seq);
+    let mut suspects: Vec<Seq> = events.iter().rev().filter(is_suspect).take(MAX_SUSPECTS).map(|recorded| recorded.seq).collect();
+    suspects.reverse();
+    let Some(first) = suspects.first().and_then(|first| events.iter().position(|recorded| recorded.seq == *first)) else {
+        return;
+    };
+    let mut before = snapshot.as_ref().map(|snapshot| snapshot.conversation.clone()).unwrap_or_default();
+    world.with(channel, |world| fold_all(&mut before, &events[..first], skip, world));
+    let mut skip: BTreeSet<Seq> = skip.union(&suspects.iter().copied().collect()).copied().collect();
+    // First without any of the suspects. A death here is caused by the record before them.
+    world.with(channel, |world| resume_copy(before.clone(), now, &events[first..], &skip, world));
+    for suspect in suspects {
+        skip.remove(&suspect);
+        in_flight.mark(suspect);
+        world.with(channel, |world| resume_copy(before.clone(), now, &events[first..], &skip, world));
     }
+    in_flight.clear();
+}
 
-    /// Builds prompts as a companion would, with one message of the window more each time.
-    pub(super) fn dry_run_prompts(&mut self) {
-        let no_companion = CompanionId::from("");
-        let character = Character { id: &no_companion, name: "", persona: "", brief: None, chattiness: "", tier: "", tone: "" };
-        let entries: Vec<&window::Entry> = self.conversation.window().entries().collect();
-        let messages: Vec<&Message> = entries.iter().map(|entry| &*entry.message).collect();
-        for (at, entry) in entries.iter().enumerate() {
-            self.in_flight.mark(entry.seq);
-            let parts = DecisionParts {
-                character,
-                trigger: Trigger::Lull,
-                stage: Stage::None,
-                message_count: 0,
-                minutes: 0,
-                speaker: Some(&entry.message.from.name),
-                summary: None,
-                recent: &[],
-                buffer: &messages[..=at],
-                notes: &[],
-            };
-            drop(prompt::vote(&parts, &self.context.settings.prompt));
-        }
-        self.in_flight.clear();
-        self.in_flight.end_prompt_search();
+/// Builds prompts as a companion would, with one message of the window more each time.
+pub(super) fn build_prompts(conversation: &Conversation, in_flight: &InFlight, templates: &Templates) {
+    let no_companion = CompanionId::from("");
+    let character = Character { id: &no_companion, name: "", persona: "", brief: None, chattiness: "", tier: "", tone: "" };
+    let entries: Vec<&window::Entry> = conversation.window().entries().collect();
+    let messages: Vec<&Message> = entries.iter().map(|entry| &*entry.message).collect();
+    for (at, entry) in entries.iter().enumerate() {
+        in_flight.mark(entry.seq);
+        let parts = DecisionParts {
+            character,
+            trigger: Trigger::Lull,
+            stage: Stage::None,
+            message_count: 0,
+            minutes: 0,
+            speaker: Some(&entry.message.from.name),
+            summary: None,
+            recent: &[],
+            buffer: &messages[..=at],
+            notes: &[],
+        };
+        drop(prompt::vote(&parts, templates));
     }
+    in_flight.clear();
+    in_flight.end_prompt_search();
 }
 
 fn resume_copy(mut conversation: Conversation, now: Moment, events: &[Recorded], skip: &BTreeSet<Seq>, world: &mut World<'_>) {
@@ -92,14 +93,4 @@ fn resume_copy(mut conversation: Conversation, now: Moment, events: &[Recorded],
     };
     fold_all(&mut conversation, events, skip, &mut world);
     drop(conversation.resume(now, &mut world));
-}
-
-fn fold_all(conversation: &mut Conversation, events: &[Recorded], skip: &BTreeSet<Seq>, world: &mut World<'_>) {
-    for recorded in events {
-        if skip.contains(&recorded.seq) {
-            conversation.skip(recorded);
-        } else {
-            conversation.fold(recorded, world);
-        }
-    }
 }

@@ -5,26 +5,26 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ractor::{ActorProcessingErr, ActorRef};
+use tokio::time::Instant;
 
-use super::clock::ChannelClock;
+use super::channel_context::ChannelContext;
+use super::guild_budgets::GuildBudgets;
 use super::post_commit::PostCommitAction;
-use super::{GuildBudgets, MissedEvents, Received, State};
+use super::{State, dry_run, members, voice};
 use crate::actors::messages::channel::{CannotRestore, ChannelMessage};
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{Fence, WriteError, WriterMessage};
 use crate::actors::runtime::actor_keys::WriterKey;
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::planted::{Bug, is_planted};
-use crate::actors::runtime::supervision::child::DependencyLost;
 use crate::domain::budget::{DAY, Ledger, Use};
-use crate::domain::conversation::Input;
+use crate::domain::conversation::{Conversation, Notice};
 use crate::domain::event::Recorded;
 use crate::domain::id::Seq;
+use crate::domain::moment::Moment;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{ReadError, Reader, Restored};
 use crate::journal::record::Used;
-use crate::ports::voice_call::CallEffect;
 use crate::telemetry::instruments::NONE;
 
 /// The pause between two attempts to reach a writer that is being restarted.
@@ -32,17 +32,39 @@ const WRITER_RETRY_PAUSE: Duration = Duration::from_millis(20);
 /// How many attempts are made. Then the channel fails, and its supervisor decides.
 const WRITER_ATTEMPTS: u32 = 500;
 
+/// What arrives while the record is being read.
+pub(super) struct Restoring {
+    pub(super) began: Instant,
+    /// It is handled once the channel is restored.
+    pub(super) received: Vec<Received>,
+    /// Events below this number have expired. They are dropped from memory then.
+    pub(super) expired_below: Seq,
+    /// Whether to check then for events that were committed and never dispatched.
+    pub(super) must_check_for_missed: bool,
+}
+
+impl Default for Restoring {
+    fn default() -> Self {
+        Self { began: Instant::now(), received: Vec::new(), expired_below: Seq::NONE, must_check_for_missed: false }
+    }
+}
+
+/// Something that was dispatched to the channel, with the time when it was committed.
+pub(super) enum Received {
+    Event(Box<Recorded>, Moment),
+    HandOver(Vec<Recorded>, Moment),
+    /// It is not on record.
+    Voice(Notice),
+    /// It is not on record, but the back-offs that it ends are.
+    ModelsReplaced,
+}
+
 /// Reads the record in a task of its own, which sends the result to the channel.
-pub(super) fn begin(
-    channel_key: ChannelKey,
-    context: Arc<ActorContext>,
-    budgets: Arc<GuildBudgets>,
-    channel: ActorRef<ChannelMessage>,
-) {
+pub(super) fn begin(channel: ChannelContext, budgets: Arc<GuildBudgets>) {
     tokio::spawn(async move {
-        let restored = read(&channel_key, &context, &budgets).await;
+        let restored = read(&channel.key, &channel.context, &budgets).await;
         // A channel that has stopped needs no answer.
-        let _ = channel.cast(ChannelMessage::Restored(restored.map(Box::new)));
+        let _ = channel.actor.cast(ChannelMessage::Restored(restored.map(Box::new)));
     });
 }
 
@@ -113,48 +135,44 @@ async fn load_usage(
 impl State {
     /// Folds the record, resumes the work that is open there, and handles the events that arrived meanwhile.
     pub(super) fn restored(&mut self, restored: Restored) {
+        let Restoring { began, received, expired_below, must_check_for_missed } = self.restoring.take().unwrap_or_default();
         self.in_flight.begin_restore();
         if self.in_flight.died_resuming() {
-            self.dry_run_resume(&restored);
+            let now = self.now();
+            dry_run::resume(&restored, &self.in_flight, now, &mut self.world, &self.channel);
         }
         let Restored { snapshot, earlier, events, head, skip, owed } = restored;
-        self.newest = head;
         if let Some(snapshot) = snapshot {
             self.conversation = snapshot.conversation;
         }
-        self.since_snapshot = events.len() as u32;
+        self.journal.restore(head, events.len());
         for recorded in &events {
             self.fold(recorded, skip.contains(&recorded.seq));
         }
-        let took = self.restore_started.elapsed().as_secs_f64();
-        self.context.recorder.instruments().channel_restore_duration.record(took, NONE);
-        self.channel_clock = ChannelClock::new(self.conversation.clock());
-        let open_actions = self.open_actions();
+        let took = began.elapsed().as_secs_f64();
+        self.channel.context.recorder.instruments().channel_restore_duration.record(took, NONE);
+        self.clock.set(self.conversation.clock());
+        let open_actions = open_actions(&self.conversation);
         for (ticket, _) in owed.iter().filter(|(_, record)| record.text.is_some()) {
             self.conversation.note_interrupted_posting(*ticket);
         }
-        let now = self.context.clock.now();
-        self.traces.resume(&self.conversation, &earlier, &events, now, &self.context);
+        let now = self.channel.machine_time();
+        self.traces.resume(&self.conversation, &earlier, &events, now, &self.channel.context);
         if self.in_flight.needs_prompt_search() {
-            self.dry_run_prompts();
+            dry_run::build_prompts(&self.conversation, &self.in_flight, &self.channel.context.settings.prompt);
         }
         self.in_flight.begin_resume();
-        let people = self.conversation.people_in_call().cloned().collect();
-        // What a predecessor had played ends here, also if nobody owes it any more.
-        self.context.voice_calls.carry_out(&self.channel_key.channel, CallEffect::Restarted { people });
+        voice::end_playback_of_predecessor(&self.conversation, &self.channel);
         let outputs = self.with_world(|conversation, now, world| conversation.resume(now, world));
         self.carry_out(outputs);
         self.in_flight.end_resume();
-        self.resume_deliveries(owed);
+        owed.into_iter().for_each(|(ticket, owed)| self.resume_delivery(ticket, owed));
         for action in open_actions {
             match action {
-                PostCommitAction::Reply { ticket } if is_planted(Bug::OwedIsGivenUp) => {
-                    self.step(Input::ReplyFailed { ticket, error: "unreachable".into() });
-                }
+                PostCommitAction::Reply { ticket } if is_planted(Bug::OwedIsGivenUp) => self.fail_reply(ticket, "unreachable"),
                 action => self.run(action),
             }
         }
-        let received = self.received_while_restoring.take().unwrap_or_default();
         self.taken_on(received.len());
         for received in received {
             if let Some(received) = self.without_dead_letters(received, &skip) {
@@ -162,19 +180,19 @@ impl State {
             }
         }
         self.ignore_opted_out();
-        self.drop_expired(Seq::NONE);
-        if std::mem::take(&mut self.must_check_for_missed) {
+        self.drop_expired(expired_below);
+        if must_check_for_missed {
             self.check_for_missed_events();
         }
-        self.reconcile();
-        self.schedule_sleep();
+        members::reconcile(&self.conversation, &self.channel);
+        self.schedule_sleep_check();
         self.in_flight.end_restore();
     }
 
     /// What can be handled of something that arrived while the record was being read.
     fn without_dead_letters(&mut self, received: Received, skip: &BTreeSet<Seq>) -> Option<Received> {
         let mut is_skipped = |recorded: &Recorded| {
-            self.newest = self.newest.max(recorded.seq);
+            self.journal.note_newest(recorded.seq);
             let is_skipped = skip.contains(&recorded.seq) || is_planted(Bug::LostWhileReading);
             if is_skipped {
                 self.conversation.skip(recorded);
@@ -191,48 +209,6 @@ impl State {
         }
     }
 
-    /// Notes that these events are on record. If there is a gap before them, the writer died before it dispatched the missing events. Then
-    /// the channel fails, and its successor reads them from the record.
-    pub(super) fn note_journaled(&mut self, first: Seq, last: Seq) -> Result<(), MissedEvents> {
-        let known = self.newest;
-        if self.received_while_restoring.is_none() {
-            if first > known.next() {
-                return Err(MissedEvents { known, found: first });
-            }
-            self.newest = known.max(last);
-        }
-        Ok(())
-    }
-
-    /// Asks the writer for the last number of the journal. If the writer has stopped, the channel asks again once a new one has started.
-    pub(super) fn check_for_missed_events(&mut self) {
-        if self.received_while_restoring.is_some() {
-            self.must_check_for_missed = true;
-            return;
-        }
-        let channel = self.myself.clone();
-        let reply = Reply::new(move |last| {
-            if let Ok(last) = last {
-                // A channel that has stopped reads the record when it restarts.
-                let _ = channel.cast(ChannelMessage::Fenced(last));
-            }
-        });
-        self.send(WriterMessage::Fence(Fence { channel_key: self.channel_key.clone(), reply }));
-    }
-
-    /// A channel whose record is damaged stops without failing, so that its guild does not fail with it. The guild suspends it. Events
-    /// accepted for it stay stored.
-    pub(super) fn not_restored(&self, error: CannotRestore) -> Result<(), ActorProcessingErr> {
-        match error {
-            CannotRestore::Damaged(reason) => {
-                self.in_flight.mark_unreadable(reason);
-                self.myself.stop(None);
-                Ok(())
-            }
-            CannotRestore::NotNow(reason) => Err(DependencyLost(reason).into()),
-        }
-    }
-
     fn fold(&mut self, recorded: &Recorded, is_dead_letter: bool) {
         if is_dead_letter {
             self.conversation.skip(recorded);
@@ -242,15 +218,14 @@ impl State {
         self.with_world(|conversation, _, world| conversation.fold(recorded, world));
         self.in_flight.clear();
     }
+}
 
-    /// The actions for questions and replies that were open before the restart. They run as if their events had just been committed.
-    fn open_actions(&self) -> Vec<PostCommitAction> {
-        let questions =
-            self.conversation.open_questions().map(|(_, evaluation)| PostCommitAction::Ask { ticket: evaluation.ticket });
-        let replies = self.conversation.owed_replies().map(|floor| PostCommitAction::Reply { ticket: floor.ticket });
-        let rounds = self.conversation.rounds().iter().map(|round| PostCommitAction::ManageRound { message: round.message });
-        let judgement = self.conversation.open_judgement().map(|(ticket, _)| PostCommitAction::Judge { ticket });
-        let questions = questions.filter(|_| !is_planted(Bug::QuestionIsNotAskedAgain));
-        rounds.chain(questions).chain(replies).chain(judgement).collect()
-    }
+/// The actions for questions and replies that were open before the restart. They run as if their events had just been committed.
+fn open_actions(conversation: &Conversation) -> Vec<PostCommitAction> {
+    let questions = conversation.open_questions().map(|(_, evaluation)| PostCommitAction::Ask { ticket: evaluation.ticket });
+    let replies = conversation.owed_replies().map(|floor| PostCommitAction::Reply { ticket: floor.ticket });
+    let rounds = conversation.rounds().iter().map(|round| PostCommitAction::ManageRound { message: round.message });
+    let judgement = conversation.open_judgement().map(|(ticket, _)| PostCommitAction::Judge { ticket });
+    let questions = questions.filter(|_| !is_planted(Bug::QuestionIsNotAskedAgain));
+    rounds.chain(questions).chain(replies).chain(judgement).collect()
 }

@@ -1,107 +1,151 @@
 //! The usage of a channel's calls to models. It is recorded with the event that results from the call, or alone if there is none.
 
-use std::sync::PoisonError;
-use std::time::Duration;
+use std::collections::HashMap;
+use std::sync::Arc;
 
-use super::traces::record_late_call;
-use super::{GuildBudgets, State};
+use super::channel_context::ChannelContext;
+use super::guild_budgets::GuildBudgets;
 use crate::actors::messages::models::Outcome;
-use crate::domain::budget::{Budget, UsedUp};
-use crate::domain::event::{Decided, Event};
-use crate::domain::id::{CompanionId, ModelName};
+use crate::domain::budget::UsedUp;
+use crate::domain::conversation::Conversation;
+use crate::domain::event::{Decided, Event, Made};
+use crate::domain::id::{CompanionId, ModelName, Ticket};
 use crate::domain::model_role::ModelRole;
-use crate::domain::moment::Moment;
 use crate::domain::service::Service;
+use crate::domain::trigger::Trigger;
 use crate::journal::record::Used;
 use crate::ports::backend::stamp::rfc3339;
 use crate::ports::language_model::Request;
 use crate::telemetry::model_calls;
 use crate::telemetry::plain::Plain;
 
-/// After this time without a refusal a budget counts as sufficient again. When it is used up the next time, that is logged again.
-const ENOUGH_FOR: Duration = Duration::from_secs(3_600);
+pub(super) struct Spending {
+    budgets: Arc<GuildBudgets>,
+    /// Usage that is not on record yet. The next batch records it.
+    unrecorded: Vec<Used>,
+    /// The usage of replies that are written and not posted. It is recorded together with the statement.
+    of_replies: HashMap<Ticket, Vec<Used>>,
+}
 
-impl State {
+impl Spending {
+    pub(super) fn new(budgets: Arc<GuildBudgets>) -> Self {
+        Self { budgets, unrecorded: Vec::new(), of_replies: HashMap::new() }
+    }
+
     /// Notes the usage of a question: all calls that were made for it, and the tokens that are known. The next batch records it.
-    pub(super) fn note_usage(&mut self, asked: &Request, outcome: &Outcome) {
+    pub(super) fn note(&mut self, asked: &Request, outcome: &Outcome, channel: &ChannelContext) {
         let companion = asked.companion.as_ref().map(|companion| companion.id.clone());
-        self.unrecorded_usage.extend(self.used(companion, asked.role, &asked.model, outcome));
+        self.unrecorded.extend(used(companion, asked.role, &asked.model, outcome, channel));
     }
 
-    /// Records the usage of a question whose answer nobody waits for any longer.
-    pub(super) fn record_unclaimed_usage(&mut self, asked: &Request, outcome: &Outcome) {
-        record_late_call(asked, outcome, &self.channel_key, &self.context);
-        self.note_usage(asked, outcome);
-        self.count_tokens(outcome);
-        self.record_remaining_usage();
+    /// Notes the usage of a summary.
+    pub(super) fn note_summary(&mut self, outcome: &Outcome, channel: &ChannelContext) {
+        self.unrecorded.extend(used(None, ModelRole::Side, &ModelRole::Side.into(), outcome, channel));
     }
 
-    /// The usage record of a question; it also records the cost metric. `None` if the question never left the queue.
-    pub(super) fn used(
-        &self,
-        companion: Option<CompanionId>,
-        role: ModelRole,
-        model: &ModelName,
+    /// Notes the usage of a reply that was written.
+    pub(super) fn note_reply(
+        &mut self,
+        ticket: Ticket,
+        companion: CompanionId,
+        asked: &Request,
         outcome: &Outcome,
-    ) -> Option<Used> {
-        let facts = &outcome.facts;
-        if facts.attempts == 0 {
-            return None;
+        channel: &ChannelContext,
+    ) {
+        if let Some(used) = used(Some(companion), asked.role, &asked.model, outcome, channel) {
+            self.of_replies.entry(ticket).or_default().push(used);
         }
-        let price = match facts.service {
-            Service::LanguageModel => self.context.pool.settings().price(role, model),
-            // Priced by its length, where it is used (`calls/services.rs`).
-            Service::SpeechRecognition | Service::SpeechSynthesis => None,
-        };
-        if let Some(price) = &price {
-            model_calls::record_cost(&self.context.recorder, &facts.identity, role, &facts.usage, price);
-        }
-        Some(Used::Call {
-            service: facts.service,
-            companion,
-            model: facts.identity.model.clone(),
-            provider: facts.identity.provider.clone(),
-            role: role.as_str().into(),
-            input_tokens: facts.usage.input_tokens,
-            output_tokens: facts.usage.output_tokens,
-            calls: facts.attempts,
-            // Of several attempts only the last one gave the answer.
-            failed_calls: facts.attempts - u32::from(outcome.result.is_ok()),
-            price,
-        })
     }
 
-    /// Logs that a budget of the guild is used up. It is logged once, however many companions it silences, until it was sufficient for a while.
-    pub(super) fn log_used_up(&self, event: &Event) {
-        let Event::Decided(Decided { used_up: Some(used_up), .. }) = event else { return };
-        let UsedUp { budget, free_at } = *used_up;
-        if !budget.is_of_guild() {
-            return;
-        }
-        if !self.budgets.must_log(budget, self.context.clock.now()) {
-            return;
-        }
-        let free_at = free_at.map_or_else(|| "never".to_owned(), rfc3339);
-        let (guild, budget) = (Plain(self.channel_key.guild.as_str()), budget.as_str());
-        tracing::warn!(%guild, budget, free_at, "a guild has used up its budget: its companions stay silent until it is free again");
+    /// Takes the usage of a reply, to be recorded together with the statement.
+    pub(super) fn take_of_reply(&mut self, ticket: Ticket) -> Vec<Used> {
+        self.of_replies.remove(&ticket).unwrap_or_default()
+    }
+
+    /// The next batch records the usage of replies that will not be posted.
+    pub(super) fn release_unposted(&mut self, is_in_flight: impl Fn(Ticket) -> bool) {
+        let unposted = self.of_replies.extract_if(|ticket, _| !is_in_flight(*ticket));
+        self.unrecorded.extend(unposted.flat_map(|(_, used)| used));
+    }
+
+    /// Whether there is usage that no batch has recorded.
+    pub(super) fn has_unrecorded(&self) -> bool {
+        !self.unrecorded.is_empty()
+    }
+
+    /// Takes what a batch with these events records: what they use up, and the usage that no batch has recorded.
+    pub(super) fn take_for(&mut self, made: &[Made], conversation: &Conversation) -> Vec<Used> {
+        made.iter().filter_map(|made| used_by(&made.event, conversation)).chain(self.unrecorded.drain(..)).collect()
     }
 
     /// Counts the tokens of an answer that does not go through the conversation. The conversation counts those of its own answers.
-    pub(super) fn count_tokens(&self, outcome: &Outcome) {
+    pub(super) fn count_tokens(&self, outcome: &Outcome, channel: &ChannelContext) {
         let tokens = outcome.facts.usage.total();
         if tokens > 0 {
-            let mut ledger = self.budgets.ledger();
-            ledger.count_tokens(tokens, self.context.clock.now(), self.context.settings.models.guild_tokens_per_day);
+            let per_day = channel.context.settings.models.guild_tokens_per_day;
+            self.budgets.ledger().count_tokens(tokens, channel.machine_time(), per_day);
         }
+    }
+
+    /// Logs that a budget of the guild is used up. It is logged once, however many companions it silences, until it was sufficient for a while.
+    pub(super) fn log_used_up(&self, event: &Event, channel: &ChannelContext) {
+        let Event::Decided(Decided { used_up: Some(used_up), .. }) = event else { return };
+        let UsedUp { budget, free_at } = *used_up;
+        if !budget.is_of_guild() || !self.budgets.must_log(budget, channel.machine_time()) {
+            return;
+        }
+        let free_at = free_at.map_or_else(|| "never".to_owned(), rfc3339);
+        let (guild, budget) = (Plain(channel.key.guild.as_str()), budget.as_str());
+        tracing::warn!(%guild, budget, free_at, "a guild has used up its budget: its companions stay silent until it is free again");
     }
 }
 
-impl GuildBudgets {
-    /// Notes that this budget silenced a companion. True if it is to be logged, because the budget was sufficient for a while before.
-    fn must_log(&self, budget: Budget, now: Moment) -> bool {
-        let before = self.last_refused.lock().unwrap_or_else(PoisonError::into_inner).insert(budget, now);
-        before.is_none_or(|before| now.since(before) >= ENOUGH_FOR)
+/// The usage record of a question; it also records the cost metric. `None` if the question never left the queue.
+fn used(
+    companion: Option<CompanionId>,
+    role: ModelRole,
+    model: &ModelName,
+    outcome: &Outcome,
+    channel: &ChannelContext,
+) -> Option<Used> {
+    let facts = &outcome.facts;
+    if facts.attempts == 0 {
+        return None;
     }
+    let price = match facts.service {
+        Service::LanguageModel => channel.context.pool.settings().price(role, model),
+        // Priced by its length, where it is used (`calls/services.rs`).
+        Service::SpeechRecognition | Service::SpeechSynthesis => None,
+    };
+    if let Some(price) = &price {
+        model_calls::record_cost(&channel.context.recorder, &facts.identity, role, &facts.usage, price);
+    }
+    Some(Used::Call {
+        service: facts.service,
+        companion,
+        model: facts.identity.model.clone(),
+        provider: facts.identity.provider.clone(),
+        role: role.as_str().into(),
+        input_tokens: facts.usage.input_tokens,
+        output_tokens: facts.usage.output_tokens,
+        calls: facts.attempts,
+        // Of several attempts only the last one gave the answer.
+        failed_calls: facts.attempts - u32::from(outcome.result.is_ok()),
+        price,
+    })
+}
+
+/// What a decision uses up of the budgets.
+fn used_by(event: &Event, conversation: &Conversation) -> Option<Used> {
+    let Event::Evaluated(evaluated) = event else { return None };
+    Some(match evaluated.trigger {
+        Trigger::DirectAddress => {
+            let author = conversation.window().get(evaluated.message);
+            let person = author.map_or("", |entry| &*entry.message.from.id).into();
+            Used::Address { person, message: evaluated.message }
+        }
+        _ => Used::Evaluation { companion: evaluated.companion.clone() },
+    })
 }
 
 #[cfg(test)]
@@ -109,13 +153,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_used_up_budget_is_logged_once_until_it_was_sufficient_for_a_while() {
-        let budgets = GuildBudgets::default();
-        let must_log = |budget, minute: u64| budgets.must_log(budget, Moment::from_micros(minute * 60_000_000));
+    fn the_usage_of_a_reply_is_recorded_with_its_statement_or_once_it_is_dropped() {
+        let mut spending = Spending::new(Arc::default());
+        let used = |companion: &str| Used::Statement { companion: companion.into() };
+        for (ticket, companion) in [(1, "aria"), (2, "ben"), (3, "cleo")] {
+            spending.of_replies.insert(Ticket(ticket), vec![used(companion)]);
+        }
 
-        let logged = [0, 1, 50, 100, 159, 219, 280].map(|minute| must_log(Budget::GuildTokens, minute));
+        assert_eq!(spending.take_of_reply(Ticket(1)), [used("aria")]);
+        spending.release_unposted(|ticket| ticket == Ticket(3));
 
-        assert_eq!(logged, [true, false, false, false, false, true, true]);
-        assert!(must_log(Budget::GuildStatements, 281), "budgets are independent");
+        assert_eq!(spending.take_for(&[], &Conversation::default()), [used("ben")]);
+        assert!(!spending.has_unrecorded(), "it is recorded once");
+        assert_eq!(spending.take_of_reply(Ticket(3)), [used("cleo")]);
     }
 }

@@ -4,13 +4,12 @@ use std::sync::Arc;
 
 use ractor::ActorStatus;
 
-use super::State;
+use super::channel_context::ChannelContext;
 use super::traces;
 use crate::actors::companion::history;
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::companion::HistoryRange;
 use crate::actors::messages::models::Outcome;
-use crate::actors::runtime::context::ActorContext;
 use crate::domain::conversation::SummaryLimits;
 use crate::domain::id::Seq;
 use crate::domain::message::Message;
@@ -33,39 +32,33 @@ struct Written {
     outcome: Option<Box<Outcome>>,
 }
 
-impl State {
-    pub(super) fn summarise(&mut self, after: Seq, upto: Seq) {
-        let (channel_key, context, channel) = (self.channel_key.clone(), self.context.clone(), self.myself.clone());
-        let previous = self.conversation.summary().text.clone();
-        tokio::spawn(async move {
-            let permit = context.pool.summary_permit(&channel_key.guild, context.recorder.instruments()).await;
-            // A channel that has stopped summarises again when it restarts.
-            if channel.get_status() >= ActorStatus::Stopping {
-                return;
-            }
-            let range = HistoryRange { after, before: upto.next() };
-            // Boxed, so that the tasks that still wait for a permit do not reserve memory for this future.
-            let written = match permit {
-                Some(_) => Box::pin(ask_for_summary(&range, previous.as_deref(), &channel_key, &context)).await,
-                None => None,
-            };
-            let Written { upto, messages, outcome } = written.unwrap_or(Written { upto, messages: 0, outcome: None });
-            let answer = outcome.as_ref().and_then(|outcome| outcome.result.as_ref().ok());
-            let text = answer.map(|answer| answer.text().trim().into()).filter(|text: &Arc<str>| !text.is_empty());
-            #[cfg(test)]
-            context.hub.leak().keep_summary(text.as_ref());
-            let _ = channel.cast(ChannelMessage::Summarised { upto, messages, text, outcome });
-        });
-    }
+/// Asks for a summary of the events after one number and up to another. It comes back as [`ChannelMessage::Summarised`].
+pub(super) fn summarise(after: Seq, upto: Seq, previous: Option<Arc<str>>, channel: &ChannelContext) {
+    let channel = channel.clone();
+    tokio::spawn(async move {
+        let permit = channel.context.pool.summary_permit(&channel.key.guild, channel.context.recorder.instruments()).await;
+        // A channel that has stopped summarises again when it restarts.
+        if channel.actor.get_status() >= ActorStatus::Stopping {
+            return;
+        }
+        let range = HistoryRange { after, before: upto.next() };
+        // Boxed, so that the tasks that still wait for a permit do not reserve memory for this future.
+        let written = match permit {
+            Some(_) => Box::pin(ask_for_summary(&range, previous.as_deref(), &channel)).await,
+            None => None,
+        };
+        let Written { upto, messages, outcome } = written.unwrap_or(Written { upto, messages: 0, outcome: None });
+        let answer = outcome.as_ref().and_then(|outcome| outcome.result.as_ref().ok());
+        let text = answer.map(|answer| answer.text().trim().into()).filter(|text: &Arc<str>| !text.is_empty());
+        #[cfg(test)]
+        channel.context.hub.leak().keep_summary(text.as_ref());
+        let _ = channel.actor.cast(ChannelMessage::Summarised { upto, messages, text, outcome });
+    });
 }
 
 /// Asks for a summary of the oldest of these messages, as many as fit into the prompt. `None`: they cannot be read, or are being redacted.
-async fn ask_for_summary(
-    range: &HistoryRange,
-    previous: Option<&str>,
-    channel_key: &ChannelKey,
-    context: &ActorContext,
-) -> Option<Written> {
+async fn ask_for_summary(range: &HistoryRange, previous: Option<&str>, channel: &ChannelContext) -> Option<Written> {
+    let ChannelContext { key: channel_key, context, .. } = channel;
     let templates = &context.settings.prompt;
     // A half of the prompt: the rest is for the frame of each message, the previous summary and the instructions.
     let (messages, upto) = history::read_oldest(context, channel_key, range, templates.summary_tokens / 2).await?;
@@ -73,7 +66,7 @@ async fn ask_for_summary(
     let messages = messages.len() as u64;
     let outcome = context.pool.answer(request.clone(), Priority::Summary, context.pool.deadline(ModelRole::Side), None).await;
     // The call belongs to no turn: all messages that settled since the last summary led to it.
-    traces::record_call(None, &request, &outcome, channel_key, context);
+    traces::record_call(None, &request, &outcome, channel);
     Some(Written { upto, messages, outcome: Some(Box::new(outcome)) })
 }
 

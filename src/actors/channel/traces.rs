@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::channel_context::ChannelContext;
 use crate::actors::messages::models::{CallFacts as PoolFacts, Outcome};
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::planted::{Bug, is_planted};
@@ -20,8 +21,6 @@ use crate::domain::event::{Call, Decided, Evaluated, Event, Made, Outvoted, Reco
 use crate::domain::id::{CompanionId, Seq, Ticket, TurnId};
 use crate::domain::moment::Moment;
 use crate::domain::trigger::Trigger;
-use crate::journal::channel_key::ChannelKey;
-use crate::journal::record::Used;
 use crate::ports::language_model::Request;
 use crate::telemetry::trace::TurnTrace;
 pub(super) use calls::{record_call, record_late_call};
@@ -48,9 +47,6 @@ pub(super) struct Traces {
     /// or that settles the message without asking, follows that turn.
     unanswered: BTreeMap<CompanionId, (TurnTrace, Seq)>,
     appends: Appends,
-    usage: HashMap<Ticket, Vec<Used>>,
-    /// The usage of statements that are not posted.
-    unposted_usage: Vec<Used>,
 }
 
 impl Traces {
@@ -411,8 +407,6 @@ impl Traces {
         if self.pending_calls.is_empty() {
             self.pending_calls.shrink_to_fit();
         }
-        let unposted = self.usage.extract_if(|ticket, _| !self.pending_calls.contains_key(ticket));
-        self.unposted_usage.extend(unposted.flat_map(|(_, used)| used));
         // A companion that will not be asked again, because the channel was cleared or it left, needs no link to its last question.
         self.unanswered.retain(|companion, _| conversation.gate(companion).is_some_and(|gate| gate.back_off.is_some()));
         // A message outside the conversation's window can no longer trigger a turn.
@@ -443,33 +437,19 @@ impl Traces {
         }
     }
 
-    pub(super) fn add_usage(&mut self, ticket: Ticket, used: Used) {
-        self.usage.entry(ticket).or_default().push(used);
+    /// Whether this question or reply is in flight.
+    pub(super) fn is_in_flight(&self, ticket: Ticket) -> bool {
+        self.pending_calls.contains_key(&ticket)
     }
 
-    pub(super) fn take_unposted_usage(&mut self) -> Vec<Used> {
-        std::mem::take(&mut self.unposted_usage)
-    }
-
-    pub(super) fn take_usage(&mut self, ticket: Ticket) -> Vec<Used> {
-        self.usage.remove(&ticket).unwrap_or_default()
-    }
-
-    pub(super) fn called(
-        &mut self,
-        ticket: Ticket,
-        asked: &Request,
-        outcome: &Outcome,
-        channel_key: &ChannelKey,
-        context: &ActorContext,
-    ) {
+    pub(super) fn called(&mut self, ticket: Ticket, asked: &Request, outcome: &Outcome, channel: &ChannelContext) {
         if let Some(call) = self.pending_calls.get_mut(&ticket) {
-            let (ended, facts) = (context.clock.now(), &outcome.facts);
+            let (ended, facts) = (channel.machine_time(), &outcome.facts);
             call.is_called = true;
             call.turn.wait_time.waited(ended - Duration::from_millis(facts.waited_ms + facts.model_ms), ended);
         }
         let under = self.pending_calls.get(&ticket).map(|call| call.turn.trace.of(ticket));
-        record_call(under, asked, outcome, channel_key, context);
+        record_call(under, asked, outcome, channel);
     }
 
     /// The side model could not judge how much the last statements repeat each other.

@@ -7,16 +7,14 @@ use std::time::Duration;
 use ractor::RpcReplyPort;
 use tokio::sync::oneshot;
 
-use super::State;
+use super::channel_context::ChannelContext;
 use crate::actors::erasure::deletion::delete_messages;
 use crate::actors::inbound::Inbound;
 use crate::actors::messages::channel::ChannelMessage;
-use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{HandOver, WriterMessage};
-use crate::domain::conversation::{Aloud, Input, Notice};
+use crate::domain::conversation::{Aloud, Conversation, Notice};
 use crate::domain::event::{Event, Recorded};
-use crate::domain::id::{PersonId, Seq, Ticket};
-use crate::domain::moment::Moment;
+use crate::domain::id::{PersonId, Seq, Ticket, TurnId};
 use crate::domain::voice::interruption;
 use crate::domain::voice::utterance::{self, Effect};
 use crate::journal::reader::Reader;
@@ -28,154 +26,185 @@ const MAX_ATTEMPTS: u32 = 6;
 /// The pause after the first attempt. Each of the others is twice as long as the one before.
 const PAUSE: Duration = Duration::from_secs(2);
 
-impl State {
-    /// Has the messages of a hand-over journaled. They come back to the channel as one message.
-    pub(super) fn journal_hand_over(&self, messages: Vec<Event>) {
-        let channel = self.myself.clone();
-        self.send(WriterMessage::HandOver(HandOver {
-            channel_key: self.channel_key.clone(),
-            at: None,
-            handled: self.conversation.handled(),
-            messages,
-            reply: Reply::new(move |result| {
-                if let Err(lost) = result {
-                    // A channel that has stopped reads from the record whether they are there.
-                    let _ = channel.cast(ChannelMessage::NotHandedOver(lost));
-                }
-            }),
-        }));
-    }
+#[derive(Default)]
+pub(super) struct VoiceEffects {
+    /// What a spoken reply may do once the next batch is committed.
+    after_commit: Vec<CallEffect>,
+}
 
-    /// Handles the messages of a hand-over. Those that kill the channel are skipped.
-    pub(super) fn receive_hand_over(&mut self, batch: Vec<Recorded>, committed: Moment) {
-        let Some(first) = batch.first() else { return };
-        self.note_received(batch.len());
-        // If they kill the channel, its successor folds them one by one, and finds which one does.
-        self.in_flight.mark(first.seq);
-        self.traces.receive_hand_over(&batch, committed);
-        self.step(Input::HandedOver(batch));
-        self.in_flight.clear();
-    }
-
-    /// Handles what happened in the call and is not on record. Who is not in the call has nothing to be ignored.
-    pub(super) fn hear(&mut self, notice: Notice) {
-        if let Notice::Call(utterance::Input::OptedOut { user }) = &notice
-            && !self.conversation.speakers().contains(user)
-        {
-            return;
-        }
-        self.step(Input::Voice(notice));
-    }
-
-    /// Ignores everybody in the call who has opted out. The opt-out may be older than this channel, or than their words.
-    pub(super) fn ignore_opted_out(&mut self) {
-        let (guild, opt_outs) = (&self.channel_key.guild, &self.context.opt_outs);
-        let ignored: Vec<_> = self.conversation.speakers().into_iter().filter(|user| opt_outs.holds(guild, user)).collect();
-        for user in ignored {
-            self.step(Input::Voice(Notice::Call(utterance::Input::OptedOut { user })));
-        }
-    }
-
-    pub(super) fn carry_out_in_call(&self, effect: Effect) {
-        let effect = match effect {
-            Effect::Finalize { user } => CallEffect::Finalize { user },
-            Effect::CountsAsNoise { user } => CallEffect::CountsAsNoise { user },
-            Effect::Left { user } => return self.record_left(&user),
-            Effect::Redact { user } => return self.redact_speech(&user),
-            // The conversation follows these itself.
-            Effect::HandOver(_) | Effect::Quiet { .. } => return,
-        };
-        self.context.voice_calls.carry_out(&self.channel_key.channel, effect);
-    }
-
+impl VoiceEffects {
     /// Does something for a spoken reply: what makes it heard waits until that is on record.
-    pub(super) fn follow_reply(&mut self, ticket: Ticket, aloud: Aloud) {
+    pub(super) fn follow_reply(&mut self, ticket: Ticket, turn: Option<TurnId>, aloud: Aloud, channel: &ChannelContext) {
         let waits = matches!(aloud, Aloud::Start { .. } | Aloud::Play(interruption::Effect::Speak));
-        let effect = CallEffect::Reply { ticket, turn: self.traces.turn_of(ticket), aloud };
+        let effect = CallEffect::Reply { ticket, turn, aloud };
         if waits {
-            self.calls_after_commit.push(effect);
+            self.after_commit.push(effect);
         } else {
-            self.context.voice_calls.carry_out(&self.channel_key.channel, effect);
+            carry_out(effect, channel);
         }
     }
 
-    /// Makes a reply heard, now that this is on record. It may have ended or paused meanwhile; then it is resumed where it paused.
-    pub(super) fn play_on_record(&self, effect: CallEffect) {
-        let is_wanted = match &effect {
-            CallEffect::Reply { ticket, aloud: Aloud::Play(_), .. } => self.conversation.plays_aloud(*ticket),
-            CallEffect::Reply { ticket, .. } => self.conversation.spoken_reply() == Some(*ticket),
-            CallEffect::Finalize { .. } | CallEffect::CountsAsNoise { .. } | CallEffect::Restarted { .. } => true,
-        };
-        if is_wanted {
-            self.context.voice_calls.carry_out(&self.channel_key.channel, effect);
-        }
+    /// Whether something waits until the next batch is committed.
+    pub(super) fn waits_for_commit(&self) -> bool {
+        !self.after_commit.is_empty()
     }
 
-    /// Puts on record that a person has left whose socket was lost.
-    fn record_left(&self, user: &PersonId) {
-        let Some(joined) = self.conversation.joined_call_at(user) else { return };
-        let (context, channel_key) = (self.context.clone(), self.channel_key.clone());
-        let (channel, user, attempts) = (self.myself.clone(), user.clone(), AtomicU32::new(0));
-        self.insist("the end of a person's call could not be journaled", move || {
-            let (context, channel_key, channel, user) = (context.clone(), channel_key.clone(), channel.clone(), user.clone());
-            let is_first = attempts.fetch_add(1, Ordering::Relaxed) == 0;
-            async move {
-                // It may have been journaled all the same, and the person may be back.
-                if !is_first {
-                    let (sender, answer) = oneshot::channel();
-                    channel.cast(ChannelMessage::Inspect(RpcReplyPort::from(sender))).map_err(|error| error.to_string())?;
-                    let look = answer.await.map_err(|error| error.to_string())?;
-                    if look.conversation.joined_call_at(&user) != Some(joined) {
-                        return Ok(());
-                    }
-                }
-                let event = Reader::new(&*context.store).event(&channel_key, joined).await.map_err(|error| error.to_string())?;
-                let Some(Recorded { event: Event::VoiceJoined { from }, .. }) = event else { return Ok(()) };
-                // Who was forgotten meanwhile has left.
-                if from.id.is_empty() {
+    /// Takes what waits until the next batch is committed.
+    pub(super) fn take_after_commit(&mut self) -> Vec<CallEffect> {
+        std::mem::take(&mut self.after_commit)
+    }
+}
+
+/// Makes a reply heard, now that this is on record. It may have ended or paused meanwhile; then it is resumed where it paused.
+pub(super) fn play_on_record(effect: CallEffect, conversation: &Conversation, channel: &ChannelContext) {
+    let is_wanted = match &effect {
+        CallEffect::Reply { ticket, aloud: Aloud::Play(_), .. } => conversation.plays_aloud(*ticket),
+        CallEffect::Reply { ticket, .. } => conversation.spoken_reply() == Some(*ticket),
+        CallEffect::Finalize { .. } | CallEffect::CountsAsNoise { .. } | CallEffect::Restarted { .. } => true,
+    };
+    if is_wanted {
+        carry_out(effect, channel);
+    }
+}
+
+/// The channel is restored. What a predecessor had played ends here, also if nobody owes it any more.
+pub(super) fn end_playback_of_predecessor(conversation: &Conversation, channel: &ChannelContext) {
+    let people = conversation.people_in_call().cloned().collect();
+    carry_out(CallEffect::Restarted { people }, channel);
+}
+
+/// Carries out in the call what the conversation wants done there.
+pub(super) fn carry_out_in_call(effect: Effect, conversation: &Conversation, channel: &ChannelContext) {
+    let effect = match effect {
+        Effect::Finalize { user } => CallEffect::Finalize { user },
+        Effect::CountsAsNoise { user } => CallEffect::CountsAsNoise { user },
+        Effect::Left { user } => return record_left(&user, conversation, channel),
+        Effect::Redact { user } => return redact_speech(&user, conversation, channel),
+        // The conversation follows these itself.
+        Effect::HandOver(_) | Effect::Quiet { .. } => return,
+    };
+    carry_out(effect, channel);
+}
+
+fn carry_out(effect: CallEffect, channel: &ChannelContext) {
+    channel.context.voice_calls.carry_out(&channel.key.channel, effect);
+}
+
+/// Has the messages of a hand-over journaled. They come back to the channel as one message.
+pub(super) fn journal_hand_over(messages: Vec<Event>, conversation: &Conversation, channel: &ChannelContext) {
+    channel.send_to_writer(WriterMessage::HandOver(HandOver {
+        channel_key: channel.key.clone(),
+        at: None,
+        handled: conversation.handled(),
+        messages,
+        reply: channel.reply(|result| result.err().map(ChannelMessage::NotHandedOver)),
+    }));
+}
+
+/// Whether what happened in the call concerns the conversation. Who is not in the call has nothing to be ignored.
+pub(super) fn is_relevant(notice: &Notice, conversation: &Conversation) -> bool {
+    match notice {
+        Notice::Call(utterance::Input::OptedOut { user }) => conversation.speakers().contains(user),
+        _ => true,
+    }
+}
+
+/// Everybody in the call who has opted out, and is to be ignored. The opt-out may be older than this channel, or than their words.
+pub(super) fn opted_out(conversation: &Conversation, channel: &ChannelContext) -> Vec<PersonId> {
+    let (guild, opt_outs) = (&channel.key.guild, &channel.context.opt_outs);
+    conversation.speakers().into_iter().filter(|user| opt_outs.holds(guild, user)).collect()
+}
+
+/// Puts on record that a person has left whose socket was lost.
+fn record_left(user: &PersonId, conversation: &Conversation, channel: &ChannelContext) {
+    let Some(joined) = conversation.joined_call_at(user) else { return };
+    let (context, channel_key) = (channel.context.clone(), channel.key.clone());
+    let (actor, user, attempts) = (channel.actor.clone(), user.clone(), AtomicU32::new(0));
+    insist("the end of a person's call could not be journaled", channel, move || {
+        let (context, channel_key, actor, user) = (context.clone(), channel_key.clone(), actor.clone(), user.clone());
+        let is_first = attempts.fetch_add(1, Ordering::Relaxed) == 0;
+        async move {
+            // It may have been journaled all the same, and the person may be back.
+            if !is_first {
+                let (sender, answer) = oneshot::channel();
+                actor.cast(ChannelMessage::Inspect(RpcReplyPort::from(sender))).map_err(|error| error.to_string())?;
+                let look = answer.await.map_err(|error| error.to_string())?;
+                if look.conversation.joined_call_at(&user) != Some(joined) {
                     return Ok(());
                 }
-                let left = Inbound::new((*context).clone()).accept(&channel_key, Event::VoiceLeft { from }, None).await;
-                left.map(drop).map_err(|error| error.to_string())
             }
-        });
-    }
-
-    /// Deletes what a person said and was not handed over.
-    fn redact_speech(&self, user: &PersonId) {
-        let segments: BTreeSet<Seq> = self.conversation.buffered_segments_of(user).into_iter().collect();
-        if segments.is_empty() {
-            return;
+            let event = Reader::new(&*context.store).event(&channel_key, joined).await.map_err(|error| error.to_string())?;
+            let Some(Recorded { event: Event::VoiceJoined { from }, .. }) = event else { return Ok(()) };
+            // Who was forgotten meanwhile has left.
+            if from.id.is_empty() {
+                return Ok(());
+            }
+            let left = Inbound::new((*context).clone()).accept(&channel_key, Event::VoiceLeft { from }, None).await;
+            left.map(drop).map_err(|error| error.to_string())
         }
-        let (context, channel_key) = (self.context.clone(), self.channel_key.clone());
-        self.insist(
-            "what a person said who wants to be ignored could not be deleted; a restart of the channel tries again",
-            move || {
-                let (context, channel_key, segments) = (context.clone(), channel_key.clone(), segments.clone());
-                async move { delete_messages(&context, &channel_key, &segments).await.map_err(|error| error.to_string()) }
-            },
-        );
-    }
+    });
+}
 
-    /// Repeats an attempt in a task of its own until it succeeds. The attempts wait for this channel, so it must not wait for them.
-    fn insist<F, T>(&self, failure: &'static str, attempt: F)
-    where
-        F: Fn() -> T + Send + 'static,
-        T: Future<Output = Result<(), String>> + Send,
-    {
-        let channel = self.channel_key.channel.clone();
-        tokio::spawn(async move {
-            let mut pause = PAUSE;
-            for number in 1..=MAX_ATTEMPTS {
-                match attempt().await {
-                    Ok(()) => return,
-                    Err(error) if number == MAX_ATTEMPTS => {
-                        tracing::error!(channel = %Plain(channel.as_str()), error, "{failure}");
-                    }
-                    Err(_) => tokio::time::sleep(pause).await,
+/// Deletes what a person said and was not handed over.
+fn redact_speech(user: &PersonId, conversation: &Conversation, channel: &ChannelContext) {
+    let segments: BTreeSet<Seq> = conversation.buffered_segments_of(user).into_iter().collect();
+    if segments.is_empty() {
+        return;
+    }
+    let (context, channel_key) = (channel.context.clone(), channel.key.clone());
+    insist(
+        "what a person said who wants to be ignored could not be deleted; a restart of the channel tries again",
+        channel,
+        move || {
+            let (context, channel_key, segments) = (context.clone(), channel_key.clone(), segments.clone());
+            async move { delete_messages(&context, &channel_key, &segments).await.map_err(|error| error.to_string()) }
+        },
+    );
+}
+
+/// Repeats an attempt in a task of its own until it succeeds. The attempts wait for this channel, so it must not wait for them.
+fn insist<F, T>(failure: &'static str, channel: &ChannelContext, attempt: F)
+where
+    F: Fn() -> T + Send + 'static,
+    T: Future<Output = Result<(), String>> + Send,
+{
+    let channel = channel.key.channel.clone();
+    tokio::spawn(async move {
+        let mut pause = PAUSE;
+        for number in 1..=MAX_ATTEMPTS {
+            match attempt().await {
+                Ok(()) => return,
+                Err(error) if number == MAX_ATTEMPTS => {
+                    tracing::error!(channel = %Plain(channel.as_str()), error, "{failure}");
                 }
-                pause *= 2;
+                Err(_) => tokio::time::sleep(pause).await,
             }
-        });
+            pause *= 2;
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::channel_context;
+    use super::*;
+
+    #[tokio::test]
+    async fn what_makes_a_reply_heard_waits_until_it_is_on_record() {
+        let (channel, _received) = channel_context().await;
+        let mut voice = VoiceEffects::default();
+        let say = Aloud::Say { sentence: 0, text: "Hello.".into() };
+
+        for aloud in [say, Aloud::SaidAll, Aloud::Start { sentence: 0 }, Aloud::Play(interruption::Effect::Speak)] {
+            voice.follow_reply(Ticket(1), None, aloud, &channel);
+        }
+
+        assert!(voice.waits_for_commit());
+        let waiting = voice.take_after_commit();
+        let is_heard = |effect: &CallEffect| {
+            matches!(effect, CallEffect::Reply { aloud: Aloud::Start { .. } | Aloud::Play(interruption::Effect::Speak), .. })
+        };
+        assert!(waiting.len() == 2 && waiting.iter().all(is_heard), "{waiting:?}");
+        assert!(!voice.waits_for_commit());
     }
 }

@@ -1,114 +1,96 @@
-use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use ractor::{Actor, ActorProcessingErr, Message};
-use serde_json::json;
-use tokio::sync::mpsc;
+use ractor::Actor;
 
+use super::super::tests::{channel_context, conversation_after, next, probe};
 use super::super::{Arguments as ChannelArguments, Channel};
 use super::*;
 use crate::actors::messages::channel::ChannelMessage;
-use crate::actors::models::Models;
-use crate::actors::runtime::context::Environment;
-use crate::adapters::llm::rehearsal::Rehearsal;
-use crate::adapters::store::memory::MemoryStore;
-use crate::adapters::system::{SystemClock, SystemRng};
-use crate::domain::event::{Recorded, RoundOpened};
-use crate::journal::channel_key::ChannelKey;
-use crate::settings::Settings;
-use crate::telemetry::recorder::Recorder;
+use crate::domain::event::{Event, Recorded, RoundOpened};
 
-/// Forwards its messages to the test.
-struct Probe<M>(mpsc::UnboundedSender<M>);
+const DEADLINE: Moment = Moment::from_micros(20_000_000);
+const ROUND: Seq = Seq(7);
 
-impl<M: Message> Actor for Probe<M> {
-    type Msg = M;
-    type State = ();
-    type Arguments = ();
+fn round_opened(deadline: Moment) -> Event {
+    Event::RoundOpened(RoundOpened { message: ROUND, deadline, asked: vec!["zed".into()], listening: Vec::new() })
+}
 
-    async fn pre_start(&self, _: ActorRef<M>, (): ()) -> Result<(), ActorProcessingErr> {
-        Ok(())
+#[tokio::test(start_paused = true)]
+async fn the_channel_watches_the_deadline_alone_if_no_manager_does_and_a_little_later_otherwise() {
+    let (channel, _received) = channel_context().await;
+    let conversation = conversation_after(&channel, [round_opened(DEADLINE)]);
+    let mut host = RoundHost::default();
+
+    assert_eq!(host.next_deadline(&conversation), Some(DEADLINE));
+    assert_eq!(host.manage(ROUND, &conversation, Moment::ZERO, &channel), Watched::ByManager);
+    assert_eq!(host.next_deadline(&conversation), Some(DEADLINE + GRACE));
+    host.stop();
+    assert_eq!(host.next_deadline(&conversation), Some(DEADLINE));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_manager_that_stops_is_replaced_three_times_while_its_round_is_open() {
+    let (channel, _received) = channel_context().await;
+    let conversation = conversation_after(&channel, [round_opened(DEADLINE)]);
+    let mut host = RoundHost::default();
+    host.manage(ROUND, &conversation, Moment::ZERO, &channel);
+
+    let mut replaced = 0;
+    while let Some(manager) = &host.manager {
+        let stopped = manager.actor.get_id();
+        assert!(host.replace_stopped(stopped, &conversation, Moment::ZERO, &channel).is_some());
+        assert!(host.replace_stopped(stopped, &conversation, Moment::ZERO, &channel).is_none(), "it is replaced already");
+        replaced += u32::from(host.manager.is_some());
     }
 
-    async fn handle(&self, _: ActorRef<M>, message: M, (): &mut ()) -> Result<(), ActorProcessingErr> {
-        // The test may be over.
-        let _ = self.0.send(message);
-        Ok(())
-    }
-}
-
-async fn probe<M: Message>() -> (ActorRef<M>, mpsc::UnboundedReceiver<M>) {
-    let (sender, received) = mpsc::unbounded_channel();
-    let (actor, _) = Actor::spawn(None, Probe(sender), ()).await.unwrap();
-    (actor, received)
-}
-
-async fn next<M>(received: &mut mpsc::UnboundedReceiver<M>) -> M {
-    tokio::time::timeout(Duration::from_secs(60), received.recv()).await.unwrap().unwrap()
-}
-
-fn context() -> ActorContext {
-    let settings = Arc::new(Settings::overlay(json!({})).unwrap());
-    let model = || Arc::new(Rehearsal::new(&settings.models.rehearsal));
-    ActorContext::new(Environment {
-        store: Arc::new(MemoryStore::new()),
-        clock: Arc::new(SystemClock),
-        rng: Arc::new(SystemRng),
-        models: Models::new(model(), model()),
-        recorder: Recorder::silent(),
-        settings: settings.clone(),
-        companions: BTreeMap::new(),
-    })
+    assert_eq!(replaced, MAX_MANAGERS - 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_manager_that_reports_its_deadline_too_early_must_wait() {
-    let (channel, _) = probe().await;
+    let (channel, _received) = channel_context().await;
     let (manager, mut received) = probe().await;
-    let channel_key = ChannelKey::new(&"home".into(), &"console:lobby".into());
-    let arguments =
-        ChannelArguments { channel_key, context: Arc::new(context()), budgets: Arc::default(), in_flight: Arc::default() };
-    let mut state = Channel.pre_start(channel, arguments).await.unwrap();
-    let round = Seq(7);
+    let arguments = ChannelArguments {
+        channel_key: channel.key,
+        context: channel.context,
+        budgets: Arc::default(),
+        in_flight: Arc::default(),
+    };
+    let mut state = Channel.pre_start(channel.actor, arguments).await.unwrap();
     state.with_world(|conversation, now, world| {
-        let opened = RoundOpened {
-            message: round,
-            deadline: now + Duration::from_secs(20),
-            asked: vec!["zed".into()],
-            listening: Vec::new(),
-        };
-        let event = Event::RoundOpened(opened);
-        conversation.fold(&Recorded { seq: Seq(8), at: now, handled: round, turn: None, event }, world);
+        let event = round_opened(now + Duration::from_secs(20));
+        conversation.fold(&Recorded { seq: Seq(8), at: now, handled: ROUND, turn: None, event }, world);
     });
-    state.manager = Some(RoundManager { actor: manager, rounds: [round].into(), number: 1 });
+    state.rounds.manager = Some(RoundManager { actor: manager, rounds: [ROUND].into(), number: 1 });
 
-    state.round_due(round);
+    state.round_due(ROUND);
 
     let ManagerMessage::ExtendDeadline { timeout: wait, .. } = next(&mut received).await else { panic!("unexpected message") };
     assert!(wait > Duration::from_secs(10) && wait <= Duration::from_secs(20), "{wait:?}");
-    assert!(state.conversation.round(round).is_some());
+    assert!(state.conversation.round(ROUND).is_some());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_manager_that_must_wait_reports_the_deadline_after_that() {
-    let (channel, mut received) = probe().await;
-    let round = Round::new(Seq(7), Moment::ZERO, Moment::ZERO, &[], &["zed".into()]);
+    let (channel, mut received) = channel_context().await;
+    let round = Round::new(ROUND, Moment::ZERO, Moment::ZERO, &[], &["zed".into()]);
     let arguments = Arguments {
-        channel_key: ChannelKey::new(&"home".into(), &"console:lobby".into()),
+        channel_key: channel.key.clone(),
         rounds: vec![OpenRound { round, timeout: Duration::from_secs(1) }],
         external: ["zed".into()].into(),
-        channel,
-        context: context(),
+        channel: channel.actor.clone(),
+        context: ActorContext::clone(&channel.context),
     };
     let began = tokio::time::Instant::now();
-    let (manager, _) = Actor::spawn(None, TurnTakingManager, arguments).await.unwrap();
+    let (actor, _) = Actor::spawn(None, TurnTakingManager, arguments).await.unwrap();
+    let host = RoundHost { manager: Some(RoundManager { actor, rounds: [ROUND].into(), number: 1 }) };
 
     let mut due = Vec::new();
     for _ in 0..2 {
         let ChannelMessage::RoundDue(round) = next(&mut received).await else { panic!("unexpected message") };
         due.push((round, began.elapsed().as_secs()));
-        manager.cast(ManagerMessage::ExtendDeadline { message: round, timeout: Duration::from_secs(3) }).unwrap();
+        host.extend_deadline(round, Duration::from_secs(3));
     }
 
-    assert_eq!(due, [(Seq(7), 1), (Seq(7), 4)]);
-    manager.stop(None);
+    assert_eq!(due, [(ROUND, 1), (ROUND, 4)]);
 }

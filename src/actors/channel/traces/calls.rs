@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
+use crate::actors::channel::channel_context::ChannelContext;
 use crate::actors::messages::models::Outcome;
-use crate::actors::runtime::context::ActorContext;
-use crate::journal::channel_key::ChannelKey;
 use crate::ports::language_model::Request;
 use crate::telemetry::model_calls::{self, CallFacts};
 use crate::telemetry::trace::SpanRef;
@@ -14,13 +13,12 @@ pub(in crate::actors::channel) fn record_call(
     under: Option<SpanRef>,
     asked: &Request,
     outcome: &Outcome,
-    channel_key: &ChannelKey,
-    context: &ActorContext,
+    channel: &ChannelContext,
 ) {
-    let ended = context.clock.now();
+    let ended = channel.machine_time();
     let facts = CallFacts {
         under,
-        channel: Some(&channel_key.channel),
+        channel: Some(&channel.key.channel),
         request: asked,
         identity: &outcome.facts.identity,
         outcome: outcome.result.as_ref(),
@@ -29,18 +27,13 @@ pub(in crate::actors::channel) fn record_call(
         started: ended - Duration::from_millis(outcome.facts.model_ms),
         ended,
     };
-    model_calls::record(&context.recorder, &facts);
+    model_calls::record(&channel.context.recorder, &facts);
 }
 
 /// Records a call that has ended and that nobody waits for any longer. Its turn was recorded before, so the call gets a trace of its own.
 /// A call that never started is not recorded.
-pub(in crate::actors::channel) fn record_late_call(
-    asked: &Request,
-    outcome: &Outcome,
-    channel_key: &ChannelKey,
-    context: &ActorContext,
-) {
+pub(in crate::actors::channel) fn record_late_call(asked: &Request, outcome: &Outcome, channel: &ChannelContext) {
     if outcome.facts.attempts > 0 {
-        record_call(None, asked, outcome, channel_key, context);
+        record_call(None, asked, outcome, channel);
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::turn::{Append, PendingCall, Playback, Turn};
+use crate::actors::channel::channel_context::ChannelContext;
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::runtime::planted::{Bug, is_planted};
 use crate::domain::closing::{Cause, Stage};
@@ -109,7 +110,8 @@ pub(in crate::actors::channel) enum TraceRecord {
 }
 
 impl TraceRecord {
-    pub(in crate::actors::channel) fn emit(self, channel_key: &ChannelKey, context: &ActorContext) {
+    pub(in crate::actors::channel) fn emit(self, channel: &ChannelContext) {
+        let (channel_key, context) = (&channel.key, &*channel.context);
         match self {
             Self::Appended { turn, append } => {
                 let facts = AppendFacts {

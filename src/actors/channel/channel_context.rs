@@ -1,0 +1,107 @@
+//! What every part of a channel knows about its surroundings: which channel it is, the shared context, and the channel's own actor.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ractor::{Actor, ActorRef, ActorRuntime};
+
+use crate::actors::messages::channel::ChannelMessage;
+use crate::actors::messages::companion::{CompanionMessage, Tell};
+use crate::actors::messages::reply::{Dropped, Reply};
+use crate::actors::messages::writer::WriterMessage;
+use crate::actors::runtime::actor_keys::{ChannelActorKey, CompanionKey, WriterKey};
+use crate::actors::runtime::context::ActorContext;
+use crate::actors::runtime::directory::Sort;
+use crate::domain::id::CompanionId;
+use crate::domain::moment::Moment;
+use crate::journal::channel_key::ChannelKey;
+use crate::ports::chat_platform::ChatPlatform;
+use crate::telemetry::operations::{self, ActorFacts};
+use crate::telemetry::plain::Plain;
+
+#[derive(Clone)]
+pub(super) struct ChannelContext {
+    pub(super) key: ChannelKey,
+    pub(super) context: Arc<ActorContext>,
+    pub(super) actor: ActorRef<ChannelMessage>,
+}
+
+impl ChannelContext {
+    /// The time by the machine's clock. Measurements use it. Decisions use the channel's own clock.
+    pub(super) fn machine_time(&self) -> Moment {
+        self.context.clock.now()
+    }
+
+    /// The channel's id, for log lines.
+    pub(super) fn shown(&self) -> Plain<'_> {
+        Plain(self.key.channel.as_str())
+    }
+
+    /// Sends to the writer. If the writer is not running, the request is dropped and thereby answered as lost: the channel fails and restarts.
+    pub(super) fn send_to_writer(&self, message: WriterMessage) {
+        match self.context.directory.find(&WriterKey()) {
+            Some(writer) => drop(writer.cast(message)),
+            None => drop(message),
+        }
+    }
+
+    /// A reply that comes back to the channel as this message, if any. A channel that has stopped needs none: it reads its record when it
+    /// restarts.
+    pub(super) fn reply<T, E: From<Dropped>>(
+        &self,
+        message: impl FnOnce(Result<T, E>) -> Option<ChannelMessage> + Send + 'static,
+    ) -> Reply<T, E> {
+        let channel = self.actor.clone();
+        Reply::new(move |result| {
+            if let Some(message) = message(result) {
+                let _ = channel.cast(message);
+            }
+        })
+    }
+
+    /// Sends a message to this channel, or to its successor. A channel that has stopped asks again when it restarts.
+    pub(super) fn tell(&self) -> Tell {
+        let (directory, at) = (self.context.directory.clone(), ChannelActorKey(self.key.channel.clone()));
+        Arc::new(move |message| {
+            if let Some(channel) = directory.find(&at) {
+                let _ = channel.cast(message);
+            }
+        })
+    }
+
+    pub(super) fn companion(&self, companion: &CompanionId) -> Option<ActorRef<CompanionMessage>> {
+        self.context.directory.find(&CompanionKey(self.key.guild.clone(), companion.clone()))
+    }
+
+    /// Whether a companion is no longer configured.
+    pub(super) fn is_absent(&self, companion: &CompanionId) -> bool {
+        self.context.memberships.companion(&self.key.channel, companion).is_none()
+    }
+
+    /// The platform of the channel, unless it is the console.
+    pub(super) fn platform(&self) -> Option<&Arc<dyn ChatPlatform>> {
+        self.context.platforms.of(&self.key.channel)
+    }
+
+    /// Whether the platform knows that it cannot post in this channel at the moment.
+    pub(super) fn is_unpostable(&self) -> bool {
+        self.platform().is_some_and(|platform| platform.is_unpostable(&self.key.channel))
+    }
+
+    /// Starts an actor that is linked to the channel. If it cannot be started, this failure is logged.
+    pub(super) fn start<A: Actor>(&self, actor: A, arguments: A::Arguments, failure: &'static str) -> Option<ActorRef<A::Msg>> {
+        match ActorRuntime::spawn_linked_instant(None, actor, arguments, self.actor.get_cell()) {
+            Ok((actor, _)) => Some(actor),
+            Err(error) => {
+                tracing::error!(channel = %self.shown(), %error, "{failure}");
+                None
+            }
+        }
+    }
+
+    /// Records that an actor of the channel died and is replaced.
+    pub(super) fn record_restart(&self, sort: Sort, ending: &'static str) {
+        let facts = ActorFacts { sort: sort.as_str(), address: self.key.channel.as_str(), ending, at: self.machine_time() };
+        operations::restarted(&self.context.recorder, &facts, Duration::ZERO);
+    }
+}

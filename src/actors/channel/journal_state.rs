@@ -1,0 +1,247 @@
+//! The channel's side of its journal: which events it knows, which batches are on their way to the writer, and what follows once each is committed.
+
+use std::collections::VecDeque;
+
+use super::channel_context::ChannelContext;
+use super::post_commit::PostCommitAction;
+use crate::actors::messages::channel::ChannelMessage;
+use crate::actors::messages::reply::Reply;
+use crate::actors::messages::writer::{Committed, OutboxWrite, Quiet, Record, WriterMessage};
+use crate::domain::conversation::Conversation;
+use crate::domain::event::{Event, Made};
+use crate::domain::id::{CompanionId, Seq, Ticket};
+use crate::domain::moment::Moment;
+use crate::journal::record::{OutboxRecord, Used};
+
+/// Events between two snapshots. About as many have to be folded after a restart, at most.
+const EVENTS_PER_SNAPSHOT: u32 = 128;
+
+pub(super) struct JournalState {
+    /// The newest event that this channel knows. Events are dispatched in the order of their numbers.
+    newest: Seq,
+    /// The batches that are not known to be committed, oldest first, with the actions to run then.
+    uncommitted: VecDeque<(u64, Vec<PostCommitAction>)>,
+    /// How many batches were sent.
+    batches: u64,
+    /// Whether the record does not say yet that the channel is at rest.
+    is_pending: bool,
+    since_snapshot: u32,
+}
+
+/// A batch of the channel's own events, with all that belongs to them.
+pub(super) struct Batch {
+    pub(super) made: Vec<Made>,
+    pub(super) actions: Vec<PostCommitAction>,
+    pub(super) usage: Vec<Used>,
+    /// When it happened, if it has no events. Otherwise the conversation's clock tells.
+    pub(super) now: Moment,
+    /// Records that the channel is at rest.
+    pub(super) is_quiet: bool,
+    /// Stores a snapshot, however few events there were since the one before.
+    pub(super) falls_asleep: bool,
+}
+
+/// The journal has events that were never dispatched to this channel, because the writer died before it dispatched them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("event {found} was dispatched after event {known}; the events in between were not dispatched")]
+pub(super) struct MissedEvents {
+    known: Seq,
+    found: Seq,
+}
+
+impl JournalState {
+    pub(super) fn new() -> Self {
+        Self { newest: Seq::NONE, uncommitted: VecDeque::new(), batches: 0, is_pending: true, since_snapshot: 0 }
+    }
+
+    /// Notes that the record was read up to this event, and how many events were folded.
+    pub(super) fn restore(&mut self, newest: Seq, folded: usize) {
+        (self.newest, self.since_snapshot) = (newest, folded as u32);
+    }
+
+    /// Notes that these events are on record. If there is a gap before them, the writer died before it dispatched the missing events. Then
+    /// the channel fails, and its successor reads them from the record.
+    pub(super) fn note_journaled(&mut self, first: Seq, last: Seq) -> Result<(), MissedEvents> {
+        if first > self.newest.next() {
+            return Err(MissedEvents { known: self.newest, found: first });
+        }
+        self.note_newest(last);
+        Ok(())
+    }
+
+    /// Notes an event that is on record. Events before it may have been read with the record.
+    pub(super) fn note_newest(&mut self, seq: Seq) {
+        self.newest = self.newest.max(seq);
+    }
+
+    /// Notes that this many inbound events are being handled.
+    pub(super) fn note_received(&mut self, events: usize) {
+        self.is_pending = true;
+        self.since_snapshot += events as u32;
+    }
+
+    /// Whether the next batch records that the channel is at rest. A silence that ends makes events in a channel that was at rest.
+    pub(super) fn becomes_quiet(&mut self, made: &[Made], is_at_rest: bool) -> bool {
+        self.is_pending |= !made.is_empty();
+        self.is_pending && is_at_rest
+    }
+
+    /// Whether no batch is on its way.
+    pub(super) fn is_committed(&self) -> bool {
+        self.uncommitted.is_empty()
+    }
+
+    /// The actions of the newest batch that is on its way, if one is.
+    pub(super) fn newest_actions(&mut self) -> Option<&mut Vec<PostCommitAction>> {
+        self.uncommitted.back_mut().map(|(_, actions)| actions)
+    }
+
+    /// Takes the actions of the oldest batch, if this one and therefore all before it are committed.
+    pub(super) fn take_committed(&mut self, batch: u64) -> Option<Vec<PostCommitAction>> {
+        let is_committed = self.uncommitted.front().is_some_and(|(number, _)| *number <= batch);
+        if is_committed { self.uncommitted.pop_front().map(|(_, actions)| actions) } else { None }
+    }
+
+    /// Sends a batch of events to the writer. The actions run once it is committed.
+    pub(super) fn record(&mut self, batch: Batch, conversation: &Conversation, channel: &ChannelContext) {
+        let Batch { made, actions, usage, now, is_quiet, falls_asleep } = batch;
+        let snapshot = self.is_snapshot_due(made.len(), falls_asleep).then(|| Box::new(conversation.clone()));
+        self.is_pending &= !is_quiet;
+        let record = Record {
+            channel_key: channel.key.clone(),
+            // Usage without events happened now. The conversation's clock may show a time long ago.
+            at: if made.is_empty() { now } else { conversation.clock() },
+            quiet: is_quiet.then(|| Quiet { handled: conversation.handled(), due: conversation.silence_at() }),
+            snapshot,
+            outbox: made.iter().flat_map(|made| outbox_writes(&made.event)).collect(),
+            usage,
+            reply: self.add(actions, channel),
+            made,
+        };
+        channel.send_to_writer(WriterMessage::Record(record));
+    }
+
+    /// Removes a reply from the outbox that is no longer owed.
+    pub(super) fn remove_from_outbox(&mut self, ticket: Ticket, conversation: &Conversation, channel: &ChannelContext) {
+        let record = Record {
+            channel_key: channel.key.clone(),
+            at: conversation.clock(),
+            made: Vec::new(),
+            quiet: None,
+            snapshot: None,
+            outbox: vec![OutboxWrite::Remove(ticket)],
+            usage: Vec::new(),
+            reply: self.add(Vec::new(), channel),
+        };
+        channel.send_to_writer(WriterMessage::Record(record));
+    }
+
+    /// Counts these events of a batch. True if the batch stores a snapshot.
+    fn is_snapshot_due(&mut self, events: usize, falls_asleep: bool) -> bool {
+        self.since_snapshot += events as u32;
+        let is_due = falls_asleep || self.since_snapshot >= EVENTS_PER_SNAPSHOT;
+        if is_due {
+            self.since_snapshot = 0;
+        }
+        is_due
+    }
+
+    /// Adds a batch. The reply is for the writer.
+    fn add(&mut self, actions: Vec<PostCommitAction>, channel: &ChannelContext) -> Reply<Committed> {
+        let batch = self.number(actions);
+        channel.reply(move |result| Some(ChannelMessage::Recorded { batch, result }))
+    }
+
+    fn number(&mut self, actions: Vec<PostCommitAction>) -> u64 {
+        self.batches += 1;
+        self.uncommitted.push_back((self.batches, actions));
+        self.batches
+    }
+}
+
+fn outbox_writes(event: &Event) -> Vec<OutboxWrite> {
+    let owed = |companion: &CompanionId, trigger, messages: &[Seq], upto| OutboxRecord {
+        companion: companion.clone(),
+        trigger,
+        messages: messages.to_vec(),
+        upto,
+        text: None,
+        parts: Vec::new(),
+        name: None,
+    };
+    match event {
+        Event::ReplyOwed { companion, ticket, trigger, messages, upto, .. } => {
+            vec![OutboxWrite::Put(*ticket, owed(companion, *trigger, messages, *upto))]
+        }
+        Event::Replanned { companion, ticket, next, trigger, messages, upto }
+        | Event::ReplyExtended { companion, ticket, next, trigger, messages, upto } => {
+            vec![OutboxWrite::Remove(*ticket), OutboxWrite::Put(*next, owed(companion, *trigger, messages, *upto))]
+        }
+        Event::ReplyFailed { ticket, .. } | Event::Cancelled { ticket: Some(ticket), .. } => vec![OutboxWrite::Remove(*ticket)],
+        _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_with_a_gap_before_them_were_missed() {
+        let mut journal = JournalState::new();
+        journal.restore(Seq(7), 0);
+
+        assert_eq!(journal.note_journaled(Seq(8), Seq(9)), Ok(()));
+        assert_eq!(journal.note_journaled(Seq(5), Seq(6)), Ok(()), "these were read with the record");
+        assert_eq!(journal.note_journaled(Seq(11), Seq(11)), Err(MissedEvents { known: Seq(9), found: Seq(11) }));
+        assert_eq!(journal.note_journaled(Seq(10), Seq(11)), Ok(()));
+    }
+
+    #[test]
+    fn a_committed_batch_gives_the_actions_of_those_before_it_too() {
+        let mut journal = JournalState::new();
+        let ask = |ticket| vec![PostCommitAction::Ask { ticket: Ticket(ticket) }];
+        let tickets = |actions: Vec<PostCommitAction>| {
+            let ticket = |action| match action {
+                PostCommitAction::Ask { ticket } => ticket.0,
+                _ => panic!("another action"),
+            };
+            actions.into_iter().map(ticket).collect::<Vec<_>>()
+        };
+        assert!(journal.newest_actions().is_none());
+        let (_, second, third) = (journal.number(ask(1)), journal.number(ask(2)), journal.number(ask(3)));
+        journal.newest_actions().unwrap().extend(ask(4));
+
+        let committed: Vec<_> = std::iter::from_fn(|| journal.take_committed(second)).map(tickets).collect();
+
+        assert_eq!(committed, [[1], [2]]);
+        assert!(!journal.is_committed());
+        assert_eq!(journal.take_committed(third).map(tickets), Some(vec![3, 4]));
+        assert!(journal.is_committed());
+    }
+
+    #[test]
+    fn a_snapshot_is_due_after_so_many_events_and_when_the_channel_falls_asleep() {
+        let mut journal = JournalState::new();
+        journal.restore(Seq(100), 100);
+        journal.note_received(20);
+
+        assert!(!journal.is_snapshot_due(7, false));
+        assert!(journal.is_snapshot_due(1, false));
+        assert!(!journal.is_snapshot_due(127, false));
+        assert!(journal.is_snapshot_due(0, true));
+        assert!(!journal.is_snapshot_due(1, false));
+    }
+
+    #[test]
+    fn a_channel_that_is_on_record_as_being_at_rest_is_recorded_so_again_after_the_next_event() {
+        let mut journal = JournalState::new();
+
+        assert!(!journal.becomes_quiet(&[], false));
+        assert!(journal.becomes_quiet(&[], true));
+        journal.is_pending = false;
+        assert!(!journal.becomes_quiet(&[], true));
+        journal.note_received(1);
+        assert!(journal.becomes_quiet(&[], true));
+    }
+}

@@ -1,0 +1,95 @@
+//! Journals a companion's statement. In a channel without a platform this is what posts it.
+
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use super::channel_context::ChannelContext;
+use super::external_companions::StatementWaiter;
+use crate::actors::messages::channel::ChannelMessage;
+use crate::actors::messages::turn_taking_manager::VoteError;
+use crate::actors::messages::writer::{Accepted, Post, WriterMessage};
+use crate::actors::runtime::planted::{Bug, is_planted};
+use crate::domain::address::{self, Incoming};
+use crate::domain::conversation::Conversation;
+use crate::domain::event::Event;
+use crate::domain::id::{CompanionId, Ticket};
+use crate::domain::message::{Author, Cut, Message, Modality, Role};
+use crate::journal::record::Used;
+use crate::telemetry::instruments::platform_label;
+
+/// A statement that was made.
+pub(super) struct MadeStatement {
+    pub(super) ticket: Ticket,
+    pub(super) companion: CompanionId,
+    pub(super) text: Arc<str>,
+    pub(super) modality: Modality,
+    pub(super) cut: Option<Box<Cut>>,
+    /// The ids that its platform gave its parts.
+    pub(super) ids: Vec<Arc<str>>,
+    /// The usage of writing it, unless that was recorded with its delivery.
+    pub(super) used: Vec<Used>,
+    /// The caller that waits for its number.
+    pub(super) waiter: Option<StatementWaiter>,
+}
+
+/// Journals a statement, under the ids that its platform gave its parts.
+pub(super) fn journal(statement: MadeStatement, conversation: &Conversation, channel: &ChannelContext) {
+    let MadeStatement { ticket, companion, text, modality, cut, ids, used, waiter } = statement;
+    let message = message(&companion, text, modality, cut, ids.first().cloned(), channel);
+    let usage = [Used::Statement { companion }].into_iter().chain(used).collect();
+    // A statement for a platform was sent and counted before, even if its ids are unknown. Here it is only journaled.
+    let is_counted = match channel.platform() {
+        Some(_) => is_planted(Bug::UnconfirmedIsCounted) && ids.is_empty(),
+        None => true,
+    };
+    let sent = is_counted.then(Instant::now);
+    let platform = platform_label(channel.context.platforms.name(&channel.key.channel));
+    let instruments = channel.context.recorder.instruments().clone();
+    channel.send_to_writer(WriterMessage::Post(Post {
+        channel_key: channel.key.clone(),
+        at: None,
+        event: Event::Said { message, reply_to: None, reply: Some(ticket), said_at: None },
+        turn: conversation.floor().filter(|floor| floor.ticket == ticket).and_then(|floor| floor.selection.turn),
+        ids,
+        ticket,
+        usage,
+        reply: channel.reply(move |result| {
+            if let Some(sent) = sent {
+                instruments.sent(platform, if result.is_ok() { "posted" } else { "failed" }, sent.elapsed());
+            }
+            if let Some(waiter) = waiter {
+                // The external companion may have stopped waiting.
+                waiter.answer(result.as_ref().map(|accepted: &Accepted| accepted.seq).map_err(|_| VoteError::Gone));
+            }
+            Some(ChannelMessage::Posted { result })
+        }),
+    }));
+}
+
+fn message(
+    companion: &CompanionId,
+    text: Arc<str>,
+    modality: Modality,
+    cut: Option<Box<Cut>>,
+    id: Option<Arc<str>>,
+    channel: &ChannelContext,
+) -> Message {
+    let memberships = &channel.context.memberships;
+    let known = memberships.companion(&channel.key.channel, companion);
+    let name = known.map_or_else(|| companion.as_str().into(), |known| known.name);
+    let from = Author { id: companion.as_str().into(), name, role: Role::Companion };
+    let is_companion = |id: &str| memberships.is_in_guild(&channel.key.guild, id);
+    let addressing = Incoming {
+        speaker: &from,
+        text: &text,
+        mentions: &[],
+        reply_to: None,
+        to_all_of: &[],
+        sounds: None,
+        names_narrow: false,
+    };
+    let names = memberships.names(&channel.key.guild);
+    let address = names.map(|names| address::resolve(&names, is_companion, &addressing)).unwrap_or_default();
+    Message { id, address, modality, lull_endpoint: false, asks_to_stop: false, speech: None, cut, kind: None, text, from }
+}

@@ -1,0 +1,48 @@
+//! Has the side model judge whether companions repeat themselves (docs/design/closing.md C-13).
+
+use std::sync::Arc;
+
+use super::super::channel_context::ChannelContext;
+use crate::actors::messages::channel::ChannelMessage;
+use crate::actors::messages::models::CallId;
+use crate::actors::models::Question;
+use crate::actors::runtime::directory::Address;
+use crate::actors::runtime::watchdog::at_work;
+use crate::domain::conversation::Conversation;
+use crate::domain::id::{CompanionId, Ticket};
+use crate::domain::message::{Message, Modality};
+use crate::domain::priority::Priority;
+use crate::domain::prompt::{self, Prompt};
+use crate::domain::question_context::{Line, Purpose, QuestionContext};
+use crate::domain::trigger::Trigger;
+use crate::ports::language_model::{self, LazyRequest, ModelRole, Request};
+
+/// Asks how much the last statements repeat each other.
+pub(super) fn ask(ticket: Ticket, conversation: &Conversation, channel: &ChannelContext) -> CallId {
+    let messages: Vec<Arc<Message>> = conversation.judged_statements().cloned().collect();
+    let modality = messages.last().map_or(Modality::Text, |message| message.modality);
+    let speaker = CompanionId::from(messages.last().map_or("", |message| &*message.from.id));
+    let (pool, most) = (&channel.context.pool, channel.context.settings.prompt.max_side_answer_tokens);
+    let base_request = Request::new(ModelRole::Side, channel.key.guild.clone(), most);
+    let (channel_key, context) = (channel.key.clone(), channel.context.clone());
+    let request = LazyRequest::later(base_request, move |base_request| {
+        let _at_work = at_work(Address::Companion(channel_key.guild.clone(), speaker.clone())).about(&channel_key, &speaker);
+        let messages: Vec<&Message> = messages.iter().map(|message| &**message).collect();
+        let Prompt { system, user, sizes } = prompt::judgement(&messages, &context.settings.prompt);
+        let newest = Line::newest_of(messages.into_iter());
+        let context = QuestionContext { purpose: Purpose::Judgement, chattiness: "".into(), newest };
+        Request { messages: language_model::Message::prompt(system, user), sizes, ..base_request }.with(context)
+    });
+    let (actor, asked) = (channel.actor.clone(), request.clone());
+    pool.ask(Question {
+        request,
+        // Urgent, because the next round waits for it.
+        priority: Priority::of(Trigger::Turn, modality),
+        deadline: pool.deadline(ModelRole::Side),
+        drafts: None,
+        reply_to: Box::new(move |outcome| {
+            // A channel that has stopped asks again when it restarts.
+            let _ = actor.cast(ChannelMessage::Judged { ticket, asked, outcome: Box::new(outcome) });
+        }),
+    })
+}

@@ -1,0 +1,123 @@
+//! The replies that are being written: their actors, and how often those died.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use ractor::{ActorCell, ActorId};
+
+use super::channel_context::ChannelContext;
+use crate::actors::companion::reply;
+use crate::actors::messages::companion::{HistoryRange, Statement};
+use crate::actors::runtime::context::ActorContext;
+use crate::domain::conversation::{Conversation, Floor};
+use crate::domain::id::{Seq, Ticket};
+use crate::domain::message::Message;
+use crate::domain::trigger::Trigger;
+use crate::domain::window;
+
+/// How many deaths of its actor make a reply fail.
+const MAX_REPLY_ATTEMPTS: u32 = 3;
+
+#[derive(Default)]
+pub(super) struct Replies {
+    actors: HashMap<ActorId, (Ticket, ActorCell)>,
+    deaths: HashMap<Ticket, u32>,
+}
+
+impl Replies {
+    /// Starts to write the reply that is owed. False if its actor could not be started.
+    pub(super) fn start(&mut self, owed: &Floor, conversation: &Conversation, channel: &ChannelContext) -> bool {
+        let arguments = reply::Arguments {
+            channel_key: channel.key.clone(),
+            ticket: owed.ticket,
+            companion: owed.companion.clone(),
+            statement: Arc::new(statement(owed, conversation)),
+            channel: channel.actor.clone(),
+            context: ActorContext::clone(&channel.context),
+        };
+        let Some(actor) = channel.start(reply::Reply, arguments, "a reply could not be started") else { return false };
+        self.actors.insert(actor.get_id(), (owed.ticket, actor.get_cell()));
+        true
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.actors.is_empty()
+    }
+
+    pub(super) fn contains(&self, actor: ActorId) -> bool {
+        self.actors.contains_key(&actor)
+    }
+
+    /// A reply was written, or has failed. Its actor stops by itself.
+    pub(super) fn end(&mut self, ticket: Ticket) {
+        self.actors.retain(|_, (reply, _)| *reply != ticket);
+        self.deaths.remove(&ticket);
+    }
+
+    /// Kills the actor of this reply, if it has one.
+    pub(super) fn cancel(&mut self, ticket: Ticket) {
+        for (_, actor) in self.actors.values().filter(|(reply, _)| *reply == ticket) {
+            actor.kill();
+        }
+        self.end(ticket);
+    }
+
+    /// An actor has stopped. Returns its reply, unless that ended or was cancelled before.
+    pub(super) fn take_stopped(&mut self, actor: ActorId) -> Option<Ticket> {
+        self.actors.remove(&actor).map(|(ticket, _)| ticket)
+    }
+
+    /// Counts a death of the reply's actor. True if another one may be started.
+    pub(super) fn count_death(&mut self, ticket: Ticket) -> bool {
+        let deaths = self.deaths.entry(ticket).or_default();
+        *deaths += 1;
+        *deaths < MAX_REPLY_ATTEMPTS
+    }
+}
+
+/// What the statement is made from.
+fn statement(owed: &Floor, conversation: &Conversation) -> Statement {
+    let window = conversation.window();
+    let before = owed.messages.first().map_or(owed.upto, |first| Seq(first.0.saturating_sub(1)));
+    // As for a question: the prompt also shows what the companion itself said in between.
+    let is_shown = |entry: &&window::Entry| owed.messages.contains(&entry.seq) || entry.message.is_by(&owed.companion);
+    let snapshot: Vec<Arc<Message>> = window.after(before).filter(is_shown).map(|entry| entry.message.clone()).collect();
+    // Of what led to the statement, only what is still true is said.
+    let trigger = match owed.trigger {
+        Trigger::Event if !snapshot.iter().any(|message| message.is_event()) => Trigger::Lull,
+        Trigger::Silence if !owed.messages.is_empty() => Trigger::Lull,
+        trigger => trigger,
+    };
+    let newest = owed.messages.iter().rev().find_map(|seq| window.get(*seq)).map(|entry| &entry.message);
+    Statement {
+        trigger,
+        closing: conversation.gate(&owed.companion).map(|gate| gate.stage).unwrap_or_default(),
+        tries: owed.tries,
+        modality: newest.map(|message| message.modality).unwrap_or_default(),
+        is_spoken: conversation.spoken_reply() == Some(owed.ticket),
+        why: owed.why.clone(),
+        message_count: owed.messages.len() as u64,
+        minutes: conversation.minutes_of_silence(),
+        speaker: newest.map(|message| message.from.name.clone()),
+        is_repetitive: conversation.tally().detections > 0,
+        summary: conversation.summary().text.clone(),
+        recent: window.recent(before).map(|entry| entry.message.clone()).collect(),
+        left_out: 0,
+        history: HistoryRange { after: conversation.summary().upto, before: before.next() },
+        snapshot,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reply_fails_with_the_third_death_of_its_actor() {
+        let mut replies = Replies::default();
+
+        assert_eq!([1, 1, 2, 1, 2].map(|ticket| replies.count_death(Ticket(ticket))), [true, true, true, false, true]);
+        replies.end(Ticket(1));
+        assert!(replies.count_death(Ticket(1)), "a reply that has ended is forgotten");
+    }
+}

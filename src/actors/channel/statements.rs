@@ -1,0 +1,195 @@
+//! The course of a statement: a reply is owed, written, posted on the platform if the channel has one, and journaled.
+
+use std::sync::Arc;
+
+use ractor::{ActorId, ActorProcessingErr};
+
+use super::State;
+use super::deliveries::{Order, RunningDelivery};
+use super::external_companions::is_external;
+use super::posting::{MadeStatement, journal};
+use crate::actors::messages::channel::Delivered;
+use crate::actors::messages::models::Outcome;
+use crate::actors::runtime::directory::Sort;
+use crate::domain::conversation::{Conversation, Floor, Input, Posting};
+use crate::domain::id::Ticket;
+use crate::domain::message::Modality;
+use crate::journal::record::OutboxRecord;
+use crate::ports::chat_platform::ChatPlatform;
+use crate::ports::language_model::Request;
+use crate::telemetry::plain::Plain;
+
+impl State {
+    /// Has the reply written that is owed: by the companion, or from outside.
+    pub(super) fn reply(&mut self, ticket: Ticket) {
+        let Some(owed) = reply_to_write(ticket, &self.conversation) else { return };
+        let error = if self.channel.is_unpostable() {
+            // The platform learned this after the companion decided to speak. It would refuse the statement.
+            "refused"
+        } else if is_external(&owed.companion, &self.conversation) {
+            let floor = self.conversation.floor().filter(|floor| floor.ticket == ticket);
+            return floor.into_iter().for_each(|floor| self.external.select(floor));
+        } else if self.channel.is_absent(&owed.companion) {
+            "absent"
+        } else if self.replies.start(owed, &self.conversation, &self.channel) {
+            return;
+        } else {
+            "unreachable"
+        };
+        self.fail_reply(ticket, error);
+    }
+
+    pub(super) fn fail_reply(&mut self, ticket: Ticket, error: &str) {
+        self.step(Input::ReplyFailed { ticket, error: error.into() });
+    }
+
+    /// A reply's actor has stopped. If its statement never came, a new actor is started for it.
+    pub(super) fn reply_stopped(&mut self, actor: ActorId) {
+        let Some(ticket) = self.replies.take_stopped(actor) else { return };
+        let Some(owed) = reply_to_write(ticket, &self.conversation) else { return };
+        if self.channel.is_absent(&owed.companion) {
+            self.fail_reply(ticket, "absent");
+        } else if self.replies.count_death(ticket) && !self.conversation.has_said(ticket) {
+            self.channel.record_restart(Sort::Reply, "it died before the statement was written");
+            self.reply(ticket);
+        } else {
+            self.fail_reply(ticket, "unreachable");
+        }
+    }
+
+    /// The text of a reply is there, or the reason why there is none.
+    pub(super) fn reply_ended(&mut self, ticket: Ticket, text: Result<Arc<str>, Arc<str>>, asked: &Request, outcome: &Outcome) {
+        self.replies.end(ticket);
+        let Some(owed) = self.conversation.owed_reply(ticket) else {
+            self.record_unclaimed_usage(asked, outcome);
+            return;
+        };
+        self.traces.called(ticket, asked, outcome, &self.channel);
+        self.spending.count_tokens(outcome, &self.channel);
+        match text {
+            Ok(text) => {
+                self.spending.note_reply(ticket, owed.companion.clone(), asked, outcome, &self.channel);
+                self.step(Input::Written { ticket, text });
+            }
+            Err(error) => {
+                self.spending.note(asked, outcome, &self.channel);
+                self.step(Input::ReplyFailed { ticket, error });
+            }
+        }
+    }
+
+    /// Posts a statement: on the platform first, if the channel has one.
+    pub(super) fn post(&mut self, posting: Posting) {
+        let Posting { companion, ticket, text, spoken } = posting;
+        // What was heard was said already.
+        let to_post = match &spoken {
+            Some(spoken) => spoken.rest.clone(),
+            None => Some(text.clone()),
+        };
+        if let Some((platform, text)) = self.channel.platform().cloned().zip(to_post) {
+            self.deliver(ticket, text, platform);
+            return;
+        }
+        let modality = if spoken.is_some() { Modality::Voice } else { Modality::Text };
+        let cut = spoken.and_then(|spoken| spoken.cut);
+        let (used, waiter) = (self.spending.take_of_reply(ticket), self.external.take_waiter(ticket));
+        let statement = MadeStatement { ticket, companion, text, modality, cut, ids: Vec::new(), used, waiter };
+        journal(statement, &self.conversation, &self.channel);
+    }
+
+    /// Has a statement posted on a platform.
+    fn deliver(&mut self, ticket: Ticket, text: Arc<str>, platform: Arc<dyn ChatPlatform>) {
+        let waiter = self.external.take_waiter(ticket);
+        let Some(floor) = self.conversation.floor().filter(|floor| floor.ticket == ticket) else { return };
+        let owed = self.deliveries.outbox_record(floor, text);
+        let used = self.spending.take_of_reply(ticket);
+        self.start_delivery(Order { ticket, owed, platform, used, waiter, is_stopped: false });
+    }
+
+    fn start_delivery(&mut self, order: Order) {
+        let ticket = order.ticket;
+        if !self.deliveries.start(order, &self.conversation, &self.channel) {
+            self.delivery_failed(ticket, "unreachable");
+        }
+    }
+
+    /// Resumes a delivery that a restart interrupted. A reply that was dropped meanwhile sends nothing more, and its posted parts are
+    /// journaled.
+    pub(super) fn resume_delivery(&mut self, ticket: Ticket, owed: OutboxRecord) {
+        let is_owed = self.is_owed(ticket);
+        match (owed.text.clone(), self.channel.platform().cloned()) {
+            (Some(text), Some(platform)) if is_owed => {
+                self.deliveries.keep_interrupted(ticket, owed);
+                self.traces.written(ticket, self.channel.machine_time());
+                self.deliver(ticket, text, platform);
+            }
+            (Some(_), Some(platform)) => {
+                let used = self.spending.take_of_reply(ticket);
+                self.start_delivery(Order { ticket, owed, platform, used, waiter: None, is_stopped: true });
+            }
+            (None, _) if !is_owed => self.remove_from_outbox(ticket),
+            (None, _) | (Some(_), None) => {}
+        }
+    }
+
+    /// A delivery has ended: the statement was posted, or a part of it, or nothing.
+    pub(super) fn delivered(&mut self, ticket: Ticket, delivered: Delivered) {
+        let Some(RunningDelivery { companion, began, waiter, .. }) = self.deliveries.take(ticket) else { return };
+        self.traces.sent(ticket, began, self.channel.machine_time());
+        let Delivered { text, ids, is_unconfirmed, error } = delivered;
+        if text.is_empty() {
+            self.delivery_failed(ticket, error.unwrap_or("empty"));
+            return;
+        }
+        if is_unconfirmed {
+            let (channel, companion) = (self.channel.shown(), Plain(companion.as_str()));
+            tracing::warn!(%channel, %companion, "a statement was sent without a confirmation; it counts as posted");
+        }
+        // The words of a reply that was spoken before come first.
+        let heard = self.conversation.owed_reply(ticket).map(|floor| floor.heard()).unwrap_or_default();
+        let modality = if heard.is_empty() { Modality::Text } else { Modality::Voice };
+        let text = if heard.is_empty() { text } else { format!("{} {}", heard.trim(), text.trim()).into() };
+        let used = self.spending.take_of_reply(ticket);
+        let statement = MadeStatement { ticket, companion, text, modality, cut: None, ids, used, waiter };
+        journal(statement, &self.conversation, &self.channel);
+    }
+
+    /// Ends a reply of which nothing was posted.
+    fn delivery_failed(&mut self, ticket: Ticket, error: &str) {
+        if self.is_owed(ticket) {
+            self.fail_reply(ticket, error);
+        } else {
+            self.remove_from_outbox(ticket);
+        }
+    }
+
+    /// A delivery's actor has stopped. If it did not report, nobody knows what it sent, so the channel restarts from its record.
+    pub(super) fn delivery_stopped(&mut self, actor: ActorId) -> Result<(), ActorProcessingErr> {
+        match self.deliveries.remove_stopped(actor) {
+            true => Err("a delivery died before it reported".into()),
+            false => Ok(()),
+        }
+    }
+
+    /// Removes replies from the outbox that were owed before and no longer are. One that is being delivered is left to its delivery.
+    pub(super) fn remove_dropped_replies(&mut self, owed_before: Vec<Ticket>) {
+        for ticket in owed_before {
+            if !self.is_owed(ticket) && !self.deliveries.posts(ticket) {
+                self.remove_from_outbox(ticket);
+            }
+        }
+    }
+
+    fn is_owed(&self, ticket: Ticket) -> bool {
+        self.conversation.owed_reply(ticket).is_some()
+    }
+
+    fn remove_from_outbox(&mut self, ticket: Ticket) {
+        self.journal.remove_from_outbox(ticket, &self.conversation, &self.channel);
+    }
+}
+
+/// The reply with this ticket, if it is owed and its text is not there.
+fn reply_to_write(ticket: Ticket, conversation: &Conversation) -> Option<&Floor> {
+    conversation.owed_reply(ticket).filter(|floor| floor.is_being_made())
+}
