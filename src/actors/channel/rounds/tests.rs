@@ -1,21 +1,11 @@
-use std::collections::BTreeMap;
-
 use ractor::{Actor, ActorProcessingErr, Message};
-use serde_json::json;
 use tokio::sync::mpsc;
 
 use super::super::{Arguments as ChannelArguments, Channel};
 use super::*;
 use crate::actors::messages::channel::ChannelMessage;
-use crate::actors::models::Models;
-use crate::actors::runtime::context::Environment;
-use crate::adapters::llm::rehearsal::Rehearsal;
-use crate::adapters::store::memory::MemoryStore;
-use crate::adapters::system::{SystemClock, SystemRng};
 use crate::domain::event::{Recorded, RoundOpened};
-use crate::journal::channel_key::ChannelKey;
-use crate::settings::Settings;
-use crate::telemetry::recorder::Recorder;
+use crate::samples::{context, lobby, recorded};
 
 /// Forwards its messages to the test.
 struct Probe<M>(mpsc::UnboundedSender<M>);
@@ -46,27 +36,12 @@ async fn next<M>(received: &mut mpsc::UnboundedReceiver<M>) -> M {
     tokio::time::timeout(Duration::from_secs(60), received.recv()).await.unwrap().unwrap()
 }
 
-fn context() -> ActorContext {
-    let settings = Arc::new(Settings::overlay(json!({})).unwrap());
-    let model = || Arc::new(Rehearsal::new(&settings.models.rehearsal));
-    ActorContext::new(Environment {
-        store: Arc::new(MemoryStore::new()),
-        clock: Arc::new(SystemClock),
-        rng: Arc::new(SystemRng),
-        models: Models::new(model(), model()),
-        recorder: Recorder::silent(),
-        settings: settings.clone(),
-        companions: BTreeMap::new(),
-    })
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_manager_that_reports_its_deadline_too_early_must_wait() {
     let (channel, _) = probe().await;
     let (manager, mut received) = probe().await;
-    let channel_key = ChannelKey::new(&"home".into(), &"console:lobby".into());
-    let arguments =
-        ChannelArguments { channel_key, context: Arc::new(context()), budgets: Arc::default(), in_flight: Arc::default() };
+    let context = Arc::new(context());
+    let arguments = ChannelArguments { channel_key: lobby(), context, budgets: Arc::default(), in_flight: Arc::default() };
     let mut state = Channel.pre_start(channel, arguments).await.unwrap();
     let round = Seq(7);
     state.with_world(|conversation, now, world| {
@@ -77,7 +52,7 @@ async fn a_manager_that_reports_its_deadline_too_early_must_wait() {
             listening: Vec::new(),
         };
         let event = Event::RoundOpened(opened);
-        conversation.fold(&Recorded { seq: Seq(8), at: now, handled: round, turn: None, event }, world);
+        conversation.fold(&Recorded { at: now, handled: round, ..recorded(8, event) }, world);
     });
     state.manager = Some(RoundManager { actor: manager, rounds: [round].into(), number: 1 });
 
@@ -93,7 +68,7 @@ async fn a_manager_that_must_wait_reports_the_deadline_after_that() {
     let (channel, mut received) = probe().await;
     let round = Round::new(Seq(7), Moment::ZERO, Moment::ZERO, &[], &["zed".into()]);
     let arguments = Arguments {
-        channel_key: ChannelKey::new(&"home".into(), &"console:lobby".into()),
+        channel_key: lobby(),
         rounds: vec![OpenRound { round, timeout: Duration::from_secs(1) }],
         external: ["zed".into()].into(),
         channel,
