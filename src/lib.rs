@@ -12,7 +12,8 @@ pub mod journal;
 mod journeys;
 pub mod ports;
 pub mod replay;
-
+#[cfg(test)]
+mod samples;
 pub mod server;
 pub mod settings;
 #[cfg(test)]

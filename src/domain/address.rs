@@ -116,6 +116,7 @@ fn mentioned(mention: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::samples::person;
 
     #[test]
     fn a_companion_is_addressed_by_mention_reply_and_name() {
@@ -257,10 +258,6 @@ mod tests {
 
     fn is_companion(id: &str) -> bool {
         ["aria", "mira"].contains(&id)
-    }
-
-    fn person(name: &str) -> Author {
-        Author { id: name.into(), name: name.into(), role: Role::Person }
     }
 
     fn to(companions: &[&str], others: bool) -> Address {

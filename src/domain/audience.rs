@@ -64,10 +64,10 @@ impl Entry {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
+    use crate::samples;
 
     use super::super::id::Seq;
-    use super::super::message::{Address, Author};
+    use super::super::message::Address;
     use super::super::moment::Moment;
     use super::*;
 
@@ -112,19 +112,8 @@ mod tests {
     }
 
     fn entry(by: &str, role: Role, to: &[&str], others: bool) -> Entry {
-        let by: Arc<str> = by.into();
-        let message = Message {
-            asks_to_stop: false,
-            speech: None,
-            cut: None,
-            id: None,
-            from: Author { id: by.clone(), name: by, role },
-            text: "words".into(),
-            modality: Default::default(),
-            lull_endpoint: false,
-            kind: None,
-            address: Address { companions: to.iter().map(|id| CompanionId::from(*id)).collect(), others },
-        };
+        let address = Address { companions: to.iter().map(|id| CompanionId::from(*id)).collect(), others };
+        let message = Message { address, ..samples::message(samples::author(by, role), "words") };
         Entry::new(Seq(1), Moment::ZERO, message.into())
     }
 }

@@ -159,7 +159,7 @@ impl Window {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::message::{Address, Author, Modality, Role};
+    use crate::samples::{message, person};
 
     #[test]
     fn a_window_has_little_spare_capacity() {
@@ -175,21 +175,6 @@ mod tests {
     }
 
     fn entry(seq: u64) -> Entry {
-        let from = Author { id: "ana".into(), name: "Ana".into(), role: Role::Person };
-        let (text, modality, address) = ("Yes".into(), Modality::Text, Address::default());
-        let message = Message {
-            asks_to_stop: false,
-            speech: None,
-            cut: None,
-            kind: None,
-            id: None,
-            from,
-            text,
-            modality,
-            lull_endpoint: false,
-            address,
-        }
-        .into();
-        Entry::new(Seq(seq), Moment::ZERO, message)
+        Entry::new(Seq(seq), Moment::ZERO, message(person("ana"), "Yes").into())
     }
 }

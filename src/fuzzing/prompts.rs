@@ -7,9 +7,10 @@ use serde_json::Value;
 use super::rules::{parts, text, texts};
 use crate::domain::closing::Stage;
 use crate::domain::id::CompanionId;
-use crate::domain::message::{Address, Author, Cut, Message, Modality, Role};
+use crate::domain::message::{Cut, Message, Role};
 use crate::domain::prompt::{self, Character, DecisionParts, Prompt, StatementParts};
 use crate::domain::trigger::Trigger;
+use crate::samples;
 use crate::settings::Settings;
 
 const DELIMITERS: [&str; 4] = ["summary", "earlier-messages", "messages", "your-reason-to-speak"];
@@ -145,17 +146,7 @@ fn total(all: usize, prompt: &Prompt) -> usize {
 }
 
 fn message(role: Role, name: &str, text: &str) -> Message {
-    let author = Author { id: name.into(), name: name.into(), role };
-    Message {
-        asks_to_stop: false,
-        speech: None,
-        cut: (role == Role::Companion).then(|| Cut { full: [text, text].concat().into(), by: Some(author.clone()) }.into()),
-        id: None,
-        from: author,
-        text: text.into(),
-        modality: Modality::Text,
-        lull_endpoint: false,
-        kind: None,
-        address: Address::default(),
-    }
+    let author = samples::author(name, role);
+    let cut = (role == Role::Companion).then(|| Cut { full: [text, text].concat().into(), by: Some(author.clone()) }.into());
+    Message { cut, ..samples::message(author, text) }
 }

@@ -166,21 +166,16 @@ fn is_versioned(key: &Key) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-    use std::time::Duration;
-
     use super::*;
-    use crate::domain::budget::Ledger;
-    use crate::domain::conversation::{Conversation, Output, Rules, World};
+    use crate::domain::conversation::{Conversation, Output};
     use crate::domain::event::{Event, Recorded};
-    use crate::domain::gate::InterjectionPolicy;
     use crate::domain::id::{ChannelId, GuildId, Seq, Ward};
     use crate::domain::message::Role;
     use crate::domain::moment::Moment;
     use crate::journal::key;
     use crate::journal::record::{SnapshotRecord, decode, decode_event, encode_number};
     use crate::ports::store::key::ChannelNo;
-    use crate::settings::Settings;
+    use crate::samples::with_world;
 
     const OLD: &[u8] = b"\x00{\"at\":5,\"event\":{\"event\":\"said\",\"message\":{\"from\":{\"id\":\"Ana\",\"name\":\"Ana\",\"kind\":\"human\"},\"text\":\"hi\"}}}";
 
@@ -240,35 +235,14 @@ mod tests {
 
     #[test]
     fn unsettled_messages_of_version_1_are_asked_about_when_the_channel_continues() {
-        let settings = Settings::overlay(serde_json::json!({})).unwrap();
-        let timeout = Duration::from_secs(10);
-        let policy = InterjectionPolicy {
-            level: crate::settings::companion::Interjection::Average,
-            starting_interval: 9,
-            text_lull_timeout: timeout,
-            voice_lull_timeout: timeout,
-            starts_after: None,
-            max_turns: None,
-            repetition: true,
-        };
-        let mut world = World {
-            channel: &"lobby".into(),
-            rules: Rules::from(&settings),
-            policies: &BTreeMap::from([("aria".into(), policy)]),
-            jitter: &mut || 0,
-            roll: &mut || None,
-            turn: &mut || TurnId(7),
-            ledger: &mut Ledger::default(),
-            summary: None,
-            tokens_per_day: None,
-            is_unpostable: false,
-        };
         let (soon, later) = (Moment::from_micros(14_000_000), Moment::from_micros(60_000_000));
 
         for (now, asked) in [(soon, 0), (later, 1)] {
             let mut conversation = Conversation::default();
-            events_of_version_1().iter().for_each(|recorded| conversation.fold(recorded, &mut world));
-            let made = conversation.resume(now, &mut world);
+            let made = with_world(|world| {
+                events_of_version_1().iter().for_each(|recorded| conversation.fold(recorded, world));
+                conversation.resume(now, world)
+            });
 
             let unsettled: Vec<_> = conversation.buffer(&"aria".into()).map(|entry| entry.seq).collect();
             assert_eq!((unsettled, conversation.open_questions().count()), (vec![Seq(2), Seq(6)], asked), "{now:?}");

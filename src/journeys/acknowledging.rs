@@ -7,8 +7,6 @@ use serde_json::{Value, json};
 use super::world::{World, lines, room};
 use crate::actors::writer::requests::look;
 use crate::domain::id::Seq;
-use crate::ports::backend::decisions::WhyQuery;
-use crate::ports::backend::keeping::Forget;
 
 /// The silence after which Aria may start a conversation, in seconds.
 const SILENCE: f64 = 1_800.0;
@@ -27,8 +25,7 @@ async fn an_event_is_acknowledged_without_a_question_once_and_forgotten_with_its
     assert_eq!((world.history("lobby").await, world.side.asked_for("aria")), (said, 0));
     assert_eq!(reasons(&world, "lobby").await, ["event YES event"]);
 
-    let forget = Forget { guild: "home".into(), person: "Tomé".into(), answers: true };
-    assert_eq!(world.backend.maintenance.forget(forget).await.unwrap().messages, 2);
+    assert_eq!(world.forget("Tomé", true).await.unwrap().messages, 2);
     assert_eq!(world.history("lobby").await, []);
 }
 
@@ -56,8 +53,7 @@ async fn an_event_over_the_budget_waits_and_why_says_how_long() {
         world.pass(20.0).await;
     }
 
-    let query = WhyQuery { room: room("salon"), companion: Some("bruno".into()), at: None };
-    let waiting = world.backend.records.why(query).await.unwrap().waiting_for.unwrap();
+    let waiting = world.why("salon", Some("bruno"), None).await.unwrap().waiting_for.unwrap();
 
     assert_eq!(waiting.text, "its name, or 20 s until it acknowledges an event (gate.acknowledgements_per_minute)");
 }

@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 use super::world::{World, lines, room};
 use crate::domain::id::Seq;
 use crate::ports::backend::Refused;
-use crate::ports::backend::decisions::WhyQuery;
 use crate::ports::backend::room::RoomPatch;
 
 const LOBBY: &str = "lobby";
@@ -55,8 +54,7 @@ async fn another_statement_takes_the_place_of_the_newest_one() {
     assert_eq!((&responds[1]["again"], &responds[1]["messages"]), (&json!(statement), &json!([QUESTION])));
     let prompt = world.main.asked.lock().unwrap()[1].user().into_owned();
     assert!(prompt.contains(QUESTION) && !prompt.contains("It is far."), "{prompt}");
-    let query = WhyQuery { room: room(LOBBY), companion: Some("aria".into()), at: None };
-    let why = world.backend.records.why(query).await.unwrap();
+    let why = world.why(LOBBY, Some("aria"), None).await.unwrap();
     let story: Vec<_> = why.story.iter().map(|line| &*line.text).collect();
     assert!(story.iter().any(|text| text.contains("pressed Try again")), "{story:#?}");
 }

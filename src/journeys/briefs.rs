@@ -135,11 +135,7 @@ async fn no_brief_is_made_where_none_is_needed() {
     let world = world("You collect clocks.", Ok("never")).await;
     world.say("lobby", "Ari, are you there?").await;
     world.pass(10.0).await;
-    let mut companions = (*world.context.memberships.companions()).clone();
-    let file = serde_json::from_value(written).unwrap();
-    let aria = crate::settings::companion::Companion::from_file(file, None, &world.context.settings.companion_defaults).unwrap();
-    companions.insert("aria".into(), aria);
-    loading::reload_companions(&world.context, companions).unwrap();
+    world.reload_companion(written);
     world.say("lobby", "Ari, and now?").await;
     world.pass(10.0).await;
 

@@ -13,11 +13,10 @@ use tokio::sync::mpsc;
 
 use super::mouth;
 use super::retaining::left_of;
-use super::world::{World, lines, room};
+use super::world::{World, channel_key, lines, room};
 use crate::actors::inbound::Inbound;
 use crate::actors::membership::opt_out::OptOutService;
 use crate::actors::runtime::actor_keys::{ChannelActorKey, WriterKey};
-use crate::actors::service::loading;
 use crate::actors::writer::requests::look;
 use crate::domain::conversation::Notice;
 use crate::domain::event::{Event, Recorded};
@@ -27,13 +26,9 @@ use crate::domain::voice::echo::PlayedWords;
 use crate::domain::voice::interruption::Stop;
 use crate::domain::voice::segment::Kind;
 use crate::domain::voice::utterance::Input;
-use crate::journal::channel_key::ChannelKey;
-use crate::journal::reader::{Range, Reader};
-use crate::ports::backend::keeping::Forget;
 use crate::ports::inbound_events::{Acceptance, ChannelRef};
 use crate::ports::opt_out::OptOut;
 use crate::ports::voice_call::{CallEffect, CallEvents, InboundSegment};
-use crate::settings::companion::Companion;
 
 /// How many scheduler steps after a hand-over is due something happens, in tests that try every one of them.
 const STEPS: usize = 24;
@@ -135,8 +130,7 @@ pub(super) async fn says_in(world: &World, id: &str, name: &str, text: &str) -> 
 }
 
 pub(super) async fn events(world: &World) -> Vec<Recorded> {
-    let all = Range { after: Seq::NONE, before: None, limit: usize::MAX, newest_first: false };
-    Reader::new(&*world.store).events(&ChannelKey::new(&lobby().guild, &lobby().channel), all).await.unwrap()
+    world.journal(&channel_key("lobby")).await
 }
 
 /// The spoken messages on record that have words.
@@ -227,9 +221,7 @@ async fn a_segment_is_recorded_once_and_noise_is_no_message() {
 #[tokio::test(start_paused = true)]
 async fn a_stop_word_after_what_a_name_sounds_like_is_no_echo() {
     let world = call(&["ana"]).await;
-    let file = serde_json::from_value(serde_json::json!({ "id": "aria", "voice": { "sounds_like": ["Arya"] } })).unwrap();
-    let aria = Companion::from_file(file, None, &world.context.settings.companion_defaults).unwrap();
-    loading::reload_companions(&world.context, [(aria.id.clone(), aria)].into()).unwrap();
+    world.reload_companion(serde_json::json!({ "id": "aria", "voice": { "sounds_like": ["Arya"] } }));
     let mut played = PlayedWords::default();
     played.note(world.context.clock.now(), "He called: Arya, stop! Mary, stop!");
 
@@ -452,7 +444,7 @@ async fn words_that_are_handed_over_while_they_are_deleted_do_not_stay() {
         let due = tokio::time::Instant::now() + Duration::from_secs(5);
 
         step_after(due, steps).await;
-        world.backend.maintenance.forget(Forget { guild: "home".into(), person: "ana".into(), answers: false }).await.unwrap();
+        world.forget("ana", false).await.unwrap();
         world.pass(30.0).await;
 
         assert_eq!([left_of("zebra", &world).await, left_of("ana Doe", &world).await], [0, 0], "forgotten after {steps}");

@@ -5,12 +5,10 @@ use std::time::Duration;
 use futures_util::TryStreamExt;
 use serde_json::{Value, json};
 
-use super::world::{World, asking_companion, lines, room};
+use super::world::{World, asking_companion, channel_key, lines, room};
 use crate::domain::id::Seq;
-use crate::journal::channel_key::ChannelKey;
-use crate::journal::reader::Reader;
 use crate::ports::backend::Refused;
-use crate::ports::backend::decisions::{Why, WhyAt, WhyQuery};
+use crate::ports::backend::decisions::{Why, WhyAt};
 use crate::ports::backend::keeping::{ExportForm, ExportQuery};
 use crate::ports::backend::room::RoomPlan;
 use crate::replay::{ReplayEventKind, Script, run};
@@ -47,7 +45,7 @@ fn newest<'a>(seen: &'a [Value], name: &str) -> &'a Value {
 
 async fn why(world: &World, companion: &str, at: Option<u64>) -> Why {
     let at = at.map(|seq| WhyAt::Event(Seq(seq)));
-    world.backend.records.why(WhyQuery { room: room("lobby"), companion: Some(companion.into()), at }).await.unwrap()
+    world.why("lobby", Some(companion), at).await.unwrap()
 }
 
 #[tokio::test(start_paused = true)]
@@ -271,8 +269,8 @@ async fn an_external_companion_that_was_not_asked_is_told_so_even_after_a_crash(
     let not_asked = vote(&world, ballot("vera")).await;
     let first = vote(&world, ballot("zed")).await;
     let second = vote(&world, ballot("zed")).await;
-    let channel_key = ChannelKey::new(&"home".into(), &room("lobby").channel());
-    let restored = Reader::new(&*world.store).restore(&channel_key).await.unwrap();
+    let channel_key = channel_key("lobby");
+    let restored = world.reader().restore(&channel_key).await.unwrap();
     let world = world.crash().await;
     world.side.set_delay_for("aria", std::time::Duration::from_secs(9));
     world.pass(0.5).await;

@@ -6,33 +6,19 @@ use super::keeping::exported;
 use super::retaining::left_of;
 use super::world::{World, room};
 use crate::actors::inbound::Inbound;
-use crate::domain::event::Event;
 use crate::domain::id::Seq;
-use crate::domain::message::{Address, Author, Cut, Message, Modality, Role};
-use crate::journal::channel_key::ChannelKey;
-use crate::ports::backend::keeping::{ExportForm, Forget};
+use crate::domain::message::{Cut, Message, Modality, Role};
+use crate::ports::backend::keeping::ExportForm;
 use crate::ports::backend::messages::{Edit, HistoryQuery};
+use crate::samples::{author, lobby, message, person, said};
 
 /// A room in which Ana has cut Aria off, and the number of the statement.
 async fn cut_off() -> (World, Seq) {
     let world = World::with_lobby().await;
-    let ana = Author { id: "Ana".into(), name: "Ana".into(), role: Role::Person };
-    let cut = Cut { full: "The tide turns at noon, with zebras.".into(), by: Some(ana) };
-    let message = Message {
-        id: None,
-        from: Author { id: "aria".into(), name: "Aria".into(), role: Role::Companion },
-        text: "The tide turns".into(),
-        modality: Modality::Voice,
-        lull_endpoint: false,
-        asks_to_stop: false,
-        address: Address::default(),
-        kind: None,
-        speech: None,
-        cut: Some(cut.into()),
-    };
-    let event = Event::Said { message, reply_to: None, reply: None, said_at: None };
-    let channel_key = ChannelKey::new(&"home".into(), &room("lobby").channel());
-    let accepted = Inbound::new(world.context.clone()).accept(&channel_key, event, None).await.unwrap();
+    let cut = Cut { full: "The tide turns at noon, with zebras.".into(), by: Some(person("Ana")) };
+    let aria = author("aria", Role::Companion);
+    let message = Message { modality: Modality::Voice, cut: Some(cut.into()), ..message(aria, "The tide turns") };
+    let accepted = Inbound::new(world.context.clone()).accept(&lobby(), said(message), None).await.unwrap();
     world.say_with("lobby", json!({ "from": "Ben", "text": "hello" })).await;
     (world, accepted.seq)
 }
@@ -59,7 +45,7 @@ async fn what_nobody_heard_is_shown_beside_what_was_heard() {
 async fn a_statement_forgets_who_cut_it_off() {
     let (world, _) = cut_off().await;
 
-    world.backend.maintenance.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
+    world.forget("Ana", false).await.unwrap();
     world.pass(2_000.0).await;
 
     let shown = shown(&world).await;

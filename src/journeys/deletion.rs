@@ -5,16 +5,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::world::{World, asking_companion, lines, room};
+use super::world::{World, asking_companion, lines, refusal, room};
 use crate::actors::erasure::deletion::append_deletion;
 use crate::actors::service;
 use crate::domain::id::Seq;
 use crate::journal::channel_key::ChannelKey;
-use crate::journal::reader::Reader;
-use crate::ports::backend::decisions::{Outcome, Why, WhyAt, WhyQuery};
-use crate::ports::backend::keeping::Forget;
+use crate::ports::backend::decisions::{Outcome, Why, WhyAt};
 use crate::ports::backend::state::Doing;
-use crate::ports::language_model::NoAnswer;
 use crate::telemetry::memory::attribute;
 
 const LOBBY: &str = "lobby";
@@ -66,11 +63,11 @@ async fn doing(world: &World, id: &str) -> Vec<Doing> {
 
 async fn owed(world: &World) -> usize {
     let channel_key = ChannelKey { guild: "home".into(), channel: room(LOBBY).channel() };
-    Reader::new(&*world.store).outbox(&channel_key).await.unwrap().len()
+    world.reader().outbox(&channel_key).await.unwrap().len()
 }
 
 async fn why(world: &World, at: WhyAt) -> Why {
-    world.backend.records.why(WhyQuery { room: room(LOBBY), companion: Some("aria".into()), at: Some(at) }).await.unwrap()
+    world.why(LOBBY, Some("aria"), Some(at)).await.unwrap()
 }
 
 fn outcomes(world: &World) -> Vec<String> {
@@ -138,7 +135,7 @@ async fn a_question_continues_while_any_of_its_messages_is_left() {
 #[tokio::test(start_paused = true)]
 async fn messages_deleted_meanwhile_are_not_asked_about_again() {
     let world = World::with_lobby().await;
-    let refused = NoAnswer::Refused { endpoint: "scripted".into(), detail: "no".into() };
+    let refused = refusal();
     world.side.answers([Err(refused), Ok(YES)]);
     let seq = world.say(LOBBY, "Ari, are you there?").await;
     world.pass(2.0).await;
@@ -191,7 +188,7 @@ async fn a_dropped_reply_is_not_made_after_a_crash() {
 async fn a_forgotten_person_is_not_answered_any_more() {
     let (world, _) = answered().await;
 
-    world.backend.maintenance.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
+    world.forget("Ana", false).await.unwrap();
     world.pass(1_000.0).await;
 
     assert_eq!(world.history(LOBBY).await, lines(&[]));
@@ -227,8 +224,7 @@ async fn nobody_speaks_in_a_round_about_deleted_messages() {
     assert_eq!(world.recorded(SALON, "failed").await[0]["error"], "taken_back");
     assert_eq!(world.history(SALON).await, lines(&[]));
     let yes = world.decisions(SALON).await[0]["seq"].as_u64().unwrap();
-    let query = WhyQuery { room: room(SALON), companion: Some("aria".into()), at: Some(WhyAt::Event(Seq(yes))) };
-    let events = world.backend.records.why(query).await.unwrap();
+    let events = world.why(SALON, Some("aria"), Some(WhyAt::Event(Seq(yes)))).await.unwrap();
     let events: Vec<_> = events.story.iter().map(|line| &*line.event).collect();
     assert_eq!(events.iter().filter(|event| **event == "round").count(), 1, "{events:#?}");
     assert_eq!(events.iter().filter(|event| **event == "dropped").count(), 1, "{events:#?}");
@@ -293,6 +289,6 @@ async fn why_tells_that_nothing_was_said_when_answer_and_deletion_cross() {
     let decision = why(&world, WhyAt::Event(Seq(events[1][0]["seq"].as_u64().unwrap()))).await;
     let events: Vec<_> = decision.story.iter().map(|line| &*line.event).collect();
     assert_eq!(events[events.len() - 3..], ["decision", "respond", "dropped"], "{decision:#?}");
-    let brief = world.backend.records.why(WhyQuery { room: room(LOBBY), companion: None, at: None }).await.unwrap();
+    let brief = world.why(LOBBY, None, None).await.unwrap();
     assert!(format!("{brief:?}").contains("had not said yet"), "{brief:#?}");
 }

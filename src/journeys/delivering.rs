@@ -9,12 +9,11 @@ use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{OutboxWrite, Record, WriterMessage};
 use crate::actors::runtime::actor_keys::{ChannelActorKey, WriterKey};
 use crate::domain::id::Ticket;
-use crate::journal::channel_key::ChannelKey;
-use crate::journal::reader::Reader;
 use crate::journal::record::{OutboxRecord, PartRecord};
 use crate::ports::chat_platform::fake::{FakePlatform, Fate, TAKES};
 use crate::ports::chat_platform::{NotRead, NotSent};
 use crate::ports::inbound_events::{ChannelRef, InboundEvents as _};
+use crate::samples::lobby;
 
 /// Three times longer than the platform's shortest parts.
 const LONG: &str = "First comes a sentence. Then there is another one. And then the third ends it.";
@@ -35,7 +34,7 @@ async fn a_statement_is_posted_and_then_put_on_record() {
 async fn posted_statements_do_not_count_as_the_newest_message_received() {
     let (platform, world) = asked("Hello!").await;
     let inbound_events = Inbound::new(world.context.clone());
-    let channel_ref = ChannelRef { guild: channel_key().guild, channel: channel_key().channel, parent: None };
+    let channel_ref = ChannelRef { guild: lobby().guild, channel: lobby().channel, parent: None };
 
     world.pass(60.0).await;
 
@@ -78,8 +77,8 @@ async fn a_long_statement_is_sent_in_parts_and_found_by_the_id_of_each() {
 
     let posted: Vec<_> = platform.posted().into_iter().map(|(_, text)| text).collect();
     assert_eq!(posted, ["First comes a sentence.", "Then there is another one.", "And then the third ends it."]);
-    let reader = Reader::new(&*world.store);
-    let by_id = [reader.message(&channel_key(), "1").await.unwrap(), reader.message(&channel_key(), "3").await.unwrap()];
+    let reader = world.reader();
+    let by_id = [reader.message(&lobby(), "1").await.unwrap(), reader.message(&lobby(), "3").await.unwrap()];
     assert!(by_id[0].is_some() && by_id[0] == by_id[1], "{by_id:?}");
 }
 
@@ -127,26 +126,21 @@ async fn no_part_is_lost_or_doubled_when_a_channel_dies_or_the_system_crashes_at
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_part_whose_answer_is_lost_is_looked_up_and_not_sent_again() {
-    let (platform, world) = asked("Hello!").await;
-    platform.will([Fate::Silent]);
+async fn a_part_whose_answer_is_lost_is_looked_up_and_sent_again_only_if_it_never_arrived() {
+    for (fates, within) in [
+        (vec![Fate::Silent], 60.0),
+        // Asked at 1 s, written at 2 s, sent half a second later, looked up after a second and a half.
+        (vec![Fate::Cut], 5.0),
+        (vec![Fate::Fails(cut_off()), Fate::Fails(later(Some(30)))], 120.0),
+    ] {
+        let (platform, world) = asked("Hello!").await;
+        platform.will(fates);
 
-    world.pass(60.0).await;
+        world.pass(within).await;
 
-    assert_eq!(platform.posted(), lines(&[("Aria", "Hello!")]));
-    assert_eq!(world.history("lobby").await, lines(&[("Ana", "Ari, one"), ("aria", "Hello!")]));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_part_whose_answer_is_lost_at_once_is_found_within_seconds() {
-    let (platform, world) = asked("Hello!").await;
-    platform.will([Fate::Cut]);
-
-    // Asked at 1 s, written at 2 s, sent half a second later, looked up after a second and a half.
-    world.pass(5.0).await;
-
-    assert_eq!(platform.posted(), lines(&[("Aria", "Hello!")]));
-    assert_eq!(world.history("lobby").await, lines(&[("Ana", "Ari, one"), ("aria", "Hello!")]));
+        assert_eq!(platform.posted(), lines(&[("Aria", "Hello!")]), "within {within} s");
+        assert_eq!(world.history("lobby").await, lines(&[("Ana", "Ari, one"), ("aria", "Hello!")]), "within {within} s");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -159,16 +153,6 @@ async fn a_part_is_not_sent_again_while_it_may_still_arrive() {
     world.pass(3.0).await;
 
     assert_eq!((before, platform.posted()), (lines(&[]), lines(&[("Aria", "Hello!")])));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_part_that_never_arrived_is_sent_again() {
-    let (platform, world) = asked("Hello!").await;
-    platform.will([Fate::Fails(cut_off()), Fate::Fails(later(Some(30)))]);
-
-    world.pass(120.0).await;
-
-    assert_eq!(platform.posted(), lines(&[("Aria", "Hello!")]));
 }
 
 #[tokio::test(start_paused = true)]
@@ -205,7 +189,7 @@ async fn a_part_recorded_with_the_id_of_another_message_is_looked_up_again() {
     asked_again(&world).await;
     world.pass(1.5).await;
     let world = world.crash_with_platform(None).await;
-    let (ticket, owed_before) = Reader::new(&*world.store).outbox(&channel_key()).await.unwrap().remove(0);
+    let (ticket, owed_before) = world.reader().outbox(&lobby()).await.unwrap().remove(0);
     let mistaken = OutboxRecord { text: Some("Hello!".into()), parts: vec![PartRecord::Sent { id: "1".into() }], ..owed_before };
     put(&world, ticket, mistaken).await;
 
@@ -439,18 +423,14 @@ async fn put(world: &World, ticket: Ticket, owed: OutboxRecord) {
     let (reply, committed) = Reply::awaited();
     let outbox = vec![OutboxWrite::Put(ticket, owed)];
     let (at, made, usage) = (world.context.clock.now(), Vec::new(), Vec::new());
-    let record = Record { channel_key: channel_key(), at, made, quiet: None, snapshot: None, outbox, usage, reply };
+    let record = Record { channel_key: lobby(), at, made, quiet: None, snapshot: None, outbox, usage, reply };
     let writer = world.context.directory.find(&WriterKey()).unwrap();
     writer.cast(WriterMessage::Record(record)).unwrap();
     committed.await.unwrap().unwrap();
 }
 
 async fn owed(world: &World) -> usize {
-    Reader::new(&*world.store).outbox(&channel_key()).await.unwrap().len()
-}
-
-fn channel_key() -> ChannelKey {
-    ChannelKey { guild: "home".into(), channel: room("lobby").channel() }
+    world.reader().outbox(&lobby()).await.unwrap().len()
 }
 
 fn later(secs: Option<u64>) -> NotSent {

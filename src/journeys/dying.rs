@@ -8,20 +8,16 @@ use ractor::{Actor, ActorProcessingErr, ActorRef};
 use tokio::sync::Notify;
 
 use super::keeping::one_turn;
-use super::world::{World, lines, room};
+use super::world::{World, channel_key, lines, room};
 use crate::actors::membership::memberships::CompanionSet;
 use crate::actors::messages::channel::ChannelMessage;
-use crate::actors::messages::reply::Reply;
-use crate::actors::messages::writer::{WriteMeta, WriterMessage};
 use crate::actors::runtime::actor_keys::{
     ChannelActorKey, CompanionKey, GuildKey, GuildsKey, PoolKey, SwitchboardKey, WriterKey,
 };
 use crate::actors::service;
 use crate::domain::conversation::poison;
 use crate::domain::id::{Ticket, Ward};
-use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
-use crate::journal::reader::Reader;
 use crate::ports::store::Write;
 use crate::ports::store::key::{ChannelNo, Key};
 
@@ -234,13 +230,8 @@ async fn a_channel_with_a_damaged_record_stays_stopped_and_affects_no_other() {
     world.open("den", &["bruno"]).await;
     let seq = world.say("lobby", "one").await;
     world.pass(60.0).await;
-    let channel_key = ChannelKey::new(&"home".into(), &room("lobby").channel());
-    let no = Reader::new(&*world.context.store).channel_no(&channel_key).await.unwrap().unwrap();
-    let garbage = Write::Put(Key::event(channel_key.ward(), no, seq), b"\x01not what it was".to_vec());
-    let (reply, done) = Reply::awaited();
-    let write_meta = WriteMeta { ward: channel_key.ward(), writes: vec![garbage], fresh: Vec::new(), reply };
-    world.context.directory.find(&WriterKey()).unwrap().cast(WriterMessage::WriteMeta(write_meta)).unwrap();
-    done.await.unwrap().unwrap();
+    let channel_key = channel_key("lobby");
+    world.put(&channel_key, |ward, no| Key::event(ward, no, seq), b"\x01not what it was").await;
 
     let world = world.crash().await;
     world.side.answers([Ok("They mean me.\nYES")]);
@@ -259,15 +250,11 @@ async fn unreadable_pending_records_keep_no_other_channel_from_waking() {
     world.open("den", &["bruno"]).await;
     world.say("den", "one").await;
     world.pass(60.0).await;
-    let channel_key = ChannelKey::new(&"home".into(), &room("den").channel());
-    let (den, nobodys) = (Reader::new(&*world.context.store).channel_no(&channel_key).await.unwrap().unwrap(), ChannelNo(900));
+    let channel_key = channel_key("den");
+    let (den, nobodys) = (world.reader().channel_no(&channel_key).await.unwrap().unwrap(), ChannelNo(900));
     for ward in [Ward(0), channel_key.ward()] {
         let broken = [key::pending(ward, nobodys), key::outbox(ward, den, Ticket(900))];
-        let writes = broken.map(|key| Write::Put(key, b"\x01not what it was".to_vec())).to_vec();
-        let (reply, done) = Reply::awaited();
-        let write_meta = WriteMeta { ward, writes, fresh: Vec::new(), reply };
-        world.context.directory.find(&WriterKey()).unwrap().cast(WriterMessage::WriteMeta(write_meta)).unwrap();
-        done.await.unwrap().unwrap();
+        world.write(ward, broken.map(|key| Write::Put(key, b"\x01not what it was".to_vec())).to_vec()).await;
     }
     world.say("lobby", "Ari?").await;
 

@@ -16,9 +16,8 @@ use crate::actors::membership::changes;
 use crate::domain::event::Event;
 use crate::domain::id::{ChannelId, GuildId};
 use crate::journal::channel_key::ChannelKey;
-use crate::journal::reader::Reader;
 use crate::ports::backend::Refused;
-use crate::ports::backend::decisions::{DecisionQuery, WhyQuery};
+use crate::ports::backend::decisions::DecisionQuery;
 use crate::ports::backend::keeping::{ExportForm, ExportQuery, Forget};
 use crate::ports::backend::usage::UsageQuery;
 use crate::ports::chat_platform::{Capabilities, ChatPlatform, NotRead, NotSent, Part};
@@ -66,7 +65,7 @@ async fn a_channel_is_shown_like_any_room() {
     );
     let state = world.backend.rooms.state(&room("discord:10")).await.unwrap();
     assert_eq!(state.companions[0].id.as_str(), "aria");
-    let why = world.backend.records.why(WhyQuery { room: room("discord:10"), companion: None, at: None }).await.unwrap();
+    let why = world.why("discord:10", None, None).await.unwrap();
     assert_eq!(why.story[0].text, "Ana said to Aria: “Ari, are you there?”");
     assert!(exported(&world, Some("discord:10"), ExportForm::Json).await.contains(r#""channel":"discord:10""#));
     let script: Value = serde_json::from_str(&exported(&world, Some("discord:10"), ExportForm::Replay).await).unwrap();
@@ -97,7 +96,7 @@ async fn nothing_of_a_direct_message_or_a_guild_is_shown_in_another() {
     assert_eq!(world.decisions("discord:10").await[0]["trigger"], "lull");
     assert_eq!(world.history("discord:10").await, lines(&[("Ana", "Bruno?")]));
     assert_eq!(used(&world, "discord:1").await, 1);
-    let unknown = world.backend.records.why(WhyQuery { room: room("discord:99"), companion: None, at: None }).await;
+    let unknown = world.why("discord:99", None, None).await;
     assert!(
         matches!(unknown, Err(Refused::NotFound(detail)) if !detail.contains("discord:77") && !detail.contains("discord:20"))
     );
@@ -141,7 +140,7 @@ async fn a_retried_dead_letter_keeps_the_id_of_its_platform() {
     let world = has_members().await;
     post(&world, "discord:1", "discord:10", "one").await;
     let channel_key = ChannelKey::new(&"discord:1".into(), &"discord:10".into());
-    let by_id = async |world: &World| Reader::new(&*world.store).message(&channel_key, "discord:10/one").await.unwrap().unwrap();
+    let by_id = async |world: &World| world.reader().message(&channel_key, "discord:10/one").await.unwrap().unwrap();
     let first = by_id(&world).await;
     write_dead_letter_at(&world, &channel_key, first).await;
     let world = world.crash().await;
@@ -154,7 +153,7 @@ async fn a_retried_dead_letter_keeps_the_id_of_its_platform() {
     let again = by_id(&world).await;
     assert!(again > first);
     assert_eq!(
-        Reader::new(&*world.store).event(&channel_key, again).await.unwrap().map(|recorded| text_of(&recorded.event)),
+        world.reader().event(&channel_key, again).await.unwrap().map(|recorded| text_of(&recorded.event)),
         Some("one".into())
     );
 }

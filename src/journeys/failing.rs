@@ -10,7 +10,6 @@ use crate::actors::models::Models;
 use crate::actors::runtime::actor_keys::{ChannelActorKey, GuildKey, WriterKey};
 use crate::actors::runtime::switchboard::replace_models;
 use crate::domain::conversation::poison;
-use crate::ports::backend::decisions::WhyQuery;
 use crate::ports::chat_platform::fake::{FakePlatform, Fate};
 use crate::ports::language_model::NoAnswer;
 
@@ -222,45 +221,28 @@ async fn a_question_whose_prompt_cannot_be_built_kills_no_actor() {
     assert_eq!(total(&world, "tertulia_evaluations_unanswered_total", &[]), without_words);
     assert_eq!(total(&world, "tertulia_pool_panics_total", &[]) + total(&world, "tertulia_breakers_opened_total", &[]), 0);
     assert_eq!(world.context.pool.report().await.unwrap().troubles, []);
-    let query = WhyQuery { room: room("lobby"), companion: Some("aria".into()), at: None };
-    let waits = world.backend.records.why(query).await.unwrap().waiting_for.unwrap().text;
+    let waits = world.why("lobby", Some("aria"), None).await.unwrap().waiting_for.unwrap().text;
     assert!(waits.contains("prompt could not be built") && !waits.contains("gave no answer"), "{waits}");
 }
 
+/// The world checks on drop that no actor died of it.
 #[tokio::test(start_paused = true)]
-async fn a_platform_that_never_answers_holds_up_its_channel_for_a_limited_time() {
-    let (platform, world) = sending(Fate::Hangs).await;
+async fn a_platform_that_never_answers_or_panics_holds_up_its_channel_for_a_limited_time() {
+    for (fate, until) in [(Fate::Hangs, 1_300.0), (Fate::Panics, 60.0)] {
+        let platform = Arc::new(FakePlatform::default());
+        let world = World::with_platform(platform.clone()).await;
+        world.side.answers([Ok("Me.\nYES")]);
+        platform.will([fate]);
+        world.say("lobby", "Ari, one").await;
 
-    world.pass(1_300.0).await;
-    world.say("lobby", "Ari, two").await;
-    world.pass(60.0).await;
+        world.pass(until).await;
+        world.say("lobby", "Ari, two").await;
+        world.pass(60.0).await;
 
-    assert_eq!(platform.posted(), lines(&[("Aria", "Hello!"), ("Aria", "Hello!")]), "each once");
-    let expected = [("Ana", "Ari, one"), ("aria", "Hello!"), ("Ana", "Ari, two"), ("aria", "Hello!")];
-    assert_eq!(world.history("lobby").await, lines(&expected));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_statement_whose_sending_panics_is_sent_once_and_kills_no_other_actor() {
-    let (platform, world) = sending(Fate::Panics).await;
-
-    world.pass(60.0).await;
-    world.say("lobby", "Ari, two").await;
-    world.pass(60.0).await;
-
-    // The world checks on drop that the channel did not die of it.
-    assert_eq!(platform.posted(), lines(&[("Aria", "Hello!"), ("Aria", "Hello!")]), "each once");
-    let expected = [("Ana", "Ari, one"), ("aria", "Hello!"), ("Ana", "Ari, two"), ("aria", "Hello!")];
-    assert_eq!(world.history("lobby").await, lines(&expected));
-}
-
-async fn sending(fate: Fate) -> (Arc<FakePlatform>, World) {
-    let platform = Arc::new(FakePlatform::default());
-    let world = World::with_platform(platform.clone()).await;
-    world.side.answers([Ok("Me.\nYES")]);
-    platform.will([fate]);
-    world.say("lobby", "Ari, one").await;
-    (platform, world)
+        assert_eq!(platform.posted(), lines(&[("Aria", "Hello!"), ("Aria", "Hello!")]), "each once");
+        let expected = [("Ana", "Ari, one"), ("aria", "Hello!"), ("Ana", "Ari, two"), ("aria", "Hello!")];
+        assert_eq!(world.history("lobby").await, lines(&expected));
+    }
 }
 
 /// Models for all callers at once, and no limit on addresses.

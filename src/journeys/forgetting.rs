@@ -7,7 +7,7 @@ use tokio::time::timeout;
 
 use super::keeping::{exported, one_turn, write_dead_letter};
 use super::retaining::left_of;
-use super::world::{World, lines, purpose, room};
+use super::world::{World, channel_key, lines, purpose, room};
 use crate::actors::erasure::deletion::{append_deletion, redact_traces, traces_of};
 use crate::actors::messages::writer::WriteError;
 use crate::actors::runtime::actor_keys::ChannelActorKey;
@@ -15,9 +15,7 @@ use crate::actors::service;
 use crate::actors::writer::requests::{drained, look, write_meta};
 use crate::domain::id::{Seq, Ward};
 use crate::domain::question_context::Purpose;
-use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
-use crate::journal::reader::Reader;
 use crate::journal::record::encode_number;
 use crate::ports::backend::Refused;
 use crate::ports::backend::keeping::{ExportForm, Forget};
@@ -31,10 +29,9 @@ async fn a_forgotten_person_leaves_no_word_in_the_store() {
     world.say("lobby", "Ari, zebra two").await;
     world.say_with("lobby", json!({ "from": "Ben", "text": "hello" })).await;
     world.pass(1_000.0).await;
-    let forget = || Forget { guild: "home".into(), person: "Ana".into(), answers: false };
 
-    let first = world.backend.maintenance.forget(forget()).await.unwrap();
-    let again = world.backend.maintenance.forget(forget()).await;
+    let first = world.forget("Ana", false).await.unwrap();
+    let again = world.forget("Ana", false).await;
 
     assert_eq!(first.messages, 2);
     assert!(first.decisions > 0);
@@ -42,8 +39,8 @@ async fn a_forgotten_person_leaves_no_word_in_the_store() {
     assert_eq!(world.history("lobby").await, lines(&[("Ben", "hello")]));
     let export = exported(&world, ExportForm::Json).await.join("\n");
     assert!(!export.contains("zebra") && !export.contains("Ana"), "{export}");
-    let channel_key = ChannelKey::new(&"home".into(), &room("lobby").channel());
-    let snapshot = Reader::new(&*world.store).restore(&channel_key).await.unwrap().snapshot.expect("the channel went to sleep");
+    let channel_key = channel_key("lobby");
+    let snapshot = world.reader().restore(&channel_key).await.unwrap().snapshot.expect("the channel went to sleep");
     let snapshot = serde_json::to_string(&snapshot).unwrap();
     assert!(!snapshot.contains("zebra") && !snapshot.contains("Ana"), "{snapshot}");
 }
@@ -56,7 +53,7 @@ async fn an_answer_made_after_its_sender_was_forgotten_is_stored_without_words()
     world.say("lobby", "Ari, zebra").await;
     world.rest().await;
 
-    world.backend.maintenance.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
+    world.forget("Ana", false).await.unwrap();
     world.pass(1_000.0).await;
 
     assert_eq!(world.decisions("lobby").await[0]["decision"], "NO");
@@ -79,8 +76,7 @@ async fn the_thoughts_from_a_summary_are_forgotten_with_it() {
 
     // The summary is made again, from what is left.
     world.side.answers([Ok("Nothing new.\nNO")]);
-    let forgotten =
-        world.backend.maintenance.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
+    let forgotten = world.forget("Ana", false).await.unwrap();
     world.pass(1_000.0).await;
 
     assert!(forgotten.summaries > 0 && forgotten.decisions > 6, "{forgotten:?}");
@@ -102,11 +98,11 @@ async fn no_summary_restores_words_that_are_being_redacted() {
     while summaries() == 0 {
         world.pass(1.0).await;
     }
-    let (channel_key, gone) = (ChannelKey::new(&"home".into(), &room("lobby").channel()), ana.into_iter().collect());
+    let (channel_key, gone) = (channel_key("lobby"), ana.into_iter().collect());
 
     let turn = world.context.rewrite_locks.lock(&channel_key).await;
     append_deletion(&world.context, &channel_key, &gone, Vec::new()).await.unwrap();
-    let traces = traces_of(&Reader::new(&*world.store), &channel_key, &gone).await.unwrap();
+    let traces = traces_of(&world.reader(), &channel_key, &gone).await.unwrap();
     world.pass(20.0).await;
     redact_traces(&world.context, &channel_key, traces.redacted, Vec::new()).await.unwrap();
     drop(turn);
@@ -127,7 +123,7 @@ async fn the_words_of_a_repetition_judgement_are_forgotten_with_the_statements()
     world.pass(600.0).await;
     assert!(left_of("They repeat zebra", &world).await > 0);
 
-    world.backend.maintenance.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: true }).await.unwrap();
+    world.forget("Ana", true).await.unwrap();
     world.pass(1_000.0).await;
 
     assert_eq!([left_of("zebra", &world).await, left_of("Ana", &world).await], [0, 0]);
@@ -143,8 +139,7 @@ async fn answers_of_companions_are_deleted_too_on_request() {
     world.say_with("lobby", json!({ "from": "Ben", "text": "Ari, hello" })).await;
     world.pass(1_000.0).await;
 
-    let forgotten =
-        world.backend.maintenance.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: true }).await.unwrap();
+    let forgotten = world.forget("Ana", true).await.unwrap();
 
     assert_eq!(forgotten.messages, 2);
     assert_eq!(world.history("lobby").await, lines(&[("Ben", "Ari, hello"), ("aria", "Hello, Ben.")]));
@@ -160,10 +155,9 @@ async fn answers_can_still_be_deleted_after_the_person_was_forgotten() {
     world.main.answers([Ok("A zebra, Ana?")]);
     world.say("lobby", "Ari, a zebra!").await;
     world.pass(1_000.0).await;
-    let forget = |answers| Forget { guild: "home".into(), person: "Ana".into(), answers };
 
-    world.backend.maintenance.forget(forget(false)).await.unwrap();
-    let again = [world.backend.maintenance.forget(forget(true)).await, world.backend.maintenance.forget(forget(false)).await];
+    world.forget("Ana", false).await.unwrap();
+    let again = [world.forget("Ana", true).await, world.forget("Ana", false).await];
 
     let [Err(Refused::NotFound(with)), Err(Refused::NotFound(without))] = again else { panic!("{again:?}") };
     assert!(with.contains("delete them one by one") && !without.contains("one by one"), "{with}; {without}");
@@ -185,7 +179,7 @@ async fn dead_letters_of_a_forgotten_person_are_deleted_and_not_shown() {
     write_dead_letter(&world, seq).await;
     let world = world.crash().await;
 
-    world.backend.maintenance.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
+    world.forget("Ana", false).await.unwrap();
 
     assert_eq!(world.backend.maintenance.quarantine().await.unwrap().messages, []);
     assert_eq!(left_of("a bug", &world).await, 0);
@@ -201,11 +195,11 @@ async fn an_interrupted_long_forgetting_leaves_no_word_once_it_is_repeated() {
         world.say("lobby", &format!("zebra {number}")).await;
     }
     world.pass(1_000.0).await;
-    let forget = || Forget { guild: "home".into(), person: "Ana".into(), answers: false };
     let all = left_of("zebra", &world).await;
     let (context, store) = (world.context.clone(), world.store.clone());
     store.hold();
-    let forgetting = tokio::spawn(async move { drop(service::backend(context, store).maintenance.forget(forget()).await) });
+    let forget = Forget { guild: "home".into(), person: "Ana".into(), answers: false };
+    let forgetting = tokio::spawn(async move { drop(service::backend(context, store).maintenance.forget(forget).await) });
     // Until a part of it is written.
     while left_of("zebra", &world).await == all {
         world.pass(0.001).await;
@@ -217,7 +211,7 @@ async fn an_interrupted_long_forgetting_leaves_no_word_once_it_is_repeated() {
     assert!((1..all).contains(&left), "it has more than one part: {left} of {all}");
 
     let world = world.crash().await;
-    world.backend.maintenance.forget(forget()).await.unwrap();
+    world.forget("Ana", false).await.unwrap();
 
     assert_eq!([left_of("zebra", &world).await, left_of("Ana", &world).await], [0, 0]);
 }
@@ -231,7 +225,7 @@ async fn forgetting_needs_few_store_reads_however_much_was_said() {
     world.pass(1_000.0).await;
     let before = world.store.asked();
 
-    world.backend.maintenance.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
+    world.forget("Ana", false).await.unwrap();
 
     let asked = world.store.asked() - before;
     assert!(asked < 200, "{asked}");
@@ -268,8 +262,7 @@ async fn a_crash_while_a_message_is_deleted_leaves_no_person_listed_without_mess
         assert_eq!([left_of("zebra", &world).await, left_of("Zoe", &world).await], [0, 0], "after {steps} steps");
         assert_eq!(left_of("unlisting", &world).await, 0, "after {steps} steps");
         assert_eq!(world.history("lobby").await, lines(&[("Ana", "news")]));
-        let forgotten =
-            world.backend.maintenance.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await;
+        let forgotten = world.forget("Ana", false).await;
         assert_eq!(forgotten.unwrap().messages, 1, "a person with a message left is found");
     }
     assert!(interrupted > 0, "it was interrupted between the words and the name");
@@ -281,8 +274,8 @@ async fn no_note_is_left_of_a_deleted_statement() {
     world.side.answers([Ok("Me.\nYES")]);
     let seq = world.say("lobby", "Ari?").await;
     world.pass(60.0).await;
-    let channel_key = ChannelKey::new(&"home".into(), &room("lobby").channel());
-    let last = Reader::new(&*world.store).head(&channel_key).await.unwrap().last;
+    let channel_key = channel_key("lobby");
+    let last = world.reader().head(&channel_key).await.unwrap().last;
 
     for number in seq.0 + 1..=last.0 {
         // Only the statement is one.
@@ -333,8 +326,8 @@ async fn a_person_who_deletes_a_retried_message_is_not_listed_any_more() {
     let entry = world.backend.maintenance.quarantine().await.unwrap().messages[0].id.clone();
     world.backend.maintenance.retry(&entry).await.unwrap();
     world.pass(60.0).await;
-    let channel_key = ChannelKey::new(&"home".into(), &room("lobby").channel());
-    let again = Reader::new(&*world.store).message(&channel_key, &format!("retry:{entry}")).await.unwrap().unwrap();
+    let channel_key = channel_key("lobby");
+    let again = world.reader().message(&channel_key, &format!("retry:{entry}")).await.unwrap().unwrap();
 
     world.backend.messages.delete(&room("lobby"), again).await.unwrap();
 
@@ -356,7 +349,7 @@ async fn a_room_whose_deletion_was_interrupted_holds_no_word_after_the_next_star
 async fn a_forgotten_person_leaves_no_word_in_a_room_whose_deletion_was_interrupted() {
     let world = half_deleted().await;
 
-    world.backend.maintenance.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
+    world.forget("Ana", false).await.unwrap();
 
     assert_eq!([left_of("zebra", &world).await, left_of("Ana", &world).await], [0, 0]);
 }
@@ -366,12 +359,12 @@ async fn half_deleted() -> World {
     let world = World::with_lobby().await;
     let last = world.say("lobby", "zebra").await;
     world.pass(1_000.0).await;
-    let channel_key = ChannelKey::new(&"home".into(), &room("lobby").channel());
-    let head = Reader::new(&*world.store).head(&channel_key).await.unwrap();
+    let channel_key = channel_key("lobby");
+    let head = world.reader().head(&channel_key).await.unwrap();
     let (ward, no, lowest) = (channel_key.ward(), head.no.unwrap(), encode_number(head.last.next()));
     let marks = [key::tombstone(ward, no), key::sweep(ward, no)].map(|key| Write::Put(key, lowest.clone()));
     let gone = [key::snapshot(ward, no), key::pending(ward, no)].map(Write::Remove);
-    write_meta(&world.context, ward, marks.into_iter().chain(gone).collect()).await.unwrap();
+    world.write(ward, marks.into_iter().chain(gone).collect()).await;
     assert!(last < head.last);
     world
 }
@@ -383,11 +376,10 @@ async fn forgetting_fails_if_a_room_with_the_persons_words_cannot_be_found() {
     world.say("lobby", "zebra one").await;
     world.say("den", "zebra two").await;
     world.pass(1_000.0).await;
-    let channel_key = ChannelKey::new(&"home".into(), &room("lobby").channel());
-    let no = Reader::new(&*world.store).channel_no(&channel_key).await.unwrap().unwrap();
-    write_meta(&world.context, channel_key.ward(), vec![Write::Remove(key::channel_of(channel_key.ward(), no))]).await.unwrap();
+    let name = world.key(&channel_key("lobby"), key::channel_of).await;
+    world.write(channel_key("lobby").ward(), vec![Write::Remove(name)]).await;
 
-    let forgotten = world.backend.maintenance.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await;
+    let forgotten = world.forget("Ana", false).await;
 
     assert!(matches!(&forgotten, Err(Refused::Damaged(detail)) if detail.contains("compact --accept-loss")), "{forgotten:?}");
     assert_eq!(left_of("zebra two", &world).await, 0, "what can be found is deleted");
@@ -401,11 +393,10 @@ async fn an_answer_in_the_making_is_forgotten_too_or_forgetting_fails() {
     world.main.set_delay(Duration::from_secs(20));
     world.say("lobby", "Ari, a zebra!").await;
     world.pass(5.0).await;
-    let forget = || Forget { guild: "home".into(), person: "Ana".into(), answers: true };
 
-    let early = world.backend.maintenance.forget(forget()).await;
+    let early = world.forget("Ana", true).await;
     world.pass(60.0).await;
-    let later = world.backend.maintenance.forget(forget()).await;
+    let later = world.forget("Ana", true).await;
 
     assert!(matches!(early, Err(Refused::Unavailable { .. })), "{early:?}");
     later.unwrap();
@@ -418,7 +409,7 @@ async fn words_are_not_redacted_before_a_starting_channel_knows_of_the_deletion(
     let mut world = World::with_lobby().await;
     world.say("lobby", "zebra").await;
     world.rest().await;
-    let channel_key = ChannelKey::new(&"home".into(), &room("lobby").channel());
+    let channel_key = channel_key("lobby");
     world.store.hold();
     let context = world.context.clone();
     let saying = tokio::spawn(async move { write_meta(&context, Ward(0), Vec::new()).await });
@@ -447,8 +438,7 @@ async fn after_a_failed_compaction_no_date_is_given_for_removing_words_from_the_
         world.context.compaction_failed.store(has_failed, std::sync::atomic::Ordering::Relaxed);
         world.say("lobby", "hello").await;
         world.rest().await;
-        let forget = Forget { guild: "home".into(), person: "Ana".into(), answers: false };
-        has_date.push(world.backend.maintenance.forget(forget).await.unwrap().in_file_until.is_some());
+        has_date.push(world.forget("Ana", false).await.unwrap().in_file_until.is_some());
     }
 
     assert_eq!(has_date, [true, false]);

@@ -12,8 +12,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::abroad::is_of_discord;
-use super::abroad::{self, ana, direct, general};
+use super::abroad::{self, ana, channel_ref, direct, general, is_of_discord};
 use super::world::{World, lines, room};
 use crate::actors::inbound::Inbound;
 use crate::actors::runtime::actor_keys::WriterKey;
@@ -21,7 +20,6 @@ use crate::domain::event::Event;
 use crate::domain::id::{PersonId, Seq};
 use crate::domain::message::{Author, Message, Role};
 use crate::journal::channel_key::ChannelKey;
-use crate::journal::reader::{Range, Reader};
 use crate::ports::backend::messages::{HistoryMessage, HistoryQuery};
 use crate::ports::chat_platform::fake::FakePlatform;
 use crate::ports::inbound_events::{
@@ -79,17 +77,28 @@ async fn say_in(world: &World, channel_ref: &ChannelRef, inbound_message: Inboun
 /// The message of this number as it is on record.
 async fn message(world: &World, channel_ref: &ChannelRef, seq: Seq) -> Message {
     let channel_key = ChannelKey::new(&channel_ref.guild, &channel_ref.channel);
-    match Reader::new(&*world.store).event(&channel_key, seq).await.unwrap().map(|recorded| recorded.event) {
+    match world.reader().event(&channel_key, seq).await.unwrap().map(|recorded| recorded.event) {
         Some(Event::Said { message, .. }) => message,
         other => panic!("{other:?} is no message"),
     }
 }
 
+/// A lobby on a platform on which Aria's answer to the message 100 has two parts, 1 and 2.
+async fn answering_in_two_parts() -> (Arc<FakePlatform>, World, ChannelRef) {
+    let platform = Arc::new(FakePlatform::default());
+    let world = World::with_platform(platform.clone()).await;
+    platform.takes_at_most(32);
+    let lobby = channel_ref("home", "console:lobby");
+    world.main.answers([Ok("First comes a sentence. Then there is another one.")]);
+    world.side.answers([Ok("Me.\nYES"), Ok("No.\nNO")]);
+    say_in(&world, &lobby, ana(&world, "100", "Ari?")).await;
+    (platform, world, lobby)
+}
+
 /// The number of a channel's events.
 async fn events(world: &World, channel_ref: &ChannelRef) -> usize {
     let channel_key = ChannelKey::new(&channel_ref.guild, &channel_ref.channel);
-    let range = Range { after: Seq::NONE, before: None, limit: usize::MAX, newest_first: false };
-    Reader::new(&*world.store).events(&channel_key, range).await.unwrap().len()
+    world.journal(&channel_key).await.len()
 }
 
 #[tokio::test(start_paused = true)]
@@ -183,7 +192,7 @@ async fn in_a_channel_without_members_nothing_is_accepted_or_stored() {
         assert_eq!(events(&world, &channel_ref).await, 0);
     }
     let unknown = ChannelKey::new(&elsewhere.guild, &elsewhere.channel);
-    assert_eq!(Reader::new(&*world.store).channel_no(&unknown).await.unwrap(), None);
+    assert_eq!(world.reader().channel_no(&unknown).await.unwrap(), None);
 }
 
 #[tokio::test(start_paused = true)]

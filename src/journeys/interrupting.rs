@@ -7,7 +7,6 @@ use serde_json::json;
 use super::world::{World, lines, purpose, room};
 use crate::domain::question_context::Purpose;
 use crate::domain::trigger::Trigger;
-use crate::journal::reader::Reader;
 use crate::ports::language_model::Request;
 
 const ROME: &str = "Ari, what do you think of Rome?";
@@ -31,7 +30,7 @@ async fn slow(companions: &[&str], writes: Duration, overlay: serde_json::Value)
 }
 
 async fn owed(world: &World) -> usize {
-    Reader::new(&*world.store).owing(&"home".into()).await.unwrap().len()
+    world.reader().owing(&"home".into()).await.unwrap().len()
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,24 +3,18 @@
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 
-use super::world::{World, lines, room};
-use crate::actors::messages::reply::Reply;
-use crate::actors::messages::writer::{WriteMeta, WriterMessage};
-use crate::actors::runtime::actor_keys::WriterKey;
+use super::world::{World, channel_key, lines, room};
 use crate::domain::id::Seq;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
-use crate::journal::reader::Reader;
 use crate::journal::record::{DeadLetterRecord, encode};
 use crate::ports::backend::Refused;
-use crate::ports::backend::decisions::{Why, WhyAt, WhyQuery};
+use crate::ports::backend::decisions::{Why, WhyAt};
 use crate::ports::backend::keeping::{ExportForm, ExportQuery, Forget, Person};
-use crate::ports::store::Write;
 use crate::replay::{ReplayEventKind, Script, run};
 
 async fn why(world: &World, at: Option<WhyAt>) -> Why {
-    let query = WhyQuery { room: room("lobby"), companion: None, at };
-    world.backend.records.why(query).await.unwrap()
+    world.why("lobby", None, at).await.unwrap()
 }
 
 pub(super) async fn exported(world: &World, form: ExportForm) -> Vec<String> {
@@ -183,7 +177,7 @@ async fn an_export_of_a_person_in_a_guild_has_their_messages_and_nothing_else() 
     let texts: Vec<_> = lines.iter().map(|line| line["message"]["text"].as_str().unwrap()).collect();
     assert_eq!(texts, ["zebra one", "zebra two"]);
     assert_eq!(lines[1]["channel"], "console:den");
-    world.backend.maintenance.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
+    world.forget("Ana", false).await.unwrap();
     assert!(matches!(world.backend.records.export_person(ana()).await, Err(Refused::NotFound(_))));
 }
 
@@ -241,12 +235,11 @@ async fn a_dead_letter_can_be_retried_and_dropped() {
     assert_eq!([listed[0].seq, listed[1].seq], [seq, given_up]);
     assert_eq!(world.backend.maintenance.quarantine().await.unwrap().messages, []);
     assert_eq!(world.history("lobby").await, lines(&[("Ana", "two"), ("Ana", "one"), ("aria", "Hello!")]));
-    let why = WhyQuery { room: room("lobby"), companion: None, at: Some(WhyAt::Message(seq.to_string().into())) };
-    let explanation = world.backend.records.why(why).await.unwrap();
+    let explanation = why(&world, Some(WhyAt::Message(seq.to_string().into()))).await;
     let explanation: Vec<_> =
         explanation.story.iter().map(|line| &*line.text).chain(explanation.companions.iter().map(|brief| &*brief.text)).collect();
-    let channel_key = ChannelKey::new(&"home".into(), &room("lobby").channel());
-    let again = Reader::new(&*world.store).message(&channel_key, &format!("retry:{}", listed[0].id)).await.unwrap().unwrap();
+    let channel_key = channel_key("lobby");
+    let again = world.reader().message(&channel_key, &format!("retry:{}", listed[0].id)).await.unwrap().unwrap();
     assert!(explanation.iter().any(|text| text.contains(&format!("retried as message {again}"))), "{explanation:?}");
     assert!(explanation.iter().any(|text| text.contains(&format!("retried as message {again}"))), "{explanation:?}");
     assert!(matches!(world.backend.maintenance.retry(&listed[0].id).await, Err(Refused::NotFound(_))));
@@ -284,7 +277,7 @@ pub(super) async fn one_turn() {
 }
 
 pub(super) async fn write_dead_letter(world: &World, seq: Seq) {
-    write_dead_letter_at(world, &ChannelKey::new(&"home".into(), &room("lobby").channel()), seq).await;
+    write_dead_letter_at(world, &channel_key("lobby"), seq).await;
 }
 
 pub(super) async fn write_dead_letter_at(world: &World, channel_key: &ChannelKey, seq: Seq) {
@@ -292,7 +285,6 @@ pub(super) async fn write_dead_letter_at(world: &World, channel_key: &ChannelKey
 }
 
 pub(super) async fn dead_letter(world: &World, channel_key: &ChannelKey, seq: Seq, error: &str) {
-    let no = Reader::new(&*world.store).channel_no(channel_key).await.unwrap().unwrap();
     let record = DeadLetterRecord {
         guild: channel_key.guild.clone(),
         channel: channel_key.channel.clone(),
@@ -302,12 +294,7 @@ pub(super) async fn dead_letter(world: &World, channel_key: &ChannelKey, seq: Se
         error: error.into(),
         is_closed: false,
     };
-    let ward = channel_key.ward();
-    let writes = vec![Write::Put(key::dead_letter(ward, no, seq), encode(&record))];
-    let (reply, done) = Reply::awaited();
-    let write_meta = WriterMessage::WriteMeta(WriteMeta { ward, writes, fresh: Vec::new(), reply });
-    world.context.directory.find(&WriterKey()).unwrap().cast(write_meta).unwrap();
-    done.await.unwrap().unwrap();
+    world.put(channel_key, |ward, no| key::dead_letter(ward, no, seq), encode(&record)).await;
 }
 
 #[tokio::test(start_paused = true)]

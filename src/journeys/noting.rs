@@ -4,7 +4,6 @@ use super::world::{World, room};
 use crate::actors::runtime::actor_keys::WriterKey;
 use crate::actors::service::notes::StoredNotes;
 use crate::domain::id::GuildId;
-use crate::ports::backend::keeping::Forget;
 use crate::ports::notes::Notes;
 
 #[tokio::test(start_paused = true)]
@@ -55,7 +54,7 @@ async fn other_deletions_do_not_remove_notes() {
     world.say("lobby", "hi").await;
     write(&world, Some(&"home".into()), &[("Ana", Some(b"kept"))]).await;
 
-    world.backend.maintenance.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
+    world.forget("Ana", false).await.unwrap();
     world.backend.rooms.delete(&room("lobby")).await.unwrap();
 
     assert_eq!(read(&world, Some(&"home".into()), "Ana").await.as_deref(), Some(&b"kept"[..]));

@@ -4,7 +4,7 @@ use futures_util::StreamExt;
 use serde_json::{Value, json};
 
 use super::keeping::{dead_letter, one_turn};
-use super::world::{World, lines, room};
+use super::world::{World, channel_key, lines, room};
 use crate::actors::erasure::retention::{self, PassReport};
 use crate::actors::writer::requests::write_meta;
 use crate::adapters::store::audit::{Audit, Problem};
@@ -13,13 +13,13 @@ use crate::domain::id::Seq;
 use crate::domain::moment::Moment;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
-use crate::journal::reader::{Range, Reader};
 use crate::journal::record::{encode, encode_number};
-use crate::ports::backend::decisions::{WhyAt, WhyQuery};
-use crate::ports::backend::keeping::{ExportForm, ExportQuery, Forget};
+use crate::ports::backend::decisions::WhyAt;
+use crate::ports::backend::keeping::{ExportForm, ExportQuery};
 use crate::ports::language_model::NoAnswer;
-use crate::ports::store::key::{ChannelNo, Key};
-use crate::ports::store::{Store, Value as Stored, Write};
+use crate::ports::store::Write;
+use crate::ports::store::key::ChannelNo;
+use crate::samples::lobby;
 
 const DAY: f64 = 86_400.0;
 
@@ -27,35 +27,26 @@ async fn lobby_keeping(storage: Value) -> World {
     World::with_lobby_settings(json!({ "storage": storage })).await
 }
 
-fn lobby() -> ChannelKey {
-    ChannelKey::new(&"home".into(), &room("lobby").channel())
-}
-
-async fn everything(world: &World) -> Vec<(Key, Stored)> {
-    world.store.scan(Key::from_bytes(&[0]), Key::from_bytes(&[255, 255]), false, usize::MAX).await.unwrap()
-}
-
 /// How often a word is found in the store.
 pub(super) async fn left_of(word: &str, world: &World) -> usize {
     let holds = |bytes: &[u8]| String::from_utf8_lossy(bytes).contains(word);
-    everything(world).await.iter().filter(|(key, value)| holds(key.as_bytes()) || holds(value)).count()
+    world.everything().await.iter().filter(|(key, value)| holds(key.as_bytes()) || holds(value)).count()
 }
 
 /// The problems that a check of the store finds. (The store in memory does not count events.)
 async fn problems(world: &World) -> Vec<Problem> {
-    let records = everything(world).await.into_iter().map(Ok::<_, ()>);
+    let records = world.everything().await.into_iter().map(Ok::<_, ()>);
     let mut problems = Audit::default().run(records, |_| {}).unwrap().problems;
     problems.retain(|problem| !matches!(problem, Problem::Miscounted { .. }));
     problems
 }
 
 async fn number_of(world: &World, channel_key: &ChannelKey) -> ChannelNo {
-    Reader::new(&*world.store).channel_no(channel_key).await.unwrap().unwrap()
+    world.reader().channel_no(channel_key).await.unwrap().unwrap()
 }
 
 async fn numbers(world: &World) -> Vec<u64> {
-    let range = Range { after: Seq::NONE, before: None, limit: usize::MAX, newest_first: false };
-    Reader::new(&*world.store).events(&lobby(), range).await.unwrap().iter().map(|recorded| recorded.seq.0).collect()
+    world.journal(&lobby()).await.iter().map(|recorded| recorded.seq.0).collect()
 }
 
 #[tokio::test(start_paused = true)]
@@ -194,7 +185,7 @@ async fn an_unreadable_room_keeps_no_other_room_from_being_emptied() {
         world.say(room, &format!("zebra in the {room}")).await;
     }
     world.pass(3.0 * DAY).await;
-    let salon = ChannelKey::new(&"home".into(), &room("salon").channel());
+    let salon = channel_key("salon");
     let (lobby_no, salon_no) = (number_of(&world, &lobby()).await, number_of(&world, &salon).await);
     let ward = lobby().ward();
     let garbled = [key::channel_of(ward, lobby_no), key::snapshot(ward, salon_no)];
@@ -239,7 +230,7 @@ async fn events_below_the_mark_after_a_loss_are_kept_and_forgotten_like_others()
 
     retention::pass(&world.context).await;
     assert_eq!(world.history("lobby").await, lines(&[("Ana", "zebra one"), ("Ben", "zebra two")]));
-    world.backend.maintenance.forget(Forget { guild: "home".into(), person: "Ana".into(), answers: false }).await.unwrap();
+    world.forget("Ana", false).await.unwrap();
     assert_eq!([left_of("zebra one", &world).await, left_of("Ana", &world).await], [0, 0]);
     world.pass(3.0 * DAY).await;
     retention::pass(&world.context).await;
@@ -333,12 +324,7 @@ async fn a_person_without_stored_messages_is_not_listed_and_others_are_found() {
     assert_eq!(left_of("Zoe", &world).await, 0);
     assert_eq!(world.history("lobby").await, lines(&[("Ben", "news"), ("Ana", "news indeed")]));
     for (person, messages) in [("Ben", 1), ("Ana", 1)] {
-        let forgotten = world
-            .backend
-            .maintenance
-            .forget(Forget { guild: "home".into(), person: person.into(), answers: false })
-            .await
-            .unwrap();
+        let forgotten = world.forget(person, false).await.unwrap();
         assert_eq!(forgotten.messages, messages, "{person}");
         assert_eq!(left_of(person, &world).await, 0, "{person}");
     }
@@ -415,7 +401,7 @@ async fn stories_and_scripts_of_the_remaining_events_work() {
 
     let decision = &world.decisions("lobby").await[0];
     let at = WhyAt::Event(Seq(decision["seq"].as_u64().unwrap()));
-    let why = world.backend.records.why(WhyQuery { room: room("lobby"), companion: None, at: Some(at) }).await.unwrap();
+    let why = world.why("lobby", None, Some(at)).await.unwrap();
     assert_eq!(&*why.story[0].text, "Ana said: “news”");
     let query = ExportQuery { room: Some(room("lobby")), form: ExportForm::Replay };
     let script: Vec<_> = world.backend.records.export(query).await.unwrap().collect().await;
@@ -437,7 +423,7 @@ async fn a_room_deleted_meanwhile_stays_deleted() {
     deleted.unwrap();
     world.open("lobby", &["aria"]).await;
     assert_eq!(world.history("lobby").await, lines(&[]));
-    let events = Reader::new(&*world.store).restore(&lobby()).await.unwrap().events;
+    let events = world.reader().restore(&lobby()).await.unwrap().events;
     assert!(matches!(events[0].event, Event::Joined { .. }), "{events:?}");
     assert_eq!(problems(&world).await, []);
 }

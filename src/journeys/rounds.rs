@@ -8,12 +8,11 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::world::{World, asking_companion, context, lines, purpose, room};
+use super::world::{World, asking_companion, channel_key, context, lines, purpose, refusal, room};
 use crate::actors::runtime::actor_keys::TurnTakingManagerKey;
 use crate::domain::question_context::Purpose;
 use crate::domain::vote::Stance;
-use crate::journal::channel_key::ChannelKey;
-use crate::ports::language_model::{NoAnswer, Request};
+use crate::ports::language_model::Request;
 use crate::telemetry::memory::attribute;
 
 const QUESTION: &str = "Ari and Bruno, what of it?";
@@ -54,10 +53,6 @@ async fn salon() -> World {
     let world = World::with_salon(json!({})).await;
     follow_the_script(&world);
     world
-}
-
-fn channel_key() -> ChannelKey {
-    ChannelKey::new(&"home".into(), &room("salon").channel())
 }
 
 /// The statements when nothing fails.
@@ -124,7 +119,7 @@ async fn a_terminal_companion_is_silent_until_it_is_addressed() {
 async fn states_are_published_as_they_become_known() {
     let world = salon().await;
     world.side.set_delay_for("bruno", Duration::from_secs(2));
-    let mut states = world.context.hub.watch_states(&channel_key());
+    let mut states = world.context.hub.watch_states(&channel_key("salon"));
     let mut watching = world.watch("salon", None).await;
 
     world.say("salon", QUESTION).await;
@@ -166,7 +161,7 @@ async fn a_companion_whose_model_hangs_is_not_waited_for_after_the_round() {
 async fn a_companion_whose_endpoint_is_dead_listens_and_others_continue() {
     let world = salon().await;
     world.side.answer_by(|request| match asking_companion(request) {
-        "bruno" => Some(Err(NoAnswer::Refused { endpoint: "scripted".into(), detail: "no".into() })),
+        "bruno" => Some(Err(refusal())),
         _ => Some(Ok(vote(request))),
     });
 

@@ -2,27 +2,23 @@
 
 use std::time::Duration;
 
-use super::world::{World, lines, room};
+use super::world::{World, channel_key, lines, room};
 use crate::actors::messages::guilds::{Cause, GuildsMessage, Suspended};
-use crate::actors::messages::reply::Reply;
-use crate::actors::messages::writer::{WriteMeta, WriterMessage};
-use crate::actors::runtime::actor_keys::{ChannelActorKey, GuildKey, GuildsKey, WriterKey};
+use crate::actors::runtime::actor_keys::{ChannelActorKey, GuildKey, GuildsKey};
 use crate::actors::writer::requests::look;
 use crate::domain::conversation::poison;
-use crate::domain::id::Ward;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
-use crate::journal::reader::Reader;
 use crate::journal::record::encode_snapshot;
 use crate::ports::backend::Refused;
-use crate::ports::backend::decisions::{WhyAt, WhyQuery};
+use crate::ports::backend::decisions::WhyAt;
 use crate::ports::backend::keeping::Quarantine;
-use crate::ports::store::key::{ChannelNo, Key};
-use crate::ports::store::{Value, Write};
+use crate::ports::store::Value;
+use crate::ports::store::key::Key;
 
 #[tokio::test(start_paused = true)]
 async fn a_channel_that_dies_of_its_snapshot_is_suspended_shown_and_affects_no_other() {
-    let (mut world, channel_key, no, harmless) = poisoned().await;
+    let (mut world, channel_key, harmless) = poisoned().await;
     world.expect_deaths();
     world.side.answers([Ok("They mean me.\nYES")]);
     world.pass(250.0).await;
@@ -50,7 +46,7 @@ async fn a_channel_that_dies_of_its_snapshot_is_suspended_shown_and_affects_no_o
     assert!(again[0].since.0 > alone.since.0, "it was retried");
 
     // Restores the value, as a backup would.
-    put(&world, channel_key.ward(), key::snapshot(channel_key.ward(), no), harmless).await;
+    world.put(&channel_key, key::snapshot, harmless).await;
     let until = again[0].until.0.since(world.context.clock.now());
     world.pass(until.as_secs_f64() - 1.0).await;
     assert!(look(&world.context, &room("lobby").channel()).await.is_none(), "it is not retried earlier");
@@ -65,11 +61,9 @@ async fn a_channel_with_an_unreadable_record_is_suspended_and_returns_once_it_is
     world.open("den", &["bruno"]).await;
     let seq = world.say("lobby", "one").await;
     world.pass(60.0).await;
-    let channel_key = ChannelKey::new(&"home".into(), &room("lobby").channel());
-    let no = Reader::new(&*world.context.store).channel_no(&channel_key).await.unwrap().unwrap();
-    let key = Key::event(channel_key.ward(), no, seq);
-    let intact = world.context.store.get(key.clone()).await.unwrap().unwrap();
-    put(&world, channel_key.ward(), key.clone(), b"\x01not what it was".to_vec()).await;
+    let channel_key = channel_key("lobby");
+    let place = |ward, no| Key::event(ward, no, seq);
+    let intact = world.put(&channel_key, place, b"\x01not what it was").await.unwrap();
     let world = world.crash().await;
     world.side.answers([Ok("They mean me.\nYES")]);
     world.say("lobby", "Ari?").await;
@@ -92,7 +86,7 @@ async fn a_channel_with_an_unreadable_record_is_suspended_and_returns_once_it_is
     assert!(again.since.0 > alone.since.0, "it was retried");
 
     // Restores the value, as a backup would.
-    put(&world, channel_key.ward(), key, intact).await;
+    world.put(&channel_key, place, intact).await;
     world.pass(again.until.0.since(world.context.clock.now()).as_secs_f64() + 20.0).await;
     assert!(world.history("lobby").await.ends_with(&lines(&[("Ana", "Ari?"), ("aria", "Hello!")])));
     assert_eq!(world.backend.maintenance.quarantine().await.unwrap().channels, []);
@@ -103,8 +97,8 @@ async fn a_channel_with_an_unreadable_record_is_suspended_and_returns_once_it_is
 async fn a_room_whose_number_is_unreadable_is_listed_at_once() {
     let world = World::with_lobby().await;
     world.say("lobby", "one").await;
-    let channel_key = ChannelKey::new(&"home".into(), &room("lobby").channel());
-    put(&world, channel_key.ward(), key::channel_name(&channel_key), b"?".to_vec()).await;
+    let channel_key = channel_key("lobby");
+    world.put(&channel_key, |_, _| key::channel_name(&channel_key), b"?").await;
 
     // The start reads what is pending first.
     let world = world.crash().await;
@@ -118,13 +112,13 @@ async fn a_room_whose_number_is_unreadable_is_listed_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn a_suspended_channel_returns_as_soon_as_the_operator_releases_it() {
-    let (mut world, channel_key, no, harmless) = poisoned().await;
+    let (mut world, channel_key, harmless) = poisoned().await;
     world.expect_deaths();
     world.side.answers([Ok("They mean me.\nYES")]);
     world.pass(250.0).await;
     world.say("lobby", "Ari?").await;
 
-    put(&world, channel_key.ward(), key::snapshot(channel_key.ward(), no), harmless).await;
+    world.put(&channel_key, key::snapshot, harmless).await;
     let alone = world.backend.maintenance.quarantine().await.unwrap().channels.remove(0);
     world.backend.maintenance.release(&alone.id).await.unwrap();
     world.pass(20.0).await;
@@ -174,8 +168,8 @@ async fn reads_of_a_suspended_room_answer_at_once_with_the_reason() {
     let begun = tokio::time::Instant::now();
 
     let state = world.backend.rooms.state(&room("lobby")).await.unwrap();
-    let why = world.backend.records.why(about("lobby", None)).await.unwrap();
-    let fate = world.backend.records.why(about("lobby", Some(WhyAt::Message(asked.to_string().into())))).await.unwrap();
+    let why = world.why("lobby", None, None).await.unwrap();
+    let fate = world.why("lobby", None, Some(WhyAt::Message(asked.to_string().into()))).await.unwrap();
     let seen = (world.backend.rooms.get(&room("lobby")).await, world.backend.rooms.list().await, world.history("lobby").await);
 
     assert_eq!(begun.elapsed(), Duration::ZERO);
@@ -209,7 +203,7 @@ async fn the_state_of_a_room_is_shown_while_its_record_kills_its_reader() {
     let mut reads = Vec::new();
     for _ in 0..100 {
         let state = world.backend.rooms.state(&room("lobby")).await.unwrap();
-        let why = world.backend.records.why(about("lobby", None)).await.unwrap();
+        let why = world.why("lobby", None, None).await.unwrap();
         reads.extend(state.kept_away.map(|kept_away| (kept_away, why)));
         world.pass(0.02).await;
     }
@@ -238,12 +232,13 @@ async fn a_suspended_room_is_not_listed_any_more_once_its_guild_is_quarantined()
     world.say("den", "Bruno?").await;
     let mut last = None;
     for _ in 0..2_000 {
-        last = world.context.directory.find(&GuildKey("home".into())).map(|guild| guild.get_id()).or(last);
+        let guild = world.context.directory.find(&GuildKey("home".into())).map(|guild| guild.get_id());
+        last = guild.or(last);
         if let Some(channel) = world.context.directory.find(&ChannelActorKey(room("den").channel())) {
             channel.kill();
         }
         world.pass(0.1).await;
-        if !world.backend.maintenance.quarantine().await.unwrap().guilds.is_empty() {
+        if guild.is_none() && !world.backend.maintenance.quarantine().await.unwrap().guilds.is_empty() {
             break;
         }
     }
@@ -263,30 +258,17 @@ async fn a_suspended_room_is_not_listed_any_more_once_its_guild_is_quarantined()
     assert!(matches!(world.backend.maintenance.release(&alone.id).await, Err(Refused::NotFound(_))));
 }
 
-fn about(id: &str, at: Option<WhyAt>) -> WhyQuery {
-    WhyQuery { room: room(id), companion: None, at }
-}
-
-/// A system in which `lobby` dies of its snapshot, with a harmless snapshot of it and the location. Nothing is wrong in `den`.
-async fn poisoned() -> (World, ChannelKey, ChannelNo, Value) {
+/// A system in which `lobby` dies of its snapshot, with a harmless snapshot of it. Nothing is wrong in `den`.
+async fn poisoned() -> (World, ChannelKey, Value) {
     let world = World::with_lobby().await;
     world.open("den", &["bruno"]).await;
     world.say("den", "no poison-pill").await;
     world.say("lobby", "harmless").await;
     let conversation = look(&world.context, &room("lobby").channel()).await.expect("it is awake").conversation;
-    let channel_key = ChannelKey::new(&"home".into(), &room("lobby").channel());
-    let reader = Reader::new(&*world.context.store);
-    let (no, head) = (reader.channel_no(&channel_key).await.unwrap().unwrap(), reader.head(&channel_key).await.unwrap().last);
+    let channel_key = channel_key("lobby");
+    let head = world.reader().head(&channel_key).await.unwrap().last;
     let harmless = encode_snapshot(head, &conversation);
     let deadly = String::from_utf8(harmless.clone()).unwrap().replace("harmless", poison::GONE_ON).into_bytes();
-    put(&world, channel_key.ward(), key::snapshot(channel_key.ward(), no), deadly).await;
-    (world.crash().await, channel_key, no, harmless)
-}
-
-/// Stores a damaged value.
-async fn put(world: &World, ward: Ward, key: Key, value: Value) {
-    let (reply, done) = Reply::awaited();
-    let write_meta = WriteMeta { ward, writes: vec![Write::Put(key, value)], fresh: Vec::new(), reply };
-    world.context.directory.find(&WriterKey()).unwrap().cast(WriterMessage::WriteMeta(write_meta)).unwrap();
-    done.await.unwrap().unwrap();
+    world.put(&channel_key, key::snapshot, deadly).await;
+    (world.crash().await, channel_key, harmless)
 }

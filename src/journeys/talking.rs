@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::world::{World, lines, purpose, room};
+use super::world::{World, channel_key, lines, purpose, refusal, room};
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{OutboxWrite, Record, WriterMessage};
 use crate::actors::runtime::actor_keys::{ChannelActorKey, WriterKey};
@@ -12,12 +12,10 @@ use crate::domain::id::{Seq, Ticket};
 use crate::domain::question_context::Purpose;
 use crate::domain::trigger::Trigger;
 use crate::journal::channel_key::ChannelKey;
-use crate::journal::reader::{Range, Reader};
-use crate::journal::record::OutboxRecord;
 use crate::ports::backend::Refused;
 use crate::ports::backend::messages::{Edit, NewMessage};
 use crate::ports::backend::state::Doing;
-use crate::ports::language_model::NoAnswer;
+use crate::samples::outbox_record;
 
 #[tokio::test(start_paused = true)]
 async fn an_address_that_is_granted_is_answered_in_history_and_live_in_order() {
@@ -47,9 +45,7 @@ async fn an_address_that_wakes_a_room_counts_like_any_other() {
 
     let mut refused = Vec::new();
     for id in rooms {
-        let channel_key = ChannelKey::new(&"home".into(), &room(id).channel());
-        let all = Range { after: Seq::NONE, before: None, limit: usize::MAX, newest_first: false };
-        let events = Reader::new(&*world.store).events(&channel_key, all).await.unwrap();
+        let events = world.journal(&channel_key(id)).await;
         refused.push(events.iter().any(|recorded| matches!(recorded.event, Event::AddressRefused { .. })));
     }
     assert_eq!(refused, [false, false, true]);
@@ -196,15 +192,7 @@ async fn a_reply_dropped_before_a_crash_is_not_owed_after_it() {
     world.say("lobby", "one").await;
     world.pass(60.0).await;
     let (channel_key, channel) = (ChannelKey { guild: "home".into(), channel: room("lobby").channel() }, room("lobby").channel());
-    let dropped = OutboxRecord {
-        companion: "aria".into(),
-        trigger: Trigger::Lull,
-        messages: vec![Seq(1)],
-        upto: Seq(1),
-        text: None,
-        parts: Vec::new(),
-        name: None,
-    };
+    let dropped = outbox_record(Trigger::Lull);
     let (reply, committed) = Reply::awaited();
     let record = Record {
         channel_key,
@@ -246,7 +234,7 @@ async fn drafts_are_seen_before_the_statement() {
 #[tokio::test(start_paused = true)]
 async fn a_question_without_an_answer_is_shown_with_the_time_of_the_next_one() {
     let world = World::with_lobby().await;
-    world.side.answers([Err(NoAnswer::Refused { endpoint: "scripted".into(), detail: "no".into() })]);
+    world.side.answers([Err(refusal())]);
     let mut watching = world.watch("lobby", None).await;
 
     world.say("lobby", "Ari?").await;
@@ -304,7 +292,7 @@ async fn the_rolling_summary_is_refreshed_in_the_background_and_shown_in_later_p
 /// The replies that are on record as owed in the lobby.
 async fn owed(world: &World) -> Vec<Ticket> {
     let channel_key = ChannelKey { guild: "home".into(), channel: room("lobby").channel() };
-    Reader::new(&*world.store).outbox(&channel_key).await.unwrap().into_iter().map(|(ticket, _)| ticket).collect()
+    world.reader().outbox(&channel_key).await.unwrap().into_iter().map(|(ticket, _)| ticket).collect()
 }
 
 #[tokio::test(start_paused = true)]

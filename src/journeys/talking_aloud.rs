@@ -19,7 +19,6 @@ use super::world::{World, room};
 use crate::actors::calls::Speech;
 use crate::actors::calls::shutdown::shut_down;
 use crate::actors::runtime::actor_keys::{RecognitionKey, VoiceCallKey, VoiceUserKey};
-use crate::actors::service::loading;
 use crate::adapters::speech::rehearsed::RehearsedSpeech;
 use crate::domain::event::Event;
 use crate::domain::id::{ChannelId, PersonId};
@@ -33,7 +32,6 @@ use crate::ports::call_room::conformance::{Subject, conformance};
 use crate::ports::call_room::{CallRooms, End, Entrance, Line, Listener, Packet, SpeechService, Told, Trouble, View};
 use crate::ports::speech_recognition::{Expectation, Recognised, RecognitionFailed, Sound, SpeechRecognition};
 use crate::ports::speech_synthesis::{Piece, Sentence, SpeechSynthesis, SynthesisFailed};
-use crate::settings::companion::Companion;
 use crate::telemetry::memory::{SpanMemory, attribute};
 
 /// A codec without a codec: a packet is one byte, the voice in it.
@@ -260,10 +258,7 @@ async fn speech_without_recognition_is_a_message_that_says_so() {
 #[tokio::test(start_paused = true)]
 async fn speech_without_recognition_addresses_nobody() {
     let world = world().await;
-    let file = json!({ "id": "aria", "voice": { "sounds_like": ["Speech"] } });
-    let file = serde_json::from_value(file).unwrap();
-    let aria = Companion::from_file(file, None, &world.context.settings.companion_defaults).unwrap();
-    loading::reload_companions(&world.context, [(aria.id.clone(), aria)].into()).unwrap();
+    world.reload_companion(json!({ "id": "aria", "voice": { "sounds_like": ["Speech"] } }));
     let mut ana = Caller::enter(&world, "ana").await;
 
     ana.talk(&world, 60, 1).await;

@@ -153,8 +153,7 @@ async fn the_word_of_a_guild_is_in_no_question_and_no_answer_of_another() {
             assert_eq!(used["guilds"][0]["guild"], guild);
         }
         // Requests for missing things, or things of other guilds, are refused without any words.
-        let unknown =
-            world.backend.records.why(WhyQuery { room: room("discord:99"), companion: None, at: None }).await.unwrap_err();
+        let unknown = world.why("discord:99", None, None).await.unwrap_err();
         let taken = world.backend.rooms.admit(&channel_ref("discord:2", "discord:10"), &"cleo".into()).await.unwrap_err();
         assert!(words(&format!("{unknown:?}{taken:?}")).is_empty());
         let foreign = Inbound::new(world.context.clone()).said(&channel_ref("discord:2", "discord:10"), foreign(&world)).await;

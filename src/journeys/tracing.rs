@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::world::{World, purpose, room};
+use super::world::{World, purpose, refusal, room};
 use crate::actors::runtime::actor_keys::ChannelActorKey;
 use crate::domain::question_context::Purpose;
 use crate::ports::language_model::{NoAnswer, Request};
@@ -31,7 +31,7 @@ conversation.turn posted
   send console aria
   history.append
 ";
-    assert_eq!(drawn(&world.spans.spans()), expected);
+    assert_eq!(drawing(&world), expected);
     let gate = &world.spans.named("decision.gate")[0];
     for (name, value) in [("trigger", "direct_address"), ("reason", "model_yes"), ("message_count", "1")] {
         assert_eq!(attribute(gate, &format!("decision.{name}")).as_deref(), Some(value), "{name}");
@@ -53,7 +53,7 @@ conversation.turn silence
   decision.gate aria NO
     chat scripted aria
 ";
-    assert_eq!(drawn(&world.spans.spans()), expected);
+    assert_eq!(drawing(&world), expected);
     let spans = world.spans.spans();
     let of = |name: &str| spans.iter().find(|span| span.name == name).unwrap();
     let waited = of("decision.gate").start_time.duration_since(of("conversation.turn").start_time).unwrap();
@@ -84,7 +84,7 @@ conversation.turn silence follows 1
   decision.gate bruno NO
   decision.gate cleo NO
 ";
-    assert_eq!(drawn(&world.spans.spans()), expected);
+    assert_eq!(drawing(&world), expected);
 }
 
 #[tokio::test(start_paused = true)]
@@ -95,7 +95,7 @@ async fn a_round_follows_the_statement_that_opened_it_even_if_only_older_trigger
     world.say("salon", "Aria, Bruno and Cleo, what of it?").await;
     world.pass(8.5).await;
 
-    let drawing = drawn(&world.spans.spans());
+    let drawing = drawing(&world);
     let second = drawing.split("conversation.turn ").nth(2).unwrap_or_else(|| panic!("no second turn:\n{drawing}"));
     assert!(second.starts_with("posted follows 1\n"), "{drawing}");
 }
@@ -103,8 +103,7 @@ async fn a_round_follows_the_statement_that_opened_it_even_if_only_older_trigger
 #[tokio::test(start_paused = true)]
 async fn a_question_without_an_answer_is_traced_and_the_next_try_follows_it() {
     let world = World::with_lobby().await;
-    let refusal = || Err(NoAnswer::Refused { endpoint: "scripted".into(), detail: "no".into() });
-    world.side.answers([refusal(), Ok("Not me.\nNO")]);
+    world.side.answers([Err(refusal()), Ok("Not me.\nNO")]);
 
     world.say("lobby", "Ari?").await;
     world.pass(60.0).await;
@@ -118,7 +117,7 @@ conversation.turn silence follows 1
   decision.gate aria NO
     chat scripted aria
 ";
-    assert_eq!(drawn(&world.spans.spans()), expected);
+    assert_eq!(drawing(&world), expected);
 }
 
 #[tokio::test(start_paused = true)]
@@ -135,13 +134,13 @@ conversation.turn silence
   decision.gate aria NO
     chat scripted aria
 ";
-    assert_eq!(drawn(&world.spans.spans()), expected);
+    assert_eq!(drawing(&world), expected);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_message_too_old_to_be_asked_about_again_follows_the_question_and_nothing_else_does() {
     let world = World::with_lobby_settings(json!({ "gate": { "stale_after_secs": 15.0 } })).await;
-    world.side.answers([Err(NoAnswer::Refused { endpoint: "scripted".into(), detail: "no".into() }), Ok("Not me.\nNO")]);
+    world.side.answers([Err(refusal()), Ok("Not me.\nNO")]);
 
     world.say("lobby", "Quiet here.").await;
     world.pass(60.0).await;
@@ -160,24 +159,7 @@ conversation.turn silence
   decision.gate aria NO
     chat scripted aria
 ";
-    assert_eq!(drawn(&world.spans.spans()), expected);
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_next_try_follows_a_question_without_an_answer_also_over_a_crash() {
-    let world = World::with_lobby().await;
-    world.side.answers([Err(NoAnswer::Refused { endpoint: "scripted".into(), detail: "no".into() })]);
-    world.say("lobby", "Ari?").await;
-    world.pass(5.0).await;
-    let failed = world.spans.named("conversation.turn")[0].span_context.trace_id();
-
-    let world = world.crash().await;
-    world.side.answers([Ok("Not me.\nNO")]);
-    world.pass(60.0).await;
-
-    let again = &world.spans.named("conversation.turn")[0];
-    assert_eq!(attribute(again, "turn.outcome").as_deref(), Some("silence"));
-    assert_eq!(again.links.iter().map(|link| link.span_context.trace_id()).collect::<Vec<_>>(), [failed]);
+    assert_eq!(drawing(&world), expected);
 }
 
 #[tokio::test(start_paused = true)]
@@ -188,7 +170,7 @@ async fn a_judgement_by_the_model_is_below_the_turn_of_the_statement() {
     world.say("salon", "Bruno, what of it?").await;
     world.pass(45.0).await;
 
-    let drawing = drawn(&world.spans.spans());
+    let drawing = drawing(&world);
     assert!(drawing.contains("  history.append\n  decision.repetition\n    chat scripted\n"), "{drawing}");
     let judgement = &world.spans.named("decision.repetition")[0];
     assert_eq!(judgement.end_time.duration_since(judgement.start_time).unwrap(), Duration::from_secs(1));
@@ -197,7 +179,7 @@ async fn a_judgement_by_the_model_is_below_the_turn_of_the_statement() {
 #[tokio::test(start_paused = true)]
 async fn a_missing_judgement_is_traced_as_a_failure() {
     let world = judged_salon().await;
-    world.side.answer_by(judging(Err(NoAnswer::Refused { endpoint: "scripted".into(), detail: "no".into() })));
+    world.side.answer_by(judging(Err(refusal())));
 
     world.say("salon", "Bruno, what of it?").await;
     world.pass(45.0).await;
@@ -217,7 +199,7 @@ async fn a_summary_is_a_trace_of_its_own() {
     }
     world.pass(30.0).await;
 
-    let drawing = drawn(&world.spans.spans());
+    let drawing = drawing(&world);
     assert_eq!(drawing.lines().filter(|line| *line == "chat scripted").count(), 1, "{drawing}");
 }
 
@@ -277,7 +259,7 @@ async fn a_judgement_interrupted_by_a_crash_continues_in_a_trace_that_follows_th
     world.side.answer_by(judging(Ok("They circle.\n0.9".to_owned())));
     world.pass(2.0).await;
 
-    let drawing = drawn(&world.spans.spans());
+    let drawing = drawing(&world);
     assert!(
         drawing.starts_with("conversation.turn posted follows elsewhere\n  decision.repetition\n    chat scripted\n"),
         "{drawing}"
@@ -299,7 +281,7 @@ async fn a_judgement_that_is_cleared_after_a_crash_has_ended() {
     world.pass(60.0).await;
 
     // The cancelled call was paid for nevertheless.
-    assert_eq!(drawn(&world.spans.spans()), "conversation.turn cancelled follows elsewhere\nchat scripted cancelled\n");
+    assert_eq!(drawing(&world), "conversation.turn cancelled follows elsewhere\nchat scripted cancelled\n");
 }
 
 #[tokio::test(start_paused = true)]
@@ -312,7 +294,6 @@ async fn a_killed_channel_continues_in_a_trace_that_follows_the_one_before() {
     world.kill(&ChannelActorKey(room("lobby").channel())).await;
     world.pass(5.0).await;
 
-    let drawing = drawn(&world.spans.spans());
     let expected = "\
 ? history.append
 actor.restart
@@ -326,7 +307,7 @@ conversation.turn posted follows 1
 chat scripted aria
 ";
     // The last is the call that was in flight when the channel died.
-    assert_eq!(drawing, expected);
+    assert_eq!(drawing(&world), expected);
 }
 
 #[tokio::test(start_paused = true)]
@@ -336,10 +317,10 @@ async fn an_unsampled_turn_is_left_out_whole_and_a_failed_one_is_kept_whole() {
     world.side.answers([Ok("Not me.\nNO")]);
     world.say("lobby", "Ari?").await;
     world.pass(5.0).await;
-    assert_eq!(drawn(&world.spans.spans()), "");
+    assert_eq!(drawing(&world), "");
 
     world.side.answers([Ok("Me.\nYES")]);
-    world.main.answers([Err(NoAnswer::Refused { endpoint: "scripted".into(), detail: "no".into() }), Ok("Hello!")]);
+    world.main.answers([Err(refusal()), Ok("Hello!")]);
     world.say("lobby", "Ari?").await;
     world.pass(5.0).await;
     world.kill(&ChannelActorKey(room("lobby").channel())).await;
@@ -353,7 +334,7 @@ conversation.turn failed refused
     chat scripted aria refused
 actor.restart
 ";
-    assert_eq!(drawn(&world.spans.spans()), expected);
+    assert_eq!(drawing(&world), expected);
     assert!(world.decisions("lobby").await.iter().all(|decision| !decision["trace"].is_null()), "the record names every trace");
 }
 
@@ -366,25 +347,29 @@ async fn clearing_a_room_ends_its_turn() {
     world.backend.rooms.clear(&room("lobby")).await.unwrap();
     world.pass(5.0).await;
 
-    assert_eq!(drawn(&world.spans.spans()), "conversation.turn cancelled\n  history.append\nchat scripted aria cancelled\n");
+    assert_eq!(drawing(&world), "conversation.turn cancelled\n  history.append\nchat scripted aria cancelled\n");
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_next_try_follows_the_question_without_an_answer_after_a_crash_too() {
-    let world = unanswered_lobby().await;
-    let failed = world.spans.named("conversation.turn")[0].span_context.trace_id();
+async fn the_next_try_follows_a_question_without_an_answer_also_over_a_crash() {
+    for (text, answered_within) in [("one", 12.0), ("Ari?", 5.0)] {
+        let world = unanswered_lobby(text, answered_within).await;
+        let failed = world.spans.named("conversation.turn")[0].span_context.trace_id();
 
-    let world = world.crash().await;
-    world.pass(60.0).await;
+        let world = world.crash().await;
+        world.side.answers([Ok("Not me.\nNO")]);
+        world.pass(60.0).await;
 
-    let turn = &world.spans.named("conversation.turn")[0];
-    let links: Vec<_> = turn.links.iter().map(|link| link.span_context.trace_id()).collect();
-    assert_eq!(links, [failed], "{}", drawn(&world.spans.spans()));
+        let again = &world.spans.named("conversation.turn")[0];
+        assert_eq!(attribute(again, "turn.outcome").as_deref(), Some("silence"), "{text}");
+        let links: Vec<_> = again.links.iter().map(|link| link.span_context.trace_id()).collect();
+        assert_eq!(links, [failed], "{text}: {}", drawing(&world));
+    }
 }
 
 #[tokio::test(start_paused = true)]
 async fn turns_after_clearing_follow_nothing_before_it() {
-    let world = unanswered_lobby().await;
+    let world = unanswered_lobby("one", 12.0).await;
     world.side.answers([Ok("Not me.\nNO")]);
 
     world.backend.rooms.clear(&room("lobby")).await.unwrap();
@@ -392,17 +377,21 @@ async fn turns_after_clearing_follow_nothing_before_it() {
     world.pass(60.0).await;
 
     let turns = world.spans.named("conversation.turn");
-    assert_eq!(turns.len(), 2, "{}", drawn(&world.spans.spans()));
-    assert!(turns[1].links.is_empty(), "{}", drawn(&world.spans.spans()));
+    assert_eq!(turns.len(), 2, "{}", drawing(&world));
+    assert!(turns[1].links.is_empty(), "{}", drawing(&world));
+}
+
+fn drawing(world: &World) -> String {
+    drawn(&world.spans.spans())
 }
 
 /// A lobby in which a question just got no answer, and will be asked again.
-async fn unanswered_lobby() -> World {
+async fn unanswered_lobby(text: &str, secs: f64) -> World {
     let world = World::with_lobby().await;
-    world.side.answers([Err(NoAnswer::Refused { endpoint: "scripted".into(), detail: "no".into() })]);
-    world.say("lobby", "one").await;
-    world.pass(12.0).await;
-    assert_eq!(drawn(&world.spans.spans()).lines().next(), Some("conversation.turn failed refused"));
+    world.side.answers([Err(refusal())]);
+    world.say("lobby", text).await;
+    world.pass(secs).await;
+    assert_eq!(drawing(&world).lines().next(), Some("conversation.turn failed refused"));
     world
 }
 
@@ -433,7 +422,7 @@ async fn follows_after_a_crash(world: World, at: f64) {
 
     let turn = &world.spans.named("conversation.turn")[0];
     let links: Vec<_> = turn.links.iter().map(|link| (link.span_context.trace_id(), link.span_context.span_id())).collect();
-    assert_eq!(links, [(before.span_context.trace_id(), before.parent_span_id)], "at {at}: {}", drawn(&world.spans.spans()));
-    let orphans = drawn(&world.spans.spans()).lines().filter(|line| line.starts_with('?')).count();
+    assert_eq!(links, [(before.span_context.trace_id(), before.parent_span_id)], "at {at}: {}", drawing(&world));
+    let orphans = drawing(&world).lines().filter(|line| line.starts_with('?')).count();
     assert_eq!(orphans, 0, "at {at}");
 }

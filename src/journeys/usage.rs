@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::world::{World, lines, purpose, room};
+use super::world::{World, lines, purpose, refusal, room};
 use crate::domain::moment::Moment;
 use crate::domain::price::Price;
 use crate::domain::question_context::Purpose;
@@ -72,10 +72,9 @@ async fn a_model_without_a_price_has_an_unknown_cost() {
 #[tokio::test(start_paused = true)]
 async fn failed_questions_and_statements_are_counted_with_every_try() {
     let world = World::with_lobby().await;
-    let refused = || Err(NoAnswer::Refused { endpoint: "scripted".into(), detail: "no".into() });
     let broken = || Err(NoAnswer::Unreachable { endpoint: "scripted".into(), detail: "reset".into() });
-    world.side.answers([broken(), Ok("Me.\nYES"), refused(), Ok("Not me.\nNO")]);
-    world.main.answers([broken(), refused()]);
+    world.side.answers([broken(), Ok("Me.\nYES"), Err(refusal()), Ok("Not me.\nNO")]);
+    world.main.answers([broken(), Err(refusal())]);
     world.say("lobby", "Ari?").await;
     world.pass(30.0).await;
     let after_statement = home(&world).await;
@@ -174,13 +173,7 @@ async fn a_guild_that_has_used_up_its_tokens_is_silent_until_enough_of_them_are_
     let decisions = world.decisions("lobby").await;
     let caps = home(&world).await.caps;
 
-    world.pass(free_in(&world, &decisions[1]) - 1.0).await;
-    world.say("lobby", "Ari, four").await;
-    world.pass(0.5).await;
-    let before = world.decisions("lobby").await;
-    world.pass(1.0).await;
-    world.say("lobby", "Ari, five").await;
-    world.pass(10.0).await;
+    answers_once_it_is_free(&world, &decisions[1]).await;
 
     let outcomes: Vec<_> = decisions.iter().map(|decision| (outcome(decision), decision["budget"].as_str())).collect();
     assert_eq!(
@@ -194,8 +187,6 @@ async fn a_guild_that_has_used_up_its_tokens_is_silent_until_enough_of_them_are_
     assert_eq!(asked, 2, "no companion is asked");
     assert_eq!((caps.tokens.used, caps.tokens.limit), (24, Some(24)));
     assert_eq!(serde_json::to_value(caps.tokens.free_at).unwrap(), decisions[1]["free_at"]);
-    assert_eq!(before.last().unwrap()["reason"], "budget");
-    assert_eq!(world.history("lobby").await.last().unwrap(), &("aria".to_owned(), "Hello!".to_owned()));
 }
 
 #[tokio::test(start_paused = true)]
@@ -284,13 +275,7 @@ async fn a_guild_that_has_said_enough_for_a_day_is_silent_until_its_oldest_state
     let decisions = world.decisions("lobby").await;
     let caps = home(&world).await.caps;
 
-    world.pass(free_in(&world, &decisions[2]) - 1.0).await;
-    world.say("lobby", "Ari, four").await;
-    world.pass(0.5).await;
-    let before = world.decisions("lobby").await;
-    world.pass(1.0).await;
-    world.say("lobby", "Ari, five").await;
-    world.pass(10.0).await;
+    answers_once_it_is_free(&world, &decisions[2]).await;
 
     let outcomes: Vec<_> = decisions.iter().map(|decision| (outcome(decision), decision["budget"].as_str())).collect();
     let yes = (("YES", "model_yes", "direct_address"), None);
@@ -298,8 +283,6 @@ async fn a_guild_that_has_said_enough_for_a_day_is_silent_until_its_oldest_state
     assert_eq!(asked, 4, "two decisions and two statements");
     assert_eq!((caps.statements.used, caps.statements.limit), (2, Some(2)));
     assert!(caps.statements.free_at.is_some());
-    assert_eq!(before.last().unwrap()["reason"], "budget");
-    assert_eq!(world.history("lobby").await.last().unwrap(), &("aria".to_owned(), "Hello!".to_owned()));
 }
 
 #[tokio::test(start_paused = true)]
@@ -404,8 +387,17 @@ fn outcome(decision: &Value) -> (&str, &str, &str) {
     (field("decision"), field("reason"), field("trigger"))
 }
 
-/// Seconds until the budget of a decision is free again.
-fn free_in(world: &World, decision: &Value) -> f64 {
+/// The budget of a decision is free again at the moment that it names, and not before.
+async fn answers_once_it_is_free(world: &World, decision: &Value) {
     let free_at = from_rfc3339(decision["free_at"].as_str().expect("it says when")).unwrap();
-    free_at.since(world.context.clock.now()).as_secs_f64()
+    world.pass(free_at.since(world.context.clock.now()).as_secs_f64() - 1.0).await;
+    world.say("lobby", "Ari, four").await;
+    world.pass(0.5).await;
+    let before = world.decisions("lobby").await;
+    world.pass(1.0).await;
+    world.say("lobby", "Ari, five").await;
+    world.pass(10.0).await;
+
+    assert_eq!(before.last().unwrap()["reason"], "budget");
+    assert_eq!(world.history("lobby").await.last().unwrap(), &("aria".to_owned(), "Hello!".to_owned()));
 }

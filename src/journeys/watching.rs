@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 use futures_util::StreamExt;
 use serde_json::Value;
 
-use super::world::{World, room};
+use super::world::{World, channel_key, room};
 use crate::actors::runtime::hub::{Live, TOTAL_BACKLOG};
-use crate::journal::channel_key::ChannelKey;
 
 fn names_and_channels(events: &[Value]) -> Vec<(&str, &str)> {
     events.iter().map(|event| (event["event"].as_str().unwrap(), event["channel"].as_str().unwrap_or_default())).collect()
@@ -117,7 +116,7 @@ async fn a_watcher_that_falls_behind_resumes_without_a_gap() {
     world.say("lobby", "one").await;
     seen.extend(watching.seen().await);
     world.say("den", "two").await;
-    let key = ChannelKey::new(&"home".into(), &room("lobby").channel());
+    let key = channel_key("lobby");
     for _ in 0..=TOTAL_BACKLOG {
         world.context.hub.publish(&key, Live::Note("{}".into()));
     }

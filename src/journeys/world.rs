@@ -22,29 +22,33 @@ use crate::actors::runtime::in_flight::RecentHangs;
 use crate::actors::runtime::root::{Root, RootMessage};
 use crate::actors::runtime::startup_log;
 use crate::actors::service::{self, loading};
+use crate::actors::writer::requests::write_meta;
 use crate::adapters::store::memory::MemoryStore;
-use crate::domain::id::{ChannelId, CompanionId, Seq};
+use crate::domain::event::Recorded;
+use crate::domain::id::{ChannelId, CompanionId, Seq, Ward};
 use crate::domain::moment::Moment;
 use crate::domain::question_context::{Purpose, QuestionContext};
-use crate::ports::backend::Backend;
+use crate::journal::channel_key::ChannelKey;
+use crate::journal::reader::{Range, Reader};
+use crate::ports::backend::decisions::{DecisionQuery, Why, WhyAt, WhyQuery};
+use crate::ports::backend::keeping::{Forget, Forgotten};
 use crate::ports::backend::live::{Cursor, LiveStream};
 use crate::ports::backend::messages::{HistoryQuery, NewMessage};
-use crate::ports::backend::room::is_of_console;
-use crate::ports::backend::room::{Room, RoomId, RoomPlan};
+use crate::ports::backend::room::{Room, RoomId, RoomPlan, is_of_console};
+use crate::ports::backend::{Backend, Refused};
 use crate::ports::chat_platform::{ChatPlatform, Platforms};
 use crate::ports::clock::Clock;
 use crate::ports::gateway::{Gateway, Gateways};
 use crate::ports::language_model::{Answer, Draft, Identity, LanguageModel, NoAnswer, Request, Usage};
-use crate::ports::rng::Rng;
+use crate::ports::store::key::{ChannelNo, Key};
+use crate::ports::store::{Store, Value as Stored, Write};
 use crate::ports::voice_call::CallEffect;
 use crate::ports::voice_call::fake::FakeCalls;
+use crate::samples::{self, Draws, NOON, take_one};
 use crate::settings::Settings;
-use crate::settings::companion::{Companion, CompanionFile};
+use crate::settings::companion::Companion;
 use crate::telemetry::memory::SpanMemory;
 use crate::telemetry::sampling::Sampling;
-
-/// Noon of 1 May 2026.
-const NOON: Moment = Moment::from_micros(1_777_636_800_000_000);
 
 pub(super) struct World {
     pub(super) context: ActorContext,
@@ -67,7 +71,7 @@ struct Surviving {
     /// Time continues meanwhile.
     clock: Arc<TokioClock>,
     /// Ids continue, so that a trace after the crash is not taken for one before it.
-    rng: Arc<Counting>,
+    rng: Arc<Draws>,
     /// What was to be done in voice calls.
     calls: Arc<FakeCalls>,
     /// What hears and speaks in voice calls of its own.
@@ -93,11 +97,6 @@ pub(super) struct Scripted {
     identity_panics: AtomicU64,
 }
 
-/// Takes one if any is left.
-fn take_one(left: &AtomicU64) -> bool {
-    left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok()
-}
-
 type Condition = Box<dyn Fn() -> bool + Send>;
 
 /// The machine's clock, which a test may set.
@@ -115,34 +114,12 @@ impl Default for TokioClock {
     }
 }
 
-#[derive(Default)]
-struct Counting {
-    ids: AtomicU64,
-    /// The number of next draws that panic.
-    panics: AtomicU64,
-}
-
 impl Clock for TokioClock {
     fn now(&self) -> Moment {
         let panics = self.panics.lock().unwrap().take_if(|holds| holds());
         assert!(panics.is_none(), "as the test planned");
         let now = NOON + self.began.elapsed();
         Moment::from_micros(now.as_micros().saturating_add_signed(self.offset.load(Ordering::Relaxed) * 1_000_000))
-    }
-}
-
-impl Rng for Counting {
-    fn jitter(&self) -> i8 {
-        assert!(!take_one(&self.panics), "as the test planned");
-        0
-    }
-
-    fn fraction(&self) -> f64 {
-        0.5
-    }
-
-    fn id(&self) -> u128 {
-        u128::from(self.ids.fetch_add(1, Ordering::Relaxed)) + 1
     }
 }
 
@@ -303,7 +280,7 @@ impl World {
     }
 
     async fn build(store: Arc<MemoryStore>, overlay: Value, surviving: Surviving) -> Self {
-        let settings = Arc::new(Settings::overlay(overlay.clone()).unwrap());
+        let settings = Arc::new(samples::settings(overlay.clone()));
         let (side, main) = (Scripted::new("No.\nNO"), Scripted::new("Hello!"));
         let (spans, telemetry) = (SpanMemory::new(), &settings.telemetry);
         let context = ActorContext {
@@ -401,7 +378,7 @@ impl World {
 
     /// The number of next draws that panic.
     pub(super) fn panic_on_draws(&self, draws: u64) {
-        self.surviving.rng.panics.store(draws, Ordering::Relaxed);
+        self.surviving.rng.panics(draws);
     }
 
     /// Opens a room for companions as the API writes them.
@@ -456,10 +433,71 @@ impl World {
 
     /// The decisions of a room as JSON.
     pub(super) async fn decisions(&self, id: &str) -> Vec<Value> {
-        let query =
-            crate::ports::backend::decisions::DecisionQuery { room: Some(room(id)), companion: None, after: None, limit: 1_000 };
+        let query = DecisionQuery { room: Some(room(id)), companion: None, after: None, limit: 1_000 };
         let decisions = self.backend.records.decisions(query).await.unwrap();
         decisions.decisions.iter().map(|decision| serde_json::to_value(decision).unwrap()).collect()
+    }
+
+    pub(super) fn reader(&self) -> Reader<'_> {
+        Reader::new(&*self.store)
+    }
+
+    /// Writes into the store, past all that watches over what is written.
+    pub(super) async fn write(&self, ward: Ward, writes: Vec<Write>) {
+        write_meta(&self.context, ward, writes).await.unwrap();
+    }
+
+    /// The key of a value of a channel.
+    pub(super) async fn key(&self, channel_key: &ChannelKey, key: impl FnOnce(Ward, ChannelNo) -> Key) -> Key {
+        let no = self.reader().channel_no(channel_key).await.unwrap().expect("the channel has a number");
+        key(channel_key.ward(), no)
+    }
+
+    /// Stores a value of a channel, and returns the one in whose place it is.
+    pub(super) async fn put(
+        &self,
+        channel_key: &ChannelKey,
+        key: impl FnOnce(Ward, ChannelNo) -> Key,
+        value: impl Into<Stored>,
+    ) -> Option<Stored> {
+        let key = self.key(channel_key, key).await;
+        let before = self.store.get(key.clone()).await.unwrap();
+        self.write(channel_key.ward(), vec![Write::Put(key, value.into())]).await;
+        before
+    }
+
+    /// Makes a value of a channel unreadable.
+    pub(super) async fn damage(&self, channel_key: &ChannelKey, key: impl FnOnce(Ward, ChannelNo) -> Key) {
+        self.store.damage(self.key(channel_key, key).await);
+    }
+
+    /// Everything in the store.
+    pub(super) async fn everything(&self) -> Vec<(Key, Stored)> {
+        self.store.scan(Key::from_bytes(&[0]), Key::from_bytes(&[0xff; 300]), false, usize::MAX).await.unwrap()
+    }
+
+    /// Everything that is on record of a channel, oldest first.
+    pub(super) async fn journal(&self, channel_key: &ChannelKey) -> Vec<Recorded> {
+        let all = Range { after: Seq::NONE, before: None, limit: usize::MAX, newest_first: false };
+        self.reader().events(channel_key, all).await.unwrap()
+    }
+
+    /// Replaces a configured companion, as a reload would.
+    pub(super) fn reload_companion(&self, file: Value) {
+        let companion = samples::companion(file, &self.context.settings);
+        let mut companions = (*self.context.memberships.companions()).clone();
+        companions.insert(companion.id.clone(), companion);
+        loading::reload_companions(&self.context, companions).unwrap();
+    }
+
+    /// Forgets a person of the guild `home`, with the answers to the person or without.
+    pub(super) async fn forget(&self, person: &str, answers: bool) -> Result<Forgotten, Refused> {
+        self.backend.maintenance.forget(Forget { guild: "home".into(), person: person.into(), answers }).await
+    }
+
+    /// Explains a decision in a room.
+    pub(super) async fn why(&self, id: &str, companion: Option<&str>, at: Option<WhyAt>) -> Result<Why, Refused> {
+        self.backend.records.why(WhyQuery { room: room(id), companion: companion.map(Into::into), at }).await
     }
 
     pub(super) async fn watch(&self, id: &str, after: Option<u64>) -> Watching {
@@ -553,17 +591,24 @@ pub(super) fn room(id: &str) -> RoomId {
     RoomId::parse(id).unwrap()
 }
 
+/// A room of the guild `home`.
+pub(super) fn channel_key(id: &str) -> ChannelKey {
+    ChannelKey::new(&"home".into(), &room(id).channel())
+}
+
+/// A model that refuses the question.
+pub(super) fn refusal() -> NoAnswer {
+    NoAnswer::Refused { endpoint: "scripted".into(), detail: "no".into() }
+}
+
 pub(super) fn lines(lines: &[(&str, &str)]) -> Vec<(String, String)> {
     lines.iter().map(|(from, text)| ((*from).to_owned(), (*text).to_owned())).collect()
 }
 
-fn cast(settings: &Settings) -> BTreeMap<crate::domain::id::CompanionId, Companion> {
+fn cast(settings: &Settings) -> BTreeMap<CompanionId, Companion> {
     let companion = |id: &str, aliases: &[&str]| {
-        let file: CompanionFile =
-            serde_json::from_value(json!({ "id": id, "aliases": aliases, "picture": format!("https://example.org/{id}.png") }))
-                .unwrap();
-        let companion = Companion::from_file(file, None, &settings.companion_defaults).unwrap();
-        (companion.id.clone(), companion)
+        let picture = format!("https://example.org/{id}.png");
+        (id.into(), samples::companion(json!({ "id": id, "aliases": aliases, "picture": picture }), settings))
     };
     [companion("aria", &["ari"]), companion("bruno", &[]), companion("cleo", &[]), companion("twin", &["ari"])].into()
 }

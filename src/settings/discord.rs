@@ -367,7 +367,6 @@ mod tests {
 
     /// The section in `config/default.toml`.
     fn defaults() -> Discord {
-        let defaults = crate::settings::Settings::defaults().unwrap();
-        defaults["discord"].clone().try_into().unwrap()
+        crate::samples::defaults().discord.clone()
     }
 }

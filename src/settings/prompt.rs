@@ -232,10 +232,6 @@ mod tests {
     }
 
     fn defaults() -> Prompt {
-        #[derive(Deserialize)]
-        struct File {
-            prompt: Prompt,
-        }
-        toml::from_str::<File>(include_str!("../../config/default.toml")).unwrap().prompt
+        crate::samples::defaults().prompt.clone()
     }
 }

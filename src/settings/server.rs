@@ -273,12 +273,7 @@ pub(crate) mod tests {
 
     /// The section in `config/default.toml`.
     pub(crate) fn defaults() -> Server {
-        #[derive(Deserialize)]
-        struct Sections {
-            server: Server,
-        }
-        let sections: Sections = toml::from_str(include_str!("../../config/default.toml")).unwrap();
-        sections.server
+        crate::samples::defaults().server.clone()
     }
 
     #[test]

@@ -64,8 +64,7 @@ mod tests {
     #[test]
     fn an_otlp_endpoint_is_a_url_without_secrets() {
         let check = |endpoint: &str| {
-            let defaults = crate::settings::Settings::defaults().unwrap();
-            let defaults: Telemetry = defaults["telemetry"].clone().try_into().unwrap();
+            let defaults = crate::samples::defaults().telemetry.clone();
             Telemetry { otlp_endpoint: Some(endpoint.to_owned()), ..defaults }
                 .check()
                 .map_err(|problem| format!("{} {}", problem.key, problem.message))

@@ -14,6 +14,8 @@ use crate::ports::backend::room::RoomId;
 /// The actors that were seen, and when each ended.
 #[derive(Default)]
 pub(super) struct Ends {
+    /// The life in which actors were looked for last, and how many had been registered in it by then.
+    looked: Mutex<(u64, u64)>,
     known: Mutex<BTreeSet<ActorId>>,
     ended: Arc<Mutex<Vec<End>>>,
 }
@@ -35,13 +37,17 @@ impl Ends {
     /// Watches for the end of every running actor that was not seen before. No channel makes anything before it has read its record.
     /// So a caller that does this on every read of the store misses no actor that matters.
     pub(super) fn watch_new(&self, stage: &Arc<Stage>) {
-        let Some(present) = stage.present() else { return };
-        if let Some(writer) = present.directory.find(&WriterKey()) {
+        let Some(directory) = stage.directory() else { return };
+        let now = (stage.life(), directory.registrations());
+        if std::mem::replace(&mut *lock(&self.looked), now) == now {
+            return;
+        }
+        if let Some(writer) = directory.find(&WriterKey()) {
             self.wait(stage, writer.get_cell(), Watched::Writer);
         }
         for room in &stage.plan.rooms {
             let Some(room) = RoomId::parse(&room.id) else { continue };
-            if let Some(channel) = present.directory.find(&ChannelActorKey(room.channel())) {
+            if let Some(channel) = directory.find(&ChannelActorKey(room.channel())) {
                 self.wait(stage, channel.get_cell(), Watched::Channel(room.channel()));
             }
         }

@@ -1,6 +1,5 @@
 //! One life of the process: the real actors on the simulation's ports.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use ractor::{Actor, ActorRef};
@@ -29,8 +28,8 @@ use crate::domain::id::CompanionId;
 use crate::ports::backend::Backend;
 use crate::ports::chat_platform::{ChatPlatform, Platforms};
 use crate::ports::gateway::{Gateway, Gateways};
+use crate::samples;
 use crate::settings::Settings;
-use crate::settings::companion::{Companion, CompanionFile};
 use crate::telemetry::memory::SpanMemory;
 use crate::telemetry::metrics::Metrics;
 use crate::telemetry::recorder::Recorder;
@@ -55,7 +54,7 @@ pub(super) struct Props {
 
 impl Props {
     pub(super) fn of(plan: Plan) -> Arc<Self> {
-        let read = |overlay| Arc::new(Settings::overlay(overlay).unwrap_or_else(|problems| panic!("{problems}")));
+        let read = |overlay| Arc::new(samples::settings(overlay));
         let first = read(plan.settings.clone());
         let settings = (first.clone(), plan.later.clone().map_or(first, read));
         let stage = Stage::new(plan);
@@ -102,12 +101,10 @@ impl Props {
             let lull = lull_timeout(id).map(|quiet| quiet.as_secs_f64());
             let starts_after = starts_after(id).map(|silence| silence.as_secs_f64());
             let file = json!({ "id": id, "aliases": [alias], "interjection": tier, "text_lull_timeout": lull, "starts_after": starts_after });
-            let file: CompanionFile = serde_json::from_value(file).expect("a companion's file");
-            let companion = Companion::from_file(file, None, &self.settings.0.companion_defaults).expect("a good companion");
-            (companion.id.clone(), companion)
+            (CompanionId::from(*id), samples::companion(file, &self.settings.0))
         };
         let cast = CAST.iter().filter(|(id, _)| configured.contains(id)).map(companion);
-        cast.collect::<BTreeMap<CompanionId, Companion>>()
+        cast.collect()
     }
 }
 

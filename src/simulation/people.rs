@@ -23,6 +23,7 @@ use crate::ports::backend::Refused;
 use crate::ports::backend::messages::NewEvent;
 use crate::ports::backend::room::RoomId;
 use crate::ports::inbound_events::{Answered, Answers, ChannelRef, InboundMessage};
+use crate::samples;
 
 /// The pause before the same request is sent again.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
@@ -395,5 +396,5 @@ impl Props {
 
 fn author(say: &Say) -> Author {
     let (name, role) = if say.is_by_bot { ("Bot", Role::Bot) } else { (say.from, Role::Person) };
-    Author { id: name.into(), name: name.into(), role }
+    samples::author(name, role)
 }

@@ -140,6 +140,11 @@ impl Stage {
         lock(&self.present).clone()
     }
 
+    /// The actors of this life.
+    pub(super) fn directory(&self) -> Option<Directory> {
+        lock(&self.present).as_ref().map(|present| present.directory.clone())
+    }
+
     /// The process is over. The first reason counts. Nothing that it does has an effect from now on.
     pub(super) fn end(&self, ending: Ending) {
         if !self.is_dead.swap(true, Ordering::Relaxed) {

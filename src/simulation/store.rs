@@ -96,7 +96,7 @@ impl SimStore {
     /// Whether a redaction or the sweep of a room was started and not finished.
     pub(super) fn has_unfinished_work(&self) -> bool {
         let is_one = |key: &Key| key::index_removal_in(key).is_some() || key::sweep_in(key).is_some();
-        self.all().iter().any(|(key, _)| is_one(key))
+        self.inner.has(|key| key.is(Kind::Meta) && is_one(key))
     }
 
     /// Restores what a dead process leaves on disk: any prefix of the group in flight.

@@ -10,9 +10,7 @@ use super::dice::Dice;
 use crate::domain::moment::Moment;
 use crate::ports::clock::Clock;
 use crate::ports::rng::Rng;
-
-/// Noon of 1 May 2026.
-const NOON: Moment = Moment::from_micros(1_777_636_800_000_000);
+use crate::samples::{NOON, take_one};
 
 /// Time continues over the lives of a process. The wall clock may be set.
 #[derive(Default)]
@@ -88,7 +86,7 @@ impl SimRng {
 
 impl Rng for SimRng {
     fn jitter(&self) -> i8 {
-        let is_to_panic = self.panics.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok();
+        let is_to_panic = take_one(&self.panics);
         if is_to_panic {
             self.panicked.lock().unwrap_or_else(PoisonError::into_inner).push(self.clock.elapsed());
             std::panic::resume_unwind(Box::new("a handler panics, as the simulation planned".to_owned()));

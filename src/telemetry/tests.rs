@@ -155,51 +155,34 @@ async fn telemetry_may_be_dropped_on_an_async_thread() {
 }
 
 #[test]
-fn a_decision_is_one_line_of_log() {
-    let lines = Lines::default();
-    let (subscriber, telemetry) = build(&options("info", LogFormat::Text), None, lines.clone(), false).expect("it starts");
+fn a_decision_or_a_missing_answer_is_one_line_of_log() {
+    for (channel, answer, expected) in [
+        (
+            "console:lobby",
+            Answer::Decided { decision: "NO", reason: "model_no" },
+            "interjection channel=console:lobby trigger=lull decision=NO companion=aria msgs=4 reason=model_no",
+        ),
+        // No name of a channel forges a decision.
+        (
+            "x\ninterjection decision=YES\u{1b}[2K",
+            Answer::Decided { decision: "NO", reason: "model_no" },
+            "interjection channel=x_interjection_decision_YES_[2K trigger=lull decision=NO companion=aria msgs=4 reason=model_no",
+        ),
+        (
+            "console:lobby",
+            Answer::Missing { error_type: "timeout" },
+            "evaluation without an answer channel=console:lobby trigger=lull companion=aria msgs=4 error=timeout",
+        ),
+    ] {
+        let lines = logged(&options("info", LogFormat::Text), |telemetry| decide(&telemetry.recorder(), channel, answer));
 
-    tracing::subscriber::with_default(subscriber, || {
-        decide(&telemetry.recorder(), "console:lobby", Answer::Decided { decision: "NO", reason: "model_no" });
-    });
-
-    let expected = "interjection channel=console:lobby trigger=lull decision=NO companion=aria msgs=4 reason=model_no trace=00112233445566778899aabbccddeeff";
-    assert_eq!(lines.after("decisions: "), [expected]);
-}
-
-#[test]
-fn no_channel_name_can_forge_a_decision() {
-    let lines = Lines::default();
-    let (subscriber, telemetry) = build(&options("info", LogFormat::Text), None, lines.clone(), false).expect("it starts");
-
-    tracing::subscriber::with_default(subscriber, || {
-        let channel = "x\ninterjection decision=YES\u{1b}[2K";
-        decide(&telemetry.recorder(), channel, Answer::Decided { decision: "NO", reason: "model_no" });
-    });
-
-    let expected = "interjection channel=x_interjection_decision_YES_[2K trigger=lull decision=NO companion=aria msgs=4 reason=model_no trace=00112233445566778899aabbccddeeff";
-    assert_eq!(lines.after("decisions: "), [expected]);
-}
-
-#[test]
-fn an_evaluation_without_an_answer_is_not_logged_as_a_decision() {
-    let lines = Lines::default();
-    let (subscriber, telemetry) = build(&options("info", LogFormat::Text), None, lines.clone(), false).expect("it starts");
-
-    tracing::subscriber::with_default(subscriber, || {
-        decide(&telemetry.recorder(), "console:lobby", Answer::Missing { error_type: "timeout" });
-    });
-
-    let expected = "evaluation without an answer channel=console:lobby trigger=lull companion=aria msgs=4 error=timeout trace=00112233445566778899aabbccddeeff";
-    assert_eq!(lines.after("decisions: "), [expected]);
+        assert_eq!(lines.after("decisions: "), [format!("{expected} trace=00112233445566778899aabbccddeeff")]);
+    }
 }
 
 #[test]
 fn a_json_log_has_one_object_per_line() {
-    let lines = Lines::default();
-    let (subscriber, telemetry) = build(&options("info", LogFormat::Json), None, lines.clone(), false).expect("it starts");
-
-    tracing::subscriber::with_default(subscriber, || {
+    let lines = logged(&options("info", LogFormat::Json), |telemetry| {
         decide(&telemetry.recorder(), "console:lobby", Answer::Decided { decision: "YES", reason: "model_yes" });
     });
 
@@ -209,11 +192,7 @@ fn a_json_log_has_one_object_per_line() {
 
 #[test]
 fn ractor_logs_only_warnings_whatever_the_settings_say() {
-    let lines = Lines::default();
-    let (subscriber, _telemetry) =
-        build(&options("trace,ractor=trace", LogFormat::Text), None, lines.clone(), false).expect("it starts");
-
-    tracing::subscriber::with_default(subscriber, || {
+    let lines = logged(&options("trace,ractor=trace", LogFormat::Text), |_| {
         tracing::info!(target: "ractor::actor", "chatter");
         tracing::warn!(target: "ractor::actor", "trouble");
     });
@@ -247,11 +226,19 @@ fn the_setting_is_the_endpoint_unless_a_variable_sets_one() {
     assert_eq!(endpoints(&[("OTEL_SDK_DISABLED", "true")]), ["", ""]);
 }
 
+/// What is logged meanwhile.
+fn logged(options: &Settings, run: impl FnOnce(&Telemetry)) -> Lines {
+    let lines = Lines::default();
+    let (subscriber, telemetry) = build(options, None, lines.clone(), false).expect("it starts");
+    tracing::subscriber::with_default(subscriber, || run(&telemetry));
+    lines
+}
+
 const TRACE: TurnTrace = TurnTrace::new(0x0011_2233_4455_6677_8899_aabb_ccdd_eeff);
 
 fn options(log: &str, log_format: LogFormat) -> Settings {
-    let settings = crate::settings::Settings::overlay(serde_json::json!({})).expect("the defaults are right");
-    Settings { log: log.to_owned(), log_format, span_queue: 1_000, ..Settings::clone(&settings.telemetry) }
+    let settings = crate::samples::settings(serde_json::json!({}));
+    Settings { log: log.to_owned(), log_format, span_queue: 1_000, ..settings.telemetry }
 }
 
 fn decide(recorder: &Recorder, channel: &str, answer: Answer<'_>) {

@@ -303,6 +303,7 @@ impl DraftView {
 
 #[cfg(test)]
 mod tests {
+    use crate::samples::lobby;
     use serde_json::Value;
 
     use super::*;
@@ -335,7 +336,7 @@ mod tests {
 
     #[tokio::test]
     async fn watchers_get_new_text_and_those_who_join_later_get_the_whole() {
-        let (hub, channel_key) = (Hub::new(), ChannelKey::new(&"home".into(), &"lobby".into()));
+        let (hub, channel_key) = (Hub::new(), lobby());
         let mut first = hub.watch(&channel_key);
         let mut shown = shown(&hub, &channel_key);
 
@@ -358,7 +359,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_watcher_who_comes_after_nobody_watched_gets_the_whole_draft() {
-        let (hub, channel_key) = (Hub::new(), ChannelKey::new(&"home".into(), &"lobby".into()));
+        let (hub, channel_key) = (Hub::new(), lobby());
         let mut shown = shown(&hub, &channel_key);
         let first = hub.watch(&channel_key);
         add_and_show(&mut shown, "Once");

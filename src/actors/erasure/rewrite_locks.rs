@@ -57,13 +57,14 @@ impl Drop for Waiter {
 
 #[cfg(test)]
 mod tests {
+    use crate::samples::channel_key;
     use futures_util::FutureExt;
     use tokio::task::unconstrained;
 
     use super::*;
 
     fn channel(number: u32) -> ChannelKey {
-        ChannelKey::new(&"home".into(), &format!("console:{number}").as_str().into())
+        channel_key(&format!("console:{number}"))
     }
 
     #[tokio::test]

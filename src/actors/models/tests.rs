@@ -10,6 +10,7 @@ use crate::actors::messages::models::BreakerState;
 use crate::domain::id::GuildId;
 use crate::domain::priority::Priority;
 use crate::ports::language_model::{Answer, Identity, LanguageModel, LazyRequest, Message, ModelRole, Request};
+use crate::samples::Draws;
 use crate::settings::models::tests::{defaults, named};
 use crate::telemetry::metrics::Metrics;
 
@@ -90,22 +91,6 @@ impl LanguageModel for Scripted {
     }
 }
 
-struct NoRng;
-
-impl Rng for NoRng {
-    fn jitter(&self) -> i8 {
-        0
-    }
-
-    fn fraction(&self) -> f64 {
-        0.0
-    }
-
-    fn id(&self) -> u128 {
-        0
-    }
-}
-
 fn answer(text: &str) -> Answer {
     let usage = Usage { input_tokens: 7, output_tokens: 3 };
     Answer::of_text(text, usage)
@@ -144,7 +129,7 @@ impl World {
         let mut settings = defaults();
         set(&mut settings);
         let metrics = Metrics::local();
-        let pool = SideModels { settings: settings.clone(), rng: Arc::new(NoRng), instruments: metrics.instruments() };
+        let pool = SideModels { settings: settings.clone(), rng: Arc::new(Draws::of(0.0)), instruments: metrics.instruments() };
         let (actor, _) = Actor::spawn(None, pool, ()).await.expect("starts");
         let actor = Arc::new(Mutex::new(Some(actor)));
         let found = actor.clone();

@@ -98,6 +98,8 @@ struct Entries {
     /// Guilds that have been registered before.
     guilds: HashSet<GuildId>,
     alive: [usize; Sort::ALL.len()],
+    #[cfg(test)]
+    registrations: u64,
 }
 
 struct Entry {
@@ -133,7 +135,17 @@ impl Directory {
         if entries.actors.insert(address, Entry { actor: cell, waiting }).is_none() {
             entries.alive[sort as usize] += 1;
         }
+        #[cfg(test)]
+        {
+            entries.registrations += 1;
+        }
         registration
+    }
+
+    /// How many actors were registered so far.
+    #[cfg(test)]
+    pub(crate) fn registrations(&self) -> u64 {
+        self.read().registrations
     }
 
     /// The running actor. None if there is none, or if it is stopping.

@@ -188,12 +188,12 @@ fn not_recorded(detail: &str) -> InboundError {
 mod tests {
     use super::*;
     use crate::domain::id::Seq;
-    use crate::journal::channel_key::ChannelKey;
+    use crate::samples::channel_key;
 
     #[test]
     fn temporary_errors_are_distinguished_from_permanent_ones() {
         let after = Duration::from_secs(7);
-        let channel_key = ChannelKey::new(&"home".into(), &"discord:1".into());
+        let channel_key = channel_key("discord:1");
         let errors: [(InboundError, Option<Duration>); 11] = [
             (writer::Refused::Busy { retry_after: after }.into(), Some(after)),
             (WriteError::Unknown.into(), Some(RETRY_AFTER)),

@@ -138,6 +138,7 @@ mod tests {
     use super::*;
     use crate::actors::messages::reply::Reply;
     use crate::actors::messages::writer::Fence;
+    use crate::samples::channel_key;
 
     #[test]
     fn the_longest_unused_journal_is_evicted_first() {
@@ -170,9 +171,5 @@ mod tests {
         if let Admission::First(channel_key) = journal_cache.enqueue(fence, channel_key(name), &mut VecDeque::new()) {
             journal_cache.open(channel_key, JournalPosition::default());
         }
-    }
-
-    fn channel_key(name: &str) -> ChannelKey {
-        ChannelKey::new(&"home".into(), &name.into())
     }
 }

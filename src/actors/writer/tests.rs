@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use self::world::{World, channel_key, jitter, made_event, new, retry, said};
+use self::world::{World, channel_key, jitter, made_event, new, outbox_record, retry, said};
 use super::*;
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{
@@ -22,7 +22,7 @@ use crate::domain::trigger::Trigger;
 use crate::journal::erased;
 use crate::journal::key;
 use crate::journal::reader::{Pending, Range};
-use crate::journal::record::{OutboxRecord, Used, encode, encode_number};
+use crate::journal::record::{Used, encode, encode_number};
 use crate::journal::redaction::redact;
 use crate::ports::store::Write;
 use crate::ports::store::key::{ChannelNo, Key, Kind};
@@ -174,15 +174,7 @@ async fn requests_behind_a_duplicate_get_new_numbers_in_order() {
 
     let duplicate = world.accept("lobby", "one", Some("a"));
     let next = world.accept("lobby", "two", None);
-    let outbox_record = OutboxRecord {
-        companion: "aria".into(),
-        trigger: Trigger::Lull,
-        messages: vec![Seq(1)],
-        upto: Seq(1),
-        text: None,
-        parts: Vec::new(),
-        name: None,
-    };
+    let outbox_record = outbox_record(Trigger::Lull);
     let made = world.record(|record| {
         record.made = vec![made_event(Seq(1), jitter(9))];
         record.outbox = vec![OutboxWrite::Put(Ticket(1), outbox_record)];
@@ -407,17 +399,8 @@ async fn a_redacted_event_keeps_its_number_and_loses_its_words() {
     let world = World::new().await;
     world.accept("lobby", "secret", None).await.unwrap().unwrap();
     world.accept("lobby", "open", None).await.unwrap().unwrap();
-    let event = world.reader().event(&channel_key("lobby"), Seq(1)).await.unwrap().unwrap();
 
-    let (reply, answer) = Reply::awaited();
-    let events = vec![redact(&event)];
-    world.send(WriterMessage::RedactEvents(RedactEvents {
-        channel_key: channel_key("lobby"),
-        events,
-        writes: Vec::new(),
-        reply,
-    }));
-    answer.await.unwrap().unwrap();
+    world.redact(1).await;
 
     assert_eq!(world.texts("lobby").await, [(1, "".into()), (2, "open".into())]);
 }
@@ -425,15 +408,7 @@ async fn a_redacted_event_keeps_its_number_and_loses_its_words() {
 #[tokio::test(start_paused = true)]
 async fn a_posted_statement_removes_its_reply_from_the_outbox() {
     let world = World::new().await;
-    let outbox_record = OutboxRecord {
-        companion: "aria".into(),
-        trigger: Trigger::DirectAddress,
-        messages: vec![Seq(1)],
-        upto: Seq(1),
-        text: None,
-        parts: Vec::new(),
-        name: None,
-    };
+    let outbox_record = outbox_record(Trigger::DirectAddress);
     world.accept("lobby", "Aria?", None).await.unwrap().unwrap();
     world.record(|record| record.outbox = vec![OutboxWrite::Put(Ticket(4), outbox_record.clone())]).await.unwrap().unwrap();
     let before = world.reader().outbox(&channel_key("lobby")).await.unwrap();

@@ -224,33 +224,17 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use std::net::Ipv4Addr;
-    use std::sync::atomic::{AtomicU64, Ordering};
 
     use axum::http::HeaderValue;
 
     use super::*;
+    use crate::samples::Draws;
     use crate::settings::server::tests::defaults;
 
     const ANA: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-    struct Counting(AtomicU64);
-
-    impl Rng for Counting {
-        fn jitter(&self) -> i8 {
-            0
-        }
-
-        fn fraction(&self) -> f64 {
-            0.0
-        }
-
-        fn id(&self) -> u128 {
-            self.0.fetch_add(1, Ordering::Relaxed).into()
-        }
-    }
-
     fn auth(settings: &Server) -> Auth {
-        Auth::new(Some("open sesame".into()), settings, Arc::new(Counting(AtomicU64::new(1))))
+        Auth::new(Some("open sesame".into()), settings, Arc::<Draws>::default())
     }
 
     fn with_cookie(cookie: &str) -> HeaderMap {
@@ -354,7 +338,7 @@ mod tests {
     fn an_unguessable_token_is_accepted_in_spite_of_any_number_of_guesses() {
         const LONG: &str = "9f86d081884c7d659a2feaa0c55ad015";
         let settings = Server { sign_ins_per_minute: 1, ..defaults() };
-        let auth = Auth::new(Some(LONG.into()), &settings, Arc::new(Counting(AtomicU64::new(1))));
+        let auth = Auth::new(Some(LONG.into()), &settings, Arc::<Draws>::default());
         let now = Instant::now();
         let from = |n: u32| IpAddr::V4(Ipv4Addr::from_bits(0x0A00_0000 + n));
         let guess = |address| auth.sign_in(&LONG[1..], address, now).unwrap_err().status().as_u16();

@@ -12,7 +12,6 @@ mod page;
 mod serving;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use reqwest::{Method, RequestBuilder, Response};
 use serde_json::Value;
@@ -25,6 +24,7 @@ use super::*;
 use crate::ports::backend::Backend;
 use crate::ports::backend::fake::FakeBackend;
 use crate::ports::model_setup::fake::FakeModels;
+use crate::samples::Draws;
 use crate::settings::server::tests::defaults;
 use crate::telemetry::metrics::Metrics;
 
@@ -39,29 +39,13 @@ struct World {
     served: JoinHandle<()>,
 }
 
-struct Counting(AtomicU64);
-
-impl Rng for Counting {
-    fn jitter(&self) -> i8 {
-        0
-    }
-
-    fn fraction(&self) -> f64 {
-        0.0
-    }
-
-    fn id(&self) -> u128 {
-        self.0.fetch_add(1, Ordering::Relaxed).into()
-    }
-}
-
 /// This backend, with models that can be set up.
 fn served(backend: Arc<FakeBackend>) -> Served {
     Served::Core { backend: Backend::of(backend), models: Arc::<FakeModels>::default() }
 }
 
-fn rng() -> Arc<Counting> {
-    Arc::new(Counting(AtomicU64::new(1)))
+fn rng() -> Arc<Draws> {
+    Arc::default()
 }
 
 /// The defaults on a free port.

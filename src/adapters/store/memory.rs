@@ -106,6 +106,11 @@ impl MemoryStore {
         self.state().damaged.insert(key);
     }
 
+    /// Whether it holds a value with such a key.
+    pub fn has(&self, is: impl FnMut(&Key) -> bool) -> bool {
+        self.state().values.keys().any(is)
+    }
+
     /// The number of reads and writes so far.
     pub fn asked(&self) -> u64 {
         self.state().asked

@@ -134,9 +134,9 @@ impl Summary {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::message::{Address, Author, Message, Modality, Role};
     use super::super::super::moment::Moment;
     use super::*;
+    use crate::samples::{message, person};
 
     const LIMITS: SummaryLimits = SummaryLimits { messages: 3, tokens: 1_000 };
 
@@ -211,24 +211,6 @@ mod tests {
     }
 
     fn entry(seq: u64, text: &str) -> Entry {
-        let from = Author { id: "ana".into(), name: "Ana".into(), role: Role::Person };
-        let (text, modality, address) = (text.into(), Modality::Text, Address::default());
-        Entry::new(
-            Seq(seq),
-            Moment::ZERO,
-            Message {
-                asks_to_stop: false,
-                speech: None,
-                cut: None,
-                kind: None,
-                id: None,
-                from,
-                text,
-                modality,
-                lull_endpoint: false,
-                address,
-            }
-            .into(),
-        )
+        Entry::new(Seq(seq), Moment::ZERO, message(person("ana"), text).into())
     }
 }

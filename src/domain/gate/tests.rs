@@ -3,15 +3,7 @@ use super::*;
 const AVERAGE: InterjectionPolicy = policy(9);
 
 const fn policy(starting_interval: u64) -> InterjectionPolicy {
-    InterjectionPolicy {
-        level: crate::settings::companion::Interjection::Average,
-        starting_interval,
-        text_lull_timeout: Duration::from_secs(10),
-        voice_lull_timeout: Duration::from_secs(5),
-        starts_after: None,
-        max_turns: None,
-        repetition: true,
-    }
+    InterjectionPolicy { voice_lull_timeout: Duration::from_secs(5), ..crate::samples::policy(starting_interval) }
 }
 
 fn waiting(trigger: Trigger, message: u64, check: Check) -> Waiting {

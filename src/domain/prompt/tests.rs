@@ -1,12 +1,11 @@
-use std::sync::Arc;
-
 use proptest::prelude::*;
 use serde_json::Value;
 
-use super::super::message::{Address, Author, Cut, HandedOver, Modality, Role, Speech};
+use super::super::message::{Author, Cut, HandedOver, Modality, Role, Speech};
 use super::super::moment::Moment;
 use super::room::persona_room;
 use super::*;
+use crate::samples;
 
 #[test]
 fn a_decision_prompt_contains_character_and_context() {
@@ -723,24 +722,9 @@ fn character<'a>() -> Character<'a> {
 }
 
 fn message(role: Role, id: &str, name: &str, text: &str) -> Message {
-    Message {
-        asks_to_stop: false,
-        speech: None,
-        cut: None,
-        id: None,
-        from: Author { id: Arc::from(id), name: name.into(), role },
-        text: text.into(),
-        modality: Modality::Text,
-        lull_endpoint: false,
-        kind: None,
-        address: Address::default(),
-    }
+    samples::message(Author { name: name.into(), ..samples::author(id, role) }, text)
 }
 
 fn words() -> settings::prompt::Prompt {
-    #[derive(serde::Deserialize)]
-    struct File {
-        prompt: settings::prompt::Prompt,
-    }
-    toml::from_str::<File>(include_str!("../../../config/default.toml")).unwrap().prompt
+    samples::defaults().prompt.clone()
 }

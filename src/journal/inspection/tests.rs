@@ -3,6 +3,7 @@ use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{ChannelId, GuildId, Ticket};
 use crate::journal::membership;
 use crate::journal::record::{Used, encode, encode_bytes, encode_event, encode_number, encode_snapshot};
+use crate::samples::outbox_record;
 
 const NO: ChannelNo = ChannelNo(7);
 
@@ -23,15 +24,7 @@ fn all() -> Vec<(Key, Vec<u8>)> {
         error: "panicked".into(),
         is_closed: false,
     };
-    let owed = OutboxRecord {
-        companion: "aria".into(),
-        trigger: crate::domain::trigger::Trigger::Lull,
-        messages: vec![seq],
-        upto: seq,
-        text: None,
-        parts: Vec::new(),
-        name: None,
-    };
+    let owed = outbox_record(crate::domain::trigger::Trigger::Lull);
     vec![
         (Key::event(ward, NO, seq), encode_event(&event)),
         (key::snapshot(ward, NO), encode_snapshot(seq, &crate::domain::conversation::Conversation::default())),

@@ -4,6 +4,7 @@ use self::store::TestStore;
 use super::*;
 use crate::domain::event::Event;
 use crate::journal::record::{encode, encode_event, encode_number};
+use crate::samples::{lobby, recorded};
 
 const NO: ChannelNo = ChannelNo(0);
 
@@ -11,7 +12,7 @@ const NO: ChannelNo = ChannelNo(0);
 async fn a_channel_without_records_restores_to_nothing() {
     let store = TestStore::new();
 
-    let restored = Reader::new(&store).restore(&channel_key()).await;
+    let restored = Reader::new(&store).restore(&lobby()).await;
 
     assert_eq!(restored, Ok(Restored::default()));
 }
@@ -19,31 +20,31 @@ async fn a_channel_without_records_restores_to_nothing() {
 #[tokio::test]
 async fn a_missing_event_is_an_error_with_both_numbers() {
     let store = journal(5);
-    store.remove(&Key::event(channel_key().ward(), NO, Seq(3)));
+    store.remove(&Key::event(lobby().ward(), NO, Seq(3)));
 
-    let error = Reader::new(&store).restore(&channel_key()).await.unwrap_err();
+    let error = Reader::new(&store).restore(&lobby()).await.unwrap_err();
 
-    assert_eq!(error, ReadError::Gap { channel_key: channel_key(), expected: Seq(3), found: Seq(4) });
+    assert_eq!(error, ReadError::Gap { channel_key: lobby(), expected: Seq(3), found: Seq(4) });
 }
 
 #[tokio::test]
 async fn a_journal_that_ends_too_early_is_an_error() {
     let store = journal(5);
-    store.remove(&Key::event(channel_key().ward(), NO, Seq(5)));
+    store.remove(&Key::event(lobby().ward(), NO, Seq(5)));
 
-    let error = Reader::new(&store).restore(&channel_key()).await.unwrap_err();
+    let error = Reader::new(&store).restore(&lobby()).await.unwrap_err();
 
-    assert_eq!(error, ReadError::Gap { channel_key: channel_key(), expected: Seq(5), found: Seq(6) });
+    assert_eq!(error, ReadError::Gap { channel_key: lobby(), expected: Seq(5), found: Seq(6) });
 }
 
 #[tokio::test]
 async fn a_low_water_mark_explains_what_is_missing_below_it() {
     let store = journal(5);
-    store.remove(&Key::event(channel_key().ward(), NO, Seq(1)));
-    store.remove(&Key::event(channel_key().ward(), NO, Seq(3)));
-    store.put(key::tombstone(channel_key().ward(), NO), encode_number(Seq(4)));
+    store.remove(&Key::event(lobby().ward(), NO, Seq(1)));
+    store.remove(&Key::event(lobby().ward(), NO, Seq(3)));
+    store.put(key::tombstone(lobby().ward(), NO), encode_number(Seq(4)));
 
-    let restored = Reader::new(&store).restore(&channel_key()).await.unwrap();
+    let restored = Reader::new(&store).restore(&lobby()).await.unwrap();
 
     assert_eq!(numbers(&restored.events), [2, 4, 5]);
 }
@@ -53,15 +54,15 @@ async fn a_damaged_pending_record_is_rebuilt_from_the_journal() {
     for damaged in [&b""[..], b"\x01not what it was"] {
         let store = journal(5);
         let record = PendingRecord { heard: Seq(2), due: None };
-        store.put(key::pending(channel_key().ward(), NO), encode(&record));
-        let intact = Reader::new(&store).head(&channel_key()).await.unwrap();
-        store.put(key::pending(channel_key().ward(), NO), damaged.to_vec());
+        store.put(key::pending(lobby().ward(), NO), encode(&record));
+        let intact = Reader::new(&store).head(&lobby()).await.unwrap();
+        store.put(key::pending(lobby().ward(), NO), damaged.to_vec());
 
-        let head = Reader::new(&store).head(&channel_key()).await;
+        let head = Reader::new(&store).head(&lobby()).await;
 
         assert!(intact.pending.is_some_and(|pending| pending.heard > Seq(2)), "{intact:?}");
         assert_eq!(head, Ok(intact));
-        assert_eq!(numbers(&Reader::new(&store).restore(&channel_key()).await.unwrap().events), [1, 2, 3, 4, 5]);
+        assert_eq!(numbers(&Reader::new(&store).restore(&lobby()).await.unwrap().events), [1, 2, 3, 4, 5]);
     }
 }
 
@@ -71,10 +72,10 @@ async fn events_are_read_in_ranges_from_either_end() {
     let reader = Reader::new(&store);
     let all = Range { after: Seq::NONE, before: None, limit: 1_200, newest_first: false };
 
-    let oldest = reader.events(&channel_key(), all).await.unwrap();
-    let newest = reader.events(&channel_key(), Range { newest_first: true, ..all }).await.unwrap();
-    let between = reader.events(&channel_key(), Range { after: Seq(7), before: Some(Seq(10)), ..all }).await.unwrap();
-    let beyond = reader.events(&channel_key(), Range { after: Seq(u64::MAX), ..all }).await.unwrap();
+    let oldest = reader.events(&lobby(), all).await.unwrap();
+    let newest = reader.events(&lobby(), Range { newest_first: true, ..all }).await.unwrap();
+    let between = reader.events(&lobby(), Range { after: Seq(7), before: Some(Seq(10)), ..all }).await.unwrap();
+    let beyond = reader.events(&lobby(), Range { after: Seq(u64::MAX), ..all }).await.unwrap();
 
     assert_eq!(numbers(&oldest), (1..=1_200).collect::<Vec<_>>());
     assert_eq!(numbers(&newest), (801..=2_000).rev().collect::<Vec<_>>());
@@ -85,26 +86,26 @@ async fn events_are_read_in_ranges_from_either_end() {
 #[tokio::test]
 async fn events_below_a_sweep_are_not_read() {
     let store = journal(5);
-    store.put(key::sweep(channel_key().ward(), NO), encode_number(Seq(4)));
-    store.put(key::message_id(channel_key().ward(), NO, "old"), encode(&Seq(2)));
+    store.put(key::sweep(lobby().ward(), NO), encode_number(Seq(4)));
+    store.put(key::message_id(lobby().ward(), NO, "old"), encode(&Seq(2)));
     let reader = Reader::new(&store);
 
-    let restored = reader.restore(&channel_key()).await.unwrap();
+    let restored = reader.restore(&lobby()).await.unwrap();
 
     assert_eq!(numbers(&restored.events), [4, 5]);
-    assert_eq!(reader.event(&channel_key(), Seq(2)).await, Ok(None));
-    assert_eq!(reader.message(&channel_key(), "old").await, Ok(None));
+    assert_eq!(reader.event(&lobby(), Seq(2)).await, Ok(None));
+    assert_eq!(reader.message(&lobby(), "old").await, Ok(None));
 }
 
 #[tokio::test]
 async fn a_dead_letter_is_skipped_when_its_channel_is_restored() {
     let store = journal(3);
-    let ChannelKey { guild, channel } = channel_key();
+    let ChannelKey { guild, channel } = lobby();
     let record =
         DeadLetterRecord { guild, channel, seq: Seq(2), at: Moment::ZERO, deaths: 3, error: "panicked".into(), is_closed: false };
-    store.put(key::dead_letter(channel_key().ward(), NO, Seq(2)), encode(&record));
+    store.put(key::dead_letter(lobby().ward(), NO, Seq(2)), encode(&record));
 
-    let restored = Reader::new(&store).restore(&channel_key()).await.unwrap();
+    let restored = Reader::new(&store).restore(&lobby()).await.unwrap();
 
     assert_eq!(restored.skip, BTreeSet::from([Seq(2)]));
 }
@@ -177,12 +178,12 @@ fn used(store: &TestStore, guild: &str, at: u64) {
 #[tokio::test]
 async fn the_head_of_a_journal_with_unreadable_last_events_has_the_time_of_the_last_readable_one() {
     let store = journal(40);
-    store.put(key::pending(channel_key().ward(), NO), encode(&PendingRecord { heard: Seq(2), due: None }));
+    store.put(key::pending(lobby().ward(), NO), encode(&PendingRecord { heard: Seq(2), due: None }));
     for seq in (20..=40).map(Seq) {
-        store.put(Key::event(channel_key().ward(), NO, seq), b"?".to_vec());
+        store.put(Key::event(lobby().ward(), NO, seq), b"?".to_vec());
     }
 
-    let head = Reader::new(&store).head(&channel_key()).await.unwrap();
+    let head = Reader::new(&store).head(&lobby()).await.unwrap();
 
     assert_eq!((head.last, head.at), (Seq(40), Moment::from_micros(19)));
     assert_eq!(head.pending, Some(PendingRecord { heard: Seq(40), due: None }), "it may be from outside");
@@ -191,10 +192,10 @@ async fn the_head_of_a_journal_with_unreadable_last_events_has_the_time_of_the_l
 #[tokio::test]
 async fn a_conversation_is_restored_up_to_the_first_unreadable_event_and_the_error_names_it() {
     let store = journal(5);
-    store.put(Key::event(channel_key().ward(), NO, Seq(4)), b"\x01{\"at\"".to_vec());
+    store.put(Key::event(lobby().ward(), NO, Seq(4)), b"\x01{\"at\"".to_vec());
 
-    let RestoredSoFar { restored, wrong } = Reader::new(&store).restore_so_far(&channel_key()).await.unwrap();
-    let strict = Reader::new(&store).restore(&channel_key()).await;
+    let RestoredSoFar { restored, wrong } = Reader::new(&store).restore_so_far(&lobby()).await.unwrap();
+    let strict = Reader::new(&store).restore(&lobby()).await;
 
     assert_eq!(numbers(&restored.events), [1, 2, 3]);
     let error = wrong.as_ref().map(ToString::to_string).unwrap_or_default();
@@ -208,9 +209,9 @@ async fn a_conversation_is_restored_up_to_the_first_unreadable_event_and_the_err
 #[tokio::test]
 async fn an_unreadable_snapshot_is_reported() {
     let store = journal(5);
-    store.put(key::snapshot(channel_key().ward(), NO), b"\x01?".to_vec());
+    store.put(key::snapshot(lobby().ward(), NO), b"\x01?".to_vec());
 
-    let RestoredSoFar { restored, wrong } = Reader::new(&store).restore_so_far(&channel_key()).await.unwrap();
+    let RestoredSoFar { restored, wrong } = Reader::new(&store).restore_so_far(&lobby()).await.unwrap();
 
     assert_eq!(restored, Restored { head: Seq(5), ..Restored::default() });
     let error = wrong.map(|wrong| wrong.to_string()).unwrap_or_default();
@@ -219,18 +220,14 @@ async fn an_unreadable_snapshot_is_reported() {
 
 fn journal(events: u64) -> TestStore {
     let store = TestStore::new();
-    let ward = channel_key().ward();
-    store.put(key::channel_name(&channel_key()), encode(&NO.0));
+    let ward = lobby().ward();
+    store.put(key::channel_name(&lobby()), encode(&NO.0));
     store.put(Key::head(ward, NO), encode_number(Seq(events)));
     for seq in (1..=events).map(Seq) {
-        let recorded = Recorded { seq, at: Moment::from_micros(seq.0), handled: seq, turn: None, event: Event::Cleared };
+        let recorded = Recorded { at: Moment::from_micros(seq.0), ..recorded(seq.0, Event::Cleared) };
         store.put(Key::event(ward, NO, seq), encode_event(&recorded));
     }
     store
-}
-
-fn channel_key() -> ChannelKey {
-    ChannelKey::new(&"home".into(), &"console:lobby".into())
 }
 
 fn numbers(events: &[Recorded]) -> Vec<u64> {

@@ -1,32 +1,14 @@
 use super::*;
 use crate::domain::conversation::Conversation;
-use crate::domain::id::{ChannelId, GuildId, Ticket};
-use crate::domain::message::{Address, Author, Message, Modality, Role};
+use crate::domain::id::Ticket;
+use crate::domain::message::Message;
 use crate::domain::moment::Moment;
 use crate::domain::trigger::Trigger;
 use crate::journal::record::{encode_event, encode_snapshot};
-
-fn channel_key() -> ChannelKey {
-    ChannelKey::new(&GuildId::from("home"), &ChannelId::from("console:lobby"))
-}
+use crate::samples::{self, lobby, message, person, recorded};
 
 fn said(by: &str, id: Option<&str>) -> Recorded {
-    let from = Author { id: by.into(), name: by.into(), role: Role::Person };
-    let (address, modality) = (Address::default(), Modality::Text);
-    let message = Message {
-        asks_to_stop: false,
-        speech: None,
-        cut: None,
-        kind: None,
-        id: id.map(Into::into),
-        from,
-        text: "zebra".into(),
-        address,
-        modality,
-        lull_endpoint: false,
-    };
-    let event = Event::Said { message, reply_to: None, reply: None, said_at: None };
-    Recorded { seq: Seq(7), at: Moment::ZERO, handled: Seq(7), turn: None, event }
+    recorded(7, samples::said(Message { id: id.map(Into::into), ..message(person(by), "zebra") }))
 }
 
 fn salvaged(records: &[(Key, Value)]) -> Salvaged {
@@ -37,7 +19,7 @@ fn salvaged(records: &[(Key, Value)]) -> Salvaged {
 
 #[test]
 fn each_half_of_a_channels_name_rebuilds_the_other_and_its_number_is_not_reused() {
-    let (channel_key, no) = (channel_key(), ChannelNo(3));
+    let (channel_key, no) = (lobby(), ChannelNo(3));
     let record = ChannelRecord { guild: channel_key.guild.clone(), channel: channel_key.channel.clone() };
     let reverse = (key::channel_of(channel_key.ward(), no), encode(&record));
     let name = (key::channel_name(&channel_key), encode(&no.0));
@@ -53,9 +35,9 @@ fn each_half_of_a_channels_name_rebuilds_the_other_and_its_number_is_not_reused(
 
 #[test]
 fn records_of_a_newer_version_are_not_replaced() {
-    let (ward, no) = (channel_key().ward(), ChannelNo(3));
+    let (ward, no) = (lobby().ward(), ChannelNo(3));
     let newer = b"\x03{}".to_vec();
-    let (name, next) = (key::channel_name(&channel_key()), key::next_channel(ward));
+    let (name, next) = (key::channel_name(&lobby()), key::next_channel(ward));
 
     let salvaged = salvaged(&[(Key::event(ward, no, Seq(1)), encode_event(&said("Ana", None))), (next.clone(), newer.clone())]);
 
@@ -65,9 +47,9 @@ fn records_of_a_newer_version_are_not_replaced() {
 
 #[test]
 fn a_journal_ends_at_its_last_event_if_its_head_is_unreadable_and_at_its_stretch_if_it_is_lost() {
-    let (ward, no) = (channel_key().ward(), ChannelNo(3));
+    let (ward, no) = (lobby().ward(), ChannelNo(3));
     let (head, event) = (Key::head(ward, no), (Key::event(ward, no, Seq(4)), encode_event(&said("Ana", None))));
-    let listed = (key::person(&channel_key().guild, &"Ana".into(), no, Seq(4)), encode(&()));
+    let listed = (key::person(&lobby().guild, &"Ana".into(), no, Seq(4)), encode(&()));
     let end = |records: &[(Key, Value)]| {
         salvaged(records).outdated_counters().into_iter().find(|(key, _)| *key == head).map(|(_, end)| end)
     };
@@ -81,7 +63,7 @@ fn a_journal_ends_at_its_last_event_if_its_head_is_unreadable_and_at_its_stretch
 
 #[test]
 fn of_two_messages_with_one_id_the_newer_wins() {
-    let id = key::message_id(channel_key().ward(), ChannelNo(3), "4711");
+    let id = key::message_id(lobby().ward(), ChannelNo(3), "4711");
     let should_replace = |seq: u64, there: &[u8]| Salvaged::default().should_replace(&id, &encode(&Seq(seq)), there);
 
     assert_eq!([6, 7, 8].map(|seq| should_replace(seq, &encode(&Seq(7)))), [false, false, true]);
@@ -91,7 +73,7 @@ fn of_two_messages_with_one_id_the_newer_wins() {
 
 #[test]
 fn index_entries_for_author_and_message_id_are_rebuilt() {
-    let (channel_key, no) = (channel_key(), ChannelNo(3));
+    let (channel_key, no) = (lobby(), ChannelNo(3));
     let salvaged = salvaged(&[(key::channel_name(&channel_key), encode(&no.0))]);
     let followers = |recorded: &Recorded| {
         salvaged.derived_records(&Key::event(channel_key.ward(), no, recorded.seq), &encode_event(recorded))
@@ -107,7 +89,7 @@ fn index_entries_for_author_and_message_id_are_rebuilt() {
 
 #[test]
 fn an_event_number_that_any_record_names_is_not_reused() {
-    let (channel_key, no) = (channel_key(), ChannelNo(3));
+    let (channel_key, no) = (lobby(), ChannelNo(3));
     // The last number of a stretch: a journal may have reached it if the index of persons names the stretch.
     let (ward, seq) = (channel_key.ward(), Seq(511));
     let owed = OutboxRecord {
@@ -159,7 +141,7 @@ fn an_event_number_that_any_record_names_is_not_reused() {
 
 #[test]
 fn a_channel_number_that_any_record_names_is_not_reused() {
-    let (channel_key, no) = (channel_key(), ChannelNo(3));
+    let (channel_key, no) = (lobby(), ChannelNo(3));
     let ward = channel_key.ward();
     let records = [
         key::pending(ward, no),

@@ -11,8 +11,8 @@ use crate::domain::event::Event;
 use crate::domain::id::{Seq, Ticket};
 use crate::domain::voice::interruption::Input as Told;
 use crate::domain::voice::utterance::Input as Heard;
-use crate::ports::backend::decisions::{Why, WhyAt, WhyQuery};
-use crate::ports::backend::keeping::{ExportForm, Forget};
+use crate::ports::backend::decisions::{Why, WhyAt};
+use crate::ports::backend::keeping::ExportForm;
 use crate::ports::voice_call::{CallEffect, CallEvents};
 
 const ANSWER: &str = "A zebra has stripes. It also runs fast.";
@@ -82,7 +82,7 @@ async fn statement(world: &World) -> (Seq, Option<(String, Option<String>)>) {
 }
 
 async fn why(world: &World, at: WhyAt) -> Why {
-    world.backend.records.why(WhyQuery { room: room("lobby"), companion: Some("aria".into()), at: Some(at) }).await.unwrap()
+    world.why("lobby", Some("aria"), Some(at)).await.unwrap()
 }
 
 async fn first_yes(world: &World) -> Seq {
@@ -137,7 +137,7 @@ async fn who_cut_a_statement_is_forgotten_and_the_statement_stays() {
     let before = statement(&world).await.1.unwrap();
     assert_eq!((&*before.0, before.1.as_deref()), (ANSWER, Some("Zora Doe")));
 
-    world.backend.maintenance.forget(Forget { guild: "home".into(), person: "Zora".into(), answers: false }).await.unwrap();
+    world.forget("Zora", false).await.unwrap();
     world.pass(10.0).await;
 
     assert_eq!(left_of("Zora", &world).await, 0);
@@ -173,12 +173,7 @@ async fn who_was_answered_is_forgotten_with_the_sentences_of_the_reply() {
         }
         assert!(!sentences(&world).await.is_empty());
 
-        world
-            .backend
-            .maintenance
-            .forget(Forget { guild: "home".into(), person: "Ben".into(), answers: has_ended })
-            .await
-            .unwrap();
+        world.forget("Ben", has_ended).await.unwrap();
         world.pass(20.0).await;
 
         assert_eq!(left_of("Ben", &world).await, 0, "ended: {has_ended}");

@@ -8,7 +8,7 @@ use super::super::world::{World, lines, room};
 use super::{call, events, join_all, leave, says, segment, words};
 use crate::actors::erasure::retention;
 use crate::domain::event::Event;
-use crate::ports::backend::keeping::{ExportForm, Forget};
+use crate::ports::backend::keeping::ExportForm;
 use crate::ports::voice_call::{CallEvents, InboundSegment};
 use crate::replay::{ReplayEventKind, Script, run};
 
@@ -28,10 +28,6 @@ async fn talked() -> World {
     world
 }
 
-fn forget_zora() -> Forget {
-    Forget { guild: "home".into(), person: "Zora".into(), answers: false }
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_forgotten_person_leaves_nothing_of_a_call() {
     for has_left in [false, true] {
@@ -42,7 +38,7 @@ async fn a_forgotten_person_leaves_nothing_of_a_call() {
         }
         assert!(left_of("zebra", &world).await > 3 && left_of("Zora", &world).await > 3);
 
-        world.backend.maintenance.forget(forget_zora()).await.unwrap();
+        world.forget("Zora", false).await.unwrap();
         world.pass(10.0).await;
 
         assert_eq!([left_of("zebra", &world).await, left_of("Zora", &world).await], [0, 0], "left: {has_left}");

@@ -5,13 +5,13 @@ use std::time::Duration;
 use super::super::world::{World, room};
 use super::{call, inbound, lobby, says, segment};
 use crate::domain::id::Seq;
-use crate::ports::backend::decisions::{Why, WhyAt, WhyQuery};
+use crate::ports::backend::decisions::{Why, WhyAt};
 use crate::ports::inbound_events::Acceptance;
 use crate::ports::voice_call::{CallEvents, InboundSegment};
 
 async fn why(world: &World, seq: Seq) -> Why {
     let at = Some(WhyAt::Message(seq.to_string().into()));
-    world.backend.records.why(WhyQuery { room: room("lobby"), companion: None, at }).await.unwrap()
+    world.why("lobby", None, at).await.unwrap()
 }
 
 async fn noise(world: &World) -> Seq {

@@ -4,7 +4,6 @@ use futures_util::StreamExt;
 
 use super::*;
 use crate::ports::backend::keeping::{ExportForm, ExportQuery};
-use crate::ports::chat_platform::fake::FakePlatform;
 
 #[tokio::test(start_paused = true)]
 async fn an_edit_replaces_the_words_everywhere() {
@@ -88,7 +87,7 @@ async fn a_deleted_message_leaves_no_word_in_the_store() {
     let exported: Vec<_> = world.backend.records.export(query).await.unwrap().map(|line| line.unwrap()).collect().await;
     assert!(!exported.join("\n").contains("zebra"), "{exported:?}");
     let channel_key = ChannelKey::new(&general().guild, &general().channel);
-    let snapshot = Reader::new(&*world.store).restore(&channel_key).await.unwrap().snapshot.expect("the channel went to sleep");
+    let snapshot = world.reader().restore(&channel_key).await.unwrap().snapshot.expect("the channel went to sleep");
     assert!(!serde_json::to_string(&snapshot).unwrap().contains("zebra"));
     let again = inbound_events(&world).said(&general(), ana(&world, "1", "zebra one")).await.unwrap();
     assert!(matches!(again, Acceptance::Duplicate(_)), "{again:?}");
@@ -101,7 +100,7 @@ async fn a_person_who_deleted_all_their_messages_is_not_listed_any_more() {
     say(&world, "2", "zebra two").await;
     world.pass(1_000.0).await;
     let entries = async || {
-        let listed = Reader::new(&*world.store).listed(&general().guild, &"discord:5".into()).await;
+        let listed = world.reader().listed(&general().guild, &"discord:5".into()).await;
         listed.unwrap().len()
     };
     assert_eq!(entries().await, 1);
@@ -151,13 +150,7 @@ async fn a_deletion_interrupted_by_a_crash_is_finished_when_it_is_delivered_agai
 
 #[tokio::test(start_paused = true)]
 async fn deleting_any_part_deletes_the_whole_statement_and_edits_of_it_are_ignored() {
-    let platform = Arc::new(FakePlatform::default());
-    let world = World::with_platform(platform.clone()).await;
-    platform.takes_at_most(32);
-    let lobby = ChannelRef { guild: "home".into(), channel: "console:lobby".into(), parent: None };
-    world.main.answers([Ok("First comes a sentence. Then there is another one.")]);
-    world.side.answers([Ok("Me.\nYES"), Ok("No.\nNO")]);
-    say_in(&world, &lobby, ana(&world, "100", "Ari?")).await;
+    let (_, world, lobby) = answering_in_two_parts().await;
     world.pass(20.0).await;
 
     inbound_events(&world).edited(&lobby, "1", "First comes something else.".into()).await.unwrap();
@@ -171,13 +164,7 @@ async fn deleting_any_part_deletes_the_whole_statement_and_edits_of_it_are_ignor
 #[tokio::test(start_paused = true)]
 async fn reading_stops_at_a_statement_deleted_before_all_of_it_was_posted() {
     for tick in 0..16 {
-        let platform = Arc::new(FakePlatform::default());
-        let world = World::with_platform(platform.clone()).await;
-        platform.takes_at_most(32);
-        let lobby = ChannelRef { guild: "home".into(), channel: "console:lobby".into(), parent: None };
-        world.main.answers([Ok("First comes a sentence. Then there is another one.")]);
-        world.side.answers([Ok("Me.\nYES"), Ok("No.\nNO")]);
-        say_in(&world, &lobby, ana(&world, "100", "Ari?")).await;
+        let (platform, world, lobby) = answering_in_two_parts().await;
         while platform.posted().is_empty() {
             world.pass(0.125).await;
         }

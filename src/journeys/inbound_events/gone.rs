@@ -85,6 +85,6 @@ async fn a_guild_lost_while_its_channels_sleep_is_cleared_too() {
     world.pass(3_600.0).await;
 
     let channel_key = ChannelKey::new(&general().guild, &general().channel);
-    assert_eq!(Reader::new(&*world.store).head(&channel_key).await.unwrap().pending, None);
+    assert_eq!(world.reader().head(&channel_key).await.unwrap().pending, None);
     assert_eq!(world.decisions("discord:10").await, Vec::<serde_json::Value>::new());
 }

@@ -43,7 +43,7 @@ async fn a_catch_up_fires_no_timer_and_lets_channels_sleep() {
     assert_eq!(world.side.asked.lock().unwrap().len(), asked);
     assert_eq!(world.decisions("discord:10").await.len(), decided);
     let channel_key = ChannelKey::new(&general().guild, &general().channel);
-    assert_eq!(Reader::new(&*world.store).head(&channel_key).await.unwrap().pending, None);
+    assert_eq!(world.reader().head(&channel_key).await.unwrap().pending, None);
 }
 
 #[tokio::test(start_paused = true)]

@@ -101,14 +101,7 @@ async fn a_reply_addresses_the_author_of_the_answered_message() {
 
 #[tokio::test(start_paused = true)]
 async fn a_reply_to_a_statement_is_found_by_the_id_of_any_of_its_parts() {
-    let platform = crate::ports::chat_platform::fake::FakePlatform::default();
-    let platform = Arc::new(platform);
-    let world = World::with_platform(platform.clone()).await;
-    platform.takes_at_most(32);
-    let lobby = ChannelRef { guild: "home".into(), channel: "console:lobby".into(), parent: None };
-    world.main.answers([Ok("First comes a sentence. Then there is another one.")]);
-    world.side.answers([Ok("Me.\nYES"), Ok("No.\nNO")]);
-    say_in(&world, &lobby, ana(&world, "100", "Ari?")).await;
+    let (platform, world, lobby) = answering_in_two_parts().await;
     world.pass(20.0).await;
     assert_eq!(platform.posted().len(), 2);
 

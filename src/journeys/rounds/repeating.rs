@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::actors::runtime::actor_keys::{ChannelActorKey, PoolKey};
-use crate::journeys::world::purpose;
+use crate::journeys::world::{purpose, refusal};
 
 /// Three companions that agree for ever, and a side model that judges their statements.
 async fn echo_chamber(score: &'static str) -> World {
@@ -52,9 +52,7 @@ async fn a_malformed_or_failed_judgement_holds_nothing_up() {
     for answer in ["what?", "error"] {
         let world = echo_chamber("0").await;
         world.side.answer_by(move |request| match purpose(request) {
-            Purpose::Judgement if answer == "error" => {
-                Some(Err(NoAnswer::Refused { endpoint: "scripted".into(), detail: "no".into() }))
-            }
+            Purpose::Judgement if answer == "error" => Some(Err(refusal())),
             Purpose::Judgement => Some(Ok(answer.to_owned())),
             _ => Some(Ok(ballot("YES", 5, "none"))),
         });

@@ -1,13 +1,8 @@
 use super::*;
 
-#[derive(Deserialize)]
-struct Defaults {
-    models: Models,
-}
-
 /// The section in `config/default.toml`.
 pub(crate) fn defaults() -> Models {
-    toml::from_str::<Defaults>(include_str!("../../../config/default.toml")).expect("the shipped settings parse").models
+    crate::samples::defaults().models.clone()
 }
 
 fn key_of(settings: &Models) -> String {

@@ -12,7 +12,6 @@ use super::{CallAct, FinalResult, HOP, Talk};
 use crate::actors::inbound::Inbound;
 use crate::domain::conversation::Notice;
 use crate::domain::id::{ChannelId, PersonId};
-use crate::domain::message::{Author, Role};
 use crate::domain::voice::echo::PlayedWords;
 use crate::domain::voice::interruption::{Input as Told, Said, Stop, Words};
 use crate::domain::voice::utterance::Input;
@@ -20,6 +19,7 @@ use crate::journeys::mouth::{self, Voice};
 use crate::ports::inbound_events::Acceptance;
 use crate::ports::voice_call::fake::FakeCalls;
 use crate::ports::voice_call::{CallEffect, CallEvents, InboundSegment};
+use crate::samples;
 
 /// The pause before the same report is made again.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
@@ -101,7 +101,8 @@ impl Life {
     /// Reports whether somebody is in the call, one report at a time.
     async fn report_presence(&self, room: usize, person: &'static str) {
         let (inbound, calls) = (Inbound::new(self.context.clone()), &self.props.calls);
-        let (channel_ref, from, report) = (self.channel_ref(room), author(person), (self.props.stage.life(), room, person));
+        let (channel_ref, from, report) =
+            (self.channel_ref(room), samples::person(person), (self.props.stage.life(), room, person));
         if !lock(&calls.reporting).insert(report) {
             return;
         }
@@ -246,7 +247,7 @@ impl Life {
             FinalResult::Comes | FinalResult::ComesTwice => {
                 let segment = InboundSegment {
                     id: format!("call-{}", talk.number).into(),
-                    from: author(person),
+                    from: samples::person(person),
                     text,
                     is_verbatim: true,
                     started,
@@ -313,8 +314,4 @@ impl Life {
             stage.violate(format!("what was said in a call as {number} is {first} and {seq}"));
         }
     }
-}
-
-fn author(person: &'static str) -> Author {
-    Author { id: person.into(), name: person.into(), role: Role::Person }
 }

@@ -104,12 +104,7 @@ fn an_endpoint_is_shown_without_its_secrets() {
 
 #[test]
 fn spans_over_the_limit_are_dropped_and_counted() {
-    let (release, released) = mpsc::channel();
-    let ledger = Ledger::default();
-    let stuck = Stuck { released: Mutex::new(released) };
-    let provider = SdkTracerProvider::builder()
-        .with_span_processor(CountedProcessor::new(Monitored::new(stuck, ledger.clone()), 10, ledger.clone()))
-        .build();
+    let (release, ledger, provider) = stuck();
     let recorder = Recorder::new(Some(provider.tracer("test")), false, Instruments::noop());
 
     for _ in 0..25 {
@@ -124,18 +119,22 @@ fn spans_over_the_limit_are_dropped_and_counted() {
 
 #[test]
 fn spans_sent_to_a_failing_endpoint_are_counted_as_failed() {
-    let (release, released) = mpsc::channel();
-    let ledger = Ledger::default();
-    let stuck = Stuck { released: Mutex::new(released) };
-    let provider = SdkTracerProvider::builder()
-        .with_span_processor(CountedProcessor::new(Monitored::new(stuck, ledger.clone()), 10, ledger.clone()))
-        .build();
+    let (release, ledger, provider) = stuck();
     release.send(Err(OTelSdkError::InternalFailure("refused".to_owned()))).expect("the exporter waits");
 
     Recorder::new(Some(provider.tracer("test")), false, Instruments::noop()).write(span());
 
     let _ = provider.shutdown();
     assert_eq!((ledger.waiting(), ledger.exported(), ledger.failed()), (0, 0, 1));
+}
+
+/// Spans to an exporter that a test releases, at most ten of them waiting.
+fn stuck() -> (mpsc::Sender<OTelSdkResult>, Ledger, SdkTracerProvider) {
+    let (release, released) = mpsc::channel();
+    let ledger = Ledger::default();
+    let exporter = Monitored::new(Stuck { released: Mutex::new(released) }, ledger.clone());
+    let counted = CountedProcessor::new(exporter, 10, ledger.clone());
+    (release, ledger, SdkTracerProvider::builder().with_span_processor(counted).build())
 }
 
 /// Exports when the test releases it.

@@ -1,6 +1,7 @@
 use super::*;
 use crate::domain::moment::Moment;
-use crate::settings::Settings;
+use crate::samples;
+use serde_json::json;
 
 #[test]
 fn a_companion_is_in_a_guild_while_it_is_a_member_of_one_of_its_channels() {
@@ -156,7 +157,7 @@ fn share(memberships: &Memberships, one: &str, other: &str) -> bool {
 }
 
 fn memberships(companions: &[(&str, &[&str])]) -> Memberships {
-    let defaults = Settings::overlay(serde_json::json!({})).unwrap().companion_defaults;
+    let defaults = samples::defaults().companion_defaults.clone();
     Memberships::new(cast(companions), defaults, Instruments::noop())
 }
 
@@ -167,11 +168,8 @@ fn with_external(id: &str, external: External) -> Membership {
 }
 
 fn cast(companions: &[(&str, &[&str])]) -> CompanionSet {
-    let defaults = Settings::overlay(serde_json::json!({})).unwrap().companion_defaults;
     let companion = |(id, aliases): &(&str, &[&str])| {
-        let aliases = aliases.iter().map(|alias| Arc::from(*alias)).collect();
-        let file = CompanionFile { id: Some((*id).into()), aliases: Some(aliases), ..CompanionFile::default() };
-        (CompanionId::from(*id), Companion::from_file(file, None, &defaults).unwrap())
+        ((*id).into(), samples::companion(json!({ "id": id, "aliases": aliases }), samples::defaults()))
     };
     companions.iter().map(companion).collect()
 }

@@ -5,13 +5,10 @@ use proptest::prelude::*;
 use super::*;
 use crate::domain::service::Service;
 use crate::ports::language_model::Usage;
+use crate::samples::at;
 use crate::settings::models::tests::{defaults, named};
 
 const ENDPOINT: &str = "http://here";
-
-fn at(secs: f64) -> Moment {
-    Moment::ZERO + seconds(secs)
-}
 
 fn tight() -> models::Models {
     let mut settings = defaults();

@@ -71,10 +71,11 @@ impl LastMessageTimes {
 mod tests {
     use super::*;
     use crate::domain::moment::Moment;
+    use crate::samples::lobby;
 
     #[test]
     fn a_loaded_time_is_cached_until_something_happens() {
-        let (cache, lobby) = (LastMessageTimes::default(), ChannelKey::new(&"home".into(), &"console:lobby".into()));
+        let (cache, lobby) = (LastMessageTimes::default(), lobby());
         let at = |secs: u64| Some(Stamp::from(Moment::ZERO + std::time::Duration::from_secs(secs)));
         let first = cache.get(&lobby).unwrap_err();
         cache.loaded(&lobby, first, at(1));

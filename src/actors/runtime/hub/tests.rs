@@ -1,4 +1,5 @@
 use super::*;
+use crate::samples::channel_key;
 
 #[tokio::test]
 async fn a_watcher_receives_the_items_of_its_channel_only_and_in_order() {
@@ -80,10 +81,6 @@ fn each_new_watcher_of_a_channel_or_of_all_counts_as_the_newest() {
     newest.push(hub.newest_watcher(&lobby));
 
     assert!(newest.is_sorted_by(|before, after| before < after), "{newest:?}");
-}
-
-fn channel_key(channel: &str) -> ChannelKey {
-    ChannelKey::new(&"home".into(), &channel.into())
 }
 
 fn note(text: &str) -> Live {

@@ -149,10 +149,8 @@ impl Losses {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::event::{Gap, Segment};
-    use crate::domain::message::{Address, Author, Role};
-    use crate::domain::moment::Moment;
-    use crate::domain::voice::segment::Kind;
+    use crate::domain::event::Gap;
+    use crate::samples::{person, recorded, segment};
 
     #[test]
     fn what_a_script_cannot_represent_is_counted() {
@@ -169,11 +167,11 @@ mod tests {
             Event::deleted(vec![Seq(3), Seq(4)]),
             Event::CaughtUp { read: 3, missed: None },
             Event::CaughtUp { read: 3, missed: Some(gap()) },
-            Event::Segment(Box::new(segment())),
+            Event::Segment(Box::new(segment(person("ana"), "well"))),
         ];
 
         for (event, seq) in events.into_iter().zip(1..) {
-            losses.take(&Recorded { seq: Seq(seq), at: Moment::ZERO, handled: Seq::NONE, turn: None, event });
+            losses.take(&recorded(seq, event));
         }
 
         let notes = losses.in_words();
@@ -188,22 +186,6 @@ mod tests {
         ];
         assert_eq!(counted, expected);
         assert_eq!(Losses::default().in_words(), [""; 0]);
-    }
-
-    fn segment() -> Segment {
-        Segment {
-            from: Author { id: "ana".into(), name: "Ana".into(), role: Role::Person },
-            text: "well".into(),
-            started: Moment::ZERO,
-            ended: Moment::ZERO,
-            confidence: None,
-            provider: "rehearsal".into(),
-            kind: Kind::Words,
-            address: Address::default(),
-            asks_to_stop: false,
-            stop: Default::default(),
-            is_last: true,
-        }
     }
 
     fn gap() -> Gap {

@@ -33,11 +33,9 @@ fn unless_deleted(seq: Seq, is_deleted: bool) -> Option<Seq> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
-    use crate::domain::message::{Address, Author, Message, Modality};
-    use crate::domain::moment::Moment;
+    use crate::domain::message::Author;
+    use crate::samples;
 
     #[test]
     fn the_record_takes_precedence_over_the_platform_and_deleted_messages_are_not_referred_to() {
@@ -70,19 +68,7 @@ mod tests {
     }
 
     fn recorded(from: &str, role: Role, text: &str) -> Recorded {
-        let message = Message {
-            asks_to_stop: false,
-            speech: None,
-            cut: None,
-            id: Some("1".into()),
-            from: Author { id: from.into(), name: Arc::from("Somebody"), role },
-            text: text.into(),
-            modality: Modality::Text,
-            lull_endpoint: false,
-            kind: None,
-            address: Address::default(),
-        };
-        let event = Event::Said { message, reply_to: None, reply: None, said_at: None };
-        Recorded { seq: Seq(7), at: Moment::ZERO, handled: Seq(7), turn: None, event }
+        let from = Author { name: "Somebody".into(), ..samples::author(from, role) };
+        samples::recorded(7, samples::said(samples::message(from, text)))
     }
 }

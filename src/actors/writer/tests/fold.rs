@@ -1,21 +1,17 @@
-use std::collections::BTreeMap;
-
 use proptest::prelude::*;
 
 use super::super::*;
 use super::world::{World, channel_key, made_event, said};
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::Accept;
-use crate::domain::budget::Ledger;
 use crate::domain::conversation::{self, Conversation, SummaryLimits};
-use crate::domain::event::{Event, Recorded, order_of_handling};
-use crate::domain::gate::InterjectionPolicy;
-use crate::domain::id::{CompanionId, Seq, Ticket, TurnId};
+use crate::domain::event::{Evaluated, Event, Recorded, order_of_handling};
+use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::message::Role;
 use crate::domain::moment::Moment;
 use crate::domain::trigger::Trigger;
 use crate::journal::reader::Range;
-use crate::settings::Settings;
+use crate::samples::{self, evaluated, reply_owed};
 
 /// A step in the life of a channel.
 #[derive(Clone, Debug)]
@@ -140,21 +136,7 @@ fn made_by_channel(kind: u8, number: usize, handled: Seq) -> Event {
     match kind {
         0 => Event::JitterDrawn { companion, next_interjection_at: number as u64 },
         1 => Event::Summarised { upto: handled, text: "so far".into(), messages: 1 },
-        2 => Event::ReplyOwed {
-            expires_at: None,
-            companion,
-            ticket,
-            trigger: Trigger::Lull,
-            messages: vec![handled],
-            upto: handled,
-            next_interjection_at: 9,
-            due_at: None,
-            is_farewell: false,
-            again: None,
-            is_unjudged: false,
-            message: None,
-            modality: Default::default(),
-        },
+        2 => reply_owed("aria", ticket, Trigger::Lull, vec![handled]),
         3 => Event::ReplyFailed {
             companion,
             ticket: Ticket(ticket.0.saturating_sub(1)),
@@ -168,43 +150,17 @@ fn made_by_channel(kind: u8, number: usize, handled: Seq) -> Event {
             error: "timeout".into(),
             back_off: Duration::from_secs(2),
         },
-        _ => Event::Evaluated(crate::domain::event::Evaluated {
-            due_at: None,
-            companion,
-            ticket,
+        _ => Event::Evaluated(Evaluated {
             trigger: Trigger::Interjection,
-            message: handled,
-            messages: vec![handled],
-            upto: handled,
-            message_count: 1,
-            check_count: 0,
             threshold: Some(3),
+            ..evaluated("aria", ticket, handled)
         }),
     }
 }
 
 fn with_world(fold: impl FnOnce(&mut conversation::World<'_>)) {
-    let settings = Settings::overlay(serde_json::json!({})).unwrap();
-    let timeout = Duration::from_secs(10);
-    let policy = InterjectionPolicy {
-        level: crate::settings::companion::Interjection::Average,
-        starting_interval: 9,
-        text_lull_timeout: timeout,
-        voice_lull_timeout: timeout,
-        starts_after: None,
-        max_turns: None,
-        repetition: true,
-    };
-    fold(&mut conversation::World {
-        channel: &"lobby".into(),
-        rules: conversation::Rules::from(&settings),
-        policies: &BTreeMap::from([("aria".into(), policy)]),
-        jitter: &mut || 0,
-        roll: &mut || None,
-        turn: &mut || TurnId(0),
-        ledger: &mut Ledger::default(),
-        summary: Some(SummaryLimits { messages: 40, tokens: 2_000 }),
-        tokens_per_day: None,
-        is_unpostable: false,
+    samples::with_world(|world| {
+        world.summary = Some(SummaryLimits { messages: 40, tokens: 2_000 });
+        fold(world);
     });
 }

@@ -30,7 +30,8 @@ impl World {
         listed.get(&LOBBY).into_iter().flat_map(|stretches| stretches.keys()).map(|first| first.0).collect()
     }
 
-    async fn redact(&self, seq: u64) {
+    /// Redacts an event of the lobby.
+    pub(super) async fn redact(&self, seq: u64) {
         let event = self.reader().event(&channel_key("lobby"), Seq(seq)).await.unwrap().unwrap();
         let (reply, answer) = Reply::awaited();
         let events = vec![redact(&event)];

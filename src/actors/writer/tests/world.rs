@@ -9,13 +9,15 @@ use tokio::sync::oneshot::Receiver;
 use super::super::*;
 use crate::actors::messages::reply::Reply;
 use crate::actors::messages::writer::{Accept, Accepted, Committed, DeleteChannel, Fence, Post, Record, Refused, WriteError};
-use crate::domain::event::{Event, Made};
+use crate::domain::event::Event;
 use crate::domain::id::{Seq, Ticket};
-use crate::domain::message::{Address, Author, Message, Modality, Role};
+use crate::domain::message::Role;
 use crate::domain::moment::Moment;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::Range;
 use crate::journal::reader::tests::store::TestStore;
+use crate::samples::{self, author, message};
+pub(super) use crate::samples::{channel_key, made as made_event, outbox_record};
 use crate::telemetry::metrics::Metrics;
 
 /// The messages to channels, each as the numbers of its events.
@@ -96,7 +98,7 @@ impl World {
         id: Option<&str>,
     ) -> Receiver<Result<Accepted, Refused>> {
         let (reply, answer) = Reply::awaited();
-        let (id, event) = (id.map(Into::into), said_by(person, text, Role::Person));
+        let (id, event) = (id.map(Into::into), samples::said(message(samples::person(person), text)));
         self.send(WriterMessage::Accept(Accept { channel_key: channel_key(channel), at: None, event, id, reply }));
         answer
     }
@@ -179,29 +181,8 @@ impl World {
     }
 }
 
-pub(super) fn channel_key(channel: &str) -> ChannelKey {
-    ChannelKey::new(&"home".into(), &channel.into())
-}
-
 pub(super) fn said(text: &str, role: Role) -> Event {
-    said_by("ana", text, role)
-}
-
-fn said_by(person: &str, text: &str, role: Role) -> Event {
-    let from = Author { id: person.into(), name: person.into(), role };
-    let message = Message {
-        asks_to_stop: false,
-        speech: None,
-        cut: None,
-        id: None,
-        from,
-        text: text.into(),
-        modality: Modality::Text,
-        lull_endpoint: false,
-        kind: None,
-        address: Address::default(),
-    };
-    Event::Said { message, reply_to: None, reply: None, said_at: None }
+    samples::said(message(author("ana", role), text))
 }
 
 pub(super) fn jitter(next: u64) -> Event {
@@ -214,9 +195,4 @@ pub(super) fn new(seq: u64) -> Accepted {
 
 pub(super) fn retry(seq: u64) -> Accepted {
     Accepted { seq: Seq(seq), is_new: false }
-}
-
-/// An event that belongs to no turn.
-pub(super) fn made_event(handled: Seq, event: Event) -> Made {
-    Made { handled, turn: None, event }
 }

@@ -12,13 +12,13 @@ use super::*;
 use crate::domain::conversation::Conversation;
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::Seq;
-use crate::domain::message::{Address, Author, Message, Modality, Role};
 use crate::domain::moment::Moment;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
 use crate::journal::record::{ChannelRecord, encode, encode_event, encode_snapshot};
 use crate::ports::store::key::ChannelNo;
 use crate::ports::store::{Append, Write};
+use crate::samples;
 
 const ROOMS: u32 = 1_000;
 const MESSAGES_PER_ROOM: u64 = 1_000;
@@ -30,30 +30,9 @@ fn channel_key(room: u32) -> ChannelKey {
 }
 
 fn message(room: u32, seq: u64) -> Recorded {
-    let id = format!("person {}", seq % 20);
-    let from = Author { id: id.as_str().into(), name: id.as_str().into(), role: Role::Person };
     let text = format!("message {seq} of room {room}, which says about as much as people say at once in a chat.");
-    let address = Address::default();
-    let message = Message {
-        asks_to_stop: false,
-        speech: None,
-        cut: None,
-        kind: None,
-        id: None,
-        from,
-        text: text.into(),
-        modality: Modality::Text,
-        lull_endpoint: false,
-        address,
-    };
-    let at = Moment::from_micros(LONG_AGO + seq * 60_000_000);
-    Recorded {
-        seq: Seq(seq),
-        at,
-        handled: Seq(seq),
-        turn: None,
-        event: Event::Said { message, reply_to: None, reply: None, said_at: None },
-    }
+    let message = samples::message(samples::person(&format!("person {}", seq % 20)), &text);
+    Recorded { at: Moment::from_micros(LONG_AGO + seq * 60_000_000), ..samples::recorded(seq, samples::said(message)) }
 }
 
 async fn fill(store: &SledStore, room: u32) {

@@ -10,11 +10,9 @@ use super::tests::{OnDisk, options};
 use super::*;
 use crate::adapters::store::conformance::{Subject, append, taken};
 use crate::domain::conversation::Conversation;
-use crate::domain::event::{Event, Recorded};
-use crate::domain::id::{ChannelId, GuildId, Seq};
-use crate::domain::message::{Address, Author, Message, Modality, Role};
-use crate::domain::moment::Moment;
-use crate::journal::channel_key::ChannelKey;
+use crate::domain::event::Recorded;
+use crate::domain::id::Seq;
+use crate::domain::message::Message;
 use crate::journal::inspection::Inspection;
 use crate::journal::key;
 use crate::journal::reader::Reader;
@@ -22,32 +20,33 @@ use crate::journal::record::{ChannelRecord, SnapshotRecord, encode, encode_event
 use crate::journal::salvaged::Salvaged;
 use crate::ports::store::key::ChannelNo;
 use crate::ports::store::{Append, Write};
+use crate::samples::{self, lobby, message, person, recorded};
 
 const NO: ChannelNo = ChannelNo(5);
 
 #[tokio::test]
 async fn a_journal_that_lost_its_end_continues_after_the_events_in_its_snapshot() {
-    let (end, head) = (Key::event(channel_key().ward(), NO, Seq(4)), Key::head(channel_key().ward(), NO));
+    let (end, head) = (Key::event(lobby().ward(), NO, Seq(4)), Key::head(lobby().ward(), NO));
     for (salvaged, keys) in
         [(COPIED, vec![end.clone(), head.clone()]), (IN_PLACE, vec![end.clone(), head]), (IN_PLACE, vec![end])]
     {
         let mut subject = salvaged_without(&keys, 9, salvaged).await;
         let reader = Reader::new(subject.open());
 
-        let before = reader.restore(&channel_key()).await.unwrap();
-        let term = subject.open().take(channel_key().ward()).await.unwrap();
+        let before = reader.restore(&lobby()).await.unwrap();
+        let term = subject.open().take(lobby().ward()).await.unwrap();
         let after = Append { channel: NO, after: before.head, records: vec![encode_event(&said(10, "4711"))] };
-        let batch = Batch { ward: channel_key().ward(), term, append: Some(after), fresh: Vec::new(), writes: Vec::new() };
+        let batch = Batch { ward: lobby().ward(), term, append: Some(after), fresh: Vec::new(), writes: Vec::new() };
         let outcomes = subject.open().commit(vec![batch]).await.unwrap();
         subject.store = None;
         subject.store = Some(SledStore::open(&subject.data(), &options()).unwrap());
         let reader = Reader::new(subject.open());
-        let restored = reader.restore(&channel_key()).await.unwrap();
+        let restored = reader.restore(&lobby()).await.unwrap();
 
         assert_eq!((before.head, before.events), (Seq(9), Vec::new()), "{keys:?}");
         assert_eq!(outcomes, [Ok(())]);
         assert_eq!(restored.events.iter().map(|recorded| recorded.seq).collect::<Vec<_>>(), [Seq(10)]);
-        let head = reader.head(&channel_key()).await.unwrap();
+        let head = reader.head(&lobby()).await.unwrap();
         assert_eq!((head.last, head.lowest), (Seq(10), Seq(10)), "the events in between count as deleted");
     }
 }
@@ -55,25 +54,25 @@ async fn a_journal_that_lost_its_end_continues_after_the_events_in_its_snapshot(
 #[tokio::test]
 async fn the_index_of_message_ids_is_rebuilt_and_the_newest_message_of_an_id_wins() {
     for salvaged in [COPIED, IN_PLACE] {
-        let keys = [key::message_id(channel_key().ward(), NO, "id 2"), key::message_id(channel_key().ward(), NO, "twice")];
+        let keys = [key::message_id(lobby().ward(), NO, "id 2"), key::message_id(lobby().ward(), NO, "twice")];
         let subject = salvaged_without(&keys, 0, salvaged).await;
         let reader = Reader::new(subject.open());
 
-        assert_eq!(reader.message(&channel_key(), "id 2").await, Ok(Some(Seq(2))));
-        assert_eq!(reader.message(&channel_key(), "twice").await, Ok(Some(Seq(4))));
+        assert_eq!(reader.message(&lobby(), "id 2").await, Ok(Some(Seq(2))));
+        assert_eq!(reader.message(&lobby(), "twice").await, Ok(Some(Seq(4))));
     }
 }
 
 #[tokio::test]
 async fn the_name_and_the_head_of_a_channel_are_rebuilt_if_they_cannot_be_read() {
-    let ward = channel_key().ward();
-    let keys = [key::channel_name(&channel_key()), key::channel_of(ward, NO), Key::head(ward, NO), key::next_channel(ward)];
+    let ward = lobby().ward();
+    let keys = [key::channel_name(&lobby()), key::channel_of(ward, NO), Key::head(ward, NO), key::next_channel(ward)];
     for (salvaged, key) in [COPIED, IN_PLACE].into_iter().flat_map(|salvaged| keys.iter().map(move |key| (salvaged, key))) {
         let subject = salvaged_with(std::slice::from_ref(key), Some(b"\x01!"), 0, salvaged).await;
         let reader = Reader::new(subject.open());
 
-        assert_eq!(reader.channel_key_of(ward, NO).await, Ok(Some(channel_key())), "{key}");
-        let head = reader.head(&channel_key()).await.unwrap();
+        assert_eq!(reader.channel_key_of(ward, NO).await, Ok(Some(lobby())), "{key}");
+        let head = reader.head(&lobby()).await.unwrap();
         assert_eq!((head.no, head.last), (Some(NO), Seq(4)), "{key}");
         assert_eq!(reader.next_channel(ward).await, Ok(6), "{key}");
         let report = subject.open().verify(Inspection, |_| {}).unwrap();
@@ -98,10 +97,10 @@ async fn accepting_a_loss_reads_the_store_twice() {
 #[tokio::test]
 async fn reading_a_store_reports_progress() {
     let mut subject = OnDisk::new();
-    let term = subject.open().take(channel_key().ward()).await.unwrap();
+    let term = subject.open().take(lobby().ward()).await.unwrap();
     let writes =
-        (0..1_024).map(|number| Write::Put(key::person(&channel_key().guild, &"ana".into(), NO, Seq(number << 8)), encode(&())));
-    let batch = Batch { ward: channel_key().ward(), term, append: None, fresh: Vec::new(), writes: writes.collect() };
+        (0..1_024).map(|number| Write::Put(key::person(&lobby().guild, &"ana".into(), NO, Seq(number << 8)), encode(&())));
+    let batch = Batch { ward: lobby().ward(), term, append: None, fresh: Vec::new(), writes: writes.collect() };
     subject.open().commit(vec![batch]).await.unwrap()[0].clone().unwrap();
     subject.store = None;
     let opened = open::open(&subject.data(), &options(), LossPolicy::Refuse).unwrap();
@@ -183,17 +182,17 @@ async fn salvaged_without(keys: &[Key], handled: u64, accepted: Accepted) -> OnD
 /// The same, where the records have this damaged value, if any.
 async fn salvaged_with(keys: &[Key], damaged_value: Option<&[u8]>, handled: u64, accepted: Accepted) -> OnDisk {
     let mut subject = OnDisk::new();
-    let ward = channel_key().ward();
-    let record = ChannelRecord { guild: channel_key().guild, channel: channel_key().channel };
+    let ward = lobby().ward();
+    let record = ChannelRecord { guild: lobby().guild, channel: lobby().channel };
     let snapshot = SnapshotRecord { handled: Seq(handled), made: Seq(handled), conversation: Conversation::default() };
     let events = [said(1, "id 1"), said(2, "id 2"), said(3, "twice"), said(4, "twice")];
     let mut writes = vec![
-        Write::Put(key::channel_name(&channel_key()), encode(&NO.0)),
+        Write::Put(key::channel_name(&lobby()), encode(&NO.0)),
         Write::Put(key::channel_of(ward, NO), encode(&record)),
         Write::Put(key::snapshot(ward, NO), encode(&snapshot)),
     ];
     // If its head is unknown, a journal may have reached the end of its indexed stretch.
-    let indexed = Write::Put(key::person(&channel_key().guild, &"ana".into(), NO, Seq(1)), encode(&()));
+    let indexed = Write::Put(key::person(&lobby().guild, &"ana".into(), NO, Seq(1)), encode(&()));
     writes.extend(damaged_value.map(|_| indexed));
     writes.extend(keys.iter().cloned().map(Write::Remove));
     let term = subject.open().take(ward).await.unwrap();
@@ -224,26 +223,7 @@ async fn salvaged_with(keys: &[Key], damaged_value: Option<&[u8]>, handled: u64,
 }
 
 fn said(seq: u64, id: &str) -> Recorded {
-    let from = Author { id: "ana".into(), name: "Ana".into(), role: Role::Person };
-    let (address, modality) = (Address::default(), Modality::Text);
-    let message = Message {
-        asks_to_stop: false,
-        speech: None,
-        cut: None,
-        kind: None,
-        id: Some(id.into()),
-        from,
-        text: "zebra".into(),
-        address,
-        modality,
-        lull_endpoint: false,
-    };
-    let event = Event::Said { message, reply_to: None, reply: None, said_at: None };
-    Recorded { seq: Seq(seq), at: Moment::ZERO, handled: Seq(seq), turn: None, event }
-}
-
-fn channel_key() -> ChannelKey {
-    ChannelKey::new(&GuildId::from("home"), &ChannelId::from("console:lobby"))
+    recorded(seq, samples::said(Message { id: Some(id.into()), ..message(person("ana"), "zebra") }))
 }
 
 /// A copy of a data folder as a killed process leaves it.

@@ -3,62 +3,18 @@
 use proptest::prelude::*;
 
 use super::super::*;
-use super::scene::{Act, Scene, Setup, acts, as_recorded, plain};
+use super::room::{config, is_settled_once_and_restored};
+use super::scene::{Act, Scene, Setup, acts, plain};
 
 const ALONE: Setup = Setup { companions: 1, judge: "lexical", max_turns: None, streak: 4, equal_timeouts: true, external: false };
 
 proptest! {
-    #[test]
-    fn a_gate_is_never_asked_twice_at_once_and_every_message_settles_once_in_order(acts in acts()) {
-        let mut scene = Scene::new(&ALONE);
-
-        for act in &acts {
-            scene.act(act);
-        }
-
-        scene.check_every_message_settles_once();
-    }
+    #![proptest_config(config(1, 256))]
 
     #[test]
-    fn a_fold_of_the_journal_restores_the_conversation(acts in acts()) {
-        let mut scene = Scene::new(&ALONE);
-
-        for act in &acts {
-            scene.act(act);
-            prop_assert_eq!(scene.folded(), as_recorded(&scene.conversation), "after {:?}", act);
-        }
-    }
-
-    #[test]
-    fn a_snapshot_loses_nothing(acts in acts()) {
-        let mut scene = Scene::new(&ALONE);
-
-        for act in &acts {
-            scene.act(act);
-        }
-        let written = serde_json::to_string(&scene.conversation).unwrap();
-        let read: Conversation = serde_json::from_str(&written).unwrap();
-
-        prop_assert_eq!(read, as_recorded(&scene.conversation));
-    }
-
-    #[test]
-    fn every_unsettled_message_is_considered_in_the_end(acts in acts()) {
-        let mut scene = Scene::new(&ALONE);
-        for act in &acts {
-            scene.act(act);
-        }
-        scene.act(&Act::Join(0));
-        scene.act(&Act::Pause { target: None, paused: false });
-
-        for _ in 0..40 {
-            scene.answer(0, plain(Verdict::No));
-            scene.act(&Act::FailReply(0));
-            scene.wait(700_000_000);
-        }
-
-        prop_assert_eq!(scene.conversation.buffer(&scene.cast[0]).count(), 0);
-        prop_assert!(scene.conversation.is_at_rest());
+    fn whatever_happens_to_a_companion_is_settled_once_and_restored_from_its_record(mut acts in acts()) {
+        acts.push(Act::Join(0));
+        is_settled_once_and_restored(&ALONE, &acts)?;
     }
 
     #[test]

@@ -1,23 +1,12 @@
 //! The statements that a judgement of repetition considers.
 
-use super::super::super::message::{Address, Author, Message, Modality, Role};
+use super::super::super::message::{Message, Role};
 use super::super::super::repetition::MOST_STATEMENTS;
 use super::super::*;
+use crate::samples::{author, message, recorded, said};
 
 fn statement(text: &str) -> Arc<Message> {
-    let from = Author { id: "aria".into(), name: "Aria".into(), role: Role::Companion };
-    Arc::new(Message {
-        asks_to_stop: false,
-        speech: None,
-        cut: None,
-        id: None,
-        from,
-        text: text.into(),
-        modality: Modality::Text,
-        lull_endpoint: false,
-        kind: None,
-        address: Address::default(),
-    })
+    Arc::new(message(author("aria", Role::Companion), text))
 }
 
 fn texts(conversation: &Conversation) -> Vec<&str> {
@@ -48,9 +37,7 @@ fn edits_deletions_redaction_and_expiry_reach_them() {
     conversation.edit_recent_statement(Seq(20), &"two".into());
     conversation.delete_recent_statements(&[Seq(30)]);
     conversation.drop_below(Seq(20));
-    let message = Message::clone(&statement(""));
-    let event = Event::Said { message, reply_to: None, reply: None, said_at: None };
-    conversation.apply_redaction(&Recorded { seq: Seq(40), at: Moment::ZERO, handled: Seq::NONE, turn: None, event });
+    conversation.apply_redaction(&recorded(40, said(Message::clone(&statement("")))));
 
     assert_eq!(texts(&conversation), ["two", "", "5"]);
 }

@@ -33,59 +33,52 @@ pub(super) fn config(seed: u64, cases: u32) -> ProptestConfig {
     ProptestConfig { rng_seed, cases, ..config }
 }
 
+/// No companion has two questions at once. Every message settles once for each companion, and is considered in the end. A fold of the journal
+/// restores the conversation at any moment, whatever limits are in force, and a snapshot loses nothing of it.
+pub(super) fn is_settled_once_and_restored(setup: &Setup, acts: &[Act]) -> Result<(), TestCaseError> {
+    let mut scene = Scene::new(setup);
+
+    for act in acts {
+        scene.act(act);
+        prop_assert_eq!(scene.folded(), as_recorded(&scene.conversation), "the fold after {:?}", act);
+    }
+
+    scene.check_every_message_settles_once();
+    let mut settings = scene.settings.clone();
+    settings.turn_taking.max_turns = settings.turn_taking.max_turns.is_none().then_some(1);
+    settings.repetition.enabled = false;
+    let mut policies = scene.policies.clone();
+    for policy in policies.values_mut() {
+        policy.max_turns = policy.max_turns.is_none().then_some(1);
+        policy.repetition = !policy.repetition;
+    }
+    prop_assert_eq!(scene.folded_under(&settings, &policies), scene.folded(), "the fold under other limits");
+    let written = serde_json::to_string(&scene.conversation).unwrap();
+    let read: Conversation = serde_json::from_str(&written).unwrap();
+    prop_assert_eq!(read, as_recorded(&scene.conversation), "the snapshot");
+
+    scene.act(&Act::Pause { target: None, paused: false });
+    for _ in 0..60 {
+        for whose in 0..5 {
+            scene.answer(whose, plain(Verdict::No));
+        }
+        (0..5).for_each(|_| scene.act(&Act::FailReply(0)));
+        scene.act(&Act::Judge(0));
+        scene.wait(700_000_000);
+    }
+    for view in scene.conversation.companions() {
+        prop_assert_eq!(scene.conversation.buffer(view.companion).count(), 0, "{} has not considered everything", view.companion);
+    }
+    prop_assert!(scene.conversation.is_at_rest());
+    Ok(())
+}
+
 proptest! {
     #![proptest_config(config(1, 256))]
 
     #[test]
-    fn no_companion_has_two_questions_at_once_and_every_message_settles_once_for_each(setup in setups(), acts in acts()) {
-        let mut scene = Scene::new(&setup);
-
-        for act in &acts {
-            scene.act(act);
-        }
-
-        scene.check_every_message_settles_once();
-    }
-
-    #[test]
-    fn a_fold_of_the_journal_restores_the_conversation(setup in setups(), acts in acts()) {
-        let mut scene = Scene::new(&setup);
-
-        for act in &acts {
-            scene.act(act);
-            prop_assert_eq!(scene.folded(), as_recorded(&scene.conversation), "after {:?}", act);
-        }
-    }
-
-    #[test]
-    fn a_fold_does_not_depend_on_the_limits_in_force(setup in setups(), acts in acts()) {
-        let mut scene = Scene::new(&setup);
-        for act in &acts {
-            scene.act(act);
-        }
-        let mut settings = scene.settings.clone();
-        settings.turn_taking.max_turns = settings.turn_taking.max_turns.is_none().then_some(1);
-        settings.repetition.enabled = false;
-        let mut policies = scene.policies.clone();
-        for policy in policies.values_mut() {
-            policy.max_turns = policy.max_turns.is_none().then_some(1);
-            policy.repetition = !policy.repetition;
-        }
-
-        prop_assert_eq!(scene.folded_under(&settings, &policies), scene.folded());
-    }
-
-    #[test]
-    fn a_snapshot_loses_nothing(setup in setups(), acts in acts()) {
-        let mut scene = Scene::new(&setup);
-
-        for act in &acts {
-            scene.act(act);
-        }
-        let written = serde_json::to_string(&scene.conversation).unwrap();
-        let read: Conversation = serde_json::from_str(&written).unwrap();
-
-        prop_assert_eq!(read, as_recorded(&scene.conversation));
+    fn whatever_happens_in_a_room_is_settled_once_and_restored_from_its_record(setup in setups(), acts in acts()) {
+        is_settled_once_and_restored(&setup, &acts)?;
     }
 
     #[test]
@@ -125,29 +118,6 @@ proptest! {
         let most = u64::from(setup.streak) + owed_before.max(1) + acknowledgements;
         prop_assert!(scene.statements - statements_before <= most, "{} statements", scene.statements - statements_before);
         prop_assert!(scene.conversation.is_at_rest(), "after ten thousand seconds the room is still not at rest");
-    }
-
-    #[test]
-    fn every_unsettled_message_is_considered_in_the_end(setup in setups(), acts in acts()) {
-        let mut scene = Scene::new(&setup);
-        for act in &acts {
-            scene.act(act);
-        }
-        scene.act(&Act::Pause { target: None, paused: false });
-
-        for _ in 0..60 {
-            for whose in 0..5 {
-                scene.answer(whose, plain(Verdict::No));
-            }
-            (0..5).for_each(|_| scene.act(&Act::FailReply(0)));
-            scene.act(&Act::Judge(0));
-            scene.wait(700_000_000);
-        }
-
-        for view in scene.conversation.companions() {
-            prop_assert_eq!(scene.conversation.buffer(view.companion).count(), 0);
-        }
-        prop_assert!(scene.conversation.is_at_rest());
     }
 
     #[test]

@@ -1,15 +1,17 @@
 //! A channel with its journal, driven by random acts. Every step asserts the properties that must always hold.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use proptest::prelude::*;
 
 use super::super::super::event::{RoundClosed, order_of_handling};
-use super::super::super::message::{Address, Author, Message, Modality, Role};
+use super::super::super::message::{Address, Message, Modality, Role};
 use super::super::*;
 use super::mouth::Mouth;
 use super::witness::Witness;
+use crate::samples::{self, author};
 
 /// The next turn id, so that no two turns share one.
 static TURNS: AtomicU64 = AtomicU64::new(1);
@@ -164,13 +166,12 @@ impl Scene {
         let cast: Vec<CompanionId> =
             ["aria", "ben", "cleo", "dora", "eli"].into_iter().take(setup.companions).map(CompanionId::from).collect();
         let policy = |index: usize| InterjectionPolicy {
-            level: crate::settings::companion::Interjection::Average,
-            starting_interval: 6,
             text_lull_timeout: Duration::from_secs(if setup.equal_timeouts { 10 } else { 8 + 3 * index as u64 }),
             voice_lull_timeout: Duration::from_secs(5),
             starts_after: (!setup.equal_timeouts && index != 1).then(|| Duration::from_secs(90 + 60 * (index as u64 / 2))),
             max_turns: (index == 3).then_some(2),
             repetition: index != 4,
+            ..samples::policy(6)
         };
         let policies = cast.iter().enumerate().map(|(index, companion)| (companion.clone(), policy(index))).collect();
         let mut scene = Self {
@@ -603,8 +604,7 @@ impl Scene {
     fn carry_out_in_call(&mut self, effect: utterance::Effect) {
         match effect {
             utterance::Effect::Left { user } if self.conversation.joined_call_at(&user).is_some() => {
-                let id = Arc::from(user.as_str());
-                self.receive(Event::VoiceLeft { from: Author { name: Arc::clone(&id), id, role: Role::Person } });
+                self.receive(Event::VoiceLeft { from: samples::person(user.as_str()) });
             }
             utterance::Effect::Redact { user } => {
                 let messages = self.conversation.buffered_segments_of(&user);
@@ -619,19 +619,8 @@ impl Scene {
     fn post(&mut self, posting: Posting) {
         let Posting { companion, ticket, text, spoken } = posting;
         let modality = if spoken.is_some() { Modality::Voice } else { Modality::Text };
-        let from = Author { id: companion.as_str().into(), name: companion.as_str().into(), role: Role::Companion };
-        let message = Message {
-            asks_to_stop: false,
-            speech: None,
-            cut: spoken.and_then(|spoken| spoken.cut),
-            id: None,
-            from,
-            text,
-            modality,
-            lull_endpoint: false,
-            address: Address::default(),
-            kind: None,
-        };
+        let cut = spoken.and_then(|spoken| spoken.cut);
+        let message = Message { cut, modality, ..samples::message(author(companion.as_str(), Role::Companion), &text) };
         self.statements += 1;
         self.begin_episode();
         let selected_at = self.selected_at.remove(&ticket);
@@ -729,40 +718,31 @@ fn role(bot: bool) -> Role {
 }
 
 fn message(by: &str, role: Role, voice: bool, address: Address) -> Message {
-    Message {
-        asks_to_stop: false,
-        speech: None,
-        cut: None,
-        id: None,
-        from: Author { id: by.into(), name: by.into(), role },
-        text: "words".into(),
-        modality: if voice { Modality::Voice } else { Modality::Text },
-        lull_endpoint: voice,
-        address,
-        kind: None,
-    }
+    let modality = if voice { Modality::Voice } else { Modality::Text };
+    Message { modality, lull_endpoint: voice, address, ..samples::message(author(by, role), "words") }
 }
 
 /// Small limits, so that the tests reach them.
 fn settings(setup: &Setup) -> Settings {
-    let mut overlay = serde_json::json!({
-        "gate": {
-            "foreign_bots": "all",
-            "max_buffer": 12,
-            "evaluations_per_hour": 40,
-            "guild_evaluations_per_hour": 100,
-            "addresses_per_minute": 3,
-            "acknowledgements_per_minute": 2,
-            "guild_statements_per_day": 100,
-        },
-        "turn_taking": { "max_companion_streak": setup.streak },
-        "closing": { "reopen_after": 3 },
-        "repetition": { "judge": setup.judge },
+    static SMALL: LazyLock<Settings> = LazyLock::new(|| {
+        samples::settings(serde_json::json!({
+            "gate": {
+                "foreign_bots": "all",
+                "max_buffer": 12,
+                "evaluations_per_hour": 40,
+                "guild_evaluations_per_hour": 100,
+                "addresses_per_minute": 3,
+                "acknowledgements_per_minute": 2,
+                "guild_statements_per_day": 100,
+            },
+            "closing": { "reopen_after": 3 },
+        }))
     });
-    if let Some(most) = setup.max_turns {
-        overlay["turn_taking"]["max_turns"] = most.into();
-    }
-    Settings::overlay(overlay).unwrap()
+    let mut settings = SMALL.clone();
+    settings.turn_taking.max_companion_streak = setup.streak;
+    settings.turn_taking.max_turns = setup.max_turns.or(settings.turn_taking.max_turns);
+    settings.repetition.judge = serde_json::from_value(setup.judge.into()).unwrap();
+    settings
 }
 
 pub(super) fn plain(verdict: Verdict) -> Vote {

@@ -1,6 +1,7 @@
 use super::super::segment::Kind;
 use super::super::words::WordLists;
 use super::*;
+use crate::samples::at;
 
 mod properties;
 
@@ -9,10 +10,6 @@ const ANSWER: Duration = Duration::from_secs(65);
 
 fn secs(secs: f64) -> Duration {
     Duration::from_secs_f64(secs)
-}
-
-fn at(at: f64) -> Moment {
-    Moment::ZERO + secs(at)
 }
 
 /// A reply of aria whose effects are written down, each with its time.

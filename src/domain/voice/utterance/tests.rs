@@ -1,6 +1,7 @@
 use super::super::segment::Kind;
 use super::*;
 use crate::domain::id::Seq;
+use crate::samples::at;
 
 mod properties;
 
@@ -20,10 +21,6 @@ fn usual(companions: &[(&str, f64)]) -> Policy {
 
 fn secs(secs: f64) -> Duration {
     Duration::from_secs_f64(secs)
-}
-
-fn at(at: f64) -> Moment {
-    Moment::ZERO + secs(at)
 }
 
 /// A call whose effects are written down, each with its time.

@@ -10,85 +10,54 @@ use super::*;
 mod bulkhead;
 mod world;
 
-#[tokio::test(start_paused = true)]
-async fn a_child_that_fails_is_restarted_at_once() {
-    let mut world = World::new().await;
-    world.start("a", RestartType::Transient).await;
-
-    world.fail("a").await;
-
-    assert_eq!(world.next().await, "a restarts after 0 ms (failed: asked to)");
-    assert_eq!(world.next().await, "a is up, started 1 times before");
-    assert_eq!(world.elapsed_ms(), 0);
+/// How a child ends.
+#[derive(Clone, Copy, Debug)]
+enum End {
+    Fails,
+    Panics,
+    IsKilled,
+    IsKilledWhileItWaits,
+    Stops(Option<&'static str>),
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_child_that_panics_is_restarted() {
-    let mut world = World::new().await;
-    world.start("a", RestartType::Transient).await;
+async fn how_a_child_ends_and_its_type_decide_whether_it_is_restarted_at_once_or_not_at_all() {
+    use RestartType::{Permanent, Temporary, Transient};
+    for (restart_type, end, is_restarted, told) in [
+        (Transient, End::Fails, true, "failed: asked to"),
+        // A panic's message may quote what people said.
+        (Transient, End::Panics, true, "panicked"),
+        (Transient, End::IsKilled, true, "killed"),
+        (Transient, End::IsKilledWhileItWaits, true, "killed"),
+        (Transient, End::Stops(Some("asleep")), false, "stopped: asleep"),
+        (Permanent, End::Stops(None), true, "stopped"),
+        (Temporary, End::Fails, false, "failed: asked to"),
+    ] {
+        let mut world = World::new().await;
+        world.start("a", restart_type).await;
+        world.send("a", Order::Remember("what was said")).await;
 
-    world.send("a", Order::Panic).await;
+        match end {
+            End::Fails => world.fail("a").await,
+            End::Panics => world.send("a", Order::Panic).await,
+            End::IsKilled => world.child("a").await.kill(),
+            End::IsKilledWhileItWaits => {
+                world.send("a", Order::Hang).await;
+                world.child("a").await.kill();
+            }
+            End::Stops(why) => world.child("a").await.stop(why.map(str::to_owned)),
+        }
 
-    assert_eq!(world.next().await, "a restarts after 0 ms (panicked)", "a panic's message may quote what people said");
-    assert_eq!(world.next().await, "a is up, started 1 times before");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_killed_child_is_restored_by_its_pre_start() {
-    let mut world = World::new().await;
-    world.start("a", RestartType::Transient).await;
-    world.send("a", Order::Remember("what was said")).await;
-
-    world.child("a").await.kill();
-
-    assert_eq!(world.next().await, "a restarts after 0 ms (killed)");
-    assert_eq!(world.next().await, "a is up, started 1 times before");
-    assert_eq!(world.recall("a").await, "what was said");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_child_killed_while_its_handler_waits_is_replaced() {
-    let mut world = World::new().await;
-    world.start("a", RestartType::Transient).await;
-    world.send("a", Order::Hang).await;
-
-    world.child("a").await.kill();
-
-    assert_eq!(world.next().await, "a restarts after 0 ms (killed)");
-    assert_eq!(world.next().await, "a is up, started 1 times before");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_transient_child_that_stops_is_not_restarted() {
-    let mut world = World::new().await;
-    world.start("a", RestartType::Transient).await;
-
-    world.child("a").await.stop(Some("asleep".to_owned()));
-
-    assert_eq!(world.next().await, "a ended (stopped: asleep)");
-    assert_eq!(world.status("a").await, ChildStatus::Gone);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_permanent_child_that_stops_is_restarted() {
-    let mut world = World::new().await;
-    world.start("a", RestartType::Permanent).await;
-
-    world.child("a").await.stop(None);
-
-    assert_eq!(world.next().await, "a restarts after 0 ms (stopped)");
-    assert_eq!(world.next().await, "a is up, started 1 times before");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_temporary_child_that_fails_is_not_restarted() {
-    let mut world = World::new().await;
-    world.start("a", RestartType::Temporary).await;
-
-    world.fail("a").await;
-
-    assert_eq!(world.next().await, "a ended (failed: asked to)");
-    assert_eq!(world.status("a").await, ChildStatus::Gone);
+        if is_restarted {
+            assert_eq!(world.next().await, format!("a restarts after 0 ms ({told})"), "{end:?}");
+            assert_eq!(world.next().await, "a is up, started 1 times before", "{end:?}");
+            assert_eq!(world.elapsed_ms(), 0, "{end:?}");
+            assert_eq!(world.recall("a").await, "what was said", "its pre_start restores it: {end:?}");
+        } else {
+            assert_eq!(world.next().await, format!("a ended ({told})"), "{end:?}");
+            assert_eq!(world.status("a").await, ChildStatus::Gone, "{end:?}");
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -99,9 +68,7 @@ async fn restarts_in_a_row_are_delayed_by_the_policy() {
 
     for _ in 0..4 {
         let died = world.elapsed_ms();
-        world.fail("a").await;
-        world.next().await;
-        world.next().await;
+        world.fail_and_restart("a").await;
         delays.push(world.elapsed_ms() - died);
     }
 
@@ -173,9 +140,7 @@ async fn healthy_siblings_are_untouched_by_a_crash_loop() {
     }
 
     for _ in 0..4 {
-        world.fail("a").await;
-        world.next().await;
-        world.next().await;
+        world.fail_and_restart("a").await;
     }
 
     for (sibling, id) in siblings.iter().zip(before) {
@@ -196,12 +161,7 @@ async fn hundreds_of_children_that_die_together_are_all_restarted() {
         world.child(name).await.kill();
     }
 
-    let mut up = BTreeSet::new();
-    while up.len() < names.len() {
-        if let Some(name) = world.next().await.strip_suffix(" is up, started 1 times before") {
-            up.insert(name.to_owned());
-        }
-    }
+    world.all_restarted(&names).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -212,9 +172,7 @@ async fn a_death_over_the_limit_fails_the_supervisor_with_its_reason() {
     let sibling = world.child("b").await;
 
     for _ in 0..4 {
-        world.fail("a").await;
-        world.next().await;
-        world.next().await;
+        world.fail_and_restart("a").await;
     }
     world.fail("a").await;
 
@@ -228,9 +186,7 @@ async fn a_death_over_the_limit_fails_the_supervisor_with_its_reason() {
 async fn a_waiting_restart_is_cancelled_with_its_supervisor() {
     let mut world = World::new().await;
     world.start("a", RestartType::Transient).await;
-    world.fail("a").await;
-    world.next().await;
-    world.next().await;
+    world.fail_and_restart("a").await;
     world.fail("a").await;
     assert_eq!(world.next().await, "a restarts after 1250 ms (failed: asked to)");
     let starts = world.controls.starts.load(Ordering::SeqCst);
@@ -271,9 +227,7 @@ async fn a_dismissed_child_is_not_restarted() {
 async fn a_waiting_restart_can_be_cancelled() {
     let mut world = World::new().await;
     world.start("a", RestartType::Transient).await;
-    world.fail("a").await;
-    world.next().await;
-    world.next().await;
+    world.fail_and_restart("a").await;
     world.fail("a").await;
     world.next().await;
     assert_eq!(world.status("a").await, ChildStatus::Down);
@@ -323,12 +277,7 @@ async fn a_death_that_is_reported_before_the_start_is_noticed() {
         world.launch(name, RestartType::Transient).await;
     }
 
-    let mut up = BTreeSet::new();
-    while up.len() < names.len() {
-        if let Some(name) = world.next().await.strip_suffix(" is up, started 1 times before") {
-            up.insert(name.to_owned());
-        }
-    }
+    world.all_restarted(&names).await;
     for name in &names {
         assert_eq!(world.recall(name).await, "");
     }

@@ -3,11 +3,12 @@
 use ractor::{Actor, ActorProcessingErr, RpcReplyPort, call};
 use tokio::sync::mpsc;
 
-use super::world::{Half, Supervisor};
+use super::world::Supervisor;
 use super::*;
 use crate::actors::runtime::quarantine::{Quarantine, QuarantinePolicy, Ruling};
 use crate::domain::id::GuildId;
 use crate::domain::moment::Moment;
+use crate::samples::Draws;
 
 #[tokio::test(start_paused = true)]
 async fn a_guild_that_keeps_failing_is_restarted_as_a_whole_once_and_then_quarantined() {
@@ -133,7 +134,7 @@ impl Actor for Guilds {
             forget_after: Duration::from_secs(7_200),
         };
         Ok(GuildsState {
-            children: Children::new(myself.clone(), policy, Arc::new(Half)),
+            children: Children::new(myself.clone(), policy, Arc::new(Draws::default())),
             myself,
             quarantine: Quarantine::new(quarantine),
             began: Instant::now(),

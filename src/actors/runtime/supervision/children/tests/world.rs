@@ -13,7 +13,7 @@ use super::super::super::child::{ChildSpec, RestartType};
 use super::super::super::restarts::{Excess, RestartPolicy};
 use super::super::{Children, Report};
 use crate::actors::messages::supervision::{Ending, Upkeep};
-use crate::ports::rng::Rng;
+use crate::samples::Draws;
 
 /// A supervisor with workers, and its parent supervisor, which reports how the supervisor ends.
 pub(super) struct World {
@@ -86,6 +86,24 @@ impl World {
 
     pub(super) async fn fail(&self, name: &'static str) {
         self.send(name, Order::Fail).await;
+    }
+
+    /// Fails a child, and waits until it is up again.
+    pub(super) async fn fail_and_restart(&mut self, name: &'static str) {
+        self.fail(name).await;
+        for _ in ["it restarts", "it is up"] {
+            self.next().await;
+        }
+    }
+
+    /// Waits until each of these children was restarted once.
+    pub(super) async fn all_restarted(&mut self, names: &[&str]) {
+        let mut up = BTreeSet::new();
+        while up.len() < names.len() {
+            if let Some(name) = self.next().await.strip_suffix(" is up, started 1 times before") {
+                up.insert(name.to_owned());
+            }
+        }
     }
 
     pub(super) async fn recall(&self, name: &'static str) -> &'static str {
@@ -185,7 +203,7 @@ impl Actor for Supervisor {
             total_limit: 1_000,
             window: Duration::from_secs(600),
         };
-        Ok(SupervisorState { children: Children::new(myself, policy, Arc::new(Half)), reports })
+        Ok(SupervisorState { children: Children::new(myself, policy, Arc::new(Draws::default())), reports })
     }
 
     async fn handle(
@@ -276,21 +294,5 @@ impl Actor for Worker {
             Order::Recall(reply) => reply.send(memory)?,
         }
         Ok(())
-    }
-}
-
-pub(super) struct Half;
-
-impl Rng for Half {
-    fn jitter(&self) -> i8 {
-        0
-    }
-
-    fn fraction(&self) -> f64 {
-        0.5
-    }
-
-    fn id(&self) -> u128 {
-        0
     }
 }
