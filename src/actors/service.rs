@@ -42,6 +42,7 @@ mod reading;
 mod records;
 mod room_plans;
 mod rooms;
+mod round_course;
 mod state;
 mod suggestions;
 mod usage;

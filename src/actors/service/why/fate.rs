@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::super::quarantine::retry_id;
 use super::super::state::CurrentState;
 use super::aloud::cut_off;
+use super::finding::{MAX_SEARCHED, Search};
 use super::sentences::{cut, decision_sentence, failed, line, together_with};
 use super::story::in_order;
 use super::{Scene, Subject};
@@ -15,16 +16,11 @@ use crate::domain::decision::{Decision, Reason};
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{CompanionId, Seq};
 use crate::domain::message::Role;
-use crate::journal::reader::{Range, ReadError};
+use crate::journal::reader::ReadError;
 use crate::journal::redaction::is_redacted;
 use crate::ports::backend::Refused;
 use crate::ports::backend::decisions::{Brief, Outcome, StoryLine, Why, WhyAt};
 use fates::{Fate, Fates};
-
-/// How many events are read after a message to find what happened to it.
-const MAX_SEARCHED: usize = 16_384;
-/// Events read at once.
-const PAGE: usize = 256;
 
 /// A message, and what the record says about it.
 struct Found {
@@ -112,14 +108,11 @@ impl Scene<'_> {
 
     async fn follow(&self, message: Recorded, companions: BTreeSet<CompanionId>, is_one: bool) -> Result<Found, ReadError> {
         let mut fates = Fates::new(&message, companions, is_one);
-        let mut range = Range { after: message.seq, before: None, limit: PAGE, newest_first: false };
-        let (mut read, mut is_read) = (0, false);
-        while read < MAX_SEARCHED && !is_read && !fates.is_over() {
-            let page = self.entries(range).await?;
-            read += page.looked_at();
-            is_read = page.looked_at() < PAGE;
-            range.after = page.last.unwrap_or(range.after);
-            fates.read(page.events, is_read || read >= MAX_SEARCHED);
+        let mut search = Search::after(message.seq);
+        while !fates.is_over()
+            && let Some(events) = search.next(self).await?
+        {
+            fates.read(events, search.is_over());
         }
         let dead_letter = self.reader().dead_letter(&self.channel_key, message.seq).await?.map(|record| record.error);
         let retried_as = match (&dead_letter, self.reader().channel_no(&self.channel_key).await?) {
@@ -128,7 +121,7 @@ impl Scene<'_> {
             }
             _ => None,
         };
-        Ok(Found { message, fates, is_read, dead_letter, retried_as })
+        Ok(Found { message, fates, is_read: search.is_read, dead_letter, retried_as })
     }
 
     /// The message itself, and what happened to it.

@@ -164,9 +164,10 @@ impl Fates {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
+    use crate::domain::event::samples::{decided, evaluated, recorded, reply_owed, said};
 
     #[test]
     fn a_message_settles_with_the_first_decision_that_names_it() {
@@ -181,7 +182,7 @@ mod tests {
 
     #[test]
     fn a_decision_made_before_the_room_was_cleared_counts_even_if_recorded_after_it() {
-        let fates = read([event(8, json!({ "event": "cleared" })), Recorded { handled: Seq(7), ..no(9, &["aria"], &[7]) }]);
+        let fates = read([recorded(8, json!({ "event": "cleared" })), Recorded { handled: Seq(7), ..no(9, &["aria"], &[7]) }]);
 
         assert!(matches!(fates.fate(&"aria".into()), Fate::Silent(_)));
         assert!(matches!(fates.fate(&"ben".into()), Fate::Lost(cleared) if cleared.seq == Seq(8)));
@@ -197,10 +198,10 @@ mod tests {
         for (events, end) in [
             (vec![statement(10, 3)], None),
             (vec![statement(10, 3), said.clone()], Some(11)),
-            (vec![event(10, failure)], Some(10)),
-            (vec![event(10, json!({ "event": "cleared" }))], Some(10)),
-            (vec![event(10, left)], Some(10)),
-            (vec![event(10, stop)], Some(10)),
+            (vec![recorded(10, failure)], Some(10)),
+            (vec![recorded(10, json!({ "event": "cleared" }))], Some(10)),
+            (vec![recorded(10, left)], Some(10)),
+            (vec![recorded(10, stop)], Some(10)),
             (vec![deletion(10, &[7])], None),
             (vec![deletion(10, &[7]), deletion(12, &[6])], Some(12)),
             // It was posted in spite of that.
@@ -239,8 +240,8 @@ mod tests {
     fn a_companion_that_left_is_followed_unless_only_one_is_requested() {
         let followed = |companions: &[&str], is_one| {
             let mut fates = Fates::new(&message(), companions.iter().map(|id| CompanionId::from(*id)).collect(), is_one);
-            let left = event(9, json!({ "event": "left", "companion": "cleo" }));
-            let joined = event(10, json!({ "event": "joined", "companion": "newcomer" }));
+            let left = recorded(9, json!({ "event": "left", "companion": "cleo" }));
+            let joined = recorded(10, json!({ "event": "joined", "companion": "newcomer" }));
             fates.read(vec![no(8, &["aria", "zed"], &[7]), left, joined], true);
             fates.companions().map(ToString::to_string).collect::<Vec<_>>()
         };
@@ -253,7 +254,7 @@ mod tests {
     fn events_are_followed_as_they_were_handled_wherever_pages_end() {
         let mut fates = Fates::new(&message(), BTreeSet::from(["aria".into()]), true);
 
-        fates.read(vec![event(8, json!({ "event": "cleared" }))], false);
+        fates.read(vec![recorded(8, json!({ "event": "cleared" }))], false);
         let before = fates.fate(&"aria".into()).clone();
         fates.read(vec![Recorded { handled: Seq(7), ..no(9, &["aria"], &[7]) }], false);
 
@@ -267,81 +268,31 @@ mod tests {
         fates
     }
 
-    fn event(seq: u64, mut event: Value) -> Recorded {
-        for (field, value) in [("seq", seq), ("at", 0), ("handled", seq)] {
-            event[field] = value.into();
-        }
-        serde_json::from_value(event).unwrap()
-    }
-
     fn message() -> Recorded {
-        said(7, "ana", "user", None)
+        recorded(7, said("ana", "user", None))
     }
 
     fn statement(seq: u64, ticket: u64) -> Recorded {
-        said(seq, "ben", "companion", Some(ticket))
-    }
-
-    fn said(seq: u64, by: &str, role: &str, reply: Option<u64>) -> Recorded {
-        let message = json!({ "from": { "id": by, "name": by, "role": role }, "text": "words", "address": {} });
-        event(seq, json!({ "event": "said", "message": message, "reply": reply }))
+        recorded(seq, said("ben", "companion", Some(ticket)))
     }
 
     fn deletion(seq: u64, messages: &[u64]) -> Recorded {
-        event(seq, json!({ "event": "deleted", "messages": messages }))
+        recorded(seq, json!({ "event": "deleted", "messages": messages }))
     }
 
-    /// Ben owes reply 4 to messages 6 and 7.
     fn owed(seq: u64) -> Recorded {
-        let owed = json!({
-            "event": "reply_owed",
-            "companion": "ben",
-            "ticket": 4,
-            "trigger": "direct_address",
-            "messages": [6, 7],
-            "upto": 7,
-            "next_interjection_at": 9,
-        });
-        event(seq, owed)
+        recorded(seq, reply_owed("ben", 4, &[6, 7]))
     }
 
     fn asked(seq: u64, companion: &str, messages: &[u64]) -> Recorded {
-        let asked = json!({
-            "event": "evaluated",
-            "companion": companion,
-            "ticket": seq,
-            "trigger": "lull",
-            "message": 7,
-            "messages": messages,
-            "upto": 7,
-            "message_count": 1,
-            "check_count": 0,
-            "threshold": null,
-        });
-        event(seq, asked)
+        recorded(seq, evaluated(companion, seq, messages))
     }
 
     fn yes(seq: u64, companion: &str, ticket: Option<u64>) -> Recorded {
-        decided(seq, &[companion], &[], "YES", ticket)
+        recorded(seq, decided(&[companion], "YES", &[], json!({ "ticket": ticket })))
     }
 
     fn no(seq: u64, companions: &[&str], messages: &[u64]) -> Recorded {
-        decided(seq, companions, messages, "NO", None)
-    }
-
-    fn decided(seq: u64, companions: &[&str], messages: &[u64], decision: &str, ticket: Option<u64>) -> Recorded {
-        let decided = json!({
-            "event": "decided",
-            "companions": companions,
-            "trigger": "lull",
-            "decision": decision,
-            "reason": "model_no",
-            "ticket": ticket,
-            "messages": messages,
-            "upto": 0,
-            "message_count": 1,
-            "check_count": 0,
-        });
-        event(seq, decided)
+        recorded(seq, decided(companions, "NO", messages, json!({})))
     }
 }
