@@ -135,7 +135,7 @@ impl Fates {
                 if reply.follow(&recorded.event) {
                     *ending = Some(Box::new(recorded.clone()));
                 } else if reply.ticket != ticket {
-                    *owed = Box::new(recorded.clone());
+                    **owed = recorded.clone();
                 }
             }
         }
