@@ -25,6 +25,7 @@ pub mod repetition;
 pub mod round;
 pub mod sentences;
 pub mod service;
+pub mod settlement;
 pub mod split;
 pub mod statement;
 pub mod stop_phrase;

@@ -697,3 +697,6 @@ pub const ENTERED_CALL: &str = " has entered the voice call";
 pub fn order_of_handling(events: &mut [Recorded]) {
     events.sort_by_key(|recorded| (recorded.handled, !recorded.event.is_inbound(), recorded.seq));
 }
+
+#[cfg(test)]
+pub(crate) mod samples;

@@ -102,11 +102,58 @@ pub fn ranked<'a>(states: impl Iterator<Item = &'a State>, spoke: impl Fn(&Compa
     candidates.into_iter().map(|state| state.from.clone()).collect()
 }
 
+/// The rule that selected a companion: the first one in which it differs from the candidate that comes second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SelectedBy {
+    /// Nobody else could speak.
+    Only,
+    /// It was called upon.
+    Call,
+    /// Nobody else found it as important to speak.
+    Importance,
+    /// It had spoken least recently.
+    Patience,
+    /// Its id comes first.
+    Id,
+}
+
+impl SelectedBy {
+    /// A stable code. `is_called`: the selected companion was called upon.
+    pub const fn code(self, is_called: bool) -> &'static str {
+        match (is_called, self) {
+            (true, Self::Only) | (_, Self::Call) => "named",
+            (false, Self::Only) => "only",
+            (false, Self::Importance) => "important",
+            (false, Self::Patience) => "patient",
+            (false, Self::Id) => "first",
+            (true, Self::Importance) => "named_important",
+            (true, Self::Patience) => "named_patient",
+            (true, Self::Id) => "named_first",
+        }
+    }
+}
+
+/// Why this companion was selected among these States. None if it has no State.
+pub fn selected_by(states: &[State], selected: &CompanionId, spoke: impl Fn(&CompanionId) -> Option<Seq>) -> Option<SelectedBy> {
+    let winner = states.iter().find(|state| state.from == *selected)?;
+    let others = ranked(states.iter().filter(|state| state.from != *selected), &spoke);
+    let Some(second) = others.first().and_then(|second| states.iter().find(|state| state.from == *second)) else {
+        return Some(SelectedBy::Only);
+    };
+    Some(if second.selected != winner.selected {
+        SelectedBy::Call
+    } else if second.importance != winner.importance {
+        SelectedBy::Importance
+    } else if spoke(&second.from) != spoke(selected) {
+        SelectedBy::Patience
+    } else {
+        SelectedBy::Id
+    })
+}
+
 /// Whether another candidate equals the selected one in being called upon and in importance, so that something else decided.
 pub fn is_tied(states: &[State], selected: &CompanionId) -> bool {
-    let Some(winner) = states.iter().find(|state| state.from == *selected) else { return false };
-    let is_level = |other: &&State| other.selected == winner.selected && other.importance == winner.importance;
-    states.iter().filter(|state| is_candidate(state) && state.from != *selected).any(|other| is_level(&other))
+    selected_by(states, selected, |_| None) == Some(SelectedBy::Id)
 }
 
 /// An event's number as a State writes it (a string, docs/design/turn-taking.md T-4).

@@ -35,3 +35,23 @@ test('a round is shown once, although the live connection is slow', async t => {
 
   assert.deepEqual(await texts(page.locator('.log .line.round .line-words')), ['Round on “zed, yan, are you there?” by Ben: Zed 4 ★ · Yan – listens · called upon']);
 });
+
+test('a round of an earlier page is shown as it ended, with who was selected and why', async t => {
+  const { room } = await roomWithRound(t);
+  // More than a page of messages comes after it.
+  await Promise.all(Array.from({ length: 210 }, (_, at) => it.server.say(room, `line ${at}`)));
+  const page = await it.open(t, room);
+  await page.locator('.chat-message').first().waitFor();
+  assert.equal(await page.locator('.log .line.round').count(), 0);
+
+  await page.locator('#log').evaluate(log => {
+    const scroll = () => {
+      log.scrollTop = 0;
+      if (!log.querySelector('.line.round')) requestAnimationFrame(scroll);
+    };
+    scroll();
+  });
+
+  await page.locator('.log .line.round').waitFor();
+  assert.deepEqual(await texts(page.locator('.log .line.round .line-words')), ['Round on “zed, yan, are you there?” by Ben: Zed 4 ★ · Yan – listens · called upon']);
+});

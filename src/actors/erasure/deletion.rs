@@ -405,60 +405,16 @@ pub async fn answers_to(
         let Some(last) = page.last else { return Ok(answers) };
         after = last;
         for recorded in &page.events {
-            match &recorded.event {
-                Event::ReplyOwed { ticket, messages: answered, .. } if answered.iter().any(|seq| messages.contains(seq)) => {
-                    owed.insert(*ticket);
-                }
-                Event::Replanned { ticket, next, messages: answered, .. }
-                | Event::ReplyExtended { ticket, next, messages: answered, .. }
-                    if owed.contains(ticket) || answered.iter().any(|seq| messages.contains(seq)) =>
-                {
-                    owed.insert(*next);
-                }
-                Event::Said { reply: Some(ticket), message, .. } if owed.contains(ticket) && !is_redacted(message) => {
-                    answers.insert(recorded.seq);
-                }
-                Event::Said { .. }
-                | Event::Edited { .. }
-                | Event::Deleted { .. }
-                | Event::Joined { .. }
-                | Event::Left { .. }
-                | Event::Paused { .. }
-                | Event::Cleared
-                | Event::VoiceJoined { .. }
-                | Event::VoiceLeft { .. }
-                | Event::Segment(_)
-                | Event::CaughtUp { .. }
-                | Event::JitterDrawn { .. }
-                | Event::LullFired { .. }
-                | Event::SilenceFired { .. }
-                | Event::VoiceQuiet { .. }
-                | Event::EventsDeferred { .. }
-                | Event::EventsReleased
-                | Event::BackOffEnded { .. }
-                | Event::DeadlinesExtended { .. }
-                | Event::AddressRefused { .. }
-                | Event::RoundOpened(_)
-                | Event::Evaluated(_)
-                | Event::Decided(_)
-                | Event::Unanswered { .. }
-                | Event::StageChanged { .. }
-                | Event::RoundClosed(_)
-                | Event::RepetitionAsked { .. }
-                | Event::ReplyExtended { .. }
-                | Event::SentenceStarting { .. }
-                | Event::SentencePlayed { .. }
-                | Event::Interrupted { .. }
-                | Event::Replanning { .. }
-                | Event::Replanned { .. }
-                | Event::Cancelled { .. }
-                | Event::FloorExpired { .. }
-                | Event::FloorTaken { .. }
-                | Event::HeldSelected { .. }
-                | Event::RepetitionJudged { .. }
-                | Event::ReplyOwed { .. }
-                | Event::ReplyFailed { .. }
-                | Event::Summarised { .. } => {}
+            if let Some(reply) = recorded.event.owed()
+                && (reply.replaces.is_some_and(|stopped| owed.contains(&stopped))
+                    || reply.messages.iter().any(|seq| messages.contains(seq)))
+            {
+                owed.insert(reply.ticket);
+            } else if let Event::Said { reply: Some(ticket), message, .. } = &recorded.event
+                && owed.contains(ticket)
+                && !is_redacted(message)
+            {
+                answers.insert(recorded.seq);
             }
         }
     }

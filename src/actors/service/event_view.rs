@@ -5,34 +5,49 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::reading::{Texts, companion_name, record, shown_author};
+use super::round_course::RoundCourses;
 use crate::domain::decision::Decision;
 use crate::domain::event::{Event, Recorded};
 use crate::domain::id::Seq;
 use crate::domain::message::Role;
 use crate::journal::channel_key::ChannelKey;
-use crate::journal::reader::{ReadError, Reader};
+use crate::journal::reader::{Range, ReadError, Reader};
 use crate::journal::redaction::is_redacted;
 use crate::ports::backend::live::Live;
 use crate::ports::backend::messages::HistoryCut;
 use crate::ports::backend::room::RoomId;
 use crate::ports::backend::stamp::rfc3339;
 
+/// How many events before the first one are read to find rounds that are not over.
+const BEFORE: usize = 256;
+
 /// Renders the events of one room, in the order of their numbers.
 pub(super) struct EventView {
     pub(super) channel_key: ChannelKey,
     room: RoomId,
     texts: Texts,
+    /// The rounds, if they are followed. None inside: no event was rendered yet.
+    rounds: Option<Option<RoundCourses>>,
 }
 
 impl EventView {
     pub(super) fn new(channel_key: ChannelKey, room: RoomId) -> Self {
-        Self { channel_key, room, texts: Texts::default() }
+        Self { channel_key, room, texts: Texts::default(), rounds: None }
+    }
+
+    /// A view that shows how rounds go on, too.
+    pub(super) fn with_rounds(channel_key: ChannelKey, room: RoomId) -> Self {
+        Self { rounds: Some(None), ..Self::new(channel_key, room) }
     }
 
     /// The objects of one event. Only the last of them carries the number to resume after, so that none is lost when a connection breaks
     /// between them.
     pub(super) async fn render(&mut self, reader: &Reader<'_>, recorded: &Recorded) -> Result<Vec<Live>, ReadError> {
-        let objects = self.objects(reader, recorded).await?;
+        let mut objects = self.objects(reader, recorded).await?;
+        let rounds = self.changed_rounds(reader, recorded).await?;
+        if let Some((_, object)) = objects.first_mut().filter(|_| !rounds.is_empty()) {
+            object["rounds"] = rounds.into();
+        }
         let last = objects.len().saturating_sub(1);
         let live = |(index, (event, fields)): (usize, (&'static str, Value))| {
             let mut object = Map::new();
@@ -46,6 +61,21 @@ impl EventView {
             Live { seq: (index == last).then_some(recorded.seq), json: Value::Object(object).to_string().into() }
         };
         Ok(objects.into_iter().enumerate().map(live).collect())
+    }
+
+    /// The rounds that an event changed, as they are after it.
+    async fn changed_rounds(&mut self, reader: &Reader<'_>, recorded: &Recorded) -> Result<Vec<Value>, ReadError> {
+        let Some(rounds) = &mut self.rounds else { return Ok(Vec::new()) };
+        if rounds.is_none() {
+            // The view may begin in the middle of a round.
+            let range = Range { after: Seq::NONE, before: Some(recorded.seq), limit: BEFORE, newest_first: true };
+            let before = reader.legible(&self.channel_key, range).await?.events;
+            let courses = rounds.insert(RoundCourses::default());
+            before.iter().rev().for_each(|earlier| courses.follow(earlier));
+        }
+        let courses = rounds.get_or_insert_default();
+        courses.follow(recorded);
+        Ok(courses.changed().map(|round| json!(round)).collect())
     }
 
     async fn objects(&mut self, reader: &Reader<'_>, recorded: &Recorded) -> Result<Vec<(&'static str, Value)>, ReadError> {

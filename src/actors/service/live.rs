@@ -76,7 +76,7 @@ impl Subscription {
         Ok(Self {
             context: backend.context.clone(),
             watcher,
-            view: EventView::new(channel_key, room.clone()),
+            view: EventView::with_rounds(channel_key, room.clone()),
             created_at,
             sent: after.unwrap_or(last).min(last),
             last,

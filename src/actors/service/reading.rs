@@ -6,8 +6,9 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::ActorBackend;
-use crate::domain::decision::{Decision, Reason};
-use crate::domain::event::{Decided, Event, Recorded, RoundClosed};
+use super::round_course::{Phase, RoundCourse, RoundCourses};
+use crate::domain::decision::Decision;
+use crate::domain::event::{Decided, Event, Recorded};
 use crate::domain::id::{CompanionId, Seq};
 use crate::domain::message::{Message, Role};
 use crate::journal::channel_key::ChannelKey;
@@ -20,6 +21,9 @@ use crate::ports::backend::stamp::Stamp;
 
 /// Events read at once.
 const PAGE: usize = 512;
+/// How many events before a vote are read to find the opening of its round, and after it at most once it is known who was selected.
+const BEFORE_VOTE: u64 = 64;
+const MOST_AFTER_VOTE: u64 = 1_024;
 /// How many message texts are cached.
 const MAX_TEXTS: usize = 1_024;
 
@@ -31,15 +35,22 @@ impl ActorBackend {
         channel_key: &ChannelKey,
         all: Vec<(usize, (Recorded, CompanionId))>,
     ) -> Result<Vec<(usize, DecisionRecord)>, ReadError> {
-        let ballots = all.iter().filter_map(|(_, (recorded, _))| Ballot::of(recorded));
-        let elections = Elections::read(&self.reader(), channel_key, ballots).await?;
+        let vote = |(_, (recorded, companion)): &(usize, (Recorded, CompanionId))| {
+            let Event::Decided(decided) = &recorded.event else { return None };
+            decided.vote.as_ref().map(|_| (recorded.seq, companion.clone()))
+        };
+        let rounds = RoundsOfVotes::read(&self.reader(), channel_key, all.iter().filter_map(vote).collect()).await?;
         let (mut texts, mut decisions) = (Texts::default(), Vec::new());
         for (order, (recorded, companion)) in all {
             let Event::Decided(decided) = &recorded.event else { continue };
             let settled = texts.of(&self.reader(), channel_key, &decided.messages).await?;
             let mut decision = record(&recorded, decided, &companion, room, settled);
-            let floor = Ballot::of(&recorded).and_then(|ballot| elections.floor(&ballot)?);
-            decision.more.extend(floor.map(|floor| ("floor".to_owned(), floor.into())));
+            if let Some(round) = rounds.0.get(&(recorded.seq, companion.clone())) {
+                let has_won = round.has_won(&companion).filter(|_| decided.decision == Decision::Yes);
+                let floor = has_won.map(|has_won| if has_won { "won" } else { "lost" });
+                decision.more.extend(floor.map(|floor| ("floor".to_owned(), floor.into())));
+                decision.more.insert("round".into(), json!(round));
+            }
             decisions.push((order, decision));
         }
         Ok(decisions)
@@ -214,135 +225,44 @@ pub(super) fn record(
     }
 }
 
-/// A vote to speak in a round.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Ballot {
-    /// The number of its event.
-    seq: Seq,
-    /// The number of its round, as States name it.
-    round: String,
-    companion: CompanionId,
-}
-
-impl Ballot {
-    fn of(recorded: &Recorded) -> Option<Self> {
-        let Event::Decided(decided) = &recorded.event else { return None };
-        let vote = decided.vote.as_ref().filter(|_| decided.decision == Decision::Yes)?;
-        Some(Self { seq: recorded.seq, round: vote.message_id.clone(), companion: vote.from.clone() })
-    }
-}
-
-/// An event that decides votes.
-enum Outcome {
-    Closed(RoundClosed),
-    HeldSelected(CompanionId),
-    /// These companions stay silent, also those whose votes were held.
-    Silent(Vec<CompanionId>),
-    Cleared,
-}
-
-/// How rounds ended, by the numbers of the events that decided them.
+/// The rounds of votes, by the event of the vote and its companion.
 #[derive(Default)]
-struct Elections(BTreeMap<Seq, Outcome>);
+struct RoundsOfVotes(BTreeMap<(Seq, CompanionId), RoundCourse>);
 
-impl Elections {
-    /// Reads how the rounds of these votes ended, as far as they have ended.
-    async fn read(
-        reader: &Reader<'_>,
-        channel_key: &ChannelKey,
-        ballots: impl Iterator<Item = Ballot>,
-    ) -> Result<Self, ReadError> {
-        let ballots: BTreeSet<_> = ballots.collect();
-        let mut elections = Self::default();
+impl RoundsOfVotes {
+    /// Reads how the rounds of these votes went, as far as they have gone.
+    async fn read(reader: &Reader<'_>, channel_key: &ChannelKey, votes: BTreeSet<(Seq, CompanionId)>) -> Result<Self, ReadError> {
+        let (mut rounds, mut courses) = (Self::default(), RoundCourses::default());
         let mut range = Range { after: Seq::NONE, before: None, limit: PAGE, newest_first: false };
-        for ballot in &ballots {
-            // The previous vote may have been in the same round.
-            while elections.floor(ballot).is_none() {
-                range.after = range.after.max(ballot.seq);
+        for vote in &votes {
+            let begin = Seq(vote.0.0.saturating_sub(BEFORE_VOTE));
+            if range.after < begin {
+                (range.after, courses) = (begin, RoundCourses::default());
+            }
+            while !rounds.is_known(vote, range.after) {
                 let page = reader.events(channel_key, range).await?;
                 for recorded in &page {
                     range.after = recorded.seq;
-                    elections.0.extend(outcome_of(&recorded.event).map(|outcome| (recorded.seq, outcome)));
+                    courses.follow(recorded);
+                    for round in courses.changed() {
+                        let answers = round.answers.iter().map(|(companion, seq)| (*seq, companion.clone()));
+                        rounds.0.extend(answers.filter(|answer| votes.contains(answer)).map(|answer| (answer, round.clone())));
+                    }
                 }
                 if page.len() < PAGE {
-                    return Ok(elections);
+                    return Ok(rounds);
                 }
             }
         }
-        Ok(elections)
+        Ok(rounds)
     }
 
-    /// Whether a companion got the floor with this vote, once that is decided: `won` or `lost`; `Some(None)` if the round was cleared.
-    fn floor(&self, ballot: &Ballot) -> Option<Option<&'static str>> {
-        let companion = &ballot.companion;
-        let mut is_held = false;
-        for outcome in self.0.range(ballot.seq..).map(|(_, outcome)| outcome) {
-            let is_selected = match outcome {
-                Outcome::Closed(closed) if closed.message.to_string() == ballot.round => {
-                    is_held = closed.held.contains(companion);
-                    if is_held {
-                        continue;
-                    }
-                    closed.selected.as_ref() == Some(companion)
-                }
-                Outcome::HeldSelected(selected) if is_held => selected == companion,
-                Outcome::Silent(companions) if is_held && companions.contains(companion) => false,
-                Outcome::Cleared => return Some(None),
-                Outcome::Closed(_) | Outcome::HeldSelected(_) | Outcome::Silent(_) => continue,
-            };
-            return Some(Some(if is_selected { "won" } else { "lost" }));
-        }
-        None
-    }
-}
-
-fn outcome_of(event: &Event) -> Option<Outcome> {
-    match event {
-        Event::RoundClosed(closed) => Some(Outcome::Closed(closed.clone())),
-        Event::HeldSelected { selected, .. } => Some(Outcome::HeldSelected(selected.clone())),
-        Event::Decided(decided) => {
-            let stays_silent =
-                decided.decision == Decision::No && !matches!(decided.reason, Reason::Overflow | Reason::Backchannel);
-            stays_silent.then(|| Outcome::Silent(decided.companions.clone()))
-        }
-        Event::Cleared => Some(Outcome::Cleared),
-        Event::Said { .. }
-        | Event::Edited { .. }
-        | Event::Deleted { .. }
-        | Event::Joined { .. }
-        | Event::Left { .. }
-        | Event::Paused { .. }
-        | Event::VoiceJoined { .. }
-        | Event::VoiceLeft { .. }
-        | Event::Segment(_)
-        | Event::CaughtUp { .. }
-        | Event::JitterDrawn { .. }
-        | Event::LullFired { .. }
-        | Event::SilenceFired { .. }
-        | Event::VoiceQuiet { .. }
-        | Event::EventsDeferred { .. }
-        | Event::EventsReleased
-        | Event::BackOffEnded { .. }
-        | Event::DeadlinesExtended { .. }
-        | Event::AddressRefused { .. }
-        | Event::RoundOpened(_)
-        | Event::Evaluated(_)
-        | Event::Unanswered { .. }
-        | Event::StageChanged { .. }
-        | Event::RepetitionAsked { .. }
-        | Event::ReplyExtended { .. }
-        | Event::SentenceStarting { .. }
-        | Event::SentencePlayed { .. }
-        | Event::Interrupted { .. }
-        | Event::Replanning { .. }
-        | Event::Replanned { .. }
-        | Event::Cancelled { .. }
-        | Event::FloorExpired { .. }
-        | Event::FloorTaken { .. }
-        | Event::RepetitionJudged { .. }
-        | Event::ReplyOwed { .. }
-        | Event::ReplyFailed { .. }
-        | Event::Summarised { .. } => None,
+    /// Whether the round of this vote is over. The record does not say of every statement that nobody waits for it any more.
+    fn is_known(&self, vote: &(Seq, CompanionId), read: Seq) -> bool {
+        let is_read_enough = read.0 > vote.0.0 + MOST_AFTER_VOTE;
+        self.0
+            .get(vote)
+            .map_or(is_read_enough, |round| round.phase == Phase::Over || is_read_enough && round.has_won(&vote.1).is_some())
     }
 }
 

@@ -38,43 +38,7 @@ pub(super) fn committed(request: &Request, events: &[Arc<Recorded>], platforms: 
             Event::Interrupted { interrupted, .. } => {
                 instruments.voice_interruptions.add(1, [interrupted.verdict.as_str()]);
             }
-            Event::Edited { .. }
-            | Event::Deleted { .. }
-            | Event::Joined { .. }
-            | Event::Left { .. }
-            | Event::Paused { .. }
-            | Event::Cleared
-            | Event::VoiceJoined { .. }
-            | Event::VoiceLeft { .. }
-            | Event::CaughtUp { .. }
-            | Event::JitterDrawn { .. }
-            | Event::LullFired { .. }
-            | Event::SilenceFired { .. }
-            | Event::VoiceQuiet { .. }
-            | Event::EventsDeferred { .. }
-            | Event::EventsReleased
-            | Event::BackOffEnded { .. }
-            | Event::DeadlinesExtended { .. }
-            | Event::AddressRefused { .. }
-            | Event::RoundOpened(_)
-            | Event::Decided(_)
-            | Event::Unanswered { .. }
-            | Event::StageChanged { .. }
-            | Event::RoundClosed(_)
-            | Event::RepetitionAsked { .. }
-            | Event::ReplyExtended { .. }
-            | Event::SentenceStarting { .. }
-            | Event::SentencePlayed { .. }
-            | Event::Replanning { .. }
-            | Event::Replanned { .. }
-            | Event::Cancelled { .. }
-            | Event::FloorExpired { .. }
-            | Event::FloorTaken { .. }
-            | Event::HeldSelected { .. }
-            | Event::RepetitionJudged { .. }
-            | Event::ReplyOwed { .. }
-            | Event::ReplyFailed { .. }
-            | Event::Summarised { .. } => {}
+            _ => {}
         }
     }
     if let (Request::HandOver(_), Some(first)) = (request, events.first())

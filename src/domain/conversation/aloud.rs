@@ -5,6 +5,7 @@
 
 use super::super::id::PersonId;
 use super::super::message::{Message, Modality, Role};
+use super::super::settlement::are_all_deleted;
 use super::super::voice::echo::PlayedWords;
 use super::super::voice::interruption::{Effect, Input as Told, Interruption, Outcome, Said, Words, tolerance};
 use super::super::voice::spoken_sentences::SpokenSentences;
@@ -392,16 +393,8 @@ impl Conversation {
         let Some(ticket) = self.spoken_reply() else { return };
         let Some(floor) = self.floor.as_deref().filter(|floor| floor.ticket == ticket) else { return };
         let told = match event {
-            Event::Cleared => Told::Cancelled,
-            Event::Left { companion } if *companion == floor.companion => Told::Cancelled,
-            Event::Paused { companion, paused: true } if companion.as_ref().is_none_or(|one| *one == floor.companion) => {
-                Told::Cancelled
-            }
-            Event::Deleted { messages, .. }
-                if !floor.messages.is_empty() && floor.messages.iter().all(|message| messages.contains(message)) =>
-            {
-                Told::Cancelled
-            }
+            event if event.cancels(&floor.companion) || event.pauses(&floor.companion) => Told::Cancelled,
+            Event::Deleted { messages, .. } if are_all_deleted(&floor.messages, messages) => Told::Cancelled,
             Event::Deleted { messages, .. } if self.call.is_emptied_by(messages) => Told::CallEnded,
             Event::VoiceLeft { from } if self.call.is_only(&PersonId::from(&*from.id)) => Told::CallEnded,
             _ => return,

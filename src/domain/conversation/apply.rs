@@ -181,16 +181,13 @@ impl Conversation {
                     is_posting: false,
                     text: None,
                 }));
+                self.settle_by_reply(event, notes);
                 if let Some(gate) = self.gates.get_mut(companion) {
-                    gate.settle(*upto);
                     gate.reset(0, *next_interjection_at);
-                    cancel_lull(companion, gate, notes);
                 }
             }
             Event::Replanning { ticket, until, .. } => self.apply_replanning(*ticket, *until),
-            Event::Replanned { ticket, next, messages, upto, .. } | Event::ReplyExtended { ticket, next, messages, upto, .. } => {
-                self.apply_replanned(*ticket, *next, messages, *upto, notes);
-            }
+            Event::Replanned { .. } | Event::ReplyExtended { .. } => self.apply_replanned(event, notes),
             Event::SentenceStarting { ticket, sentence, text, .. } => self.apply_sentence(*ticket, *sentence, text),
             Event::SentencePlayed { ticket, sentence, heard, .. } => self.apply_played(*ticket, *sentence, *heard),
             // What follows from it is another event.
@@ -314,6 +311,15 @@ impl Conversation {
         }
     }
 
+    /// The messages that a companion answers settle.
+    pub(super) fn settle_by_reply(&mut self, event: &Event, notes: &mut Vec<Output>) {
+        let Some(owed) = event.owed() else { return };
+        if let Some(gate) = self.gates.get_mut(owed.companion) {
+            gate.settle(owed.upto);
+            cancel_lull(owed.companion, gate, notes);
+        }
+    }
+
     fn apply_unanswered(&mut self, companion: &CompanionId, ticket: Ticket, back_off: Duration) {
         let now = self.clock;
         let Some(gate) = self.gates.get_mut(companion) else { return };
@@ -370,7 +376,7 @@ impl Conversation {
                 }
                 None => {}
             }
-            if decided.decision == Decision::Yes {
+            let Some(settled) = decided.settled() else {
                 let (message, upto) = answered.map_or((Seq::NONE, Seq::NONE), |asked| (asked.message, asked.upto));
                 gate.wish = Some(Wish { trigger: decided.trigger, message, upto, why: decided.why.clone(), turn });
                 // It was asked alone. Another companion that joined since may speak or write late. Then the loop guard is looked at again.
@@ -378,9 +384,9 @@ impl Conversation {
                     self.held.insert(companion.clone(), Held::without_state(companion, decided.trigger, upto));
                 }
                 continue;
-            }
+            };
             let owed = gate.owes_acknowledgement();
-            gate.settle(decided.upto);
+            gate.settle(settled.upto);
             bereft.extend((owed && gate.waiting.is_none()).then(|| companion.clone()));
             let cursor = gate.cursor;
             if decided.reason == Reason::Stale && gate.evaluation.take_if(|evaluation| evaluation.upto <= cursor).is_some() {

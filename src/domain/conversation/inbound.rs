@@ -3,6 +3,7 @@
 use super::super::audience::Audience;
 use super::super::gate::{Check, Waiting};
 use super::super::message::{Message, Modality, Role};
+use super::super::settlement::are_all_deleted;
 use super::super::window::Entry;
 use super::apply::{arm_lull, cancel_lull};
 use super::ending::reopening_cause;
@@ -239,13 +240,12 @@ impl Conversation {
             }
         }
         let mut has_nothing_left = |floor: &mut Floor| {
-            let before = floor.messages.len();
+            let has_nothing_left = are_all_deleted(&floor.messages, deleted);
             floor.messages.retain(|seq| !deleted.contains(seq));
-            let is_empty = floor.messages.is_empty() && before > 0;
-            if is_empty {
+            if has_nothing_left {
                 dropped.push((floor.companion.clone(), Some(floor.ticket)));
             }
-            is_empty
+            has_nothing_left
         };
         floor.take_if(|floor| has_nothing_left(floor));
         late.retain_mut(|late| !has_nothing_left(late));

@@ -100,21 +100,21 @@ impl Conversation {
         }
     }
 
-    pub(super) fn apply_replanned(&mut self, ticket: Ticket, next: Ticket, messages: &[Seq], upto: Seq, notes: &mut Vec<Output>) {
-        self.tickets = self.tickets.max(next);
-        let Some(floor) = self.floor.as_mut().filter(|floor| floor.ticket == ticket) else { return };
-        floor.ticket = next;
+    pub(super) fn apply_replanned(&mut self, event: &Event, notes: &mut Vec<Output>) {
+        let Some(owed) = event.owed() else { return };
+        self.tickets = self.tickets.max(owed.ticket);
+        let Some(floor) = self.floor.as_mut().filter(|floor| Some(floor.ticket) == owed.replaces) else { return };
+        floor.ticket = owed.ticket;
         floor.replan_at = None;
         floor.replans += 1;
-        floor.messages = messages.to_vec();
+        floor.messages = owed.messages.to_vec();
         floor.sentences.clear();
-        floor.upto = upto;
-        if let Some(gate) = self.gates.get_mut(&floor.companion) {
-            gate.settle(upto);
+        floor.upto = owed.upto;
+        if let Some(gate) = self.gates.get_mut(owed.companion) {
             gate.message_counter = 0;
             gate.waiting = None;
-            super::apply::cancel_lull(&floor.companion, gate, notes);
         }
+        self.settle_by_reply(event, notes);
     }
 
     /// Cancels the replies that a stop phrase is about, before the message is applied.

@@ -57,7 +57,7 @@ impl SpokenReply {
     }
 
     /// What people said meanwhile is taken in. `before` are the messages that it answered before.
-    pub(super) fn extended(&mut self, messages: &[Seq], before: &BTreeSet<Seq>, name: &str) -> String {
+    pub(super) fn extended(&mut self, messages: &[Seq], before: &[Seq], name: &str) -> String {
         let is_new = |seq: &Seq| messages.contains(seq) && !before.contains(seq);
         let quoted: Vec<_> = self.said.iter().filter(|(seq, _)| is_new(seq)).map(|(_, quoted)| quoted.clone()).collect();
         let because = if quoted.is_empty() { String::new() } else { format!(" ({})", listed(&quoted)) };

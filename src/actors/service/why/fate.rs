@@ -1,6 +1,6 @@
 //! Tells what happened to a message, for every companion that was there.
 
-mod course;
+mod fates;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,28 +8,24 @@ use std::sync::Arc;
 use super::super::quarantine::retry_id;
 use super::super::state::CurrentState;
 use super::aloud::cut_off;
+use super::finding::{MAX_SEARCHED, Search};
 use super::sentences::{cut, decision_sentence, failed, line, together_with};
 use super::story::in_order;
 use super::{Scene, Subject};
-use crate::domain::decision::Reason;
-use crate::domain::event::{Decided, Event, Recorded};
+use crate::domain::decision::{Decision, Reason};
+use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{CompanionId, Seq};
 use crate::domain::message::Role;
-use crate::journal::reader::{Range, ReadError};
+use crate::journal::reader::ReadError;
 use crate::journal::redaction::is_redacted;
 use crate::ports::backend::Refused;
 use crate::ports::backend::decisions::{Brief, Outcome, StoryLine, Why, WhyAt};
-use course::{Course, Fate};
-
-/// How many events are read after a message to find what happened to it.
-const MAX_SEARCHED: usize = 16_384;
-/// Events read at once.
-const PAGE: usize = 256;
+use fates::{Fate, Fates};
 
 /// A message, and what the record says about it.
 struct Found {
     message: Recorded,
-    course: Course,
+    fates: Fates,
     /// The record was read to its end.
     is_read: bool,
     /// The error, if it is a dead letter.
@@ -47,7 +43,7 @@ impl Scene<'_> {
         let found = self.follow(message, companions, companion.is_some()).await?;
         let current = self.backend.current_state(&self.channel_key).await?;
         let mut briefs = Vec::new();
-        for id in found.course.companions() {
+        for id in found.fates.companions() {
             briefs.push(self.brief_fate(&self.who(id), &found, &current).await?);
         }
         let [brief] = &briefs[..] else {
@@ -111,17 +107,12 @@ impl Scene<'_> {
     }
 
     async fn follow(&self, message: Recorded, companions: BTreeSet<CompanionId>, is_one: bool) -> Result<Found, ReadError> {
-        let mut course = Course::new(&message, companions, is_one);
-        let mut range = Range { after: message.seq, before: None, limit: PAGE, newest_first: false };
-        let (mut read, mut is_read) = (0, false);
-        while read < MAX_SEARCHED && !is_read && !course.is_over() {
-            let page = self.entries(range).await?;
-            read += page.looked_at();
-            is_read = page.looked_at() < PAGE;
-            range.after = page.last.unwrap_or(range.after);
-            for recorded in &page.events {
-                course.follow(recorded);
-            }
+        let mut fates = Fates::new(&message, companions, is_one);
+        let mut search = Search::after(message.seq);
+        while !fates.is_over()
+            && let Some(events) = search.next(self).await?
+        {
+            fates.read(events, search.is_over());
         }
         let dead_letter = self.reader().dead_letter(&self.channel_key, message.seq).await?.map(|record| record.error);
         let retried_as = match (&dead_letter, self.reader().channel_no(&self.channel_key).await?) {
@@ -130,13 +121,13 @@ impl Scene<'_> {
             }
             _ => None,
         };
-        Ok(Found { message, course, is_read, dead_letter, retried_as })
+        Ok(Found { message, fates, is_read: search.is_read, dead_letter, retried_as })
     }
 
     /// The message itself, and what happened to it.
     fn around(&self, found: &Found) -> Vec<StoryLine> {
         let mut story: Vec<_> = self.quoted(&found.message).into_iter().collect();
-        for recorded in found.course.changes() {
+        for recorded in found.fates.changes() {
             let text = match (&recorded.event, found.retried_as) {
                 (Event::Edited { text, .. }, _) if text.is_empty() => continue,
                 (Event::Edited { text, .. }, _) => format!("It was edited: “{}”", cut(text)),
@@ -164,22 +155,16 @@ impl Scene<'_> {
             waiting_for: None,
         };
         let at = |recorded: &Recorded| Some(recorded.at.into());
-        let asked = found.course.asked(&who.id);
+        let asked = found.fates.asked(&who.id);
         let yes_to_it = asked.flatten();
-        Ok(match found.course.fate(&who.id) {
+        Ok(match found.fates.fate(&who.id) {
             Fate::Own => Brief { at: at(&found.message), ..brief(Outcome::Own, "It wrote this message itself.".into()) },
-            Fate::Silent(recorded, decided) => {
-                let text = self.silent(who, recorded, decided).await?;
+            Fate::Silent(recorded) => {
+                let text = self.silent(who, recorded).await?;
                 Brief { seq: Some(recorded.seq), at: at(recorded), ..brief(Outcome::Silent, text) }
             }
-            Fate::Owed { owed, yes, ending } => {
-                let messages = match &owed.event {
-                    Event::ReplyOwed { messages, .. }
-                    | Event::Replanned { messages, .. }
-                    | Event::ReplyExtended { messages, .. } => &messages[..],
-                    _ => &[],
-                };
-                let together = together_with(messages);
+            Fate::Owed { owed, yes, ending, .. } => {
+                let together = together_with(owed.event.owed().map_or(&[], |owed| owed.messages));
                 let (outcome, text) = match ending.as_ref().map(|ending| &ending.event) {
                     Some(Event::Said { message, .. }) if is_redacted(message) => {
                         (Outcome::Answered, format!("It answered it{together}. The answer has been deleted since."))
@@ -204,45 +189,7 @@ impl Scene<'_> {
                         Outcome::Deleted,
                         format!("It was about to answer it{together}, but everything that it would have answered was deleted."),
                     ),
-                    Some(
-                        Event::Edited { .. }
-                        | Event::Joined { .. }
-                        | Event::Left { .. }
-                        | Event::Paused { .. }
-                        | Event::Cleared
-                        | Event::VoiceJoined { .. }
-                        | Event::VoiceLeft { .. }
-                        | Event::Segment(_)
-                        | Event::CaughtUp { .. }
-                        | Event::JitterDrawn { .. }
-                        | Event::LullFired { .. }
-                        | Event::SilenceFired { .. }
-                        | Event::VoiceQuiet { .. }
-                        | Event::EventsDeferred { .. }
-                        | Event::EventsReleased
-                        | Event::BackOffEnded { .. }
-                        | Event::DeadlinesExtended { .. }
-                        | Event::AddressRefused { .. }
-                        | Event::RoundOpened(_)
-                        | Event::Evaluated(_)
-                        | Event::Decided(_)
-                        | Event::Unanswered { .. }
-                        | Event::StageChanged { .. }
-                        | Event::RoundClosed(_)
-                        | Event::RepetitionAsked { .. }
-                        | Event::ReplyExtended { .. }
-                        | Event::SentenceStarting { .. }
-                        | Event::SentencePlayed { .. }
-                        | Event::Interrupted { .. }
-                        | Event::Replanning { .. }
-                        | Event::Replanned { .. }
-                        | Event::FloorExpired { .. }
-                        | Event::FloorTaken { .. }
-                        | Event::HeldSelected { .. }
-                        | Event::RepetitionJudged { .. }
-                        | Event::ReplyOwed { .. }
-                        | Event::Summarised { .. },
-                    ) => (Outcome::Cleared, format!("It was about to answer it{together}, but the reply was cancelled.")),
+                    Some(_) => (Outcome::Cleared, format!("It was about to answer it{together}, but the reply was cancelled.")),
                     None if found.is_read => {
                         (Outcome::Speaking, format!("It has the floor to answer it{together}, and has not spoken yet."))
                     }
@@ -256,39 +203,33 @@ impl Scene<'_> {
                 };
                 Brief { seq, at: at(ending.as_deref().unwrap_or(owed)), ..brief(outcome, text) }
             }
-            Fate::Deleted(recorded) => {
-                let text = match found.retried_as {
-                    Some(again) => format!("It became a dead letter, and was retried as message {again}: ask about that one."),
-                    None if asked.is_some() => {
-                        "It was being asked about it, or about to answer it, when the message was deleted.".to_owned()
-                    }
-                    None => "It was deleted before it was considered.".to_owned(),
-                };
-                Brief { seq: yes_to_it, at: at(recorded), ..brief(Outcome::Deleted, text) }
-            }
-            Fate::Cleared(recorded) => {
-                let text = match asked {
-                    Some(_) => "It was being asked about it, or about to answer it, when the room was cleared.".to_owned(),
-                    None => "The room was cleared before it was considered.".to_owned(),
-                };
-                Brief { seq: yes_to_it, at: at(recorded), ..brief(Outcome::Cleared, text) }
-            }
-            Fate::Left(recorded) => {
-                let text = match asked {
-                    Some(_) => "It was being asked about it, or about to answer it, when it left the room.".to_owned(),
-                    None => "It left the room before it was considered.".to_owned(),
-                };
-                Brief { seq: yes_to_it, at: at(recorded), ..brief(Outcome::Left, text) }
-            }
-            Fate::CameLater(recorded) => {
+            Fate::Lost(recorded) if matches!(recorded.event, Event::Joined { .. }) => {
                 let text = "It joined the room later. A companion that joins reads only the newest messages.".to_owned();
                 Brief { at: at(recorded), ..brief(Outcome::Absent, text) }
+            }
+            Fate::Lost(recorded) => {
+                let (outcome, how) = match recorded.event {
+                    Event::Deleted { .. } => (Outcome::Deleted, "the message was deleted"),
+                    Event::Cleared => (Outcome::Cleared, "the room was cleared"),
+                    _ => (Outcome::Left, "it left the room"),
+                };
+                let text = match (outcome, found.retried_as) {
+                    (Outcome::Deleted, Some(again)) => {
+                        format!("It became a dead letter, and was retried as message {again}: ask about that one.")
+                    }
+                    _ if asked.is_some() => format!("It was being asked about it, or about to answer it, when {how}."),
+                    (Outcome::Deleted, None) => "It was deleted before it was considered.".to_owned(),
+                    (Outcome::Cleared, _) => "The room was cleared before it was considered.".to_owned(),
+                    _ => "It left the room before it was considered.".to_owned(),
+                };
+                Brief { seq: yes_to_it, at: at(recorded), ..brief(outcome, text) }
             }
             Fate::Open => self.open(who, found, current, brief).await,
         })
     }
 
-    async fn silent(&self, who: &Subject, recorded: &Recorded, decided: &Decided) -> Result<String, ReadError> {
+    async fn silent(&self, who: &Subject, recorded: &Recorded) -> Result<String, ReadError> {
+        let Event::Decided(decided) = &recorded.event else { return Ok(String::new()) };
         let mut text = format!(
             "It decided to stay silent about it{}. {}",
             together_with(&decided.messages),
@@ -321,7 +262,7 @@ impl Scene<'_> {
                 |waiting| Self::still_waits(waiting.unsettled, waiting),
             );
             // The companion may have wanted to speak, and not got the floor yet.
-            return Brief { seq: found.course.newest_yes(&who.id), waiting_for, ..brief(Outcome::Waiting, text) };
+            return Brief { seq: found.fates.newest_yes(&who.id), waiting_for, ..brief(Outcome::Waiting, text) };
         }
         if conversation.handled() < seq {
             let when = match (self.is_served(), &current.out_of_service) {
@@ -345,7 +286,8 @@ impl Scene<'_> {
 
     async fn yes_before(&self, who: &Subject, owed: &Recorded) -> Result<Option<Seq>, ReadError> {
         let before = self.before(owed.seq).await?;
-        Ok(before.iter().rev().find(|earlier| course::is_yes(earlier, &who.id)).map(|yes| yes.seq))
+        let is_yes = |earlier: &&Recorded| matches!(&earlier.event, Event::Decided(decided) if decided.decision == Decision::Yes && decided.companions.contains(&who.id));
+        Ok(before.iter().rev().find(is_yes).map(|yes| yes.seq))
     }
 }
 

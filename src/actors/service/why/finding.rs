@@ -10,7 +10,7 @@ use crate::journal::reader::{Range, ReadError};
 use crate::ports::backend::decisions::WhyAt;
 
 /// How many events a search reads at most.
-const MAX_SEARCHED: usize = 16_384;
+pub(super) const MAX_SEARCHED: usize = 16_384;
 /// Events read at once.
 const PAGE: usize = 256;
 /// How many events are searched for a readable one, to find out when they happened.
@@ -18,6 +18,45 @@ const NEAR: usize = 4;
 /// Events that a channel makes have the channel's time, which may be earlier than that of inbound events before them on record. They are at most
 /// this many events out of order.
 const LAG: u64 = 256;
+
+/// A search through a room's events, a page at a time.
+pub(super) struct Search {
+    range: Range,
+    read: usize,
+    /// Whether the last page was the end of the record.
+    pub(super) is_read: bool,
+}
+
+impl Search {
+    /// The events after this one, oldest first.
+    pub(super) const fn after(seq: Seq) -> Self {
+        Self { range: Range { after: seq, before: None, limit: PAGE, newest_first: false }, read: 0, is_read: false }
+    }
+
+    const fn newest_first(before: Option<Seq>) -> Self {
+        Self { range: Range { after: Seq::NONE, before, limit: PAGE, newest_first: true }, read: 0, is_read: false }
+    }
+
+    /// Whether no page follows.
+    pub(super) const fn is_over(&self) -> bool {
+        self.is_read || self.read >= MAX_SEARCHED
+    }
+
+    /// The readable events of the next page.
+    pub(super) async fn next(&mut self, scene: &Scene<'_>) -> Result<Option<Vec<Recorded>>, ReadError> {
+        if self.is_over() {
+            return Ok(None);
+        }
+        let page = scene.entries(self.range).await?;
+        self.read += page.looked_at();
+        self.is_read = page.looked_at() < PAGE;
+        match self.range.newest_first {
+            true => self.range.before = page.last,
+            false => self.range.after = page.last.unwrap_or(self.range.after),
+        }
+        Ok(Some(page.events))
+    }
+}
 
 impl Scene<'_> {
     /// The decision of a companion that the query asks for.
@@ -34,17 +73,11 @@ impl Scene<'_> {
             let companions = companions_of(recorded);
             companion.map_or(!companions.is_empty(), |companion| companions.contains(companion))
         };
-        let mut range = Range { after: Seq(seq.0.saturating_sub(1)), before: None, limit: PAGE, newest_first: false };
-        let mut read = 0;
-        while read < MAX_SEARCHED {
-            let page = self.entries(range).await?;
-            read += page.looked_at();
-            let last = page.last.filter(|_| page.looked_at() == PAGE);
-            if let Some(first) = page.events.into_iter().find(&is_match) {
+        let mut search = Search::after(Seq(seq.0.saturating_sub(1)));
+        while let Some(events) = search.next(self).await? {
+            if let Some(first) = events.into_iter().find(&is_match) {
                 return Ok(Some(first));
             }
-            let Some(last) = last else { break };
-            range.after = last;
         }
         Ok(None)
     }
@@ -59,20 +92,14 @@ impl Scene<'_> {
             _ => (None, Moment::from_micros(u64::MAX)),
         };
         let mut newest = Newest::new();
-        let mut range = Range { after: Seq::NONE, before, limit: PAGE, newest_first: true };
-        let mut read = 0;
-        while read < MAX_SEARCHED && newest.len() < companions.len() {
-            let page = self.entries(range).await?;
-            read += page.looked_at();
-            range.before = page.last;
-            let is_last = page.looked_at() < PAGE;
-            for recorded in page.events.into_iter().filter(|recorded| recorded.at <= latest) {
+        let mut search = Search::newest_first(before);
+        while newest.len() < companions.len()
+            && let Some(events) = search.next(self).await?
+        {
+            for recorded in events.into_iter().filter(|recorded| recorded.at <= latest) {
                 for companion in companions_of(&recorded).iter().filter(|companion| companions.contains(companion)) {
                     newest.entry(companion.clone()).or_insert_with(|| recorded.clone());
                 }
-            }
-            if is_last {
-                break;
             }
         }
         Ok(newest)

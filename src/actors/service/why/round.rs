@@ -1,6 +1,5 @@
 //! Describes a round: who was asked, who voted what, who was selected and why.
 
-use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -8,6 +7,7 @@ use super::sentences::{line, listed};
 use crate::domain::closing::Stage;
 use crate::domain::event::{Event, Recorded, RoundClosed, RoundOpened};
 use crate::domain::id::{CompanionId, Seq};
+use crate::domain::round::{SelectedBy, selected_by};
 use crate::domain::vote::{Stance, State};
 use crate::ports::backend::decisions::StoryLine;
 
@@ -90,26 +90,13 @@ impl<'a> Ballot<'a> {
 
     /// The rule of selection that decided (docs/design/turn-taking.md T-10).
     fn because(&self, selected: &CompanionId, states: &[State]) -> &'static str {
-        let Some(winner) = states.iter().find(|state| state.from == *selected) else { return "nobody else could speak" };
-        let by_importance = |one: &State, other: &State| one.importance.partial_cmp(&other.importance).unwrap_or(Ordering::Equal);
-        let spoke = |state: &State| self.spoke.get(&state.from).copied();
-        let rivals = states
-            .iter()
-            .filter(|state| state.from != *selected && state.state == Stance::Speak && state.closing != Stage::Terminal);
-        let second = rivals.max_by(|one, other| {
-            let called = one.selected.cmp(&other.selected);
-            called.then(by_importance(one, other)).then(spoke(other).cmp(&spoke(one))).then(other.from.cmp(&one.from))
-        });
-        // The first criterion in which the winner differs from the second decided.
-        let Some(second) = second else { return "nobody else wanted to speak" };
-        if second.selected != winner.selected {
-            "it was named"
-        } else if by_importance(second, winner) != Ordering::Equal {
-            "nobody else found it as important to speak"
-        } else if spoke(second) != spoke(winner) {
-            "it had spoken least recently"
-        } else {
-            "its id comes first where all else is equal"
+        match selected_by(states, selected, |companion| self.spoke.get(companion).copied()) {
+            None => "nobody else could speak",
+            Some(SelectedBy::Only) => "nobody else wanted to speak",
+            Some(SelectedBy::Call) => "it was named",
+            Some(SelectedBy::Importance) => "nobody else found it as important to speak",
+            Some(SelectedBy::Patience) => "it had spoken least recently",
+            Some(SelectedBy::Id) => "its id comes first where all else is equal",
         }
     }
 }

@@ -146,46 +146,7 @@ fn repetition(who: &Subject, evaluated: &Evaluated, asked: Seq, before: &[Record
                 return Repetition::FloorLost;
             }
             Event::Cleared => return Repetition::No,
-            Event::Said { .. }
-            | Event::Edited { .. }
-            | Event::Deleted { .. }
-            | Event::Joined { .. }
-            | Event::Left { .. }
-            | Event::Paused { .. }
-            | Event::VoiceJoined { .. }
-            | Event::VoiceLeft { .. }
-            | Event::Segment(_)
-            | Event::CaughtUp { .. }
-            | Event::JitterDrawn { .. }
-            | Event::LullFired { .. }
-            | Event::SilenceFired { .. }
-            | Event::VoiceQuiet { .. }
-            | Event::EventsDeferred { .. }
-            | Event::EventsReleased
-            | Event::BackOffEnded { .. }
-            | Event::DeadlinesExtended { .. }
-            | Event::AddressRefused { .. }
-            | Event::RoundOpened(_)
-            | Event::Evaluated(_)
-            | Event::Decided(_)
-            | Event::Unanswered { .. }
-            | Event::StageChanged { .. }
-            | Event::RoundClosed(_)
-            | Event::RepetitionAsked { .. }
-            | Event::ReplyExtended { .. }
-            | Event::SentenceStarting { .. }
-            | Event::SentencePlayed { .. }
-            | Event::Interrupted { .. }
-            | Event::Replanning { .. }
-            | Event::Replanned { .. }
-            | Event::Cancelled { .. }
-            | Event::FloorExpired { .. }
-            | Event::FloorTaken { .. }
-            | Event::HeldSelected { .. }
-            | Event::RepetitionJudged { .. }
-            | Event::ReplyOwed { .. }
-            | Event::ReplyFailed { .. }
-            | Event::Summarised { .. } => {}
+            _ => {}
         }
     }
     Repetition::No

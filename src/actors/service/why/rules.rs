@@ -194,44 +194,7 @@ pub(super) fn in_a_row(before: &[Recorded]) -> String {
                 selected_at.get_or_insert(recorded.handled);
             }
             Event::ReplyFailed { .. } => selected_at = None,
-            Event::Said { .. }
-            | Event::Edited { .. }
-            | Event::Deleted { .. }
-            | Event::Joined { .. }
-            | Event::Left { .. }
-            | Event::Paused { .. }
-            | Event::Cleared
-            | Event::VoiceJoined { .. }
-            | Event::VoiceLeft { .. }
-            | Event::Segment(_)
-            | Event::CaughtUp { .. }
-            | Event::JitterDrawn { .. }
-            | Event::LullFired { .. }
-            | Event::SilenceFired { .. }
-            | Event::VoiceQuiet { .. }
-            | Event::EventsDeferred { .. }
-            | Event::EventsReleased
-            | Event::BackOffEnded { .. }
-            | Event::DeadlinesExtended { .. }
-            | Event::AddressRefused { .. }
-            | Event::RoundOpened(_)
-            | Event::Evaluated(_)
-            | Event::Decided(_)
-            | Event::Unanswered { .. }
-            | Event::StageChanged { .. }
-            | Event::RepetitionAsked { .. }
-            | Event::ReplyExtended { .. }
-            | Event::SentenceStarting { .. }
-            | Event::SentencePlayed { .. }
-            | Event::Interrupted { .. }
-            | Event::Replanning { .. }
-            | Event::Replanned { .. }
-            | Event::Cancelled { .. }
-            | Event::FloorExpired { .. }
-            | Event::FloorTaken { .. }
-            | Event::HeldSelected { .. }
-            | Event::RepetitionJudged { .. }
-            | Event::Summarised { .. } => {}
+            _ => {}
         }
     }
     if said > counted {

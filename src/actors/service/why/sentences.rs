@@ -183,46 +183,7 @@ pub(super) fn moved(recorded: &Recorded, who: &Subject) -> Option<StoryLine> {
         Event::Joined { companion, .. } if *companion == who.id => format!("{name} came into the room."),
         Event::Left { companion } if *companion == who.id => format!("{name} left the room."),
         Event::Cleared => "The room was cleared: everything in progress was cancelled.".to_owned(),
-        Event::Said { .. }
-        | Event::Edited { .. }
-        | Event::Deleted { .. }
-        | Event::Joined { .. }
-        | Event::Left { .. }
-        | Event::Paused { .. }
-        | Event::VoiceJoined { .. }
-        | Event::VoiceLeft { .. }
-        | Event::Segment(_)
-        | Event::CaughtUp { .. }
-        | Event::JitterDrawn { .. }
-        | Event::LullFired { .. }
-        | Event::SilenceFired { .. }
-        | Event::VoiceQuiet { .. }
-        | Event::EventsDeferred { .. }
-        | Event::EventsReleased
-        | Event::BackOffEnded { .. }
-        | Event::DeadlinesExtended { .. }
-        | Event::AddressRefused { .. }
-        | Event::RoundOpened(_)
-        | Event::Evaluated(_)
-        | Event::Decided(_)
-        | Event::Unanswered { .. }
-        | Event::StageChanged { .. }
-        | Event::RoundClosed(_)
-        | Event::RepetitionAsked { .. }
-        | Event::ReplyExtended { .. }
-        | Event::SentenceStarting { .. }
-        | Event::SentencePlayed { .. }
-        | Event::Interrupted { .. }
-        | Event::Replanning { .. }
-        | Event::Replanned { .. }
-        | Event::Cancelled { .. }
-        | Event::FloorExpired { .. }
-        | Event::FloorTaken { .. }
-        | Event::HeldSelected { .. }
-        | Event::RepetitionJudged { .. }
-        | Event::ReplyOwed { .. }
-        | Event::ReplyFailed { .. }
-        | Event::Summarised { .. } => return None,
+        _ => return None,
     };
     Some(line(recorded, "moved", text))
 }

@@ -1,18 +1,14 @@
 //! Tells what became of something that a person said in a voice call: in which message it is, or why in none.
 
 use super::Scene;
+use super::finding::Search;
 use super::sentences::{cut, line};
 use crate::domain::event::{Event, Recorded, Segment};
 use crate::domain::id::{CompanionId, Seq};
 use crate::domain::voice::segment::Kind;
-use crate::journal::reader::{Range, ReadError};
+use crate::journal::reader::ReadError;
 use crate::ports::backend::Refused;
 use crate::ports::backend::decisions::{StoryLine, Why};
-
-/// How many events are read after a segment to find its message.
-const MAX_SEARCHED: usize = 16_384;
-/// Events read at once.
-const PAGE: usize = 256;
 
 /// What followed a segment.
 enum Course {
@@ -84,14 +80,9 @@ impl Scene<'_> {
     }
 
     async fn course_of(&self, segment: Seq) -> Result<Course, ReadError> {
-        let mut range = Range { after: segment, before: None, limit: PAGE, newest_first: false };
-        let (mut read, mut cleared) = (0, None);
-        while read < MAX_SEARCHED {
-            let page = self.entries(range).await?;
-            read += page.looked_at();
-            let is_read = page.looked_at() < PAGE;
-            range.after = page.last.unwrap_or(range.after);
-            for recorded in page.events {
+        let (mut search, mut cleared) = (Search::after(segment), None);
+        while let Some(events) = search.next(self).await? {
+            for recorded in events {
                 match &recorded.event {
                     Event::Said { message, .. }
                         if message.speech.as_ref().is_some_and(|speech| speech.segments.contains(&segment)) =>
@@ -102,11 +93,8 @@ impl Scene<'_> {
                     _ => {}
                 }
             }
-            if is_read {
-                return Ok(cleared.map_or(Course::Waiting, Course::Cleared));
-            }
         }
-        Ok(Course::Unknown)
+        Ok(if search.is_read { cleared.map_or(Course::Waiting, Course::Cleared) } else { Course::Unknown })
     }
 }
 

@@ -1,7 +1,5 @@
 //! Tells what led to a decision, and what followed from it.
 
-use std::collections::BTreeSet;
-
 use super::aloud::{People, SpokenReply};
 use super::round::Ballot;
 use super::rows::question_sentence;
@@ -15,8 +13,9 @@ use crate::actors::service::reading::record;
 use crate::domain::conversation::DELETED;
 use crate::domain::decision::{Decision, Reason};
 use crate::domain::event::{Decided, Evaluated, Event, Outvoted, Recorded, order_of_handling};
-use crate::domain::id::{Seq, Ticket};
+use crate::domain::id::Seq;
 use crate::domain::moment::Moment;
+use crate::domain::settlement::PendingReply;
 use crate::journal::reader::{Range, ReadError};
 use crate::journal::redaction::is_redacted;
 use crate::ports::backend::decisions::{PromptPart, StoryLine, Why};
@@ -82,7 +81,7 @@ impl Scene<'_> {
         let is_yes = decided.decision == Decision::Yes;
         let mut in_progress = false;
         if ballot.is_some() || is_yes {
-            let course = Course::about(messages, is_yes, recorded, &before);
+            let course = Course::about(messages, is_yes, who, recorded, &before);
             let (lines, is_open) = self.consequences(recorded, &before, who, ballot, course).await?;
             story.extend(lines);
             in_progress = is_open;
@@ -130,52 +129,12 @@ impl Scene<'_> {
                     let text = format!("Somebody pressed Try again: its message was deleted, and {} answers again.", who.name);
                     tried.push(line(recorded, "respond", text));
                 }
-                event if is_dropped_by(event, who) => {
+                event if event.cancels(&who.id) || event.pauses(&who.id) => {
                     dropped = newest.take().filter(|_| is_open).or(dropped);
                     is_open = false;
                 }
                 Event::Decided(decided) if decided.companions.contains(&who.id) && decided.ticket.is_some() => newest = None,
-                Event::Said { .. }
-                | Event::Edited { .. }
-                | Event::Deleted { .. }
-                | Event::Joined { .. }
-                | Event::Left { .. }
-                | Event::Paused { .. }
-                | Event::Cleared
-                | Event::VoiceJoined { .. }
-                | Event::VoiceLeft { .. }
-                | Event::Segment(_)
-                | Event::CaughtUp { .. }
-                | Event::JitterDrawn { .. }
-                | Event::LullFired { .. }
-                | Event::SilenceFired { .. }
-                | Event::VoiceQuiet { .. }
-                | Event::EventsDeferred { .. }
-                | Event::EventsReleased
-                | Event::BackOffEnded { .. }
-                | Event::DeadlinesExtended { .. }
-                | Event::AddressRefused { .. }
-                | Event::RoundOpened(_)
-                | Event::Evaluated(_)
-                | Event::Decided(_)
-                | Event::Unanswered { .. }
-                | Event::StageChanged { .. }
-                | Event::RoundClosed(_)
-                | Event::RepetitionAsked { .. }
-                | Event::ReplyExtended { .. }
-                | Event::SentenceStarting { .. }
-                | Event::SentencePlayed { .. }
-                | Event::Interrupted { .. }
-                | Event::Replanning { .. }
-                | Event::Replanned { .. }
-                | Event::Cancelled { .. }
-                | Event::FloorExpired { .. }
-                | Event::FloorTaken { .. }
-                | Event::HeldSelected { .. }
-                | Event::RepetitionJudged { .. }
-                | Event::ReplyOwed { .. }
-                | Event::ReplyFailed { .. }
-                | Event::Summarised { .. } => {}
+                _ => {}
             }
         }
         tried.drain(..tried.len().saturating_sub(MAX_QUOTED));
@@ -278,7 +237,7 @@ impl Scene<'_> {
         let before = self.before(recorded.seq).await?;
         let messages = question(&before, decided).map_or(&decided.messages, |(_, evaluated)| &evaluated.messages);
         // The last line has the result.
-        let course = Course::about(messages, true, recorded, &before);
+        let course = Course::about(messages, true, who, recorded, &before);
         Ok(self.consequences(recorded, &before, who, None, course).await?.0.pop())
     }
 
@@ -321,69 +280,19 @@ fn has_crossed(earlier: &Recorded, made: &Recorded) -> bool {
     earlier.event.is_inbound() && earlier.seq > made.handled && earlier.seq < made.seq
 }
 
-/// Whether this event drops the open question of a companion.
-fn is_dropped_by(event: &Event, who: &Subject) -> bool {
-    match event {
-        Event::Left { companion } => *companion == who.id,
-        Event::Paused { companion, paused: true } => companion.as_ref().is_none_or(|id| *id == who.id),
-        Event::Cleared => true,
-        Event::Said { .. }
-        | Event::Edited { .. }
-        | Event::Deleted { .. }
-        | Event::Joined { .. }
-        | Event::Paused { .. }
-        | Event::VoiceJoined { .. }
-        | Event::VoiceLeft { .. }
-        | Event::Segment(_)
-        | Event::CaughtUp { .. }
-        | Event::JitterDrawn { .. }
-        | Event::LullFired { .. }
-        | Event::SilenceFired { .. }
-        | Event::VoiceQuiet { .. }
-        | Event::EventsDeferred { .. }
-        | Event::EventsReleased
-        | Event::BackOffEnded { .. }
-        | Event::DeadlinesExtended { .. }
-        | Event::AddressRefused { .. }
-        | Event::RoundOpened(_)
-        | Event::Evaluated(_)
-        | Event::Decided(_)
-        | Event::Unanswered { .. }
-        | Event::StageChanged { .. }
-        | Event::RoundClosed(_)
-        | Event::RepetitionAsked { .. }
-        | Event::ReplyExtended { .. }
-        | Event::SentenceStarting { .. }
-        | Event::SentencePlayed { .. }
-        | Event::Interrupted { .. }
-        | Event::Replanning { .. }
-        | Event::Replanned { .. }
-        | Event::Cancelled { .. }
-        | Event::FloorExpired { .. }
-        | Event::FloorTaken { .. }
-        | Event::HeldSelected { .. }
-        | Event::RepetitionJudged { .. }
-        | Event::ReplyOwed { .. }
-        | Event::ReplyFailed { .. }
-        | Event::Summarised { .. } => false,
-    }
-}
-
 /// The progress of a story after its decision.
-#[derive(Default)]
 struct Course {
     is_yes: bool,
     /// The round is closed, or none was held.
     is_over: bool,
     /// The companion wanted the floor, and another one got it.
     has_lost: bool,
-    owed: Option<Ticket>,
+    /// What the companion wants to say, or owes. It is about no message after a NO.
+    reply: PendingReply,
     /// The reply that is owed, if it is to be spoken.
     spoken: Option<SpokenReply>,
     people: People,
-    /// The messages that it is about, without those that were deleted since.
-    about: BTreeSet<Seq>,
-    /// All of these messages were deleted.
+    /// All messages that it was about were deleted.
     is_dropped: bool,
     /// Nothing more can follow.
     is_complete: bool,
@@ -391,15 +300,16 @@ struct Course {
 
 impl Course {
     /// After a NO, nothing needs to be answered. Messages that were deleted before a YES need no answer either.
-    fn about(messages: &[Seq], is_yes: bool, decided: &Recorded, before: &[Recorded]) -> Self {
+    fn about(messages: &[Seq], is_yes: bool, who: &Subject, decided: &Recorded, before: &[Recorded]) -> Self {
         let handled = || before.iter().filter(|earlier| !has_crossed(earlier, decided));
         let is_gone = |seq: &Seq| {
             handled().any(|earlier| matches!(&earlier.event, Event::Deleted { messages, .. } if messages.contains(seq)))
         };
-        let about = messages.iter().filter(|seq| is_yes && !is_gone(seq)).copied().collect();
+        let messages = messages.iter().filter(|seq| is_yes && !is_gone(seq)).copied().collect();
         let mut people = People::default();
         before.iter().for_each(|earlier| people.note(&earlier.event));
-        Self { about, people, is_yes, ..Self::default() }
+        let reply = PendingReply { companion: who.id.clone(), ticket: None, messages };
+        Self { is_yes, is_over: false, has_lost: false, reply, spoken: None, people, is_dropped: false, is_complete: false }
     }
 
     /// Whether the round is open, or the floor or the statement is still to come.
@@ -408,12 +318,26 @@ impl Course {
     }
 
     fn follow(&mut self, recorded: &Recorded, who: &Subject) -> Vec<StoryLine> {
-        let name = &who.name;
         let mut lines = Vec::new();
         self.people.note(&recorded.event);
-        lines.extend(self.spoken.as_mut().and_then(|spoken| spoken.hear(recorded, name)));
-        match &recorded.event {
-            Event::Said { message, reply: Some(ticket), .. } if self.owed == Some(*ticket) => {
+        lines.extend(self.spoken.as_mut().and_then(|spoken| spoken.hear(recorded, &who.name)));
+        let event = &recorded.event;
+        let has_floor = self.reply.ticket.is_some();
+        let is_about_another = event.reply().is_some_and(|ticket| self.reply.ticket != Some(ticket));
+        if is_about_another || self.is_dropped && !matches!(event, Event::Said { .. }) {
+            // The statement may have been posted in spite of the deletion. The conversation continues without it.
+            let continues =
+                matches!(event, Event::RoundClosed(_) | Event::RoundOpened(_) | Event::Evaluated(_) | Event::ReplyOwed { .. });
+            self.is_complete |= self.is_dropped && continues;
+            self.is_over |= self.is_complete;
+            return lines;
+        }
+        let before = self.reply.messages.clone();
+        let is_ended = self.reply.follow(event);
+        let line = |event: &str, text: String| line(recorded, event, text);
+        let name = &who.name;
+        match event {
+            Event::Said { message, reply: Some(_), .. } => {
                 let text = if is_redacted(message) {
                     format!("{name} said something that was deleted since.")
                 } else if let Some(spoken) = &self.spoken {
@@ -421,34 +345,24 @@ impl Course {
                 } else {
                     format!("{name} said: “{}”", cut(&message.text))
                 };
-                lines.push(line(recorded, "statement", text));
+                lines.push(line("statement", text));
                 self.is_complete = true;
             }
-            // The statement may have been posted in spite of the deletion. The conversation continues without it.
-            Event::RoundClosed(_) | Event::RoundOpened(_) | Event::Evaluated(_) | Event::ReplyOwed { .. } if self.is_dropped => {
-                self.is_over = true;
-                self.is_complete = true;
-            }
-            _ if self.is_dropped => {}
             // The companion speaks again, and the record does not say how this statement ended.
-            Event::ReplyOwed { companion, .. } if self.owed.is_some() && *companion == who.id => self.is_complete = true,
-            Event::Deleted { messages, .. } if self.about.iter().any(|seq| messages.contains(seq)) => {
-                self.about.retain(|seq| !messages.contains(seq));
-                if self.about.is_empty() && !self.has_lost {
-                    self.is_dropped = true;
-                    // A companion that was waiting for its turn had said nothing.
-                    self.is_complete = self.is_over && self.owed.is_none();
-                    let text =
-                        format!("All messages that it was about were deleted, and with them what {name} had not said yet.");
-                    lines.push(line(recorded, "dropped", text));
-                }
+            Event::ReplyOwed { companion, .. } if has_floor && *companion == who.id => self.is_complete = true,
+            Event::Deleted { .. } if is_ended && !self.has_lost => {
+                self.is_dropped = true;
+                // A companion that was waiting for its turn had said nothing.
+                self.is_complete = self.is_over && !has_floor;
+                let text = format!("All messages that it was about were deleted, and with them what {name} had not said yet.");
+                lines.push(line("dropped", text));
             }
             Event::RoundClosed(closed) if !self.is_over => {
                 self.is_over = true;
                 self.is_complete = !self.is_yes;
                 if closed.held.contains(&who.id) {
                     let text = format!("{name} wants to speak while another companion does: it waits until the floor is free.");
-                    lines.push(line(recorded, "held", text));
+                    lines.push(line("held", text));
                 } else if closed.selected.as_ref() == Some(&who.id) {
                     let delay = closed.speak_at.map(|at| at.since(recorded.at)).filter(|delay| !delay.is_zero());
                     lines.extend(delay.map(|delay| {
@@ -456,108 +370,91 @@ impl Course {
                             "{name} waits {} before it speaks (turn_taking.turn_delay_secs); messages of that time are answered, too.",
                             secs(delay)
                         );
-                        line(recorded, "turn", text)
+                        line("turn", text)
                     }));
-                } else if let Some(other) = closed.others.iter().find(|other| other.companion == who.id) {
-                    self.has_lost = true;
-                    lines.push(floor_lost(recorded, name, other));
+                } else {
+                    lines.extend(self.lose_floor(&closed.others, who).map(|text| line("floor_lost", text)));
                 }
             }
-            Event::HeldSelected { selected, others } => {
-                let other = others.iter().find(|other| other.companion == who.id);
-                if let Some(other) = other.filter(|_| *selected != who.id && self.owed.is_none()) {
-                    self.has_lost = true;
-                    lines.push(floor_lost(recorded, name, other));
-                }
+            Event::HeldSelected { selected, others } if *selected != who.id && !has_floor => {
+                lines.extend(self.lose_floor(others, who).map(|text| line("floor_lost", text)));
             }
-            Event::Replanning { ticket, .. } if self.owed == Some(*ticket) => {
+            Event::Replanning { .. } => {
                 let text = format!("More was said that concerns it, so {name} stopped and begins again once nobody says more.");
-                lines.push(line(recorded, "replanning", text));
+                lines.push(line("replanning", text));
             }
-            Event::Replanned { ticket, next, messages, .. } if self.owed == Some(*ticket) => {
-                self.owed = Some(*next);
-                self.about = messages.iter().copied().collect();
+            Event::Replanned { messages, .. } => {
                 let text = format!("{name} begins again, and answers {}.", messages_in_words(messages.len()));
-                lines.push(line(recorded, "replanned", text));
+                lines.push(line("replanned", text));
             }
-            Event::ReplyExtended { ticket, next, messages, .. } if self.owed == Some(*ticket) => {
-                self.owed = Some(*next);
-                let text = self.spoken.as_mut().map(|spoken| spoken.extended(messages, &self.about, name));
-                lines.extend(text.map(|text| line(recorded, "extended", text)));
-                self.about = messages.iter().copied().collect();
+            Event::ReplyExtended { messages, .. } => {
+                let text = self.spoken.as_mut().map(|spoken| spoken.extended(messages, &before, name));
+                lines.extend(text.map(|text| line("extended", text)));
             }
-            Event::SentenceStarting { ticket, text, .. } if self.owed == Some(*ticket) => {
+            Event::SentenceStarting { text, .. } => {
                 lines.extend(self.spoken.as_mut().and_then(|spoken| spoken.started(recorded, text, name)));
             }
-            Event::SentencePlayed { ticket, dropped: true, .. } if self.owed == Some(*ticket) => {
+            Event::SentencePlayed { dropped: true, .. } => {
                 let text =
                     format!("The voice of {name} stalled, and the rest of a sentence was left out (voice.stall_timeout_secs).");
-                lines.push(line(recorded, "stalled", text));
+                lines.push(line("stalled", text));
             }
-            Event::Interrupted { ticket, interrupted, .. } if self.owed == Some(*ticket) => {
+            Event::Interrupted { interrupted, .. } => {
                 let text = self.spoken.as_mut().map(|spoken| spoken.interrupted(interrupted, &self.people, name));
-                lines.extend(text.map(|text| line(recorded, "interrupted", text)));
+                lines.extend(text.map(|text| line("interrupted", text)));
             }
-            Event::Cancelled { companion, ticket, message, .. }
-                if *companion == who.id
-                    && (self.owed.is_some() && self.owed == *ticket || self.owed.is_none() && ticket.is_none()) =>
-            {
+            Event::Cancelled { message, .. } if is_ended => {
                 let text = match message {
                     Some(_) => "A person asked it to stop, so nothing was said (reply.stop_phrases).",
                     None => "Somebody pressed Stop, so nothing was said.",
                 };
-                let text = text.to_owned();
-                lines.push(line(recorded, "failed", text));
+                lines.push(line("failed", text.to_owned()));
                 self.is_complete = true;
             }
-            Event::FloorExpired { ticket, .. } if self.owed == Some(*ticket) => {
+            Event::FloorExpired { .. } => {
                 let text = format!(
                     "{name} wrote for too long and lost the floor to others (turn_taking.floor_timeout_secs). Its statement follows when it is ready."
                 );
-                lines.push(line(recorded, "late", text));
+                lines.push(line("late", text));
             }
-            Event::FloorTaken { ticket, .. } if self.owed == Some(*ticket) => {
-                lines.push(line(recorded, "respond", format!("The floor is free, and {name} posts its late statement.")));
+            Event::FloorTaken { .. } => {
+                lines.push(line("respond", format!("The floor is free, and {name} posts its late statement.")));
             }
             Event::Decided(decided) if self.has_lost && decided.companions.contains(&who.id) => {
                 let text = format!(
                     "{name} was considered again, with the answer {} ({}): decision {}.",
                     decided.decision, decided.reason, recorded.seq
                 );
-                lines.push(line(recorded, "next", text));
+                lines.push(line("next", text));
                 self.is_complete = true;
             }
             // It is asked again: the wish is gone, or belongs to that round's story.
-            Event::Evaluated(evaluated)
-                if evaluated.companion == who.id && self.owed.is_none() && self.is_over && !self.has_lost =>
-            {
+            Event::Evaluated(evaluated) if evaluated.companion == who.id && !has_floor && self.is_over && !self.has_lost => {
                 self.is_complete = true;
             }
-            Event::ReplyOwed { companion: by, ticket, messages, modality, .. } if *by == who.id && self.owed.is_none() => {
-                self.owed = Some(*ticket);
+            Event::ReplyOwed { companion, messages, modality, .. } if *companion == who.id => {
                 self.spoken = (!modality.is_text()).then(|| SpokenReply::new(recorded));
                 let aloud = if modality.is_text() { "" } else { " aloud" };
-                self.about = messages.iter().copied().collect();
+                let answers = messages_in_words(messages.len());
                 let text = if self.has_lost {
                     format!(
-                        "The companion that was selected before it made no statement, so {name} took over, and answers {}{aloud}.",
-                        messages_in_words(messages.len())
+                        "The companion that was selected before it made no statement, so {name} took over, and answers {answers}{aloud}."
                     )
                 } else if messages.is_empty() {
                     format!("{name} got the floor, with nothing left to answer.")
                 } else {
-                    format!("{name} got the floor, and answers {}{aloud}.", messages_in_words(messages.len()))
+                    format!("{name} got the floor, and answers {answers}{aloud}.")
                 };
                 self.has_lost = false;
-                lines.push(line(recorded, "respond", text));
+                lines.push(line("respond", text));
             }
-            Event::ReplyFailed { ticket, error, .. } if self.owed == Some(*ticket) => {
+            Event::ReplyFailed { error, .. } => {
                 let text = if **error == *DELETED {
                     "All messages that it would have answered were deleted, so nothing was said.".to_owned()
                 } else {
                     format!("No statement was made ({}). The messages are in the history all the same.", failed(error))
                 };
-                lines.push(line(recorded, "failed", text));
+                lines.push(line("failed", text));
                 self.is_complete = true;
             }
             // What was heard is posted all the same.
@@ -565,70 +462,34 @@ impl Course {
                 lines.extend(moved(recorded, who));
             }
             Event::Cleared => {
-                lines.push(line(recorded, "cleared", "The room was cleared before anything was said.".into()));
+                lines.push(line("cleared", "The room was cleared before anything was said.".into()));
                 self.is_complete = true;
             }
-            Event::Left { companion } if *companion == who.id => {
-                lines.push(line(recorded, "moved", format!("{name} left the room before anything was said.")));
+            Event::Left { .. } if is_ended => {
+                lines.push(line("moved", format!("{name} left the room before anything was said.")));
                 self.is_complete = true;
             }
-            Event::Paused { companion, paused: true }
-                if self.owed.is_none() && companion.as_ref().is_none_or(|id| *id == who.id) =>
-            {
-                lines.push(line(recorded, "moved", format!("An operator paused {name} before it spoke.")));
+            event if !has_floor && event.pauses(&who.id) => {
+                lines.push(line("moved", format!("An operator paused {name} before it spoke.")));
                 self.is_complete = true;
             }
-            Event::Said { .. }
-            | Event::Edited { .. }
-            | Event::Deleted { .. }
-            | Event::Joined { .. }
-            | Event::Left { .. }
-            | Event::Paused { .. }
-            | Event::VoiceJoined { .. }
-            | Event::VoiceLeft { .. }
-            | Event::Segment(_)
-            | Event::CaughtUp { .. }
-            | Event::JitterDrawn { .. }
-            | Event::LullFired { .. }
-            | Event::SilenceFired { .. }
-            | Event::VoiceQuiet { .. }
-            | Event::EventsDeferred { .. }
-            | Event::EventsReleased
-            | Event::BackOffEnded { .. }
-            | Event::DeadlinesExtended { .. }
-            | Event::AddressRefused { .. }
-            | Event::RoundOpened(_)
-            | Event::Evaluated(_)
-            | Event::Decided(_)
-            | Event::Unanswered { .. }
-            | Event::StageChanged { .. }
-            | Event::RoundClosed(_)
-            | Event::RepetitionAsked { .. }
-            | Event::ReplyExtended { .. }
-            | Event::SentenceStarting { .. }
-            | Event::SentencePlayed { .. }
-            | Event::Interrupted { .. }
-            | Event::Replanning { .. }
-            | Event::Replanned { .. }
-            | Event::Cancelled { .. }
-            | Event::FloorExpired { .. }
-            | Event::FloorTaken { .. }
-            | Event::RepetitionJudged { .. }
-            | Event::ReplyOwed { .. }
-            | Event::ReplyFailed { .. }
-            | Event::Summarised { .. } => {}
+            _ => {}
         }
         lines
     }
-}
 
-fn floor_lost(recorded: &Recorded, name: &str, lost: &Outvoted) -> StoryLine {
-    let due = lost.next_interjection_at.map(|next| format!("; by its count of messages alone it would be asked again at {next}"));
-    let text = format!(
-        "{name} did not get the floor. Nothing settles for it, and its wish is kept for the next round{}.",
-        due.unwrap_or_default()
-    );
-    line(recorded, "floor_lost", text)
+    /// Another companion was selected. Says what that means, if this one wanted to speak.
+    fn lose_floor(&mut self, others: &[Outvoted], who: &Subject) -> Option<String> {
+        let lost = others.iter().find(|other| other.companion == who.id)?;
+        self.has_lost = true;
+        let due =
+            lost.next_interjection_at.map(|next| format!("; by its count of messages alone it would be asked again at {next}"));
+        Some(format!(
+            "{} did not get the floor. Nothing settles for it, and its wish is kept for the next round{}.",
+            who.name,
+            due.unwrap_or_default()
+        ))
+    }
 }
 
 fn question<'a>(before: &'a [Recorded], decided: &Decided) -> Option<(&'a Recorded, &'a Evaluated)> {

@@ -1,6 +1,5 @@
 // What a screen reader announces: messages and decisions, not every number.
 
-import { roundOf } from './election.js';
 import { isStopped, stopReason } from './floor.js';
 import { outcomeSentence } from './rounds.js';
 import { nameOf } from './state.js';
@@ -22,7 +21,7 @@ export function announcement(room, e, me) {
     case 'round':
       return outcomeOf(room, room.rounds.findLast(round => round.message === e.message_id));
     case 'held_selected':
-      return outcomeOf(room, roundOf(room.rounds, e.selected));
+      return outcomeOf(room, room.rounds.findLast(round => round.selected === e.selected));
     case 'replanned':
     case 'extended':
       return `${who()} begins again.`;

@@ -1,7 +1,7 @@
 // Who has the floor, what the other companions wait for, and who stopped a reply. Pure, like `state.js`.
 
 import { setDoing } from './companion.js';
-import { candidates, isUnderWay } from './election.js';
+import { isUnderWay } from './round-state.js';
 
 // Whether it voted to speak in a round that is still open.
 export const isVotingIn = (room, companion) => room.rounds.some(round => round.phase === 'open' && round.ballots.get(companion)?.entry?.yes);
@@ -17,7 +17,7 @@ export const isHeld = (room, companion) => !isVotingIn(room, companion) && room.
 
 // The companion that was selected instead of this one, and has not spoken yet; or null.
 export function lostTo(room, companion) {
-  const hasLost = round => candidates(round).some(({ id }) => id === companion && id !== round.speaker);
+  const hasLost = round => round.candidates.includes(companion) && companion !== round.speaker;
   for (const round of room.rounds.filter(hasLost)) {
     const speaker = isUnderWay(round) ? round.speaker : round.instead;
     if (speaker && speaker === floorHolder(room)) return speaker;

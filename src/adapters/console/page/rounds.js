@@ -1,8 +1,8 @@
 // Draws a round: the votes side by side until its statement is posted, then one quiet line that expands into the votes.
 
 import { el, glyph, name, plain, say, svg } from './dom.js';
-import { candidates, isAwaited, isMissing, MOST_IMPORTANCE, wantsToSpeak } from './election.js';
 import { floorHolder } from './floor.js';
+import { MOST_IMPORTANCE } from './round-state.js';
 import { nameOf } from './state.js';
 import { drawStory } from './story.js';
 import * as words from './words.js';
@@ -53,8 +53,8 @@ const isQuote = ({ entry, state }) => Boolean(entry?.why) && entry.reason !== 'u
 function wordsOf(round, ballot, isExternal) {
   const { entry, state } = ballot;
   const isOver = round.phase === 'over';
-  if (isMissing(ballot)) return `no vote: ${words.error(entry?.error ?? 'timeout', isExternal)}`;
-  if (isAwaited(ballot)) return null;
+  if (ballot.isMissing) return `no vote: ${words.error(entry?.error ?? 'timeout', isExternal)}`;
+  if (ballot.isAwaited) return null;
   if (!ballot.asked) return hasEnded(ballot) ? 'has ended the conversation' : 'was not asked';
   if (hasEnded(ballot)) return 'ends the conversation';
   if (isQuote(ballot)) return entry.why;
@@ -64,11 +64,11 @@ function wordsOf(round, ballot, isExternal) {
 
 // What a screen reader announces for one vote.
 function screenReaderText(ballot) {
-  if (isMissing(ballot) || isAwaited(ballot) || !ballot.asked || hasEnded(ballot)) return '';
-  return wantsToSpeak(ballot) ? ` wants to speak, ${words.importance(ballot.state.importance)} of ${MOST_IMPORTANCE}: ` : ' prefers to listen: ';
+  if (ballot.isMissing || ballot.isAwaited || !ballot.asked || hasEnded(ballot)) return '';
+  return ballot.wants ? ` wants to speak, ${words.importance(ballot.state.importance)} of ${MOST_IMPORTANCE}: ` : ' prefers to listen: ';
 }
 
-const kindOf = ballot => (isMissing(ballot) ? 'missing' : isAwaited(ballot) ? 'awaited' : !ballot.asked ? 'not-asked' : wantsToSpeak(ballot) ? 'speaks' : 'listens');
+const kindOf = ballot => (ballot.isMissing ? 'missing' : ballot.isAwaited ? 'awaited' : !ballot.asked ? 'not-asked' : ballot.wants ? 'speaks' : 'listens');
 
 // One vote: a bar that grows when the vote arrives. `extra` is drawn below it.
 function vote(view, round, id, extra) {
@@ -90,7 +90,7 @@ function vote(view, round, id, extra) {
       if (kind !== now) node.dataset.kind = kind = now;
       node.classList.toggle('winner', isSpeaker(round, id));
       say(star, isSpeaker(round, id) ? STAR : '');
-      fill.style.setProperty('--vote', String(wantsToSpeak(ballot) ? Math.max(0.02, ballot.state.importance / MOST_IMPORTANCE) : 0));
+      fill.style.setProperty('--vote', String(ballot.wants ? Math.max(0.02, ballot.state.importance / MOST_IMPORTANCE) : 0));
       say(value, now === 'speaks' ? words.importance(ballot.state.importance) : now === 'missing' ? '✕' : now === 'awaited' ? '' : '–');
       say(hidden, screenReaderText(ballot));
       const text = wordsOf(round, ballot, view.room.companions.get(id)?.isExternal);
@@ -98,7 +98,7 @@ function vote(view, round, id, extra) {
         if (!elapsed.isConnected) reason.replaceChildren('considering', DOT, elapsed);
       } else say(reason, text);
       reason.title = text ?? '';
-      reason.classList.toggle('quote', text !== null && !isMissing(ballot) && isQuote(ballot));
+      reason.classList.toggle('quote', text !== null && !ballot.isMissing && isQuote(ballot));
     },
   };
 }
@@ -116,7 +116,7 @@ function untilFree(room, round, named) {
 
 // The outcome of the round in one sentence.
 function outcome(view, round) {
-  const waiting = [...round.ballots].filter(([, ballot]) => isAwaited(ballot)).map(([id]) => id);
+  const waiting = [...round.ballots].filter(([, ballot]) => ballot.isAwaited).map(([id]) => id);
   const speaker = () => [el('span', { class: 'star', 'data-tone': view.tone(round.speaker), 'aria-hidden': 'true' }, STAR), ' ', who(view, round.speaker)];
   const tookOver = round.speaker !== round.selected ? ' instead, because the previous reply failed' : null;
   const reason = tookOver ? null : [DOT, el('strong', null, words.selection(round.reason))];
@@ -157,10 +157,10 @@ function live(view, item) {
 }
 
 function summary(view, round) {
-  const ranked = candidates(round).map(({ id }) => id);
+  const ranked = round.candidates;
   const others = order(round).filter(id => !ranked.includes(id));
   const first = round.speaker && ranked.includes(round.speaker) ? [round.speaker, ...ranked.filter(id => id !== round.speaker)] : ranked;
-  if (!ranked.length && !others.some(id => isMissing(round.ballots.get(id)))) {
+  if (!ranked.length && !others.some(id => round.ballots.get(id).isMissing)) {
     const asked = [...round.ballots].filter(([, ballot]) => ballot.asked);
     // Where a single companion was asked, its answer says everything.
     const [id, only] = asked.length === 1 ? asked[0] : [];
@@ -168,9 +168,9 @@ function summary(view, round) {
   }
   const each = [...first, ...others].map(id => {
     const ballot = round.ballots.get(id);
-    if (isMissing(ballot)) return [who(view, id), ' ', el('span', { class: 'missing' }, `no vote: ${words.error(ballot.entry?.error ?? 'timeout', view.room.companions.get(id)?.isExternal)}`)];
+    if (ballot.isMissing) return [who(view, id), ' ', el('span', { class: 'missing' }, `no vote: ${words.error(ballot.entry?.error ?? 'timeout', view.room.companions.get(id)?.isExternal)}`)];
     if (hasEnded(ballot)) return [who(view, id), ' ', ballot.asked ? 'ends the conversation' : 'has ended the conversation'];
-    if (!wantsToSpeak(ballot)) return [who(view, id), '\u00a0–', el('span', { class: 'visually-hidden' }, ' listens')];
+    if (!ballot.wants) return [who(view, id), '\u00a0–', el('span', { class: 'visually-hidden' }, ' listens')];
     return [who(view, id), '\u00a0', el('strong', null, words.importance(ballot.state.importance)), isSpeaker(round, id) ? ['\u00a0', el('span', { class: 'star', 'data-tone': view.tone(id), title: 'selected' }, STAR)] : null];
   });
   const end = round.instead ? [who(view, round.instead), ' was selected instead'] : !round.selected ? ['nobody speaks', round.declined ? [DOT, words.reason(round.declined)] : null] : round.outcome === 'cancelled' ? 'stopped by a person' : round.outcome === 'failed' ? 'the reply failed' : round.outcome === 'dropped' ? 'did not speak' : round.speaker !== round.selected ? 'took over after a failed reply' : words.selection(round.reason);
@@ -219,7 +219,7 @@ export function outcomeSentence(room, round) {
   if (round.phase === 'held') return `${words.listed([...round.held].map(id => nameOf(room, id))).join('')}${untilFree(room, round, id => nameOf(room, id)).flat().join('')}.`;
   if (round.instead) return `${nameOf(room, round.instead)} was selected instead.`;
   if (!round.selected) return round.outcome === 'dropped' ? 'The round was cancelled.' : 'Nobody speaks.';
-  const others = candidates(round).filter(({ id }) => id !== round.selected).map(({ id }) => nameOf(room, id));
+  const others = round.candidates.filter(id => id !== round.selected).map(id => nameOf(room, id));
   return `${nameOf(room, round.selected)} speaks next (${words.selection(round.reason)}).${others.length ? ` ${words.listed(others).join('')} also wanted to speak.` : ''}`;
 }
 

@@ -2,11 +2,11 @@
 // Pure: `fold` takes an event and returns what changed. No clock, no network, no document.
 
 import { companionFrom, isClosed, ownSettings, setDoing } from './companion.js';
-import { adoptVotes, candidates, closeRound, endRound, isUnderWay, openRound, recordAnswer, recordState, release, roundFromResult, roundOf, roundsFromVotes, selectHeld, setLate, startSpeaking, withdraw } from './election.js';
 import { caughtUpEntry, decisionEntry, errorEntry, failedEntry, messageEntry, noteEntry, repetitionEntry, replanEntry, stageEntry, tombstoneEntry } from './entries.js';
-import { isStopped, isVotingIn, stopWanting } from './floor.js';
+import { isHeld, isStopped, isVotingIn, stopWanting } from './floor.js';
 import { companionSpoke, guardFrom, newGuard, personSpoke, REPETITION_LIMIT, repetitionMeasured, statementReplaced } from './loop-guard.js';
 import { platformName } from './platforms.js';
+import { attach, newRound, recordState, setRound } from './round-state.js';
 
 const GROUP_ORDER = { note: 0, stage: 0, repetition: 0, caught_up: 0, replan: 0, round: 0, decision: 1, error: 1, failed: 2, message: 3, tombstone: 3 };
 
@@ -78,14 +78,21 @@ function insertMessage(room, m) {
   return insert(room, messageEntry(m));
 }
 
-// Adds a page of history and its decisions. Rounds of the events that the live view sends come from there alone, however late it is.
+// Adds a page of history and its decisions, with their rounds. Rounds of the events that the live view sends come from there alone, however late it is.
 export function addPage(room, { messages, deleted }, decisions, { complete }) {
   for (const seq of list(deleted)) room.deleted.add(seq);
   for (const message of list(messages)) insertMessage(room, message);
-  for (const decision of list(decisions)) if (typeof decision.companion === 'string') insert(room, decisionEntry(decision));
-  const early = room.entries.filter(entry => entry.seq <= room.liveAfter);
-  for (const round of room.entries) if (round.kind === 'round') adoptVotes(round, early);
-  for (const round of roundsFromVotes(early, seq => spokeBefore(room, seq))) insert(room, round);
+  for (const decision of list(decisions)) {
+    if (typeof decision.companion !== 'string') continue;
+    const entry = decisionEntry(decision);
+    insert(room, entry);
+    if (decision.seq > room.liveAfter || !Number.isFinite(decision.round?.seq)) continue;
+    const known = room.seen.get(`r${decision.round.seq}`);
+    const round = known ?? newRound(decision.round);
+    if (!known) setRound(round, decision.round);
+    attach(round, room.seen.get(entry.key) ?? entry);
+    insert(room, round);
+  }
   if (complete) room.complete = true;
   insertTombstones(room);
   room.last = Math.max(room.last, room.entries.at(-1)?.seq ?? 0);
@@ -128,37 +135,28 @@ function endReply(room, e, failed) {
   return draft;
 }
 
-// A decision or an error that answers an open round is shown with the round, which is returned. A companion is asked in one round at a time.
+// A decision or an error that answers a round is shown with the round, which is returned.
 function answerRound(room, entry) {
   const known = room.seen.get(entry.key) ?? entry;
-  room.rounds.find(round => recordAnswer(round, known));
+  room.rounds.find(round => attach(round, known));
   return known.round;
 }
 
-// Ends the round that selected this companion, if it has not spoken yet.
-function endRoundOf(room, companion, outcome, at) {
-  const round = roundOf(room.rounds, companion);
-  if (round) endRound(round, outcome, at);
-}
-
-// A companion was selected, in this round if it is known. Only one has the floor or is about to: another round that still waits for its speaker was
-// dropped.
-function selectSpeaker(room, selecting, e, now) {
-  for (const round of room.rounds) if (selecting && round !== selecting && isUnderWay(round)) endRound(round, 'dropped', e.at);
-  if (!now) return;
+// A companion was selected.
+function selectSpeaker(room, e) {
   room.guard.uncounted.delete(e.selected);
   setDoing(companionIn(room, e.selected), 'waiting_its_turn', e);
 }
 
-// Adds a round, and forgets those that are over.
-function addRound(room, round) {
-  if (!insert(room, round)) return false;
-  room.rounds = [...room.rounds.filter(({ phase }) => phase !== 'over'), round];
-  return true;
+// Takes a round as it is now. A new one takes the place of those that are over.
+function takeRound(room, r) {
+  if (!Number.isFinite(r?.seq)) return;
+  const known = room.seen.get(`r${r.seq}`);
+  const round = known ?? newRound(r);
+  setRound(round, r);
+  insert(room, round);
+  if (!room.rounds.includes(round)) room.rounds = [...room.rounds.filter(({ phase }) => phase !== 'over'), round];
 }
-
-// The seq of a companion's newest loaded statement before an event, or null.
-const spokeBefore = (room, seq) => id => room.entries.findLast(entry => entry.kind === 'message' && entry.role === 'companion' && entry.from === id && entry.seq < seq)?.seq ?? null;
 
 // When people keep talking, a companion that has ended the conversation comes back.
 function countForClosed(room) {
@@ -180,8 +178,6 @@ function redrawQuotes(room, seqs) {
 }
 
 function setFloor(room, e, isLate) {
-  const round = roundOf(room.rounds, e.companion);
-  if (round) setLate(round, isLate);
   const draft = room.drafts.get(e.companion);
   if (draft?.ticket === e.ticket) draft.isLate = isLate;
   return BOTH;
@@ -243,7 +239,6 @@ const RULES = {
   },
   left(room, e, now) {
     insert(room, noteEntry(e, 'left'));
-    for (const round of room.rounds) withdraw(round, e.companion) || release(round, e.companion);
     if (now) {
       room.companions.delete(e.companion);
       room.asked.delete(e.companion);
@@ -258,7 +253,6 @@ const RULES = {
   },
   cleared(room, e, now) {
     insert(room, noteEntry(e, 'cleared'));
-    for (const round of room.rounds) endRound(round, 'dropped', e.at);
     if (!now) return BOTH;
     room.asked.clear();
     room.guard = { ...newGuard(), maxStreak: room.guard.maxStreak, maxTurns: room.guard.maxTurns, reopenAfter: room.guard.reopenAfter };
@@ -281,42 +275,28 @@ const RULES = {
     const entry = decisionEntry(e);
     insert(room, entry);
     const round = answerRound(room, entry);
-    // Messages that are too many, and backchannel, may settle while a vote is held. Any other NO ends it.
-    const isOver = !entry.yes && !['overflow', 'backchannel'].includes(entry.reason);
-    if (isOver) for (const other of room.rounds) release(other, e.companion, entry.reason);
     if (now) {
       const m = companionIn(room, e.companion);
       const isVote = round?.phase === 'open' && entry.yes;
-      const hasLost = isOver && m.doing === 'wants_to_speak' && !isVotingIn(room, e.companion);
+      const hasLost = !entry.yes && m.doing === 'wants_to_speak' && !isVotingIn(room, e.companion) && !isHeld(room, e.companion);
       if (room.asked.delete(e.companion) || hasLost) setDoing(m, isVote ? 'wants_to_speak' : 'listening', isVote ? e : undefined);
     }
     return BOTH;
   },
-  round_opened(room, e) {
-    return addRound(room, openRound(e)) ? BOTH : NOTHING;
-  },
+  round_opened: () => BOTH,
   state(room, e) {
     return room.rounds.some(round => String(round.message) === e.messageId && recordState(round, e)) ? TALK : NOTHING;
   },
   round(room, e, now) {
-    let round = room.rounds.find(other => other.phase === 'open' && other.message === e.message_id);
-    if (!round) {
-      // A round that has been closed already is not closed again.
-      if (room.rounds.some(other => other.message === e.message_id && other.closedAt === e.at)) return NOTHING;
-      round = roundFromResult(e);
-      adoptVotes(round, room.entries);
-      addRound(room, round);
-    }
-    closeRound(round, e, spokeBefore(room, e.seq));
-    for (const { id } of now ? candidates(round) : []) if (!round.held.has(id)) stopWanting(room, id);
-    if (round.selected) selectSpeaker(room, round, e, now);
+    const round = room.rounds.findLast(other => other.message === e.message_id);
+    for (const id of (now && round?.candidates) || []) if (!round.held.has(id)) stopWanting(room, id);
+    if (now && typeof e.selected === 'string') selectSpeaker(room, e);
     return BOTH;
   },
   held_selected(room, e, now) {
     if (typeof e.selected !== 'string') return NOTHING;
-    const round = selectHeld(room.rounds, e, spokeBefore(room, e.seq));
     for (const id of now ? list(e.others) : []) stopWanting(room, id);
-    selectSpeaker(room, round, e, now);
+    if (now) selectSpeaker(room, e);
     return BOTH;
   },
   closing(room, e, now) {
@@ -348,7 +328,6 @@ const RULES = {
     if (!room.replies.some(r => r.companion === e.companion && r.began === e.at)) {
       room.replies.push({ companion: e.companion, began: e.at, ended: null, failed: false });
     }
-    startSpeaking(room.rounds, e.companion, e.at);
     if (!now) return NOTHING;
     if (number(e.again) !== null) statementReplaced(room.guard);
     room.asked.delete(e.companion);
@@ -422,7 +401,6 @@ const RULES = {
   floor_taken: (room, e) => setFloor(room, e, false),
   statement(room, e, now) {
     endReply(room, e, false);
-    endRoundOf(room, e.companion, 'posted', e.at);
     if (now) {
       if (!room.seen.has(`m${e.seq}`)) companionSpoke(room.guard, e.companion);
       setDoing(companionIn(room, e.companion), 'listening');
@@ -431,7 +409,6 @@ const RULES = {
   },
   failed(room, e, now) {
     const draft = endReply(room, e, true);
-    endRoundOf(room, e.companion, isStopped(e) ? 'cancelled' : 'failed', e.at);
     insert(room, failedEntry(e, isStopped(e) ? '' : draft?.text));
     if (now) setDoing(companionIn(room, e.companion), 'listening');
     return BOTH;
@@ -443,8 +420,6 @@ const RULES = {
     const isSpeaking = draft && (draft.ticket === null || draft.ticket === e.ticket);
     if (!isSpeaking && m.doing !== 'wants_to_speak' && m.doing !== 'waiting_its_turn') return NOTHING;
     if (isSpeaking) endReply(room, e, true);
-    endRoundOf(room, e.companion, 'dropped', e.at);
-    for (const round of room.rounds) release(round, e.companion);
     setDoing(m, 'listening', e);
     return BOTH;
   },
@@ -487,9 +462,11 @@ export function fold(room, e) {
   if (NAMES_A_COMPANION.has(e.event) && typeof e.companion !== 'string') return NOTHING;
   const seq = number(e.seq);
   const now = seq === null || seq > room.current;
+  const rounds = list(e.rounds);
+  for (const round of rounds) takeRound(room, round);
   const changed = RULES[e.event](room, e, now);
   if (seq !== null) room.last = Math.max(room.last, seq);
-  return changed;
+  return rounds.length && !changed.includes('talk') ? BOTH : changed;
 }
 
 const DECISION_KINDS = new Set(['decision', 'error', 'failed']);

@@ -1,0 +1,465 @@
+//! How rounds go, as the record tells it event by event, for those who show them. What the conversation decided is on record; nothing is decided here.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+use crate::domain::decision::{Decision, Reason};
+use crate::domain::event::{Decided, Event, Recorded, RoundClosed};
+use crate::domain::id::{CompanionId, Seq, TurnId};
+use crate::domain::round::{SelectedBy, ranked, selected_by};
+use crate::domain::settlement::PendingReply;
+use crate::domain::vote::{Stance, State};
+use crate::ports::backend::stamp::Stamp;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Phase {
+    /// Votes are missing.
+    Open,
+    /// Votes wait until the floor is free.
+    Held,
+    /// A speaker is selected and about to speak.
+    Waiting,
+    /// The speaker owes its statement.
+    Speaking,
+    Over,
+}
+
+/// How a round ended in which somebody wanted to speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Outcome {
+    Posted,
+    Failed,
+    /// A person asked the speaker to stop.
+    Cancelled,
+    /// The room was cleared, its messages were deleted, or another speaker was selected first.
+    Dropped,
+    /// A held vote of another round was selected.
+    Outvoted,
+}
+
+/// One round, as the API shows it (docs/live.md).
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct RoundCourse {
+    seq: Seq,
+    at: Stamp,
+    message_id: Seq,
+    deadline: Option<Stamp>,
+    pub(super) phase: Phase,
+    asked: BTreeSet<CompanionId>,
+    awaited: BTreeSet<CompanionId>,
+    missing: BTreeSet<CompanionId>,
+    states: BTreeMap<CompanionId, State>,
+    /// The events that say what the companions answered.
+    pub(super) answers: BTreeMap<CompanionId, Seq>,
+    candidates: Vec<CompanionId>,
+    held: BTreeSet<CompanionId>,
+    selected: Option<CompanionId>,
+    reason: Option<&'static str>,
+    /// Who has the floor: not the selected companion, if its reply failed.
+    speaker: Option<CompanionId>,
+    /// Whether the speaker lost the floor and writes on.
+    late: bool,
+    outcome: Option<Outcome>,
+    /// Why the last companion whose vote was held does not speak.
+    declined: Option<Reason>,
+    /// Who was selected while votes of this round were held.
+    instead: Option<CompanionId>,
+    closed_at: Option<Stamp>,
+    speak_at: Option<Stamp>,
+    #[serde(skip)]
+    turn: Option<TurnId>,
+    #[serde(skip)]
+    has_changed: bool,
+}
+
+impl RoundCourse {
+    fn new(recorded: &Recorded, message_id: Seq) -> Self {
+        Self {
+            seq: recorded.seq,
+            at: recorded.at.into(),
+            message_id,
+            deadline: None,
+            phase: Phase::Open,
+            asked: BTreeSet::new(),
+            awaited: BTreeSet::new(),
+            missing: BTreeSet::new(),
+            states: BTreeMap::new(),
+            answers: BTreeMap::new(),
+            candidates: Vec::new(),
+            held: BTreeSet::new(),
+            selected: None,
+            reason: None,
+            speaker: None,
+            late: false,
+            outcome: None,
+            declined: None,
+            instead: None,
+            closed_at: None,
+            speak_at: None,
+            turn: recorded.turn,
+            has_changed: true,
+        }
+    }
+
+    /// Whether a companion that voted to speak got the floor, once that is decided. Nothing is if the round was given up first.
+    pub(super) fn has_won(&self, companion: &CompanionId) -> Option<bool> {
+        match (&self.selected, self.phase) {
+            (Some(selected), _) => Some(selected == companion),
+            (None, Phase::Open) => None,
+            (None, Phase::Held) => (!self.held.contains(companion)).then_some(false),
+            (None, _) => (self.outcome != Some(Outcome::Dropped)).then_some(false),
+        }
+    }
+
+    fn awaits_statement(&self) -> bool {
+        matches!(self.phase, Phase::Waiting | Phase::Speaking)
+    }
+
+    /// A companion answers, with a State or without.
+    fn answer(&mut self, companion: &CompanionId, seq: Seq, state: Option<&State>) {
+        self.awaited.remove(companion);
+        self.asked.insert(companion.clone());
+        self.answers.insert(companion.clone(), seq);
+        self.states.extend(state.map(|state| (companion.clone(), state.clone())));
+        self.has_changed = true;
+    }
+
+    fn close(&mut self, closed: &RoundClosed) {
+        let is_opening_known = self.deadline.is_some();
+        for state in &closed.states {
+            if !is_opening_known && (state.state == Stance::Speak || state.importance > 0.0) {
+                self.asked.insert(state.from.clone());
+            }
+            self.states.insert(state.from.clone(), state.clone());
+        }
+        self.missing.append(&mut self.awaited);
+        self.speak_at = closed.speak_at.map(Stamp);
+        self.held = closed.held.iter().cloned().collect();
+        self.phase = if self.held.is_empty() { Phase::Over } else { Phase::Held };
+        self.has_changed = true;
+    }
+
+    fn select(&mut self, selected: &CompanionId, by: Option<SelectedBy>) {
+        let is_called = self.states.get(selected).is_some_and(|state| state.selected);
+        self.reason = by.map(|by| by.code(is_called));
+        (self.selected, self.speaker) = (Some(selected.clone()), Some(selected.clone()));
+        self.held.clear();
+        (self.phase, self.has_changed) = (Phase::Waiting, true);
+    }
+
+    /// A held vote is given up, for this reason if it was declined.
+    fn release(&mut self, companion: &CompanionId, reason: Option<Reason>) {
+        if self.held.remove(companion) {
+            self.has_changed = true;
+            if self.held.is_empty() {
+                (self.phase, self.declined) = (Phase::Over, reason);
+            }
+        }
+    }
+
+    fn end(&mut self, outcome: Outcome, at: Stamp) {
+        if self.phase != Phase::Over {
+            (self.phase, self.outcome, self.late, self.has_changed) = (Phase::Over, Some(outcome), false, true);
+            self.closed_at = self.closed_at.or(Some(at));
+            self.held.clear();
+        }
+    }
+}
+
+/// The rounds of a channel's record. It may begin anywhere: a round whose opening is not known begins with its first vote.
+#[derive(Debug, Default)]
+pub(super) struct RoundCourses {
+    /// Oldest first: those that are not over, and until the next one opens also those that are.
+    rounds: Vec<RoundCourse>,
+    /// The newest statement of each companion.
+    spoke: BTreeMap<CompanionId, Seq>,
+    /// What each companion was asked about last, or answers.
+    replies: BTreeMap<CompanionId, PendingReply>,
+}
+
+impl RoundCourses {
+    /// The rounds that the last event changed.
+    pub(super) fn changed(&self) -> impl Iterator<Item = &RoundCourse> {
+        self.rounds.iter().filter(|round| round.has_changed)
+    }
+
+    pub(super) fn follow(&mut self, recorded: &Recorded) {
+        self.rounds.iter_mut().for_each(|round| round.has_changed = false);
+        let at = Stamp(recorded.at);
+        self.follow_replies(recorded);
+        match &recorded.event {
+            Event::RoundOpened(opened) => {
+                self.rounds.retain(|round| round.phase != Phase::Over);
+                let mut round = RoundCourse::new(recorded, opened.message);
+                round.deadline = Some(opened.deadline.into());
+                round.asked = opened.asked.iter().cloned().collect();
+                round.awaited = round.asked.clone();
+                round.states = opened.listening.iter().map(|state| (state.from.clone(), state.clone())).collect();
+                self.rounds.push(round);
+            }
+            Event::Decided(decided) => self.decide(recorded, decided),
+            Event::Unanswered { companion, .. } => {
+                if let Some(round) = self.rounds.iter_mut().find(|round| round.awaited.contains(companion)) {
+                    round.answer(companion, recorded.seq, None);
+                    round.missing.insert(companion.clone());
+                }
+            }
+            Event::RoundClosed(closed) => {
+                let index = self.open_round(recorded, closed.message);
+                let round = &mut self.rounds[index];
+                round.close(closed);
+                round.closed_at = Some(at);
+                round.candidates = ranked(closed.states.iter(), |companion| self.spoke.get(companion).copied());
+                if let Some(selected) = &closed.selected {
+                    round.select(selected, selected_by(&closed.states, selected, |who| self.spoke.get(who).copied()));
+                    self.drop_others(index, at);
+                }
+            }
+            Event::HeldSelected { selected, others } => {
+                let takes_part = |id: &CompanionId| id == selected || others.iter().any(|other| other.companion == *id);
+                let held = self.rounds.iter().flat_map(|round| round.held.iter().filter_map(|id| round.states.get(id)));
+                let states: Vec<_> = held.filter(|state| takes_part(&state.from)).cloned().collect();
+                let by = selected_by(&states, selected, |companion| self.spoke.get(companion).copied());
+                let winner = self.rounds.iter().position(|round| round.held.contains(selected));
+                for (index, round) in self.rounds.iter_mut().enumerate().filter(|(_, round)| !round.held.is_empty()) {
+                    if Some(index) == winner {
+                        round.select(selected, by);
+                    } else {
+                        round.end(Outcome::Outvoted, at);
+                        round.instead = Some(selected.clone());
+                    }
+                }
+                winner.into_iter().for_each(|winner| self.drop_others(winner, at));
+            }
+            Event::ReplyOwed { companion, .. } => {
+                // The next candidate takes the floor when a reply has failed.
+                let has_failed = |round: &RoundCourse| {
+                    round.outcome == Some(Outcome::Failed) && round.turn.is_some() && round.turn == recorded.turn
+                };
+                let index = self.awaiting(companion).or_else(|| self.rounds.iter().rposition(has_failed));
+                if let Some(round) = index.map(|index| &mut self.rounds[index]) {
+                    (round.phase, round.outcome, round.has_changed) = (Phase::Speaking, None, true);
+                    round.speaker = Some(companion.clone());
+                }
+            }
+            Event::FloorExpired { companion, .. } | Event::FloorTaken { companion, .. } => {
+                if let Some(index) = self.awaiting(companion) {
+                    let late = matches!(recorded.event, Event::FloorExpired { .. });
+                    (self.rounds[index].late, self.rounds[index].has_changed) = (late, true);
+                }
+            }
+            Event::Said { message, reply: Some(_), .. } => {
+                let companion = CompanionId::from(&*message.from.id);
+                self.end(&companion, Outcome::Posted, at);
+                self.spoke.insert(companion, recorded.seq);
+            }
+            Event::ReplyFailed { companion, .. } => self.end(companion, Outcome::Failed, at),
+            Event::Cancelled { companion, .. } => self.end(companion, Outcome::Cancelled, at),
+            Event::Cleared => self.rounds.iter_mut().for_each(|round| round.end(Outcome::Dropped, at)),
+            Event::Left { companion } => {
+                for round in &mut self.rounds {
+                    if round.phase == Phase::Open {
+                        round.has_changed |= round.asked.remove(companion) | round.states.remove(companion).is_some();
+                        round.awaited.remove(companion);
+                    }
+                    round.release(companion, None);
+                }
+            }
+            _ => {}
+        }
+        for round in self.rounds.iter_mut().filter(|round| round.has_changed && round.phase == Phase::Open) {
+            round.candidates = ranked(round.states.values(), |companion| self.spoke.get(companion).copied());
+        }
+    }
+
+    /// Gives up what was deleted with all messages that it was about, before or after it is owed.
+    fn follow_replies(&mut self, recorded: &Recorded) {
+        if let Event::Evaluated(evaluated) = &recorded.event {
+            let (companion, messages) = (evaluated.companion.clone(), evaluated.messages.clone());
+            self.replies.insert(companion.clone(), PendingReply { companion, ticket: None, messages });
+        }
+        let is_deletion = matches!(recorded.event, Event::Deleted { .. });
+        let ended = self.replies.values_mut().filter_map(|reply| reply.follow(&recorded.event).then(|| reply.companion.clone()));
+        for companion in ended.collect::<Vec<_>>().into_iter().filter(|_| is_deletion) {
+            self.end(&companion, Outcome::Dropped, recorded.at.into());
+            self.rounds.iter_mut().for_each(|round| round.release(&companion, None));
+        }
+    }
+
+    fn decide(&mut self, recorded: &Recorded, decided: &Decided) {
+        if let Some(vote) = &decided.vote
+            && let Ok(message) = vote.message_id.parse().map(Seq)
+        {
+            let index = self.open_round(recorded, message);
+            self.rounds[index].answer(&vote.from, recorded.seq, Some(vote));
+        }
+        // Messages that are too many, and backchannel, may settle while a vote is held. Any other NO ends it.
+        let ends_wish = decided.decision == Decision::No && !matches!(decided.reason, Reason::Overflow | Reason::Backchannel);
+        for companion in decided.companions.iter().filter(|_| ends_wish) {
+            for round in &mut self.rounds {
+                round.release(companion, Some(decided.reason));
+                if round.awaited.contains(companion) {
+                    round.answer(companion, recorded.seq, None);
+                }
+            }
+        }
+    }
+
+    /// The index of the open round about a message. It is added if its opening is not known.
+    fn open_round(&mut self, recorded: &Recorded, message: Seq) -> usize {
+        let is_it = |round: &RoundCourse| round.phase == Phase::Open && round.message_id == message;
+        self.rounds.iter().position(is_it).unwrap_or_else(|| {
+            self.rounds.push(RoundCourse::new(recorded, message));
+            self.rounds.len() - 1
+        })
+    }
+
+    /// The index of the round that selected a companion which has not spoken yet.
+    fn awaiting(&self, companion: &CompanionId) -> Option<usize> {
+        self.rounds.iter().rposition(|round| round.awaits_statement() && round.speaker.as_ref() == Some(companion))
+    }
+
+    fn end(&mut self, companion: &CompanionId, outcome: Outcome, at: Stamp) {
+        self.awaiting(companion).into_iter().for_each(|index| self.rounds[index].end(outcome, at));
+    }
+
+    /// Only one companion has the floor or is about to: another round that still waits for its speaker was dropped.
+    fn drop_others(&mut self, selecting: usize, at: Stamp) {
+        for (index, round) in self.rounds.iter_mut().enumerate() {
+            if index != selecting && round.awaits_statement() && !round.late {
+                round.end(Outcome::Dropped, at);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::domain::event::samples::{decided, evaluated, recorded, reply_owed, said};
+
+    #[test]
+    fn a_round_goes_on_to_the_statement_of_the_selected_companion() {
+        let mut rounds = Rounds::open();
+
+        rounds.follow(vote("aria", 4.0));
+        let course = rounds.follow(vote("ben", 6.0));
+        assert_eq!((course.phase, course.awaited.len()), (Phase::Open, 1));
+        rounds.follow(json!({ "event": "unanswered", "companion": "cleo", "ticket": 3, "trigger": "lull", "error": "timeout", "back_off": { "secs": 5, "nanos": 0 } }));
+        let course = rounds.follow(closed(&[("aria", 4.0), ("ben", 6.0)], Some("ben"), &[]));
+        assert_eq!(course.missing, BTreeSet::from(["cleo".into()]));
+        assert_eq!((course.selected.clone(), course.reason), (Some("ben".into()), Some("important")));
+        assert_eq!((&*course.candidates, course.phase), (&["ben".into(), "aria".into()][..], Phase::Waiting));
+        assert_eq!((course.has_won(&"ben".into()), course.has_won(&"aria".into())), (Some(true), Some(false)));
+        assert_eq!(rounds.follow(reply_owed("ben", 9, &[1])).phase, Phase::Speaking);
+        assert!(rounds.follow(json!({ "event": "floor_expired", "companion": "ben", "ticket": 9 })).late);
+
+        let course = rounds.follow(said("ben", "companion", Some(9)));
+
+        assert_eq!((course.phase, course.outcome, course.late), (Phase::Over, Some(Outcome::Posted), false));
+    }
+
+    #[test]
+    fn the_next_candidate_takes_over_when_a_reply_fails() {
+        let mut rounds = Rounds::open();
+        rounds.follow(closed(&[("aria", 4.0), ("ben", 6.0)], Some("ben"), &[]));
+        rounds.follow(reply_owed("ben", 9, &[1]));
+
+        let failed = json!({ "event": "reply_failed", "companion": "ben", "ticket": 9, "trigger": "lull", "error": "empty" });
+        assert_eq!(rounds.follow(failed).outcome, Some(Outcome::Failed));
+        let course = rounds.follow(reply_owed("aria", 10, &[1]));
+
+        assert_eq!((course.phase, course.speaker, course.outcome), (Phase::Speaking, Some("aria".into()), None));
+    }
+
+    #[test]
+    fn held_votes_wait_until_one_is_selected_or_all_are_given_up() {
+        let held = || {
+            let mut rounds = Rounds::open();
+            rounds.follow(vote("aria", 4.0));
+            assert_eq!(rounds.follow(closed(&[("aria", 4.0), ("ben", 6.0)], None, &["aria", "ben"])).phase, Phase::Held);
+            rounds
+        };
+        let declined = |companion, reason| decided(&[companion], "NO", &[], json!({ "reason": reason }));
+        let (mut selected, mut given_up) = (held(), held());
+
+        let course = selected.follow(json!({ "event": "held_selected", "selected": "aria", "others": [] }));
+        assert_eq!((course.phase, course.selected, course.reason), (Phase::Waiting, Some("aria".into()), Some("only")));
+
+        given_up.follow(declined("aria", "overflow"));
+        let course = given_up.follow(declined("aria", "loop_guard"));
+        assert_eq!(
+            (course.phase, course.has_won(&"aria".into()), course.has_won(&"ben".into())),
+            (Phase::Held, Some(false), None)
+        );
+        let course = given_up.follow(declined("ben", "loop_guard"));
+        assert_eq!((course.phase, course.declined), (Phase::Over, Some(Reason::LoopGuard)));
+    }
+
+    #[test]
+    fn a_round_is_given_up_when_the_room_is_cleared_or_its_messages_are_deleted() {
+        for event in [json!({ "event": "cleared" }), json!({ "event": "deleted", "messages": [1] })] {
+            let mut rounds = Rounds::open();
+            rounds.follow(closed(&[("aria", 4.0)], Some("aria"), &[]));
+
+            let course = rounds.follow(event);
+
+            assert_eq!((course.phase, course.outcome), (Phase::Over, Some(Outcome::Dropped)));
+        }
+    }
+
+    #[test]
+    fn a_round_whose_opening_is_not_known_begins_with_its_first_vote() {
+        let mut rounds = Rounds::default();
+
+        rounds.follow(vote("aria", 4.0));
+        let course = rounds.follow(closed(&[("aria", 4.0), ("ben", 6.0)], Some("ben"), &[]));
+
+        assert_eq!((course.deadline, course.message_id, course.asked.len()), (None, Seq(1), 2));
+        assert!(course.missing.is_empty());
+    }
+
+    #[derive(Default)]
+    struct Rounds {
+        courses: RoundCourses,
+        last: u64,
+    }
+
+    impl Rounds {
+        /// A round about message 1 in which three companions are asked.
+        fn open() -> Self {
+            let mut rounds = Self { last: 1, ..Self::default() };
+            let asked = ["aria", "ben", "cleo"];
+            rounds.follow(json!({ "event": "round_opened", "message": 1, "deadline": 9, "asked": asked, "listening": [] }));
+            for (companion, ticket) in asked.iter().zip(1..) {
+                rounds.follow(evaluated(companion, ticket, &[1]));
+            }
+            rounds
+        }
+
+        /// The newest round after an event.
+        fn follow(&mut self, event: Value) -> RoundCourse {
+            self.last += 1;
+            self.courses.follow(&recorded(self.last, event));
+            self.courses.rounds.last().unwrap().clone()
+        }
+    }
+
+    fn state(from: &str, importance: f64) -> Value {
+        json!({ "from": from, "messageId": "1", "state": "speak", "importance": importance, "selected": false, "closing": "none" })
+    }
+
+    fn vote(companion: &str, importance: f64) -> Value {
+        decided(&[companion], "YES", &[], json!({ "reason": "model_yes", "vote": state(companion, importance) }))
+    }
+
+    fn closed(states: &[(&str, f64)], selected: Option<&str>, held: &[&str]) -> Value {
+        let states: Vec<_> = states.iter().map(|(from, importance)| state(from, *importance)).collect();
+        json!({ "event": "round_closed", "message": 1, "states": states, "selected": selected, "held": held })
+    }
+}

@@ -1,0 +1,298 @@
+//! Follows one message through the record, in the order in which the channel handled the events. It is pure.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::domain::decision::Decision;
+use crate::domain::event::{Event, Recorded, order_of_handling};
+use crate::domain::id::{CompanionId, Seq, Ticket};
+use crate::domain::message::Role;
+use crate::domain::settlement::PendingReply;
+
+/// What happened to the message for one companion.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Fate {
+    /// No event that was read settles it.
+    Open,
+    /// The companion said it itself.
+    Own,
+    /// It settled with this decision.
+    Silent(Box<Recorded>),
+    /// It settled with a reply that was owed. `ending` says how that ended, once it did.
+    Owed { owed: Box<Recorded>, yes: Option<Seq>, reply: PendingReply, ending: Option<Box<Recorded>> },
+    /// The message was deleted first, or the room was cleared, or the companion left, or joined only then.
+    Lost(Box<Recorded>),
+}
+
+impl Fate {
+    fn of_settled(recorded: &Recorded, yes: Option<Seq>) -> Self {
+        let Some(owed) = recorded.event.owed() else { return Self::Silent(Box::new(recorded.clone())) };
+        let (companion, ticket, messages) = (owed.companion.clone(), Some(owed.ticket), owed.messages.to_vec());
+        let reply = PendingReply { companion, ticket, messages };
+        Self::Owed { owed: Box::new(recorded.clone()), yes, reply, ending: None }
+    }
+
+    /// Whether nothing more can happen.
+    fn is_known(&self) -> bool {
+        !matches!(self, Self::Open | Self::Owed { ending: None, .. })
+    }
+}
+
+/// What happened to one message, for each companion.
+pub(super) struct Fates {
+    message: Seq,
+    /// Only the given companions are followed.
+    is_closed: bool,
+    fates: BTreeMap<CompanionId, Fate>,
+    /// The newest question to each companion about the message, and the YES to it.
+    asked: BTreeMap<CompanionId, (Ticket, Option<Seq>)>,
+    /// The newest YES of each companion.
+    yes: BTreeMap<CompanionId, Seq>,
+    changes: Vec<Recorded>,
+    /// Events that were read and may have been handled after events that follow.
+    unordered: Vec<Recorded>,
+}
+
+impl Fates {
+    /// Follows this message for these companions. Unless `is_one` is set, other companions in the record are followed as well.
+    pub(super) fn new(message: &Recorded, companions: BTreeSet<CompanionId>, is_one: bool) -> Self {
+        let is_own = |id: &CompanionId| matches!(&message.event, Event::Said { message, .. } if message.is_by(id) && message.from.role == Role::Companion);
+        let fates = companions.into_iter().map(|id| if is_own(&id) { (id, Fate::Own) } else { (id, Fate::Open) }).collect();
+        Self {
+            message: message.seq,
+            is_closed: is_one,
+            fates,
+            asked: BTreeMap::new(),
+            yes: BTreeMap::new(),
+            changes: Vec::new(),
+            unordered: Vec::new(),
+        }
+    }
+
+    pub(super) fn companions(&self) -> impl Iterator<Item = &CompanionId> {
+        self.fates.keys()
+    }
+
+    pub(super) fn fate(&self, companion: &CompanionId) -> &Fate {
+        self.fates.get(companion).unwrap_or(&Fate::Open)
+    }
+
+    /// Whether a companion was asked about the message, and its YES to that, if any.
+    pub(super) fn asked(&self, companion: &CompanionId) -> Option<Option<Seq>> {
+        self.asked.get(companion).map(|(_, yes)| *yes)
+    }
+
+    /// The newest YES of a companion after the message.
+    pub(super) fn newest_yes(&self, companion: &CompanionId) -> Option<Seq> {
+        self.yes.get(companion).copied()
+    }
+
+    /// The edits and the deletion of the message.
+    pub(super) fn changes(&self) -> &[Recorded] {
+        &self.changes
+    }
+
+    /// Whether everybody's fate is known.
+    pub(super) fn is_over(&self) -> bool {
+        self.fates.values().all(Fate::is_known)
+    }
+
+    /// Takes the next events of the record. If `are_last`, no others follow.
+    pub(super) fn read(&mut self, events: Vec<Recorded>, are_last: bool) {
+        self.unordered.extend(events);
+        order_of_handling(&mut self.unordered);
+        // The channel may not have handled the inbound events after the newest event that it made.
+        let newest_made = self.unordered.iter().rposition(|recorded| !recorded.event.is_inbound());
+        let handled = if are_last { self.unordered.len() } else { newest_made.map_or(0, |newest| newest + 1) };
+        for recorded in self.unordered.drain(..handled).collect::<Vec<_>>() {
+            self.follow(&recorded);
+        }
+    }
+
+    fn follow(&mut self, recorded: &Recorded) {
+        match &recorded.event {
+            Event::Edited { message, .. } if *message == self.message => self.changes.push(recorded.clone()),
+            Event::Deleted { messages, .. } if messages.contains(&self.message) => self.changes.push(recorded.clone()),
+            // The companion was there before it left.
+            Event::Left { companion } if !self.is_closed => drop(self.fates.entry(companion.clone()).or_insert(Fate::Open)),
+            Event::Evaluated(evaluated) if evaluated.messages.contains(&self.message) => {
+                self.asked.insert(evaluated.companion.clone(), (evaluated.ticket, None));
+            }
+            Event::Decided(decided) if decided.decision == Decision::Yes => {
+                for companion in &decided.companions {
+                    self.yes.insert(companion.clone(), recorded.seq);
+                    let asked = self.asked.get_mut(companion).filter(|(ticket, _)| decided.ticket == Some(*ticket));
+                    asked.into_iter().for_each(|(_, yes)| *yes = Some(recorded.seq));
+                }
+            }
+            _ => {}
+        }
+        for fate in self.fates.values_mut() {
+            // A statement may follow an ending.
+            if let Fate::Owed { owed, reply, ending, .. } = fate
+                && (ending.is_none() || matches!(recorded.event, Event::Said { .. }))
+            {
+                let ticket = reply.ticket;
+                if reply.follow(&recorded.event) {
+                    *ending = Some(Box::new(recorded.clone()));
+                } else if reply.ticket != ticket {
+                    **owed = recorded.clone();
+                }
+            }
+        }
+        let settled = recorded.event.settled().filter(|settled| settled.messages.contains(&self.message));
+        for companion in settled.iter().flat_map(|settled| settled.companions) {
+            if !self.is_closed {
+                self.fates.entry(companion.clone()).or_insert(Fate::Open);
+            }
+            let yes = self.newest_yes(companion);
+            if let Some(fate) = self.fates.get_mut(companion).filter(|fate| **fate == Fate::Open) {
+                *fate = Fate::of_settled(recorded, yes);
+            }
+        }
+        for (companion, fate) in self.fates.iter_mut().filter(|(_, fate)| **fate == Fate::Open) {
+            let is_lost = match &recorded.event {
+                Event::Deleted { messages, .. } => messages.contains(&self.message),
+                Event::Joined { companion: who, .. } => who == companion,
+                event => event.cancels(companion),
+            };
+            if is_lost {
+                *fate = Fate::Lost(Box::new(recorded.clone()));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::domain::event::samples::{decided, evaluated, recorded, reply_owed, said};
+
+    #[test]
+    fn a_message_settles_with_the_first_decision_that_names_it() {
+        let fates = read([no(8, &["aria"], &[6]), no(9, &["aria", "ben"], &[6, 7]), no(10, &["aria"], &[7])]);
+
+        for companion in ["aria", "ben"] {
+            assert!(matches!(fates.fate(&companion.into()), Fate::Silent(settled) if settled.seq == Seq(9)), "{companion}");
+        }
+        assert!(fates.is_over());
+        assert_eq!(read([no(8, &["aria"], &[6])]).fate(&"aria".into()), &Fate::Open);
+    }
+
+    #[test]
+    fn a_decision_made_before_the_room_was_cleared_counts_even_if_recorded_after_it() {
+        let fates = read([recorded(8, json!({ "event": "cleared" })), Recorded { handled: Seq(7), ..no(9, &["aria"], &[7]) }]);
+
+        assert!(matches!(fates.fate(&"aria".into()), Fate::Silent(_)));
+        assert!(matches!(fates.fate(&"ben".into()), Fate::Lost(cleared) if cleared.seq == Seq(8)));
+    }
+
+    #[test]
+    fn a_reply_owed_ends_with_its_statement_its_failure_a_clear_or_the_deletion_of_all_its_messages() {
+        let failure = json!({ "event": "reply_failed", "companion": "ben", "ticket": 4, "trigger": "lull", "error": "timeout" });
+        let left = json!({ "event": "left", "companion": "ben" });
+        let (said, stop) =
+            (statement(11, 4), json!({ "event": "cancelled", "companion": "ben", "ticket": 4, "trigger": "lull" }));
+
+        for (events, end) in [
+            (vec![statement(10, 3)], None),
+            (vec![statement(10, 3), said.clone()], Some(11)),
+            (vec![recorded(10, failure)], Some(10)),
+            (vec![recorded(10, json!({ "event": "cleared" }))], Some(10)),
+            (vec![recorded(10, left)], Some(10)),
+            (vec![recorded(10, stop)], Some(10)),
+            (vec![deletion(10, &[7])], None),
+            (vec![deletion(10, &[7]), deletion(12, &[6])], Some(12)),
+            // It was posted in spite of that.
+            (vec![deletion(10, &[6, 7]), said], Some(11)),
+        ] {
+            let fates = read([yes(8, "ben", None), owed(9)].into_iter().chain(events));
+
+            let fate = fates.fate(&"ben".into());
+            assert!(matches!(fate, Fate::Owed { yes: Some(Seq(8)), .. }), "{fate:?}");
+            let Fate::Owed { ending, .. } = fate else { return };
+            assert_eq!(ending.as_ref().map(|ending| ending.seq.0), end, "{fate:?}");
+        }
+    }
+
+    #[test]
+    fn a_deletion_that_was_handled_after_the_reply_was_owed_ends_it() {
+        let fates = read([deletion(8, &[6, 7]), Recorded { handled: Seq(7), ..owed(9) }]);
+
+        let fate = fates.fate(&"ben".into());
+        assert!(matches!(fate, Fate::Owed { ending: Some(ending), .. } if ending.seq == Seq(8)), "{fate:?}");
+    }
+
+    #[test]
+    fn a_companion_that_was_asked_about_a_message_is_known_with_its_yes() {
+        let asked = [yes(8, "aria", None), asked(9, "aria", &[7]), asked(10, "ben", &[6])];
+        let answered = [deletion(11, &[7]), yes(12, "aria", Some(9)), yes(13, "aria", Some(11))];
+        let before = read(asked.clone());
+        let after = read(asked.into_iter().chain(answered));
+
+        assert_eq!((before.asked(&"aria".into()), after.asked(&"aria".into())), (Some(None), Some(Some(Seq(12)))));
+        assert_eq!(after.asked(&"ben".into()), None);
+        assert!(matches!(after.fate(&"aria".into()), Fate::Lost(deleted) if deleted.seq == Seq(11)));
+    }
+
+    #[test]
+    fn a_companion_that_left_is_followed_unless_only_one_is_requested() {
+        let followed = |companions: &[&str], is_one| {
+            let mut fates = Fates::new(&message(), companions.iter().map(|id| CompanionId::from(*id)).collect(), is_one);
+            let left = recorded(9, json!({ "event": "left", "companion": "cleo" }));
+            let joined = recorded(10, json!({ "event": "joined", "companion": "newcomer" }));
+            fates.read(vec![no(8, &["aria", "zed"], &[7]), left, joined], true);
+            fates.companions().map(ToString::to_string).collect::<Vec<_>>()
+        };
+
+        assert_eq!(followed(&["aria"], true), ["aria"]);
+        assert_eq!(followed(&["aria", "ben"], false), ["aria", "ben", "cleo", "zed"]);
+    }
+
+    #[test]
+    fn events_are_followed_as_they_were_handled_wherever_pages_end() {
+        let mut fates = Fates::new(&message(), BTreeSet::from(["aria".into()]), true);
+
+        fates.read(vec![recorded(8, json!({ "event": "cleared" }))], false);
+        let before = fates.fate(&"aria".into()).clone();
+        fates.read(vec![Recorded { handled: Seq(7), ..no(9, &["aria"], &[7]) }], false);
+
+        assert_eq!(before, Fate::Open);
+        assert!(matches!(fates.fate(&"aria".into()), Fate::Silent(_)));
+    }
+
+    fn read(events: impl IntoIterator<Item = Recorded>) -> Fates {
+        let mut fates = Fates::new(&message(), BTreeSet::from(["aria".into(), "ben".into()]), false);
+        fates.read(events.into_iter().collect(), true);
+        fates
+    }
+
+    fn message() -> Recorded {
+        recorded(7, said("ana", "user", None))
+    }
+
+    fn statement(seq: u64, ticket: u64) -> Recorded {
+        recorded(seq, said("ben", "companion", Some(ticket)))
+    }
+
+    fn deletion(seq: u64, messages: &[u64]) -> Recorded {
+        recorded(seq, json!({ "event": "deleted", "messages": messages }))
+    }
+
+    fn owed(seq: u64) -> Recorded {
+        recorded(seq, reply_owed("ben", 4, &[6, 7]))
+    }
+
+    fn asked(seq: u64, companion: &str, messages: &[u64]) -> Recorded {
+        recorded(seq, evaluated(companion, seq, messages))
+    }
+
+    fn yes(seq: u64, companion: &str, ticket: Option<u64>) -> Recorded {
+        recorded(seq, decided(&[companion], "YES", &[], json!({ "ticket": ticket })))
+    }
+
+    fn no(seq: u64, companions: &[&str], messages: &[u64]) -> Recorded {
+        recorded(seq, decided(companions, "NO", messages, json!({})))
+    }
+}

@@ -1,0 +1,136 @@
+//! What an event settles and for whom, and how a reply begins and ends. The conversation applies these rules; stories follow them through the record.
+
+use std::slice;
+
+use super::decision::Decision;
+use super::event::{Decided, Event};
+use super::id::{CompanionId, Seq, Ticket};
+
+/// What an event settles.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Settled<'a> {
+    /// The companions for which it settles.
+    pub companions: &'a [CompanionId],
+    /// The messages that settle.
+    pub messages: &'a [Seq],
+    /// The newest event that settles. `Seq::NONE` means that only `messages` settle.
+    pub upto: Seq,
+}
+
+/// A reply that is owed from an event on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Owed<'a> {
+    /// The companion that owes it.
+    pub companion: &'a CompanionId,
+    /// Its number.
+    pub ticket: Ticket,
+    /// The number of the attempt that was stopped, if the reply is begun again.
+    pub replaces: Option<Ticket>,
+    /// The messages that it answers. They settle with the event.
+    pub messages: &'a [Seq],
+    /// The newest event that settles.
+    pub upto: Seq,
+}
+
+impl Decided {
+    /// What the decision settles. A YES settles nothing: the reply that follows does.
+    pub fn settled(&self) -> Option<Settled<'_>> {
+        let settled = Settled { companions: &self.companions, messages: &self.messages, upto: self.upto };
+        (self.decision == Decision::No).then_some(settled)
+    }
+}
+
+impl Event {
+    /// What the event settles, if it settles anything.
+    pub fn settled(&self) -> Option<Settled<'_>> {
+        if let Self::Decided(decided) = self {
+            return decided.settled();
+        }
+        let Owed { companion, messages, upto, .. } = self.owed()?;
+        Some(Settled { companions: slice::from_ref(companion), messages, upto })
+    }
+
+    /// The reply that is owed from this event on, if one is.
+    pub fn owed(&self) -> Option<Owed<'_>> {
+        match self {
+            Self::ReplyOwed { companion, ticket, messages, upto, .. } => {
+                Some(Owed { companion, ticket: *ticket, replaces: None, messages, upto: *upto })
+            }
+            Self::Replanned { companion, ticket, next, messages, upto, .. }
+            | Self::ReplyExtended { companion, ticket, next, messages, upto, .. } => {
+                Some(Owed { companion, ticket: *next, replaces: Some(*ticket), messages, upto: *upto })
+            }
+            _ => None,
+        }
+    }
+
+    /// The number of the owed reply that the event is about, if it is about one. That is not the event from which on it is first owed.
+    pub fn reply(&self) -> Option<Ticket> {
+        match self {
+            Self::Said { reply, .. } => *reply,
+            Self::Cancelled { ticket, .. } => *ticket,
+            Self::Replanning { ticket, .. }
+            | Self::Replanned { ticket, .. }
+            | Self::ReplyExtended { ticket, .. }
+            | Self::SentenceStarting { ticket, .. }
+            | Self::SentencePlayed { ticket, .. }
+            | Self::Interrupted { ticket, .. }
+            | Self::FloorExpired { ticket, .. }
+            | Self::FloorTaken { ticket, .. }
+            | Self::ReplyFailed { ticket, .. } => Some(*ticket),
+            _ => None,
+        }
+    }
+
+    /// Whether everything that this companion does is cancelled: it left, or the room was cleared.
+    pub fn cancels(&self, companion: &CompanionId) -> bool {
+        match self {
+            Self::Cleared => true,
+            Self::Left { companion: who } => who == companion,
+            _ => false,
+        }
+    }
+
+    /// Whether this companion is paused from here on.
+    pub fn pauses(&self, companion: &CompanionId) -> bool {
+        matches!(self, Self::Paused { companion: who, paused: true } if who.as_ref().is_none_or(|who| who == companion))
+    }
+}
+
+/// Whether a deletion leaves nothing of these messages. A reply to no message is not affected.
+pub fn are_all_deleted(messages: &[Seq], deleted: &[Seq]) -> bool {
+    !messages.is_empty() && messages.iter().all(|seq| deleted.contains(seq))
+}
+
+/// A reply, from the wish to make it to its end.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PendingReply {
+    /// The companion that makes it.
+    pub companion: CompanionId,
+    /// Its number, once it is owed.
+    pub ticket: Option<Ticket>,
+    /// The messages that it is about, without those that were deleted since.
+    pub messages: Vec<Seq>,
+}
+
+impl PendingReply {
+    /// Follows the reply by one event. Returns whether it ends with that. A statement may follow in spite of a deletion, a clear or a leave, because it
+    /// was being posted, or because a part of it was heard.
+    pub fn follow(&mut self, event: &Event) -> bool {
+        if let Some(owed) = event.owed().filter(|owed| *owed.companion == self.companion && owed.replaces == self.ticket) {
+            self.ticket = Some(owed.ticket);
+            self.messages = owed.messages.to_vec();
+            return false;
+        }
+        match event {
+            Event::Said { .. } | Event::ReplyFailed { .. } => self.ticket.is_some() && event.reply() == self.ticket,
+            Event::Cancelled { companion, ticket, .. } => *companion == self.companion && *ticket == self.ticket,
+            Event::Deleted { messages, .. } => {
+                let is_over = are_all_deleted(&self.messages, messages);
+                self.messages.retain(|seq| !messages.contains(seq));
+                is_over
+            }
+            event => event.cancels(&self.companion),
+        }
+    }
+}
