@@ -23,6 +23,8 @@ pub mod prompt;
 pub mod question_context;
 pub mod repetition;
 pub mod round;
+#[cfg(test)]
+pub(crate) mod samples;
 pub mod sentences;
 pub mod service;
 pub mod settlement;

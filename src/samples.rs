@@ -1,57 +1,21 @@
-//! Sample data for tests: what a test needs and does not care about. A test that cares sets it.
+//! Sample data for tests that need more than the domain: those of `domain/samples.rs`, and what surrounds an actor.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock};
-use std::time::Duration;
-
-use serde_json::{Value, json};
 
 use crate::actors::models::Models;
 use crate::actors::runtime::context::{ActorContext, Environment};
 use crate::adapters::llm::rehearsal::Rehearsal;
 use crate::adapters::store::memory::MemoryStore;
 use crate::adapters::system::SystemClock;
-use crate::domain::budget::Ledger;
-use crate::domain::conversation::{Rules, World};
-use crate::domain::event::{Evaluated, Event, Made, Recorded, Segment};
-use crate::domain::gate::InterjectionPolicy;
-use crate::domain::id::{Seq, Ticket, TurnId};
-use crate::domain::message::{Address, Author, Message, Modality, Role};
-use crate::domain::moment::Moment;
+use crate::domain::id::Seq;
+pub(crate) use crate::domain::samples::*;
 use crate::domain::trigger::Trigger;
-use crate::domain::voice::segment::Kind;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::record::OutboxRecord;
 use crate::ports::rng::Rng;
-use crate::settings::Settings;
-use crate::settings::companion::{Companion, Interjection};
 use crate::telemetry::recorder::Recorder;
-
-/// Noon of 1 May 2026.
-pub(crate) const NOON: Moment = Moment::from_micros(1_777_636_800_000_000);
-
-/// The moment this many seconds after the beginning.
-pub(crate) fn at(secs: f64) -> Moment {
-    Moment::ZERO + Duration::from_secs_f64(secs)
-}
-
-/// The default settings with this in their place.
-pub(crate) fn settings(overlay: Value) -> Settings {
-    Settings::overlay(overlay).unwrap_or_else(|problems| panic!("{problems}"))
-}
-
-/// The default settings.
-pub(crate) fn defaults() -> &'static Settings {
-    static DEFAULTS: LazyLock<Settings> = LazyLock::new(|| settings(json!({})));
-    &DEFAULTS
-}
-
-/// A companion as its file describes it.
-pub(crate) fn companion(file: Value, settings: &Settings) -> Companion {
-    let file = serde_json::from_value(file).expect("a companion's file");
-    Companion::from_file(file, None, &settings.companion_defaults).expect("a good companion")
-}
 
 /// A context whose actors were not started, with the built-in models and without companions.
 pub(crate) fn context() -> ActorContext {
@@ -68,88 +32,6 @@ pub(crate) fn context() -> ActorContext {
     })
 }
 
-/// Somebody whose name is the id.
-pub(crate) fn author(id: &str, role: Role) -> Author {
-    Author { id: id.into(), name: id.into(), role }
-}
-
-pub(crate) fn person(id: &str) -> Author {
-    author(id, Role::Person)
-}
-
-/// Typed words that address nobody.
-pub(crate) fn message(from: Author, text: &str) -> Message {
-    Message {
-        id: None,
-        from,
-        text: text.into(),
-        modality: Modality::Text,
-        lull_endpoint: false,
-        asks_to_stop: false,
-        address: Address::default(),
-        kind: None,
-        speech: None,
-        cut: None,
-    }
-}
-
-/// The message was sent, in answer to nothing.
-pub(crate) const fn said(message: Message) -> Event {
-    Event::Said { message, reply_to: None, reply: None, said_at: None }
-}
-
-/// What a person said in a voice call.
-pub(crate) fn segment(from: Author, text: &str) -> Segment {
-    Segment {
-        from,
-        text: text.into(),
-        started: Moment::ZERO,
-        ended: Moment::ZERO,
-        confidence: None,
-        provider: "rehearsal".into(),
-        kind: Kind::Words,
-        address: Address::default(),
-        asks_to_stop: false,
-        stop: Default::default(),
-        is_last: true,
-    }
-}
-
-/// A companion was asked about the message with this number, after a lull.
-pub(crate) fn evaluated(companion: &str, ticket: Ticket, message: Seq) -> Evaluated {
-    Evaluated {
-        companion: companion.into(),
-        ticket,
-        trigger: Trigger::Lull,
-        message,
-        messages: vec![message],
-        upto: message,
-        message_count: 1,
-        check_count: 0,
-        threshold: None,
-        due_at: None,
-    }
-}
-
-/// A companion owes a reply to these messages, of which the newest is the last.
-pub(crate) fn reply_owed(companion: &str, ticket: Ticket, trigger: Trigger, messages: Vec<Seq>) -> Event {
-    Event::ReplyOwed {
-        companion: companion.into(),
-        ticket,
-        trigger,
-        upto: messages.last().copied().unwrap_or(Seq::NONE),
-        messages,
-        next_interjection_at: 9,
-        due_at: None,
-        expires_at: None,
-        is_farewell: false,
-        is_unjudged: false,
-        message: None,
-        modality: Modality::Text,
-        again: None,
-    }
-}
-
 /// The entry of the outbox for Aria's reply to the first message.
 pub(crate) fn outbox_record(trigger: Trigger) -> OutboxRecord {
     OutboxRecord {
@@ -163,16 +45,6 @@ pub(crate) fn outbox_record(trigger: Trigger) -> OutboxRecord {
     }
 }
 
-/// An event on record, of no turn, handled by itself.
-pub(crate) const fn recorded(seq: u64, event: Event) -> Recorded {
-    Recorded { seq: Seq(seq), at: Moment::ZERO, handled: Seq(seq), turn: None, event }
-}
-
-/// An event that a channel made, of no turn.
-pub(crate) const fn made(handled: Seq, event: Event) -> Made {
-    Made { handled, turn: None, event }
-}
-
 /// A channel of the guild `home`.
 pub(crate) fn channel_key(channel: &str) -> ChannelKey {
     ChannelKey::new(&"home".into(), &channel.into())
@@ -181,35 +53,6 @@ pub(crate) fn channel_key(channel: &str) -> ChannelKey {
 /// The room `lobby` of the guild `home`.
 pub(crate) fn lobby() -> ChannelKey {
     channel_key("console:lobby")
-}
-
-/// How often a companion interjects.
-pub(crate) const fn policy(starting_interval: u64) -> InterjectionPolicy {
-    InterjectionPolicy {
-        level: Interjection::Average,
-        starting_interval,
-        text_lull_timeout: Duration::from_secs(10),
-        voice_lull_timeout: Duration::from_secs(10),
-        starts_after: None,
-        max_turns: None,
-        repetition: true,
-    }
-}
-
-/// What Aria's conversation in a channel sees around it, with the default settings. Nothing is drawn.
-pub(crate) fn with_world<T>(run: impl FnOnce(&mut World<'_>) -> T) -> T {
-    run(&mut World {
-        channel: &"lobby".into(),
-        rules: Rules::from(defaults()),
-        policies: &BTreeMap::from([("aria".into(), policy(9))]),
-        jitter: &mut || 0,
-        roll: &mut || None,
-        turn: &mut || TurnId(0),
-        ledger: &mut Ledger::default(),
-        summary: None,
-        tokens_per_day: None,
-        is_unpostable: false,
-    })
 }
 
 /// Chance that draws no jitter, the same fraction each time, and ids from 1 on.

@@ -116,7 +116,7 @@ fn mentioned(mention: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::samples::person;
+    use crate::domain::samples::person;
 
     #[test]
     fn a_companion_is_addressed_by_mention_reply_and_name() {

@@ -159,7 +159,7 @@ impl Window {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::samples::{message, person};
+    use crate::domain::samples::{message, person};
 
     #[test]
     fn a_window_has_little_spare_capacity() {

@@ -367,6 +367,6 @@ mod tests {
 
     /// The section in `config/default.toml`.
     fn defaults() -> Discord {
-        crate::samples::defaults().discord.clone()
+        crate::domain::samples::defaults().discord.clone()
     }
 }

@@ -232,6 +232,6 @@ mod tests {
     }
 
     fn defaults() -> Prompt {
-        crate::samples::defaults().prompt.clone()
+        crate::domain::samples::defaults().prompt.clone()
     }
 }

@@ -273,7 +273,7 @@ pub(crate) mod tests {
 
     /// The section in `config/default.toml`.
     pub(crate) fn defaults() -> Server {
-        crate::samples::defaults().server.clone()
+        crate::domain::samples::defaults().server.clone()
     }
 
     #[test]

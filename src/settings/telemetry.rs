@@ -64,7 +64,7 @@ mod tests {
     #[test]
     fn an_otlp_endpoint_is_a_url_without_secrets() {
         let check = |endpoint: &str| {
-            let defaults = crate::samples::defaults().telemetry.clone();
+            let defaults = crate::domain::samples::defaults().telemetry.clone();
             Telemetry { otlp_endpoint: Some(endpoint.to_owned()), ..defaults }
                 .check()
                 .map_err(|problem| format!("{} {}", problem.key, problem.message))

@@ -136,7 +136,7 @@ impl Summary {
 mod tests {
     use super::super::super::moment::Moment;
     use super::*;
-    use crate::samples::{message, person};
+    use crate::domain::samples::{message, person};
 
     const LIMITS: SummaryLimits = SummaryLimits { messages: 3, tokens: 1_000 };
 

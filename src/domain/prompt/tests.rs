@@ -5,7 +5,7 @@ use super::super::message::{Author, Cut, HandedOver, Modality, Role, Speech};
 use super::super::moment::Moment;
 use super::room::persona_room;
 use super::*;
-use crate::samples;
+use crate::domain::samples;
 
 #[test]
 fn a_decision_prompt_contains_character_and_context() {

@@ -11,7 +11,7 @@ use super::super::super::message::{Address, Message, Modality, Role};
 use super::super::*;
 use super::mouth::Mouth;
 use super::witness::Witness;
-use crate::samples::{self, author};
+use crate::domain::samples::{self, author};
 
 /// The next turn id, so that no two turns share one.
 static TURNS: AtomicU64 = AtomicU64::new(1);

@@ -1,7 +1,7 @@
 use super::super::segment::Kind;
 use super::super::words::WordLists;
 use super::*;
-use crate::samples::at;
+use crate::domain::samples::at;
 
 mod properties;
 

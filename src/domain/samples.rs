@@ -1,0 +1,165 @@
+//! Sample data for tests: what a test needs and does not care about. A test that cares sets it.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::budget::Ledger;
+use super::conversation::{Rules, World};
+use super::event::{Evaluated, Event, Made, Recorded, Segment};
+use super::gate::InterjectionPolicy;
+use super::id::{Seq, Ticket, TurnId};
+use super::message::{Address, Author, Message, Modality, Role};
+use super::moment::Moment;
+use super::trigger::Trigger;
+use super::voice::segment::Kind;
+use crate::settings::Settings;
+use crate::settings::companion::{Companion, Interjection};
+
+/// Noon of 1 May 2026.
+pub(crate) const NOON: Moment = Moment::from_micros(1_777_636_800_000_000);
+
+/// The moment this many seconds after the beginning.
+pub(crate) fn at(secs: f64) -> Moment {
+    Moment::ZERO + Duration::from_secs_f64(secs)
+}
+
+/// The default settings with this in their place.
+pub(crate) fn settings(overlay: Value) -> Settings {
+    Settings::overlay(overlay).unwrap_or_else(|problems| panic!("{problems}"))
+}
+
+/// The default settings.
+pub(crate) fn defaults() -> &'static Settings {
+    static DEFAULTS: LazyLock<Settings> = LazyLock::new(|| settings(json!({})));
+    &DEFAULTS
+}
+
+/// A companion as its file describes it.
+pub(crate) fn companion(file: Value, settings: &Settings) -> Companion {
+    let file = serde_json::from_value(file).expect("a companion's file");
+    Companion::from_file(file, None, &settings.companion_defaults).expect("a good companion")
+}
+
+/// Somebody whose name is the id.
+pub(crate) fn author(id: &str, role: Role) -> Author {
+    Author { id: id.into(), name: id.into(), role }
+}
+
+pub(crate) fn person(id: &str) -> Author {
+    author(id, Role::Person)
+}
+
+/// Typed words that address nobody.
+pub(crate) fn message(from: Author, text: &str) -> Message {
+    Message {
+        id: None,
+        from,
+        text: text.into(),
+        modality: Modality::Text,
+        lull_endpoint: false,
+        asks_to_stop: false,
+        address: Address::default(),
+        kind: None,
+        speech: None,
+        cut: None,
+    }
+}
+
+/// The message was sent, in answer to nothing.
+pub(crate) const fn said(message: Message) -> Event {
+    Event::Said { message, reply_to: None, reply: None, said_at: None }
+}
+
+/// What a person said in a voice call.
+pub(crate) fn segment(from: Author, text: &str) -> Segment {
+    Segment {
+        from,
+        text: text.into(),
+        started: Moment::ZERO,
+        ended: Moment::ZERO,
+        confidence: None,
+        provider: "rehearsal".into(),
+        kind: Kind::Words,
+        address: Address::default(),
+        asks_to_stop: false,
+        stop: Default::default(),
+        is_last: true,
+    }
+}
+
+/// A companion was asked about the message with this number, after a lull.
+pub(crate) fn evaluated(companion: &str, ticket: Ticket, message: Seq) -> Evaluated {
+    Evaluated {
+        companion: companion.into(),
+        ticket,
+        trigger: Trigger::Lull,
+        message,
+        messages: vec![message],
+        upto: message,
+        message_count: 1,
+        check_count: 0,
+        threshold: None,
+        due_at: None,
+    }
+}
+
+/// A companion owes a reply to these messages, of which the newest is the last.
+pub(crate) fn reply_owed(companion: &str, ticket: Ticket, trigger: Trigger, messages: Vec<Seq>) -> Event {
+    Event::ReplyOwed {
+        companion: companion.into(),
+        ticket,
+        trigger,
+        upto: messages.last().copied().unwrap_or(Seq::NONE),
+        messages,
+        next_interjection_at: 9,
+        due_at: None,
+        expires_at: None,
+        is_farewell: false,
+        is_unjudged: false,
+        message: None,
+        modality: Modality::Text,
+        again: None,
+    }
+}
+
+/// An event on record, of no turn, handled by itself.
+pub(crate) const fn recorded(seq: u64, event: Event) -> Recorded {
+    Recorded { seq: Seq(seq), at: Moment::ZERO, handled: Seq(seq), turn: None, event }
+}
+
+/// An event that a channel made, of no turn.
+pub(crate) const fn made(handled: Seq, event: Event) -> Made {
+    Made { handled, turn: None, event }
+}
+
+/// How often a companion interjects.
+pub(crate) const fn policy(starting_interval: u64) -> InterjectionPolicy {
+    InterjectionPolicy {
+        level: Interjection::Average,
+        starting_interval,
+        text_lull_timeout: Duration::from_secs(10),
+        voice_lull_timeout: Duration::from_secs(10),
+        starts_after: None,
+        max_turns: None,
+        repetition: true,
+    }
+}
+
+/// What Aria's conversation in a channel sees around it, with the default settings. Nothing is drawn.
+pub(crate) fn with_world<T>(run: impl FnOnce(&mut World<'_>) -> T) -> T {
+    run(&mut World {
+        channel: &"lobby".into(),
+        rules: Rules::from(defaults()),
+        policies: &BTreeMap::from([("aria".into(), policy(9))]),
+        jitter: &mut || 0,
+        roll: &mut || None,
+        turn: &mut || TurnId(0),
+        ledger: &mut Ledger::default(),
+        summary: None,
+        tokens_per_day: None,
+        is_unpostable: false,
+    })
+}
