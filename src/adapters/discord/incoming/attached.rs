@@ -1,6 +1,7 @@
 //! Describes attachments of a message in brackets: files, stickers, polls, forwarded messages.
 
 use super::{IS_VOICE_MESSAGE, RawMessage, cut};
+use crate::domain::text::shortened;
 
 /// The most files that are described. Discord allows ten.
 const MAX_FILES: usize = 10;
@@ -109,7 +110,7 @@ fn inline(text: &str, max_chars: usize) -> String {
             c => c,
         })
         .collect();
-    cut(&plain.split_whitespace().collect::<Vec<_>>().join(" "), max_chars).replace(" […]", "…")
+    shortened(&plain.split_whitespace().collect::<Vec<_>>().join(" "), max_chars).into_owned()
 }
 
 /// A readable size.
