@@ -26,7 +26,6 @@ use crate::domain::trigger::Trigger;
 use crate::domain::vote::State as Ballot;
 use crate::domain::window;
 use crate::ports::voice_call::CallEffect;
-use crate::telemetry::operations::{self, ActorFacts};
 use crate::telemetry::plain::Plain;
 
 /// How much longer than the pool's own deadline a channel waits for an answer.
@@ -268,13 +267,8 @@ impl State {
         let attempts = self.attempts.entry(ticket).or_default();
         *attempts += 1;
         if *attempts < MAX_REPLY_ATTEMPTS && !self.conversation.has_said(ticket) {
-            let facts = ActorFacts {
-                sort: Sort::Reply.as_str(),
-                address: self.channel_key.channel.as_str(),
-                ending: "it died before the statement was written",
-                at: self.context.clock.now(),
-            };
-            operations::restarted(&self.context.recorder, &facts, Duration::ZERO);
+            let (address, ending) = (self.channel_key.channel.as_str(), "it died before the statement was written");
+            self.context.restarted(Sort::Reply, address, ending, Duration::ZERO);
             self.reply(ticket);
         } else {
             self.step(Input::ReplyFailed { ticket, error: "unreachable".into() });

@@ -19,7 +19,6 @@ use crate::domain::id::{CompanionId, Seq, Ticket};
 use crate::domain::moment::Moment;
 use crate::domain::round::{Round, message_id};
 use crate::domain::vote::State as Ballot;
-use crate::telemetry::operations::{self, ActorFacts};
 use crate::telemetry::plain::Plain;
 
 /// The most managers that are started for one round. If the last one dies, the channel runs the rest of the round alone and watches its deadline.
@@ -152,13 +151,8 @@ impl State {
         if rounds.is_empty() {
             return;
         }
-        let facts = ActorFacts {
-            sort: Sort::TurnTakingManager.as_str(),
-            address: self.channel_key.channel.as_str(),
-            ending: "it died in an open round",
-            at: self.context.clock.now(),
-        };
-        operations::restarted(&self.context.recorder, &facts, Duration::ZERO);
+        let address = self.channel_key.channel.as_str();
+        self.context.restarted(Sort::TurnTakingManager, address, "it died in an open round", Duration::ZERO);
         if manager.number < MAX_MANAGERS {
             self.start_manager(rounds.clone(), manager.number + 1);
         }
