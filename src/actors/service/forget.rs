@@ -105,44 +105,7 @@ impl ActorBackend {
                 Event::Said { .. } => forgotten.messages += 1,
                 Event::Decided(_) => forgotten.decisions += 1,
                 Event::Summarised { .. } => forgotten.summaries += 1,
-                Event::Edited { .. }
-                | Event::Deleted { .. }
-                | Event::Joined { .. }
-                | Event::Left { .. }
-                | Event::Paused { .. }
-                | Event::Cleared
-                | Event::VoiceJoined { .. }
-                | Event::VoiceLeft { .. }
-                | Event::Segment(_)
-                | Event::CaughtUp { .. }
-                | Event::JitterDrawn { .. }
-                | Event::LullFired { .. }
-                | Event::SilenceFired { .. }
-                | Event::VoiceQuiet { .. }
-                | Event::EventsDeferred { .. }
-                | Event::EventsReleased
-                | Event::BackOffEnded { .. }
-                | Event::DeadlinesExtended { .. }
-                | Event::AddressRefused { .. }
-                | Event::RoundOpened(_)
-                | Event::Evaluated(_)
-                | Event::Unanswered { .. }
-                | Event::StageChanged { .. }
-                | Event::RoundClosed(_)
-                | Event::RepetitionAsked { .. }
-                | Event::ReplyExtended { .. }
-                | Event::SentenceStarting { .. }
-                | Event::SentencePlayed { .. }
-                | Event::Interrupted { .. }
-                | Event::Replanning { .. }
-                | Event::Replanned { .. }
-                | Event::Cancelled { .. }
-                | Event::FloorExpired { .. }
-                | Event::FloorTaken { .. }
-                | Event::HeldSelected { .. }
-                | Event::RepetitionJudged { .. }
-                | Event::ReplyOwed { .. }
-                | Event::ReplyFailed { .. } => {}
+                _ => {}
             }
         }
         redact_traces(&self.context, channel_key, events, Vec::new()).await?;

@@ -306,43 +306,7 @@ fn outcome_of(event: &Event) -> Option<Outcome> {
             stays_silent.then(|| Outcome::Silent(decided.companions.clone()))
         }
         Event::Cleared => Some(Outcome::Cleared),
-        Event::Said { .. }
-        | Event::Edited { .. }
-        | Event::Deleted { .. }
-        | Event::Joined { .. }
-        | Event::Left { .. }
-        | Event::Paused { .. }
-        | Event::VoiceJoined { .. }
-        | Event::VoiceLeft { .. }
-        | Event::Segment(_)
-        | Event::CaughtUp { .. }
-        | Event::JitterDrawn { .. }
-        | Event::LullFired { .. }
-        | Event::SilenceFired { .. }
-        | Event::VoiceQuiet { .. }
-        | Event::EventsDeferred { .. }
-        | Event::EventsReleased
-        | Event::BackOffEnded { .. }
-        | Event::DeadlinesExtended { .. }
-        | Event::AddressRefused { .. }
-        | Event::RoundOpened(_)
-        | Event::Evaluated(_)
-        | Event::Unanswered { .. }
-        | Event::StageChanged { .. }
-        | Event::RepetitionAsked { .. }
-        | Event::ReplyExtended { .. }
-        | Event::SentenceStarting { .. }
-        | Event::SentencePlayed { .. }
-        | Event::Interrupted { .. }
-        | Event::Replanning { .. }
-        | Event::Replanned { .. }
-        | Event::Cancelled { .. }
-        | Event::FloorExpired { .. }
-        | Event::FloorTaken { .. }
-        | Event::RepetitionJudged { .. }
-        | Event::ReplyOwed { .. }
-        | Event::ReplyFailed { .. }
-        | Event::Summarised { .. } => None,
+        _ => None,
     }
 }
 

@@ -61,44 +61,7 @@ impl Losses {
                     *self.external.entry(companion.clone()).or_default() += 1;
                 }
             }
-            Event::Said { .. }
-            | Event::Joined { .. }
-            | Event::Left { .. }
-            | Event::Paused { .. }
-            | Event::Cleared
-            | Event::VoiceJoined { .. }
-            | Event::VoiceLeft { .. }
-            | Event::CaughtUp { .. }
-            | Event::JitterDrawn { .. }
-            | Event::LullFired { .. }
-            | Event::SilenceFired { .. }
-            | Event::VoiceQuiet { .. }
-            | Event::EventsDeferred { .. }
-            | Event::EventsReleased
-            | Event::BackOffEnded { .. }
-            | Event::DeadlinesExtended { .. }
-            | Event::AddressRefused { .. }
-            | Event::RoundOpened(_)
-            | Event::Evaluated(_)
-            | Event::Decided(_)
-            | Event::Unanswered { .. }
-            | Event::StageChanged { .. }
-            | Event::RoundClosed(_)
-            | Event::RepetitionAsked { .. }
-            | Event::ReplyExtended { .. }
-            | Event::SentenceStarting { .. }
-            | Event::SentencePlayed { .. }
-            | Event::Interrupted { .. }
-            | Event::Replanning { .. }
-            | Event::Replanned { .. }
-            | Event::Cancelled { .. }
-            | Event::FloorExpired { .. }
-            | Event::FloorTaken { .. }
-            | Event::HeldSelected { .. }
-            | Event::RepetitionJudged { .. }
-            | Event::ReplyOwed { .. }
-            | Event::ReplyFailed { .. }
-            | Event::Summarised { .. } => {}
+            _ => {}
         }
     }
 

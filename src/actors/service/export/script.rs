@@ -235,29 +235,7 @@ impl Script<'_> {
             Event::SentenceStarting { ticket, sentence: 0, .. } => {
                 self.first_words.insert(*ticket, recorded.at);
             }
-            Event::Edited { .. }
-            | Event::Deleted { .. }
-            | Event::Paused { .. }
-            | Event::CaughtUp { .. }
-            | Event::LullFired { .. }
-            | Event::SilenceFired { .. }
-            | Event::VoiceQuiet { .. }
-            | Event::EventsDeferred { .. }
-            | Event::EventsReleased
-            | Event::BackOffEnded { .. }
-            | Event::DeadlinesExtended { .. }
-            | Event::AddressRefused { .. }
-            | Event::RoundOpened(_)
-            | Event::StageChanged { .. }
-            | Event::SentenceStarting { .. }
-            | Event::SentencePlayed { .. }
-            | Event::Interrupted { .. }
-            | Event::Replanning { .. }
-            | Event::Cancelled { .. }
-            | Event::FloorExpired { .. }
-            | Event::FloorTaken { .. }
-            | Event::HeldSelected { .. }
-            | Event::Summarised { .. } => {}
+            _ => {}
         }
     }
 
