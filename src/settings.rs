@@ -100,7 +100,7 @@ macro_rules! seconds {
             $(
                 #[doc = concat!("`", stringify!($key), "` as a duration.")]
                 pub fn $method(&self) -> std::time::Duration {
-                    super::duration(self.$key)
+                    crate::settings::duration(self.$key)
                 }
             )+
         }
