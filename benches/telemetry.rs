@@ -30,7 +30,7 @@ use tertulia::settings::Settings;
 use tertulia::telemetry::decisions::{self, Answer, DecisionFacts};
 use tertulia::telemetry::export::ExportPlan;
 use tertulia::telemetry::recorder::Recorder;
-use tertulia::telemetry::trace::TurnTrace;
+use tertulia::telemetry::trace::{InTurn, TurnTrace};
 use tertulia::telemetry::turns::{self, TurnFacts};
 use tertulia::telemetry::{self, Telemetry};
 use tokio::time::Instant;
@@ -114,11 +114,9 @@ fn telling(recorder: &Recorder, decisions: u64) -> f64 {
     for number in 0..decisions {
         let trace = TurnTrace::new(u128::from(number + 1) << 64 | u128::from(number + 1));
         let (started, ended) = (Moment::from_micros(number), Moment::from_micros(number + 500));
+        let turn = InTurn { trace, turn_id: "console:lobby#7".to_owned(), guild: &guild, channel: &channel };
         let decision = DecisionFacts {
-            trace,
-            turn_id: "console:lobby#7",
-            guild: &guild,
-            channel: &channel,
+            turn: turn.clone(),
             companion: &companion,
             trigger: Trigger::Lull,
             answer: Answer::Decided { decision: "NO", reason: "model_no" },
@@ -132,10 +130,7 @@ fn telling(recorder: &Recorder, decisions: u64) -> f64 {
         };
         decisions::record(recorder, &decision);
         let turn = TurnFacts {
-            trace,
-            turn_id: "console:lobby#7",
-            guild: &guild,
-            channel: &channel,
+            turn,
             trigger: Trigger::Lull,
             outcome: "silence",
             error_type: None,

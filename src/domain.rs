@@ -16,6 +16,7 @@ pub mod lookalike;
 pub mod message;
 pub mod model_role;
 pub mod moment;
+pub(crate) mod named;
 pub mod names;
 pub mod price;
 pub mod priority;

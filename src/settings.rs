@@ -93,6 +93,21 @@ sections! {
     voice: voice::Voice,
 }
 
+/// Gives settings in seconds as durations: the method before each `=` returns the setting after it.
+macro_rules! seconds {
+    ($Section:ident { $($method:ident = $key:ident,)+ }) => {
+        impl $Section {
+            $(
+                #[doc = concat!("`", stringify!($key), "` as a duration.")]
+                pub fn $method(&self) -> std::time::Duration {
+                    crate::settings::duration(self.$key)
+                }
+            )+
+        }
+    };
+}
+use seconds;
+
 /// A number of seconds as a duration in whole microseconds. Zero for negative numbers and NaN.
 pub fn duration(secs: f64) -> Duration {
     // The cast saturates, and turns NaN into zero.

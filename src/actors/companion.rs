@@ -24,15 +24,14 @@ use ractor::{Actor, ActorProcessingErr, ActorRef};
 
 use crate::actors::messages::companion::{CompanionMessage, Evaluate, Speak, StatementPrompt};
 use crate::actors::runtime::actor_keys::CompanionKey;
-use crate::actors::runtime::context::ActorContext;
-use crate::actors::runtime::directory::{Address, Registration, Sort};
+use crate::actors::runtime::context::{ActorContext, Registered};
+use crate::actors::runtime::directory::Address;
 use crate::actors::runtime::watchdog::at_work;
 use crate::domain::id::{ChannelId, CompanionId, GuildId};
 use crate::domain::prompt::Character;
 use crate::ports::language_model::Asker;
 use crate::settings;
 use crate::settings::companion::Companion as Settings;
-use crate::telemetry::instruments::kinds::Counted;
 use crate::telemetry::plain::Plain;
 use pending_calls::PendingCalls;
 use question::Question;
@@ -52,8 +51,7 @@ pub struct State {
     context: Arc<ActorContext>,
     settings_cache: SettingsCache,
     pending_calls: PendingCalls,
-    _registration: Registration,
-    _counted: Counted,
+    _registration: Registered,
 }
 
 impl Actor for Companion {
@@ -66,8 +64,7 @@ impl Actor for Companion {
         Ok(State {
             settings_cache: SettingsCache::default(),
             pending_calls: PendingCalls::new(context.pool.clone()),
-            _registration: context.directory.register(&CompanionKey(guild.clone(), companion.clone()), &myself),
-            _counted: context.recorder.instruments().actors.one([Sort::Companion.as_str()]),
+            _registration: context.register(&CompanionKey(guild.clone(), companion.clone()), &myself),
             guild,
             companion,
             context,

@@ -7,7 +7,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 
 use super::failure::Failure;
-use crate::domain::text::is_invisible;
+use crate::domain::text::spaced;
 use crate::ports::backend::DAMAGED;
 
 /// A server that runs accepts a connection at once. One that takes longer is too far away for copies.
@@ -67,7 +67,7 @@ impl Client {
             (Some(detail), _) => detail.to_owned(),
             (None, _) => format!("it answered {status}"),
         };
-        let detail = one_line(&detail);
+        let detail = spaced(&detail);
         Err(match status {
             _ if body["type"] == DAMAGED => Failure::Store(detail),
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Failure::Failed(format!(
@@ -124,11 +124,6 @@ fn is_no_tls(error: &reqwest::Error) -> bool {
         };
     }
     false
-}
-
-/// An answer's text as one line. Spaces replace control and invisible characters, because any program may have answered.
-pub(super) fn one_line(text: &str) -> String {
-    text.chars().map(|char| if char.is_control() || is_invisible(char) { ' ' } else { char }).collect()
 }
 
 /// Runs a future to completion on a runtime of its own.

@@ -10,9 +10,10 @@ use reqwest::{Method, Response, StatusCode};
 use serde_json::{Value, json};
 
 use super::access::{self, Access};
-use super::client::{Client, block_on, one_line};
+use super::client::{Client, block_on};
 use super::command_io::{report, run_with_settings};
 use super::failure::Failure;
+use crate::domain::text::spaced;
 use crate::settings::{Loaded, Sources};
 
 /// A server that takes longer to answer counts as not ready.
@@ -114,7 +115,7 @@ fn failing_parts(object: &Value) -> String {
         (part["ready"] == false).then(|| format!("{name}: {detail}"))
     };
     let text = parts.iter().filter_map(failing).collect::<Vec<_>>().join("; ");
-    one_line(&text)
+    spaced(&text)
 }
 
 fn no_server_at(data: &Path) -> String {

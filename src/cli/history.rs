@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand, ValueEnum};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 
 use super::command_io::run_with_settings;
 use super::failure::Failure;
@@ -203,11 +203,17 @@ fn in_file_until(until: Option<&str>) -> String {
     )
 }
 
-/// A progress display for long work. It shows only on a terminal.
+/// A progress display for long work, until it is dropped. It shows only on a terminal.
 fn progress(doing: &'static str) -> ProgressBar {
-    let bar = ProgressBar::new_spinner().with_message(doing);
+    let bar = ProgressBar::new_spinner().with_message(doing).with_finish(ProgressFinish::AndClear);
     if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}: {pos} records, {per_sec}, {elapsed}") {
         bar.set_style(style);
     }
     bar
+}
+
+/// Shows how many records are done, until it is dropped.
+fn records(doing: &'static str) -> impl FnMut(u64) {
+    let bar = progress(doing);
+    move |records| bar.set_position(records)
 }

@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use crate::domain::text::is_invisible;
+use crate::domain::text::{escaped, is_invisible};
 
 /// Escapes a text of several lines. Line ends and tabs stay. Other control characters and invisible characters are escaped.
 pub(super) fn lines(text: &str) -> String {
-    escaped(text, |char| char.is_control() && !matches!(char, '\n' | '\t'))
+    escaped(text, |char| matches!(char, '\n' | '\t'))
 }
 
 /// Like [`lines`], with continuation lines indented. So a line end in a name cannot fake a line of output.
@@ -17,7 +17,7 @@ pub(super) fn paragraph(text: &str) -> String {
 
 /// Escapes a name or another text of one line. Line ends and tabs are escaped too.
 pub(super) fn line(text: &str) -> String {
-    escaped(text, char::is_control)
+    escaped(text, |_| false)
 }
 
 /// Escapes a path, on one line.
@@ -34,18 +34,6 @@ pub(super) fn json(text: &str) -> String {
                 // Writing to a String does not fail.
                 let _ = write!(escaped, "\\u{unit:04x}");
             }
-        } else {
-            escaped.push(char);
-        }
-    }
-    escaped
-}
-
-fn escaped(text: &str, is_control: impl Fn(char) -> bool) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for char in text.chars() {
-        if is_control(char) || is_invisible(char) {
-            escaped.extend(char.escape_default());
         } else {
             escaped.push(char);
         }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::text::{is_joining, seen};
+use super::text::{first_bytes, is_joining, last_bytes, seen};
 use super::thoughts::{unopened, without_thoughts};
 
 /// At most this many bytes at the end of an answer are read, and as many at its start for its first line.
@@ -89,14 +89,17 @@ pub(super) fn is_opposite_decided(text: &str, decision: Verdict, words: Words<'_
 }
 
 fn read_visible(answer: &str, words: Words<'_>) -> Reading {
-    let tail = tail(answer);
+    let tail = last_bytes(answer, MAX_READ_BYTES);
     let mut lines = tail.rsplit(LINE_ENDS).filter(has_words);
     let Some(last) = lines.next() else {
         return Reading { decision: Verdict::Unreadable, why: None };
     };
-    let begun_first = || head(answer).split(LINE_ENDS).find(has_words).and_then(|first| leading(first, words));
+    let begun_first =
+        || first_bytes(answer, MAX_READ_BYTES).split(LINE_ENDS).find(has_words).and_then(|first| leading(first, words));
     if let Some(begun) = begun_first().filter(|_| words.verdict_first) {
-        let why = Some(begun.rest).filter(has_words).or_else(|| head(answer).split(LINE_ENDS).filter(has_words).nth(1));
+        let why = Some(begun.rest)
+            .filter(has_words)
+            .or_else(|| first_bytes(answer, MAX_READ_BYTES).split(LINE_ENDS).filter(has_words).nth(1));
         return Reading { decision: begun.verdict, why: why.and_then(sentence) };
     }
     let begins_before_the_cut = tail.len() < answer.len() && std::ptr::eq(last.as_ptr(), tail.as_ptr());
@@ -187,24 +190,6 @@ fn strip_prefix<'a>(text: &'a str, word: &str) -> Option<&'a str> {
         }
     }
     Some(rest.as_str())
-}
-
-/// The end of a text, as far as it is read.
-fn tail(text: &str) -> &str {
-    let mut start = text.len().saturating_sub(MAX_READ_BYTES);
-    while !text.is_char_boundary(start) {
-        start += 1;
-    }
-    &text[start..]
-}
-
-/// The start of a text, as far as it is read.
-fn head(text: &str) -> &str {
-    let mut end = text.len().min(MAX_READ_BYTES);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
 }
 
 /// Whether a character separates words even without white space.

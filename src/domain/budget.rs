@@ -11,6 +11,7 @@ use self::sliding::is_expired;
 pub use self::sliding::{PIECE, Sliding};
 use super::id::{ChannelId, CompanionId, PersonId, Seq};
 use super::moment::Moment;
+use super::named::named;
 use crate::settings::gate::Gate as Policy;
 
 /// The window of the budget of addresses.
@@ -24,34 +25,23 @@ type OfHour = Sliding<HOUR_SECS>;
 /// Uses within a day: statements or tokens.
 pub type OfDay = Sliding<DAY_SECS>;
 
-/// A kind of budget, named by its setting.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Budget {
-    /// `gate.evaluations_per_hour`, for one companion in one channel.
-    Evaluations,
-    /// `gate.guild_evaluations_per_hour`, for all companions of a guild together.
-    GuildEvaluations,
-    /// `gate.addresses_per_minute`, for one person in one guild.
-    Addresses,
-    /// `gate.guild_statements_per_day`, for all companions of a guild together.
-    GuildStatements,
-    /// `models.guild_tokens_per_day`, for all companions of a guild together.
-    GuildTokens,
+named! {
+    /// A kind of budget, named by its setting.
+    pub enum Budget {
+        /// `gate.evaluations_per_hour`, for one companion in one channel.
+        Evaluations = "evaluations",
+        /// `gate.guild_evaluations_per_hour`, for all companions of a guild together.
+        GuildEvaluations = "guild_evaluations",
+        /// `gate.addresses_per_minute`, for one person in one guild.
+        Addresses = "addresses",
+        /// `gate.guild_statements_per_day`, for all companions of a guild together.
+        GuildStatements = "guild_statements",
+        /// `models.guild_tokens_per_day`, for all companions of a guild together.
+        GuildTokens = "guild_tokens",
+    }
 }
 
 impl Budget {
-    /// The name used in records, on the API and in logs.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Evaluations => "evaluations",
-            Self::GuildEvaluations => "guild_evaluations",
-            Self::Addresses => "addresses",
-            Self::GuildStatements => "guild_statements",
-            Self::GuildTokens => "guild_tokens",
-        }
-    }
-
     /// Whether all companions of a guild share the budget.
     pub const fn is_of_guild(self) -> bool {
         matches!(self, Self::GuildEvaluations | Self::GuildStatements | Self::GuildTokens)

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::id::{CompanionId, Seq};
 use super::moment::Moment;
+use super::named::named;
 
 /// A message by a person, a companion or a bot that is not ours.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -75,35 +76,21 @@ pub struct Speech {
     pub is_backchannel: bool,
 }
 
-/// Why words of a voice call became a message when they did (docs/design/voice.md ).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum HandedOver {
-    /// The voice lull had ended.
-    LullEnded,
-    /// The last person had left the call.
-    Deserted,
-    /// Somebody addressed a companion.
-    Addressed,
-    /// One person and one companion were alone in the call.
-    OneToOne,
-    /// Somebody answered a companion that had just spoken.
-    FollowUp,
-    /// The words extended a reply that was being prepared.
-    Extension,
-}
-
-impl HandedOver {
-    /// Its stable name, as in records.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::LullEnded => "lull_ended",
-            Self::Deserted => "deserted",
-            Self::Addressed => "addressed",
-            Self::OneToOne => "one_to_one",
-            Self::FollowUp => "follow_up",
-            Self::Extension => "extension",
-        }
+named! {
+    /// Why words of a voice call became a message when they did (docs/design/voice.md ).
+    pub enum HandedOver {
+        /// The voice lull had ended.
+        LullEnded = "lull_ended",
+        /// The last person had left the call.
+        Deserted = "deserted",
+        /// Somebody addressed a companion.
+        Addressed = "addressed",
+        /// One person and one companion were alone in the call.
+        OneToOne = "one_to_one",
+        /// Somebody answered a companion that had just spoken.
+        FollowUp = "follow_up",
+        /// The words extended a reply that was being prepared.
+        Extension = "extension",
     }
 }
 
@@ -118,28 +105,28 @@ pub struct Author {
     pub role: Role,
 }
 
-/// The role of an author.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Role {
-    /// A human.
-    #[serde(rename = "user")]
-    Person,
-    /// A companion of this server.
-    Companion,
-    /// A bot that is not ours.
-    Bot,
+named! {
+    /// The role of an author.
+    pub enum Role {
+        /// A human.
+        Person = "user",
+        /// A companion of this server.
+        Companion = "companion",
+        /// A bot that is not ours.
+        Bot = "bot",
+    }
 }
 
-/// How a message was produced.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Modality {
-    /// It was typed.
-    #[default]
-    Text,
-    /// It was spoken.
-    Voice,
+named! {
+    /// How a message was produced.
+    #[derive(Default)]
+    pub enum Modality {
+        /// It was typed.
+        #[default]
+        Text = "text",
+        /// It was spoken.
+        Voice = "voice",
+    }
 }
 
 impl Modality {

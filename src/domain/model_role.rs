@@ -1,15 +1,15 @@
 //! The two roles of models.
 
-use serde::{Deserialize, Serialize};
+use super::named::named;
 
-/// The role of a model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ModelRole {
-    /// The cheap, fast model that answers decisions and writes summaries.
-    Side,
-    /// The model that writes statements.
-    Main,
+named! {
+    /// The role of a model.
+    pub enum ModelRole {
+        /// The cheap, fast model that answers decisions and writes summaries.
+        Side = "side",
+        /// The model that writes statements.
+        Main = "main",
+    }
 }
 
 impl ModelRole {
@@ -18,14 +18,6 @@ impl ModelRole {
         match self {
             Self::Side => Self::Main,
             Self::Main => Self::Side,
-        }
-    }
-
-    /// The name used in settings, records, spans and logs.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Side => "side",
-            Self::Main => "main",
         }
     }
 }

@@ -2,29 +2,19 @@
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use super::named::named;
 
-/// A kind of external service.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Service {
-    /// Generates text from text. Records without a service are of this kind.
-    #[default]
-    LanguageModel,
-    /// Returns the words of what people say.
-    SpeechRecognition,
-    /// Makes the audio of what companions say.
-    SpeechSynthesis,
-}
-
-impl Service {
-    /// The name, as in records and metrics.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::LanguageModel => "language_model",
-            Self::SpeechRecognition => "speech_recognition",
-            Self::SpeechSynthesis => "speech_synthesis",
-        }
+named! {
+    /// A kind of external service.
+    #[derive(Default)]
+    pub enum Service {
+        /// Generates text from text. Records without a service are of this kind.
+        #[default]
+        LanguageModel = "language_model",
+        /// Returns the words of what people say.
+        SpeechRecognition = "speech_recognition",
+        /// Makes the audio of what companions say.
+        SpeechSynthesis = "speech_synthesis",
     }
 }
 

@@ -1,14 +1,66 @@
-//! Decides which characters of a text are visible, and writes texts in one line.
+//! Decides which characters of a text are visible, and cuts texts and escapes them for where they are shown: error messages, logs, terminals.
+
+use std::borrow::Cow;
+
+/// The first characters of a text, at most so many.
+pub fn first(text: &str, most_chars: usize) -> &str {
+    text.char_indices().nth(most_chars).map_or(text, |(end, _)| &text[..end])
+}
+
+/// The last characters of a text, at most so many.
+pub fn last(text: &str, most_chars: usize) -> &str {
+    let begin = most_chars.checked_sub(1).map_or(Some(text.len()), |before| Some(text.char_indices().nth_back(before)?.0));
+    begin.map_or(text, |begin| &text[begin..])
+}
+
+/// The beginning of a text, of at most so many bytes. No character is split.
+pub fn first_bytes(text: &str, most_bytes: usize) -> &str {
+    let end = (0..=most_bytes.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+    &text[..end.unwrap_or_default()]
+}
+
+/// The end of a text, of at most so many bytes. No character is split.
+pub fn last_bytes(text: &str, most_bytes: usize) -> &str {
+    let begin = (text.len().saturating_sub(most_bytes)..text.len()).find(|begin| text.is_char_boundary(*begin));
+    &text[begin.unwrap_or(text.len())..]
+}
+
+/// A text of at most so many characters, and `…` if there are more.
+pub fn shortened(text: &str, most_chars: usize) -> Cow<'_, str> {
+    shortened_with(text, most_chars, "…")
+}
+
+/// The same, with another mark.
+pub fn shortened_with<'a>(text: &'a str, most_chars: usize, mark: &str) -> Cow<'a, str> {
+    match first(text, most_chars) {
+        begin if begin.len() < text.len() => Cow::Owned([begin, mark].concat()),
+        _ => Cow::Borrowed(text),
+    }
+}
+
+/// A text in one line, as any program may have sent it: each control and each invisible character becomes a space.
+pub fn spaced(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() || is_invisible(c) { ' ' } else { c }).collect()
+}
+
+/// A text with control and invisible characters escaped, so that it cannot control a terminal, and all of it is seen. Some characters may be kept.
+pub fn escaped(text: &str, is_kept: impl Fn(char) -> bool) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        if (c.is_control() || is_invisible(c)) && !is_kept(c) {
+            escaped.extend(c.escape_default());
+        } else {
+            escaped.push(c);
+        }
+    }
+    escaped
+}
 
 /// A text in one line, without invisible characters, cut to `most` characters plus `…`. Empty if nothing is left.
 pub fn one_line(text: &str, most: usize) -> String {
     let visible: String = seen(text).map(|c| if c.is_control() { ' ' } else { c }).collect();
     let words = visible.split_whitespace().collect::<Vec<_>>().join(" ");
-    let mut plain: String = words.chars().take(most).collect();
-    if plain.len() < words.len() {
-        plain.push('…');
-    }
-    plain
+    shortened(&words, most).into_owned()
 }
 
 /// The visible characters of a text, with the joiners and variation selectors that they need.
@@ -80,4 +132,28 @@ pub fn is_invisible(c: char) -> bool {
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}' | '\u{200b}'
         | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}'
         | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_cut_between_characters() {
+        assert_eq!([first("äöü", 2), first("äöü", 3), first("äöü", 0)], ["äö", "äöü", ""]);
+        assert_eq!([last("äöü", 2), last("äöü", 9), last("äöü", 0)], ["öü", "äöü", ""]);
+        assert_eq!([first_bytes("äöü", 3), first_bytes("äöü", 9), first_bytes("äöü", 1)], ["ä", "äöü", ""]);
+        assert_eq!([last_bytes("äöü", 3), last_bytes("äöü", 9), last_bytes("äöü", 1)], ["ü", "äöü", ""]);
+    }
+
+    #[test]
+    fn a_mark_shows_that_something_was_cut() {
+        assert_eq!([shortened("äöü", 2), shortened("äöü", 3), shortened_with("äöü", 1, " […]")], ["äö…", "äöü", "ä […]"]);
+    }
+
+    #[test]
+    fn no_text_controls_a_terminal() {
+        assert_eq!(spaced("a\u{1b}[2J\n\u{202e}b"), "a [2J  b");
+        assert_eq!(escaped("a\u{1b}[2J\n\u{202e}é", |c| c == '\n'), "a\\u{1b}[2J\n\\u{202e}é");
+    }
 }

@@ -10,6 +10,7 @@ use serde_json::Value;
 use self::object::{Found, Object};
 use super::answer::{self, Reading, Verdict, Words, sentence};
 use super::closing::Stage;
+use super::text::first_bytes;
 use super::thoughts::without_thoughts;
 pub use state::{MOST_IMPORTANCE, MOST_MOOD, Stance, State, is_usual};
 
@@ -52,7 +53,7 @@ pub struct Vote {
 /// A text in which no object begins is read as a plain answer in two lines, with the usual importance. Of an object that does not
 /// end, the complete fields are read; if one of them is unknown, it may be quoted, and the answer is unreadable. What the model thinks aloud is left out. Tags inside an object do not begin a thought.
 pub fn read(text: &str, words: Words<'_>) -> Vote {
-    let found = object::find(head(text, MAX_SEARCHED_BYTES));
+    let found = object::find(first_bytes(text, MAX_SEARCHED_BYTES));
     let vote = match found.has_begun {
         false => Some(answer::read(text, words).into()),
         true if found.is_unreadable => None,
@@ -141,13 +142,4 @@ fn vote_of(object: &Object, words: Words<'_>) -> Vote {
 fn number(value: &Value) -> Option<f64> {
     let parsed = || value.as_str()?.trim().trim_end_matches("/10").parse().ok();
     value.as_f64().or_else(parsed)
-}
-
-/// The first `most` bytes of a text, up to a character boundary.
-fn head(text: &str, most: usize) -> &str {
-    let mut end = text.len().min(most);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
 }

@@ -94,16 +94,7 @@ fn greatest_seq(key: &Key, value: &[u8]) -> Option<Seq> {
             let UsageRecord { used: Used::Address { message, .. }, .. } = decode(key, value).ok()? else { return None };
             Some(message)
         }
-        Kind::Person
-        | Kind::ChannelName
-        | Kind::ChannelOf
-        | Kind::Summary
-        | Kind::Setting
-        | Kind::Room
-        | Kind::Session
-        | Kind::Webhook
-        | Kind::OptOut
-        | Kind::Brief => None,
+        _ => None,
     }
 }
 
@@ -146,28 +137,7 @@ impl Reconstruct for Salvaged {
                 }
                 Err(RecordError::Malformed { .. }) => {}
             },
-            (
-                Kind::Journal
-                | Kind::Head
-                | Kind::Snapshot
-                | Kind::Pending
-                | Kind::Outbox
-                | Kind::MessageId
-                | Kind::Person
-                | Kind::ChannelOf
-                | Kind::Summary
-                | Kind::Setting
-                | Kind::Usage
-                | Kind::DeadLetter
-                | Kind::Room
-                | Kind::Tombstone
-                | Kind::Session
-                | Kind::Webhook
-                | Kind::Meta
-                | Kind::OptOut
-                | Kind::Brief,
-                _,
-            ) => {}
+            _ => {}
         }
     }
 

@@ -141,26 +141,7 @@ fn is_versioned(key: &Key) -> bool {
     match key.kind() {
         Some(Kind::Head | Kind::Tombstone) => false,
         Some(Kind::Meta) => !PLAIN.iter().any(|name| key.as_bytes()[2..].starts_with(name)),
-        Some(
-            Kind::Journal
-            | Kind::Snapshot
-            | Kind::Pending
-            | Kind::Outbox
-            | Kind::MessageId
-            | Kind::Person
-            | Kind::ChannelName
-            | Kind::ChannelOf
-            | Kind::Summary
-            | Kind::Setting
-            | Kind::Usage
-            | Kind::DeadLetter
-            | Kind::Room
-            | Kind::Session
-            | Kind::Webhook
-            | Kind::OptOut
-            | Kind::Brief,
-        )
-        | None => true,
+        _ => true,
     }
 }
 

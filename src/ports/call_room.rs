@@ -11,6 +11,7 @@ use async_trait::async_trait;
 use super::backend::refused::Refused;
 use super::backend::room::RoomId;
 use crate::domain::id::{CompanionId, PersonId};
+use crate::domain::named::named;
 use crate::domain::voice::segment::Kind;
 
 /// The calls of rooms.
@@ -196,37 +197,23 @@ pub enum View {
     Trouble(Trouble),
 }
 
-/// What does not work in a call. Unless it says so, the call goes on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trouble {
-    /// Speech recognition does not answer.
-    RecognitionFailed,
-    /// Too many people talk at once.
-    RecognitionFull,
-    /// No voice can be made.
-    SynthesisFailed,
-    /// What the person says is not heard any more. Only entering again helps.
-    NotHeard,
-    /// What the person said aloud before is not over.
-    SaysAlready,
-    /// What the person wants to say aloud is too long.
-    SaysTooMuch,
-    /// The call has lasted for as long as a call may, and ends.
-    CallTooLong,
-}
-
-impl Trouble {
-    /// The name, as in metrics.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::RecognitionFailed => "recognition_failed",
-            Self::RecognitionFull => "recognition_full",
-            Self::SynthesisFailed => "synthesis_failed",
-            Self::NotHeard => "not_heard",
-            Self::SaysAlready => "says_already",
-            Self::SaysTooMuch => "says_too_much",
-            Self::CallTooLong => "call_too_long",
-        }
+named! {
+    /// What does not work in a call. Unless it says so, the call goes on.
+    pub enum Trouble {
+        /// Speech recognition does not answer.
+        RecognitionFailed = "recognition_failed",
+        /// Too many people talk at once.
+        RecognitionFull = "recognition_full",
+        /// No voice can be made.
+        SynthesisFailed = "synthesis_failed",
+        /// What the person says is not heard any more. Only entering again helps.
+        NotHeard = "not_heard",
+        /// What the person said aloud before is not over.
+        SaysAlready = "says_already",
+        /// What the person wants to say aloud is too long.
+        SaysTooMuch = "says_too_much",
+        /// The call has lasted for as long as a call may, and ends.
+        CallTooLong = "call_too_long",
     }
 }
 

@@ -10,7 +10,7 @@ use crate::domain::closing::{Cause, Stage};
 use crate::domain::decision::{Decision, Reason};
 use crate::domain::id::{CompanionId, Seq};
 use crate::domain::moment::Moment;
-use crate::domain::text::is_invisible;
+use crate::domain::text::escaped;
 use crate::domain::trigger::Trigger;
 use crate::domain::vote::{Stance, State};
 
@@ -296,12 +296,7 @@ fn quoted(texts: &[String]) -> String {
 
 /// A text with the characters escaped that could affect a terminal.
 fn printable(text: &str) -> String {
-    text.chars().flat_map(|c| if affects_terminal(c) { c.escape_default().collect::<Vec<_>>() } else { vec![c] }).collect()
-}
-
-/// Whether a character moves the cursor, changes the text direction, or is invisible.
-fn affects_terminal(c: char) -> bool {
-    c.is_control() || is_invisible(c)
+    escaped(text, |_| false)
 }
 
 #[cfg(test)]

@@ -1,16 +1,18 @@
 //! A companion's settings: its file, the defaults for absent keys, and overrides at run time.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::Url;
 use serde::{Deserialize, Serialize};
 
-use super::{Problem, duration, within};
+use super::{Problem, duration, seconds, within};
 use crate::domain::gate::InterjectionPolicy;
 use crate::domain::id::{CompanionId, ModelName};
 use crate::domain::model_role::ModelRole;
-use crate::domain::text::first_hidden;
+use crate::domain::named::named;
+use crate::domain::text::{self, first_hidden};
 pub use voice::CompanionVoice;
 
 mod voice;
@@ -108,20 +110,20 @@ impl Default for ModelChoice {
     }
 }
 
-/// The interjection level: how many messages pass before a companion considers speaking without being addressed (docs/design/gate.md G-7).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Interjection {
-    /// First after 15 messages.
-    VeryQuiet,
-    /// First after 12 messages.
-    Quiet,
-    /// First after 9 messages.
-    Average,
-    /// First after 6 messages.
-    Eager,
-    /// First after 3 messages.
-    VeryEager,
+named! {
+    /// The interjection level: how many messages pass before a companion considers speaking without being addressed (docs/design/gate.md G-7).
+    pub enum Interjection {
+        /// First after 15 messages.
+        VeryQuiet = "very_quiet",
+        /// First after 12 messages.
+        Quiet = "quiet",
+        /// First after 9 messages.
+        Average = "average",
+        /// First after 6 messages.
+        Eager = "eager",
+        /// First after 3 messages.
+        VeryEager = "very_eager",
+    }
 }
 
 /// A companion as written in its file or in a replay script. Absent keys come from [`CompanionDefaults`].
@@ -237,6 +239,13 @@ impl ModelOverrides {
     }
 }
 
+seconds! {
+    Companion {
+        text_lull = text_lull_timeout,
+        voice_lull = voice_lull_timeout,
+    }
+}
+
 impl Companion {
     /// Builds a companion from its file and the defaults. `stem` is the name of its file without `.toml`, or of its folder, if it has one.
     ///
@@ -270,16 +279,6 @@ impl Companion {
     /// All names that address it: id, name and aliases, as written. Some may be equal.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         [self.id.as_str(), &self.name].into_iter().chain(self.aliases.iter().map(|alias| &**alias))
-    }
-
-    /// `text_lull_timeout` as a duration.
-    pub fn text_lull(&self) -> Duration {
-        duration(self.text_lull_timeout)
-    }
-
-    /// `voice_lull_timeout` as a duration.
-    pub fn voice_lull(&self) -> Duration {
-        duration(self.voice_lull_timeout)
     }
 
     /// The interjection level and lull timeouts, as the gate needs them.
@@ -318,9 +317,6 @@ impl Companion {
 }
 
 impl Interjection {
-    /// All levels, the least eager first.
-    pub const ALL: [Self; 5] = [Self::VeryQuiet, Self::Quiet, Self::Average, Self::Eager, Self::VeryEager];
-
     /// The interval before the first check, in messages (docs/design/gate.md G-7).
     pub const fn starting_interval(self) -> u32 {
         match self {
@@ -330,23 +326,6 @@ impl Interjection {
             Self::Eager => 6,
             Self::VeryEager => 3,
         }
-    }
-
-    /// The name in settings and in the API.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::VeryQuiet => "very_quiet",
-            Self::Quiet => "quiet",
-            Self::Average => "average",
-            Self::Eager => "eager",
-            Self::VeryEager => "very_eager",
-        }
-    }
-}
-
-impl std::fmt::Display for Interjection {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(self.as_str())
     }
 }
 
@@ -412,12 +391,8 @@ pub fn check_id(id: &str) -> Result<(), String> {
 }
 
 /// The first 60 characters of a text, for error messages.
-pub(super) fn shortened(text: &str) -> String {
-    const SHOWN: usize = 60;
-    match text.char_indices().nth(SHOWN) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
+pub(super) fn shortened(text: &str) -> Cow<'_, str> {
+    text::shortened(text, 60)
 }
 
 fn id_of(written: Option<CompanionId>, stem: Option<&str>, problems: &mut Vec<Problem>) -> CompanionId {

@@ -1,8 +1,6 @@
 //! Section `gate`: whether and when companions speak, and their budgets.
 
-use std::time::Duration;
-
-use super::{Problem, duration, within};
+use super::{Problem, seconds, within};
 
 /// Section `gate`. The budgets count over sliding windows. Up to a limit of 1,440, each use expires to the microsecond. Larger limits per hour or day
 /// count uses by minute of the clock; a minute expires with its newest use. So no window ever has more uses than its limit.
@@ -43,17 +41,14 @@ pub enum ForeignBots {
     All,
 }
 
+seconds! {
+    Gate {
+        stale_after = stale_after_secs,
+        stale_address_after = stale_address_after_secs,
+    }
+}
+
 impl Gate {
-    /// `stale_after_secs` as a duration.
-    pub fn stale_after(&self) -> Duration {
-        duration(self.stale_after_secs)
-    }
-
-    /// `stale_address_after_secs` as a duration.
-    pub fn stale_address_after(&self) -> Duration {
-        duration(self.stale_address_after_secs)
-    }
-
     /// Checks all ranges, and returns the first value that is out of range.
     pub fn check(&self) -> Result<(), Problem> {
         const YEAR: f64 = 31_536_000.0;

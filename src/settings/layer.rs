@@ -358,7 +358,7 @@ fn spot(text: &str, mismatch: &Mismatch) -> Option<(usize, Option<String>)> {
             _ => {}
         }
     }
-    Some((line_of(text, at.start), shown.map(super::companion::shortened)))
+    Some((line_of(text, at.start), shown.map(|shown| super::companion::shortened(shown).into_owned())))
 }
 
 fn line_of(text: &str, offset: usize) -> usize {

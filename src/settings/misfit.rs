@@ -1,6 +1,7 @@
 //! Rewrites serde's messages about invalid JSON in terms of JSON.
 
 use super::mismatch::suggestion;
+use crate::domain::text::shortened;
 
 /// How many characters of a value are shown.
 const SHOWN: usize = 40;
@@ -28,7 +29,7 @@ pub fn misfit(message: &str) -> Option<String> {
         }
         ("unknown", "variant") => {
             let (name, known) = name_and_known(rest)?;
-            Some(format!("is {:?}, must be one of {}", cut(name), known.join(", ")))
+            Some(format!("is {:?}, must be one of {}", shortened(name, SHOWN), known.join(", ")))
         }
         _ => None,
     }
@@ -58,14 +59,7 @@ fn found_text(found: &str) -> String {
         ("map", _) => "an object".to_owned(),
         ("sequence", _) => "a list".to_owned(),
         (_, Some(value)) => value.to_owned(),
-        _ => cut(found.strip_prefix("string ").unwrap_or(found)),
-    }
-}
-
-fn cut(text: &str) -> String {
-    match text.char_indices().nth(SHOWN) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
+        _ => shortened(found.strip_prefix("string ").unwrap_or(found), SHOWN).into_owned(),
     }
 }
 

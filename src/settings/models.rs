@@ -12,8 +12,8 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 
 pub use self::named::NamedModel;
-use super::Problem;
 use super::companion::shortened;
+use super::{Problem, within};
 use crate::domain::id::ModelName;
 use crate::domain::model_role::ModelRole;
 use crate::domain::price::Price;
@@ -148,18 +148,18 @@ impl Models {
         }
         // Only the key of `main` can be used for a model that is connected on the page.
         if self.side.api_key.is_some() && self.side.base_url.is_none() {
-            return Err(problem("side.base_url", "is missing, but a key is set; set base_url and model, or remove the key"));
+            return Err(Problem::new("side.base_url", "is missing, but a key is set; set base_url and model, or remove the key"));
         }
         if self.guild_tokens_per_day == Some(0) {
-            return Err(problem("guild_tokens_per_day", "is 0, must be at least 1; remove it for no limit"));
+            return Err(Problem::new("guild_tokens_per_day", "is 0, must be at least 1; remove it for no limit"));
         }
         if self.currency.len() != 3 || !self.currency.bytes().all(|byte| byte.is_ascii_uppercase()) {
-            return Err(problem("currency", format!("is {:?}, must be three capital letters, like \"USD\"", self.currency)));
+            return Err(Problem::new("currency", format!("is {:?}, must be three capital letters, like \"USD\"", self.currency)));
         }
         self.pool.check().map_err(|problem| Problem { key: format!("pool.{}", problem.key), ..problem })?;
-        within("breaker.failures", f64::from(self.breaker.failures), 1.0, 1000.0)?;
-        within("breaker.cool_down_secs", self.breaker.cool_down_secs, 0.1, 3600.0)?;
-        within("rehearsal.pace", self.rehearsal.pace, 0.0, 10.0)?;
+        within("breaker.failures", self.breaker.failures, 1..=1000)?;
+        within("breaker.cool_down_secs", self.breaker.cool_down_secs, 0.1..=3600.0)?;
+        within("rehearsal.pace", self.rehearsal.pace, 0.0..=10.0)?;
         self.named.iter().try_for_each(|(name, model)| {
             model.check(name, &self.main)?;
             // A model that is used in only one role may take longer than questions of the other role.
@@ -170,7 +170,7 @@ impl Models {
                 "is {secs}, longer than a question may take in any role (models.main.timeout_secs = {main}, models.side.timeout_secs = \
                  {side}); lower it or raise one of those"
             );
-            Err(problem(&format!("{name}.{key}"), message))
+            Err(Problem::new(format!("{name}.{key}"), message))
         })
     }
 
@@ -273,16 +273,16 @@ impl Endpoint {
             parsed_base_url(url)?;
         }
         if self.model.as_ref().is_some_and(|model| model.trim().is_empty() || model.len() > 200) {
-            return Err(problem("model", "must be the name of the model at the endpoint, 1 to 200 bytes"));
+            return Err(Problem::new("model", "must be the name of the model at the endpoint, 1 to 200 bytes"));
         }
         for (key, price) in [("input_price", self.input_price), ("output_price", self.output_price)] {
             let price = price.filter(|price| *price != 0.0).unwrap_or(LOWEST_PRICE);
-            within(key, price, LOWEST_PRICE, HIGHEST_PRICE)?;
+            within(key, price, LOWEST_PRICE..=HIGHEST_PRICE)?;
         }
         if self.api_key.is_some() && self.api_key_file.is_some() {
-            return Err(problem("api_key_file", "is set, but the environment sets a key too; set only one of them"));
+            return Err(Problem::new("api_key_file", "is set, but the environment sets a key too; set only one of them"));
         }
-        within("timeout_secs", self.timeout_secs, 0.1, 3600.0)?;
+        within("timeout_secs", self.timeout_secs, 0.1..=3600.0)?;
         for (key, secs) in
             [("first_token_timeout_secs", self.first_token_timeout_secs), ("idle_timeout_secs", self.idle_timeout_secs)]
         {
@@ -292,12 +292,12 @@ impl Endpoint {
                 let message = format!(
                     "is {secs}, must be from 0.1 to {most}, the value of timeout_secs in this table: change both together"
                 );
-                return Err(problem(key, message));
+                return Err(Problem::new(key, message));
             }
         }
-        within("max_concurrent", self.max_concurrent as f64, 1.0, 1024.0)?;
-        within("guild_max_concurrent", self.guild_share() as f64, 1.0, 1024.0)?;
-        within("temperature", self.temperature.unwrap_or_default(), 0.0, 2.0)?;
+        within("max_concurrent", self.max_concurrent, 1..=1024)?;
+        within("guild_max_concurrent", self.guild_share(), 1..=1024)?;
+        within("temperature", self.temperature.unwrap_or_default(), 0.0..=2.0)?;
         // Last: if a value is out of range and was removed, the keys that need it are not the problem.
         self.check_dependent_keys()
     }
@@ -305,18 +305,18 @@ impl Endpoint {
     fn check_dependent_keys(&self) -> Result<(), Problem> {
         match (&self.base_url, &self.model) {
             (Some(_), Some(_)) => {}
-            (Some(url), None) => return Err(problem("model", format!("is missing; name the model that {url} serves"))),
+            (Some(url), None) => return Err(Problem::new("model", format!("is missing; name the model that {url} serves"))),
             (None, Some(model)) => {
-                return Err(problem(
+                return Err(Problem::new(
                     "base_url",
                     format!("is missing; set the URL where {model:?} is served, for example \"http://127.0.0.1:11434/v1\""),
                 ));
             }
             (None, None) if self.api_key_file.is_some() => {
-                return Err(problem("base_url", "is missing, but a key is set; set base_url and model, or remove the key"));
+                return Err(Problem::new("base_url", "is missing, but a key is set; set base_url and model, or remove the key"));
             }
             (None, None) if self.input_price.is_some() || self.output_price.is_some() => {
-                return Err(problem(
+                return Err(Problem::new(
                     "base_url",
                     "is missing, but a price is set; set base_url and model, or remove the price: the endpoint that serves this \
                      role has its own",
@@ -325,8 +325,8 @@ impl Endpoint {
             (None, None) => {}
         }
         match (self.input_price, self.output_price) {
-            (Some(_), None) => Err(problem("output_price", "is missing, but input_price is set; set both")),
-            (None, Some(_)) => Err(problem("input_price", "is missing, but output_price is set; set both")),
+            (Some(_), None) => Err(Problem::new("output_price", "is missing, but input_price is set; set both")),
+            (None, Some(_)) => Err(Problem::new("input_price", "is missing, but output_price is set; set both")),
             _ => Ok(()),
         }
     }
@@ -340,14 +340,14 @@ impl Endpoint {
             (Some(key), _) => ("api_key", key.clone()),
             (None, Some(path)) => {
                 let text = std::fs::read_to_string(path)
-                    .map_err(|error| problem("api_key_file", format!("{} cannot be read: {error}", path.display())))?;
+                    .map_err(|error| Problem::new("api_key_file", format!("{} cannot be read: {error}", path.display())))?;
                 ("api_key_file", SecretString::from(text.trim().to_owned()))
             }
             (None, None) => return Ok(None),
         };
         let fits = |key: &str| !key.is_empty() && key.len() <= MAX_KEY_BYTES && key.bytes().all(|byte| byte.is_ascii_graphic());
         if !fits(key.expose_secret()) {
-            return Err(problem(name, "must contain one key of visible ASCII characters and nothing else"));
+            return Err(Problem::new(name, "must contain one key of visible ASCII characters and nothing else"));
         }
         Ok(Some(key))
     }
@@ -365,10 +365,10 @@ impl Endpoint {
 
 impl Pool {
     fn check(&self) -> Result<(), Problem> {
-        within("queue_capacity", self.queue_capacity as f64, 1.0, 100_000.0)?;
-        within("max_attempts", f64::from(self.max_attempts), 1.0, 20.0)?;
-        within("backoff_secs", self.backoff_secs, 0.01, 60.0)?;
-        within("max_backoff_secs", self.max_backoff_secs, self.backoff_secs, 600.0)
+        within("queue_capacity", self.queue_capacity, 1..=100_000)?;
+        within("max_attempts", self.max_attempts, 1..=20)?;
+        within("backoff_secs", self.backoff_secs, 0.01..=60.0)?;
+        within("max_backoff_secs", self.max_backoff_secs, self.backoff_secs..=600.0)
     }
 }
 
@@ -391,28 +391,18 @@ pub fn parsed_base_url(text: &str) -> Result<Url, Problem> {
 /// As [`parsed_base_url`].
 pub fn parsed_endpoint(key: &str, text: &str, example: &str) -> Result<Url, Problem> {
     let example = format!("for example \"{example}\"");
-    let url = Url::parse(text).map_err(|error| problem(key, format!("is not a URL ({error}); give the whole URL, {example}")))?;
+    let url =
+        Url::parse(text).map_err(|error| Problem::new(key, format!("is not a URL ({error}); give the whole URL, {example}")))?;
     if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
-        return Err(problem(key, format!("must begin with http:// or https:// and name a host, {example}")));
+        return Err(Problem::new(key, format!("must begin with http:// or https:// and name a host, {example}")));
     }
     if !url.username().is_empty() || url.password().is_some() || url.query().is_some() || url.fragment().is_some() {
-        return Err(problem(
+        return Err(Problem::new(
             key,
             format!("must not contain a user, a key, a ? or a #, {example}; set the key in the environment"),
         ));
     }
     Ok(url)
-}
-
-fn within(key: &str, value: f64, least: f64, most: f64) -> Result<(), Problem> {
-    if value >= least && value <= most {
-        return Ok(());
-    }
-    Err(problem(key, format!("is {value}, must be from {least} to {most}")))
-}
-
-fn problem(key: &str, message: impl Into<String>) -> Problem {
-    Problem { key: key.to_owned(), message: message.into() }
 }
 
 #[cfg(test)]

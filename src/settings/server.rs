@@ -3,13 +3,12 @@
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
-use std::time::Duration;
 
 use ipnet::IpNet;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 
-use super::Problem;
+use super::{Problem, seconds, within};
 
 /// The minimum length of a token that other machines can try, in characters.
 const STRONG_CHARS: usize = 16;
@@ -75,49 +74,60 @@ pub struct Server {
     pub drain_secs: f64,
 }
 
+seconds! {
+    Server {
+        header_timeout = header_timeout_secs,
+        body_timeout = body_timeout_secs,
+        stall_timeout = stall_timeout_secs,
+        live_ping = live_ping_secs,
+        session = session_secs,
+        drain = drain_secs,
+    }
+}
+
 impl Server {
     /// Checks all ranges, and that an admin token is set if other machines can reach the server. Returns the first problem.
     pub fn check(&self) -> Result<(), Problem> {
         let address = self.address()?;
         if let Some(url) = &self.public_url {
             self.public_origin().ok_or_else(|| {
-                problem(
+                Problem::new(
                     "public_url",
                     format!("is {url:?}, must be http:// or https:// and a host, with a port where needed, and no path"),
                 )
             })?;
         }
         if self.admin_token.is_some() && self.admin_token_file.is_some() {
-            return Err(problem("admin_token_file", "is set together with admin_token; set only one of them".into()));
+            return Err(Problem::new("admin_token_file", "is set together with admin_token; set only one of them"));
         }
         if self.admin_token.is_none() && self.admin_token_file.is_none() {
             let reached = "can be reached from other machines, but no admin token is set; \
                            set TERTULIA__SERVER__ADMIN_TOKEN or server.admin_token_file";
             if !address.ip().to_canonical().is_loopback() {
-                return Err(problem("listen", format!("= {:?} {reached}, or listen on 127.0.0.1", self.listen)));
+                return Err(Problem::new("listen", format!("= {:?} {reached}, or listen on 127.0.0.1", self.listen)));
             }
             // Requests through the proxy come from loopback, so the check above does not cover them.
             if let Some(url) = self.public_url.as_deref().filter(|_| !self.is_public_on_loopback()) {
-                return Err(problem("public_url", format!("= {url:?} {reached}")));
+                return Err(Problem::new("public_url", format!("= {url:?} {reached}")));
             }
         }
         self.trusted_networks()?;
-        within("max_body_bytes", self.max_body_bytes, 1_024, 16 << 20)?;
-        within("max_text_chars", self.max_text_chars, 1, 100_000)?;
-        within("max_connections", self.max_connections, 1, 100_000)?;
-        within("max_connections_per_address", self.max_connections_per_address, 1, 100_000)?;
-        within("max_live", self.max_live, 0, 100_000)?;
-        within("max_live_per_address", self.max_live_per_address, 0, 100_000)?;
-        within("requests_per_second", self.requests_per_second, 1, 1_000_000)?;
-        within("request_burst", self.request_burst, 1, 1_000_000)?;
-        within("sign_ins_per_minute", self.sign_ins_per_minute, 1, 1_000)?;
-        within("header_timeout_secs", self.header_timeout_secs, 0.05, 3_600.0)?;
-        within("body_timeout_secs", self.body_timeout_secs, 0.05, 3_600.0)?;
-        within("stall_timeout_secs", self.stall_timeout_secs, 0.05, 3_600.0)?;
-        within("live_ping_secs", self.live_ping_secs, 0.05, 3_600.0)?;
-        within("session_secs", self.session_secs, 60.0, 31_536_000.0)?;
-        within("max_sessions", self.max_sessions, 1, 10_000)?;
-        within("drain_secs", self.drain_secs, 0.0, 600.0)
+        within("max_body_bytes", self.max_body_bytes, 1_024..=(16 << 20))?;
+        within("max_text_chars", self.max_text_chars, 1..=100_000)?;
+        within("max_connections", self.max_connections, 1..=100_000)?;
+        within("max_connections_per_address", self.max_connections_per_address, 1..=100_000)?;
+        within("max_live", self.max_live, 0..=100_000)?;
+        within("max_live_per_address", self.max_live_per_address, 0..=100_000)?;
+        within("requests_per_second", self.requests_per_second, 1..=1_000_000)?;
+        within("request_burst", self.request_burst, 1..=1_000_000)?;
+        within("sign_ins_per_minute", self.sign_ins_per_minute, 1..=1_000)?;
+        within("header_timeout_secs", self.header_timeout_secs, 0.05..=3_600.0)?;
+        within("body_timeout_secs", self.body_timeout_secs, 0.05..=3_600.0)?;
+        within("stall_timeout_secs", self.stall_timeout_secs, 0.05..=3_600.0)?;
+        within("live_ping_secs", self.live_ping_secs, 0.05..=3_600.0)?;
+        within("session_secs", self.session_secs, 60.0..=31_536_000.0)?;
+        within("max_sessions", self.max_sessions, 1..=10_000)?;
+        within("drain_secs", self.drain_secs, 0.0..=600.0)
     }
 
     /// `listen` as a socket address. Fails if it is not one.
@@ -128,7 +138,7 @@ impl Server {
         }
         self.listen.parse().map_err(|_| {
             let expected = "must be an address and a port, like 127.0.0.1:7878, [::1]:7878, localhost:7878 or 0.0.0.0:7878";
-            problem("listen", format!("is {:?}, {expected}", self.listen))
+            Problem::new("listen", format!("is {:?}, {expected}", self.listen))
         })
     }
 
@@ -159,12 +169,15 @@ impl Server {
             let network = text.parse().or_else(|_| text.parse::<IpAddr>().map(|address| IpNet::from(address.to_canonical())));
             let key = || format!("trusted_proxies[{index}]");
             let network = network.map_err(|_| {
-                problem(&key(), format!("is {text:?}, must be an address or a network, like 10.0.0.5, 10.0.0.0/8 or fd00::/8"))
+                Problem::new(
+                    key(),
+                    format!("is {text:?}, must be an address or a network, like 10.0.0.5, 10.0.0.0/8 or fd00::/8"),
+                )
             })?;
             if network.prefix_len() == 0 {
                 let detail =
                     "trusts every address, so that anybody could claim another address; name the proxy's address or network";
-                return Err(problem(&key(), format!("is {text:?}, which {detail}")));
+                return Err(Problem::new(key(), format!("is {text:?}, which {detail}")));
             }
             Ok(network)
         };
@@ -193,53 +206,23 @@ impl Server {
             (Some(token), _) => ("admin_token", token.clone()),
             (None, Some(path)) => {
                 let text = std::fs::read_to_string(path)
-                    .map_err(|error| problem("admin_token_file", format!("{} cannot be read: {error}", path.display())))?;
+                    .map_err(|error| Problem::new("admin_token_file", format!("{} cannot be read: {error}", path.display())))?;
                 ("admin_token_file", text.lines().next().unwrap_or_default().into())
             }
             (None, None) => return Ok(None),
         };
         let text = token.expose_secret().trim();
         if text.is_empty() {
-            return Err(problem(key, "is empty; set a token of 16 characters or more, or remove the key".into()));
+            return Err(Problem::new(key, "is empty; set a token of 16 characters or more, or remove the key"));
         }
         if text.len() > 1_024 || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(problem(key, "must be at most 1,024 visible ASCII characters without spaces".into()));
+            return Err(Problem::new(key, "must be at most 1,024 visible ASCII characters without spaces"));
         }
         if self.is_reached() && !is_strong(text) {
             let remedy = "other machines can reach the server; create one of 16 characters or more, for example with `openssl rand -hex 32`";
-            return Err(problem(key, format!("could be guessed, and {remedy}")));
+            return Err(Problem::new(key, format!("could be guessed, and {remedy}")));
         }
         Ok(Some(text.into()))
-    }
-
-    /// `header_timeout_secs` as a duration.
-    pub fn header_timeout(&self) -> Duration {
-        Duration::from_secs_f64(self.header_timeout_secs)
-    }
-
-    /// `body_timeout_secs` as a duration.
-    pub fn body_timeout(&self) -> Duration {
-        Duration::from_secs_f64(self.body_timeout_secs)
-    }
-
-    /// `stall_timeout_secs` as a duration.
-    pub fn stall_timeout(&self) -> Duration {
-        Duration::from_secs_f64(self.stall_timeout_secs)
-    }
-
-    /// `live_ping_secs` as a duration.
-    pub fn live_ping(&self) -> Duration {
-        Duration::from_secs_f64(self.live_ping_secs)
-    }
-
-    /// `session_secs` as a duration.
-    pub fn session(&self) -> Duration {
-        Duration::from_secs_f64(self.session_secs)
-    }
-
-    /// `drain_secs` as a duration.
-    pub fn drain(&self) -> Duration {
-        Duration::from_secs_f64(self.drain_secs)
     }
 }
 
@@ -252,19 +235,6 @@ fn is_strong(token: &str) -> bool {
 /// Whether a token cannot be found by guessing, even without a limit on attempts: as strong as the output of `openssl rand -hex 16`.
 pub(crate) fn is_unguessable(token: &str) -> bool {
     token.len() >= UNGUESSABLE_CHARS && is_strong(token)
-}
-
-fn within<T: PartialOrd + std::fmt::Display>(key: &str, value: T, least: T, most: T) -> Result<(), Problem> {
-    // NaN is in no range.
-    if value >= least && value <= most {
-        Ok(())
-    } else {
-        Err(problem(key, format!("is {value}, must be from {least} to {most}")))
-    }
-}
-
-fn problem(key: &str, message: String) -> Problem {
-    Problem { key: key.into(), message }
 }
 
 #[cfg(test)]

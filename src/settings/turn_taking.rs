@@ -1,11 +1,9 @@
 //! Section `turn_taking`: which companion speaks next when several want to.
 
-use std::time::Duration;
-
 use serde::{Deserialize, Serialize};
 
 use super::companion::MAX_TURNS;
-use super::{Problem, duration, within};
+use super::{Problem, seconds, within};
 
 /// Section `turn_taking`.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
@@ -27,27 +25,16 @@ pub struct TurnTaking {
     pub external_statement_timeout_secs: f64,
 }
 
+seconds! {
+    TurnTaking {
+        turn_delay = turn_delay_secs,
+        state_timeout = state_timeout_secs,
+        floor_timeout = floor_timeout_secs,
+        external_statement_timeout = external_statement_timeout_secs,
+    }
+}
+
 impl TurnTaking {
-    /// `turn_delay_secs` as a duration.
-    pub fn turn_delay(&self) -> Duration {
-        duration(self.turn_delay_secs)
-    }
-
-    /// `state_timeout_secs` as a duration.
-    pub fn state_timeout(&self) -> Duration {
-        duration(self.state_timeout_secs)
-    }
-
-    /// `floor_timeout_secs` as a duration.
-    pub fn floor_timeout(&self) -> Duration {
-        duration(self.floor_timeout_secs)
-    }
-
-    /// `external_statement_timeout_secs` as a duration.
-    pub fn external_statement_timeout(&self) -> Duration {
-        duration(self.external_statement_timeout_secs)
-    }
-
     /// Checks all ranges.
     ///
     /// # Errors

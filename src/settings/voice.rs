@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Problem, duration, within};
+use super::{Problem, duration, seconds, within};
 
 /// Section `voice`.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
@@ -41,42 +41,18 @@ pub struct Voice {
     pub max_streams: usize,
 }
 
+seconds! {
+    Voice {
+        address_timeout = address_timeout_secs,
+        follow_up = follow_up_secs,
+        turn_delay = turn_delay_secs,
+        decision_timeout = decision_timeout_secs,
+        first_audio_timeout = first_audio_timeout_secs,
+        stall_timeout = stall_timeout_secs,
+    }
+}
+
 impl Voice {
-    /// `address_timeout_secs` as a duration.
-    pub fn address_timeout(&self) -> Duration {
-        duration(self.address_timeout_secs)
-    }
-
-    /// `follow_up_secs` as a duration.
-    pub fn follow_up(&self) -> Duration {
-        duration(self.follow_up_secs)
-    }
-
-    /// `idle_finalize_secs` as a duration.
-    pub fn idle_finalize(&self) -> Duration {
-        duration(self.idle_finalize_secs)
-    }
-
-    /// `turn_delay_secs` as a duration.
-    pub fn turn_delay(&self) -> Duration {
-        duration(self.turn_delay_secs)
-    }
-
-    /// `decision_timeout_secs` as a duration.
-    pub fn decision_timeout(&self) -> Duration {
-        duration(self.decision_timeout_secs)
-    }
-
-    /// `first_audio_timeout_secs` as a duration.
-    pub fn first_audio_timeout(&self) -> Duration {
-        duration(self.first_audio_timeout_secs)
-    }
-
-    /// `stall_timeout_secs` as a duration.
-    pub fn stall_timeout(&self) -> Duration {
-        duration(self.stall_timeout_secs)
-    }
-
     /// `max_call_secs` as a duration. `None`: there is no limit.
     pub fn max_call(&self) -> Option<Duration> {
         (self.max_call_secs > 0.0).then(|| duration(self.max_call_secs))

@@ -1,14 +1,13 @@
 //! The one place where a gate's decision is recorded: as a span, a log line and measurements.
 
 use opentelemetry::KeyValue;
-use opentelemetry::trace::SpanKind;
 
-use super::attributes as name;
+use super::attributes::{self as name, whole};
 use super::instruments::error_label;
 use super::plain::Plain;
 use super::recorder::{FinishedSpan, Place, Recorder};
-use super::trace::{SpanRef, TurnTrace};
-use crate::domain::id::{ChannelId, CompanionId, GuildId, Ticket};
+use super::trace::{InTurn, SpanRef};
+use crate::domain::id::{CompanionId, Ticket};
 use crate::domain::moment::Moment;
 use crate::domain::trigger::Trigger;
 
@@ -18,14 +17,9 @@ mod tests;
 /// One evaluation of one companion.
 #[derive(Clone, Debug)]
 pub struct DecisionFacts<'a> {
-    /// The trace of its turn. The span's parent is the root.
-    pub trace: TurnTrace,
+    pub turn: InTurn<'a>,
     /// The question, if one was asked. The span of its call is a child of this one.
     pub ticket: Option<Ticket>,
-    /// The turn's id, the same after a restart.
-    pub turn_id: &'a str,
-    pub guild: &'a GuildId,
-    pub channel: &'a ChannelId,
     pub companion: &'a CompanionId,
     /// Why it considered speaking.
     pub trigger: Trigger,
@@ -83,30 +77,19 @@ pub struct VoteFacts<'a> {
 pub fn record(recorder: &Recorder, facts: &DecisionFacts<'_>) -> Option<SpanRef> {
     log(facts);
     measure(recorder, facts);
-    if !recorder.is_on() {
-        return None;
-    }
-    recorder.write(FinishedSpan {
-        name: name::SPAN_DECISION.into(),
-        kind: SpanKind::Internal,
-        place: match facts.ticket {
-            Some(ticket) => Place::As { own: facts.trace.of(ticket), parent: facts.trace.root() },
-            None => Place::Under(facts.trace.root()),
-        },
-        started: facts.started,
-        ended: facts.ended,
-        attributes: attributes(facts),
-        error: match facts.answer {
+    recorder.record(|| {
+        let place = Place::in_turn(facts.turn.trace, facts.ticket);
+        let error = match facts.answer {
             Answer::Decided { .. } => None,
-            Answer::Missing { error_type } => Some(error_type.to_owned().into()),
-        },
-        links: Vec::new(),
+            Answer::Missing { error_type } => Some(error_type),
+        };
+        FinishedSpan::new(name::SPAN_DECISION, place, (facts.started, facts.ended), attributes(facts)).failed(error)
     })
 }
 
 fn log(facts: &DecisionFacts<'_>) {
-    let (channel, companion) = (Plain(facts.channel.as_str()), Plain(facts.companion.as_str()));
-    let (trigger, msgs, trace) = (facts.trigger, facts.message_count, facts.trace);
+    let (channel, companion) = (Plain(facts.turn.channel.as_str()), Plain(facts.companion.as_str()));
+    let (trigger, msgs, trace) = (facts.trigger, facts.message_count, facts.turn.trace);
     match facts.answer {
         // The format of this line is documented (docs/design/telemetry.md O-6).
         Answer::Decided { decision, reason } => {
@@ -136,24 +119,17 @@ fn measure(recorder: &Recorder, facts: &DecisionFacts<'_>) {
 }
 
 fn attributes(facts: &DecisionFacts<'_>) -> Vec<KeyValue> {
-    let mut attributes = Vec::with_capacity(16);
+    let mut attributes = facts.turn.attributes();
     attributes.extend([
+        KeyValue::new(name::COMPANION_ID, facts.companion),
         KeyValue::new(name::DECISION_TRIGGER, facts.trigger.as_str()),
-        KeyValue::new(name::DECISION_MESSAGE_COUNT, count(facts.message_count)),
-        KeyValue::new(name::DECISION_CHECK_COUNT, count(facts.check_count)),
-        KeyValue::new(name::CHANNEL_ID, facts.channel.as_str().to_owned()),
-        KeyValue::new(name::GUILD_ID, facts.guild.as_str().to_owned()),
-        KeyValue::new(name::COMPANION_ID, facts.companion.as_str().to_owned()),
-        KeyValue::new(name::TURN_ID, facts.turn_id.to_owned()),
+        KeyValue::new(name::DECISION_MESSAGE_COUNT, whole(facts.message_count)),
+        KeyValue::new(name::DECISION_CHECK_COUNT, whole(facts.check_count)),
     ]);
-    match facts.answer {
-        Answer::Decided { decision, reason } => attributes.extend([
-            KeyValue::new(name::DECISION, decision.to_owned()),
-            KeyValue::new(name::DECISION_REASON, reason.to_owned()),
-        ]),
-        Answer::Missing { error_type } => attributes.push(KeyValue::new(name::ERROR_TYPE, error_type.to_owned())),
+    if let Answer::Decided { decision, reason } = facts.answer {
+        attributes.extend([KeyValue::new(name::DECISION, decision), KeyValue::new(name::DECISION_REASON, reason)]);
     }
-    attributes.extend(facts.threshold.map(|threshold| KeyValue::new(name::DECISION_THRESHOLD, count(threshold))));
+    attributes.extend(facts.threshold.map(|threshold| KeyValue::new(name::DECISION_THRESHOLD, whole(threshold))));
     if let Some(vote) = &facts.vote {
         attributes.extend([
             KeyValue::new(name::DECISION_STATE, vote.state.to_owned()),
@@ -161,11 +137,7 @@ fn attributes(facts: &DecisionFacts<'_>) -> Vec<KeyValue> {
             KeyValue::new(name::DECISION_SELECTED, vote.selected),
             KeyValue::new(name::DECISION_CLOSING, vote.closing.to_owned()),
         ]);
-        attributes.extend(vote.floor.map(|floor| KeyValue::new(name::DECISION_FLOOR, floor.to_owned())));
+        attributes.extend(vote.floor.map(|floor| KeyValue::new(name::DECISION_FLOOR, floor)));
     }
     attributes
-}
-
-fn count(count: u64) -> i64 {
-    i64::try_from(count).unwrap_or(i64::MAX)
 }

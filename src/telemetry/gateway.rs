@@ -92,25 +92,18 @@ impl GatewayRecorder {
         &self,
         span: &'static str,
         (shard, shards): (u32, u32),
-        (started, ended): (Moment, Moment),
+        times: (Moment, Moment),
         error: Option<String>,
         more: [KeyValue; N],
     ) {
-        if !self.0.is_on() {
-            return;
-        }
-        let mut attributes =
-            vec![KeyValue::new(name::GATEWAY_SHARD, i64::from(shard)), KeyValue::new(name::GATEWAY_SHARDS, i64::from(shards))];
-        attributes.extend(more);
-        self.0.write(FinishedSpan {
-            name: span.into(),
-            kind: SpanKind::Client,
-            place: Place::Alone,
-            started,
-            ended,
-            attributes,
-            error: error.map(Into::into),
-            links: Vec::new(),
+        self.0.record(|| {
+            let mut attributes = vec![
+                KeyValue::new(name::GATEWAY_SHARD, i64::from(shard)),
+                KeyValue::new(name::GATEWAY_SHARDS, i64::from(shards)),
+            ];
+            attributes.extend(more);
+            let span = FinishedSpan::new(span, Place::Alone, times, attributes);
+            FinishedSpan { kind: SpanKind::Client, error: error.map(Into::into), ..span }
         });
     }
 }

@@ -1,24 +1,22 @@
 //! Records that a message was journaled, or sent to its platform, by the OpenTelemetry conventions for messaging.
 
+use std::borrow::Cow;
+
 use opentelemetry::KeyValue;
 use opentelemetry::trace::SpanKind;
 
-use super::attributes as name;
+use super::attributes::{self as name, whole};
 use super::recorder::{FinishedSpan, Place, Recorder};
-use super::trace::{SpanRef, TurnTrace};
-use crate::domain::id::{ChannelId, CompanionId, GuildId, Seq};
+use super::trace::{InTurn, SpanRef};
+use crate::domain::id::{CompanionId, Seq};
 use crate::domain::moment::Moment;
 use crate::domain::voice::interruption::Interrupted;
 
 /// A journaled message.
 #[derive(Clone, Debug)]
 pub struct AppendFacts<'a> {
-    /// The trace of the turn that it led to, or that ended with it.
-    pub trace: TurnTrace,
-    /// The turn's id, the same after a restart.
-    pub turn_id: &'a str,
-    pub guild: &'a GuildId,
-    pub channel: &'a ChannelId,
+    /// The turn that it led to, or that ended with it.
+    pub turn: InTurn<'a>,
     pub seq: Seq,
     /// When the writer received it.
     pub started: Moment,
@@ -39,12 +37,7 @@ pub struct UtteranceFacts<'a> {
 /// A statement that was sent to its platform.
 #[derive(Clone, Debug)]
 pub struct SendFacts<'a> {
-    /// The trace of its turn. The span's parent is the root.
-    pub trace: TurnTrace,
-    /// The turn's id, the same after a restart.
-    pub turn_id: &'a str,
-    pub guild: &'a GuildId,
-    pub channel: &'a ChannelId,
+    pub turn: InTurn<'a>,
     /// The platform's name.
     pub platform: &'a str,
     pub companion: &'a CompanionId,
@@ -54,38 +47,9 @@ pub struct SendFacts<'a> {
     pub ended: Moment,
 }
 
-/// Records that a message was journaled: `history.append`.
-pub fn record_append(recorder: &Recorder, facts: &AppendFacts<'_>) -> Option<SpanRef> {
-    if !recorder.is_on() {
-        return None;
-    }
-    let times = (facts.started, facts.ended);
-    write(recorder, name::SPAN_APPEND.to_owned(), SpanKind::Internal, facts.trace, times, append_attributes(facts))
-}
-
-/// Records that spoken words became messages: `voice.utterance`, from the beginning of the first of them.
-pub fn record_utterance(recorder: &Recorder, facts: &UtteranceFacts<'_>) -> Option<SpanRef> {
-    if !recorder.is_on() {
-        return None;
-    }
-    let UtteranceFacts { append, cause, segments, messages } = facts;
-    let count = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
-    let mut attributes = append_attributes(append);
-    attributes.push(KeyValue::new(name::HAND_OVER_CAUSE, *cause));
-    attributes.push(KeyValue::new(name::HAND_OVER_SEGMENTS, count(*segments)));
-    attributes.push(KeyValue::new(name::HAND_OVER_MESSAGES, count(*messages)));
-    let times = (append.started, append.ended);
-    write(recorder, name::SPAN_UTTERANCE.to_owned(), SpanKind::Internal, append.trace, times, attributes)
-}
-
 /// A spoken reply that was played, whole or in part.
 pub struct PlaybackFacts<'a> {
-    /// The trace of its turn. The span's parent is the root.
-    pub trace: TurnTrace,
-    /// The turn's id, the same after a restart.
-    pub turn_id: &'a str,
-    pub guild: &'a GuildId,
-    pub channel: &'a ChannelId,
+    pub turn: InTurn<'a>,
     /// The companion that speaks.
     pub companion: &'a CompanionId,
     /// `whole`, `cut` or `unheard`.
@@ -100,115 +64,106 @@ pub struct PlaybackFacts<'a> {
     pub ended: Moment,
 }
 
-/// Records how a spoken reply was played: `voice.playback`.
-pub fn record_playback(recorder: &Recorder, facts: &PlaybackFacts<'_>) -> Option<SpanRef> {
-    if !recorder.is_on() {
-        return None;
-    }
-    let count = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
-    let attributes = vec![
-        KeyValue::new(name::TURN_ID, facts.turn_id.to_owned()),
-        KeyValue::new(name::GUILD_ID, facts.guild.as_str().to_owned()),
-        KeyValue::new(name::CHANNEL_ID, facts.channel.as_str().to_owned()),
-        KeyValue::new(name::COMPANION_ID, facts.companion.as_str().to_owned()),
-        KeyValue::new(name::PLAYBACK_OUTCOME, facts.outcome),
-        KeyValue::new(name::PLAYBACK_SENTENCES, count(facts.sentences)),
-        KeyValue::new(name::PLAYBACK_DROPPED, count(facts.dropped)),
-        KeyValue::new(name::PLAYBACK_PLAYED_MS, i64::try_from(facts.played_ms).unwrap_or(i64::MAX)),
-    ];
-    let times = (facts.started, facts.ended);
-    write(recorder, name::SPAN_PLAYBACK.to_owned(), SpanKind::Internal, facts.trace, times, attributes)
-}
-
 /// An interruption of a spoken reply that came out.
 pub struct InterruptionFacts<'a> {
-    /// The trace of its turn. The span's parent is the root.
-    pub trace: TurnTrace,
-    /// The turn's id, the same after a restart.
-    pub turn_id: &'a str,
-    pub guild: &'a GuildId,
-    pub channel: &'a ChannelId,
+    pub turn: InTurn<'a>,
     /// The companion that speaks.
     pub companion: &'a CompanionId,
     pub interrupted: &'a Interrupted,
     pub at: Moment,
 }
 
-/// Records how an interruption came out: `voice.interruption`. Nothing names the person.
-pub fn record_interruption(recorder: &Recorder, facts: &InterruptionFacts<'_>) -> Option<SpanRef> {
-    if !recorder.is_on() {
-        return None;
-    }
-    let Interrupted { draw, tolerance, verdict, at_ms, .. } = facts.interrupted;
-    let mut attributes = vec![
-        KeyValue::new(name::TURN_ID, facts.turn_id.to_owned()),
-        KeyValue::new(name::GUILD_ID, facts.guild.as_str().to_owned()),
-        KeyValue::new(name::CHANNEL_ID, facts.channel.as_str().to_owned()),
-        KeyValue::new(name::COMPANION_ID, facts.companion.as_str().to_owned()),
-        KeyValue::new(name::INTERRUPTION_VERDICT, verdict.as_str()),
-        KeyValue::new(name::INTERRUPTION_TOLERANCE, *tolerance),
-        KeyValue::new(name::INTERRUPTION_AT_MS, i64::try_from(*at_ms).unwrap_or(i64::MAX)),
-    ];
-    attributes.extend(draw.map(|draw| KeyValue::new(name::INTERRUPTION_DRAW, draw)));
-    let times = (facts.at, facts.at);
-    write(recorder, name::SPAN_INTERRUPTION.to_owned(), SpanKind::Internal, facts.trace, times, attributes)
+/// Records that a message was journaled: `history.append`.
+pub fn record_append(recorder: &Recorder, facts: &AppendFacts<'_>) -> Option<SpanRef> {
+    recorder.record(|| appended(facts, name::SPAN_APPEND, []))
 }
 
-fn append_attributes(facts: &AppendFacts<'_>) -> Vec<KeyValue> {
-    vec![
-        KeyValue::new(name::TURN_ID, facts.turn_id.to_owned()),
-        KeyValue::new(name::GUILD_ID, facts.guild.as_str().to_owned()),
-        KeyValue::new(name::CHANNEL_ID, facts.channel.as_str().to_owned()),
-        KeyValue::new(name::HISTORY_SEQ, i64::try_from(facts.seq.0).unwrap_or(i64::MAX)),
-    ]
+/// Records that spoken words became messages: `voice.utterance`, from the beginning of the first of them.
+pub fn record_utterance(recorder: &Recorder, facts: &UtteranceFacts<'_>) -> Option<SpanRef> {
+    recorder.record(|| {
+        let more = [
+            KeyValue::new(name::HAND_OVER_CAUSE, facts.cause),
+            KeyValue::new(name::HAND_OVER_SEGMENTS, whole(facts.segments)),
+            KeyValue::new(name::HAND_OVER_MESSAGES, whole(facts.messages)),
+        ];
+        appended(&facts.append, name::SPAN_UTTERANCE, more)
+    })
+}
+
+/// Records how a spoken reply was played: `voice.playback`.
+pub fn record_playback(recorder: &Recorder, facts: &PlaybackFacts<'_>) -> Option<SpanRef> {
+    recorder.record(|| {
+        let more = [
+            KeyValue::new(name::COMPANION_ID, facts.companion),
+            KeyValue::new(name::PLAYBACK_OUTCOME, facts.outcome),
+            KeyValue::new(name::PLAYBACK_SENTENCES, whole(facts.sentences)),
+            KeyValue::new(name::PLAYBACK_DROPPED, whole(facts.dropped)),
+            KeyValue::new(name::PLAYBACK_PLAYED_MS, whole(facts.played_ms)),
+        ];
+        span(&facts.turn, name::SPAN_PLAYBACK, (facts.started, facts.ended), more)
+    })
+}
+
+/// Records how an interruption came out: `voice.interruption`. Nothing names the person.
+pub fn record_interruption(recorder: &Recorder, facts: &InterruptionFacts<'_>) -> Option<SpanRef> {
+    recorder.record(|| {
+        let Interrupted { draw, tolerance, verdict, at_ms, .. } = facts.interrupted;
+        let more = [
+            KeyValue::new(name::COMPANION_ID, facts.companion),
+            KeyValue::new(name::INTERRUPTION_VERDICT, verdict.as_str()),
+            KeyValue::new(name::INTERRUPTION_TOLERANCE, *tolerance),
+            KeyValue::new(name::INTERRUPTION_AT_MS, whole(*at_ms)),
+        ];
+        let draw = draw.map(|draw| KeyValue::new(name::INTERRUPTION_DRAW, draw));
+        span(&facts.turn, name::SPAN_INTERRUPTION, (facts.at, facts.at), more.into_iter().chain(draw))
+    })
 }
 
 /// Records that a statement was sent: `send {platform}`.
 pub fn record_send(recorder: &Recorder, facts: &SendFacts<'_>) -> Option<SpanRef> {
-    if !recorder.is_on() {
-        return None;
-    }
-    let channel = facts.channel.as_str();
-    let span = format!("send {}", facts.platform);
-    let attributes = vec![
-        KeyValue::new(name::MESSAGING_SYSTEM, facts.platform.to_owned()),
-        KeyValue::new(name::MESSAGING_OPERATION_NAME, "send"),
-        KeyValue::new(name::MESSAGING_OPERATION_TYPE, "send"),
-        KeyValue::new(name::MESSAGING_DESTINATION_NAME, channel.to_owned()),
-        KeyValue::new(name::TURN_ID, facts.turn_id.to_owned()),
-        KeyValue::new(name::GUILD_ID, facts.guild.as_str().to_owned()),
-        KeyValue::new(name::CHANNEL_ID, channel.to_owned()),
-        KeyValue::new(name::COMPANION_ID, facts.companion.as_str().to_owned()),
-    ];
-    write(recorder, span, SpanKind::Producer, facts.trace, (facts.started, facts.ended), attributes)
+    recorder.record(|| {
+        let more = [
+            KeyValue::new(name::MESSAGING_SYSTEM, facts.platform.to_owned()),
+            KeyValue::new(name::MESSAGING_OPERATION_NAME, "send"),
+            KeyValue::new(name::MESSAGING_OPERATION_TYPE, "send"),
+            KeyValue::new(name::MESSAGING_DESTINATION_NAME, facts.turn.channel),
+            KeyValue::new(name::COMPANION_ID, facts.companion),
+        ];
+        let sent = span(&facts.turn, format!("send {}", facts.platform), (facts.started, facts.ended), more);
+        FinishedSpan { kind: SpanKind::Producer, ..sent }
+    })
 }
 
-fn write(
-    recorder: &Recorder,
-    span: String,
-    kind: SpanKind,
-    trace: TurnTrace,
-    (started, ended): (Moment, Moment),
-    attributes: Vec<KeyValue>,
-) -> Option<SpanRef> {
-    let place = Place::Under(trace.root());
-    recorder.write(FinishedSpan { name: span.into(), kind, place, started, ended, attributes, error: None, links: Vec::new() })
+fn appended(facts: &AppendFacts<'_>, span_name: &'static str, more: impl IntoIterator<Item = KeyValue>) -> FinishedSpan {
+    let seq = KeyValue::new(name::HISTORY_SEQ, whole(facts.seq.0));
+    span(&facts.turn, span_name, (facts.started, facts.ended), [seq].into_iter().chain(more))
+}
+
+/// A span under the root of a turn.
+fn span(
+    turn: &InTurn<'_>,
+    span_name: impl Into<Cow<'static, str>>,
+    times: (Moment, Moment),
+    more: impl IntoIterator<Item = KeyValue>,
+) -> FinishedSpan {
+    let mut attributes = turn.attributes();
+    attributes.extend(more);
+    FinishedSpan::new(span_name, Place::Under(turn.trace.root()), times, attributes)
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::memory::{SpanMemory, attribute};
+    use super::super::trace::TurnTrace;
     use super::*;
+    use crate::domain::id::{ChannelId, GuildId};
 
     #[test]
     fn a_statement_is_sent_to_the_platform_that_its_channel_names() {
         let memory = SpanMemory::new();
         let (guild, channel, companion) = (GuildId::from("home"), ChannelId::from("console:lobby"), CompanionId::from("aria"));
         let facts = SendFacts {
-            trace: TurnTrace::new(42),
-            turn_id: "console:lobby#7",
-            guild: &guild,
-            channel: &channel,
+            turn: InTurn { trace: TurnTrace::new(42), turn_id: "console:lobby#7".to_owned(), guild: &guild, channel: &channel },
             platform: "console",
             companion: &companion,
             started: Moment::from_micros(1),
@@ -234,10 +189,7 @@ mod tests {
         let memory = SpanMemory::new();
         let (guild, channel) = (GuildId::from("home"), ChannelId::from("console:lobby"));
         let facts = AppendFacts {
-            trace: TurnTrace::new(42),
-            turn_id: "console:lobby#7",
-            guild: &guild,
-            channel: &channel,
+            turn: InTurn { trace: TurnTrace::new(42), turn_id: "console:lobby#7".to_owned(), guild: &guild, channel: &channel },
             seq: Seq(7),
             started: Moment::from_micros(1_000),
             ended: Moment::from_micros(3_500),

@@ -4,7 +4,7 @@ use opentelemetry::trace::SpanKind;
 use opentelemetry::{Array, KeyValue, StringValue, Value};
 use serde_json::json;
 
-use super::attributes as name;
+use super::attributes::{self as name, whole};
 use super::instruments::{Instruments, error_label};
 use super::recorder::{FinishedSpan, Place, Recorder};
 use super::trace::SpanRef;
@@ -39,26 +39,16 @@ pub struct CallFacts<'a> {
 /// Records a call: `chat {model}`. The span contains the texts only if the recorder captures content.
 pub fn record(recorder: &Recorder, facts: &CallFacts<'_>) -> Option<SpanRef> {
     measure(recorder.instruments(), facts);
-    if !recorder.is_on() {
-        return None;
-    }
-    let mut attributes = request_attributes(facts);
-    match facts.outcome {
-        Ok(answer) => attributes.extend(answer_attributes(answer)),
-        Err(error) => attributes.push(KeyValue::new(name::ERROR_TYPE, error.code())),
-    }
-    if recorder.captures_content() {
-        attributes.extend(content(facts));
-    }
-    recorder.write(FinishedSpan {
-        name: format!("chat {}", facts.identity.model).into(),
-        kind: SpanKind::Client,
-        place: facts.under.map_or(Place::Alone, Place::Under),
-        started: facts.started,
-        ended: facts.ended,
-        attributes,
-        error: facts.outcome.err().map(|error| error.code().into()),
-        links: Vec::new(),
+    recorder.record(|| {
+        let mut attributes = request_attributes(facts);
+        attributes.extend(facts.outcome.into_iter().flat_map(answer_attributes));
+        if recorder.captures_content() {
+            attributes.extend(content(facts));
+        }
+        let (span, place) = (format!("chat {}", facts.identity.model), facts.under.map_or(Place::Alone, Place::Under));
+        let error = facts.outcome.err().map(NoAnswer::code);
+        let asked = FinishedSpan::new(span, place, (facts.started, facts.ended), attributes).failed(error);
+        FinishedSpan { kind: SpanKind::Client, ..asked }
     })
 }
 
@@ -75,7 +65,7 @@ fn measure(instruments: &Instruments, facts: &CallFacts<'_>) {
     }
     let labels = |last: &'static str| -> [StringValue; 5] {
         let (provider, model) = (facts.identity.provider.clone(), facts.identity.model.clone());
-        ["chat".into(), provider.into(), model.into(), role(facts.request.role).into(), last.into()]
+        ["chat".into(), provider.into(), model.into(), facts.request.role.as_str().into(), last.into()]
     };
     let error = facts.outcome.err().map_or("", |error| error_label(error.code()));
     instruments.model_duration.record(facts.ended.since(facts.started).as_secs_f64(), labels(error));
@@ -92,33 +82,29 @@ fn request_attributes(facts: &CallFacts<'_>) -> Vec<KeyValue> {
         KeyValue::new(name::GEN_AI_PROVIDER_NAME, facts.identity.provider.clone()),
         KeyValue::new(name::GEN_AI_REQUEST_MODEL, facts.identity.model.clone()),
         KeyValue::new(name::GEN_AI_REQUEST_MAX_TOKENS, i64::from(facts.request.max_tokens)),
-        KeyValue::new(name::MODEL_ROLE, role(facts.request.role)),
+        KeyValue::new(name::MODEL_ROLE, facts.request.role.as_str()),
         KeyValue::new(name::MODEL_ATTEMPTS, i64::from(facts.attempts)),
-        KeyValue::new(name::MODEL_WAITED_MS, i64::try_from(facts.waited_ms).unwrap_or(i64::MAX)),
-        KeyValue::new(name::GUILD_ID, facts.request.guild.as_str().to_owned()),
+        KeyValue::new(name::MODEL_WAITED_MS, whole(facts.waited_ms)),
+        KeyValue::new(name::GUILD_ID, &facts.request.guild),
     ]);
     if let Some(channel) = facts.channel {
-        attributes.extend([
-            KeyValue::new(name::GEN_AI_CONVERSATION_ID, channel.as_str().to_owned()),
-            KeyValue::new(name::CHANNEL_ID, channel.as_str().to_owned()),
-        ]);
+        attributes.extend([KeyValue::new(name::GEN_AI_CONVERSATION_ID, channel), KeyValue::new(name::CHANNEL_ID, channel)]);
     }
     if let Some(companion) = &facts.request.companion {
         attributes.extend([
-            KeyValue::new(name::GEN_AI_AGENT_ID, companion.id.as_str().to_owned()),
+            KeyValue::new(name::GEN_AI_AGENT_ID, &companion.id),
             KeyValue::new(name::GEN_AI_AGENT_NAME, companion.name.clone()),
-            KeyValue::new(name::COMPANION_ID, companion.id.as_str().to_owned()),
+            KeyValue::new(name::COMPANION_ID, &companion.id),
         ]);
     }
     attributes
 }
 
 fn answer_attributes(answer: &Answer) -> impl Iterator<Item = KeyValue> {
-    let tokens = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX);
     let reasons = answer.finish_reason.clone().map(|reason| Value::Array(Array::String(vec![reason.into()])));
     [
-        Some(KeyValue::new(name::GEN_AI_USAGE_INPUT_TOKENS, tokens(answer.usage.input_tokens))),
-        Some(KeyValue::new(name::GEN_AI_USAGE_OUTPUT_TOKENS, tokens(answer.usage.output_tokens))),
+        Some(KeyValue::new(name::GEN_AI_USAGE_INPUT_TOKENS, whole(answer.usage.input_tokens))),
+        Some(KeyValue::new(name::GEN_AI_USAGE_OUTPUT_TOKENS, whole(answer.usage.output_tokens))),
         answer.model.clone().map(|model| KeyValue::new(name::GEN_AI_RESPONSE_MODEL, model)),
         answer.response_id.clone().map(|id| KeyValue::new(name::GEN_AI_RESPONSE_ID, id)),
         reasons.map(|reasons| KeyValue::new(name::GEN_AI_RESPONSE_FINISH_REASONS, reasons)),
@@ -139,11 +125,4 @@ fn content(facts: &CallFacts<'_>) -> Vec<KeyValue> {
         content.push(KeyValue::new(name::GEN_AI_OUTPUT_MESSAGES, json!([message("assistant", &answer.text())]).to_string()));
     }
     content
-}
-
-const fn role(role: ModelRole) -> &'static str {
-    match role {
-        ModelRole::Side => "side",
-        ModelRole::Main => "main",
-    }
 }

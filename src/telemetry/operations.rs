@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use opentelemetry::KeyValue;
-use opentelemetry::trace::SpanKind;
 
 use super::attributes as name;
 use super::plain::Plain;
@@ -52,24 +51,15 @@ fn write(
     ended: Moment,
     more: Option<KeyValue>,
 ) -> Option<SpanRef> {
-    if !recorder.is_on() {
-        return None;
-    }
-    let mut attributes = vec![
-        KeyValue::new(name::ACTOR_SORT, facts.sort.to_owned()),
-        KeyValue::new(name::ACTOR_ADDRESS, facts.address.to_owned()),
-        KeyValue::new(name::ACTOR_ENDING, facts.ending.to_owned()),
-    ];
-    attributes.extend(more);
-    recorder.write(FinishedSpan {
-        name: span.into(),
-        kind: SpanKind::Internal,
-        place: Place::Alone,
-        started: facts.at,
-        ended,
-        attributes,
-        error: Some(facts.ending.to_owned().into()),
-        links: Vec::new(),
+    recorder.record(|| {
+        let mut attributes = vec![
+            KeyValue::new(name::ACTOR_SORT, facts.sort.to_owned()),
+            KeyValue::new(name::ACTOR_ADDRESS, facts.address.to_owned()),
+            KeyValue::new(name::ACTOR_ENDING, facts.ending.to_owned()),
+        ];
+        attributes.extend(more);
+        let span = FinishedSpan::new(span, Place::Alone, (facts.at, ended), attributes);
+        FinishedSpan { error: Some(facts.ending.to_owned().into()), ..span }
     })
 }
 

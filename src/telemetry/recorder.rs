@@ -8,9 +8,11 @@ use opentelemetry::trace::{Link, Span, SpanBuilder, SpanId, SpanKind, Status, Tr
 use opentelemetry::{Context, KeyValue};
 use opentelemetry_sdk::trace::{IdGenerator, RandomIdGenerator, SdkTracer};
 
+use super::attributes;
 use super::instruments::Instruments;
 use super::sampling::Sampling;
 use super::trace::{SpanRef, TurnTrace};
+use crate::domain::id::Ticket;
 use crate::domain::moment::Moment;
 
 /// Writes spans, if spans are exported. Clones write to the same exporter.
@@ -50,7 +52,32 @@ pub enum Place {
     Alone,
 }
 
+impl FinishedSpan {
+    /// A span of this server's own work that did not fail.
+    pub fn new(name: impl Into<Cow<'static, str>>, place: Place, times: (Moment, Moment), attributes: Vec<KeyValue>) -> Self {
+        let (name, kind, (started, ended)) = (name.into(), SpanKind::Internal, times);
+        Self { name, kind, place, started, ended, attributes, error: None, links: Vec::new() }
+    }
+
+    /// The same span. With an error code, it failed: the code is in its status and in `error.type`.
+    pub fn failed(mut self, error: Option<&str>) -> Self {
+        if let Some(code) = error {
+            self.attributes.push(KeyValue::new(attributes::ERROR_TYPE, code.to_owned()));
+            self.error = Some(code.to_owned().into());
+        }
+        self
+    }
+}
+
 impl Place {
+    /// Under the root of a turn. If it is about a question or a reply, its id is known, because the span of the call is under it.
+    pub fn in_turn(trace: TurnTrace, ticket: Option<Ticket>) -> Self {
+        match ticket {
+            Some(ticket) => Self::As { own: trace.of(ticket), parent: trace.root() },
+            None => Self::Under(trace.root()),
+        }
+    }
+
     /// The span's own ids, and its parent.
     fn resolved(self) -> (SpanRef, Option<SpanRef>) {
         match self {
@@ -87,9 +114,10 @@ impl Recorder {
         &self.instruments
     }
 
-    /// Whether spans are written. If not, callers need not build attributes.
-    pub const fn is_on(&self) -> bool {
-        self.tracer.is_some()
+    /// Writes a span, which is built only if spans are written.
+    pub fn record(&self, span: impl FnOnce() -> FinishedSpan) -> Option<SpanRef> {
+        self.tracer.as_ref()?;
+        self.write(span())
     }
 
     /// Whether attributes may contain what people and companions say.

@@ -1,13 +1,12 @@
 //! Records rounds: the selection of a speaker, changes of the closing stage, and measurements of repetition.
 
 use opentelemetry::KeyValue;
-use opentelemetry::trace::SpanKind;
 
-use super::attributes as name;
+use super::attributes::{self as name, whole};
 use super::instruments::{Instruments, NONE};
 use super::plain::Plain;
 use super::recorder::{FinishedSpan, Place, Recorder};
-use super::trace::{SpanRef, TurnTrace};
+use super::trace::{InTurn, SpanRef, TurnTrace};
 use crate::domain::closing::{Cause, Stage};
 use crate::domain::id::{ChannelId, CompanionId, GuildId, Seq, Ticket};
 use crate::domain::moment::Moment;
@@ -15,12 +14,7 @@ use crate::domain::moment::Moment;
 /// A round from its opening to the selection.
 #[derive(Clone, Debug)]
 pub struct SelectionFacts<'a> {
-    /// The trace of its turn. The span's parent is the root.
-    pub trace: TurnTrace,
-    /// The turn's id, the same after a restart.
-    pub turn_id: &'a str,
-    pub guild: &'a GuildId,
-    pub channel: &'a ChannelId,
+    pub turn: InTurn<'a>,
     /// The newest event when the round was opened.
     pub message: Seq,
     /// Number of companions in the round.
@@ -77,24 +71,22 @@ pub struct RepetitionFacts<'a> {
 /// Records a selection: `decision.select_speaker`, and a log line.
 pub fn record_selection(recorder: &Recorder, facts: &SelectionFacts<'_>) -> Option<SpanRef> {
     let selected = facts.selected.map_or("-", CompanionId::as_str);
-    let (channel, selected) = (Plain(facts.channel.as_str()), Plain(selected));
-    let (states, candidates, missing, trace) = (facts.states, facts.candidates, facts.missing, facts.trace);
+    let (channel, selected) = (Plain(facts.turn.channel.as_str()), Plain(selected));
+    let (states, candidates, missing, trace) = (facts.states, facts.candidates, facts.missing, facts.turn.trace);
     tracing::info!(%channel, states, candidates, missing, %selected, %trace, "round");
     measure_selection(recorder.instruments(), facts);
-    if !recorder.is_on() {
-        return None;
-    }
-    let mut attributes = vec![
-        KeyValue::new(name::TURN_ID, facts.turn_id.to_owned()),
-        KeyValue::new(name::GUILD_ID, facts.guild.as_str().to_owned()),
-        KeyValue::new(name::CHANNEL_ID, facts.channel.as_str().to_owned()),
-        KeyValue::new(name::ROUND_MESSAGE_ID, facts.message.to_string()),
-        KeyValue::new(name::ROUND_STATES, count(facts.states)),
-        KeyValue::new(name::ROUND_CANDIDATES, count(facts.candidates)),
-        KeyValue::new(name::ROUND_MISSING, count(facts.missing)),
-    ];
-    attributes.extend(facts.selected.map(|selected| KeyValue::new(name::ROUND_SELECTED, selected.as_str().to_owned())));
-    write(recorder, name::SPAN_SELECT_SPEAKER, Place::Under(facts.trace.root()), (facts.started, facts.ended), attributes, None)
+    recorder.record(|| {
+        let mut attributes = facts.turn.attributes();
+        attributes.extend([
+            KeyValue::new(name::ROUND_MESSAGE_ID, facts.message.to_string()),
+            KeyValue::new(name::ROUND_STATES, whole(facts.states)),
+            KeyValue::new(name::ROUND_CANDIDATES, whole(facts.candidates)),
+            KeyValue::new(name::ROUND_MISSING, whole(facts.missing)),
+        ]);
+        attributes.extend(facts.selected.map(|selected| KeyValue::new(name::ROUND_SELECTED, selected)));
+        let place = Place::Under(facts.turn.trace.root());
+        FinishedSpan::new(name::SPAN_SELECT_SPEAKER, place, (facts.started, facts.ended), attributes)
+    })
 }
 
 /// Records a change of the closing stage: `decision.closing`, and a log line.
@@ -103,19 +95,18 @@ pub fn record_closing(recorder: &Recorder, facts: &ClosingFacts<'_>) -> Option<S
     let trace = facts.under.map(tracing::field::display);
     tracing::info!(%channel, %companion, from = %facts.from, to = %facts.to, cause = %facts.cause, trace, "closing");
     recorder.instruments().closing_transitions.add(1, [facts.to.as_str(), facts.cause.as_str()]);
-    if !recorder.is_on() {
-        return None;
-    }
-    let attributes = vec![
-        KeyValue::new(name::GUILD_ID, facts.guild.as_str().to_owned()),
-        KeyValue::new(name::CHANNEL_ID, facts.channel.as_str().to_owned()),
-        KeyValue::new(name::COMPANION_ID, facts.companion.as_str().to_owned()),
-        KeyValue::new(name::CLOSING_FROM, facts.from.as_str()),
-        KeyValue::new(name::CLOSING_TO, facts.to.as_str()),
-        KeyValue::new(name::CLOSING_CAUSE, facts.cause.as_str()),
-    ];
-    let place = facts.under.map_or(Place::Alone, |turn| Place::Under(turn.root()));
-    write(recorder, name::SPAN_CLOSING, place, (facts.at, facts.at), attributes, None)
+    recorder.record(|| {
+        let attributes = vec![
+            KeyValue::new(name::GUILD_ID, facts.guild),
+            KeyValue::new(name::CHANNEL_ID, facts.channel),
+            KeyValue::new(name::COMPANION_ID, facts.companion),
+            KeyValue::new(name::CLOSING_FROM, facts.from.as_str()),
+            KeyValue::new(name::CLOSING_TO, facts.to.as_str()),
+            KeyValue::new(name::CLOSING_CAUSE, facts.cause.as_str()),
+        ];
+        let place = facts.under.map_or(Place::Alone, |turn| Place::Under(turn.root()));
+        FinishedSpan::new(name::SPAN_CLOSING, place, (facts.at, facts.at), attributes)
+    })
 }
 
 /// Records a judgement: `decision.repetition`, and a log line.
@@ -128,23 +119,18 @@ pub fn record_repetition(recorder: &Recorder, facts: &RepetitionFacts<'_>) -> Op
     let found = if facts.detections > 0 { "true" } else { "false" };
     recorder.instruments().repetition_judgements.add(1, [facts.judge, found]);
     recorder.instruments().repetition_score.record(facts.score, NONE);
-    if !recorder.is_on() {
-        return None;
-    }
-    let mut attributes = vec![
-        KeyValue::new(name::GUILD_ID, facts.guild.as_str().to_owned()),
-        KeyValue::new(name::CHANNEL_ID, facts.channel.as_str().to_owned()),
-        KeyValue::new(name::REPETITION_SCORE, facts.score),
-        KeyValue::new(name::REPETITION_DETECTIONS, i64::from(facts.detections)),
-        KeyValue::new(name::REPETITION_JUDGE, facts.judge),
-    ];
-    attributes.extend(facts.error_type.map(|code| KeyValue::new(name::ERROR_TYPE, code.to_owned())));
-    let place = match (facts.under, facts.ticket) {
-        (Some(turn), Some(ticket)) => Place::As { own: turn.of(ticket), parent: turn.root() },
-        (Some(turn), None) => Place::Under(turn.root()),
-        (None, _) => Place::Alone,
-    };
-    write(recorder, name::SPAN_REPETITION, place, (facts.started, facts.ended), attributes, facts.error_type)
+    recorder.record(|| {
+        let attributes = vec![
+            KeyValue::new(name::GUILD_ID, facts.guild),
+            KeyValue::new(name::CHANNEL_ID, facts.channel),
+            KeyValue::new(name::REPETITION_SCORE, facts.score),
+            KeyValue::new(name::REPETITION_DETECTIONS, i64::from(facts.detections)),
+            KeyValue::new(name::REPETITION_JUDGE, facts.judge),
+        ];
+        let place = facts.under.map_or(Place::Alone, |turn| Place::in_turn(turn, facts.ticket));
+        let times = (facts.started, facts.ended);
+        FinishedSpan::new(name::SPAN_REPETITION, place, times, attributes).failed(facts.error_type)
+    })
 }
 
 fn measure_selection(instruments: &Instruments, facts: &SelectionFacts<'_>) {
@@ -154,22 +140,6 @@ fn measure_selection(instruments: &Instruments, facts: &SelectionFacts<'_>) {
     instruments.round_votes.add(facts.states.saturating_sub(facts.speak) as u64, ["listen"]);
     instruments.round_missing_votes.add(facts.missing as u64, NONE);
     instruments.round_ties.add(u64::from(facts.is_tied), NONE);
-}
-
-fn write(
-    recorder: &Recorder,
-    span: &'static str,
-    place: Place,
-    (started, ended): (Moment, Moment),
-    attributes: Vec<KeyValue>,
-    error: Option<&str>,
-) -> Option<SpanRef> {
-    let (kind, error) = (SpanKind::Internal, error.map(|code| code.to_owned().into()));
-    recorder.write(FinishedSpan { name: span.into(), kind, place, started, ended, attributes, error, links: Vec::new() })
-}
-
-fn count(count: usize) -> i64 {
-    i64::try_from(count).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]
@@ -182,10 +152,7 @@ mod tests {
         let memory = SpanMemory::new();
         let (guild, channel) = (GuildId::from("home"), ChannelId::from("console:lobby"));
         let facts = SelectionFacts {
-            trace: TurnTrace::new(42),
-            turn_id: "console:lobby#7",
-            guild: &guild,
-            channel: &channel,
+            turn: InTurn { trace: TurnTrace::new(42), turn_id: "console:lobby#7".to_owned(), guild: &guild, channel: &channel },
             message: Seq(7),
             states: 3,
             speak: 0,

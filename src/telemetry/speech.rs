@@ -3,7 +3,7 @@
 use opentelemetry::trace::SpanKind;
 use opentelemetry::{KeyValue, StringValue};
 
-use super::attributes as name;
+use super::attributes::{self as name, whole};
 use super::recorder::{FinishedSpan, Place, Recorder};
 use super::trace::SpanRef;
 use crate::domain::id::{ChannelId, CompanionId, GuildId};
@@ -41,29 +41,19 @@ pub fn record(recorder: &Recorder, facts: &SpeechFacts<'_>) -> Option<SpanRef> {
     } else {
         recorder.instruments().speech_recognised.add(audio_secs, [provider]);
     }
-    if !recorder.is_on() {
-        return None;
-    }
-    let mut attributes = vec![
-        KeyValue::new(name::GEN_AI_PROVIDER_NAME, provider),
-        KeyValue::new(name::GUILD_ID, facts.guild.as_str().to_owned()),
-        KeyValue::new(name::CHANNEL_ID, facts.channel.as_str().to_owned()),
-        KeyValue::new(name::SPEECH_AUDIO_SECS, audio_secs),
-    ];
-    if is_synthesis {
-        attributes.push(KeyValue::new(name::SPEECH_CHARACTERS, i64::try_from(characters).unwrap_or(i64::MAX)));
-    }
-    attributes.extend(facts.companion.map(|companion| KeyValue::new(name::COMPANION_ID, companion.as_str().to_owned())));
-    attributes.extend(facts.error.map(|error| KeyValue::new(name::ERROR_TYPE, error)));
-    recorder.write(FinishedSpan {
-        name: if is_synthesis { name::SPAN_SYNTHESISE } else { name::SPAN_RECOGNISE }.into(),
-        kind: SpanKind::Client,
-        place: facts.under.map_or(Place::Alone, Place::Under),
-        started: facts.started,
-        ended: facts.ended,
-        attributes,
-        error: facts.error.map(Into::into),
-        links: Vec::new(),
+    recorder.record(|| {
+        let mut attributes = vec![
+            KeyValue::new(name::GEN_AI_PROVIDER_NAME, provider),
+            KeyValue::new(name::GUILD_ID, facts.guild),
+            KeyValue::new(name::CHANNEL_ID, facts.channel),
+            KeyValue::new(name::SPEECH_AUDIO_SECS, audio_secs),
+        ];
+        attributes.extend(is_synthesis.then(|| KeyValue::new(name::SPEECH_CHARACTERS, whole(characters))));
+        attributes.extend(facts.companion.map(|companion| KeyValue::new(name::COMPANION_ID, companion)));
+        let span = if is_synthesis { name::SPAN_SYNTHESISE } else { name::SPAN_RECOGNISE };
+        let place = facts.under.map_or(Place::Alone, Place::Under);
+        let done = FinishedSpan::new(span, place, (facts.started, facts.ended), attributes).failed(facts.error);
+        FinishedSpan { kind: SpanKind::Client, ..done }
     })
 }
 

@@ -14,7 +14,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::decisions::{Answer, DecisionFacts};
 use super::memory::Lines;
-use super::trace::TurnTrace;
+use super::trace::{InTurn, TurnTrace};
 use super::turns::TurnFacts;
 use super::*;
 use crate::domain::id::{ChannelId, CompanionId, GuildId, Ticket};
@@ -244,11 +244,8 @@ fn options(log: &str, log_format: LogFormat) -> Settings {
 fn decide(recorder: &Recorder, channel: &str, answer: Answer<'_>) {
     let (guild, channel, companion) = (GuildId::from("home"), ChannelId::from(channel), CompanionId::from("aria"));
     let facts = DecisionFacts {
-        trace: TRACE,
+        turn: InTurn { trace: TRACE, turn_id: "turn-1".to_owned(), guild: &guild, channel: &channel },
         ticket: Some(Ticket(1)),
-        turn_id: "turn-1",
-        guild: &guild,
-        channel: &channel,
         companion: &companion,
         trigger: Trigger::Lull,
         answer,
@@ -265,10 +262,7 @@ fn decide(recorder: &Recorder, channel: &str, answer: Answer<'_>) {
 fn end_turn(recorder: &Recorder) {
     let (guild, channel) = (GuildId::from("home"), ChannelId::from("console:lobby"));
     let facts = TurnFacts {
-        trace: TRACE,
-        turn_id: "turn-1",
-        guild: &guild,
-        channel: &channel,
+        turn: InTurn { trace: TRACE, turn_id: "turn-1".to_owned(), guild: &guild, channel: &channel },
         trigger: Trigger::Lull,
         outcome: "silence",
         error_type: None,

@@ -2,14 +2,37 @@
 
 use std::fmt;
 
+use opentelemetry::KeyValue;
 use opentelemetry::trace::{SpanContext, SpanId, TraceFlags, TraceId, TraceState};
 
-use crate::domain::id::{Ticket, TurnId};
+use super::attributes as name;
+use crate::domain::id::{ChannelId, GuildId, Ticket, TurnId};
 
 /// The trace of one turn. The id of its root span is known from the beginning, although the root is written last: it is the lower half of the
 /// trace's id.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TurnTrace(u128);
+
+/// The turn that a span belongs to, and where it takes place.
+#[derive(Clone, Debug)]
+pub struct InTurn<'a> {
+    pub trace: TurnTrace,
+    /// The turn's id, the same after a restart.
+    pub turn_id: String,
+    pub guild: &'a GuildId,
+    pub channel: &'a ChannelId,
+}
+
+impl InTurn<'_> {
+    /// The attributes that every span of a turn has.
+    pub fn attributes(&self) -> Vec<KeyValue> {
+        vec![
+            KeyValue::new(name::TURN_ID, self.turn_id.clone()),
+            KeyValue::new(name::GUILD_ID, self.guild),
+            KeyValue::new(name::CHANNEL_ID, self.channel),
+        ]
+    }
+}
 
 /// A reference to a span, for parents and links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,25 +3,20 @@
 use std::time::Duration;
 
 use opentelemetry::KeyValue;
-use opentelemetry::trace::SpanKind;
 
 use super::attributes as name;
 use super::instruments::error_label;
 use super::plain::Plain;
 use super::recorder::{FinishedSpan, Place, Recorder};
-use super::trace::{SpanRef, TurnTrace};
-use crate::domain::id::{ChannelId, CompanionId, GuildId, Ticket};
+use super::trace::{InTurn, SpanRef, TurnTrace};
+use crate::domain::id::{CompanionId, Ticket};
 use crate::domain::moment::Moment;
 use crate::domain::trigger::Trigger;
 
 /// A turn, from its messages to silence or to one posted statement.
 #[derive(Clone, Debug)]
 pub struct TurnFacts<'a> {
-    pub trace: TurnTrace,
-    /// The turn's id, the same after a restart.
-    pub turn_id: &'a str,
-    pub guild: &'a GuildId,
-    pub channel: &'a ChannelId,
+    pub turn: InTurn<'a>,
     /// The strongest trigger of the turn.
     pub trigger: Trigger,
     /// `posted`, `silence`, `failed` or `cancelled`.
@@ -44,14 +39,9 @@ pub struct TurnFacts<'a> {
 /// The writing of a companion's statement, from getting the floor to its words.
 #[derive(Clone, Debug)]
 pub struct StatementFacts<'a> {
-    /// The trace of its turn. The span's parent is the root.
-    pub trace: TurnTrace,
+    pub turn: InTurn<'a>,
     /// The reply's ticket. The span of its call is a child of this one.
     pub ticket: Ticket,
-    /// The turn's id, the same after a restart.
-    pub turn_id: &'a str,
-    pub guild: &'a GuildId,
-    pub channel: &'a ChannelId,
     pub companion: &'a CompanionId,
     pub companion_name: &'a str,
     pub trigger: Trigger,
@@ -70,33 +60,22 @@ pub fn record(recorder: &Recorder, facts: &TurnFacts<'_>) -> Option<SpanRef> {
     let answered = facts.heard_since.unwrap_or(facts.ended);
     instruments.turn_duration.record(answered.since(facts.awaited_since).as_secs_f64(), [trigger, facts.outcome]);
     instruments.turn_overhead.record(facts.overhead.as_secs_f64(), [facts.outcome]);
-    if !recorder.is_on() {
-        return None;
-    }
-    let mut attributes = vec![
-        KeyValue::new(name::TURN_ID, facts.turn_id.to_owned()),
-        KeyValue::new(name::GUILD_ID, facts.guild.as_str().to_owned()),
-        KeyValue::new(name::CHANNEL_ID, facts.channel.as_str().to_owned()),
-        KeyValue::new(name::DECISION_TRIGGER, facts.trigger.as_str()),
-        KeyValue::new(name::TURN_OUTCOME, facts.outcome),
-    ];
-    attributes.extend(facts.error_type.map(|code| KeyValue::new(name::ERROR_TYPE, code.to_owned())));
-    recorder.write(FinishedSpan {
-        name: name::SPAN_TURN.into(),
-        kind: SpanKind::Internal,
-        place: Place::Root(facts.trace),
-        started: facts.started,
-        ended: facts.ended,
-        attributes,
-        error: facts.error_type.map(|code| code.to_owned().into()),
-        links: facts.follows.map(TurnTrace::root).into_iter().collect(),
+    recorder.record(|| {
+        let mut attributes = facts.turn.attributes();
+        attributes.extend([
+            KeyValue::new(name::DECISION_TRIGGER, facts.trigger.as_str()),
+            KeyValue::new(name::TURN_OUTCOME, facts.outcome),
+        ]);
+        let (place, times) = (Place::Root(facts.turn.trace), (facts.started, facts.ended));
+        let span = FinishedSpan::new(name::SPAN_TURN, place, times, attributes).failed(facts.error_type);
+        FinishedSpan { links: facts.follows.map(TurnTrace::root).into_iter().collect(), ..span }
     })
 }
 
 /// Records a statement: `invoke_agent {companion}`, and a log line.
 pub fn record_statement(recorder: &Recorder, facts: &StatementFacts<'_>) -> Option<SpanRef> {
-    let (channel, companion) = (Plain(facts.channel.as_str()), Plain(facts.companion.as_str()));
-    let (trigger, trace) = (facts.trigger, facts.trace);
+    let (channel, companion) = (Plain(facts.turn.channel.as_str()), Plain(facts.companion.as_str()));
+    let (trigger, trace) = (facts.trigger, facts.turn.trace);
     match facts.error_type.map(Plain) {
         None => tracing::info!(%channel, %trigger, %companion, %trace, "statement"),
         Some(error) => tracing::info!(%channel, %trigger, %companion, %error, %trace, "statement not made"),
@@ -104,31 +83,20 @@ pub fn record_statement(recorder: &Recorder, facts: &StatementFacts<'_>) -> Opti
     if let Some(error) = facts.error_type {
         recorder.instruments().statements_failed.add(1, [error_label(error)]);
     }
-    if !recorder.is_on() {
-        return None;
-    }
-    let mut attributes = vec![
-        KeyValue::new(name::GEN_AI_OPERATION_NAME, "invoke_agent"),
-        KeyValue::new(name::GEN_AI_AGENT_ID, facts.companion.as_str().to_owned()),
-        KeyValue::new(name::GEN_AI_AGENT_NAME, facts.companion_name.to_owned()),
-        KeyValue::new(name::GEN_AI_CONVERSATION_ID, facts.channel.as_str().to_owned()),
-        KeyValue::new(name::TURN_ID, facts.turn_id.to_owned()),
-        KeyValue::new(name::GUILD_ID, facts.guild.as_str().to_owned()),
-        KeyValue::new(name::CHANNEL_ID, facts.channel.as_str().to_owned()),
-        KeyValue::new(name::COMPANION_ID, facts.companion.as_str().to_owned()),
-        KeyValue::new(name::DECISION_TRIGGER, facts.trigger.as_str()),
-        KeyValue::new(name::STATEMENT_UNSOLICITED, facts.trigger.is_unsolicited()),
-    ];
-    attributes.extend(facts.error_type.map(|code| KeyValue::new(name::ERROR_TYPE, code.to_owned())));
-    recorder.write(FinishedSpan {
-        name: format!("invoke_agent {}", facts.companion_name).into(),
-        kind: SpanKind::Internal,
-        place: Place::As { own: facts.trace.of(facts.ticket), parent: facts.trace.root() },
-        started: facts.started,
-        ended: facts.ended,
-        attributes,
-        error: facts.error_type.map(|code| code.to_owned().into()),
-        links: Vec::new(),
+    recorder.record(|| {
+        let mut attributes = facts.turn.attributes();
+        attributes.extend([
+            KeyValue::new(name::GEN_AI_OPERATION_NAME, "invoke_agent"),
+            KeyValue::new(name::GEN_AI_AGENT_ID, facts.companion),
+            KeyValue::new(name::GEN_AI_AGENT_NAME, facts.companion_name.to_owned()),
+            KeyValue::new(name::GEN_AI_CONVERSATION_ID, facts.turn.channel),
+            KeyValue::new(name::COMPANION_ID, facts.companion),
+            KeyValue::new(name::DECISION_TRIGGER, facts.trigger.as_str()),
+            KeyValue::new(name::STATEMENT_UNSOLICITED, facts.trigger.is_unsolicited()),
+        ]);
+        let place = Place::in_turn(facts.turn.trace, Some(facts.ticket));
+        let (span, times) = (format!("invoke_agent {}", facts.companion_name), (facts.started, facts.ended));
+        FinishedSpan::new(span, place, times, attributes).failed(facts.error_type)
     })
 }
 
@@ -138,6 +106,7 @@ mod tests {
 
     use super::super::memory::{SpanMemory, attribute};
     use super::*;
+    use crate::domain::id::{ChannelId, GuildId};
 
     #[test]
     fn a_statement_is_an_agent_span_under_its_turn() {
@@ -174,11 +143,8 @@ mod tests {
     fn record_statement_of(memory: &SpanMemory, trigger: Trigger, error_type: Option<&str>) {
         let (guild, channel, companion) = (GuildId::from("home"), ChannelId::from("console:lobby"), CompanionId::from("aria"));
         let facts = StatementFacts {
-            trace: TurnTrace::new(42),
+            turn: InTurn { trace: TurnTrace::new(42), turn_id: "turn-1".to_owned(), guild: &guild, channel: &channel },
             ticket: Ticket(3),
-            turn_id: "turn-1",
-            guild: &guild,
-            channel: &channel,
             companion: &companion,
             companion_name: "Aria",
             trigger,

@@ -17,11 +17,10 @@ use super::streams::Opened;
 use super::voice::Voice;
 use crate::actors::messages::voice_call::RecognitionMessage;
 use crate::actors::runtime::actor_keys::RecognitionKey;
-use crate::actors::runtime::directory::{Registration, Sort};
+use crate::actors::runtime::context::Registered;
 use crate::domain::id::PersonId;
 use crate::ports::call_room::{Trouble, View};
 use crate::ports::speech_recognition::{Expectation, Recognised, Sound};
-use crate::telemetry::instruments::kinds::Counted;
 
 /// The sounds that a stream can be behind.
 const MOST_WAITING: usize = 512;
@@ -50,8 +49,7 @@ pub struct State {
     waits: bool,
     /// Whether [`RecognitionMessage::Again`] will come.
     will_retry: bool,
-    _registration: Registration,
-    _counted: Counted,
+    _registration: Registered,
 }
 
 /// A stream that ends when this is dropped.
@@ -85,8 +83,7 @@ impl Actor for Recognition {
     async fn pre_start(&self, myself: ActorRef<RecognitionMessage>, arguments: Arguments) -> Result<State, ActorProcessingErr> {
         let Arguments { user, hearing, .. } = &arguments;
         let (call, context) = (&hearing.call, hearing.context());
-        let registration = context.directory.register(&RecognitionKey(call.channel().clone(), user.clone()), &myself);
-        let counted = context.recorder.instruments().actors.one([Sort::Recognition.as_str()]);
+        let registration = context.register(&RecognitionKey(call.channel().clone(), user.clone()), &myself);
         let mut state = State {
             arguments,
             myself,
@@ -96,7 +93,6 @@ impl Actor for Recognition {
             waits: false,
             will_retry: false,
             _registration: registration,
-            _counted: counted,
         };
         // Sound that a predecessor took and that has no final yet.
         state.send();

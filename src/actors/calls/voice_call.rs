@@ -20,8 +20,8 @@ use super::voice_user::{self, VoiceUser};
 use crate::actors::inbound::Inbound;
 use crate::actors::messages::voice_call::{CallChild, CallMessage, RecognitionMessage, VoiceUserMessage};
 use crate::actors::runtime::actor_keys::{RecognitionKey, VoiceCallKey, VoiceUserKey};
-use crate::actors::runtime::context::ActorContext;
-use crate::actors::runtime::directory::{Address, Registration, Sort};
+use crate::actors::runtime::context::{ActorContext, Registered};
+use crate::actors::runtime::directory::{Address, Sort};
 use crate::actors::runtime::supervision::child::{ChildSpec, Escalation, RestartType};
 use crate::actors::runtime::supervision::children::{Children, Report};
 use crate::actors::runtime::supervision::restarts::RestartPolicy;
@@ -35,8 +35,6 @@ use crate::ports::audio::{CodecFailed, Encoder, SPOKEN_FRAME};
 use crate::ports::call_room::{End, Packet, Told, Trouble, View};
 use crate::ports::speech_synthesis::{Piece, Sentence, SynthesisFailed};
 use crate::telemetry::instruments::NONE;
-use crate::telemetry::instruments::kinds::Counted;
-use crate::telemetry::operations::{self, ActorFacts};
 use crate::telemetry::trace::{SpanRef, TurnTrace};
 
 /// How a call restarts its actors.
@@ -73,8 +71,7 @@ pub struct State {
     tick: Option<AbortHandle>,
     /// What people say who type it.
     saying: BTreeMap<PersonId, Saying>,
-    _registration: Registration,
-    _counted: Counted,
+    _registration: Registered,
 }
 
 /// Words that are being said. Dropping it ends them.
@@ -113,8 +110,7 @@ impl Actor for VoiceCall {
 
     async fn pre_start(&self, myself: ActorRef<CallMessage>, arguments: Arguments) -> Result<State, ActorProcessingErr> {
         let Arguments { call, context } = arguments;
-        let registration = context.directory.register(&VoiceCallKey(call.channel().clone()), &myself);
-        let counted = context.recorder.instruments().actors.one([Sort::VoiceCall.as_str()]);
+        let registration = context.register(&VoiceCallKey(call.channel().clone()), &myself);
         let mut state = State {
             children: Children::new(myself.clone(), RESTARTS, context.rng.clone()),
             hearing: Hearing::new(call.clone(), Inbound::new((*context).clone())),
@@ -126,7 +122,6 @@ impl Actor for VoiceCall {
             tick: None,
             saying: BTreeMap::new(),
             _registration: registration,
-            _counted: counted,
         };
         // What a predecessor played is lost; the channel notices that nothing is played any more.
         state.call.set_reply(None, state.context.clock.now());
@@ -588,14 +583,13 @@ impl State {
     fn handle_report(&mut self, report: Option<Report<CallChild>>) {
         match report {
             Some(Report::Restarting { child, ending, after }) => {
-                ending.measure(child.sort().as_str(), self.context.recorder.instruments());
-                let ending = ending.to_string();
-                operations::restarted(&self.context.recorder, &self.facts(&child, &ending), after);
+                // No name of a person leaves the store in spans.
+                self.context.restarting(child.sort(), self.call.channel().as_str(), &ending, after);
             }
             Some(Report::Escalate { child, escalation }) => {
                 // Its name is that of a person.
-                let ending = Escalation { child: child.sort().as_str().to_owned(), ..escalation }.to_string();
-                operations::escalated(&self.context.recorder, &self.facts(&child, &ending));
+                let ending = Escalation { child: child.sort().to_string(), ..escalation }.to_string();
+                self.context.escalated(child.sort(), self.call.channel().as_str(), &ending);
                 let (CallChild::VoiceUser(user) | CallChild::Recognition(user)) = &child;
                 self.call.show_to(user, &View::Trouble(Trouble::NotHeard));
             }
@@ -607,11 +601,6 @@ impl State {
             }
             None | Some(Report::Started { .. }) => {}
         }
-    }
-
-    /// No name of a person leaves the store in spans.
-    fn facts<'a>(&'a self, child: &CallChild, ending: &'a str) -> ActorFacts<'a> {
-        ActorFacts { sort: child.sort().as_str(), address: self.call.channel().as_str(), ending, at: self.context.clock.now() }
     }
 
     fn finalize(&self, user: &PersonId) {

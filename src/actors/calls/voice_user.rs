@@ -11,12 +11,12 @@ use super::hearing::Hearing;
 use super::voice::{Found, Voice, note_end, take_heard};
 use crate::actors::messages::voice_call::{RecognitionMessage, VoiceUserMessage};
 use crate::actors::runtime::actor_keys::{RecognitionKey, VoiceUserKey};
-use crate::actors::runtime::directory::{Address, Registration, Sort};
+use crate::actors::runtime::context::Registered;
+use crate::actors::runtime::directory::Address;
 use crate::actors::runtime::watchdog::at_work;
 use crate::domain::id::PersonId;
 use crate::domain::voice::speech::{HANGOVER, Pulse};
 use crate::ports::audio::{Ear, PacketRefused};
-use crate::telemetry::instruments::kinds::Counted;
 
 pub struct VoiceUser;
 
@@ -34,8 +34,7 @@ pub struct State {
     line: Option<u64>,
     myself: ActorRef<VoiceUserMessage>,
     alarm: Option<AbortHandle>,
-    _registration: Registration,
-    _counted: Counted,
+    _registration: Registered,
 }
 
 impl Actor for VoiceUser {
@@ -46,13 +45,12 @@ impl Actor for VoiceUser {
     async fn pre_start(&self, myself: ActorRef<VoiceUserMessage>, arguments: Arguments) -> Result<State, ActorProcessingErr> {
         let Arguments { user, hearing, .. } = &arguments;
         let (call, context) = (&hearing.call, hearing.context());
-        let registration = context.directory.register(&VoiceUserKey(call.channel().clone(), user.clone()), &myself);
-        let counted = context.recorder.instruments().actors.one([Sort::VoiceUser.as_str()]);
+        let registration = context.register(&VoiceUserKey(call.channel().clone(), user.clone()), &myself);
         let ear = context.speech.audio.ear()?;
         // What came while no actor ran, and speech that has ended since.
         myself.cast(VoiceUserMessage::Packets)?;
         myself.cast(VoiceUserMessage::Wake)?;
-        Ok(State { ear, line: None, myself, alarm: None, arguments, _registration: registration, _counted: counted })
+        Ok(State { ear, line: None, myself, alarm: None, arguments, _registration: registration })
     }
 
     async fn handle(

@@ -101,7 +101,6 @@ impl ChannelContext {
 
     /// Records that an actor of the channel died and is replaced.
     pub(super) fn record_restart(&self, sort: Sort, ending: &'static str) {
-        let facts = ActorFacts { sort: sort.as_str(), address: self.key.channel.as_str(), ending, at: self.machine_time() };
-        operations::restarted(&self.context.recorder, &facts, Duration::ZERO);
+        self.context.restarted(sort, self.key.channel.as_str(), ending, Duration::ZERO);
     }
 }

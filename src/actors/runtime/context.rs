@@ -2,15 +2,19 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use ractor::ActorRef;
 
 use crate::actors::calls::{Calls, Speech};
 use crate::actors::companion::briefs::Briefs;
 use crate::actors::erasure::rewrite_locks::RewriteLocks;
 use crate::actors::membership::memberships::{CompanionSet, Memberships};
 use crate::actors::membership::opt_outs::OptOuts;
+use crate::actors::messages::supervision::Ending;
 use crate::actors::models::{Models, Pool};
 use crate::actors::runtime::actor_keys::PoolKey;
-use crate::actors::runtime::directory::Directory;
+use crate::actors::runtime::directory::{ActorKey, Directory, Registration, Sort};
 use crate::actors::runtime::hub::Hub;
 use crate::actors::runtime::in_flight::RecentHangs;
 use crate::ports::chat_platform::Platforms;
@@ -20,6 +24,8 @@ use crate::ports::rng::Rng;
 use crate::ports::store::Store;
 use crate::ports::voice_call::VoiceCalls;
 use crate::settings::Settings;
+use crate::telemetry::instruments::kinds::Counted;
+use crate::telemetry::operations::{self, ActorFacts};
 use crate::telemetry::recorder::Recorder;
 
 /// The shared context of the actors. Cheap to clone.
@@ -70,6 +76,20 @@ pub struct Environment {
     pub companions: CompanionSet,
 }
 
+/// The entry of a running actor in the directory and in the count of running actors. Dropping it removes both.
+#[must_use = "the entry is removed when this is dropped"]
+pub struct Registered {
+    entry: Registration,
+    _counted: Counted,
+}
+
+impl Registered {
+    /// See [`Registration::is_successor`].
+    pub const fn is_successor(&self) -> bool {
+        self.entry.is_successor()
+    }
+}
+
 impl ActorContext {
     /// A context without platforms and memberships. A failure of the store is only logged.
     pub fn new(environment: Environment) -> Self {
@@ -98,5 +118,32 @@ impl ActorContext {
             compaction_failed: Arc::default(),
             store_failed: Arc::new(|detail| tracing::error!(detail, "the store takes no more")),
         }
+    }
+
+    /// Registers an actor that starts, replaces its predecessor, and counts it.
+    pub fn register<P: ActorKey>(&self, key: &P, myself: &ActorRef<P::Message>) -> Registered {
+        let entry = self.directory.register(key, myself);
+        let sort = key.address().sort();
+        Registered { entry, _counted: self.recorder.instruments().actors.one([sort.as_str()]) }
+    }
+
+    /// Records how an actor ended that its supervisor restarts after a delay.
+    pub fn restarting(&self, sort: Sort, address: &str, ending: &Ending, after: Duration) {
+        ending.measure(sort.as_str(), self.recorder.instruments());
+        self.restarted(sort, address, &ending.to_string(), after);
+    }
+
+    /// Records that an actor is started again, whatever came to an end.
+    pub fn restarted(&self, sort: Sort, address: &str, ending: &str, after: Duration) {
+        operations::restarted(&self.recorder, &self.facts(sort, address, ending), after);
+    }
+
+    /// Records that an actor ended too often for its supervisor.
+    pub fn escalated(&self, sort: Sort, address: &str, ending: &str) {
+        operations::escalated(&self.recorder, &self.facts(sort, address, ending));
+    }
+
+    fn facts<'a>(&self, sort: Sort, address: &'a str, ending: &'a str) -> ActorFacts<'a> {
+        ActorFacts { sort: sort.as_str(), address, ending, at: self.clock.now() }
     }
 }

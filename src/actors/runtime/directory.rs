@@ -10,6 +10,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use ractor::{ActorCell, ActorId, ActorRef, ActorStatus, Message};
 
 use crate::domain::id::{ChannelId, CompanionId, GuildId, PersonId, Ticket};
+use crate::domain::named::named;
 
 #[cfg(test)]
 mod tests;
@@ -45,30 +46,31 @@ pub enum Address {
     Recognition(ChannelId, PersonId),
 }
 
-/// The type of an actor, used as the label of the count of running actors.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(usize)]
-pub enum Sort {
-    Writer,
-    Models,
-    Switchboard,
-    /// The supervisor of the platforms' connections.
-    Platforms,
-    /// A connection to a platform.
-    Shard,
-    Guilds,
-    Guild,
-    Companion,
-    Channel,
-    TurnTakingManager,
-    Reply,
-    /// Posts a statement on a platform.
-    Delivery,
-    VoiceCall,
-    /// Hears one person.
-    VoiceUser,
-    /// Has the words of one person recognised.
-    Recognition,
+named! {
+    /// The type of an actor, used as the label of the count of running actors.
+    #[repr(usize)]
+    pub enum Sort {
+        Writer = "scribe",
+        Models = "side_models",
+        Switchboard = "switchboard",
+        /// The supervisor of the platforms' connections.
+        Platforms = "platforms",
+        /// A connection to a platform.
+        Shard = "shard",
+        Guilds = "guilds",
+        Guild = "guild",
+        Companion = "companion",
+        Channel = "channel",
+        TurnTakingManager = "turn_taking_manager",
+        Reply = "reply",
+        /// Posts a statement on a platform.
+        Delivery = "delivery",
+        VoiceCall = "voice_call",
+        /// Hears one person.
+        VoiceUser = "voice_user",
+        /// Has the words of one person recognised.
+        Recognition = "recognition",
+    }
 }
 
 /// An address together with the message type of its actor. It is implemented once for each type of actor, so that no actor can be looked up
@@ -250,48 +252,6 @@ impl Address {
             Self::VoiceCall(_) => Sort::VoiceCall,
             Self::VoiceUser(..) => Sort::VoiceUser,
             Self::Recognition(..) => Sort::Recognition,
-        }
-    }
-}
-
-impl Sort {
-    /// Every sort, in the order of declaration.
-    pub const ALL: [Self; 15] = [
-        Self::Writer,
-        Self::Models,
-        Self::Switchboard,
-        Self::Platforms,
-        Self::Shard,
-        Self::Guilds,
-        Self::Guild,
-        Self::Companion,
-        Self::Channel,
-        Self::TurnTakingManager,
-        Self::Reply,
-        Self::Delivery,
-        Self::VoiceCall,
-        Self::VoiceUser,
-        Self::Recognition,
-    ];
-
-    /// The name of the sort in metric labels and in spans.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Writer => "scribe",
-            Self::Models => "side_models",
-            Self::Switchboard => "switchboard",
-            Self::Platforms => "platforms",
-            Self::Shard => "shard",
-            Self::Guilds => "guilds",
-            Self::Guild => "guild",
-            Self::Companion => "companion",
-            Self::Channel => "channel",
-            Self::TurnTakingManager => "turn_taking_manager",
-            Self::Reply => "reply",
-            Self::Delivery => "delivery",
-            Self::VoiceCall => "voice_call",
-            Self::VoiceUser => "voice_user",
-            Self::Recognition => "recognition",
         }
     }
 }

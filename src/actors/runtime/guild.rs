@@ -16,9 +16,9 @@ use crate::actors::messages::guild::{Child, GuildMessage};
 use crate::actors::messages::guilds::{Cause, GuildsMessage, Suspended};
 use crate::actors::messages::supervision::Ending;
 use crate::actors::runtime::actor_keys::{ChannelActorKey, GuildKey, GuildsKey};
-use crate::actors::runtime::context::ActorContext;
+use crate::actors::runtime::context::{ActorContext, Registered};
 use crate::actors::runtime::dead_letters::{self, Suspects, Verdict};
-use crate::actors::runtime::directory::{Registration, Sort};
+use crate::actors::runtime::directory::Sort;
 use crate::actors::runtime::in_flight::InFlight;
 use crate::actors::runtime::pending;
 use crate::actors::runtime::quarantine::{self};
@@ -27,8 +27,6 @@ use crate::actors::runtime::supervision::children::{Children, Report};
 use crate::actors::runtime::supervision::restarts::RestartPolicy;
 use crate::domain::id::{ChannelId, CompanionId, GuildId, Seq, Ward};
 use crate::journal::channel_key::ChannelKey;
-use crate::telemetry::instruments::kinds::Counted;
-use crate::telemetry::operations::{self, ActorFacts};
 use crate::telemetry::plain::Plain;
 
 /// How a guild restarts its actors: at once, then after 0.2 s, doubling to 30 s. After more than 8 restarts of one actor, or 64 of all of
@@ -76,8 +74,7 @@ pub struct State {
     /// Suspended channels, and the timers that end the suspensions.
     suspended: BTreeMap<ChannelId, AbortHandle>,
     suspects: Suspects,
-    _registration: Registration,
-    _counted: Counted,
+    _registration: Registered,
 }
 
 impl Actor for Guild {
@@ -87,14 +84,13 @@ impl Actor for Guild {
 
     async fn pre_start(&self, myself: ActorRef<GuildMessage>, arguments: Arguments) -> Result<State, ActorProcessingErr> {
         let Arguments { guild, context } = arguments;
-        let registration = context.directory.register(&GuildKey(guild.clone()), &myself);
+        let registration = context.register(&GuildKey(guild.clone()), &myself);
         let predecessors = if registration.is_successor() { channels_of(&guild, &context) } else { Vec::new() };
         wake_pending(guild.clone(), context.clone(), myself.clone(), predecessors);
         myself.send_interval(PRUNE_EVERY, || GuildMessage::Prune);
         Ok(State {
             children: Children::new(myself.clone(), RESTARTS, context.rng.clone()),
             myself,
-            _counted: context.recorder.instruments().actors.one([Sort::Guild.as_str()]),
             guild,
             context: Arc::new(context),
             budgets: Arc::default(),
@@ -215,9 +211,7 @@ impl State {
         match report {
             None | Some(Report::Started { .. }) => {}
             Some(Report::Restarting { child, ending, after }) => {
-                ending.measure(child.sort().as_str(), self.context.recorder.instruments());
-                let (address, how) = (child.to_string(), ending.to_string());
-                operations::restarted(&self.context.recorder, &self.facts(&child, &address, &how), after);
+                self.context.restarting(child.sort(), &child.to_string(), &ending, after);
                 self.suspect(&child, &ending);
             }
             Some(Report::Ended { child: Child::VoiceCall(channel), .. }) => {
@@ -243,7 +237,7 @@ impl State {
             Some(Report::Escalate { child, escalation }) => {
                 let escalation = Escalation { child: child.to_string(), ..escalation };
                 let ending = escalation.to_string();
-                operations::escalated(&self.context.recorder, &self.facts(&child, &escalation.child, &ending));
+                self.context.escalated(child.sort(), &escalation.child, &ending);
                 if let Child::VoiceCall(channel) = &child {
                     // A call that cannot go on does not take the guild along.
                     self.context.calls.close(channel);
@@ -260,10 +254,6 @@ impl State {
             }
         }
         Ok(())
-    }
-
-    fn facts<'a>(&self, child: &Child, address: &'a str, ending: &'a str) -> ActorFacts<'a> {
-        ActorFacts { sort: child.sort().as_str(), address, ending, at: self.context.clock.now() }
     }
 
     /// A message that kills its channel again and again becomes a dead letter before it takes the guild down.

@@ -9,8 +9,8 @@ use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
 use crate::actors::messages::guild::GuildMessage;
 use crate::actors::messages::guilds::{GuildsMessage, OutOfService, Suspended};
 use crate::actors::runtime::actor_keys::{GuildKey, GuildsKey};
-use crate::actors::runtime::context::ActorContext;
-use crate::actors::runtime::directory::{Registration, Sort};
+use crate::actors::runtime::context::{ActorContext, Registered};
+use crate::actors::runtime::directory::Sort;
 use crate::actors::runtime::guild::{self, Guild};
 use crate::actors::runtime::quarantine::{Quarantine, QuarantinePolicy, Ruling};
 use crate::actors::runtime::supervision::child::{ChildSpec, RestartType};
@@ -19,7 +19,6 @@ use crate::actors::runtime::supervision::restarts::RestartPolicy;
 use crate::domain::id::{ChannelId, GuildId};
 use crate::telemetry::instruments::NONE;
 use crate::telemetry::instruments::kinds::Counted;
-use crate::telemetry::operations::{self, ActorFacts};
 use crate::telemetry::plain::Plain;
 
 /// How guilds that die are restarted. The total limit is so high that it is never reached: many dying guilds are no reason to fail.
@@ -47,8 +46,7 @@ pub struct State {
     /// The instrument guards of guilds in quarantine.
     quarantined: BTreeMap<GuildId, Counted>,
     suspended: BTreeMap<ChannelId, Suspended>,
-    _registration: Registration,
-    _counted: Counted,
+    _registration: Registered,
 }
 
 impl Actor for Guilds {
@@ -57,10 +55,9 @@ impl Actor for Guilds {
     type Arguments = ActorContext;
 
     async fn pre_start(&self, myself: ActorRef<GuildsMessage>, context: ActorContext) -> Result<State, ActorProcessingErr> {
-        let registration = context.directory.register(&GuildsKey(), &myself);
+        let registration = context.register(&GuildsKey(), &myself);
         Ok(State {
             children: Children::new(myself.clone(), RESTARTS, context.rng.clone()),
-            _counted: context.recorder.instruments().actors.one([Sort::Guilds.as_str()]),
             context,
             myself,
             quarantine: Quarantine::new(QUARANTINE),
@@ -162,8 +159,7 @@ impl State {
             Some(Report::Started { child, .. }) => self.forget_suspended(&child),
             Some(Report::Restarting { child, ending, after }) => {
                 self.forget_suspended(&child);
-                operations::restarted(&self.context.recorder, &self.facts(&child, &ending.to_string()), after);
-                ending.measure(Sort::Guild.as_str(), self.context.recorder.instruments());
+                self.context.restarting(Sort::Guild, child.as_str(), &ending, after);
             }
             Some(Report::Ended { child, ending }) => self.rule(&child, &ending.to_string()),
             Some(Report::Escalate { child, escalation }) => self.rule(&child, &escalation.to_string()),
@@ -175,11 +171,11 @@ impl State {
         let now = self.context.clock.now();
         match self.quarantine.over_limit(guild, reason, now) {
             Ruling::RestartWhole => {
-                operations::restarted(&self.context.recorder, &self.facts(guild, reason), Duration::ZERO);
+                self.context.restarted(Sort::Guild, guild.as_str(), reason, Duration::ZERO);
                 self.open(guild, None);
             }
             Ruling::Quarantine { until } => {
-                operations::escalated(&self.context.recorder, &self.facts(guild, reason));
+                self.context.escalated(Sort::Guild, guild.as_str(), reason);
                 if let Entry::Vacant(entry) = self.quarantined.entry(guild.clone()) {
                     let instruments = self.context.recorder.instruments();
                     instruments.quarantines.add(1, NONE);
@@ -190,9 +186,5 @@ impl State {
                 self.myself.send_after(until.since(now), || GuildsMessage::QuarantineOver);
             }
         }
-    }
-
-    fn facts<'a>(&self, guild: &'a GuildId, ending: &'a str) -> ActorFacts<'a> {
-        ActorFacts { sort: Sort::Guild.as_str(), address: guild.as_str(), ending, at: self.context.clock.now() }
     }
 }

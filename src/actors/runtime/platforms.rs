@@ -15,16 +15,14 @@ use tokio::time::Instant;
 
 use crate::actors::messages::platforms::{PlatformsMessage, ShardName};
 use crate::actors::runtime::actor_keys::PlatformsKey;
-use crate::actors::runtime::context::ActorContext;
-use crate::actors::runtime::directory::{Registration, Sort};
+use crate::actors::runtime::context::{ActorContext, Registered};
+use crate::actors::runtime::directory::Sort;
 use crate::actors::runtime::planted::{Bug, is_planted};
 use crate::actors::runtime::shard::{self, Backoff, Connection};
 use crate::actors::runtime::supervision::child::{ChildSpec, Escalation, RestartType};
 use crate::actors::runtime::supervision::children::{Children, Report};
 use crate::actors::runtime::supervision::restarts::RestartPolicy;
 use crate::ports::gateway::{Disconnected, Gateway, Shard};
-use crate::telemetry::instruments::kinds::Counted;
-use crate::telemetry::operations::{self, ActorFacts};
 
 /// A connection that dies is restarted at once, then after 1 s, doubling to a minute. After 60 deaths in a row, which take most of an hour,
 /// another restart does not help.
@@ -50,8 +48,7 @@ pub struct State {
     myself: ActorRef<PlatformsMessage>,
     children: Children<ShardName, PlatformsMessage>,
     platforms: BTreeMap<&'static str, Platform>,
-    _registration: Registration,
-    _counted: Counted,
+    _registration: Registered,
 }
 
 /// The state of one platform.
@@ -80,7 +77,7 @@ impl Actor for Connections {
     type Arguments = ActorContext;
 
     async fn pre_start(&self, myself: ActorRef<PlatformsMessage>, context: ActorContext) -> Result<State, ActorProcessingErr> {
-        let registration = context.directory.register(&PlatformsKey(), &myself);
+        let registration = context.register(&PlatformsKey(), &myself);
         let mut platforms = BTreeMap::new();
         for gateway in context.gateways.iter() {
             let request = Some(ask(gateway.clone(), myself.clone()));
@@ -88,7 +85,6 @@ impl Actor for Connections {
         }
         Ok(State {
             children: Children::new(myself.clone(), RESTARTS, context.rng.clone()),
-            _counted: context.recorder.instruments().actors.one([Sort::Platforms.as_str()]),
             context,
             myself,
             platforms,
@@ -218,22 +214,15 @@ impl State {
             None | Some(Report::Started { .. }) => {}
             Some(Report::Ended { child: (platform, _), .. }) => self.connect(platform),
             Some(Report::Restarting { child, ending, after }) => {
-                let (address, ending_text) = (address(&child), ending.to_string());
-                operations::restarted(&self.context.recorder, &self.facts(&address, &ending_text), after);
-                ending.measure(Sort::Shard.as_str(), self.context.recorder.instruments());
+                self.context.restarting(Sort::Shard, &address(&child), &ending, after);
             }
             Some(Report::Escalate { child, escalation }) => {
                 let escalation = Escalation { child: address(&child), ..escalation };
-                let ending = escalation.to_string();
-                operations::escalated(&self.context.recorder, &self.facts(&escalation.child, &ending));
+                self.context.escalated(Sort::Shard, &escalation.child, &escalation.to_string());
                 return Err(escalation.into());
             }
         }
         Ok(())
-    }
-
-    fn facts<'a>(&self, address: &'a str, ending: &'a str) -> ActorFacts<'a> {
-        ActorFacts { sort: Sort::Shard.as_str(), address, ending, at: self.context.clock.now() }
     }
 }
 

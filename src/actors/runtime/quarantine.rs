@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::actors::messages::guilds::Quarantined;
 use crate::domain::id::GuildId;
 use crate::domain::moment::Moment;
+use crate::domain::text::first;
 
 #[cfg(test)]
 mod tests;
@@ -112,7 +113,7 @@ impl Quarantine {
 
 /// The part of a reason that is shown.
 pub fn shown(reason: &str) -> String {
-    reason.chars().take(LONGEST_REASON).collect()
+    first(reason, LONGEST_REASON).to_owned()
 }
 
 impl QuarantinePolicy {

@@ -23,7 +23,6 @@ use crate::actors::runtime::switchboard::{self, Switchboard};
 use crate::actors::writer::{self, Fate, Writer};
 use crate::domain::id::Ward;
 use crate::journal::reader::Pending;
-use crate::telemetry::operations::{self, ActorFacts};
 
 /// The root's children are restarted at once, then after 0.1 s, doubling to 5 s. After more than 50 restarts of one in a minute, the process
 /// ends.
@@ -178,17 +177,11 @@ impl State {
                 }
             }
             Some(Report::Restarting { child, ending, after }) => {
-                ending.measure(child.sort().as_str(), self.context.recorder.instruments());
-                let (sort, ending) = (child.sort().as_str(), ending.to_string());
-                let facts = ActorFacts { sort, address: sort, ending: &ending, at: self.context.clock.now() };
-                operations::restarted(&self.context.recorder, &facts, after);
+                self.context.restarting(child.sort(), child.sort().as_str(), &ending, after);
             }
             Some(Report::Escalate { child, escalation }) => {
-                let sort = child.sort().as_str();
-                let escalation = Escalation { child: sort.to_owned(), ..escalation };
-                let ending = escalation.to_string();
-                let facts = ActorFacts { sort, address: sort, ending: &ending, at: self.context.clock.now() };
-                operations::escalated(&self.context.recorder, &facts);
+                let escalation = Escalation { child: child.sort().to_string(), ..escalation };
+                self.context.escalated(child.sort(), &escalation.child, &escalation.to_string());
                 if child != Child::Platforms {
                     return Err(escalation.into());
                 }

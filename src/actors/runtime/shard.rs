@@ -13,11 +13,9 @@ use tokio::time::Instant;
 use crate::actors::messages::platforms::PlatformsMessage;
 use crate::actors::messages::shard::ShardMessage;
 use crate::actors::runtime::actor_keys::ShardKey;
-use crate::actors::runtime::context::ActorContext;
-use crate::actors::runtime::directory::{Registration, Sort};
+use crate::actors::runtime::context::{ActorContext, Registered};
 use crate::actors::runtime::planted::{Bug, is_planted};
 use crate::ports::gateway::{Disconnected, Gateway, Shard};
-use crate::telemetry::instruments::kinds::Counted;
 
 /// The pause before reconnecting if the platform names none. It doubles with each further one.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -43,8 +41,7 @@ pub struct State {
     arguments: Arguments,
     connection: Option<ConnectionTask>,
     backoff: Backoff,
-    _registration: Registration,
-    _counted: Counted,
+    _registration: Registered,
 }
 
 /// A task that ends when this is dropped.
@@ -90,10 +87,9 @@ impl Actor for Connection {
 
     async fn pre_start(&self, myself: ActorRef<ShardMessage>, arguments: Arguments) -> Result<State, ActorProcessingErr> {
         let key = ShardKey(arguments.gateway.name(), arguments.shard.number);
-        let registration = arguments.context.directory.register(&key, &myself);
-        let counted = arguments.context.recorder.instruments().actors.one([Sort::Shard.as_str()]);
+        let registration = arguments.context.register(&key, &myself);
         let connection = Some(begin(&arguments, &myself));
-        Ok(State { arguments, connection, backoff: Backoff::new(), _registration: registration, _counted: counted })
+        Ok(State { arguments, connection, backoff: Backoff::new(), _registration: registration })
     }
 
     async fn handle(

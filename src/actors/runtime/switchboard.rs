@@ -14,12 +14,10 @@ use crate::actors::messages::guilds::GuildsMessage;
 use crate::actors::messages::switchboard::SwitchboardMessage;
 use crate::actors::models::Models;
 use crate::actors::runtime::actor_keys::{ChannelActorKey, GuildKey, GuildsKey, SwitchboardKey};
-use crate::actors::runtime::context::ActorContext;
-use crate::actors::runtime::directory::{Registration, Sort};
+use crate::actors::runtime::context::{ActorContext, Registered};
 use crate::domain::id::{ChannelId, GuildId};
 use crate::domain::moment::Moment;
 use crate::settings::models::Models as Settings;
-use crate::telemetry::instruments::kinds::Counted;
 
 /// The pause between two channels that are woken because a companion may start a conversation. After a restart, many may be overdue.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -34,8 +32,7 @@ pub struct State {
     /// Until then no further channel is woken.
     pause_until: Instant,
     timer: Option<AbortHandle>,
-    _registration: Registration,
-    _counted: Counted,
+    _registration: Registered,
 }
 
 impl Actor for Switchboard {
@@ -44,15 +41,13 @@ impl Actor for Switchboard {
     type Arguments = ActorContext;
 
     async fn pre_start(&self, myself: ActorRef<SwitchboardMessage>, context: ActorContext) -> Result<State, ActorProcessingErr> {
-        let registration = context.directory.register(&SwitchboardKey(), &myself);
-        let counted = context.recorder.instruments().actors.one([Sort::Switchboard.as_str()]);
+        let registration = context.register(&SwitchboardKey(), &myself);
         Ok(State {
             context,
             sleeping: Sleeping::default(),
             pause_until: Instant::now(),
             timer: None,
             _registration: registration,
-            _counted: counted,
         })
     }
 

@@ -257,7 +257,8 @@ impl EventView {
                 let object = json!({ "companion": companion, "ticket": ticket, "message": message, "until": rfc3339(*until) });
                 vec![("replanning", object)]
             }
-            Event::Replanned { companion, ticket, next, trigger, messages, .. } => {
+            Event::Replanned { companion, ticket, next, trigger, messages, .. }
+            | Event::ReplyExtended { companion, ticket, next, trigger, messages, .. } => {
                 let messages = self.texts(reader, messages).await?;
                 let object = json!({
                     "companion": companion,
@@ -266,18 +267,7 @@ impl EventView {
                     "replaces": ticket,
                     "messages": messages,
                 });
-                vec![("replanned", object)]
-            }
-            Event::ReplyExtended { companion, ticket, next, trigger, messages, .. } => {
-                let messages = self.texts(reader, messages).await?;
-                let object = json!({
-                    "companion": companion,
-                    "trigger": trigger,
-                    "ticket": next,
-                    "replaces": ticket,
-                    "messages": messages,
-                });
-                vec![("extended", object)]
+                vec![(if matches!(recorded.event, Event::Replanned { .. }) { "replanned" } else { "extended" }, object)]
             }
             Event::SentenceStarting { text, .. } if text.is_empty() => Vec::new(),
             Event::SentenceStarting { companion, ticket, sentence, text } => {

@@ -8,8 +8,7 @@ use super::request::Request;
 use crate::actors::runtime::planted::{Bug, is_planted};
 use crate::domain::decision::Reason;
 use crate::domain::event::{Event, Recorded};
-use crate::domain::message::{Message, Role};
-use crate::domain::voice::segment::Kind;
+use crate::domain::message::Message;
 use crate::ports::chat_platform::Platforms;
 use crate::telemetry::instruments::{Instruments, NONE, platform_label};
 
@@ -32,7 +31,7 @@ pub(super) fn committed(request: &Request, events: &[Arc<Recorded>], platforms: 
             }
             Event::Evaluated(evaluated) => instruments.evaluations.add(1, [evaluated.trigger.as_str()]),
             Event::Segment(segment) => {
-                instruments.voice_segments.add(1, [kind_label(segment.kind)]);
+                instruments.voice_segments.add(1, [segment.kind.as_str()]);
                 instruments.voice_segment_delay.record(recorded.at.since(segment.ended).as_secs_f64(), NONE);
             }
             Event::Interrupted { interrupted, .. } => {
@@ -52,22 +51,8 @@ pub(super) fn committed(request: &Request, events: &[Arc<Recorded>], platforms: 
     }
 }
 
-const fn kind_label(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Words => "words",
-        Kind::Backchannel => "backchannel",
-        Kind::Noise => "noise",
-        Kind::Echo => "echo",
-    }
-}
-
 const fn role_label(message: &Message) -> &'static str {
-    match message.from.role {
-        _ if message.is_event() => "event",
-        Role::Person => "user",
-        Role::Companion => "companion",
-        Role::Bot => "bot",
-    }
+    if message.is_event() { "event" } else { message.from.role.as_str() }
 }
 
 fn is_loop_guard(event: &Event) -> bool {

@@ -111,25 +111,5 @@ impl Request {
 /// Whether an administrative write of such a record removes words or names. Sweeps remove events this way. Usage is otherwise recorded with events;
 /// it is written alone to remove a name.
 const fn is_written_to_erase(kind: Kind) -> bool {
-    match kind {
-        Kind::Journal | Kind::Usage => true,
-        Kind::Head
-        | Kind::Snapshot
-        | Kind::Pending
-        | Kind::Outbox
-        | Kind::MessageId
-        | Kind::Person
-        | Kind::ChannelName
-        | Kind::ChannelOf
-        | Kind::Summary
-        | Kind::Setting
-        | Kind::DeadLetter
-        | Kind::Room
-        | Kind::Tombstone
-        | Kind::Session
-        | Kind::Webhook
-        | Kind::Meta
-        | Kind::OptOut
-        | Kind::Brief => false,
-    }
+    matches!(kind, Kind::Journal | Kind::Usage)
 }

@@ -25,7 +25,7 @@ use tower::ServiceExt;
 
 use super::forwarded::Proxies;
 use super::guard::{Malformed, Peer};
-use super::heads::{HeadInfo, Heads, Inspected};
+use super::heads::{HeadInfo, Heads, Inspector};
 use super::host::is_loopback;
 use super::limits::{NoSlot, Slot, Slots};
 use super::lingering::Lingering;
@@ -58,7 +58,7 @@ pub(super) async fn serve_stream<S: AsyncRead + AsyncWrite + Unpin + Send + 'sta
     mut closing: watch::Receiver<bool>,
 ) {
     let heads = Heads::default();
-    let inspected = heads.clone();
+    let inspector = Inspector::new(heads.clone());
     let service = service_fn(move |request: Request<Incoming>| {
         let mut request = request.map(Body::new);
         let HeadInfo { fault, is_last } = heads.next();
@@ -74,7 +74,7 @@ pub(super) async fn serve_stream<S: AsyncRead + AsyncWrite + Unpin + Send + 'sta
         }
     });
     let stream = Lingering::new(stream, closing.clone());
-    let io = TokioIo::new(Inspected::new(StallTimeout::new(stream, settings.stall_timeout()), inspected));
+    let io = TokioIo::new(Watched::new(stream, inspector, settings.stall_timeout()));
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(settings.header_timeout())
@@ -100,16 +100,17 @@ pub(super) fn slot(slots: &Arc<Slots>, peer: IpAddr, proxies: &Proxies) -> Resul
     if is_loopback(peer) { slots.take_any(peer) } else { slots.take_unreserved(peer, proxies.is_trusted(peer)) }
 }
 
-/// A stream that fails when its peer reads nothing for `timeout` while data waits to be written.
-struct StallTimeout<S> {
+/// A stream whose requests are inspected as they are read, and that fails when its peer reads nothing for `timeout` while data waits to be written.
+struct Watched<S> {
     stream: S,
+    inspector: Inspector,
     timeout: Duration,
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S> StallTimeout<S> {
-    fn new(stream: S, timeout: Duration) -> Self {
-        Self { stream, timeout, stalled: None }
+impl<S> Watched<S> {
+    const fn new(stream: S, inspector: Inspector, timeout: Duration) -> Self {
+        Self { stream, inspector, timeout, stalled: None }
     }
 
     fn or_timeout(&mut self, cx: &mut Context<'_>, result: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
@@ -123,13 +124,16 @@ impl<S> StallTimeout<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for StallTimeout<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, buffer)
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(cx, buffer))?;
+        self.inspector.inspect(&buffer.filled()[before..]);
+        Poll::Ready(Ok(()))
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for StallTimeout<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let result = Pin::new(&mut self.stream).poll_write(cx, bytes);
         self.or_timeout(cx, result)
@@ -167,7 +171,7 @@ mod tests {
     async fn a_peer_that_reads_nothing_times_out_and_a_slow_reader_does_not() {
         let timeout = Duration::from_secs(30);
         let (server, mut client) = duplex(16);
-        let mut stream = StallTimeout::new(server, timeout);
+        let mut stream = watched(server, timeout);
         let writing = tokio::spawn(async move { stream.write_all(&[0; 48]).await.map_err(|error| error.kind()) });
         for _ in 0..2 {
             sleep(timeout - Duration::from_secs(1)).await;
@@ -176,9 +180,13 @@ mod tests {
         assert_eq!(writing.await.unwrap(), Ok(()));
 
         let (server, _client) = duplex(16);
-        let outcome = StallTimeout::new(server, timeout).write_all(&[0; 48]).await;
+        let outcome = watched(server, timeout).write_all(&[0; 48]).await;
 
         assert_eq!(outcome.unwrap_err().kind(), io::ErrorKind::TimedOut);
+    }
+
+    fn watched<S>(stream: S, timeout: Duration) -> Watched<S> {
+        Watched::new(stream, Inspector::new(Heads::default()), timeout)
     }
 
     /// No proxy is trusted.

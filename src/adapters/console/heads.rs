@@ -2,12 +2,7 @@
 //! that end without a carriage return, more than one length, encodings other than `chunked`.
 
 use std::collections::VecDeque;
-use std::io;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll, ready};
-
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::connection::HEAD_BYTES;
 
@@ -37,9 +32,8 @@ impl Heads {
     }
 }
 
-/// A stream whose requests are inspected as they are read.
-pub(super) struct Inspected<S> {
-    stream: S,
+/// Inspects the requests of one connection as they are read.
+pub(super) struct Inspector {
     heads: Heads,
     position: Position,
     head: Head,
@@ -67,12 +61,14 @@ struct Head {
     is_upgrade: bool,
 }
 
-impl<S> Inspected<S> {
-    pub(super) fn new(stream: S, heads: Heads) -> Self {
-        Self { stream, heads, position: Position::Head, head: Head::default() }
+impl Inspector {
+    /// The results are added to `heads`.
+    pub(super) fn new(heads: Heads) -> Self {
+        Self { heads, position: Position::Head, head: Head::default() }
     }
 
-    fn inspect(&mut self, mut bytes: &[u8]) {
+    /// Inspects the bytes that follow those before.
+    pub(super) fn inspect(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             match self.position {
                 Position::Rest => return,
@@ -155,41 +151,6 @@ impl Head {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Inspected<S> {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let before = buffer.filled().len();
-        ready!(Pin::new(&mut self.stream).poll_read(cx, buffer))?;
-        self.inspect(&buffer.filled()[before..]);
-        Poll::Ready(Ok(()))
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for Inspected<S> {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, bytes)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        pieces: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(cx, pieces)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -202,8 +163,8 @@ mod tests {
     /// The results for these requests, read in pieces of this size.
     fn inspected(requests: &str, piece: usize) -> Vec<HeadInfo> {
         let heads = Heads::default();
-        let mut stream = Inspected::new((), heads.clone());
-        requests.as_bytes().chunks(piece).for_each(|piece| stream.inspect(piece));
+        let mut inspector = Inspector::new(heads.clone());
+        requests.as_bytes().chunks(piece).for_each(|piece| inspector.inspect(piece));
         heads.0.lock().unwrap().drain(..).collect()
     }
 
@@ -225,8 +186,8 @@ mod tests {
 
         #[test]
         fn arbitrary_bytes_do_not_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300), piece in 1_usize..50) {
-            let mut stream = Inspected::new((), Heads::default());
-            bytes.chunks(piece).for_each(|piece| stream.inspect(piece));
+            let mut inspector = Inspector::new(Heads::default());
+            bytes.chunks(piece).for_each(|piece| inspector.inspect(piece));
         }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::problem::Problem;
-use crate::domain::text::{first_hidden, is_blank};
+use crate::domain::text::{first, first_hidden, is_blank};
 use crate::ports::backend::room::{RoomId, is_plain_id};
 
 /// The longest name of a person, in characters.
@@ -80,7 +80,7 @@ pub(super) fn kind(field: &str, text: &str) -> Result<(), Problem> {
     if (1..=MAX_KIND_CHARS).contains(&text.len()) && text.bytes().all(is_allowed) {
         return Ok(());
     }
-    let shown = truncated(text);
+    let shown = first(text, MAX_NAME_CHARS);
     Err(Problem::invalid(
         field,
         format!("{shown:?} is not a kind: it must have 1 to {MAX_KIND_CHARS} of a-z, digits and _, such as raid"),
@@ -92,7 +92,7 @@ pub(super) fn room(field: &str, text: &str) -> Result<RoomId, Problem> {
     RoomId::parse(text).ok_or_else(|| {
         let detail = "a console room's id has 1 to 64 letters A-Z and a-z, digits, _ and -; a channel of another platform is given by its \
                       whole id, such as discord:1234";
-        Problem::invalid(field, format!("{:?} is not a valid id: {detail}", truncated(text)))
+        Problem::invalid(field, format!("{:?} is not a valid id: {detail}", first(text, MAX_NAME_CHARS)))
     })
 }
 
@@ -102,12 +102,8 @@ pub(super) fn companion_id(field: &str, text: &str) -> Result<(), Problem> {
 }
 
 fn not_plain(field: &str, text: &str) -> Problem {
-    let id = truncated(text);
+    let id = first(text, MAX_NAME_CHARS);
     Problem::invalid(field, format!("{id:?} is not a valid id: it must have 1 to 64 letters A-Z and a-z, digits, _ and -"))
-}
-
-fn truncated(text: &str) -> String {
-    text.chars().take(MAX_NAME_CHARS).collect()
 }
 
 fn is_line_break(char: char) -> bool {

@@ -16,6 +16,7 @@ use super::names::plain;
 use super::snowflake::Snowflake;
 use super::wire::{Message, Origin};
 use crate::domain::message::{Author, Role};
+use crate::domain::text::shortened_with;
 
 /// The longest text of a message, in characters. Discord allows 4,000; names in place of ids make it longer.
 const MAX_CHARS: usize = 8_000;
@@ -269,8 +270,5 @@ fn without_mention_breakers(text: &str) -> String {
 
 /// A text cut to a length, with a sign that it was cut.
 fn cut(text: &str, most_chars: usize) -> String {
-    match text.char_indices().nth(most_chars) {
-        Some((end, _)) => format!("{} […]", &text[..end]),
-        None => text.to_owned(),
-    }
+    shortened_with(text, most_chars, " […]").into_owned()
 }

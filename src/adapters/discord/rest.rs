@@ -26,7 +26,7 @@ pub use self::request::Request;
 use super::clock::Clocks;
 use super::limits::{Answer, Limits, Scope};
 use super::refusals::{Refusal, wrong_fields};
-use crate::domain::text::is_invisible;
+use crate::domain::text::{first, spaced};
 use crate::settings::Problem;
 use crate::settings::discord::Discord as Settings;
 use crate::telemetry::instruments::Instruments;
@@ -144,7 +144,7 @@ impl Rest {
         let body = self.send(&request).await?;
         serde_json::from_slice(&body).map_err(|error| {
             // The parse error may quote the response.
-            let why: String = self.sanitized(&error.to_string()).chars().take(MAX_ERROR_CHARS).collect();
+            let why: String = first(&self.sanitized(&error.to_string()), MAX_ERROR_CHARS).to_owned();
             Failed::Unknown { detail: format!("Discord's response cannot be read: {why}"), within: Duration::ZERO }
         })
     }
@@ -245,8 +245,7 @@ impl Rest {
 impl Rest {
     /// A text from outside without the bot's token and without control characters, which a terminal would obey.
     fn sanitized(&self, text: &str) -> String {
-        let is_plain = |char: char| !char.is_control() && !is_invisible(char);
-        text.replace(self.token.expose_secret(), "***").chars().map(|char| if is_plain(char) { char } else { ' ' }).collect()
+        spaced(&text.replace(self.token.expose_secret(), "***"))
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::progress;
+use super::{progress, records};
 use crate::adapters::store::audit::Report;
 use crate::adapters::store::backup::{self, Copied, CopyError};
 use crate::adapters::store::sled::{self, SledStore};
@@ -53,10 +53,7 @@ pub(super) fn backup(loaded: &Loaded, server: Option<&str>, to: &Path, json: boo
             let data = &loaded.settings.storage.path;
             access::require_store(data)?;
             let to = file_in(to)?;
-            let bar = progress("copying");
-            let copied = SledStore::open(data, &open_options())?.backup(&to, |records| bar.set_position(records));
-            bar.finish_and_clear();
-            let copied = copied?;
+            let copied = SledStore::open(data, &open_options())?.backup(&to, records("copying"))?;
             json!({ "to": to, "entries": copied.records, "bytes": copied.bytes_after })
         }
     };
@@ -69,10 +66,7 @@ pub(super) fn restore(loaded: &Loaded, from: &Path, json: bool) -> Result<(), Fa
     let data = &loaded.settings.storage.path;
     access::require_offline(data, "restore")?;
     require_backup(from, "restore")?;
-    let bar = progress("restoring");
-    let restored = sled::restore(from, data, &open_options(), Inspection, |records| bar.set_position(records));
-    bar.finish_and_clear();
-    let (copied, read) = restored?;
+    let (copied, read) = sled::restore(from, data, &open_options(), Inspection, records("restoring"))?;
     if !read.is_sound() {
         let from = visible::path(from);
         let warning = format!("{from} is damaged, and is restored as it is: {}\n{UNREADABLE_REMEDY}", found(&read));
@@ -87,13 +81,11 @@ pub(super) fn compact(loaded: &Loaded, accept_loss: bool, json: bool) -> Result<
     let data = &loaded.settings.storage.path;
     access::require_offline(data, "compact")?;
     access::require_store(data)?;
-    let bar = progress("compacting");
     let copied = if accept_loss {
-        sled::salvage(data, &open_options(), &mut Salvaged::default(), |records| bar.set_position(records))
+        sled::salvage(data, &open_options(), &mut Salvaged::default(), records("compacting"))
     } else {
-        sled::compact(data, &open_options(), erased::is_mark, |records| bar.set_position(records))
+        sled::compact(data, &open_options(), erased::is_mark, records("compacting"))
     };
-    bar.finish_and_clear();
     report_copy(json, data, &copied?, json!({}))
 }
 
@@ -120,10 +112,7 @@ pub(super) fn verify(loaded: &Loaded, backup: Option<&Path>, json: bool) -> Resu
                 }
                 Err(Failure::from(error))
             })?;
-            let bar = progress("reading");
-            let read = store.verify(Inspection, |records| bar.set_position(records));
-            bar.finish_and_clear();
-            read.map_err(|error| Failure::Store(error.to_string()))?
+            store.verify(Inspection, records("reading")).map_err(|error| Failure::Store(error.to_string()))?
         }
     };
     report_findings(json, &visible::path(data), &read, REMEDY, UNREADABLE_REMEDY)
@@ -170,10 +159,7 @@ fn require_backup(named: &Path, command: &str) -> Result<(), Failure> {
 }
 
 fn read_backup(backup: &Path) -> Result<Report, CopyError> {
-    let bar = progress("reading");
-    let read = backup::verify(backup, Inspection, |records| bar.set_position(records));
-    bar.finish_and_clear();
-    read
+    backup::verify(backup, Inspection, records("reading"))
 }
 
 async fn copy_by_server(client: &Client, to: &Path) -> Result<Value, Failure> {
@@ -185,7 +171,7 @@ async fn request_copy(client: &Client, request: &Value) -> Result<Value, Failure
     let bar = progress("the server copies");
     bar.enable_steady_tick(std::time::Duration::from_millis(200));
     let copied = client.object(client.request(Method::POST, "/api/backup", &[]).json(request)).await;
-    bar.finish_and_clear();
+    drop(bar);
     copied.map_err(|failure| match failure {
         // The user gave no field `to`, and the message names the path anyway.
         Failure::Usage(detail) => Failure::Usage(detail.strip_prefix("to: ").unwrap_or(&detail).to_owned()),

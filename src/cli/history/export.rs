@@ -13,9 +13,10 @@ use crate::adapters::store::backup::CopyError;
 use crate::adapters::store::part::{Part, exists_already, unwritten};
 use crate::adapters::store::target;
 use crate::cli::access::{self, Access};
-use crate::cli::client::{Client, block_on, one_line};
+use crate::cli::client::{Client, block_on};
 use crate::cli::failure::Failure;
 use crate::cli::visible;
+use crate::domain::text::spaced;
 use crate::ports::backend::keeping::{ExportForm, ExportQuery, Person};
 use crate::ports::backend::room::RoomId;
 use crate::ports::backend::{Backend, DAMAGED};
@@ -117,7 +118,7 @@ async fn from_store(backend: &Backend, query: Query, sink: &mut Sink) -> Result<
 fn aborted(client: &Client, last: &[u8]) -> Failure {
     let why: Value = serde_json::from_slice(last).unwrap_or_default();
     if why["type"] == DAMAGED {
-        return Failure::Store(one_line(why["detail"].as_str().unwrap_or_default()));
+        return Failure::Store(spaced(why["detail"].as_str().unwrap_or_default()));
     }
     Failure::Failed(format!(
         "the server at {} aborted the export, so it is incomplete: the server's log says why, and `tertulia history verify` shows whether the \

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::id::{CompanionId, PersonId, Seq};
 use super::super::moment::Moment;
+use super::super::named::named;
 use super::echo::PlayedWords;
 use super::words::WordLists;
 
@@ -35,18 +36,18 @@ pub struct Segment {
     pub kind: Kind,
 }
 
-/// What a segment counts as. It is decided when the segment is journaled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Kind {
-    /// Words: they become a message, or a part of one.
-    Words,
-    /// Words during a reply that only show that somebody listens. They become a message that fires nothing.
-    Backchannel,
-    /// Too little voice for words. It is shown greyed, and is no message.
-    Noise,
-    /// What the microphone picked up from the loudspeaker. It is dropped.
-    Echo,
+named! {
+    /// What a segment counts as. It is decided when the segment is journaled.
+    pub enum Kind {
+        /// Words: they become a message, or a part of one.
+        Words = "words",
+        /// Words during a reply that only show that somebody listens. They become a message that fires nothing.
+        Backchannel = "backchannel",
+        /// Too little voice for words. It is shown greyed, and is no message.
+        Noise = "noise",
+        /// What the microphone picked up from the loudspeaker. It is dropped.
+        Echo = "echo",
+    }
 }
 
 impl Kind {

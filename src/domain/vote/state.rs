@@ -7,6 +7,8 @@ use serde_json::Value;
 use super::super::answer::Verdict;
 use super::super::closing::Stage;
 use super::super::id::CompanionId;
+use super::super::named::named;
+use super::super::text::first;
 use super::Vote;
 
 /// The highest importance; the lowest is 0.
@@ -53,23 +55,13 @@ pub fn is_usual(mood: &f64) -> bool {
     *mood == 0.0
 }
 
-/// Whether a companion wants to speak next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Stance {
-    /// It wants to speak.
-    Speak,
-    /// It does not want to speak.
-    Listen,
-}
-
-impl Stance {
-    /// `speak` or `listen`.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Speak => "speak",
-            Self::Listen => "listen",
-        }
+named! {
+    /// Whether a companion wants to speak next.
+    pub enum Stance {
+        /// It wants to speak.
+        Speak = "speak",
+        /// It does not want to speak.
+        Listen = "listen",
     }
 }
 
@@ -147,7 +139,7 @@ fn invalid<E: Error>(field: &str, value: &Value, allowed: &str) -> E {
         Value::Array(_) => "is an array".to_owned(),
         Value::Object(_) => "is an object".to_owned(),
         Value::String(text) if text.chars().count() > SHOWN_CHARS => {
-            format!("is {:?}… of {} characters", text.chars().take(SHOWN_CHARS).collect::<String>(), text.chars().count())
+            format!("is {:?}… of {} characters", first(text, SHOWN_CHARS), text.chars().count())
         }
         value => format!("is {value}"),
     };

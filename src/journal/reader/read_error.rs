@@ -91,21 +91,6 @@ fn repair_without_deletion(key: &Key) -> Option<&'static str> {
             Some("restore a backup, or find it again with `tertulia history compact --accept-loss`")
         }
         Kind::Meta => key::sweep_in(key).map(|_| "restore an earlier backup with `tertulia history restore`"),
-        Kind::Journal
-        | Kind::Snapshot
-        | Kind::Pending
-        | Kind::Outbox
-        | Kind::MessageId
-        | Kind::Person
-        | Kind::ChannelOf
-        | Kind::Summary
-        | Kind::Setting
-        | Kind::Usage
-        | Kind::DeadLetter
-        | Kind::Room
-        | Kind::Session
-        | Kind::Webhook
-        | Kind::OptOut
-        | Kind::Brief => None,
+        _ => None,
     }
 }

@@ -9,7 +9,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, IntoDeserializer, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, de};
 
-use super::{Endpoint, Models, Problem, problem, within};
+use super::{Endpoint, Models, Problem, within};
 use crate::domain::id::ModelName;
 
 /// A model that companions name in their files. Absent keys have the value of the role's table, `models.main` or `models.side`, except for the URL,
@@ -76,10 +76,10 @@ impl NamedModel {
     /// `role` is the table of any role. It must have been checked.
     pub(super) fn check(&self, name: &ModelName, role: &Endpoint) -> Result<(), Problem> {
         check_name(name)?;
-        let ranges = self.set_timeouts().try_for_each(|(key, secs)| within(key, secs, 0.1, 3600.0));
+        let ranges = self.set_timeouts().try_for_each(|(key, secs)| within(key, secs, 0.1..=3600.0));
         let outcome = ranges.and_then(|()| self.in_role(role).check()).and_then(|()| match self.base_url {
             Some(_) => Ok(()),
-            None => Err(problem(
+            None => Err(Problem::new(
                 "base_url",
                 "is missing; set the URL where the model is served, for example \"http://127.0.0.1:11434/v1\"",
             )),
@@ -100,7 +100,7 @@ fn check_name(name: &ModelName) -> Result<(), Problem> {
     if is_name {
         return Ok(());
     }
-    Err(problem(
+    Err(Problem::new(
         text,
         "is not a name of 1 to 32 letters a-z, digits and single _ between them that begins with a letter; rename it",
     ))

@@ -1,8 +1,10 @@
 use opentelemetry::trace::{SpanId, Status};
 
 use super::super::memory::{SpanMemory, attribute};
+use super::super::trace::TurnTrace;
 use super::super::turns::{self, TurnFacts};
 use super::*;
+use crate::domain::id::{ChannelId, GuildId};
 
 #[test]
 fn a_decision_is_a_span_with_all_its_attributes() {
@@ -121,11 +123,13 @@ impl Default for World {
 impl World {
     fn facts<'a>(&'a self, answer: Answer<'a>) -> DecisionFacts<'a> {
         DecisionFacts {
-            trace: TurnTrace::new(0xabcdef),
+            turn: InTurn {
+                trace: TurnTrace::new(0xabcdef),
+                turn_id: "turn-1".to_owned(),
+                guild: &self.guild,
+                channel: &self.channel,
+            },
             ticket: Some(Ticket(1)),
-            turn_id: "turn-1",
-            guild: &self.guild,
-            channel: &self.channel,
             companion: &self.companion,
             trigger: Trigger::DirectAddress,
             answer,
@@ -140,10 +144,12 @@ impl World {
 
     fn turn(&self) -> TurnFacts<'_> {
         TurnFacts {
-            trace: TurnTrace::new(0xabcdef),
-            turn_id: "turn-1",
-            guild: &self.guild,
-            channel: &self.channel,
+            turn: InTurn {
+                trace: TurnTrace::new(0xabcdef),
+                turn_id: "turn-1".to_owned(),
+                guild: &self.guild,
+                channel: &self.channel,
+            },
             trigger: Trigger::DirectAddress,
             outcome: "posted",
             error_type: None,

@@ -1,7 +1,15 @@
 //! The closed lists of label values.
 
 use crate::domain::closing::{Cause, Stage};
+use crate::domain::decision::{Decision, Reason};
+use crate::domain::message::HandedOver;
+use crate::domain::model_role::ModelRole;
+use crate::domain::priority::Priority;
 use crate::domain::trigger::Trigger;
+use crate::domain::voice::interruption::Verdict;
+use crate::domain::voice::segment::Kind;
+use crate::domain::vote::Stance;
+use crate::ports::call_room::Trouble;
 
 /// Turns a list of values into a list of their names, at compile time.
 macro_rules! names {
@@ -19,12 +27,14 @@ macro_rules! names {
     }};
 }
 
-pub(super) const TRIGGERS: &[&str] = names!(Trigger::ALL);
-pub(super) const DECISIONS: &[&str] = &["YES", "NO"];
-pub(super) const REASONS: &[&str] = names!(crate::domain::decision::Reason::ALL);
+pub(super) const TRIGGERS: &[&str] = names!(STRONGEST_FIRST);
+const STRONGEST_FIRST: [Trigger; Trigger::ALL.len()] =
+    [Trigger::Event, Trigger::DirectAddress, Trigger::Turn, Trigger::Interjection, Trigger::Lull, Trigger::Silence];
+pub(super) const DECISIONS: &[&str] = names!(Decision::ALL);
+pub(super) const REASONS: &[&str] = names!(Reason::ALL);
 pub(super) const STAGES: &[&str] = names!(Stage::ALL);
 pub(super) const CAUSES: &[&str] = names!(Cause::ALL);
-pub(super) const ROLES: &[&str] = &["side", "main"];
+pub(super) const ROLES: &[&str] = names!(ModelRole::ALL);
 /// The codes of `NoAnswer`, those of failed statements, and `other`.
 pub(super) const ERRORS: &[&str] = &[
     "timeout",
@@ -49,28 +59,9 @@ pub(super) const ERRORS: &[&str] = &[
 ];
 pub(super) const OUTCOMES: &[&str] = &["posted", "silence", "failed", "cancelled"];
 pub(super) const MESSAGE_ROLES: &[&str] = &["user", "companion", "bot", "event"];
-/// What a segment of speech counts as; see `actors/writer/measures.rs`.
-pub(super) const SEGMENT_KINDS: &[&str] = &["words", "backchannel", "noise", "echo"];
-/// How interruptions of spoken replies came out: `Verdict`.
-pub(super) const VERDICTS: &[&str] = &[
-    "unducked",
-    "played_out",
-    "nothing_said",
-    "backchannel",
-    "few_words",
-    "noise",
-    "stop_word",
-    "addressed",
-    "many_words",
-    "took_too_long",
-    "stop_pressed",
-    "call_ended",
-    "playback_lost",
-    "server_stopping",
-    "cancelled",
-];
-/// Why spoken words became messages; see there.
-pub(super) const HAND_OVERS: &[&str] = &["lull_ended", "deserted", "addressed", "one_to_one", "follow_up", "extension"];
+pub(super) const SEGMENT_KINDS: &[&str] = names!(Kind::ALL);
+pub(super) const VERDICTS: &[&str] = names!(Verdict::ALL);
+pub(super) const HAND_OVERS: &[&str] = names!(HandedOver::ALL);
 pub(super) const PLATFORMS: &[&str] = &["console", "discord", "other"];
 pub(super) const SENDS: &[&str] = &["posted", "failed", "unconfirmed"];
 /// The routes of requests to Discord; see `adapters/discord/rest/metrics.rs`.
@@ -104,11 +95,11 @@ pub(super) const BACKFILLS: &[&str] = &["whole", "too_many", "too_old", "refused
 pub(super) const BACKUPS: &[&str] = &["made", "skipped", "failed"];
 pub(super) const GUILD_STATES: &[&str] = &["available", "unavailable"];
 pub(super) const ROUNDS: &[&str] = &["selected", "nobody"];
-pub(super) const STATES: &[&str] = &["speak", "listen"];
+pub(super) const STATES: &[&str] = names!(Stance::ALL);
 pub(super) const FLOORS: &[&str] = &["won", "lost", "none"];
 pub(super) const JUDGES: &[&str] = &["lexical", "model"];
 pub(super) const FLAGS: &[&str] = &["true", "false"];
-pub(super) const PRIORITIES: &[&str] = &["summary", "lull", "interjection", "turn", "voice", "direct_address"];
+pub(super) const PRIORITIES: &[&str] = names!(Priority::ALL);
 pub(super) const SORTS: &[&str] = &[
     "scribe",
     "side_models",
@@ -169,17 +160,8 @@ pub(super) const GATEWAY_CAUSES: &[&str] = &[
     "confused",
     "no_leave",
 ];
-/// What does not work in a call: `Trouble` of `ports/call_room.rs`.
 pub(super) const SPEECH_SERVICES: &[&str] = &["speech_recognition", "speech_synthesis"];
-pub(super) const TROUBLES: &[&str] = &[
-    "recognition_failed",
-    "recognition_full",
-    "synthesis_failed",
-    "not_heard",
-    "says_already",
-    "says_too_much",
-    "call_too_long",
-];
+pub(super) const TROUBLES: &[&str] = names!(Trouble::ALL);
 pub(super) const PACKET_FATES: &[&str] = &["received", "dropped", "late", "undecodable"];
 pub(super) const FRAME_FAULTS: &[&str] = &["malformed", "too_long"];
 pub(super) const ATTEMPTS: &[&str] = &["established", "failed"];

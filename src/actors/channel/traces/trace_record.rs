@@ -18,7 +18,7 @@ use crate::journal::channel_key::ChannelKey;
 use crate::telemetry::decisions::{self, Answer, DecisionFacts, VoteFacts};
 use crate::telemetry::messages::{self, AppendFacts, InterruptionFacts, PlaybackFacts, SendFacts, UtteranceFacts};
 use crate::telemetry::rounds::{self, ClosingFacts, RepetitionFacts, SelectionFacts};
-use crate::telemetry::trace::TurnTrace;
+use crate::telemetry::trace::{InTurn, TurnTrace};
 use crate::telemetry::turns::{self, StatementFacts, TurnFacts};
 
 /// A finished part of a turn.
@@ -115,10 +115,7 @@ impl TraceRecord {
         match self {
             Self::Appended { turn, append } => {
                 let facts = AppendFacts {
-                    trace: turn.trace,
-                    turn_id: &turn.shown_id(channel_key),
-                    guild: &channel_key.guild,
-                    channel: &channel_key.channel,
+                    turn: in_turn(&turn, channel_key),
                     seq: append.seq,
                     started: append.taken,
                     ended: append.committed,
@@ -136,10 +133,7 @@ impl TraceRecord {
             }
             Self::Played { turn, companion, playback, outcome } => {
                 let facts = PlaybackFacts {
-                    trace: turn.trace,
-                    turn_id: &turn.shown_id(channel_key),
-                    guild: &channel_key.guild,
-                    channel: &channel_key.channel,
+                    turn: in_turn(&turn, channel_key),
                     companion: &companion,
                     outcome,
                     sentences: playback.sentences.len(),
@@ -151,15 +145,8 @@ impl TraceRecord {
                 messages::record_playback(&context.recorder, &facts);
             }
             Self::Interruption { turn, companion, interrupted, at } => {
-                let facts = InterruptionFacts {
-                    trace: turn.trace,
-                    turn_id: &turn.shown_id(channel_key),
-                    guild: &channel_key.guild,
-                    channel: &channel_key.channel,
-                    companion: &companion,
-                    interrupted: &interrupted,
-                    at,
-                };
+                let facts =
+                    InterruptionFacts { turn: in_turn(&turn, channel_key), companion: &companion, interrupted: &interrupted, at };
                 messages::record_interruption(&context.recorder, &facts);
             }
             Self::Decided { decided, call, floor, at } => emit_decision(&decided, &call, floor, at, channel_key, context),
@@ -170,10 +157,7 @@ impl TraceRecord {
             }
             Self::Selection { turn, closed, missing, since, at } => {
                 let facts = SelectionFacts {
-                    trace: turn.trace,
-                    turn_id: &turn.shown_id(channel_key),
-                    guild: &channel_key.guild,
-                    channel: &channel_key.channel,
+                    turn: in_turn(&turn, channel_key),
                     message: closed.message,
                     states: closed.states.len(),
                     speak: closed.states.iter().filter(|state| state.state == Stance::Speak).count(),
@@ -217,11 +201,8 @@ impl TraceRecord {
             Self::StatementFailed { companion, ticket, error, call, at } => {
                 let known = context.memberships.companion(&channel_key.channel, &companion);
                 let facts = StatementFacts {
-                    trace: call.turn.trace,
+                    turn: in_turn(&call.turn, channel_key),
                     ticket,
-                    turn_id: &call.turn.shown_id(channel_key),
-                    guild: &channel_key.guild,
-                    channel: &channel_key.channel,
                     companion: &companion,
                     companion_name: known.as_ref().map_or(companion.as_str(), |known| &known.name),
                     trigger: call.trigger,
@@ -235,10 +216,7 @@ impl TraceRecord {
             Self::Ended { turn, outcome, error, heard_since } => {
                 let ended = context.clock.now();
                 let facts = TurnFacts {
-                    trace: turn.trace,
-                    turn_id: &turn.shown_id(channel_key),
-                    guild: &channel_key.guild,
-                    channel: &channel_key.channel,
+                    turn: in_turn(&turn, channel_key),
                     trigger: turn.trigger,
                     outcome,
                     error_type: error.as_deref(),
@@ -255,6 +233,11 @@ impl TraceRecord {
     }
 }
 
+fn in_turn<'a>(turn: &Turn, channel_key: &'a ChannelKey) -> InTurn<'a> {
+    let ChannelKey { guild, channel, .. } = channel_key;
+    InTurn { trace: turn.trace, turn_id: turn.shown_id(channel_key), guild, channel }
+}
+
 /// Records a statement and its posting. In a channel without a platform, journaling the statement is the posting.
 fn emit_statement(
     by: &Author,
@@ -264,14 +247,10 @@ fn emit_statement(
     channel_key: &ChannelKey,
     context: &ActorContext,
 ) {
-    let turn_id = call.turn.shown_id(channel_key);
     let written = call.written.unwrap_or(append.taken);
     let made = StatementFacts {
-        trace: call.turn.trace,
+        turn: in_turn(&call.turn, channel_key),
         ticket,
-        turn_id: &turn_id,
-        guild: &channel_key.guild,
-        channel: &channel_key.channel,
         companion: &CompanionId::from(&*by.id),
         companion_name: &by.name,
         trigger: call.trigger,
@@ -281,10 +260,7 @@ fn emit_statement(
     };
     turns::record_statement(&context.recorder, &made);
     let sent = SendFacts {
-        trace: call.turn.trace,
-        turn_id: &turn_id,
-        guild: &channel_key.guild,
-        channel: &channel_key.channel,
+        turn: in_turn(&call.turn, channel_key),
         platform: context.platforms.name(&channel_key.channel),
         companion: &CompanionId::from(&*by.id),
         started: call.spoken.unwrap_or(written),
@@ -336,11 +312,8 @@ fn emit_question(
     decisions::record(
         &context.recorder,
         &DecisionFacts {
-            trace: call.turn.trace,
+            turn: in_turn(&call.turn, channel_key),
             ticket,
-            turn_id: &call.turn.shown_id(channel_key),
-            guild: &channel_key.guild,
-            channel: &channel_key.channel,
             companion,
             trigger: call.trigger,
             answer,

@@ -12,6 +12,7 @@ use ractor::{Actor, ActorCell, SpawnErr, SupervisionEvent};
 
 use super::restarts::Excess;
 use crate::actors::messages::supervision::Ending;
+use crate::domain::text::first_bytes;
 use crate::telemetry::instruments::Instruments;
 
 /// A start that takes longer has failed. No restore from the store takes that long.
@@ -70,7 +71,7 @@ impl ChildSpec {
         let start = AssertUnwindSafe(async move { (self.spawn)(supervisor).await }).catch_unwind();
         match tokio::time::timeout(START_DEADLINE, start).await {
             Ok(Ok(Ok(child))) => Ok(child),
-            Ok(Ok(Err(error))) => Err(Ending::NotStarted { message: bounded(error.to_string()) }),
+            Ok(Ok(Err(error))) => Err(Ending::NotStarted { message: bounded(&error.to_string()) }),
             Ok(Err(_panic)) => Err(Ending::NotStarted { message: "panicked before its start".to_owned() }),
             Err(_elapsed) => Err(Ending::Hung(START_DEADLINE)),
         }
@@ -91,13 +92,13 @@ impl Ending {
                 let (escalated, dependency_lost) = (error.is::<Escalation>(), error.is::<DependencyLost>());
                 // ractor turns a panic into a plain string. Our own errors are never plain strings.
                 let is_panic = format!("{error:?}") == format!("{:?}", error.to_string());
-                Some((child, Self::Failed { message: bounded(error.to_string()), is_panic, escalated, dependency_lost }))
+                Some((child, Self::Failed { message: bounded(&error.to_string()), is_panic, escalated, dependency_lost }))
             }
             // Without a state, it was interrupted while it was starting or stopping, or its task was cancelled.
             SupervisionEvent::ActorTerminated(child, None, _) => Some((child, Self::Killed)),
             SupervisionEvent::ActorTerminated(child, Some(_), Some(reason)) if reason == KILLED => Some((child, Self::Killed)),
             SupervisionEvent::ActorTerminated(child, Some(_), reason) => {
-                Some((child, Self::Stopped { reason: reason.map(bounded) }))
+                Some((child, Self::Stopped { reason: reason.as_deref().map(bounded) }))
             }
             SupervisionEvent::ActorStarted(_) | SupervisionEvent::ProcessGroupChanged(_) => None,
         }
@@ -155,11 +156,6 @@ pub struct Escalation {
     pub ending: Ending,
 }
 
-fn bounded(mut text: String) -> String {
-    let mut end = text.len().min(LONGEST_MESSAGE);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    text.truncate(end);
-    text
+fn bounded(text: &str) -> String {
+    first_bytes(text, LONGEST_MESSAGE).to_owned()
 }

@@ -10,6 +10,7 @@ use crate::domain::decision::{Decision, Reason};
 use crate::domain::event::{Call, Decided, Event, Recorded};
 use crate::domain::id::Seq;
 use crate::domain::message::{Message, Role};
+use crate::domain::text::shortened;
 use crate::domain::trigger::Trigger;
 use crate::journal::redaction::is_redacted;
 use crate::ports::backend::decisions::StoryLine;
@@ -270,10 +271,7 @@ pub(super) fn secs(span: Duration) -> String {
 }
 
 pub(super) fn cut(text: &str) -> String {
-    match text.char_indices().nth(QUOTED_CHARS) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
+    shortened(text, QUOTED_CHARS).into_owned()
 }
 
 #[cfg(test)]

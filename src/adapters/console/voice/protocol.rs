@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::domain::text::{first, first_bytes, last};
 use frames::{COMPANION, MICROPHONE};
 pub use frames::{CompanionFrame, MicrophoneFrame};
 
@@ -102,10 +103,7 @@ impl Refused {
 
     /// The reason for the close frame.
     pub fn reason(&self) -> String {
-        let mut reason = self.to_string();
-        let end = (0..=MAX_REASON_BYTES.min(reason.len())).rev().find(|end| reason.is_char_boundary(*end));
-        reason.truncate(end.unwrap_or_default());
-        reason
+        first_bytes(&self.to_string(), MAX_REASON_BYTES).to_owned()
     }
 }
 
@@ -396,9 +394,9 @@ impl ServerMessage {
     /// The text frame to send. Texts that are too long are cut.
     pub fn write(mut self) -> String {
         match &mut self {
-            Self::Caption { text, .. } => cut_beginning(text, MAX_CAPTION_CHARS),
-            Self::Sentence { text, .. } | Self::Cut { heard: text, .. } => cut_end(text, MAX_SPOKEN_CHARS),
-            Self::Error { fix, .. } => cut_end(fix, MAX_FIX_CHARS),
+            Self::Caption { text, .. } => *text = last(text, MAX_CAPTION_CHARS).to_owned(),
+            Self::Sentence { text, .. } | Self::Cut { heard: text, .. } => text.truncate(first(text, MAX_SPOKEN_CHARS).len()),
+            Self::Error { fix, .. } => fix.truncate(first(fix, MAX_FIX_CHARS).len()),
             // Names and ids were checked where they entered the server.
             _ => {}
         }
@@ -412,19 +410,6 @@ impl ServerMessage {
     /// It is not JSON, or has an unknown type or field.
     pub fn read(frame: &str) -> Result<Self, Refused> {
         serde_json::from_str(frame).map_err(|error| Refused::Message { problem: error.to_string() })
-    }
-}
-
-fn cut_end(text: &mut String, max_chars: usize) {
-    if let Some((end, _)) = text.char_indices().nth(max_chars) {
-        text.truncate(end);
-    }
-}
-
-fn cut_beginning(text: &mut String, max_chars: usize) {
-    let begin = max_chars.checked_sub(1).and_then(|last| text.char_indices().nth_back(last));
-    if let Some((begin, _)) = begin {
-        text.drain(..begin);
     }
 }
 

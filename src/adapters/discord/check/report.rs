@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::super::names;
 use super::super::snowflake::Snowflake;
-use crate::domain::text::is_invisible;
+use crate::domain::text::{first, spaced};
 
 /// Channels that a line names. Further ones are counted.
 const MOST_NAMED: usize = 8;
@@ -124,8 +124,7 @@ impl Line {
     }
 
     pub(super) fn new(state: State, about: &'static str, text: &str) -> Self {
-        let said =
-            text.chars().map(|char| if char.is_control() || is_invisible(char) { ' ' } else { char }).take(MOST_CHARS).collect();
+        let said = spaced(first(text, MOST_CHARS));
         Self { state, about, said, click: None, server: None, channels: Vec::new() }
     }
 

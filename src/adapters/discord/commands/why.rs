@@ -7,6 +7,7 @@ use super::choosing::find;
 use super::interaction::ChannelContext;
 use super::words::{name, verbatim, when, without_settings};
 use super::{Answer, CommandHandler};
+use crate::domain::text::first;
 use crate::domain::trigger::Trigger;
 use crate::ports::backend::decisions::{DecisionQuery, DecisionRecord, WaitingFor, WhyQuery};
 use crate::ports::backend::room::{Room, RoomCompanion};
@@ -104,8 +105,7 @@ fn decision_line(room: &Room, decision: &DecisionRecord) -> String {
 }
 
 fn shortened(text: &str) -> String {
-    match text.char_indices().nth(LONGEST_REASON) {
-        Some((end, _)) => format!("{}…", verbatim(&text[..end])),
-        None => verbatim(text),
-    }
+    let shown = first(text, LONGEST_REASON);
+    let mark = if shown.len() < text.len() { "…" } else { "" };
+    format!("{}{mark}", verbatim(shown))
 }

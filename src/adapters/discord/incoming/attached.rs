@@ -5,6 +5,7 @@ use twilight_model::channel::message::MessageFlags;
 
 use super::super::wire::{Attachment, Message, Poll, Sticker};
 use super::cut;
+use crate::domain::text::shortened;
 
 /// The most files that are described. Discord allows ten.
 const MAX_FILES: usize = 10;
@@ -87,7 +88,7 @@ fn inline(text: &str, max_chars: usize) -> String {
             c => c,
         })
         .collect();
-    cut(&plain.split_whitespace().collect::<Vec<_>>().join(" "), max_chars).replace(" […]", "…")
+    shortened(&plain.split_whitespace().collect::<Vec<_>>().join(" "), max_chars).into_owned()
 }
 
 /// A readable size.

@@ -4,6 +4,7 @@ use tokio::sync::mpsc;
 
 use super::failure::{Broken, shortened};
 use super::wire::{CallPiece, MAX_TOOL_CALLS, Piece, Tokens};
+use crate::domain::text::first_bytes;
 use crate::ports::language_model::{Answer, Draft, Part, Request, ToolCall, Usage};
 
 /// An answer that is still incomplete.
@@ -118,8 +119,7 @@ impl<'a> PartialAnswer<'a> {
 
     fn grow(&mut self, mut text: String) {
         if text.len() > self.room {
-            let end = (0..=self.room).rev().find(|end| text.is_char_boundary(*end)).unwrap_or_default();
-            text.truncate(end);
+            text.truncate(first_bytes(&text, self.room).len());
             self.cut_off();
         }
         if !text.is_empty() {

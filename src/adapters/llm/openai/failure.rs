@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use super::http::{HttpError, MAX_INFORMATIONAL};
 use super::wire::text_in;
-use crate::domain::text::is_invisible;
+use crate::domain::text::{self, first_bytes, spaced};
 use crate::ports::language_model::NoAnswer;
 
 /// The longest wait that is reported: the caller has its own timeout.
@@ -206,8 +206,9 @@ struct ErrorSent<'a> {
 pub(super) fn message_of(error: &RawValue) -> String {
     let sent: ErrorSent<'_> = serde_json::from_str(error.get()).unwrap_or_default();
     let found = [Some(error), sent.message, sent.detail, sent.msg].into_iter().flatten().find_map(text_in);
-    let mut message = found.map_or_else(|| truncated(error.get()).to_owned(), |message| message.trim().to_owned());
-    message.truncate(truncated(&message).len());
+    let mut message =
+        found.map_or_else(|| first_bytes(error.get(), MAX_KEPT_BYTES).to_owned(), |message| message.trim().to_owned());
+    message.truncate(first_bytes(&message, MAX_KEPT_BYTES).len());
     message
 }
 
@@ -219,23 +220,9 @@ pub(super) fn status_of(error: &RawValue) -> Option<u16> {
     reported.or_else(|| is_invalid().then_some(400))
 }
 
-/// The beginning of a text, at most [`MAX_KEPT_BYTES`] long.
-fn truncated(text: &str) -> &str {
-    let mut end = text.len().min(MAX_KEPT_BYTES);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
-}
-
 /// One line of at most `max_chars` characters, without control characters and invisible ones.
 pub(super) fn shortened(text: &str, max_chars: usize) -> String {
-    let mut line: String =
-        text.chars().take(max_chars).map(|c| if c.is_control() || is_invisible(c) { ' ' } else { c }).collect();
-    if text.chars().nth(max_chars).is_some() {
-        line.push('…');
-    }
-    line
+    spaced(&text::shortened(text, max_chars))
 }
 
 /// The root cause of an error.

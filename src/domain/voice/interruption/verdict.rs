@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::super::super::id::PersonId;
+use super::super::super::named::named;
 use super::{Effect, Interruption, Outcome, Phase, Said};
 
 /// A person who has talked for less does not cut a reply with words alone.
@@ -27,62 +28,39 @@ pub struct Interrupted {
     pub at_ms: u64,
 }
 
-/// How an interruption came out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Verdict {
-    /// The person was silent again before the reply paused.
-    Unducked,
-    /// The reply was played to its end meanwhile.
-    PlayedOut,
-    /// It paused, and no words were heard: it goes on.
-    NothingSaid,
-    /// It paused, and only backchannel was heard: it goes on.
-    Backchannel,
-    /// It paused, and the words were few and to nobody of us: it goes on.
-    FewWords,
-    /// It paused for too long without words: it goes on, and the voice counts as noise.
-    Noise,
-    /// A stop word cut it.
-    StopWord,
-    /// Words that address a companion cut it.
-    Addressed,
-    /// Somebody talked for long, and cut it.
-    ManyWords,
-    /// The pause was too long, and cut it.
-    TookTooLong,
-    /// Somebody pressed Stop.
-    StopPressed,
-    /// The call ended.
-    CallEnded,
-    /// Playback was lost.
-    PlaybackLost,
-    /// The reply was not wanted any more.
-    Cancelled,
-    /// The server was stopping.
-    ServerStopping,
-}
-
-impl Verdict {
-    /// The name, as in records.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Unducked => "unducked",
-            Self::PlayedOut => "played_out",
-            Self::NothingSaid => "nothing_said",
-            Self::Backchannel => "backchannel",
-            Self::FewWords => "few_words",
-            Self::Noise => "noise",
-            Self::StopWord => "stop_word",
-            Self::Addressed => "addressed",
-            Self::ManyWords => "many_words",
-            Self::TookTooLong => "took_too_long",
-            Self::StopPressed => "stop_pressed",
-            Self::CallEnded => "call_ended",
-            Self::PlaybackLost => "playback_lost",
-            Self::ServerStopping => "server_stopping",
-            Self::Cancelled => "cancelled",
-        }
+named! {
+    /// How an interruption came out.
+    pub enum Verdict {
+        /// The person was silent again before the reply paused.
+        Unducked = "unducked",
+        /// The reply was played to its end meanwhile.
+        PlayedOut = "played_out",
+        /// It paused, and no words were heard: it goes on.
+        NothingSaid = "nothing_said",
+        /// It paused, and only backchannel was heard: it goes on.
+        Backchannel = "backchannel",
+        /// It paused, and the words were few and to nobody of us: it goes on.
+        FewWords = "few_words",
+        /// It paused for too long without words: it goes on, and the voice counts as noise.
+        Noise = "noise",
+        /// A stop word cut it.
+        StopWord = "stop_word",
+        /// Words that address a companion cut it.
+        Addressed = "addressed",
+        /// Somebody talked for long, and cut it.
+        ManyWords = "many_words",
+        /// The pause was too long, and cut it.
+        TookTooLong = "took_too_long",
+        /// Somebody pressed Stop.
+        StopPressed = "stop_pressed",
+        /// The call ended.
+        CallEnded = "call_ended",
+        /// Playback was lost.
+        PlaybackLost = "playback_lost",
+        /// The server was stopping.
+        ServerStopping = "server_stopping",
+        /// The reply was not wanted any more.
+        Cancelled = "cancelled",
     }
 }
 
