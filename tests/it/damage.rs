@@ -19,10 +19,10 @@ use self::kinds::Damage;
 use self::sample_store::{Left, Outcome, SampleStore};
 use crate::harness::parameter;
 
-/// One store for all of it: more messages than sled writes into one segment.
+/// One store for all of it: more than sled writes into one segment.
 #[tokio::test]
 async fn damage_is_reported_with_a_remedy_or_harms_nothing() {
-    let store = SampleStore::prepare(240).await;
+    let store = SampleStore::prepare(120).await;
     let mut results = Results::default();
 
     let (of_large_values, others): (Vec<_>, Vec<_>) = kinds::each().into_iter().partition(Damage::is_in_large_values);
