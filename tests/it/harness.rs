@@ -3,6 +3,8 @@
 //! Nothing here waits for a length of time: each wait is for a line, an event, an answer or the end of a process. [`PATIENCE`] only ends a wait
 //! for something that never comes.
 
+mod collector;
+mod files;
 pub mod hostile;
 mod lines;
 pub mod model;
@@ -10,6 +12,8 @@ mod premises;
 mod server;
 mod watch;
 
+pub use collector::Collector;
+pub use files::{UnprivilegedUser, contents, files_with, permit};
 pub use lines::Lines;
 pub use premises::{Premises, program};
 pub use server::Server;
@@ -17,7 +21,11 @@ pub use watch::Watch;
 
 use std::time::Duration;
 
+use axum::Router;
+use axum::http::StatusCode;
+use axum::response::IntoResponse;
 use serde_json::Value;
+use tokio::net::TcpListener;
 use tokio::process::Command;
 use tokio::time::timeout;
 
@@ -50,6 +58,13 @@ impl Ran {
     pub fn object(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
+
+    /// Checks the exit code.
+    #[track_caller]
+    pub fn exits_with(self, code: i32) -> Self {
+        assert_eq!(self.code, Some(code), "{self:?}");
+        self
+    }
 }
 
 /// Runs a command until it ends.
@@ -57,4 +72,17 @@ pub async fn ran(mut command: Command) -> Ran {
     let output = timeout(PATIENCE, command.output()).await.expect("the program ends").expect("the program can be started");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
     Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+}
+
+/// Serves these routes on loopback. Returns the URL.
+pub async fn serve(router: Router) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let url = format!("http://{}", listener.local_addr().expect("bound"));
+    tokio::spawn(axum::serve(listener, router).into_future());
+    url
+}
+
+/// Starts a server on loopback that gives this answer to every request. Returns its URL.
+pub async fn serve_answer(status: StatusCode, body: impl IntoResponse + Clone + Send + Sync + 'static) -> String {
+    serve(Router::new().fallback(async move || (status, body))).await
 }

@@ -3,11 +3,12 @@
 mod arrows;
 mod commands;
 mod conversations;
+mod damage;
 mod dashboards;
 mod dependencies;
 mod discord;
 mod harness;
+mod kills;
 mod operating;
-mod ordeals;
 mod processes;
 mod second;

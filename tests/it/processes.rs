@@ -1,32 +1,30 @@
-//! Runs the real program: its commands, its start and stop, and its behaviour when killed, overloaded or out of resources.
+//! Runs the real program: its commands, its start and stop, and its behaviour when halted, hung, overloaded or out of
+//! resources.
 
 mod backups;
 mod bench;
 mod characters;
+mod clock;
 mod command_errors;
 mod compaction;
 mod confidentiality;
-pub mod crashes;
-mod file_errors;
+mod durable;
 mod first_contact;
+mod halted;
 mod health;
 mod history_commands;
 mod hung;
-mod load_kills;
 mod metrics;
 mod models;
-mod no_space;
 mod overload;
 mod refused_starts;
 mod remembering;
-pub mod round_kills;
 mod several_companions;
 mod signals;
+mod starved;
 mod telemetry;
 mod terminal_output;
-mod undecodable;
 mod usage;
 mod watching;
 mod weak_models;
 mod why;
-pub mod writers;

@@ -16,7 +16,6 @@ use crate::domain::id::CompanionId;
 use crate::domain::moment::Moment;
 use crate::journal::channel_key::ChannelKey;
 use crate::ports::chat_platform::ChatPlatform;
-use crate::telemetry::operations::{self, ActorFacts};
 use crate::telemetry::plain::Plain;
 
 #[derive(Clone)]

@@ -3,16 +3,12 @@
 
 use std::sync::{Arc, Mutex};
 
-use axum::extract::State;
-use axum::http::{StatusCode, Uri};
-use axum::response::{IntoResponse as _, Response};
-use axum::{Json, Router};
-use reqwest::Method;
+use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
 
 use super::call::Page;
-use crate::harness::{Premises, Server, Watch};
+use crate::harness::model::{Answer, Model, prompt};
+use crate::harness::{Collector, Premises, Server, Watch};
 
 /// How the models answer at present.
 #[derive(Clone, Copy, Debug, Default)]
@@ -23,36 +19,25 @@ struct Behaviour {
     closing: Option<&'static str>,
 }
 
-/// A stand-in for the models, and for a collector that accepts every span.
-#[derive(Clone, Default)]
-struct Outside(Arc<Mutex<Behaviour>>);
-
-/// The server's premises and the stand-ins.
+/// The server's premises, how its models answer, and its collector.
 pub struct Evening {
     premises: Premises,
-    outside: Outside,
-    collector: String,
+    behaviour: Arc<Mutex<Behaviour>>,
+    collector: Collector,
 }
 
 impl Evening {
     pub async fn prepare() -> Self {
-        let outside = Outside::default();
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-        let url = format!("http://{}", listener.local_addr().expect("bound"));
-        let router = Router::new().fallback(answer).with_state(outside.clone());
-        tokio::spawn(async move { axum::serve(listener, router).await });
-        let model = format!("{url}/v1");
+        let behaviour = Arc::<Mutex<Behaviour>>::default();
+        let current = Arc::clone(&behaviour);
+        let model = Model::start(move |request| answer(*current.lock().expect("no panic while held"), request)).await;
         let rooms = r#"[
             { id = "study", guild = "home", companions = ["aria"] },
             { id = "lobby", guild = "home", companions = ["aria", "bruno", "cleo"] },
             { id = "parlour", guild = "home", companions = ["aria"] },
         ]"#;
-        let mut premises = Premises::shipped().with("console.rooms", rooms);
+        let mut premises = model.serving(Premises::shipped().with("console.rooms", rooms));
         for (key, value) in [
-            ("models.side.base_url", model.as_str()),
-            ("models.side.model", "quick"),
-            ("models.main.base_url", &model),
-            ("models.main.model", "wordy"),
             ("models.side.input_price", "0.1"),
             ("models.side.output_price", "0.3"),
             ("models.main.input_price", "0.5"),
@@ -72,13 +57,13 @@ impl Evening {
             let text = format!("name = \"{name}\"\ntext_lull_timeout = {lull:?}\ninterjection = \"{level}\"\n");
             premises.write_companion(id, &text);
         }
-        Self { premises, outside, collector: format!("{url}/v1/traces") }
+        Self { premises, behaviour, collector: Collector::start().await }
     }
 
     /// Starts the server, with a collector for its spans.
     pub async fn open(&self) -> Server {
         let mut command = self.premises.command(&[]);
-        command.env("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", &self.collector).env("OTEL_BSP_SCHEDULE_DELAY", "100");
+        command.env("OTEL_EXPORTER_OTLP_ENDPOINT", &self.collector.url).env("OTEL_BSP_SCHEDULE_DELAY", "100");
         Server::of(command).await
     }
 
@@ -172,7 +157,7 @@ impl Evening {
     }
 
     fn set_behaviour(&self, behaviour: Behaviour) {
-        *self.outside.0.lock().expect("no panic while held") = behaviour;
+        *self.behaviour.lock().expect("no panic while held") = behaviour;
     }
 }
 
@@ -181,35 +166,23 @@ async fn decided(watch: &mut Watch, reason: &str) {
     while watch.event("decision").await["reason"] != reason {}
 }
 
-async fn answer(State(outside): State<Outside>, uri: Uri, body: axum::body::Bytes) -> Response {
-    if uri.path() == "/v1/traces" {
-        return StatusCode::OK.into_response();
-    }
-    let Ok(request) = serde_json::from_slice::<Value>(&body) else { return StatusCode::BAD_REQUEST.into_response() };
-    let behaviour = *outside.0.lock().expect("no panic while held");
-    let is_question = request["model"] == "quick";
+fn answer(behaviour: Behaviour, request: &Value) -> Answer {
+    let is_question = request["model"] == "side";
     if is_question && behaviour.refuses_questions {
-        return StatusCode::UNAUTHORIZED.into_response();
+        return Answer::Refused(401, "not you".to_owned());
     }
     if !is_question && behaviour.fails_statements {
-        return StatusCode::INTERNAL_SERVER_ERROR.into_response();
+        return Answer::Refused(500, "not now".to_owned());
     }
-    let is_vote = request["messages"].to_string().contains("Answer with one JSON object");
     let decision = if behaviour.wants_to_speak { "YES" } else { "NO" };
-    let text = match (is_question, is_vote) {
+    match (is_question, prompt(request).contains("Answer with one JSON object")) {
         (true, true) => {
             let closing = behaviour.closing.unwrap_or("none");
             json!({ "reason": "Why not.", "decision": decision, "importance": 5, "selected": false, "closing": closing })
                 .to_string()
+                .into()
         }
-        (true, false) => format!("Why not.\n{decision}"),
-        (false, _) => "We have said that before, have we not?".to_owned(),
-    };
-    let answer = json!({
-        "id": "answer",
-        "model": request["model"],
-        "choices": [{ "index": 0, "message": { "role": "assistant", "content": text }, "finish_reason": "stop" }],
-        "usage": { "prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15 },
-    });
-    Json(answer).into_response()
+        (true, false) => format!("Why not.\n{decision}").into(),
+        (false, _) => "We have said that before, have we not?".into(),
+    }
 }

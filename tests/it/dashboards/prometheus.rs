@@ -11,13 +11,12 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use serde_json::Value;
 use tempfile::TempDir;
-use tokio::net::TcpListener;
 use tokio::process::{Child, Command};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::file;
-use crate::harness::{Lines, PATIENCE, Server};
+use crate::harness::{Lines, PATIENCE, Server, serve};
 
 /// A Prometheus that scrapes one server every second. The server's address may change.
 pub struct Prometheus {
@@ -50,15 +49,12 @@ impl Prometheus {
         let http = reqwest::Client::builder().no_proxy().build().expect("a client");
         let scraped = watch::Sender::new((String::new(), 0));
         let proxy = Proxy { scraped: Arc::new(scraped.clone()), http: http.clone() };
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-        let target = listener.local_addr().expect("bound");
-        let router = Router::new().route("/metrics", get(forward)).with_state(proxy);
-        tokio::spawn(async move { axum::serve(listener, router).await });
+        let target = serve(Router::new().route("/metrics", get(forward)).with_state(proxy)).await;
         let folder = tempfile::Builder::new().prefix("tertulia-").tempdir().expect("a folder");
         let config = serde_json::json!({
             "global": { "scrape_interval": "1s", "evaluation_interval": "1s" },
             "rule_files": [file("alerts.yaml")],
-            "scrape_configs": [{ "job_name": "tertulia", "static_configs": [{ "targets": [target.to_string()] }] }],
+            "scrape_configs": [{ "job_name": "tertulia", "static_configs": [{ "targets": [target.trim_start_matches("http://")] }] }],
         });
         // JSON is YAML.
         std::fs::write(folder.path().join("prometheus.yml"), config.to_string()).expect("a settings file");

@@ -1,5 +1,7 @@
 //! A language model on loopback that answers as a test says, and keeps what it was asked.
 
+use std::future::pending;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use axum::extract::State;
@@ -7,44 +9,127 @@ use axum::http::header::AUTHORIZATION;
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::{Json, Router};
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::time::timeout;
 
-/// The answer to a request: a text, or the text of a refusal with status 400.
-type Answer = Result<String, String>;
+use super::{PATIENCE, Premises, serve};
 
-/// An OpenAI-compatible endpoint. Each answer takes 10 input tokens and 5 output tokens.
+/// The answer to a request.
+pub enum Answer {
+    Text(String),
+    /// A refusal with this status and text. `{authorization}` in the text is replaced by that header of the request.
+    Refused(u16, String),
+    Never,
+}
+
+impl From<&str> for Answer {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<String> for Answer {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+/// An OpenAI-compatible endpoint.
 #[derive(Clone)]
 pub struct Model {
+    /// The base URL, with `/v1`.
     pub url: String,
-    asked: Arc<Mutex<Vec<Value>>>,
-    key: Arc<Mutex<Option<String>>>,
+    behaviour: Arc<Behaviour>,
 }
 
 struct Behaviour {
     answer: Box<dyn Fn(&Value) -> Answer + Send + Sync>,
-    asked: Arc<Mutex<Vec<Value>>>,
-    key: Arc<Mutex<Option<String>>>,
+    asked: watch::Sender<Vec<Value>>,
+    key: Mutex<Option<String>>,
+    /// The input and output tokens of each answer.
+    tokens: Mutex<(u64, u64)>,
+    is_released: Arc<AtomicBool>,
 }
 
 impl Model {
-    pub async fn start(answer: impl Fn(&Value) -> Answer + Send + Sync + 'static) -> Self {
-        let (asked, key) = (Arc::default(), Arc::default());
-        let behaviour = Behaviour { answer: Box::new(answer), asked: Arc::clone(&asked), key: Arc::clone(&key) };
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-        let url = format!("http://{}/v1", listener.local_addr().expect("bound"));
-        let router = Router::new().fallback(respond).with_state(Arc::new(behaviour));
-        tokio::spawn(async move { axum::serve(listener, router).await });
-        Self { url, asked, key }
+    /// A model that answers each request by its body. Each answer takes 10 input tokens and 5 output tokens.
+    pub async fn start<A: Into<Answer>>(answer: impl Fn(&Value) -> A + Send + Sync + 'static) -> Self {
+        Self::with(Box::new(move |body| answer(body).into()), Arc::default()).await
+    }
+
+    /// A model that decides YES and says "I am here.". Requests for the model of this name get no answer until [`Self::release`].
+    pub async fn holding(held: &'static str) -> Self {
+        let is_released = Arc::<AtomicBool>::default();
+        let released = Arc::clone(&is_released);
+        let answer = move |body: &Value| match (body["model"].as_str(), released.load(Ordering::SeqCst)) {
+            (Some(name), false) if name == held => Answer::Never,
+            (Some("main"), _) => "I am here.".into(),
+            _ => "They call me.\nYES".into(),
+        };
+        Self::with(Box::new(answer), is_released).await
+    }
+
+    async fn with(answer: Box<dyn Fn(&Value) -> Answer + Send + Sync>, is_released: Arc<AtomicBool>) -> Self {
+        let behaviour = Arc::new(Behaviour {
+            answer,
+            asked: watch::Sender::default(),
+            key: Mutex::default(),
+            tokens: Mutex::new((10, 5)),
+            is_released,
+        });
+        let url = serve(Router::new().fallback(respond).with_state(Arc::clone(&behaviour))).await;
+        Self { url: format!("{url}/v1"), behaviour }
+    }
+
+    /// The premises, with this model as `side`, which decides, and as `main`, which speaks.
+    pub fn serving(&self, premises: Premises) -> Premises {
+        self.serving_as("side", self.serving_as("main", premises))
+    }
+
+    /// The premises, with this model in this role and under this name.
+    pub fn serving_as(&self, role: &str, premises: Premises) -> Premises {
+        premises.with(&format!("models.{role}.base_url"), &self.url).with(&format!("models.{role}.model"), role)
     }
 
     /// Refuses requests without this key from now on.
     pub fn wants_key(&self, key: &str) {
-        *self.key.lock().expect("not poisoned") = Some(key.to_owned());
+        *self.behaviour.key.lock().expect("not poisoned") = Some(key.to_owned());
+    }
+
+    /// Reports these input and output tokens from now on.
+    pub fn takes_tokens(&self, input: u64, output: u64) {
+        *self.behaviour.tokens.lock().expect("not poisoned") = (input, output);
+    }
+
+    /// Answers everything from now on.
+    pub fn release(&self) {
+        self.behaviour.is_released.store(true, Ordering::SeqCst);
     }
 
     /// The bodies of all requests so far.
     pub fn asked(&self) -> Vec<Value> {
-        self.asked.lock().expect("not poisoned").clone()
+        self.behaviour.asked.borrow().clone()
+    }
+
+    /// Waits until something is found in the bodies of all requests.
+    pub async fn wait_until<T>(&self, mut find: impl FnMut(&[Value]) -> Option<T>) -> T {
+        let mut found = None;
+        let mut asked = self.behaviour.asked.subscribe();
+        let waited = timeout(
+            PATIENCE,
+            asked.wait_for(|asked| {
+                found = find(asked);
+                found.is_some()
+            }),
+        )
+        .await;
+        waited.expect("the model is asked").expect("the model is there");
+        found.expect("that ended the wait")
+    }
+
+    /// Waits until the model of this name was asked this many times.
+    pub async fn wait_for_requests(&self, name: &str, times: usize) {
+        self.wait_until(|asked| (asked.iter().filter(|body| body["model"] == name).count() == times).then_some(())).await;
     }
 }
 
@@ -60,20 +145,26 @@ async fn respond(
     headers: HeaderMap,
     body: Option<Json<Value>>,
 ) -> (StatusCode, Json<Value>) {
+    let refusal = |status: StatusCode, text: &str| (status, Json(json!({ "error": { "message": text } })));
+    let given = headers.get(AUTHORIZATION).and_then(|given| given.to_str().ok()).unwrap_or_default();
     let wanted = behaviour.key.lock().expect("not poisoned").clone().map(|key| format!("Bearer {key}"));
-    if wanted.is_some() && headers.get(AUTHORIZATION).and_then(|given| given.to_str().ok()) != wanted.as_deref() {
-        return (StatusCode::UNAUTHORIZED, Json(json!({ "error": { "message": "Incorrect API key" } })));
+    if wanted.is_some_and(|wanted| given != wanted) {
+        return refusal(StatusCode::UNAUTHORIZED, "Incorrect API key");
     }
     if method == Method::GET {
         return (StatusCode::OK, Json(json!({ "data": [{ "id": "small" }, { "id": "large" }] })));
     }
     let Some(Json(body)) = body else { return (StatusCode::BAD_REQUEST, Json(Value::Null)) };
-    behaviour.asked.lock().expect("not poisoned").push(body.clone());
+    behaviour.asked.send_modify(|asked| asked.push(body.clone()));
     match (behaviour.answer)(&body) {
-        Err(refusal) => (StatusCode::BAD_REQUEST, Json(json!({ "error": { "message": refusal } }))),
-        Ok(text) => {
+        Answer::Never => pending().await,
+        Answer::Refused(status, text) => {
+            refusal(StatusCode::from_u16(status).expect("a status"), &text.replace("{authorization}", given))
+        }
+        Answer::Text(text) => {
+            let (input, output) = *behaviour.tokens.lock().expect("not poisoned");
             let choice = json!({ "index": 0, "message": { "role": "assistant", "content": text }, "finish_reason": "stop" });
-            let usage = json!({ "prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15 });
+            let usage = json!({ "prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output });
             (StatusCode::OK, Json(json!({ "id": "answer", "model": body["model"], "choices": [choice], "usage": usage })))
         }
     }

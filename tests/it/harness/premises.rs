@@ -123,6 +123,21 @@ impl Premises {
         Server::of(self.command(&[])).await.with_folder(Arc::clone(&self.folder))
     }
 
+    /// A stopped server whose store has a message of Ana in the lobby.
+    pub async fn with_message(self, text: &str) -> Self {
+        let server = self.start().await;
+        server.say("lobby", "Ana", text).await;
+        server.stop().await;
+        self
+    }
+
+    /// Verifies the store, and returns its number of events.
+    pub async fn verified_events(&self) -> u64 {
+        let verified = self.run(&["history", "verify", "--json"]).await.exits_with(0).object();
+        assert_eq!(verified["sound"], true, "{verified}");
+        verified["events"].as_u64().expect("a number")
+    }
+
     /// Runs the program until it ends.
     pub async fn run(&self, arguments: &[&str]) -> Ran {
         ran(self.command(arguments)).await

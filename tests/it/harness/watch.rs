@@ -3,30 +3,11 @@
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
-use rand::RngExt as _;
-use rand::rngs::StdRng;
 use serde_json::Value;
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::Message;
 
 use super::PATIENCE;
-
-/// The events at which a talk may be interrupted.
-const MOMENTS: [&str; 11] = [
-    "round_opened",
-    "evaluate",
-    "decision",
-    "round",
-    "held_selected",
-    "respond",
-    "replanning",
-    "replanned",
-    "failed",
-    "statement",
-    "closing",
-];
-/// How many more events may pass before it is.
-const EVENTS_AFTER: std::ops::RangeInclusive<usize> = 0..=6;
 
 type Socket = tokio_tungstenite::WebSocketStream<tokio_tungstenite::MaybeTlsStream<tokio::net::TcpStream>>;
 
@@ -42,21 +23,6 @@ impl Watch {
     pub(super) async fn of(url: &str) -> Self {
         let connected = timeout(PATIENCE, tokio_tungstenite::connect_async(url)).await.expect("a connection in time");
         Self { socket: connected.expect("a WebSocket").0, seen: Vec::new() }
-    }
-
-    /// Lets a talk continue until a random event, or until a random time up to `longest` has passed.
-    pub async fn until_some_moment(&mut self, longest: Duration, chance: &mut StdRng) {
-        // This is no wait for a result. It only chooses when the server is killed.
-        let life = longest.mul_f64(chance.random());
-        let moment = MOMENTS[chance.random_range(0..MOMENTS.len())];
-        let events = chance.random_range(EVENTS_AFTER);
-        let _ = timeout(life, async {
-            self.event(moment).await;
-            for _ in 0..events {
-                self.next().await;
-            }
-        })
-        .await;
     }
 
     /// The next event. `None` when the connection has ended.

@@ -1,23 +1,20 @@
 //! Deleted words leave the store's file without a manual compaction.
 
-use std::path::Path;
-
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use super::backups::{length, verified_events};
-use crate::harness::{Lines, Premises, Server};
+use crate::harness::{Premises, Server, files_with};
 
 /// A text that appears in no other message.
 const SECRET: &str = "quixotic-zephyr-7f3a";
 
-/// A server with a paused room, in which a message with the secret was deleted. `around` is the number of long messages before it.
-async fn after_a_deletion(premises: &Premises, around: u32) -> Server {
+/// A server with a paused room, in which a message with the secret was deleted.
+async fn after_a_deletion(premises: &Premises) -> Server {
     let server = premises.start().await;
     let (status, _) = server.ask(Method::PATCH, "/api/rooms/lobby", Some(json!({ "paused": true }))).await;
     assert_eq!(status, StatusCode::OK);
     let long_text = "so much was said ".repeat(200);
-    for number in 0..around {
+    for number in 0..3 {
         server.say("lobby", "Ana", &format!("{number}: {long_text}")).await;
     }
     let secret = server.say("lobby", "Ben", SECRET).await;
@@ -27,24 +24,10 @@ async fn after_a_deletion(premises: &Premises, around: u32) -> Server {
     server
 }
 
-/// The files below a folder that contain this text.
-fn files_with(folder: &Path, words: &str) -> Vec<String> {
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(folder).expect("a folder") {
-        let path = entry.expect("an entry").path();
-        if path.is_dir() {
-            found.extend(files_with(&path, words));
-        } else if std::fs::read(&path).expect("a file").windows(words.len()).any(|bytes| bytes == words.as_bytes()) {
-            found.push(path.display().to_string());
-        }
-    }
-    found
-}
-
 #[tokio::test]
 async fn the_next_start_compacts_deleted_words_out_of_every_file() {
     let premises = Premises::new();
-    let server = after_a_deletion(&premises, 3).await;
+    let server = after_a_deletion(&premises).await;
     let history = server.history("lobby").await;
     server.stop().await;
     assert!(!files_with(&premises.data(), SECRET).is_empty(), "they are in the file until the next start");
@@ -63,7 +46,7 @@ async fn the_next_start_compacts_deleted_words_out_of_every_file() {
 #[tokio::test]
 async fn without_automatic_compaction_deleted_words_stay_until_an_operator_compacts() {
     let premises = Premises::new().with("storage.compact_after_days", "0");
-    after_a_deletion(&premises, 3).await.stop().await;
+    after_a_deletion(&premises).await.stop().await;
 
     let server = premises.start().await;
     assert!(server.log_lines_with("compact").is_empty());
@@ -78,7 +61,7 @@ async fn without_automatic_compaction_deleted_words_stay_until_an_operator_compa
 #[tokio::test]
 async fn sigusr2_compacts_the_store_without_a_new_process() {
     let premises = Premises::new();
-    let mut server = after_a_deletion(&premises, 3).await;
+    let mut server = after_a_deletion(&premises).await;
     let history = server.history("lobby").await;
     let process = server.id();
 
@@ -95,14 +78,14 @@ async fn sigusr2_compacts_the_store_without_a_new_process() {
     let next = server.say("lobby", "Ana", "here again").await;
     assert_eq!(server.history("lobby").await.last().map(|(seq, ..)| *seq), Some(next));
     server.stop().await;
-    verified_events(&premises).await;
+    premises.verified_events().await;
 }
 
 #[tokio::test]
 async fn sigterm_during_a_compaction_ends_the_server_cleanly() {
     for phase in ["", "stopping to compact", "compacting the store", "the store was compacted"] {
         let premises = Premises::new();
-        let server = after_a_deletion(&premises, 3).await;
+        let server = after_a_deletion(&premises).await;
 
         server.signal("USR2").await;
         server.logs(phase).await;
@@ -110,39 +93,6 @@ async fn sigterm_during_a_compaction_ends_the_server_cleanly() {
         let (status, log) = server.ended().await;
 
         assert_eq!(status.code(), Some(0), "after {phase:?}: {log}");
-        verified_events(&premises).await;
+        premises.verified_events().await;
     }
-}
-
-#[tokio::test]
-async fn a_start_killed_while_compacting_loses_nothing_and_the_next_one_compacts() {
-    let premises = Premises::new();
-    let server = after_a_deletion(&premises, 150).await;
-    let history = server.history("lobby").await;
-    server.stop().await;
-    let events = verified_events(&premises).await;
-    let (new, old) = (premises.data().join("store.new"), premises.data().join("store.old"));
-    let marks: [&dyn Fn() -> bool; 4] =
-        [&|| new.exists(), &|| length(&new.join("db")) > 0, &|| length(&new.join("db")) > 300_000, &|| old.exists()];
-    let mut kills = 0;
-
-    for is_seen in marks {
-        let mut child = premises.command(&[]).spawn().expect("it can be started");
-        let output = Lines::of(child.stdout.take().expect("piped"));
-        // If the compaction ends before this loop sees the mark, the server gets ready.
-        while !is_seen() && !output.text().contains("ready") {
-            tokio::task::yield_now().await;
-        }
-        kills += u32::from(!output.text().contains("ready"));
-        child.kill().await.expect("it runs");
-
-        assert!(verified_events(&premises).await >= events);
-    }
-
-    assert!(kills > 0);
-    let server = premises.start().await;
-    assert_eq!(server.history("lobby").await, history);
-    assert_eq!(files_with(&premises.data(), SECRET), [""; 0]);
-    assert!(!new.exists() && !old.exists());
-    server.stop().await;
 }

@@ -23,7 +23,7 @@ async fn no_outside_text_becomes_a_series() {
     series(&server).await;
     let before = series(&server).await;
 
-    send_varied_requests(&server, 10..300).await;
+    send_varied_requests(&server, 10..100).await;
 
     let after = series(&server).await;
     let contains_planted =
@@ -41,10 +41,10 @@ async fn no_outside_text_becomes_a_series() {
         assert!(value.is_finite(), "{name} {labels:?}");
     }
     let total = |name: &str| after.iter().filter(|((other, _), _)| other == name).map(|(_, value)| value).sum::<f64>();
-    assert!(total("tertulia_messages_total") >= 301.0);
+    assert!(total("tertulia_messages_total") >= 101.0);
     assert!(total("tertulia_journal_commit_duration_seconds_count") > 0.0);
     assert!(total("tertulia_store_size_bytes") > 0.0 && total("tertulia_disk_free_bytes") > 0.0);
-    assert_eq!(total("tertulia_channels_known"), 31.0);
+    assert_eq!(total("tertulia_channels_known"), 11.0);
     server.stop().await;
 }
 

@@ -15,7 +15,7 @@ const STATEMENT: &str = "I am a real model, nearly.";
 async fn model() -> Model {
     let model = Model::start(|body| {
         let decides = prompt(body).contains("Would you like to respond?");
-        Ok(if decides { r#"{"reason": "Ana asked me.", "decision": "YES"}"# } else { STATEMENT }.to_owned())
+        if decides { r#"{"reason": "Ana asked me.", "decision": "YES"}"# } else { STATEMENT }
     })
     .await;
     model.wants_key(KEY);

@@ -12,12 +12,11 @@ use std::time::Duration;
 use axum::{Json, Router};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
 
-use crate::harness::{Premises, QUICK, Server, parameter};
+use crate::harness::{Premises, QUICK, Server, parameter, serve};
 
 /// The number of clients that talk without end, and the least time between two messages of one.
 const CLIENTS: usize = 200;
@@ -161,8 +160,6 @@ async fn thousands_of_stalled_watchers_are_disconnected_and_cost_little() {
 
 /// A server without limits per client address. Its models answer slowly, with YES where Aria is addressed.
 async fn flooded_premises() -> Premises {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-    let model = format!("http://{}/v1", listener.local_addr().expect("bound"));
     let answers = Arc::new(Mutex::new(paced(ANSWER_PACE)));
     let answer = async move |Json(asked): Json<Value>| {
         answers.lock().await.tick().await;
@@ -170,7 +167,7 @@ async fn flooded_premises() -> Premises {
         let words = if is_addressed { "They mean me.\nYES" } else { "They talk among themselves.\nNO" };
         Json(json!({ "choices": [{ "message": { "role": "assistant", "content": words }, "finish_reason": "stop" }] }))
     };
-    tokio::spawn(async move { axum::serve(listener, Router::new().fallback(answer)).await });
+    let model = format!("{}/v1", serve(Router::new().fallback(answer)).await);
     let wide = ["server.max_live", "server.max_live_per_address", "server.max_connections"];
     let premises = wide.into_iter().fold(Premises::new().without_limits(), |premises, limit| premises.with(limit, "10000"));
     let premises = premises.with_companion("aria", QUICK).with("models.main.base_url", &model);

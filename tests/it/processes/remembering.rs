@@ -8,23 +8,19 @@ async fn the_first_sentence_is_in_the_prompt_of_the_reply_to_the_sixtieth_messag
     let side = Model::start(|body| {
         let text = prompt(body);
         let is_summary = text.contains("You keep the running summary");
-        Ok(match (is_summary, text.contains("Zebulon"), text.contains("You were directly addressed")) {
+        match (is_summary, text.contains("Zebulon"), text.contains("You were directly addressed")) {
             (true, true, _) => "Ana is called Zebulon.",
             (true, false, _) => "They counted.",
             (false, _, true) => "She asked me.\nYES",
             (false, _, false) => "Not now.\nNO",
         }
-        .to_owned())
     })
     .await;
-    let main = Model::start(|_| Ok("You told me.".to_owned())).await;
-    let premises = Premises::new()
+    let main = Model::start(|_| "You told me.").await;
+    let premises = side
+        .serving_as("side", main.serving_as("main", Premises::new()))
         .without_limits()
-        .with_companion("aria", "name = \"Aria\"\npersona = \"You remember.\"\ntext_lull_timeout = 3600.0\n")
-        .with("models.side.base_url", &side.url)
-        .with("models.side.model", "side")
-        .with("models.main.base_url", &main.url)
-        .with("models.main.model", "main");
+        .with_companion("aria", "name = \"Aria\"\npersona = \"You remember.\"\ntext_lull_timeout = 3600.0\n");
     let mut server = premises.start().await;
 
     server.say("lobby", "Ana", "My name is Zebulon, remember that.").await;

@@ -1,19 +1,17 @@
 //! `tertulia usage`, with and without a running server.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use axum::extract::State;
-use axum::http::StatusCode;
-use axum::{Json, Router};
+use axum::Json;
+use axum::http::{Method, StatusCode};
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
 
-use crate::harness::{Premises, Ran};
+use crate::harness::model::{Answer, Model};
+use crate::harness::{Premises, Ran, serve_answer};
 
 #[tokio::test]
-async fn costs_are_the_same_with_and_without_a_server() {
-    let premises = priced(Premises::new(), &model().await);
+async fn costs_are_the_same_without_a_server_after_the_deletion_of_their_room_and_at_other_prices() {
+    let mut premises = priced(Premises::new(), &model().await);
     let server = premises.start().await;
     let mut lobby = server.watch("lobby", Some(0)).await;
     server.say("lobby", "Ana", "hey aria, how was your day?").await;
@@ -23,9 +21,13 @@ async fn costs_are_the_same_with_and_without_a_server() {
 
     let online = usage(&premises, &[&span[..], &["--json"]].concat()).await;
     let online_table = usage(&premises, &[&span[..], &["--by", "companion"]].concat()).await;
+    let (status, body) = server.ask(Method::DELETE, "/api/rooms/lobby", None).await;
+    assert!(status.is_success(), "{body}");
     server.stop().await;
+    premises.set("models.main.input_price", "999");
     let offline = usage(&premises, &[&span[..], &["--json"]].concat()).await;
     let offline_table = usage(&premises, &[&span[..], &["--by", "companion"]].concat()).await;
+    let of_guild = usage(&premises, &["--last", "1d", "--guild", "home", "--json"]).await;
 
     assert_eq!((online.code, offline.code), (Some(0), Some(0)), "{online:?} {offline:?}");
     assert_eq!(online.object(), offline.object());
@@ -36,7 +38,7 @@ async fn costs_are_the_same_with_and_without_a_server() {
     assert_eq!((&home["calls"], &home["failed_calls"], &home["unpriced_calls"]), (&json!(3), &json!(1), &json!(0)));
     let by: Vec<_> = home["by"].as_array().expect("a list").iter().map(|by| (by["role"].clone(), by["cost"].clone())).collect();
     assert_eq!(by, [(json!("main"), json!(0.0175)), (json!("side"), json!(0.0012))]);
-    assert_eq!(online.object()["total"]["cost"], 0.0187);
+    assert_eq!((&online.object()["total"]["cost"], &of_guild.object()["total"]["cost"]), (&json!(0.0187), &json!(0.0187)));
     assert_eq!(result["guilds"][0]["by"], home["by"]);
     assert_eq!(home["caps"], json!({ "tokens": { "used": 2200, "limit": null }, "statements": { "used": 1, "limit": 5000 } }));
     let aria = online_table.stdout.lines().find(|line| line.contains("aria")).expect("a line for her");
@@ -47,7 +49,7 @@ async fn costs_are_the_same_with_and_without_a_server() {
 async fn a_companion_that_names_a_model_is_charged_at_its_price() {
     let premises = priced(Premises::new(), &model().await)
         .with_companion("aria", "[model]\nmain = \"large\"\n")
-        .with("models.large.base_url", &model().await)
+        .with("models.large.base_url", &model().await.url)
         .with("models.large.model", "large-model")
         .with("models.large.input_price", "100")
         .with("models.large.output_price", "0");
@@ -66,64 +68,8 @@ async fn a_companion_that_names_a_model_is_charged_at_its_price() {
 }
 
 #[tokio::test]
-async fn usage_survives_the_deletion_of_its_room_and_a_change_of_prices() {
-    let mut premises = priced(Premises::new(), &model().await);
-    let server = premises.start().await;
-    let mut lobby = server.watch("lobby", Some(0)).await;
-    server.say("lobby", "Ana", "hey aria, how was your day?").await;
-    lobby.event("statement").await;
-    let deleted = server.ask(reqwest::Method::DELETE, "/api/rooms/lobby", None).await;
-    assert!(deleted.0.is_success(), "{deleted:?}");
-    server.stop().await;
-    premises.set("models.main.input_price", "999");
-
-    let offline = usage(&premises, &["--last", "1d", "--guild", "home", "--json"]).await;
-
-    assert_eq!(offline.object()["total"]["cost"], 0.0187, "{offline:?}");
-}
-
-#[tokio::test]
-async fn an_unknown_guild_and_an_invalid_time_are_reported() {
-    let premises = Premises::new();
-    let without_store = usage(&premises, &[]).await;
-    let server = premises.start().await;
-
-    let unknown = usage(&premises, &["--guild", "hoem"]).await;
-    let invalid_time = usage(&premises, &["--from", "noon"]).await;
-    let unused = usage(&premises, &[]).await;
-    server.stop().await;
-    let offline = usage(&premises, &["--guild", "hoem"]).await;
-
-    assert_eq!(without_store.code, Some(3), "{without_store:?}");
-    assert!(without_store.stderr.contains("there is no store in data"), "{without_store:?}");
-    for refused in [unknown, offline] {
-        assert_eq!(refused.code, Some(1), "{refused:?}");
-        assert!(refused.stderr.contains("there is no guild hoem"), "{refused:?}");
-    }
-    assert_eq!(invalid_time.code, Some(2), "{invalid_time:?}");
-    assert!(invalid_time.stderr.contains("--from \"noon\" is not a time"), "{invalid_time:?}");
-    assert!(unused.stdout.ends_with("Nothing was used.\n"), "{unused:?}");
-}
-
-#[tokio::test]
-async fn a_named_server_is_asked_with_the_token_in_the_settings() {
-    let premises = Premises::new().with("server.listen", "0.0.0.0:0").with("server.admin_token", "correct-horse-battery-staple");
-    let server = premises.start().await;
-    let url = server.url.replace("0.0.0.0", "127.0.0.1");
-
-    let admitted = usage(&premises, &["--server", &url, "--json"]).await;
-
-    assert_eq!(admitted.code, Some(0), "{admitted:?}");
-    assert_eq!(admitted.object()["guilds"], json!([]));
-    server.stop().await;
-}
-
-#[tokio::test]
 async fn a_servers_answer_does_not_control_the_terminal() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-    let url = format!("http://{}", listener.local_addr().expect("bound"));
-    let gone = (StatusCode::NOT_FOUND, Json(json!({ "detail": "gone\u{1b}[2J\nand more" })));
-    tokio::spawn(async move { axum::serve(listener, Router::new().fallback(async move || gone)).await });
+    let url = serve_answer(StatusCode::NOT_FOUND, Json(json!({ "detail": "gone\u{1b}[2J\nand more" }))).await;
 
     let result = usage(&Premises::new(), &["--server", &url]).await;
 
@@ -158,36 +104,24 @@ async fn usage(premises: &Premises, arguments: &[&str]) -> Ran {
     premises.run(&[&["usage"], arguments].concat()).await
 }
 
-fn priced(premises: Premises, url: &str) -> Premises {
-    premises
-        .with("models.side.base_url", url)
-        .with("models.side.model", "side")
+fn priced(premises: Premises, model: &Model) -> Premises {
+    model
+        .serving(premises)
         .with("models.side.input_price", "1")
         .with("models.side.output_price", "2")
-        .with("models.main.base_url", url)
-        .with("models.main.model", "main")
         .with("models.main.input_price", "15")
         .with("models.main.output_price", "25")
         .with("models.pool.backoff_secs", "0.01")
 }
 
 /// A model that fails at its first call, and answers YES to every later one.
-async fn model() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-    let url = format!("http://{}/v1", listener.local_addr().expect("bound"));
-    let router = Router::new().fallback(answer).with_state(Arc::<AtomicUsize>::default());
-    tokio::spawn(async move { axum::serve(listener, router).await });
-    url
-}
-
-async fn answer(State(calls): State<Arc<AtomicUsize>>, Json(body): Json<Value>) -> Result<Json<Value>, StatusCode> {
-    if calls.fetch_add(1, Ordering::SeqCst) == 0 {
-        return Err(StatusCode::INTERNAL_SERVER_ERROR);
-    }
-    Ok(Json(json!({
-        "id": "answer",
-        "model": body["model"],
-        "choices": [{ "index": 0, "message": { "role": "assistant", "content": "Me.\nYES" }, "finish_reason": "stop" }],
-        "usage": { "prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 1100 },
-    })))
+async fn model() -> Model {
+    let has_failed = AtomicBool::new(false);
+    let answer = move |_: &Value| match has_failed.swap(true, Ordering::SeqCst) {
+        false => Answer::Refused(500, "not yet".to_owned()),
+        true => "Me.\nYES".into(),
+    };
+    let model = Model::start(answer).await;
+    model.takes_tokens(1000, 100);
+    model
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
-use crate::harness::model::{Model, prompt};
+use crate::harness::model::{Answer, Model, prompt};
 use crate::harness::{Premises, Watch};
 
 /// How weak models answer a question for a vote, with `decision` and `reason` of the decision, and the number of calls that it takes.
@@ -43,9 +43,9 @@ async fn a_direct_address_is_answered_whatever_a_weak_model_writes() {
     let side = Model::start(move |body| {
         let text = prompt(body);
         if !text.contains("You were directly addressed") {
-            return Ok(NO.to_owned());
+            return NO.to_owned();
         }
-        Ok(answers.lock().expect("not poisoned").pop().unwrap_or_else(|| "no further call was expected".to_owned()))
+        answers.lock().expect("not poisoned").pop().unwrap_or_else(|| "no further call was expected".to_owned())
     })
     .await;
     let main = talkative().await;
@@ -84,16 +84,10 @@ async fn a_direct_address_is_answered_whatever_a_weak_model_writes() {
 
 #[tokio::test]
 async fn a_lull_with_unreadable_answers_is_a_no() {
-    let side = Model::start(|_| Ok("{}".to_owned())).await;
+    let side = Model::start(|_| "{}").await;
     let main = talkative().await;
-    let server = Premises::new()
-        .with_companion("aria", crate::harness::QUICK)
-        .with("models.side.base_url", &side.url)
-        .with("models.side.model", "weak")
-        .with("models.main.base_url", &main.url)
-        .with("models.main.model", "main")
-        .start()
-        .await;
+    let premises = Premises::new().with_companion("aria", crate::harness::QUICK);
+    let server = side.serving_as("side", main.serving_as("main", premises)).start().await;
     let mut lobby = server.watch("lobby", Some(0)).await;
 
     server.say("lobby", "Ana", "what a day").await;
@@ -115,10 +109,14 @@ async fn an_endpoint_that_refuses_a_schema_or_json_is_asked_without() {
         ("none", &["json_schema", "json_object", "none", "none"]),
     ] {
         let side = Model::start(move |body| match form(body) {
-            "json_schema" if accepted != "json_schema" => Err("response_format.type 'json_schema' is not supported".to_owned()),
-            "json_object" if accepted == "none" => Err("response_format is not supported by this model".to_owned()),
-            _ if prompt(body).contains("You were directly addressed") => Ok("{\"decision\": \"YES\"}".to_owned()),
-            _ => Ok(NO.to_owned()),
+            "json_schema" if accepted != "json_schema" => {
+                Answer::Refused(400, "response_format.type 'json_schema' is not supported".to_owned())
+            }
+            "json_object" if accepted == "none" => {
+                Answer::Refused(400, "response_format is not supported by this model".to_owned())
+            }
+            _ if prompt(body).contains("You were directly addressed") => "{\"decision\": \"YES\"}".into(),
+            _ => NO.into(),
         })
         .await;
         let main = talkative().await;
@@ -162,7 +160,7 @@ async fn talkative() -> Model {
         let words =
             ["oak", "harbour", "violin", "glacier", "saffron", "lantern", "meadow", "engine", "pepper", "comet", "marble"];
         let word = |step: usize| words[(number * step + step) % words.len()];
-        Ok(format!("{} {number} {} {}", word(1), word(3), word(7)))
+        format!("{} {number} {} {}", word(1), word(3), word(7))
     })
     .await
 }
@@ -170,13 +168,10 @@ async fn talkative() -> Model {
 /// A room with Aria and Bruno, who speak when they are addressed.
 fn salon(side: &Model, main: &Model) -> Premises {
     let quiet = |name: &str| format!("name = \"{name}\"\ninterjection = \"very_quiet\"\ntext_lull_timeout = 3600.0\n");
-    Premises::shipped()
+    let premises = Premises::shipped()
         .with_companion("aria", &quiet("Aria"))
         .with_companion("bruno", &quiet("Bruno"))
         .with("console.rooms", r#"[{ id = "salon", guild = "home", companions = ["aria", "bruno"] }]"#)
-        .with("turn_taking.turn_delay_secs", "0")
-        .with("models.side.base_url", &side.url)
-        .with("models.side.model", "weak")
-        .with("models.main.base_url", &main.url)
-        .with("models.main.model", "main")
+        .with("turn_taking.turn_delay_secs", "0");
+    side.serving_as("side", main.serving_as("main", premises))
 }

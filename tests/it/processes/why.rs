@@ -44,35 +44,6 @@ async fn why_tells_the_same_story_with_and_without_a_server() {
 }
 
 #[tokio::test]
-async fn an_unknown_room_companion_or_message_is_reported_with_what_exists() {
-    let premises = Premises::new();
-    let server = premises.start().await;
-    server.say("lobby", "Ana", "hello").await;
-    let commands: [(&[&str], i32, &str); 7] = [
-        (&["why", "cellar"], 1, "there is lobby"),
-        (&["why", "lobby", "zoe"], 1, "present: aria"),
-        (&["why", "lobby", "--message", "nothing"], 1, "/api/rooms/lobby/history lists its messages"),
-        (&["why", "lobby", "--at", "yesterday"], 2, "write 2026-05-01T22:14:05Z"),
-        (&["why", "the lobby"], 2, "is not a room id"),
-        (&["why", "discord:1234", "aria"], 1, "there is no room discord:1234: add a companion to it on Discord"),
-        (&["why", "discord:12:34"], 2, "a channel's id like discord:1234"),
-    ];
-
-    let mut online = Vec::new();
-    for (arguments, ..) in commands {
-        online.push(premises.run(arguments).await);
-    }
-    server.stop().await;
-
-    for (result, (arguments, code, words)) in online.into_iter().zip(commands) {
-        for result in [result, premises.run(arguments).await] {
-            assert_eq!(result.code, Some(code), "{result:?}");
-            assert!(result.stderr.contains(words) && result.stdout.is_empty(), "{result:?}");
-        }
-    }
-}
-
-#[tokio::test]
 async fn before_the_first_trigger_why_says_what_is_awaited() {
     // The lull timeout is longer than the test takes on any machine.
     let premises = Premises::new().with_companion("aria", "name = \"Aria\"\ntext_lull_timeout = 600.0\n");

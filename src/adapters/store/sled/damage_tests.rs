@@ -1,9 +1,8 @@
-//! Tests of stores that were damaged, locked or made unwritable. A store that sled itself would open damaged is opened in another process: sled
-//! may loop forever, and a panic in one of its threads affects the whole process.
+//! Tests of stores that lost records, have another manifest, or are locked or unwritable. (`tests/it/damage/` damages the files of stores.)
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{Read, Seek, SeekFrom, Write as _};
+use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
@@ -15,47 +14,6 @@ use crate::adapters::store::manifest::{self, Counts, Manifest};
 use crate::domain::id::Seq;
 use crate::ports::store::Append;
 use crate::ports::store::key::ChannelNo;
-
-const EVENTS: u64 = 20_000;
-
-#[tokio::test]
-async fn a_truncated_database_is_refused_and_not_changed() {
-    for keep_percent in [99, 50, 1] {
-        let subject = filled(EVENTS).await;
-        let bytes = fs::metadata(db(&subject)).unwrap().len();
-        // Not at a segment boundary, where sled itself may have truncated the file.
-        let kept = bytes * keep_percent / 100 / 4096 * 4096 + 17;
-        File::options().write(true).open(db(&subject)).unwrap().set_len(kept).unwrap();
-        let before = contents(&subject.data());
-
-        let refused = refused(&subject, &options());
-
-        assert!(
-            matches!(refused, OpenError::Truncated { manifest, found, .. } if (manifest, found) == (bytes, kept)),
-            "{refused}"
-        );
-        assert_eq!(contents(&subject.data()), before);
-    }
-}
-
-#[tokio::test]
-async fn a_missing_database_is_refused_and_not_recreated() {
-    for missing in ["store/db", "store"] {
-        let subject = filled(10).await;
-        let path = subject.data().join(missing);
-        if path.is_dir() {
-            fs::remove_dir_all(&path).unwrap()
-        } else {
-            fs::remove_file(&path).unwrap()
-        };
-        let before = contents(&subject.data());
-
-        let refused = refused(&subject, &options());
-
-        assert!(matches!(refused, OpenError::Truncated { found: 0, .. }), "{refused}");
-        assert_eq!(contents(&subject.data()), before);
-    }
-}
 
 #[tokio::test]
 async fn an_accepted_loss_starts_new_counts() {
@@ -107,7 +65,7 @@ async fn the_database_of_another_store_is_refused() {
 
 #[tokio::test]
 async fn the_manifest_follows_a_file_that_sled_shortens_while_idle() {
-    let mut subject = filled(EVENTS).await;
+    let mut subject = filled(20_000).await;
     subject.reopen();
     let promised = manifest(&subject).db_bytes;
     let shorter = promised - 6 * open::SEGMENT_BYTES / 64 * 64;
@@ -256,37 +214,6 @@ fn an_unwritable_folder_is_refused() {
 }
 
 #[tokio::test]
-async fn a_hole_in_the_database_is_noticed_and_does_not_hang() {
-    for tenths in [3, 5, 7] {
-        let subject = filled(EVENTS).await;
-        let mut file = File::options().write(true).open(db(&subject)).unwrap();
-        let bytes = file.metadata().unwrap().len();
-        file.seek(SeekFrom::Start(bytes * tenths / 10 / 4096 * 4096)).unwrap();
-        file.write_all(&[0; 4096]).unwrap();
-        drop(file);
-
-        let outcome = in_another_process(&subject.data(), &[]);
-
-        assert_noticed(&outcome);
-    }
-}
-
-#[tokio::test]
-async fn a_database_truncated_at_a_segment_boundary_is_noticed() {
-    let segment = 512 * 1024;
-    for segments in 1..=3 {
-        let subject = filled(EVENTS).await;
-        let file = File::options().write(true).open(db(&subject)).unwrap();
-        file.set_len(file.metadata().unwrap().len() / segment * segment - (segments - 1) * segment).unwrap();
-        drop(file);
-
-        let outcome = in_another_process(&subject.data(), &[]);
-
-        assert_noticed(&outcome);
-    }
-}
-
-#[tokio::test]
 async fn after_a_failed_write_reads_work_and_no_data_is_lost() {
     let folder = tempfile::tempdir().unwrap();
     let limited = ["sh", "-c", "ulimit -f 4096; trap '' XFSZ; exec \"$0\" \"$@\""];
@@ -306,15 +233,10 @@ async fn after_a_failed_write_reads_work_and_no_data_is_lost() {
 async fn a_store_is_opened_in_another_process() {
     let Ok(data) = std::env::var("TERTULIA_TEST_DATA") else { return };
     let fills = std::env::var("TERTULIA_TEST_WORK").is_ok_and(|work| work == "fill");
-    // Where sled may loop forever, do not wait longer than needed.
-    let deadline = Duration::from_secs(if fills { 60 } else { 5 });
-    match SledStore::open(Path::new(&data), &OpenOptions { deadline, ..options() }) {
+    match SledStore::open(Path::new(&data), &options()) {
         Err(refused) => println!("refused {refused:?}"),
         Ok(store) if fills => fill_until_it_fails(store).await,
-        Ok(store) => match store.verify((), |_| {}) {
-            Ok(report) if report.is_sound() => println!("opened, sound, {} events", report.events),
-            other => println!("opened, unsound: {other:?}"),
-        },
+        Ok(_) => println!("opened"),
     }
 }
 
@@ -351,13 +273,6 @@ async fn filled(events: u64) -> OnDisk {
     }
     subject.store = None;
     subject
-}
-
-fn assert_noticed(outcome: &str) {
-    // The damage may be in an unused part of the file.
-    let whole = format!("opened, sound, {EVENTS} events");
-    let noticed = ["refused Truncated", "refused Damaged", "refused Stuck", "refused Lost", "opened, unsound", &whole];
-    assert!(noticed.iter().any(|noticed| outcome.contains(noticed)), "{outcome}");
 }
 
 fn refused(subject: &OnDisk, options: &OpenOptions) -> OpenError {

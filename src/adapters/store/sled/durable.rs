@@ -112,7 +112,7 @@ fn wait_for_all(file: &File, path: &Path) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Records for tests which file is about to be synced. (`tests/it/ordeals/durable.rs` checks from outside that the system call is made.)
+/// Records for tests which file is about to be synced. (`tests/it/processes/durable.rs` checks from outside that the system call is made.)
 fn note(path: &Path) {
     #[cfg(test)]
     synced::note(path);

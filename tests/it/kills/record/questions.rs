@@ -57,15 +57,17 @@ impl Record<'_> {
         let (companion, ticket, message) = (text(event, "companion"), number(event, "ticket"), number(event, "message"));
         self.new_ticket(ticket, event);
         let handled = number(event, "handled");
-        let Some(round) = self.rounds_open.get(&handled).filter(|round| round.asked.contains(companion)) else {
-            return self.break_rule("it is asked in no round", event);
-        };
+        let round = self.rounds_open.get(&handled).filter(|round| round.asked.contains(companion));
+        if round.is_some() == self.is_alone() {
+            return self.break_rule("it is asked in no round, or alone in one", event);
+        }
+        let is_beside = round.is_some_and(|round| round.is_beside);
         let Some(seat) = self.seats.get(companion) else { return };
         let messages = numbers(event, "messages");
         let is_called = messages.iter().any(|seq| self.messages.get(seq).is_some_and(|message| message.calls(companion)));
         let is_address = event["trigger"] == "direct_address";
         let mut broken = Vec::new();
-        if round.is_beside && !(is_address && is_called) {
+        if is_beside && !(is_address && is_called) {
             broken.push("it is asked while others are busy, and no person addressed it");
         }
         if is_address && seat.cancelled.contains(&message) {
@@ -94,7 +96,7 @@ impl Record<'_> {
         let seat = self.seats.get_mut(companion)?;
         let question = seat.asked.take_if(|question| question.ticket == ticket);
         if question.is_none() {
-            self.duplicated.push(format!("{companion} was not asked {ticket}, or has answered: {event}"));
+            self.faults.duplicated.push(format!("{companion} was not asked {ticket}, or has answered: {event}"));
         }
         question
     }
@@ -105,6 +107,7 @@ impl Record<'_> {
             self.decisions += 1;
             let question = event["ticket"].as_u64().and_then(|ticket| self.answered(companion, ticket, event));
             if let Some(question) = question
+                && !self.is_alone()
                 && event["vote"]["messageId"].as_str() != Some(&question.round.to_string())
             {
                 self.break_rule("it votes in another round than it was asked in", event);
@@ -150,7 +153,7 @@ impl Record<'_> {
         let states: Vec<_> = list(event, "states").collect();
         let voted: BTreeSet<_> = states.iter().map(|state| text(state, "from").to_owned()).collect();
         if voted != voters || voted.len() != states.len() {
-            self.broken.push(format!("not each of {voters:?} voted once about {message}: {event}"));
+            self.faults.broken.push(format!("not each of {voters:?} voted once about {message}: {event}"));
         }
         let message_id = message.to_string();
         if states.iter().any(|state| state["messageId"] != *message_id) {
@@ -199,7 +202,7 @@ impl Record<'_> {
         let candidates: Vec<_> = [text(event, "selected")].into_iter().chain(others).map(str::to_owned).collect();
         let held = std::mem::take(&mut self.held);
         if candidates.iter().cloned().collect::<BTreeSet<_>>() != held || candidates.len() != held.len() {
-            self.broken.push(format!("the votes of {held:?} were held: {event}"));
+            self.faults.broken.push(format!("the votes of {held:?} were held: {event}"));
         }
         if self.is_floor_taken() || self.is_being_judged {
             self.break_rule("the floor is not free", event);

@@ -8,7 +8,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, Buf
 use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 
-use crate::harness::{PATIENCE, Premises, Server, program, ran, skipped};
+use crate::harness::{PATIENCE, Premises, Server, UnprivilegedUser, permit, program, ran, skipped};
 
 #[tokio::test]
 async fn connections_leave_the_store_enough_open_files() {
@@ -50,6 +50,16 @@ async fn connections_leave_the_store_enough_open_files() {
     let lines = server.log_lines_with("Too many open files");
     assert!(!lines.iter().any(|line| line.contains("Too many open files")), "{lines:#?}");
     server.stop().await;
+}
+
+#[tokio::test]
+async fn a_file_size_limit_ends_the_server_and_loses_no_accepted_message() {
+    let premises = Premises::new().with("server.requests_per_second", "1000000");
+    // The limit of a file's size: two mebibytes, in blocks of half a kibibyte.
+    let limited = format!("ulimit -f 4096; exec {}", program());
+    let accepted = fill_up(Server::of(premises.command_of(&["sh", "-c", &limited])).await).await;
+
+    assert_stored(premises.start().await, &accepted).await;
 }
 
 #[tokio::test]
@@ -108,20 +118,20 @@ async fn a_folder_that_becomes_read_only_loses_nothing_and_prevents_the_next_sta
     let Some(user) = UnprivilegedUser::find(&premises).await else {
         return skipped("this user can write to every folder, and the program cannot be run as another user");
     };
-    let server = Server::of(user.command(&premises)).await;
+    let server = Server::of(user.command(&premises, &[])).await;
     let first = server.say("lobby", "Ana", "before it was forbidden").await;
-    change_mode(&premises, "555").await;
+    change_mode(&premises, 0o555);
 
     // The server may still write to files that it has open.
     let second = server.say("lobby", "Ana", "hey aria, are you there?").await;
     server.logs("the manifest cannot be written").await;
     server.kill().await;
-    let refused = ran(user.command(&premises)).await;
+    let refused = ran(user.command(&premises, &[])).await;
 
     assert_eq!(refused.code, Some(3), "{refused:?}");
     assert!(refused.stderr.contains("cannot be written to: give it to the user that runs this"), "{refused:?}");
-    change_mode(&premises, "755").await;
-    let server = Server::of(user.command(&premises)).await;
+    change_mode(&premises, 0o755);
+    let server = Server::of(user.command(&premises, &[])).await;
     server.rest("lobby").await;
     let history = server.history("lobby").await;
     assert_eq!((history[0].0, history[1].0), (first, second), "{history:?}");
@@ -129,29 +139,9 @@ async fn a_folder_that_becomes_read_only_loses_nothing_and_prevents_the_next_sta
     server.stop().await;
 }
 
-async fn change_mode(premises: &Premises, mode: &str) {
-    let changed = ran(premises.command_of(&["chmod", mode, "data", "data/store", "data/store/blobs"])).await;
-    assert_eq!(changed.code, Some(0), "{changed:?}");
-}
-
-/// The user that runs the tests, or `nobody` if that is root. Holds the command that changes the user.
-struct UnprivilegedUser(&'static [&'static str]);
-
-impl UnprivilegedUser {
-    async fn find(premises: &Premises) -> Option<Self> {
-        const NOBODY: &[&str] = &["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
-        let is_root = ran(premises.command_of(&["id", "-u"])).await.stdout.trim() == "0";
-        if !is_root {
-            return Some(Self(&[]));
-        }
-        let owner_changed = ran(premises.command_of(&["chown", "-R", "65534:65534", "."])).await;
-        let mode_changed = ran(premises.command_of(&["chmod", "755", "."])).await;
-        let version = ran(premises.command_of(&[NOBODY, &[&*program(), "--version"]].concat())).await;
-        ([owner_changed.code, mode_changed.code, version.code] == [Some(0); 3]).then_some(Self(NOBODY))
-    }
-
-    fn command(&self, premises: &Premises) -> Command {
-        premises.command_of(&[self.0, &[&*program()]].concat())
+fn change_mode(premises: &Premises, mode: u32) {
+    for folder in ["", "store", "store/blobs"] {
+        permit(&premises.data().join(folder), mode);
     }
 }
 

@@ -1,15 +1,16 @@
-//! Checks the record of a room against the rules of rounds.
+//! Checks the record of a room against the rules of rounds. A companion that is alone in its room holds no rounds.
 
 mod floor;
 mod questions;
 mod stopping;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
 use serde_json::Value;
 use tertulia::ports::backend::stamp::from_rfc3339;
 
+use super::ledger::Faults;
+use crate::harness::Server;
 use floor::{Reply, Turn};
 use questions::{Question, Round};
 use stopping::Cancel;
@@ -40,9 +41,9 @@ pub struct Record<'a> {
     newest_of_person: u64,
     /// The number of statements that were selected after the newest message of a person, without late ones.
     streak: u64,
-    pub lost: Vec<String>,
-    pub duplicated: Vec<String>,
-    pub broken: Vec<String>,
+    /// The result of the reply that each message settled with: the number of the statement, or the error code.
+    answers: BTreeMap<u64, Result<u64, String>>,
+    pub faults: Faults,
     pub counts: Counts,
 }
 
@@ -67,43 +68,6 @@ pub struct Counts {
     pub stages_changed: usize,
     pub guarded: usize,
     pub unanswered: usize,
-}
-
-impl Counts {
-    pub fn add(&mut self, other: &Self) {
-        self.rounds += other.rounds;
-        self.turn_rounds += other.turn_rounds;
-        self.rounds_beside += other.rounds_beside;
-        self.owed += other.owed;
-        self.statements += other.statements;
-        self.failed += other.failed;
-        self.closed += other.closed;
-        self.begun_again += other.begun_again;
-        self.cancelled += other.cancelled;
-        self.cancelled_turns += other.cancelled_turns;
-        self.held += other.held;
-        self.late += other.late;
-        self.stages_changed += other.stages_changed;
-        self.guarded += other.guarded;
-        self.unanswered += other.unanswered;
-    }
-}
-
-impl fmt::Display for Counts {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            rounds, turn_rounds, rounds_beside, owed, statements, failed, begun_again, cancelled, cancelled_turns, ..
-        } = self;
-        write!(
-            f,
-            "rounds {rounds} (opened by a statement {turn_rounds}, beside others {rounds_beside}), votes held {}, ",
-            self.held
-        )?;
-        write!(f, "replies owed {owed} (made {statements}, failed {failed}, cancelled {cancelled}, begun again {begun_again}, ")?;
-        write!(f, "late {}, dropped late {}), cancelled before they began {cancelled_turns}, ", self.late, self.closed)?;
-        write!(f, "questions without an answer {}, changes of a stage {}, ", self.unanswered, self.stages_changed)?;
-        write!(f, "decided by the loop guard {}", self.guarded)
-    }
 }
 
 /// A message by a person or a companion.
@@ -152,8 +116,28 @@ impl Message {
 }
 
 impl<'a> Record<'a> {
-    /// An empty record of a room with these companions, which may make `streak_limit` statements in a row.
-    pub fn new(companions: &'a [&'a str], streak_limit: u64) -> Self {
+    /// Reads the record of a room at rest with these companions, which may make `streak_limit` statements in a row, and compares it with what the
+    /// API shows.
+    pub async fn of(
+        server: &Server,
+        room: &str,
+        state: &Value,
+        companions: &'a [&'a str],
+        streak_limit: u64,
+        counts: Counts,
+    ) -> Self {
+        let export = server.get(&format!("/api/export?room={room}")).await;
+        let lines = export.as_str().expect("lines of JSON").lines().map(|line| serde_json::from_str(line).expect("JSON"));
+        // The last line says where the export ends.
+        let events: Vec<Value> = lines.filter(|event: &Value| event["event"].is_string()).collect();
+        let mut record = Self::new(companions, streak_limit, counts);
+        record.read(&events);
+        record.compare_state(state);
+        record.compare_decisions(&decisions(server, room).await);
+        record
+    }
+
+    fn new(companions: &'a [&'a str], streak_limit: u64, counts: Counts) -> Self {
         let seat = || Seat { stage: "none".to_owned(), ..Seat::default() };
         Self {
             companions,
@@ -172,18 +156,17 @@ impl<'a> Record<'a> {
             decisions: 0,
             newest_of_person: 0,
             streak: 0,
-            lost: Vec::new(),
-            duplicated: Vec::new(),
-            broken: Vec::new(),
-            counts: Counts::default(),
+            answers: BTreeMap::new(),
+            faults: Faults::default(),
+            counts,
         }
     }
 
     /// Reads a room's events, in the order in which they were handled.
-    pub fn read(&mut self, events: &[Value]) {
+    fn read(&mut self, events: &[Value]) {
         for (event, expected) in events.iter().zip(1..) {
             if number(event, "seq") != expected {
-                self.lost.push(format!("event {expected} is missing, {} follows", event["seq"]));
+                self.faults.lost.push(format!("event {expected} is missing, {} follows", event["seq"]));
                 return;
             }
         }
@@ -196,18 +179,25 @@ impl<'a> Record<'a> {
         self.end();
     }
 
+    /// Whether there is nobody to compete with.
+    fn is_alone(&self) -> bool {
+        self.companions.len() == 1
+    }
+
     /// At rest nothing is open, owed or promised.
     fn end(&mut self) {
         for reply in self.floor.iter().chain(&self.late) {
-            self.broken.push(format!("{} still owes {}", reply.companion, reply.ticket));
+            self.faults.broken.push(format!("{} still owes {}", reply.companion, reply.ticket));
         }
         if let Turn::Of { companion, .. } = &self.turn {
-            self.broken.push(format!("{companion} was selected and never spoke"));
+            self.faults.broken.push(format!("{companion} was selected and never spoke"));
         }
-        self.broken.extend(self.rounds_open.keys().map(|message| format!("the round about {message} is still open")));
+        self.faults.broken.extend(self.rounds_open.keys().map(|message| format!("the round about {message} is still open")));
         for (companion, seat) in &self.seats {
             if seat.asked.is_some() || seat.wish.is_some() {
-                self.broken.push(format!("{companion} is still asked {:?}, or wants to speak: {:?}", seat.asked, seat.wish));
+                self.faults
+                    .broken
+                    .push(format!("{companion} is still asked {:?}, or wants to speak: {:?}", seat.asked, seat.wish));
             }
         }
     }
@@ -263,7 +253,7 @@ impl<'a> Record<'a> {
         let Some(seat) = self.seats.get_mut(companion) else { return };
         let before = std::mem::replace(&mut seat.stage, to.to_owned());
         if before != text(event, "from") {
-            self.broken.push(format!("a stage was lost: it was {before} before {event}"));
+            self.faults.broken.push(format!("a stage was lost: it was {before} before {event}"));
         }
         if to == "terminal" {
             self.withdraw(companion);
@@ -275,23 +265,23 @@ impl<'a> Record<'a> {
         let Some(seat) = self.seats.get_mut(companion) else { return };
         for seq in numbers(event, "messages") {
             if !seat.unsettled.remove(&seq) {
-                self.duplicated.push(format!("{seq} settled twice for {companion}: {event}"));
+                self.faults.duplicated.push(format!("{seq} settled twice for {companion}: {event}"));
             }
         }
         seat.cursor = seat.cursor.max(number(event, "upto"));
         if let Some(left) = seat.unsettled.first().filter(|left| **left <= seat.cursor) {
-            self.lost.push(format!("{left} is passed over by {companion}: {event}"));
+            self.faults.lost.push(format!("{left} is passed over by {companion}: {event}"));
         }
     }
 
     fn new_ticket(&mut self, ticket: u64, event: &Value) {
         if !self.tickets.insert(ticket) {
-            self.duplicated.push(format!("the number {ticket} is given twice: {event}"));
+            self.faults.duplicated.push(format!("the number {ticket} is given twice: {event}"));
         }
     }
 
     fn break_rule(&mut self, rule: &str, event: &Value) {
-        self.broken.push(format!("{rule}: {event}"));
+        self.faults.broken.push(format!("{rule}: {event}"));
     }
 
     /// Checks that each accepted message is on record once, unchanged, and settled for every companion but its sender.
@@ -299,43 +289,68 @@ impl<'a> Record<'a> {
         for (seq, text) in accepted {
             let recorded = self.messages.get(seq).map(|message| &*message.text);
             if recorded != Some(*text) {
-                self.lost.push(format!("{text:?} was accepted as {seq}, on record is {recorded:?}"));
+                self.faults.lost.push(format!("{text:?} was accepted as {seq}, on record is {recorded:?}"));
             }
         }
         let mut texts = BTreeSet::new();
         for (seq, Message { text, .. }) in self.messages.iter().filter(|(_, message)| !message.is_statement) {
             if !accepted.contains_key(seq) || !texts.insert(text) {
-                self.duplicated.push(format!("{seq}, {text:?}, was not accepted as this message"));
+                self.faults.duplicated.push(format!("{seq}, {text:?}, was not accepted as this message"));
             }
         }
         for companion in self.companions.iter().filter(|companion| !self.present.contains(**companion)) {
-            self.lost.push(format!("{companion} has not joined"));
+            self.faults.lost.push(format!("{companion} has not joined"));
         }
         for (companion, seat) in &self.seats {
             let unsettled = seat.unsettled.iter().map(|seq| (seq, &self.messages[seq].text));
-            self.lost.extend(unsettled.map(|(seq, text)| format!("{seq} never settled for {companion}: {text:?}")));
+            self.faults.lost.extend(unsettled.map(|(seq, text)| format!("{seq} never settled for {companion}: {text:?}")));
         }
     }
 
+    /// The result of the reply that a message settled with: the number of the statement, or the error code. Several messages may settle with one
+    /// reply.
+    pub fn answer(&self, seq: u64) -> Result<u64, &str> {
+        self.answers[&seq].as_ref().copied().map_err(String::as_str)
+    }
+
+    /// The numbers of all statements.
+    pub fn statements(&self) -> Vec<u64> {
+        self.messages.iter().filter(|(_, message)| message.is_statement).map(|(seq, _)| *seq).collect()
+    }
+
     /// Checks that the state in the API agrees with the record.
-    pub fn compare_state(&mut self, state: &Value) {
+    fn compare_state(&mut self, state: &Value) {
         if number(state, "streak") != self.streak {
-            self.broken.push(format!("the streak is {}, on record {}", state["streak"], self.streak));
+            self.faults.broken.push(format!("the streak is {}, on record {}", state["streak"], self.streak));
         }
         for companion in list(state, "companions") {
             let stage = self.seats.get(text(companion, "id")).map(|seat| &*seat.stage);
             if stage != Some(text(companion, "closing")) {
-                self.broken.push(format!("the stage is {stage:?} on record, not {companion}"));
+                self.faults.broken.push(format!("the stage is {stage:?} on record, not {companion}"));
             }
         }
     }
 
     /// Checks that the API lists the decisions on record.
-    pub fn compare_decisions(&mut self, decisions: &[Value]) {
+    fn compare_decisions(&mut self, decisions: &[Value]) {
         let listed: BTreeSet<_> = decisions.iter().map(|listed| (number(listed, "seq"), text(listed, "companion"))).collect();
         if listed.len() != decisions.len() || listed.len() != self.decisions {
-            self.broken.push(format!("{} decisions are listed, {} are on record", decisions.len(), self.decisions));
+            self.faults.broken.push(format!("{} decisions are listed, {} are on record", decisions.len(), self.decisions));
         }
+    }
+}
+
+/// All decisions that the API lists for a room.
+async fn decisions(server: &Server, room: &str) -> Vec<Value> {
+    let mut decisions: Vec<Value> = Vec::new();
+    loop {
+        let after = decisions.last().map_or(0, |decision| number(decision, "seq"));
+        let page = server.get(&format!("/api/decisions?room={room}&after={after}&limit=1000")).await;
+        let page = page["decisions"].as_array().expect("decisions").clone();
+        if page.is_empty() {
+            return decisions;
+        }
+        decisions.extend(page);
     }
 }
 

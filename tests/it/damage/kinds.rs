@@ -5,11 +5,16 @@ use std::fs::{self, File};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
+/// The length of sled's segments in bytes.
+const SEGMENT: u64 = 512 * 1024;
+
 /// A kind of damage to a store that no process has open.
 #[derive(Clone, Debug)]
 pub enum Damage {
     /// A file of the data folder is cut to this percentage.
     Cut(Part, u64),
+    /// The database is cut at the end of a segment, where sled itself may truncate it: this many segments before the last one.
+    CutAtSegment(u64),
     /// Bytes are zeroed: the position in percent of the file, and the number of bytes.
     Zero(Part, u64, u64),
     Empty(Part),
@@ -45,11 +50,13 @@ pub enum Part {
 
 /// All kinds of damage, each where it has an effect.
 pub fn each() -> Vec<Damage> {
-    use Damage::{Cut, Empty, FlipIn, Foreign, Forged, Garbage, Gone, HalfRestored, HalfSnapshotted, Zero};
+    use Damage::{Cut, CutAtSegment, Empty, FlipIn, Foreign, Forged, Garbage, Gone, HalfRestored, HalfSnapshotted, Zero};
     use Part::{Blobs, Configuration, Database, Folder, Manifest, Snapshot};
     vec![
         Cut(Database, 99),
         Cut(Database, 50),
+        CutAtSegment(0),
+        CutAtSegment(1),
         Empty(Database),
         Gone(Database),
         Gone(Folder),
@@ -89,8 +96,23 @@ impl Damage {
             Self::Cut(part, _) | Self::Zero(part, ..) | Self::Empty(part) | Self::Garbage(part) | Self::Gone(part) => {
                 matches!(part, Part::Database | Part::Folder)
             }
-            Self::Flip { .. } => true,
+            Self::Flip { .. } | Self::CutAtSegment(_) => true,
             _ => false,
+        }
+    }
+
+    /// What is said of it where it is noticed before sled opens the database, which must then not be changed. The database had `was` bytes, and has
+    /// `is` now.
+    pub fn noticed_at_once(&self, was: u64, is: u64) -> Option<String> {
+        match self {
+            Self::CutAtSegment(_)
+            | Self::Cut(Part::Database, _)
+            | Self::Empty(Part::Database)
+            | Self::Gone(Part::Database | Part::Folder) => Some(format!("it had {was} bytes and has {is} now")),
+            Self::Cut(Part::Manifest, _) | Self::Empty(Part::Manifest) | Self::Garbage(Part::Manifest) => {
+                Some("its manifest cannot be read".to_owned())
+            }
+            _ => None,
         }
     }
 
@@ -105,6 +127,10 @@ impl Damage {
             Self::Cut(part, percent) => part.each(data, |path| {
                 let bytes = length(path) * percent / 100;
                 File::options().write(true).open(path).and_then(|file| file.set_len(bytes)).expect("cut");
+            }),
+            Self::CutAtSegment(before) => Part::Database.each(data, |path| {
+                let segments = (length(path) - 1) / SEGMENT;
+                File::options().write(true).open(path).and_then(|file| file.set_len((segments - before) * SEGMENT)).expect("cut");
             }),
             Self::Zero(part, percent, bytes) => part.each(data, |path| {
                 let at = length(path) * percent / 100;
@@ -141,6 +167,7 @@ impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Cut(part, percent) => write!(f, "{part} cut to {percent} %"),
+            Self::CutAtSegment(before) => write!(f, "`store/db` cut {before} segments before its last one"),
             Self::Zero(part, percent, bytes) => write!(f, "{bytes} bytes zeroed at {percent} % of {part}"),
             Self::Empty(part) => write!(f, "{part} emptied"),
             Self::Garbage(part) => write!(f, "{part} overwritten with garbage"),

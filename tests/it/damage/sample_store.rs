@@ -3,7 +3,7 @@
 use std::fmt;
 use std::fs;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -11,7 +11,7 @@ use tokio::process::Command;
 
 use super::comparison::{first_difference, first_invented, lines, shortened};
 use super::kinds::Damage;
-use crate::harness::{Premises, Ran, Server, ran};
+use crate::harness::{Premises, Ran, Server, contents, ran};
 
 pub const ROOMS: [&str; 4] = ["lobby", "cellar", "roof", STUDY];
 /// In this room, people write messages of the maximum length.
@@ -99,16 +99,30 @@ impl SampleStore {
 
     /// The length in bytes of the shortest of the three databases.
     pub fn db_bytes(&self) -> u64 {
-        let bytes = self.left.iter().map(|left| fs::metadata(left.path().join("data/store/db")).expect("the file exists").len());
-        bytes.min().expect("there are three")
+        self.left.iter().map(|left| db_bytes(&left.path().join("data"))).min().expect("there are three")
+    }
+
+    /// Makes a damaged copy. `None` if there is nothing to damage.
+    pub fn damaged(&self, left: Left, damage: &Damage) -> Option<Damaged<'_>> {
+        let copy = copy_of(&self.left[left as usize].path().join("data"));
+        damage.inflict(&copy.path().join("data")).then_some(Damaged { premises: &self.premises, copy })
     }
 
     /// Damages a copy, and starts a server on it.
     pub async fn damage_and_start(&self, left: Left, damage: &Damage) -> Outcome {
-        let (copy, Some(server)) = self.start_on(left, damage, &[]).await else { return Outcome::NothingToDamage };
-        let server = match server {
+        let Some(damaged) = self.damaged(left, damage) else { return Outcome::NothingToDamage };
+        let before = contents(&damaged.data());
+        let server = match damaged.start(&[]).await {
             Ok(server) => server,
-            Err(Ran { code, stderr, .. }) => return refusal(code, &stderr),
+            Err(Ran { code, stderr, .. }) => {
+                // Only after a kill, sled has to open the store.
+                let (was, is) = (db_bytes(&self.left[left as usize].path().join("data")), db_bytes(&damaged.data()));
+                return match damage.noticed_at_once(was, is).filter(|_| left != Left::Killed) {
+                    Some(words) if !stderr.contains(&words) => Outcome::Silent(format!("{words:?} is not said: {stderr}")),
+                    Some(_) if contents(&damaged.data()) != before => Outcome::Silent("the refused start changed a file".into()),
+                    _ => refusal(code, &stderr),
+                };
+            }
         };
         let answers = match read_answers(&server).await {
             Ok(answers) => greet(&server).await.map(|()| answers),
@@ -119,7 +133,6 @@ impl SampleStore {
         if log.contains("panicked at") && answers.is_ok() {
             return Outcome::Panicked(last_lines(&log));
         }
-        drop(copy);
         match answers {
             Err(error) => Outcome::Reported(format!("{error}; {}", last_lines(&warnings))),
             Ok(answers) => match first_difference(&self.answers, &answers) {
@@ -128,16 +141,12 @@ impl SampleStore {
             },
         }
     }
-}
 
-impl SampleStore {
     /// Damages a copy, and starts a server that accepts the loss, as the error suggests. The server must start, or refuse with another remedy. The
     /// remaining messages must be as before: nothing invented, duplicated, or in another order.
     pub async fn damage_and_accept_loss(&self, left: Left, damage: &Damage) -> Outcome {
-        let (_copy, Some(server)) = self.start_on(left, damage, &["serve", "--accept-loss"]).await else {
-            return Outcome::NothingToDamage;
-        };
-        match server {
+        let Some(damaged) = self.damaged(left, damage) else { return Outcome::NothingToDamage };
+        match damaged.start(&["serve", "--accept-loss"]).await {
             Err(Ran { code, stderr, .. }) => refusal(code, &stderr),
             Ok(server) => {
                 let remaining = messages_of_people(&server).await;
@@ -150,47 +159,34 @@ impl SampleStore {
             }
         }
     }
-
-    async fn start_on(&self, left: Left, damage: &Damage, arguments: &[&str]) -> (TempDir, Option<Result<Server, Ran>>) {
-        let copy = copy_of(&self.left[left as usize].path().join("data"));
-        let data = copy.path().join("data");
-        if !damage.inflict(&data) {
-            return (copy, None);
-        }
-        let mut command = self.premises.command(arguments);
-        command.env("TERTULIA__STORAGE__PATH", &data);
-        let server = Server::attempt(command).await;
-        (copy, Some(server))
-    }
 }
 
-/// A damaged copy of the store, on which commands can be run.
+/// A damaged copy of the store, on which servers and commands can be run.
 pub struct Damaged<'a> {
     premises: &'a Premises,
     copy: TempDir,
 }
 
-impl SampleStore {
-    /// Makes a damaged copy.
-    pub fn damaged(&self, left: Left, damage: &Damage) -> Damaged<'_> {
-        let copy = copy_of(&self.left[left as usize].path().join("data"));
-        damage.inflict(&copy.path().join("data"));
-        Damaged { premises: &self.premises, copy }
-    }
-}
-
 impl Damaged<'_> {
+    fn data(&self) -> PathBuf {
+        self.copy.path().join("data")
+    }
+
     pub fn copied(&self) -> Self {
-        Self { premises: self.premises, copy: copy_of(&self.copy.path().join("data")) }
+        Self { premises: self.premises, copy: copy_of(&self.data()) }
     }
 
     pub async fn run(&self, arguments: &[&str]) -> Ran {
         ran(self.command(arguments)).await
     }
 
+    async fn start(&self, arguments: &[&str]) -> Result<Server, Ran> {
+        Server::attempt(self.command(arguments)).await
+    }
+
     /// Starts a server on it, sends a message to every room, and stops it. A room whose membership was lost counts as deleted, and is made again.
     pub async fn serve(&self, arguments: &[&str]) -> Result<(), String> {
-        let server = Server::attempt(self.command(arguments)).await.map_err(|refused| format!("{refused:?}"))?;
+        let server = self.start(arguments).await.map_err(|refused| format!("{refused:?}"))?;
         let greeted = match remake_missing_rooms(&server).await {
             Ok(()) => greet(&server).await,
             Err(error) => Err(error),
@@ -201,7 +197,7 @@ impl Damaged<'_> {
 
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = self.premises.command(arguments);
-        command.current_dir(self.copy.path()).env("TERTULIA__STORAGE__PATH", self.copy.path().join("data"));
+        command.current_dir(self.copy.path()).env("TERTULIA__STORAGE__PATH", self.data());
         command
     }
 }
@@ -366,21 +362,17 @@ fn last_lines(log: &str) -> String {
     lines.join(" / ")
 }
 
-fn copy_of(data: &Path) -> TempDir {
-    let copy = tempfile::Builder::new().prefix("tertulia-damaged-").tempdir().expect("a folder");
-    copy_folder(data, &copy.path().join("data"));
-    copy
+/// The length of the database in bytes, or 0 if there is none.
+fn db_bytes(data: &Path) -> u64 {
+    fs::metadata(data.join("store/db")).map_or(0, |metadata| metadata.len())
 }
 
-fn copy_folder(from: &Path, to: &Path) {
-    fs::create_dir_all(to).expect("a folder");
-    for entry in fs::read_dir(from).expect("a folder") {
-        let entry = entry.expect("an entry");
-        let to = to.join(entry.file_name());
-        if entry.file_type().expect("its type").is_dir() {
-            copy_folder(&entry.path(), &to);
-        } else {
-            fs::copy(entry.path(), to).expect("copied");
-        }
+fn copy_of(data: &Path) -> TempDir {
+    let copy = tempfile::Builder::new().prefix("tertulia-damaged-").tempdir().expect("a folder");
+    fs::create_dir_all(copy.path().join("data/store/blobs")).expect("a folder");
+    for (path, bytes) in contents(data) {
+        let to = copy.path().join("data").join(path.strip_prefix(data).expect("it is below"));
+        fs::create_dir_all(to.parent().expect("a folder")).and_then(|()| fs::write(to, bytes)).expect("copied");
     }
+    copy
 }

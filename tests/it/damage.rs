@@ -1,10 +1,12 @@
 //! Damaged stores. The server must refuse to start, with an error that names the file and a remedy; or it must say what it cannot read; or the
 //! damage must harm nothing. It must never lose anything silently, panic, or search without end.
 
+mod backups;
 mod comparison;
 mod kinds;
 mod lost_end;
 mod sample_store;
+mod undecodable;
 mod unreadable_page;
 
 use std::collections::BTreeMap;
@@ -17,9 +19,10 @@ use self::kinds::Damage;
 use self::sample_store::{Left, Outcome, SampleStore};
 use crate::harness::parameter;
 
+/// One store for all of it: more than sled writes into one segment.
 #[tokio::test]
-async fn each_kind_of_damage_is_reported_or_harms_nothing() {
-    let store = SampleStore::prepare(60).await;
+async fn damage_is_reported_with_a_remedy_or_harms_nothing() {
+    let store = SampleStore::prepare(120).await;
     let mut results = Results::default();
 
     let (of_large_values, others): (Vec<_>, Vec<_>) = kinds::each().into_iter().partition(Damage::is_in_large_values);
@@ -30,22 +33,13 @@ async fn each_kind_of_damage_is_reported_or_harms_nothing() {
     for (left, damage) in Left::ALL.into_iter().flat_map(|left| of_large_values.iter().map(move |damage| (left, damage))) {
         results.test(&store, left, damage).await;
     }
-
-    results.assert_no_silent_loss();
     results.assert_inflicted();
-}
-
-#[tokio::test]
-async fn flipped_bits_are_reported_or_harm_nothing() {
-    // More messages than sled writes into one segment.
-    let store = SampleStore::prepare(240).await;
-    let mut results = Results::default();
-
     for (left, damage) in Left::ALL.into_iter().cycle().zip(flips(&store, 12, 3)) {
         results.add(left, &damage, store.damage_and_start(left, &damage).await);
     }
 
     results.assert_no_silent_loss();
+    unreadable_page::assert_reported(&store).await;
 }
 
 /// `cargo test --release --test it -- --ignored --nocapture damaged_in_hundreds` prints the results of all kinds of damage and of

@@ -41,6 +41,7 @@ impl Record<'_> {
             let Some(reply) = floor.or_else(|| self.take_late(event)) else {
                 return self.break_rule("it owes no such reply", event);
             };
+            self.answer_with(&reply.messages, Err("cancelled".to_owned()));
             (reply.messages, reply.others, reply.upto, reply.selected_at)
         };
         let asks_to_stop = self.messages.get(&phrase).is_some_and(|message| message.asks_to_stop);

@@ -3,12 +3,11 @@
 use std::fs;
 use std::path::Path;
 
-use axum::{Json, Router};
-use reqwest::StatusCode;
+use axum::Json;
+use axum::http::StatusCode;
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
 
-use crate::harness::Premises;
+use crate::harness::{Premises, serve_answer};
 
 const HEADER: usize = b"tertulia backup 1\n".len();
 /// The kinds in the keys of events and of snapshots.
@@ -67,11 +66,8 @@ async fn verify_names_an_undecodable_record_and_a_remedy() {
 #[tokio::test]
 async fn verify_reports_an_unreadable_store_as_json_too() {
     let premises = Premises::new();
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-    let url = format!("http://{}", listener.local_addr().expect("bound"));
-    let damaged = json!({ "type": "urn:tertulia:damaged", "detail": "event 3 cannot be read" });
-    let answer = (StatusCode::INTERNAL_SERVER_ERROR, Json(damaged));
-    tokio::spawn(async move { axum::serve(listener, Router::new().fallback(async move || answer)).await });
+    let damaged = Json(json!({ "type": "urn:tertulia:damaged", "detail": "event 3 cannot be read" }));
+    let url = serve_answer(StatusCode::INTERNAL_SERVER_ERROR, damaged).await;
     fs::create_dir(premises.data()).expect("a folder");
     let lock = fs::File::create(premises.data().join("lock")).expect("a file");
     lock.try_lock().expect("it is free");

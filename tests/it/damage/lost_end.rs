@@ -13,7 +13,7 @@ use serde_json::json;
 use tertulia::ports::backend::DAMAGED;
 use tertulia::ports::store::key::Kind;
 
-use crate::harness::{Premises, Server};
+use crate::harness::{Premises, Server, serve};
 
 #[tokio::test]
 async fn serving_with_accept_loss_reuses_no_number_and_recognises_earlier_messages() {
@@ -55,9 +55,7 @@ async fn an_interrupted_export_exits_as_damaged_only_if_the_server_reports_damag
             Body::from_stream(stream::iter(lines).chain(broken))
         };
         let router = Router::new().route("/api/export", get(export)).fallback(|| async { "{}" });
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("loopback is there");
-        let url = format!("http://{}", listener.local_addr().expect("it is bound"));
-        tokio::spawn(axum::serve(listener, router).into_future());
+        let url = serve(router).await;
 
         let ran = premises.run(&["history", "export", "--server", &url]).await;
 

@@ -9,10 +9,44 @@ use rand::rngs::StdRng;
 use serde_json::json;
 use tokio::task::JoinHandle;
 
+use super::people::Accepted;
 use crate::harness::{Server, Watch};
-use crate::processes::writers::Accepted;
 
 type Message = (u64, String, String);
+
+/// What a trial found wrong.
+#[derive(Debug, Default)]
+pub struct Faults {
+    pub lost: Vec<String>,
+    pub duplicated: Vec<String>,
+    /// Broken rules of rounds.
+    pub broken: Vec<String>,
+    /// Rooms that did not come to rest.
+    pub restless: Vec<String>,
+}
+
+impl Faults {
+    /// Adds the faults of a room.
+    pub fn add(&mut self, room: &str, faults: Self) {
+        let in_room = |fault: String| format!("{room}: {fault}");
+        self.lost.extend(faults.lost.into_iter().map(in_room));
+        self.duplicated.extend(faults.duplicated.into_iter().map(in_room));
+        self.broken.extend(faults.broken.into_iter().map(in_room));
+        self.restless.extend(faults.restless.into_iter().map(in_room));
+    }
+
+    pub fn are_none(&self) -> bool {
+        [&self.lost, &self.duplicated, &self.broken, &self.restless].iter().all(|faults| faults.is_empty())
+    }
+}
+
+impl fmt::Display for Faults {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [lost, duplicated, broken, restless] =
+            [&self.lost, &self.duplicated, &self.broken, &self.restless].map(|faults| faults.len());
+        write!(f, "lost {lost}, duplicated {duplicated}, broken rules {broken}, rooms not at rest {restless}")
+    }
+}
 
 /// Every accepted message, every event that a client saw, and the last history of each room.
 #[derive(Default)]
@@ -23,8 +57,7 @@ pub struct Ledger {
     sent_again: usize,
     readings: usize,
     pub forgotten: usize,
-    pub lost: Vec<String>,
-    pub duplicated: Vec<String>,
+    pub faults: Faults,
 }
 
 /// A client that watches a room until the connection ends.
@@ -43,12 +76,14 @@ impl Ledger {
     pub fn add(&mut self, message: Accepted) {
         let key = (message.room, message.seq);
         if let Some(other) = self.accepted.insert(key, message) {
-            self.duplicated.push(format!("{key:?} was given to {:?} before", other.text));
+            self.faults.duplicated.push(format!("{key:?} was given to {:?} before", other.text));
         }
     }
 
-    pub fn accepted_in(&self, room: &str) -> Vec<&Accepted> {
-        self.accepted.values().filter(|message| message.room == room).collect()
+    /// The texts of the accepted messages of a room, by their numbers.
+    pub fn accepted_in(&self, room: &str) -> BTreeMap<u64, &str> {
+        let in_room = self.accepted.values().filter(|message| message.room == room);
+        in_room.map(|message| (message.seq, &*message.text)).collect()
     }
 
     /// Watches rooms.
@@ -87,45 +122,47 @@ impl Ledger {
             let path = format!("/api/rooms/{room}/messages");
             let (status, body) = server.ask(reqwest::Method::POST, &path, Some(repeated)).await;
             if status != 202 || body["seq"] != *seq {
-                self.duplicated.push(format!("{id} was {seq} in {room}, sent again it is {status} {body}"));
+                self.faults.duplicated.push(format!("{id} was {seq} in {room}, sent again it is {status} {body}"));
             }
             self.sent_again += 1;
         }
     }
 
     fn compare_room(&mut self, room: &str, history: &[Message]) {
-        let in_room = |fault: String| format!("{room}: {fault}");
+        let mut faults = Faults::default();
         let by_number: BTreeMap<_, _> = history.iter().map(|message| (message.0, message)).collect();
         if !history.is_sorted_by(|one, next| one.0 < next.0) {
-            self.duplicated.push(in_room("the numbers do not ascend".into()));
+            faults.duplicated.push("the numbers do not ascend".into());
         }
         let before = self.histories.get(room).map(Vec::as_slice).unwrap_or_default();
         if let Some((was, _)) =
             before.iter().zip(history.iter().map(Some).chain(std::iter::repeat(None))).find(|(was, is)| Some(*was) != *is)
         {
-            self.lost.push(in_room(format!("before the kill it was: {was:?}")));
+            faults.lost.push(format!("before the kill it was: {was:?}"));
         }
         for ((_, seq), seen) in self.seen.iter().filter(|((seen_in, _), _)| *seen_in == room) {
             if by_number.get(seq).is_none_or(|message| *message != seen) {
-                self.lost.push(in_room(format!("a client saw {seen:?}, the history has {:?}", by_number.get(seq))));
+                faults.lost.push(format!("a client saw {seen:?}, the history has {:?}", by_number.get(seq)));
             }
         }
+        let mut newest = BTreeMap::new();
         for ((_, seq), message) in self.accepted.iter().filter(|((accepted_in, _), _)| *accepted_in == room) {
-            if by_number.get(seq).is_none_or(|(_, from, text)| *from != message.from || *text != message.text) {
-                self.lost.push(in_room(format!(
-                    "{:?} was accepted as {seq}, the history has {:?}",
-                    message.text,
-                    by_number.get(seq)
-                )));
+            let Accepted { from, text, number, .. } = message;
+            if by_number.get(seq).is_none_or(|(_, is_from, is_text)| is_from != from || is_text != text) {
+                faults.lost.push(format!("{text:?} was accepted as {seq}, the history has {:?}", by_number.get(seq)));
+            }
+            if newest.insert(from, number).is_some_and(|before| before >= number) {
+                faults.lost.push(format!("{text:?} is out of its writer's order"));
             }
         }
         // Each writer sends each text once.
         let mut texts = BTreeMap::new();
         for (seq, from, text) in history.iter().filter(|(_, from, _)| from.starts_with("Writer")) {
             if let Some(first) = texts.insert((from, text), seq) {
-                self.duplicated.push(in_room(format!("{text:?} is there as {first} and as {seq}")));
+                faults.duplicated.push(format!("{text:?} is there as {first} and as {seq}"));
             }
         }
+        self.faults.add(room, faults);
     }
 }
 

@@ -81,8 +81,12 @@ impl Record<'_> {
             Turn::Of { companion: selected, others, selected_at } if selected == companion => (others, selected_at),
             // Nobody takes the place of the one that takes over.
             Turn::OneOf(candidates) if candidates.contains(&companion) => (Vec::new(), number(event, "handled")),
+            // Nobody else could be selected.
+            Turn::Nobody if self.is_alone() && self.seats.get_mut(&companion).is_some_and(|seat| seat.wish.take().is_some()) => {
+                (Vec::new(), number(event, "handled"))
+            }
             _ => {
-                self.duplicated.push(format!("nobody selected {companion}, or it has spoken already: {event}"));
+                self.faults.duplicated.push(format!("nobody selected {companion}, or it has spoken already: {event}"));
                 (Vec::new(), 0)
             }
         };
@@ -98,8 +102,8 @@ impl Record<'_> {
         self.settle(&companion, event);
         let upto = number(event, "upto");
         let expires_at = event["expires_at"].as_u64();
-        if expires_at.is_none() {
-            self.break_rule("it may have the floor for ever", event);
+        if expires_at.is_none() != self.is_alone() {
+            self.break_rule("it may have the floor for ever, or loses it to nobody", event);
         }
         self.floor =
             Some(Reply { companion, ticket, messages, upto, selected_at, others, expires_at, again_at: None, replans: 0 });
@@ -121,13 +125,20 @@ impl Record<'_> {
         let floor = self.floor.take();
         let is_its = |reply: &Reply| reply.companion == companion && event["reply"] == reply.ticket && reply.again_at.is_none();
         match floor.filter(is_its) {
-            Some(reply) if reply.selected_at >= self.newest_of_person => self.streak += 1,
-            Some(_) => {}
-            None => self.duplicated.push(format!("{companion} does not have the floor with this attempt: {event}")),
+            Some(reply) => {
+                self.streak += u64::from(reply.selected_at >= self.newest_of_person);
+                self.answer_with(&reply.messages, Ok(number(event, "seq")));
+            }
+            None => self.faults.duplicated.push(format!("{companion} does not have the floor with this attempt: {event}")),
         }
         if self.streak > self.streak_limit {
-            self.broken.push(format!("{} statements in a row: {event}", self.streak));
+            self.faults.broken.push(format!("{} statements in a row: {event}", self.streak));
         }
+    }
+
+    /// A reply to these messages has a result.
+    pub(super) fn answer_with(&mut self, messages: &BTreeSet<u64>, result: Result<u64, String>) {
+        self.answers.extend(messages.iter().map(|seq| (*seq, result.clone())));
     }
 
     pub(super) fn floor_expired(&mut self, event: &Value) {
@@ -165,7 +176,9 @@ impl Record<'_> {
         let is_closed = event["error"] == "closed";
         self.counts.failed += usize::from(!is_closed);
         self.counts.closed += usize::from(is_closed);
+        let result = Err(text(event, "error").to_owned());
         if let Some(late) = self.take_late(event) {
+            self.answer_with(&late.messages, result);
             let has_ended = self.seats.get(&late.companion).is_some_and(|seat| seat.stage == "terminal");
             if has_ended != is_closed {
                 self.break_rule("a late reply is dropped if its companion has ended the conversation, and only then", event);
@@ -177,11 +190,13 @@ impl Record<'_> {
         }
         match self.speaking(event) {
             Some(reply) if reply.again_at.is_some() => self.break_rule("a stopped attempt fails", event),
-            Some(_) => {
+            Some(reply) => {
+                let messages = reply.messages.clone();
+                self.answer_with(&messages, result);
                 let others = self.floor.take().map(|reply| reply.others).unwrap_or_default();
                 self.turn = if others.is_empty() { Turn::Nobody } else { Turn::OneOf(others) };
             }
-            None => self.duplicated.push(format!("it owes no such reply: {event}")),
+            None => self.faults.duplicated.push(format!("it owes no such reply: {event}")),
         }
     }
 
@@ -216,7 +231,7 @@ impl Record<'_> {
         let unsettled = std::mem::take(&mut seat.unsettled);
         seat.cursor = seat.cursor.max(upto);
         if messages != before.union(&unsettled).copied().collect() || !before.is_disjoint(&unsettled) {
-            self.broken.push(format!("it must answer {before:?} and {unsettled:?}: {event}"));
+            self.faults.broken.push(format!("it must answer {before:?} and {unsettled:?}: {event}"));
         }
     }
 }

@@ -1,30 +1,57 @@
 //! The points at which a kill hits, and what must be true afterwards.
 
+use std::future::pending;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use rand::RngExt as _;
 use rand::rngs::StdRng;
+use rand::seq::IndexedRandom as _;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::process::Command;
+use tokio::time::timeout;
 
-use super::{GALLERY, MUSEUM, Outcome, in_time, random_wait};
-use crate::harness::{Premises, Ran, Server, ran};
-use crate::processes::round_kills::ROOMS;
+use super::people::People;
+use super::{GALLERY, MUSEUM, Outcome, ROOMS};
+use crate::harness::{PATIENCE, Premises, Server, ran};
 
+/// The number of messages while the server runs: few, so that the companions talk among themselves, or many.
+const MESSAGES_IN_A_LIFE: RangeInclusive<usize> = 1..=6;
+const MESSAGES_IN_A_BURST: RangeInclusive<usize> = 20..=60;
+const BURSTS: f64 = 0.1;
+/// Under load, everybody sends one message after the other, and this many are accepted before the kill.
+const MESSAGES_UNDER_LOAD: RangeInclusive<usize> = 5..=60;
 const LONGEST_TALK: Duration = Duration::from_millis(1_200);
 /// The approximate time for a start or a command.
 const START_MS: u64 = 500;
 /// The approximate time for a backup, forgetting a person, or deleting a room.
 const WORK_MS: u64 = 60;
+/// The events at which a talk may be interrupted, and how many more may pass before it is.
+const MOMENTS: [&str; 11] = [
+    "round_opened",
+    "evaluate",
+    "decision",
+    "round",
+    "held_selected",
+    "respond",
+    "replanning",
+    "replanned",
+    "failed",
+    "statement",
+    "closing",
+];
+const EVENTS_AFTER: RangeInclusive<usize> = 0..=6;
 
 /// The point at which the server is killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KillPoint {
     /// During a talk.
     Talk,
-    /// During a talk. Then several starts are killed.
+    /// While everybody sends as much as they can.
+    Load,
+    /// During a talk. Then several starts are killed, some as soon as the server is ready.
     Start,
     /// While a backup is made.
     Backup,
@@ -46,71 +73,71 @@ pub enum KillPoint {
 pub struct Target<'a> {
     pub premises: &'a Premises,
     pub server: Server,
+    pub people: &'a mut People,
     pub chance: &'a mut StdRng,
     pub outcome: &'a mut Outcome,
 }
 
 impl KillPoint {
-    pub const EACH: [Self; 8] =
-        [Self::Talk, Self::Start, Self::Backup, Self::Forgetting, Self::Deletion, Self::Compaction, Self::Restore, Self::Expiry];
+    /// Each, with its share in a long trial in percent.
+    const SHARES: [(Self, u32); 10] = [
+        (Self::Talk, 36),
+        (Self::Load, 15),
+        (Self::Start, 19),
+        (Self::Backup, 6),
+        (Self::Forgetting, 6),
+        (Self::Deletion, 6),
+        (Self::Compaction, 5),
+        (Self::Restore, 3),
+        (Self::ForgettingOffline, 2),
+        (Self::Expiry, 2),
+    ];
 
-    /// Chooses at random, mostly during a talk.
-    pub fn any(chance: &mut StdRng) -> Self {
-        match chance.random_range(0..100) {
-            0..50 => Self::Talk,
-            50..70 => Self::Start,
-            70..76 => Self::Backup,
-            76..82 => Self::Forgetting,
-            82..88 => Self::Deletion,
-            88..93 => Self::Compaction,
-            93..96 => Self::Restore,
-            96..98 => Self::Expiry,
-            _ => Self::ForgettingOffline,
-        }
+    pub fn each() -> Vec<Self> {
+        Self::SHARES.map(|(point, _)| point).to_vec()
     }
 
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Talk => "in a talk",
-            Self::Start => "in a talk before kills at start-up",
-            Self::Backup => "in a backup",
-            Self::Forgetting => "in forgetting",
-            Self::Deletion => "in the deletion of a room",
-            Self::Compaction => "before a compaction that is killed",
-            Self::Restore => "before a restore that is killed",
-            Self::ForgettingOffline => "before a forgetting that is killed",
-            Self::Expiry => "before an expiry that is killed",
-        }
+    /// Chooses at random.
+    pub fn any(chance: &mut StdRng) -> Self {
+        Self::SHARES.choose_weighted(chance, |(_, share)| *share).expect("there are shares").0
     }
 
     /// Brings the server to the point at which it is killed.
     pub async fn approach(self, target: &mut Target<'_>) {
-        let server = &target.server;
+        let Target { premises, server, people, chance, outcome } = target;
+        let is_burst = chance.random_bool(BURSTS);
+        people.talk(server, chance.random_range(if is_burst { MESSAGES_IN_A_BURST } else { MESSAGES_IN_A_LIFE }));
         match self {
-            Self::Talk | Self::Start | Self::Compaction => talk(server, target.chance).await,
+            Self::Talk | Self::Start | Self::Compaction => talk(server, chance).await,
+            Self::Load => {
+                people.talk(server, 1_000_000);
+                for _ in 0..chance.random_range(MESSAGES_UNDER_LOAD) {
+                    outcome.ledger.add(people.next_accepted().await);
+                }
+                talk(server, chance).await;
+            }
             Self::Backup => {
-                let to = backup_file(target.premises);
-                server.begin(Method::POST, "/api/backup", Some(json!({ "to": to })));
-                random_wait(target.chance, WORK_MS).await;
+                server.begin(Method::POST, "/api/backup", Some(json!({ "to": backup_file(premises) })));
+                random_wait(chance, WORK_MS).await;
             }
             Self::Restore => {
-                talk(server, target.chance).await;
-                let to = backup_file(target.premises);
-                let (status, body) = server.ask(Method::POST, "/api/backup", Some(json!({ "to": to }))).await;
+                talk(server, chance).await;
+                let to = json!({ "to": backup_file(premises) });
+                let (status, body) = server.ask(Method::POST, "/api/backup", Some(to)).await;
                 assert_eq!(status, StatusCode::OK, "{body}");
             }
             Self::Forgetting => {
                 let count = say_secrets(server).await;
                 server.begin(Method::POST, "/api/forget", Some(forget_request()));
-                random_wait(target.chance, WORK_MS).await;
-                target.outcome.ledger.forgotten += count;
+                random_wait(chance, WORK_MS).await;
+                outcome.ledger.forgotten += count;
             }
-            Self::ForgettingOffline => target.outcome.ledger.forgotten += say_secrets(server).await,
+            Self::ForgettingOffline => outcome.ledger.forgotten += say_secrets(server).await,
             Self::Expiry => fill_archive(server).await,
             Self::Deletion => {
                 make_tent(server).await;
                 server.begin(Method::DELETE, "/api/rooms/tent", None);
-                random_wait(target.chance, WORK_MS).await;
+                random_wait(chance, WORK_MS).await;
             }
         }
     }
@@ -120,8 +147,11 @@ impl KillPoint {
         match self {
             Self::Start => {
                 for _ in 0..chance.random_range(1..=4) {
-                    kill_within(premises.command(&[]), chance, START_MS).await;
-                    *outcome.kills.entry("at start-up").or_default() += 1;
+                    match chance.random_bool(0.25) {
+                        true => drop(premises.start().await.kill().await),
+                        false => kill_within(premises.command(&[]), chance, START_MS).await,
+                    }
+                    *outcome.kills.entry("AtStart".to_owned()).or_default() += 1;
                 }
             }
             Self::Compaction => {
@@ -137,7 +167,7 @@ impl KillPoint {
                 let line = ["history", "expire", "--guild", ARCHIVE, "--everything", "--yes"];
                 kill_within(premises.command(&line), chance, START_MS).await;
                 outcome.commands_killed += 1;
-                assert_sound(premises.run(&["history", "verify", "--json"]).await);
+                premises.verified_events().await;
             }
             Self::Restore => {
                 let backup = backup_file(premises);
@@ -154,13 +184,14 @@ impl KillPoint {
                 // The first restore was complete before it was killed.
                 let is_done = again.code == Some(1) && again.stderr.contains("there is a store in");
                 assert!(again.code == Some(0) || is_done, "{again:?}");
-                let restored = assert_sound(ran(in_elsewhere(&["history", "verify", "--json"])).await);
-                let copied = assert_sound(premises.run(&["history", "verify", &backup, "--json"]).await);
+                let restored = ran(in_elsewhere(&["history", "verify", "--json"])).await.exits_with(0).object();
+                let copied = premises.run(&["history", "verify", &backup, "--json"]).await.exits_with(0).object();
+                assert_eq!((&restored["sound"], &copied["sound"]), (&true.into(), &true.into()), "{restored} {copied}");
                 assert_eq!(restored["events"], copied["events"], "{restored} of {copied}");
                 std::fs::remove_dir_all(&elsewhere).expect("it exists");
                 std::fs::remove_file(&backup).expect("it exists");
             }
-            Self::Talk | Self::Backup | Self::Forgetting | Self::Deletion => {}
+            Self::Talk | Self::Load | Self::Backup | Self::Forgetting | Self::Deletion => {}
         }
     }
 
@@ -170,7 +201,8 @@ impl KillPoint {
             Self::Backup => {
                 let backup = PathBuf::from(backup_file(premises));
                 if backup.exists() {
-                    assert_sound(premises.run(&["history", "verify", &backup_file(premises), "--json"]).await);
+                    let copied = premises.run(&["history", "verify", &backup_file(premises), "--json"]).await.exits_with(0);
+                    assert_eq!(copied.object()["sound"], true);
                     std::fs::remove_file(&backup).expect("it exists");
                 }
                 let _ = std::fs::remove_file(format!("{}.part", backup.display()));
@@ -181,11 +213,11 @@ impl KillPoint {
                 assert!(matches!(status, StatusCode::OK | StatusCode::NOT_FOUND), "{status}: {body}");
                 let export = server.get(&format!("/api/export?room={GALLERY}")).await;
                 if export.as_str().is_some_and(|lines| lines.contains("my secret is")) {
-                    outcome.ledger.lost.push("a forgotten message is still on record".into());
+                    outcome.ledger.faults.lost.push("a forgotten message is still on record".into());
                 }
                 for (seq, from, text) in server.history(GALLERY).await {
                     if from == "Vera" {
-                        outcome.ledger.lost.push(format!("{text:?} should be forgotten and is there as {seq}"));
+                        outcome.ledger.faults.lost.push(format!("{text:?} should be forgotten and is there as {seq}"));
                     }
                 }
             }
@@ -196,7 +228,11 @@ impl KillPoint {
                     let messages = server.history("tent").await;
                     let count = messages.iter().filter(|(_, from, _)| from == "Mia").count();
                     if count != TENT_MESSAGES && !messages.is_empty() {
-                        outcome.ledger.lost.push(format!("{count} of {TENT_MESSAGES} messages are left of a room that is there"));
+                        outcome
+                            .ledger
+                            .faults
+                            .lost
+                            .push(format!("{count} of {TENT_MESSAGES} messages are left of a room that is there"));
                     }
                     let (status, body) = server.ask(Method::DELETE, "/api/rooms/tent", None).await;
                     assert!(status.is_success(), "{status} {body}");
@@ -204,7 +240,7 @@ impl KillPoint {
                 let put = server.ask(Method::PUT, "/api/rooms/tent", Some(tent_plan())).await;
                 assert!(put.0.is_success(), "{put:?}");
                 if !server.history("tent").await.is_empty() {
-                    outcome.ledger.duplicated.push("a room that was deleted came back with its history".into());
+                    outcome.ledger.faults.duplicated.push("a room that was deleted came back with its history".into());
                 }
                 let (status, body) = server.ask(Method::DELETE, "/api/rooms/tent", None).await;
                 assert!(status.is_success(), "{status} {body}");
@@ -214,7 +250,7 @@ impl KillPoint {
                 // Events expire from the oldest on, and an export contains nothing older.
                 if left.windows(2).any(|pair| pair[0].2 >= pair[1].2) || left.last().is_some_and(|(_, _, text)| text != "page 39")
                 {
-                    outcome.ledger.lost.push(format!("other than the oldest messages of a room were deleted: {left:?}"));
+                    outcome.ledger.faults.lost.push(format!("other than the oldest messages of a room were deleted: {left:?}"));
                 }
                 let export = server.get("/api/export?room=shelf").await;
                 let lines =
@@ -222,20 +258,38 @@ impl KillPoint {
                 // Aria's decisions and statements may quote pages, so only messages count.
                 let pages = lines.filter(|line| line["message"]["from"]["name"] == "Nora").count();
                 if pages > left.len() {
-                    outcome.ledger.lost.push(format!("{} pages are left, but {pages} are exported", left.len()));
+                    outcome.ledger.faults.lost.push(format!("{} pages are left, but {pages} are exported", left.len()));
                 }
                 let (status, body) = server.ask(Method::DELETE, "/api/rooms/shelf", None).await;
                 assert!(status.is_success(), "{status} {body}");
             }
-            Self::Talk | Self::Start | Self::Compaction | Self::Restore => {}
+            Self::Talk | Self::Load | Self::Start | Self::Compaction | Self::Restore => {}
         }
     }
 }
 
-/// Waits for a random event in a random room, or for a random time.
+/// Lets people talk until a random event in a random room, or for a random time.
 async fn talk(server: &Server, chance: &mut StdRng) {
     let room = ROOMS[chance.random_range(0..ROOMS.len())].0;
-    server.watch(room, None).await.until_some_moment(LONGEST_TALK, chance).await;
+    let mut watch = server.watch(room, None).await;
+    // This is no wait for a result. It only chooses when the server is killed.
+    let life = LONGEST_TALK.mul_f64(chance.random());
+    let moment = MOMENTS[chance.random_range(0..MOMENTS.len())];
+    let events = chance.random_range(EVENTS_AFTER);
+    let _ = timeout(life, async {
+        watch.event(moment).await;
+        for _ in 0..events {
+            watch.next().await;
+        }
+    })
+    .await;
+}
+
+/// Waits for a random time up to `longest_ms`.
+async fn random_wait(chance: &mut StdRng, longest_ms: u64) {
+    // This is no wait for a result. It only chooses the moment of a kill.
+    let moment = Duration::from_micros(chance.random_range(0..=longest_ms * 1000));
+    let _ = timeout(moment, pending::<()>()).await;
 }
 
 /// Sends messages to forget, and others between them. Returns the number of those to forget.
@@ -290,12 +344,5 @@ async fn kill_within(mut command: Command, chance: &mut StdRng, longest_ms: u64)
     random_wait(chance, longest_ms).await;
     // This fails if the program has already ended.
     let _ = child.start_kill();
-    in_time(child.wait()).await.expect("its status");
-}
-
-fn assert_sound(verified: Ran) -> Value {
-    assert_eq!(verified.code, Some(0), "{verified:?}");
-    let report = verified.object();
-    assert_eq!(report["sound"], true, "{report}");
-    report
+    timeout(PATIENCE, child.wait()).await.expect("it ends in time").expect("its status");
 }
