@@ -1,11 +1,17 @@
 //! The integration tests, in one binary.
 
+// The included file below finds the library's modules under the same paths as in the library.
+use tertulia::{domain, ports, settings};
+
 mod arrows;
 mod commands;
 mod conversations;
 mod dashboards;
 mod dependencies;
 mod discord;
+#[path = "../../src/ports/backend/fake.rs"]
+#[expect(dead_code, reason = "the library's own tests use more of it")]
+mod fake;
 mod harness;
 mod operating;
 mod ordeals;

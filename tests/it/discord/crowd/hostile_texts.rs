@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use super::super::counterpart::faults::{Does, On};
-use super::town::{Size, Town};
+use super::super::counterpart::{Does, On};
+use super::town::Town;
 use crate::harness::hostile::{HOSTILE, controls_terminal, is_log_line};
 
 /// An error code that Discord does not define, so that only the message of the error describes it.
@@ -12,10 +12,10 @@ const UNKNOWN_CODE: u32 = 59_999;
 #[tokio::test(flavor = "multi_thread")]
 async fn texts_from_discord_cannot_forge_log_lines_or_control_the_terminal() {
     let refusal = || Does::Says(403, json!({ "code": UNKNOWN_CODE, "message": HOSTILE }));
-    let on = |route| On { route: Some(route), ..On::default() };
+    let on = |route| On::route(route);
     for (form, levels) in [("text", "info,tertulia=trace"), ("json", "info,tertulia=trace"), ("text", "trace"), ("json", "trace")]
     {
-        let town = Town::new(Size { guilds: 1, channels_in_a_guild: 1, shards: 1 }, 1).await;
+        let town = Town::small().await;
         let (discord, channel) = (&town.discord, town.channels[0].clone());
         let premises = town.premises().with("telemetry.log_format", form).with("telemetry.log", levels);
         discord.spoil_next(1, on("commands"), refusal());
