@@ -21,7 +21,7 @@ async fn a_channel_is_set_up_adjusted_and_emptied_by_commands_alone() {
     let ask = async |user, options: Value| final_answer(&discord, user, general, options).await;
     let room = format!("discord:{general}");
     let server = premises.start().await;
-    discord.wait_for("the command", |state| state.world.commands.first().is_some()).await;
+    discord.wait_for("the command", |state| !state.world.commands.is_empty()).await;
     discord.sessions(1).await;
 
     assert!(ask(ana, sub("status", json!([]))).await.starts_with("**No companion is here yet.**"));
