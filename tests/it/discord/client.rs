@@ -135,7 +135,9 @@ impl Inbox {
 
     /// The texts of messages, in order.
     pub fn texts(&self) -> Vec<String> {
-        texts(&self.events.borrow())
+        let events = self.events.borrow();
+        let messages = events.iter().filter(|event| event.kind == "MESSAGE_CREATE");
+        messages.map(|event| event.data["content"].as_str().unwrap_or_default().to_owned()).collect()
     }
 
     /// Waits until the received events meet a condition.
@@ -153,13 +155,10 @@ impl Inbox {
     }
 
     pub async fn until_text(&self, text: &str) {
-        self.until(|events| texts(events).iter().any(|received| received == text)).await;
+        let is_it = |event: &ReceivedEvent| event.kind == "MESSAGE_CREATE" && event.data["content"] == text;
+        // The newest first: with many events, this is evaluated often.
+        self.until(|events| events.iter().rev().any(is_it)).await;
     }
-}
-
-fn texts(events: &[ReceivedEvent]) -> Vec<String> {
-    let messages = events.iter().filter(|event| event.kind == "MESSAGE_CREATE");
-    messages.map(|event| event.data["content"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
 fn kinds(events: &[ReceivedEvent]) -> Vec<&str> {

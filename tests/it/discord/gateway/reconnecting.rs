@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use tertulia::ports::gateway::Gateway as _;
 
 use super::super::client::{Client, Notepad, rules};
@@ -138,7 +139,8 @@ async fn a_requested_heartbeat_is_sent() {
 
 #[tokio::test]
 async fn a_dead_resume_url_is_abandoned_after_two_attempts() {
-    for dead in [Connects::Refused, Connects::Hanging, Connects::Mute] {
+    // Side by side, because two of them wait for timeouts.
+    let runs = [Connects::Refused, Connects::Hanging, Connects::Mute].map(async |dead| {
         let scene = Scene::with(rules(), |options| {
             if dead != Connects::Refused {
                 options.times.hello = Duration::from_millis(1_500);
@@ -156,7 +158,8 @@ async fn a_dead_resume_url_is_abandoned_after_two_attempts() {
         let cause = if dead == Connects::Refused { "unreachable" } else { "silent" };
         assert_eq!(scene.home.discord.identifies(), 1, "{dead:?}");
         assert!(scene.ended_by(cause) >= 2.0, "{dead:?}");
-    }
+    });
+    join_all(runs).await;
 }
 
 #[tokio::test]
