@@ -21,6 +21,7 @@ pub mod state;
 pub mod usage;
 
 #[cfg(test)]
+#[expect(dead_code, reason = "the integration tests, which include the file, use more of it")]
 pub(crate) mod fake;
 
 use std::sync::Arc;

@@ -1,9 +1,13 @@
-//! Tests of the Discord adapter against a test double of Discord, [`counterpart`].
+//! Tests of the Discord adapter against a test double of Discord, [`counterpart`]. They build on [`home`], and those with a connection on [`client`].
 
 mod checking;
+mod client;
 mod commands;
+mod core;
 pub mod counterpart;
 mod crowd;
 mod gateway;
+mod home;
 mod inbound_events;
+mod logged;
 mod outbound;

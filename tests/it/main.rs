@@ -1,5 +1,8 @@
 //! The integration tests, in one binary.
 
+// The included file below finds the library's modules under the same paths as in the library.
+use tertulia::{domain, ports, settings};
+
 mod arrows;
 mod commands;
 mod conversations;
@@ -7,6 +10,9 @@ mod damage;
 mod dashboards;
 mod dependencies;
 mod discord;
+#[path = "../../src/ports/backend/fake.rs"]
+#[expect(dead_code, reason = "the library's own tests use more of it")]
+mod fake;
 mod harness;
 mod kills;
 mod operating;

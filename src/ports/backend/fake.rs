@@ -1,5 +1,7 @@
 //! A small backend in memory: rooms hold Aria, Ben and external companions, messages are stored, and nothing is ever decided.
 //!
+//! The library's tests use it, and so do the integration tests, which include this file. So all its paths begin at the crate's root.
+//!
 //! Four rooms behave by their names: `boom` panics, `full` is unavailable, `slow` waits until the test lets it continue, and an export of
 //! `torn` breaks off.
 
@@ -10,25 +12,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::{StreamExt, stream};
 use serde_json::{Map, json};
-use tokio::sync::{Notify, broadcast};
+use tokio::sync::{Notify, broadcast, watch};
 
-use super::Refused;
-use super::decisions::{DecisionQuery, DecisionRecord, Decisions, StoryLine, Why, WhyAt, WhyQuery};
-use super::keeping::{
-    BackedUp, DeadLetter, ExportForm, ExportQuery, Forget, Forgotten, Lines, Person, Quarantine, QuarantinedGuild, Readiness,
-    ReadyPart, SuspendedChannel,
-};
-use super::live::{Cursor, Lagged, Live, LiveStream};
-use super::maintenance_service::MaintenanceService;
-use super::message_service::MessageService;
-use super::messages::{Edit, History, HistoryMessage, HistoryQuery, NewEvent, NewMessage, Words};
-use super::record_service::RecordService;
-use super::room::{
-    CompanionPatch, CompanionView, Companions, Invited, Override, Room, RoomCompanion, RoomId, RoomPatch, RoomPlan, Rooms,
-};
-use super::room_service::RoomService;
-use super::state::{CompanionState, Doing, RepetitionState, RoomState};
-use super::usage::{Calls, Cap, Caps, GuildUsage, Speech, SpeechBy, Usage, UsageBy, UsageQuery, Used};
 use crate::domain::closing::Stage;
 use crate::domain::id::{CompanionId, GuildId, Seq};
 use crate::domain::message::{Modality, Role};
@@ -36,6 +21,23 @@ use crate::domain::price::{Price, UnitPrice};
 use crate::domain::service::Service;
 use crate::domain::trigger::Trigger;
 use crate::domain::vote::State;
+use crate::ports::backend::Refused;
+use crate::ports::backend::decisions::{DecisionQuery, DecisionRecord, Decisions, StoryLine, WaitingFor, Why, WhyAt, WhyQuery};
+use crate::ports::backend::keeping::{
+    BackedUp, DeadLetter, ExportForm, ExportQuery, Forget, Forgotten, Lines, Person, Quarantine, QuarantinedGuild, Readiness,
+    ReadyPart, SuspendedChannel,
+};
+use crate::ports::backend::live::{Cursor, Lagged, Live, LiveStream};
+use crate::ports::backend::maintenance_service::MaintenanceService;
+use crate::ports::backend::message_service::MessageService;
+use crate::ports::backend::messages::{Edit, History, HistoryMessage, HistoryQuery, NewEvent, NewMessage, Words};
+use crate::ports::backend::record_service::RecordService;
+use crate::ports::backend::room::{
+    CompanionPatch, CompanionView, Companions, Invited, Override, Room, RoomCompanion, RoomId, RoomPatch, RoomPlan, Rooms,
+};
+use crate::ports::backend::room_service::RoomService;
+use crate::ports::backend::state::{CompanionState, Doing, RepetitionState, RoomState};
+use crate::ports::backend::usage::{Calls, Cap, Caps, GuildUsage, Speech, SpeechBy, Usage, UsageBy, UsageQuery, Used};
 use crate::ports::call_room::{CallRooms, Description, Entrance, Line, SpeechService};
 use crate::ports::inbound_events::ChannelRef;
 use crate::samples::NOON;
@@ -57,6 +59,28 @@ pub(crate) struct FakeBackend {
     pub(crate) entered: Notify,
     /// Lets that call continue.
     pub(crate) proceed: Notify,
+    probe: Mutex<Probe>,
+    /// While this is true, most calls wait.
+    is_held: watch::Sender<bool>,
+}
+
+/// What a test reads back, and what it makes the backend do.
+#[derive(Default)]
+pub(crate) struct Probe {
+    /// Companions that were added to channels, in order.
+    pub(crate) admitted: Vec<(ChannelRef, CompanionId)>,
+    /// Companions that were removed from channels, in order.
+    pub(crate) dismissed: Vec<(ChannelRef, CompanionId)>,
+    pub(crate) forgotten: Vec<Forget>,
+    /// Rooms whose decisions or stories were requested.
+    pub(crate) queried_rooms: Vec<RoomId>,
+    /// What every companion waits for.
+    pub(crate) waiting_for: Option<WaitingFor>,
+    /// If set, most calls are refused with this.
+    pub(crate) refuses: Option<Refused>,
+    /// Whether most calls panic.
+    pub(crate) panics: bool,
+    pub(crate) models_fail: bool,
 }
 
 struct FakeRoom {
@@ -152,6 +176,31 @@ impl FakeBackend {
         let _ = self.lock()[&room].live.send(live);
     }
 
+    pub(crate) fn probe(&self) -> MutexGuard<'_, Probe> {
+        self.probe.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes callers wait until [`FakeBackend::release`].
+    pub(crate) fn hold(&self) {
+        self.is_held.send_replace(true);
+    }
+
+    pub(crate) fn release(&self) {
+        self.is_held.send_replace(false);
+    }
+
+    /// Waits while the backend is held. Then panics or refuses, if the test wants that.
+    pub(crate) async fn check(&self) -> Result<(), Refused> {
+        if self.probe().panics {
+            // Nothing is printed. On a busy machine a backtrace of a large program takes longer than a platform waits for an answer.
+            std::panic::resume_unwind(Box::new("a panic that the test requested"));
+        }
+        let refuses = self.probe().refuses.clone();
+        // The sender lives as long as the backend.
+        let _ = self.is_held.subscribe().wait_for(|held| !held).await;
+        refuses.map_or(Ok(()), Err)
+    }
+
     fn lock(&self) -> MutexGuard<'_, BTreeMap<RoomId, FakeRoom>> {
         self.rooms.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -178,16 +227,19 @@ fn new_room(guild: &str, companions: Vec<CompanionId>) -> FakeRoom {
     }
 }
 
-fn decision() -> DecisionRecord {
+fn decision(room: &str) -> DecisionRecord {
     DecisionRecord {
         seq: Seq(2),
         at: NOON.into(),
-        room: "lobby".into(),
+        room: room.into(),
         companion: "aria".into(),
         trigger: Trigger::Lull,
         decision: "NO".into(),
         reason: "model_no".into(),
-        more: Map::from_iter([("message_count".to_owned(), 1.into())]),
+        more: Map::from_iter([
+            ("message_count".to_owned(), 1.into()),
+            ("why".to_owned(), format!("nothing for me in {room}").into()),
+        ]),
     }
 }
 
@@ -223,6 +275,7 @@ impl RoomService for FakeBackend {
     }
 
     async fn get(&self, id: &RoomId) -> Result<Room, Refused> {
+        self.check().await?;
         self.with_room(id, |room| Ok(room.view(id)))
     }
 
@@ -240,9 +293,10 @@ impl RoomService for FakeBackend {
     }
 
     async fn patch(&self, id: &RoomId, patch: RoomPatch) -> Result<Room, Refused> {
+        self.check().await?;
         self.with_room(id, |room| {
-            if let Override::Set(paused) = patch.paused {
-                room.paused = paused;
+            if patch.paused != Override::Keep {
+                room.paused = patch.paused == Override::Set(true);
             }
             match patch.title {
                 Override::Keep => {}
@@ -254,7 +308,9 @@ impl RoomService for FakeBackend {
                     || Refused::Invalid { field: format!("companions.{companion}"), detail: "is not in the room".into() };
                 let overrides = room.companions.get_mut(&CompanionId::from(&**companion)).ok_or_else(missing)?;
                 apply(interjection, &mut overrides.0);
-                overrides.1 = *paused == Override::Set(true);
+                if *paused != Override::Keep {
+                    overrides.1 = *paused == Override::Set(true);
+                }
             }
             Ok(room.view(id))
         })
@@ -275,8 +331,9 @@ impl RoomService for FakeBackend {
             self.entered.notify_one();
             self.proceed.notified().await;
         }
+        self.check().await?;
         self.with_room(id, |room| {
-            let companion = |id: &CompanionId| CompanionState {
+            let companion = |(id, (_, paused)): (&CompanionId, &(Option<Arc<str>>, bool))| CompanionState {
                 id: id.clone(),
                 name: room.name(id),
                 interjection: "average".into(),
@@ -290,8 +347,9 @@ impl RoomService for FakeBackend {
                 trigger: None,
                 since: None,
                 retry_at: None,
-                paused: false,
-                closing: Stage::None,
+                paused: *paused,
+                // Ben has ended every conversation.
+                closing: if id.as_str() == "ben" { Stage::Terminal } else { Stage::None },
                 heard_closed: 0,
                 reopen_after: 9,
                 turns: 0,
@@ -300,7 +358,7 @@ impl RoomService for FakeBackend {
                 model: ModelChoice::default(),
                 external: room.externals.contains_key(id),
             };
-            let companions = room.companions.keys().map(companion).collect();
+            let companions = room.companions.iter().map(companion).collect();
             Ok(RoomState {
                 companions,
                 floor: None,
@@ -320,10 +378,11 @@ impl RoomService for FakeBackend {
     }
 
     async fn companions(&self) -> Result<Companions, Refused> {
-        let aria = CompanionView {
-            id: "aria".into(),
-            name: "Aria".into(),
-            aliases: vec!["ari".into()],
+        self.check().await?;
+        let view = |id: &str, alias: &str| CompanionView {
+            id: id.into(),
+            name: builtin_name(&id.into()),
+            aliases: vec![alias.into()],
             interjection: "average".into(),
             chattiness: "curious".into(),
             text_lull_timeout: 10.0,
@@ -333,15 +392,25 @@ impl RoomService for FakeBackend {
             repetition: true,
             model: ModelChoice::default(),
         };
-        Ok(Companions { companions: vec![aria] })
+        Ok(Companions { companions: vec![view("aria", "ari"), view("ben", "benny")] })
     }
 
-    async fn admit(&self, _: &ChannelRef, _: &CompanionId) -> Result<(Room, bool), Refused> {
-        Err(Refused::NotYet("there are no channels of other platforms here".into()))
+    async fn admit(&self, channel_ref: &ChannelRef, companion: &CompanionId) -> Result<(Room, bool), Refused> {
+        self.check().await?;
+        self.probe().admitted.push((channel_ref.clone(), companion.clone()));
+        let id = RoomId::of(&channel_ref.channel).expect("a room's id");
+        let mut rooms = self.lock();
+        let room = rooms.entry(id.clone()).or_insert_with(|| new_room(channel_ref.guild.as_str(), Vec::new()));
+        let is_new = !room.companions.contains_key(companion);
+        room.companions.entry(companion.clone()).or_default();
+        Ok((room.view(&id), is_new))
     }
 
-    async fn dismiss(&self, _: &ChannelRef, _: &CompanionId) -> Result<bool, Refused> {
-        Err(Refused::NotYet("there are no channels of other platforms here".into()))
+    async fn dismiss(&self, channel_ref: &ChannelRef, companion: &CompanionId) -> Result<bool, Refused> {
+        self.check().await?;
+        self.probe().dismissed.push((channel_ref.clone(), companion.clone()));
+        let id = RoomId::of(&channel_ref.channel).expect("a room's id");
+        Ok(self.lock().get_mut(&id).is_some_and(|room| room.companions.remove(companion).is_some()))
     }
 
     async fn live(&self, id: &RoomId, after: Option<Seq>) -> Result<LiveStream, Refused> {
@@ -479,11 +548,16 @@ impl RecordService for FakeBackend {
     }
 
     async fn decisions(&self, query: DecisionQuery) -> Result<Decisions, Refused> {
-        let decisions = if query.after.is_some_and(|after| after >= decision().seq) { Vec::new() } else { vec![decision()] };
+        self.check().await?;
+        self.probe().queried_rooms.extend(query.room.clone());
+        let decision = decision(query.room.as_ref().map_or("lobby", RoomId::as_str));
+        let decisions = if query.after.is_some_and(|after| after >= decision.seq) { Vec::new() } else { vec![decision] };
         Ok(Decisions { decisions, unreadable: Vec::new() })
     }
 
     async fn why(&self, query: WhyQuery) -> Result<Why, Refused> {
+        self.check().await?;
+        self.probe().queried_rooms.push(query.room.clone());
         self.with_room(&query.room, |_| Ok(()))?;
         let text = match query.at {
             None => "nothing yet".to_owned(),
@@ -492,7 +566,8 @@ impl RecordService for FakeBackend {
             Some(WhyAt::Message(id)) => format!("message {id} of {}", query.companion.as_deref().unwrap_or("everybody")),
         };
         let story = vec![StoryLine { at: NOON.into(), seq: None, event: "message".into(), text }];
-        Ok(Why { story, ..Why::default() })
+        let waiting_for = self.probe().waiting_for.clone();
+        Ok(Why { story, waiting_for, ..Why::default() })
     }
 
     async fn usage(&self, query: UsageQuery) -> Result<Usage, Refused> {
@@ -593,17 +668,18 @@ impl MaintenanceService for FakeBackend {
         Ok(BackedUp { to: format!("/data/verify-{process}.backup"), entries: 3 })
     }
 
-    async fn forget(&self, _: Forget) -> Result<Forgotten, Refused> {
+    async fn forget(&self, forget: Forget) -> Result<Forgotten, Refused> {
+        self.check().await?;
+        self.probe().forgotten.push(forget);
         Ok(Forgotten { messages: 2, decisions: 1, summaries: 0, in_file_until: Some(NOON.into()) })
     }
 
     async fn readiness(&self) -> Readiness {
         let detail = self.not_ready_because.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let ready = detail.is_none();
-        Readiness {
-            ready,
-            parts: vec![ReadyPart { part: "store".into(), ready, detail: detail.unwrap_or_default() }],
-            models: None,
-        }
+        let store = ReadyPart { part: "store".into(), ready, detail: detail.unwrap_or_default() };
+        let models = ReadyPart { part: "models".into(), ready: false, detail: "https://secret.example: 500".into() };
+        let models = self.probe().models_fail.then_some(models);
+        Readiness { ready, parts: [store].into_iter().chain(models).collect(), models: None }
     }
 }

@@ -8,22 +8,11 @@ mod servers;
 use std::sync::Arc;
 
 use tertulia::adapters::discord::check::{Line, Report, Servers, State, check};
-use tertulia::adapters::discord::snowflake::Snowflake;
 use tertulia::adapters::system::SystemClock;
-use tertulia::settings::Settings;
 use tertulia::settings::discord::Discord as Section;
 
 use super::counterpart::Counterpart;
-use super::counterpart::id::Id;
-use super::counterpart::rules::Rules;
-
-/// A Discord with one guild and one channel, where everything works.
-async fn home() -> (Counterpart, Id, Id) {
-    let discord = Counterpart::with_rules(Rules::roomy()).await;
-    let guild = discord.guild("Home");
-    let general = discord.channel(guild, "general");
-    (discord, guild, general)
-}
+use super::home::section;
 
 /// Checks up to ten servers.
 async fn run_check(discord: &Counterpart) -> Report {
@@ -41,23 +30,15 @@ async fn run_check_with(discord: &Counterpart, servers: Servers, change: impl Fn
 
 /// The same for a Discord in which others have written something before.
 async fn report_on(discord: &Counterpart, servers: Servers, change: impl FnOnce(&mut Section)) -> Report {
-    let token = discord.token();
-    let report = check(&section(&discord.api_url(), change), token.as_str().into(), &servers, Arc::new(SystemClock)).await;
+    let (token, mut section) = (discord.token(), section(discord));
+    change(&mut section);
+    let report = check(&section, token.as_str().into(), &servers, Arc::new(SystemClock)).await;
     let report = report.expect("the settings are good");
     let output = format!("{report} {report:?} {}", serde_json::to_string(&report).expect("JSON"));
     assert!(!output.contains(&token), "{output}");
     // A check never starts a session.
     assert_eq!(discord.look(|state| state.gateway.starts.len()), 0);
     report
-}
-
-/// The default section with the address of the test double.
-fn section(api_url: &str, change: impl FnOnce(&mut Section)) -> Section {
-    let defaults = Settings::defaults().expect("the defaults");
-    let mut section: Section = defaults["discord"].clone().try_into().expect("the section");
-    section.api_url = format!("{api_url}/api");
-    change(&mut section);
-    section
 }
 
 fn about<'a>(report: &'a Report, about: &str) -> Vec<&'a Line> {
@@ -79,8 +60,4 @@ fn assert_line(report: &Report, what: &str, state: State, words: &[&str]) {
     for word in words {
         assert!(line.to_string().contains(word), "no {word:?} in {line}");
     }
-}
-
-fn snowflake(id: Id) -> Snowflake {
-    Snowflake::new(id.0).expect("an id")
 }

@@ -8,6 +8,7 @@ mod registering;
 mod reporting;
 mod speaking;
 
+use std::ops::Deref;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -15,34 +16,23 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tertulia::adapters::discord::commands::Commands;
 use tertulia::adapters::discord::platform::Discord;
-use tertulia::adapters::discord::snowflake::Snowflake;
-use tertulia::adapters::system::SystemClock;
 use tertulia::ports::backend::Backend;
-use tertulia::settings::Settings;
-use tertulia::settings::discord::Discord as Section;
 use tertulia::telemetry::metrics::Metrics;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
 use self::backend::SmallBackend;
-use super::counterpart::Counterpart;
-use super::counterpart::id::Id;
 use super::counterpart::journal::Answer;
-use super::counterpart::messages::LOADING;
-use super::counterpart::permissions::MANAGE_CHANNELS;
-use super::counterpart::rules::Rules;
-use super::counterpart::state::State;
 use super::counterpart::tests::client::{INTENTS, Socket};
+use super::counterpart::{Counterpart, Id, Permissions, Rules};
+use super::home::{Home, adapter, section, section_at};
 use crate::harness::PATIENCE;
 
 /// A guild with one channel, the registered commands, two people and a running adapter.
 struct Scene {
-    discord: Counterpart,
-    guild: Id,
-    general: Id,
-    /// A member who may use commands, and manage nothing.
-    ana: Id,
+    /// Ana may use commands, and manage nothing.
+    home: Home,
     /// A member who may manage channels.
     kim: Id,
     backend: Arc<SmallBackend>,
@@ -58,6 +48,14 @@ struct Scene {
 enum InteractionTarget {
     Commands(Commands),
     Test(UnboundedSender<Value>),
+}
+
+impl Deref for Scene {
+    type Target = Home;
+
+    fn deref(&self) -> &Home {
+        &self.home
+    }
 }
 
 impl Drop for Scene {
@@ -79,19 +77,17 @@ impl Scene {
     }
 
     async fn with_rules(rules: Rules) -> Self {
-        let discord = Counterpart::with_rules(rules).await;
-        let guild = discord.guild("Home");
-        let general = discord.channel(guild, "general");
-        let (ana, kim) = (discord.member(guild, "Ana"), discord.member(guild, "Kim"));
-        discord.give_role(guild, kim, discord.role(guild, "Keepers", MANAGE_CHANNELS));
+        let home = Home::with_rules(rules).await;
+        let discord = &home.discord;
+        let kim = discord.member_with(home.guild, "Kim", Permissions::MANAGE_CHANNELS);
         let backend = Arc::new(SmallBackend::default());
-        let (platform, metrics) = (platform(&discord), Metrics::local());
+        let (platform, metrics) = (platform(discord), Metrics::local());
         let commands = commands(&platform, &backend, &metrics);
         commands.ready();
-        discord.until("the commands", |state| (state.world.commands.len() == 2).then_some(())).await;
+        discord.wait_for("the commands", |state| state.world.commands.len() == 2).await;
         let interaction_target = Arc::new(Mutex::new(InteractionTarget::Commands(commands.clone())));
-        let receiver = forward_interactions(&discord, Arc::clone(&interaction_target)).await;
-        Self { discord, guild, general, ana, kim, backend, commands, platform, metrics, interaction_target, receiver }
+        let receiver = forward_interactions(discord, Arc::clone(&interaction_target)).await;
+        Self { home, kim, backend, commands, platform, metrics, interaction_target, receiver }
     }
 
     /// From now on inbound interactions go to the test.
@@ -107,7 +103,7 @@ impl Scene {
 
     /// A person uses `/tertulia` in a channel. Returns the first answer.
     async fn ask(&self, user: Id, channel: Id, options: Value) -> Answer {
-        let interaction = self.discord.invoke(user, channel, "tertulia", options).expect("the command is offered");
+        let interaction = self.discord.command(user, channel, options);
         self.discord.answer_to(interaction).await
     }
 
@@ -135,24 +131,25 @@ impl Scene {
     fn elsewhere(&self) -> (Id, Id, Id) {
         let guild = self.discord.guild("Away");
         let channel = self.discord.channel(guild, "general");
-        let zoe = self.discord.member(guild, "Zoe");
-        self.discord.give_role(guild, zoe, self.discord.role(guild, "Keepers", MANAGE_CHANNELS));
-        (guild, channel, zoe)
+        (guild, channel, self.discord.member_with(guild, "Zoe", Permissions::MANAGE_CHANNELS))
     }
 }
 
 pub fn platform(discord: &Counterpart) -> Arc<Discord> {
-    let defaults = Settings::defaults().expect("the defaults");
-    let mut section: Section = defaults["discord"].clone().try_into().expect("the section");
-    section.api_url = format!("{}/api", discord.api_url());
-    Arc::new(Discord::new(&section, discord.token().into(), Arc::new(SystemClock)).expect("an adapter"))
+    Arc::new(adapter(&section(discord), &discord.token()))
 }
 
-pub fn commands(platform: &Arc<Discord>, backend: &Arc<SmallBackend>, metrics: &Metrics) -> Commands {
-    let defaults = Settings::defaults().expect("the defaults");
-    let section: Section = defaults["discord"].clone().try_into().expect("the section");
-    let (opt_outs, inbound_events) = (Arc::clone(backend), Arc::clone(backend));
-    Commands::new(Arc::clone(platform), Backend::of(backend.clone()), opt_outs, inbound_events, &section, metrics.instruments())
+pub(crate) fn commands(platform: &Arc<Discord>, backend: &Arc<SmallBackend>, metrics: &Metrics) -> Commands {
+    let section = section_at("");
+    let (opt_outs, inbound_events) = (Arc::clone(backend), Arc::clone(&backend.core));
+    Commands::new(
+        Arc::clone(platform),
+        Backend::of(Arc::clone(&backend.services)),
+        opt_outs,
+        inbound_events,
+        &section,
+        metrics.instruments(),
+    )
 }
 
 /// Connects a session and forwards its interactions to the target, as a gateway connection does.
@@ -176,21 +173,12 @@ fn raw(value: &Value) -> Box<RawValue> {
     serde_json::value::to_raw_value(value).expect("JSON")
 }
 
-fn snowflake(id: Id) -> Snowflake {
-    Snowflake::new(id.0).expect("an id")
-}
-
 /// A person uses a subcommand in a channel. Returns the text of the final answer, which must be ephemeral.
 async fn final_answer(discord: &Counterpart, user: Id, channel: Id, options: Value) -> String {
-    let interaction = discord.invoke(user, channel, "tertulia", options).expect("the command is offered");
+    let interaction = discord.command(user, channel, options);
     let answer = discord.answer_to(interaction).await;
     assert!(answer.ephemeral, "{answer:?}");
-    let words = |state: &State| {
-        let interaction = &state.world.interactions[&interaction];
-        let message = interaction.original.and_then(|id| state.world.message(interaction.channel, id))?;
-        (message.flags & LOADING == 0).then(|| message.content.clone())
-    };
-    discord.until("the words", words).await
+    discord.final_answer(interaction).await.content
 }
 
 /// Evaluates the condition again and again until it holds. Panics when that takes too long.

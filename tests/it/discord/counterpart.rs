@@ -9,12 +9,12 @@
 //! | [`rules`] | every limit and every duration; a test can change them |
 //! | [`world`] with [`guilds`], [`channels`], [`messages`], [`webhooks`], [`commands`], [`interactions`], [`permissions`] | the objects, and their JSON |
 //! | [`changes`] | every change to the world, caused by the test or by a client, and the events that it sends |
-//! | [`server`], [`connection`], [`identify`], [`sessions`], [`intents`] | the gateway |
+//! | [`server`], [`connection`], [`identify`], [`sessions`] | the gateway |
 //! | [`rest`] with [`routes`], [`draft`], [`limits`], [`refusal`] | the REST API |
 //! | [`faults`], [`journal`] | injected faults; what happened, for assertions |
 //!
 //! Everything happens under one lock ([`state`]), so that a test reads one consistent state. Only the delays that Discord itself has run by the
-//! clock. A test waits for a condition ([`Counterpart::until`]).
+//! clock. A test waits for a condition ([`Counterpart::until`]). Permissions and intents are those of `twilight-model`, which the client does not use.
 
 pub mod changes;
 pub mod channels;
@@ -26,7 +26,6 @@ pub mod faults;
 pub mod guilds;
 pub mod id;
 pub mod identify;
-pub mod intents;
 pub mod interactions;
 pub mod journal;
 pub mod limits;
@@ -44,4 +43,24 @@ pub mod tests;
 pub mod webhooks;
 pub mod world;
 
+pub use twilight_model::gateway::Intents;
+pub use twilight_model::guild::Permissions;
+
+pub use channels::{Channel, Kind, Overwrite, Thread};
+pub use commands::Command;
+pub use draft::{Draft, Sender};
 pub use driver::Counterpart;
+pub use driver::make::INVITED;
+pub use faults::{Connects, Does, On, Scope};
+pub use guilds::{Application, Guild, Member, Role, User};
+pub use id::Id;
+pub use interactions::{Answered, Interaction};
+pub use journal::Closed;
+pub use messages::{Author, Content, Mentions, Message, Reference};
+pub use moment::{iso8601, now_ms};
+pub use refusal::{Refusal, Unknown};
+pub use rules::{Bucket, Rules};
+pub use sessions::{Event, Place};
+pub use state::State;
+pub use webhooks::Webhook;
+pub use world::World;

@@ -24,7 +24,7 @@ const MESSAGES_BETWEEN_FAULTS: usize = 200;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_message_is_recorded_and_answered_once_through_faults_and_kills() {
-    let size = Size { guilds: 6, channels_in_a_guild: 1, shards: 2 };
+    let size = Size { guilds: 6, shards: 2 };
     let mut run = LoadRun::begin(size, 1).await;
 
     for _ in 0..3 {
@@ -45,7 +45,7 @@ async fn every_message_is_recorded_and_answered_once_through_faults_and_kills() 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes eleven minutes"]
 async fn ten_minutes_of_faults_lose_and_duplicate_nothing_in_two_hundred_guilds() {
-    let size = Size { guilds: number("GUILDS", 200) as usize, channels_in_a_guild: 1, shards: number("SHARDS", 4) };
+    let size = Size { guilds: number("GUILDS", 200) as usize, shards: number("SHARDS", 4) };
     let mut run = LoadRun::begin(size, number("SEED", 1)).await;
     let began = Instant::now();
 
@@ -69,7 +69,7 @@ async fn ten_minutes_of_faults_lose_and_duplicate_nothing_in_two_hundred_guilds(
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes some minutes"]
 async fn fifty_kills_under_load_lose_and_duplicate_nothing() {
-    let size = Size { guilds: number("GUILDS", 200) as usize, channels_in_a_guild: 1, shards: number("SHARDS", 4) };
+    let size = Size { guilds: number("GUILDS", 200) as usize, shards: number("SHARDS", 4) };
     let mut run = LoadRun::begin(size, number("SEED", 1)).await;
 
     let mut ticks = interval(Duration::from_secs_f64(1.0 / number("RATE", 20) as f64));
@@ -113,7 +113,7 @@ impl LoadRun {
     /// Waits for one to three more posts.
     async fn some_posts(&mut self) {
         let more = self.town.discord.posts().len() + self.rng.random_range(1..=3);
-        self.town.discord.until("some posts", |state| (state.journal.posts.len() >= more).then_some(())).await;
+        self.town.discord.wait_for("some posts", |state| state.journal.posts.len() >= more).await;
     }
 
     /// Kills the server as `kill -9` does, and starts it again.

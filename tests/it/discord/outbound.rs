@@ -3,7 +3,6 @@
 mod delivering;
 mod delivery_errors;
 mod failing;
-mod logged;
 mod measuring;
 mod nonsense;
 mod reading;
@@ -13,23 +12,11 @@ mod speaking;
 use std::sync::Arc;
 
 use tertulia::adapters::discord::platform::Discord;
-use tertulia::adapters::discord::snowflake::Snowflake;
-use tertulia::adapters::system::SystemClock;
 use tertulia::ports::chat_platform::{ChatPlatform as _, NotSent, Part};
-use tertulia::settings::Settings;
 use tertulia::settings::discord::Discord as Section;
 
-use super::counterpart::Counterpart;
-use super::counterpart::id::Id;
-use super::counterpart::rules::Rules;
-
-/// A test double whose limits no test reaches, with one guild and one channel.
-async fn home() -> (Counterpart, Id, Id) {
-    let discord = Counterpart::with_rules(Rules::roomy()).await;
-    let guild = discord.guild("Home");
-    let general = discord.channel(guild, "general");
-    (discord, guild, general)
-}
+use super::counterpart::{Counterpart, Id};
+use super::home::{adapter, part, section, snowflake};
 
 /// The adapter with default settings, except for the address of the API.
 fn client(discord: &Counterpart) -> Arc<Discord> {
@@ -38,41 +25,14 @@ fn client(discord: &Counterpart) -> Arc<Discord> {
 
 /// The adapter with changed settings.
 fn client_with(discord: &Counterpart, change: impl FnOnce(&mut Section)) -> Arc<Discord> {
-    client_at(&discord.token(), &discord.api_url(), change)
-}
-
-fn client_at(token: &str, api_url: &str, change: impl FnOnce(&mut Section)) -> Arc<Discord> {
-    Arc::new(adapter(token, api_url, change))
-}
-
-fn adapter(token: &str, api_url: &str, change: impl FnOnce(&mut Section)) -> Discord {
-    let defaults = Settings::defaults().expect("the default settings are valid");
-    let mut section: Section = defaults["discord"].clone().try_into().expect("the section is valid");
-    section.api_url = format!("{api_url}/api");
+    let mut section = section(discord);
     change(&mut section);
-    Discord::new(&section, token.into(), Arc::new(SystemClock)).expect("the settings are valid")
-}
-
-/// A statement by Mira in a channel of a guild, in one part.
-fn part(channel: Id, text: &str) -> Part {
-    Part {
-        guild: "discord:1".into(),
-        channel: snowflake(channel).channel(),
-        companion: "mira".into(),
-        name: "Mira".into(),
-        picture: None,
-        text: text.into(),
-        nonce: format!("{channel}#{text}").into(),
-    }
+    Arc::new(adapter(&section, &discord.token()))
 }
 
 /// A statement by Mira in a direct message.
 fn direct(channel: Id, text: &str) -> Part {
     Part { guild: snowflake(channel).direct_guild(), ..part(channel, text) }
-}
-
-fn snowflake(id: Id) -> Snowflake {
-    Snowflake::new(id.0).expect("an id")
 }
 
 /// Sends a part, expects that it is posted, and returns the id of its message.

@@ -382,7 +382,7 @@ async fn decisions_and_their_stories_are_returned() {
 
     let decision = json!({
         "seq": 2, "at": "2026-05-01T12:00:00.000Z", "room": "lobby", "companion": "aria", "trigger": "lull", "decision": "NO",
-        "reason": "model_no", "message_count": 1,
+        "reason": "model_no", "message_count": 1, "why": "nothing for me in lobby",
     });
     assert_eq!(decisions, (200, json!({ "decisions": [decision] })));
     assert_eq!(none.1, json!({ "decisions": [] }));

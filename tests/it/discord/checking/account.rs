@@ -10,16 +10,13 @@ use tertulia::telemetry::metrics::Metrics;
 
 use super::super::commands::backend::SmallBackend;
 use super::super::commands::{commands, platform};
-use super::super::counterpart::Counterpart;
-use super::super::counterpart::commands::Command;
-use super::super::counterpart::rules::Rules;
-use super::{about, assert_line, home, line, report_on, run_check, run_check_with, snowflake};
-
-const MESSAGE_CONTENT: u64 = 1 << 15;
+use super::super::counterpart::{Command, Counterpart, Intents, Rules};
+use super::super::home::{Home, snowflake};
+use super::{about, assert_line, line, report_on, run_check, run_check_with};
 
 #[tokio::test]
 async fn every_line_is_good_when_everything_works() {
-    let (discord, _, _) = home().await;
+    let Home { discord, .. } = Home::new().await;
     register(&discord).await;
 
     let report = report_on(&discord, Servers::First(10), |_| {}).await;
@@ -51,7 +48,7 @@ async fn a_wrong_clock_is_reported_with_a_remedy() {
 
 #[tokio::test]
 async fn the_invitation_requests_only_the_needed_permissions() {
-    let (discord, _, _) = home().await;
+    let Home { discord, .. } = Home::new().await;
 
     let report = run_check(&discord).await;
 
@@ -64,8 +61,8 @@ async fn the_invitation_requests_only_the_needed_permissions() {
 
 #[tokio::test]
 async fn the_report_says_what_fails_without_message_content_and_how_to_enable_it() {
-    let (discord, _, _) = home().await;
-    discord.set_privileged(0);
+    let Home { discord, .. } = Home::new().await;
+    discord.set_privileged(Intents::empty());
     let with = |content| run_check_with(&discord, Servers::First(0), move |section| section.message_content = content);
 
     let (auto, on, off) = (with(MessageContent::Auto).await, with(MessageContent::On).await, with(MessageContent::Off).await);
@@ -74,7 +71,7 @@ async fn the_report_says_what_fails_without_message_content_and_how_to_enable_it
     assert_line(&on, "intents", State::Problem, &["would not connect", "Message Content Intent > on"]);
     assert_line(&off, "intents", State::Warning, &["is not requested", "discord.message_content = \"auto\""]);
     assert_eq!([auto, on, off].map(|report| report.would_work()), [true, false, true]);
-    discord.set_privileged(MESSAGE_CONTENT);
+    discord.set_privileged(Intents::MESSAGE_CONTENT);
     assert_line(
         &run_check(&discord).await,
         "intents",
@@ -85,14 +82,14 @@ async fn the_report_says_what_fails_without_message_content_and_how_to_enable_it
 
 #[tokio::test]
 async fn an_unregistered_command_is_a_warning_to_start_the_server() {
-    let (discord, _, _) = home().await;
+    let Home { discord, .. } = Home::new().await;
 
     assert_line(&run_check(&discord).await, "commands", State::Warning, &["/tertulia is not registered yet", "Start the server"]);
 }
 
 #[tokio::test]
 async fn a_command_of_another_version_is_recognised() {
-    let (discord, _, _) = home().await;
+    let Home { discord, .. } = Home::new().await;
     discord.with(|state| {
         let id = state.world.new_id();
         let data = json!({ "name": "tertulia", "description": "Companions" });
@@ -108,7 +105,7 @@ async fn a_command_of_another_version_is_recognised() {
 
 #[tokio::test]
 async fn an_application_that_nobody_can_invite_or_use_is_a_problem() {
-    let (discord, _, _) = home().await;
+    let Home { discord, .. } = Home::new().await;
     discord.with(|state| {
         state.world.application.code_grant = true;
         state.world.application.interactions_url = Some("https://example.org/interactions".to_owned());

@@ -6,21 +6,17 @@ use std::time::Duration;
 use tertulia::adapters::discord::check::{Servers, State, check};
 use tertulia::adapters::system::SystemClock;
 
-use super::super::counterpart::faults::{Connects, Does, On, Scope};
-use super::{about, assert_line, home, line, run_check, run_check_with, section};
-
-fn on(route: &'static str) -> On {
-    On { route: Some(route), ..On::default() }
-}
+use super::super::counterpart::{Connects, Does, On, Scope};
+use super::super::home::{Home, section, section_at};
+use super::{about, assert_line, line, run_check, run_check_with};
 
 #[tokio::test]
 async fn an_unreachable_discord_is_reported_in_one_line() {
-    let (discord, _, _) = home().await;
+    let Home { discord, .. } = Home::new().await;
     let (token, api_url) = (discord.token(), discord.api_url());
     drop(discord);
 
-    let report =
-        check(&section(&api_url, |_| {}), token.into(), &Servers::First(10), Arc::new(SystemClock)).await.expect("a report");
+    let report = check(&section_at(&api_url), token.into(), &Servers::First(10), Arc::new(SystemClock)).await.expect("a report");
 
     assert_eq!(report.lines.len(), 1);
     assert_line(&report, "discord", State::Problem, &["Discord cannot be reached", "its DNS and its firewall"]);
@@ -29,13 +25,12 @@ async fn an_unreachable_discord_is_reported_in_one_line() {
 
 #[tokio::test]
 async fn a_token_that_was_reset_is_reported_in_one_line() {
-    let (discord, _, _) = home().await;
+    let Home { discord, .. } = Home::new().await;
     let old = discord.token();
     let new = discord.reset_token();
 
-    let report = check(&section(&discord.api_url(), |_| {}), old.clone().into(), &Servers::First(10), Arc::new(SystemClock))
-        .await
-        .expect("a report");
+    let report =
+        check(&section(&discord), old.clone().into(), &Servers::First(10), Arc::new(SystemClock)).await.expect("a report");
 
     assert_eq!(report.lines.len(), 1);
     assert_line(&report, "token", State::Problem, &["refuses the bot's token", "Reset Token"]);
@@ -54,8 +49,8 @@ async fn every_failed_request_is_reported_with_a_remedy() {
             (Does::Garbled, "cannot be read"),
             (Does::Cut, "the connection to Discord broke"),
         ] {
-            let (discord, _, _) = home().await;
-            discord.spoil(on(route), does.clone());
+            let Home { discord, .. } = Home::new().await;
+            discord.spoil(On::route(route), does.clone());
 
             let report = run_check(&discord).await;
 
@@ -69,8 +64,8 @@ async fn every_failed_request_is_reported_with_a_remedy() {
 #[tokio::test]
 async fn a_hanging_request_times_out() {
     for route in ["user", "gateway", "guild_channels"] {
-        let (discord, _, _) = home().await;
-        discord.spoil(on(route), Does::Hang);
+        let Home { discord, .. } = Home::new().await;
+        discord.spoil(On::route(route), Does::Hang);
 
         let report = run_check_with(&discord, Servers::First(10), |section| section.request_timeout_secs = 1.0).await;
 
@@ -85,7 +80,7 @@ async fn an_unusable_gateway_is_a_problem() {
         (Connects::Hanging, "127.0.0.1 sent nothing within 1 s"),
         (Connects::Mute, "127.0.0.1 sent nothing within 1 s"),
     ] {
-        let (discord, _, _) = home().await;
+        let Home { discord, .. } = Home::new().await;
         discord.set_connects(connects);
 
         let report = run_check_with(&discord, Servers::First(0), |section| section.request_timeout_secs = 1.0).await;
@@ -96,7 +91,7 @@ async fn an_unusable_gateway_is_a_problem() {
 
 #[tokio::test]
 async fn the_configured_gateway_is_the_one_that_is_tried() {
-    let (discord, _, _) = home().await;
+    let Home { discord, .. } = Home::new().await;
     let free = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port").local_addr().expect("an address");
 
     let elsewhere =
@@ -110,7 +105,7 @@ async fn the_configured_gateway_is_the_one_that_is_tried() {
 
 #[tokio::test]
 async fn an_error_in_one_server_is_reported_and_the_check_continues_unless_discord_is_down() {
-    let (discord, guild, _) = home().await;
+    let Home { discord, guild, .. } = Home::new().await;
     let other = discord.guild("Other");
     discord.channel(other, "general");
     discord.spoil(On { guild: Some(guild), route: Some("guild_channels"), ..On::default() }, Does::Status(418));

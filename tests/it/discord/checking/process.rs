@@ -2,18 +2,13 @@
 
 use serde_json::json;
 
-use super::super::counterpart::Counterpart;
-use super::home;
+use super::super::home::Home;
 use crate::harness::Premises;
-
-fn premises(discord: &Counterpart) -> Premises {
-    Premises::new().with("discord.token", &discord.token()).with("discord.api_url", &format!("{}/api", discord.api_url()))
-}
 
 #[tokio::test]
 async fn the_command_reports_success_and_the_invitation() {
-    let (discord, guild, _) = home().await;
-    let premises = premises(&discord);
+    let Home { discord, guild, .. } = Home::new().await;
+    let premises = Premises::new().for_discord(&discord);
 
     let (text, object) = (
         premises.run(&["discord", "check"]).await,
@@ -33,8 +28,8 @@ async fn the_command_reports_success_and_the_invitation() {
 
 #[tokio::test]
 async fn the_command_exits_with_1_when_discord_would_not_work() {
-    let (discord, _, _) = home().await;
-    let premises = premises(&discord);
+    let Home { discord, .. } = Home::new().await;
+    let premises = Premises::new().for_discord(&discord);
     let old = discord.token();
     discord.reset_token();
 

@@ -2,19 +2,9 @@
 
 use tertulia::adapters::discord::check::{Line, Report, Servers, State};
 
-use super::super::counterpart::Counterpart;
-use super::super::counterpart::channels::{Kind, Overwrite};
-use super::super::counterpart::driver::make::INVITED;
-use super::super::counterpart::id::Id;
-use super::super::counterpart::permissions::{
-    ADMINISTRATOR, CONNECT, MANAGE_WEBHOOKS, READ_MESSAGE_HISTORY, SEND_MESSAGES, VIEW_CHANNEL,
-};
-use super::super::counterpart::rules::Rules;
-use super::{about, assert_line, home, line, run_check, run_check_with, snowflake};
-
-fn bot_role(discord: &Counterpart, guild: Id) -> Id {
-    discord.look(|state| state.world.guilds[&guild].members[&state.world.bot()].roles[0])
-}
+use super::super::counterpart::{Counterpart, INVITED, Kind, Permissions, Rules};
+use super::super::home::{Home, snowflake};
+use super::{about, assert_line, line, run_check, run_check_with};
 
 fn names(line: &Line) -> Vec<&str> {
     line.channels.iter().map(|channel| channel.name.as_str()).collect()
@@ -27,18 +17,18 @@ fn line_containing<'a>(report: &'a Report, words: &str) -> &'a Line {
 
 #[tokio::test]
 async fn each_channel_lists_its_missing_permissions_and_how_to_grant_them() {
-    let (discord, guild, _) = home().await;
-    let role = bot_role(&discord, guild);
+    let Home { discord, guild, .. } = Home::new().await;
+    let role = discord.bot_role(guild);
     let without = |name: &str, kind, denied| {
         let channel = discord.channel_of(guild, kind, name);
-        discord.overwrite(channel, Overwrite::role(role, 0, denied));
+        discord.deny(channel, role, denied);
         channel
     };
-    without("rules", Kind::Text, MANAGE_WEBHOOKS);
-    without("news", Kind::Announcement, MANAGE_WEBHOOKS | READ_MESSAGE_HISTORY);
-    without("ideas", Kind::Forum, SEND_MESSAGES);
-    without("secret", Kind::Text, VIEW_CHANNEL);
-    without("stage", Kind::Voice, CONNECT);
+    without("rules", Kind::Text, Permissions::MANAGE_WEBHOOKS);
+    without("news", Kind::Announcement, Permissions::MANAGE_WEBHOOKS | Permissions::READ_MESSAGE_HISTORY);
+    without("ideas", Kind::Forum, Permissions::SEND_MESSAGES);
+    without("secret", Kind::Text, Permissions::VIEW_CHANNEL);
+    without("stage", Kind::Voice, Permissions::CONNECT);
     discord.channel_of(guild, Kind::Category, "a category");
     let full = discord.channel(guild, "full");
     for n in 0..15 {
@@ -59,7 +49,7 @@ async fn each_channel_lists_its_missing_permissions_and_how_to_grant_them() {
 
 #[tokio::test]
 async fn a_full_channel_with_our_webhook_is_usable() {
-    let (discord, _, general) = home().await;
+    let Home { discord, general, .. } = Home::new().await;
     for n in 0..14 {
         discord.foreign_webhook(general, &format!("webhook {n}"));
     }
@@ -81,7 +71,7 @@ async fn channels_that_are_listed_but_not_viewable_are_counted() {
     let guild = discord.guild("Home");
     discord.channel(guild, "general");
     let secret = discord.channel(guild, "secret");
-    discord.overwrite(secret, Overwrite::role(bot_role(&discord, guild), 0, VIEW_CHANNEL));
+    discord.deny(secret, discord.bot_role(guild), Permissions::VIEW_CHANNEL);
 
     assert_line(
         &run_check(&discord).await,
@@ -93,9 +83,9 @@ async fn channels_that_are_listed_but_not_viewable_are_counted() {
 
 #[tokio::test]
 async fn a_server_without_a_usable_channel_is_a_warning_and_a_problem_if_it_was_named() {
-    let (discord, guild, _) = home().await;
+    let Home { discord, guild, .. } = Home::new().await;
     let mute = discord.guild_without_bot("Mute");
-    discord.invite_bot(mute, INVITED & !MANAGE_WEBHOOKS);
+    discord.invite_bot(mute, INVITED & !Permissions::MANAGE_WEBHOOKS);
     discord.channel(mute, "general");
 
     let both = run_check(&discord).await;
@@ -110,15 +100,15 @@ async fn a_server_without_a_usable_channel_is_a_warning_and_a_problem_if_it_was_
 
 #[tokio::test]
 async fn a_server_whose_channels_are_all_hidden_says_how_to_show_one() {
-    let (discord, guild, general) = home().await;
-    discord.overwrite(general, Overwrite::role(bot_role(&discord, guild), 0, VIEW_CHANNEL));
+    let Home { discord, guild, general, .. } = Home::new().await;
+    discord.deny(general, discord.bot_role(guild), Permissions::VIEW_CHANNEL);
 
     assert_line(&run_check(&discord).await, "permissions", State::Problem, &["0 of the 0 channels", "allow View Channel"]);
 }
 
 #[tokio::test]
 async fn a_server_that_the_bot_is_not_in_gets_the_invitation() {
-    let (discord, _, _) = home().await;
+    let Home { discord, .. } = Home::new().await;
     let other = discord.guild_without_bot("Other");
     let nowhere = discord.with(|state| state.world.new_id());
 
@@ -132,9 +122,9 @@ async fn a_server_that_the_bot_is_not_in_gets_the_invitation() {
 
 #[tokio::test]
 async fn missing_commands_a_timeout_and_administrator_rights_are_reported() {
-    let (discord, guild, _) = home().await;
+    let Home { discord, guild, .. } = Home::new().await;
     let powerful = discord.guild_without_bot("Powerful");
-    discord.invite_bot(powerful, ADMINISTRATOR);
+    discord.invite_bot(powerful, Permissions::ADMINISTRATOR);
     discord.channel(powerful, "general");
     discord.with(|state| {
         let bot = state.world.bot();
@@ -153,8 +143,8 @@ async fn missing_commands_a_timeout_and_administrator_rights_are_reported() {
 
 #[tokio::test]
 async fn control_characters_in_names_do_not_reach_the_terminal() {
-    let (discord, guild, general) = home().await;
-    discord.overwrite(general, Overwrite::role(bot_role(&discord, guild), 0, MANAGE_WEBHOOKS));
+    let Home { discord, guild, general, .. } = Home::new().await;
+    discord.deny(general, discord.bot_role(guild), Permissions::MANAGE_WEBHOOKS);
     discord.with(|state| {
         state.world.channels.get_mut(&general).expect("a channel").name = "gen\u{1b}[31m\u{202e}eral".to_owned();
         state.world.guilds.get_mut(&guild).expect("a guild").name = "\u{1b}]0;x\u{7}".to_owned();
@@ -167,7 +157,7 @@ async fn control_characters_in_names_do_not_reach_the_terminal() {
 
 #[tokio::test]
 async fn only_the_requested_number_of_servers_is_checked() {
-    let (discord, _, _) = home().await;
+    let Home { discord, .. } = Home::new().await;
     for n in 0..3 {
         let guild = discord.guild(&format!("More {n}"));
         discord.channel(guild, "general");
@@ -182,7 +172,7 @@ async fn only_the_requested_number_of_servers_is_checked() {
 
 #[tokio::test]
 async fn a_server_that_requires_two_factors_is_a_problem_despite_all_permissions() {
-    let (discord, guild, _) = home().await;
+    let Home { discord, guild, .. } = Home::new().await;
     discord.with(|state| state.world.without_two_factors.insert(guild));
 
     let report = run_check(&discord).await;

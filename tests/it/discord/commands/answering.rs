@@ -1,21 +1,15 @@
 //! Each interaction gets one answer in time, and only its user sees it.
 
-use std::io;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::json;
-use tracing_subscriber::fmt::MakeWriter;
 
-use super::super::counterpart::faults::{Does, On, Scope};
-use super::super::counterpart::rules::Rules;
+use super::super::counterpart::{Does, On, Rules, Scope};
+use super::super::home::snowflake;
+use super::super::logged::Logged;
 use super::{Scene, companion, me, raw, rules, sub, switch};
 
 const CALLBACK: &str = "interaction_callback";
-
-fn on(route: &'static str) -> On {
-    On { route: Some(route), ..On::default() }
-}
 
 #[tokio::test]
 async fn a_slow_command_is_deferred_in_time_and_answered_later() {
@@ -27,7 +21,7 @@ async fn a_slow_command_is_deferred_in_time_and_answered_later() {
     assert_eq!((answer.kind, answer.ephemeral), (5, true));
     assert_eq!(scene.discord.answered_text(answer.interaction), None);
     scene.backend.release();
-    scene.discord.until("the words", |state| state.journal.requests_of("edit_webhook_message").next().map(|_| ())).await;
+    scene.discord.wait_for("the words", |state| state.journal.requests_of("edit_webhook_message").next().is_some()).await;
     let answer = scene.final_answer(scene.ana, scene.general, me("ignore", json!([]))).await;
     assert!(answer.contains("as you wanted"), "the first command took effect once: {answer}");
 }
@@ -37,8 +31,7 @@ async fn too_many_concurrent_commands_are_rejected_at_once() {
     let scene = Scene::new().await;
     let (_, away, zoe) = scene.elsewhere();
     scene.backend.hold();
-    let ask =
-        || scene.discord.invoke(scene.ana, scene.general, "tertulia", sub("status", json!([]))).expect("the command is offered");
+    let ask = || scene.discord.command(scene.ana, scene.general, sub("status", json!([])));
     let held: Vec<_> = (0..8).map(|_| ask()).collect();
 
     let busy = scene.final_answer(scene.ana, scene.general, sub("status", json!([]))).await;
@@ -56,11 +49,14 @@ async fn too_many_concurrent_commands_are_rejected_at_once() {
 async fn an_exhausted_global_limit_does_not_delay_answers() {
     let scene = Scene::with_rules(Rules { global_requests: 4, global_window: Duration::from_secs(600), ..rules() }).await;
     // The bot's global limit is used up, and Discord says so.
-    scene.discord.spoil_next(1, on("typing"), Does::TooMany { retry_after: Duration::from_secs(600), scope: Scope::Global });
-    let channel = super::snowflake(scene.general).channel();
-    tertulia::ports::chat_platform::ChatPlatform::typing(&*scene.platform, &super::snowflake(scene.guild).guild(), &channel)
-        .await;
-    scene.discord.until("the limit", |state| (state.journal.limits_exceeded() > 0).then_some(())).await;
+    scene.discord.spoil_next(
+        1,
+        On::route("typing"),
+        Does::TooMany { retry_after: Duration::from_secs(600), scope: Scope::Global },
+    );
+    let channel = snowflake(scene.general).channel();
+    tertulia::ports::chat_platform::ChatPlatform::typing(&*scene.platform, &snowflake(scene.guild).guild(), &channel).await;
+    scene.discord.wait_for("the limit", |state| state.journal.limits_exceeded() > 0).await;
 
     let answer = scene.final_answer(scene.ana, scene.general, sub("help", json!([]))).await;
 
@@ -78,7 +74,7 @@ async fn a_lost_answer_is_sent_again_and_seen_once() {
         Does::TooMany { retry_after: Duration::from_millis(50), scope: Scope::User },
         Does::HangAfterwards,
     ] {
-        let fault = scene.discord.spoil_next(1, on(CALLBACK), does.clone());
+        let fault = scene.discord.spoil_next(1, On::route(CALLBACK), does.clone());
         let answer = scene.ask(scene.ana, scene.general, sub("help", json!([]))).await;
         assert_eq!(answer.kind, 4, "{does:?}");
         scene.discord.lift(fault);
@@ -95,32 +91,25 @@ async fn a_deferred_answer_arrives_despite_a_failure() {
     let scene = Scene::new().await;
     scene.backend.hold();
     let deferred = scene.ask(scene.ana, scene.general, sub("status", json!([]))).await;
-    scene.discord.spoil_next(1, on("edit_webhook_message"), Does::Cut);
+    scene.discord.spoil_next(1, On::route("edit_webhook_message"), Does::Cut);
 
     scene.backend.release();
 
-    let text = scene.discord.until("the text", |state| {
-        let interaction = &state.world.interactions[&deferred.interaction];
-        let message = state.world.message(interaction.channel, interaction.original?)?;
-        (!message.content.is_empty()).then(|| message.content.clone())
-    });
-    assert!(text.await.starts_with("**No companion is here yet.**"));
+    let answer = scene.discord.final_answer(deferred.interaction).await;
+    assert!(answer.content.starts_with("**No companion is here yet.**"));
 }
 
 #[tokio::test]
 async fn an_answer_that_would_come_too_late_is_abandoned() {
     let scene = Scene::new().await;
     scene.backend.hold();
-    let interactions: Vec<_> = (0..8)
-        .map(|_| {
-            scene.discord.invoke(scene.ana, scene.general, "tertulia", sub("status", json!([]))).expect("the command is offered")
-        })
-        .collect();
+    let interactions: Vec<_> =
+        (0..8).map(|_| scene.discord.command(scene.ana, scene.general, sub("status", json!([])))).collect();
     for interaction in interactions {
         scene.discord.answer_to(interaction).await;
     }
     let in_an_hour = Does::TooMany { retry_after: Duration::from_secs(3_600), scope: Scope::User };
-    scene.discord.spoil_next(8, on("edit_webhook_message"), in_an_hour);
+    scene.discord.spoil_next(8, On::route("edit_webhook_message"), in_an_hour);
 
     scene.backend.release();
 
@@ -133,10 +122,7 @@ async fn an_answer_that_would_come_too_late_is_abandoned() {
 async fn a_repeated_interaction_is_handled_once() {
     let scene = Scene::new().await;
     let mut interactions = scene.intercept();
-    let interaction = scene
-        .discord
-        .invoke(scene.kim, scene.general, "tertulia", sub("join", json!([companion("aria")])))
-        .expect("the command is offered");
+    let interaction = scene.discord.command(scene.kim, scene.general, sub("join", json!([companion("aria")])));
     let payload = raw(&interactions.recv().await.expect("an interaction"));
 
     scene.commands.take(payload.clone());
@@ -157,10 +143,7 @@ async fn a_repeated_interaction_is_handled_once() {
 async fn an_expired_interaction_is_not_handled() {
     let scene = Scene::new().await;
     let mut interactions = scene.intercept();
-    scene
-        .discord
-        .invoke(scene.kim, scene.general, "tertulia", sub("join", json!([companion("aria")])))
-        .expect("the command is offered");
+    scene.discord.command(scene.kim, scene.general, sub("join", json!([companion("aria")])));
     let mut payload = interactions.recv().await.expect("an interaction");
     // An id from 2016: Discord does not know it any more.
     payload["id"] = json!("175928847299117063");
@@ -173,8 +156,8 @@ async fn an_expired_interaction_is_not_handled() {
     // The next interaction in the same guild is handled, and it alone.
     payload["id"] = json!(scene.discord.look(|state| *state.world.interactions.keys().next_back().expect("one")));
     scene.commands.take(raw(&payload));
-    scene.discord.until("an answer", |state| state.journal.answers.first().map(|_| ())).await;
-    assert_eq!(scene.backend.data().admitted.len(), 1);
+    scene.discord.wait_for("an answer", |state| !state.journal.answers.is_empty()).await;
+    assert_eq!(scene.backend.probe().admitted.len(), 1);
 }
 
 #[tokio::test]
@@ -186,8 +169,7 @@ async fn malformed_interactions_are_ignored_or_answered_with_try_again() {
     }
     assert_eq!(scene.counted("other", "unreadable"), 5.0);
     for (options, name) in [(sub("sing", json!([])), "tertulia"), (json!([]), "tertulia"), (json!([]), "something")] {
-        let interaction =
-            scene.discord.invoke(scene.kim, scene.general, "tertulia", sub("help", json!([]))).expect("the command is offered");
+        let interaction = scene.discord.command(scene.kim, scene.general, sub("help", json!([])));
         let mut payload = interactions.recv().await.expect("an interaction");
         payload["data"]["options"] = options;
         payload["data"]["name"] = json!(name);
@@ -202,19 +184,12 @@ async fn malformed_interactions_are_ignored_or_answered_with_try_again() {
 
 #[tokio::test]
 async fn an_interactions_token_is_never_logged() {
-    let logged = Logged::default();
-    let subscriber = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_writer(logged.clone()).finish();
-    // With only one subscriber, a log call that another test's thread reaches first is cached as disabled for good.
-    let _second = tracing::Dispatch::new(tracing_subscriber::registry());
-    let _guard = tracing::subscriber::set_default(subscriber);
+    let logged = Logged::begin();
     let scene = Scene::new().await;
 
     for does in [Does::Cut, Does::Status(400), Does::Status(500), Does::Garbled, Does::CutAfterwards] {
-        let fault = scene.discord.spoil_next(1, on(CALLBACK), does);
-        scene
-            .discord
-            .invoke(scene.kim, scene.general, "tertulia", me("ignore", json!([switch("on")])))
-            .expect("the command is offered");
+        let fault = scene.discord.spoil_next(1, On::route(CALLBACK), does);
+        scene.discord.command(scene.kim, scene.general, me("ignore", json!([switch("on")])));
         scene
             .discord
             .until("an outcome", |state| {
@@ -225,32 +200,10 @@ async fn an_interactions_token_is_never_logged() {
         scene.discord.lift(fault);
     }
 
-    let logged = String::from_utf8(logged.0.lock().expect("nobody panicked").clone()).expect("text");
+    let logged = logged.read();
     assert!(logged.contains("a command is answered again"), "{logged}");
     let tokens: Vec<_> = scene.discord.look(|state| state.world.interactions.values().map(|one| one.token.clone()).collect());
     for secret in tokens.iter().chain([&scene.discord.token()]) {
         assert!(!logged.contains(secret.as_str()), "{logged}");
-    }
-}
-
-#[derive(Clone, Default)]
-struct Logged(Arc<Mutex<Vec<u8>>>);
-
-impl io::Write for Logged {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().expect("nobody panicked").extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl<'a> MakeWriter<'a> for Logged {
-    type Writer = Self;
-
-    fn make_writer(&'a self) -> Self {
-        self.clone()
     }
 }

@@ -2,36 +2,26 @@
 
 use serde_json::{Value, json};
 
-use super::super::counterpart::Counterpart;
-use super::super::counterpart::channels::Overwrite;
-use super::super::counterpart::id::Id;
-use super::super::counterpart::messages::{Author, LOADING};
-use super::super::counterpart::permissions::{MANAGE_CHANNELS, MANAGE_WEBHOOKS};
-use super::super::counterpart::rules::Rules;
-use super::super::counterpart::state::State;
+use super::super::counterpart::{Author, Id, Intents, Permissions, Rules};
+use super::super::home::Home;
 use super::{companion, final_answer, me, rules, sub, switch, until};
 use crate::harness::Premises;
 
-/// A guild with a channel, with Ana, and with Kim who may manage channels; and the premises of a server for it.
-async fn scene() -> (Counterpart, Premises, [Id; 4]) {
-    let discord = Counterpart::with_rules(Rules { heartbeat_tolerance: Rules::quick().heartbeat_tolerance, ..rules() }).await;
-    let guild = discord.guild("Home");
-    let general = discord.channel(guild, "general");
-    let (ana, kim) = (discord.member(guild, "Ana"), discord.member(guild, "Kim"));
-    discord.give_role(guild, kim, discord.role(guild, "Keepers", MANAGE_CHANNELS));
-    let premises = Premises::shipped()
-        .with("discord.token", &discord.token())
-        .with("discord.api_url", &format!("{}/api", discord.api_url()));
-    (discord, premises, [guild, general, ana, kim])
+/// A home with Kim, who may manage channels; and the premises of a server for it.
+async fn scene() -> (Home, Id, Premises) {
+    let home = Home::with_rules(Rules { heartbeat_tolerance: Rules::quick().heartbeat_tolerance, ..rules() }).await;
+    let kim = home.discord.member_with(home.guild, "Kim", Permissions::MANAGE_CHANNELS);
+    let premises = Premises::shipped().for_discord(&home.discord);
+    (home, kim, premises)
 }
 
 #[tokio::test]
 async fn a_channel_is_set_up_adjusted_and_emptied_by_commands_alone() {
-    let (discord, premises, [_, general, ana, kim]) = scene().await;
+    let (Home { discord, general, ana, .. }, kim, premises) = scene().await;
     let ask = async |user, options: Value| final_answer(&discord, user, general, options).await;
     let room = format!("discord:{general}");
     let server = premises.start().await;
-    discord.until("the command", |state| state.world.commands.first().map(|_| ())).await;
+    discord.wait_for("the command", |state| !state.world.commands.is_empty()).await;
     discord.sessions(1).await;
 
     assert!(ask(ana, sub("status", json!([]))).await.starts_with("**No companion is here yet.**"));
@@ -68,29 +58,23 @@ async fn a_channel_is_set_up_adjusted_and_emptied_by_commands_alone() {
     assert!(ask(kim, sub("pause", json!([]))).await.starts_with("Paused in this channel: Aria."));
     assert!(ask(kim, sub("leave", json!([companion("Aria")]))).await.starts_with("**Aria** is no longer here."));
     assert!(ask(ana, sub("status", json!([]))).await.starts_with("**No companion is here yet.**"));
-    let registered = discord.look(|state| state.journal.requests_of("create_command").count());
+    let registered = discord.requests("create_command");
     assert_eq!(registered, 2, "after the restart they were still registered");
     server.stop().await;
 }
 
 #[tokio::test]
 async fn without_the_content_intent_companions_are_reached_by_mention_by_command_and_by_menu() {
-    let (discord, premises, [_, general, ana, kim]) = scene().await;
-    discord.set_privileged(0);
-    let bot = discord.look(|state| state.world.bot());
+    let (Home { discord, general, ana, .. }, kim, premises) = scene().await;
+    discord.set_privileged(Intents::empty());
+    let bot = discord.bot();
     let server = premises.start().await;
-    discord.until("the commands", |state| (state.world.commands.len() == 2).then_some(())).await;
+    discord.wait_for("the commands", |state| state.world.commands.len() == 2).await;
     discord.sessions(1).await;
     for name in ["aria", "bruno"] {
         final_answer(&discord, kim, general, sub("join", json!([companion(name)]))).await;
     }
-    let shown = async |interaction: Id| {
-        let words = |state: &State| {
-            let message = state.world.message(general, state.world.interactions[&interaction].original?)?;
-            (message.flags & LOADING == 0).then(|| message.content.clone())
-        };
-        discord.until("the words", words).await
-    };
+    let shown = async |interaction: Id| discord.final_answer(interaction).await.content;
 
     // A mention delivers the text, and the name in it says who is meant.
     discord.say(ana, general, &format!("<@{bot}> aria, how was your day?"));
@@ -99,8 +83,7 @@ async fn without_the_content_intent_companions_are_reached_by_mention_by_command
     // A reply to a companion is a reply to a webhook. Discord withholds its text.
     discord.reply(ana, general, first.message, "and yesterday?", true);
     let text = json!({ "type": 3, "name": "text", "value": "and tomorrow?" });
-    let interaction =
-        discord.invoke(ana, general, "tertulia", sub("say", json!([companion("aria"), text]))).expect("the command is offered");
+    let interaction = discord.command(ana, general, sub("say", json!([companion("aria"), text])));
     assert_eq!(shown(interaction).await, "**Ana** to **Aria**:\n> and tomorrow?");
     let tea = discord.say(kim, general, "Tea is better than coffee.");
     let menu = discord.invoke_on(ana, general, "Ask a companion about this", tea).expect("the command is offered");
@@ -128,13 +111,13 @@ async fn without_the_content_intent_companions_are_reached_by_mention_by_command
 
 #[tokio::test]
 async fn no_companion_is_asked_while_nothing_can_be_posted() {
-    let (discord, premises, [guild, general, ana, kim]) = scene().await;
+    let (Home { discord, guild, general, ana, .. }, kim, premises) = scene().await;
     let server = premises.start().await;
-    discord.until("the commands", |state| (state.world.commands.len() == 2).then_some(())).await;
+    discord.wait_for("the commands", |state| state.world.commands.len() == 2).await;
     discord.sessions(1).await;
     final_answer(&discord, kim, general, sub("join", json!([companion("aria")]))).await;
-    let role = discord.look(|state| state.world.guilds[&guild].members[&state.world.bot()].roles[0]);
-    discord.overwrite(general, Overwrite::role(role, 0, MANAGE_WEBHOOKS));
+    let role = discord.bot_role(guild);
+    discord.deny(general, role, Permissions::MANAGE_WEBHOOKS);
     let answers_with =
         async |command: &str, words: &str| final_answer(&discord, ana, general, sub(command, json!([]))).await.contains(words);
     let (silent, unpostable) = ("stay silent without thinking about an answer", "stayed silent: nothing can be posted here");
@@ -143,7 +126,7 @@ async fn no_companion_is_asked_while_nothing_can_be_posted() {
     until("silence", async || answers_with("status", silent).await).await;
     discord.say(ana, general, "hey aria, are you there?");
     until("the reason", async || answers_with("why", unpostable).await).await;
-    discord.overwrite(general, Overwrite::role(role, MANAGE_WEBHOOKS, 0));
+    discord.allow(general, role, Permissions::MANAGE_WEBHOOKS);
     until("the change", async || !answers_with("status", silent).await).await;
     assert_eq!(discord.posts().len(), 0);
     discord.say(ana, general, "hey aria, and now?");

@@ -3,11 +3,12 @@
 use serde_json::{Value, json};
 use tertulia::domain::id::GuildId;
 use tertulia::ports::backend::Refused;
+use tertulia::ports::backend::room::RoomId;
+use tertulia::ports::backend::room_service::RoomService as _;
 
-use super::super::counterpart::channels::{Kind, Overwrite};
-use super::super::counterpart::permissions::{MANAGE_CHANNELS, MANAGE_WEBHOOKS, VIEW_CHANNEL};
-use super::backend::room_id;
-use super::{Scene, at, companion, me, snowflake, sub, switch};
+use super::super::counterpart::{Kind, Permissions};
+use super::super::home::snowflake;
+use super::{Scene, at, companion, me, sub, switch};
 
 #[tokio::test]
 async fn commands_add_adjust_pause_and_remove_a_companion() {
@@ -34,10 +35,10 @@ async fn commands_add_adjust_pause_and_remove_a_companion() {
     assert!(ask(sub("leave", json!([companion("Aria")]))).await.contains("not in this channel. In this channel: Ben."));
 
     let channel = snowflake(scene.general).channel();
-    let data = scene.backend.data();
-    let room = &data.rooms[&room_id(channel.as_str())];
+    let room = scene.backend.get(&RoomId::of(&channel).unwrap()).await.unwrap();
     assert_eq!((room.guild.clone(), room.paused, room.companions.len()), (snowflake(scene.guild).guild(), false, 1));
-    assert!(data.admitted.iter().all(|(channel_ref, _)| channel_ref.channel == channel && channel_ref.parent.is_none()));
+    let probe = scene.backend.probe();
+    assert!(probe.admitted.iter().all(|(channel_ref, _)| channel_ref.channel == channel && channel_ref.parent.is_none()));
 }
 
 #[tokio::test]
@@ -61,9 +62,8 @@ async fn members_without_manage_channels_change_nothing() {
     }
     assert_eq!(["join", "leave", "talkativeness"].map(|command| scene.counted(command, "refused")), [1.0; 3]);
 
-    let data = scene.backend.data();
-    assert_eq!(data.admitted.len(), 1);
-    let room = data.rooms.values().next().expect("a room");
+    assert_eq!(scene.backend.probe().admitted.len(), 1);
+    let room = scene.backend.get(&RoomId::of(&snowflake(scene.general).channel()).unwrap()).await.unwrap();
     assert_eq!((room.companions.len(), room.paused, &*room.companions[0].interjection), (1, false, "average"));
 }
 
@@ -72,8 +72,8 @@ async fn a_command_for_another_channel_needs_the_permission_there() {
     let scene = Scene::new().await;
     let [secret, forum, voice] =
         [Kind::Text, Kind::Forum, Kind::Voice].map(|kind| scene.discord.channel_of(scene.guild, kind, "c"));
-    scene.discord.overwrite(secret, Overwrite::member(scene.kim, 0, MANAGE_CHANNELS));
-    scene.discord.overwrite(secret, Overwrite::member(scene.ana, MANAGE_CHANNELS, 0));
+    scene.discord.deny(secret, scene.kim, Permissions::MANAGE_CHANNELS);
+    scene.discord.allow(secret, scene.ana, Permissions::MANAGE_CHANNELS);
     let join = |channel| sub("join", json!([companion("aria"), at(channel)]));
 
     let refused = scene.final_answer(scene.kim, scene.general, join(secret)).await;
@@ -101,8 +101,8 @@ async fn a_command_in_a_thread_applies_to_the_thread() {
     for (channel, parent) in [(post, forum), (thread, scene.general)] {
         scene.final_answer(scene.kim, channel, sub("join", json!([companion("aria")]))).await;
 
-        let data = scene.backend.data();
-        let (channel_ref, _) = data.admitted.last().expect("Aria was added");
+        let probe = scene.backend.probe();
+        let (channel_ref, _) = probe.admitted.last().expect("Aria was added");
         assert_eq!(
             (channel_ref.channel.clone(), channel_ref.parent.clone()),
             (snowflake(channel).channel(), Some(snowflake(parent).channel()))
@@ -119,7 +119,7 @@ async fn a_command_in_a_thread_applies_to_the_thread() {
     );
     // The companion is removed from the thread alone.
     scene.final_answer(scene.kim, aside, sub("leave", json!([companion("ben")]))).await;
-    let (channel_ref, _) = scene.backend.data().dismissed.pop().expect("Ben was removed");
+    let (channel_ref, _) = scene.backend.probe().dismissed.pop().expect("Ben was removed");
     assert_eq!((channel_ref.channel, channel_ref.parent), (snowflake(aside).channel(), Some(snowflake(scene.general).channel())));
 }
 
@@ -135,8 +135,8 @@ async fn in_a_direct_message_the_person_may_do_everything() {
     assert!(welcome.starts_with("**Aria** is here now."), "{welcome}");
     assert!(scene.final_answer(scene.ana, direct, sub("pause", json!([]))).await.starts_with("Paused"));
 
-    let data = scene.backend.data();
-    let channel_ref = &data.admitted[0].0;
+    let probe = scene.backend.probe();
+    let channel_ref = &probe.admitted[0].0;
     assert_eq!(
         (channel_ref.guild.clone(), channel_ref.channel.clone()),
         (snowflake(direct).direct_guild(), snowflake(direct).channel())
@@ -146,10 +146,10 @@ async fn in_a_direct_message_the_person_may_do_everything() {
 #[tokio::test]
 async fn missing_permissions_are_reported_when_a_companion_joins() {
     let scene = Scene::new().await;
-    let bot_role = scene.discord.look(|state| state.world.guilds[&scene.guild].members[&state.world.bot()].roles[0]);
+    let bot_role = scene.discord.bot_role(scene.guild);
     let [mute, deaf] = ["mute", "deaf"].map(|name| scene.discord.channel(scene.guild, name));
-    scene.discord.overwrite(mute, Overwrite::role(bot_role, 0, MANAGE_WEBHOOKS));
-    scene.discord.overwrite(deaf, Overwrite::role(bot_role, 0, VIEW_CHANNEL));
+    scene.discord.deny(mute, bot_role, Permissions::MANAGE_WEBHOOKS);
+    scene.discord.deny(deaf, bot_role, Permissions::VIEW_CHANNEL);
 
     let answer = scene.final_answer(scene.kim, mute, sub("join", json!([companion("aria")]))).await;
     assert!(answer.contains("Fix this first") && answer.contains("allow Manage Webhooks."), "{answer}");
@@ -166,23 +166,23 @@ async fn people_can_opt_out_and_be_forgotten() {
 
     assert!(ask(me("forget", json!([]))).await.contains("`/tertulia forget me sure:True`"));
     assert!(ask(me("forget", json!([{ "type": 5, "name": "sure", "value": false }]))).await.contains("cannot be undone"));
-    assert!(scene.backend.data().forgotten.is_empty(), "nothing is forgotten by mistake");
+    assert!(scene.backend.probe().forgotten.is_empty(), "nothing is forgotten by mistake");
     let forgotten = ask(me("forget", json!([{ "type": 5, "name": "sure", "value": true }]))).await;
     assert!(forgotten.starts_with("Forgotten: 2 messages of yours, with 1 decision and 0 summaries"), "{forgotten}");
-    let forget = scene.backend.data().forgotten.pop().expect("a request to forget Ana");
+    let forget = scene.backend.probe().forgotten.pop().expect("a request to forget Ana");
     assert_eq!((forget.guild, &*forget.person), (guild.clone(), person.as_str()));
 
     assert!(ask(me("ignore", json!([]))).await.contains("`/tertulia ignore me switch:off`"));
-    assert!(scene.backend.data().ignored.contains(&(guild.clone(), person.clone())));
+    assert!(scene.backend.ignored().contains(&(guild.clone(), person.clone())));
     assert!(ask(sub("status", json!([]))).await.contains("You asked companions not to listen to you"));
     assert!(ask(me("ignore", json!([switch("on")]))).await.contains("as you wanted"));
     assert!(ask(me("ignore", json!([switch("off")]))).await.contains("listen to you again"));
-    assert!(scene.backend.data().ignored.is_empty());
+    assert!(scene.backend.ignored().is_empty());
 
     let (direct, _) = scene.discord.direct(scene.ana, "hi");
     scene.final_answer(scene.ana, direct, me("ignore", json!([]))).await;
     let expected: (GuildId, _) = (snowflake(direct).direct_guild(), person);
-    assert!(scene.backend.data().ignored.contains(&expected), "in the direct message, and nowhere else");
+    assert!(scene.backend.ignored().contains(&expected), "in the direct message, and nowhere else");
 }
 
 #[tokio::test]
@@ -197,13 +197,13 @@ async fn refusals_by_the_backend_are_explained_in_plain_words() {
         (Refused::Unavailable { detail: "/var/lib".into(), retry_after: None }, "Please try again in a minute."),
         (Refused::Broken("/var/lib".into()), "tell the operator of the bot"),
     ] {
-        scene.backend.data().refuses = Some(refusal);
+        scene.backend.probe().refuses = Some(refusal);
         let answer = scene.final_answer(scene.kim, scene.general, join()).await;
         assert!(answer.contains(expected) && !answer.contains("/var"), "{answer}");
     }
-    scene.backend.data().refuses = None;
-    scene.backend.data().panics = true;
+    scene.backend.probe().refuses = None;
+    scene.backend.probe().panics = true;
     assert!(scene.final_answer(scene.kim, scene.general, join()).await.contains("Something went wrong here"));
-    scene.backend.data().panics = false;
+    scene.backend.probe().panics = false;
     assert!(scene.final_answer(scene.kim, scene.general, join()).await.contains("is here now"));
 }

@@ -6,9 +6,8 @@ use reqwest::Method;
 use serde_json::json;
 use tertulia::telemetry::metrics::Metrics;
 
-use super::super::counterpart::Counterpart;
-use super::super::counterpart::faults::{Does, On};
 use super::super::counterpart::tests::client::Rest;
+use super::super::counterpart::{Counterpart, Does, On};
 use super::{SmallBackend, commands, platform, rules};
 
 /// How many requests registered a command.
@@ -31,13 +30,13 @@ async fn the_commands_are_registered_once_for_all_connections() {
     let discord = Counterpart::with_rules(rules()).await;
     let backend = Arc::new(SmallBackend::default());
     let rest = Rest::new(&discord);
-    let application = discord.look(|state| state.world.application.id);
+    let application = discord.bot();
     let path = format!("/applications/{application}/commands");
     rest.post(&path, json!({ "name": "other", "description": "Of somebody else" })).await;
 
     let first = commands(&platform(&discord), &backend, &Metrics::local());
     (0..3).for_each(|_| first.ready());
-    discord.until("three commands", |state| (state.world.commands.len() == 3).then_some(())).await;
+    discord.wait_for("three commands", |state| state.world.commands.len() == 3).await;
     // The same application after a restart.
     commands(&platform(&discord), &backend, &Metrics::local()).ready();
     wait_for_reads(&discord, 2).await;
@@ -57,7 +56,7 @@ async fn a_command_that_somebody_changed_is_corrected() {
     let discord = Counterpart::with_rules(rules()).await;
     let backend = Arc::new(SmallBackend::default());
     let rest = Rest::new(&discord);
-    let application = discord.look(|state| state.world.application.id);
+    let application = discord.bot();
     let path = format!("/applications/{application}/commands");
     let old = rest.ask(Method::PUT, &path, json!([{ "name": "tertulia", "description": "An old one" }])).await;
 
@@ -74,13 +73,13 @@ async fn a_command_that_somebody_changed_is_corrected() {
 async fn a_failed_registration_is_retried() {
     let discord = Counterpart::with_rules(rules()).await;
     let backend = Arc::new(SmallBackend::default());
-    discord.spoil_next(1, On { route: Some("create_command"), ..On::default() }, Does::Status(500));
+    discord.spoil_next(1, On::route("create_command"), Does::Status(500));
     let commands = commands(&platform(&discord), &backend, &Metrics::local());
 
     commands.ready();
-    discord.until("the failure", |state| state.journal.refused().next().map(|_| ())).await;
+    discord.wait_for("the failure", |state| state.journal.refused().next().is_some()).await;
     commands.ready();
 
-    discord.until("the commands", |state| (state.world.commands.len() == 2).then_some(())).await;
+    discord.wait_for("the commands", |state| state.world.commands.len() == 2).await;
     assert_eq!(registered(&discord), 3);
 }

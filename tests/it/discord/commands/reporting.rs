@@ -1,35 +1,30 @@
 //! What `status` and `why` say about a channel, and what autocomplete offers.
 
 use serde_json::{Value, json};
-use tertulia::ports::chat_platform::{ChatPlatform as _, Part};
+use tertulia::ports::backend::decisions::WaitingFor;
+use tertulia::ports::chat_platform::ChatPlatform as _;
 
-use super::super::counterpart::channels::Overwrite;
-use super::super::counterpart::permissions::MANAGE_WEBHOOKS;
-use super::{Scene, at, companion, snowflake, sub};
+use super::super::counterpart::Permissions;
+use super::super::home::{part, snowflake};
+use super::{Scene, at, companion, sub};
 
 #[tokio::test]
 async fn a_status_shows_the_last_delivery_error_until_a_delivery_succeeds() {
     let scene = Scene::new().await;
     scene.final_answer(scene.kim, scene.general, sub("join", json!([companion("aria")]))).await;
     scene.final_answer(scene.kim, scene.general, sub("join", json!([companion("ben")]))).await;
+    let often = json!([{ "type": 3, "name": "level", "value": "eager" }, companion("ben")]);
+    scene.final_answer(scene.kim, scene.general, sub("talkativeness", often)).await;
     let status = async || scene.final_answer(scene.ana, scene.general, sub("status", json!([]))).await;
-    let bot_role = scene.discord.look(|state| state.world.guilds[&scene.guild].members[&state.world.bot()].roles[0]);
-    let part = Part {
-        guild: snowflake(scene.guild).guild(),
-        channel: snowflake(scene.general).channel(),
-        companion: "aria".into(),
-        name: "Aria".into(),
-        picture: None,
-        text: "Hello.".into(),
-        nonce: "1".into(),
-    };
+    let bot_role = scene.discord.bot_role(scene.guild);
+    let part = part(scene.general, "Hello.");
 
     let healthy = status().await;
     assert!(healthy.contains("**Aria** speaks up now and then.") && healthy.ends_with("read and speak here."), "{healthy}");
     assert!(healthy.contains("**Ben** often speaks up. It has ended this conversation, and comes back"), "{healthy}");
-    scene.discord.overwrite(scene.general, Overwrite::role(bot_role, 0, MANAGE_WEBHOOKS));
+    scene.discord.deny(scene.general, bot_role, Permissions::MANAGE_WEBHOOKS);
     scene.platform.send(&part).await.expect_err("it is refused");
-    scene.discord.overwrite(scene.general, Overwrite::role(bot_role, MANAGE_WEBHOOKS, 0));
+    scene.discord.allow(scene.general, bot_role, Permissions::MANAGE_WEBHOOKS);
     let failing = status().await;
     assert!(
         failing.contains("The last statement could not be posted here (<t:") && failing.contains("allow Manage Webhooks"),
@@ -37,7 +32,7 @@ async fn a_status_shows_the_last_delivery_error_until_a_delivery_succeeds() {
     );
     scene.platform.send(&part).await.expect("it is posted");
     assert_eq!(status().await, healthy);
-    scene.backend.data().models_fail = true;
+    scene.backend.probe().models_fail = true;
     let silent = status().await;
     assert!(silent.contains("does not answer at the moment") && !silent.contains("secret.example"), "{silent}");
 }
@@ -68,16 +63,19 @@ async fn why_covers_this_channel_only() {
         scene.final_answer(who, channel, sub("join", json!([companion("aria")]))).await;
     }
 
+    let text = "9 more messages, or its name".to_owned();
+    let waiting_for = WaitingFor { text, messages: Some(9), lull_at: None, retry_at: None, unsettled: 0 };
+    scene.backend.probe().waiting_for = Some(waiting_for);
+
     let why = scene.final_answer(scene.ana, scene.general, sub("why", json!([]))).await;
 
     let room = snowflake(scene.general).channel();
     assert!(why.contains("**Aria** was asked (it had become quiet), and stayed silent"), "{why}");
     assert!(why.contains(&format!("nothing for me in discord\\:{}", scene.general)) && why.contains("<t:1777636800:R>"), "{why}");
     assert!(why.contains("considers speaking after: 9 more messages, or its name."), "{why}");
-    assert!(scene.backend.data().queried_rooms.iter().all(|room_id| room_id.as_str() == room.as_str()));
+    assert!(scene.backend.probe().queried_rooms.iter().all(|room_id| room_id.as_str() == room.as_str()));
     // A room of another guild under this channel's number does not count.
-    let guild = snowflake(scene.guild).guild();
-    scene.backend.data().rooms.values_mut().filter(|room| room.guild == guild).for_each(|room| room.guild = "discord:1".into());
+    scene.backend.add_channel(room.as_str(), "discord:1", "elsewhere");
     let none = scene.final_answer(scene.ana, scene.general, sub("why", json!([]))).await;
     assert!(none.starts_with("Nothing was decided here yet"), "{none}");
 }

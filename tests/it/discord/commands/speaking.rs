@@ -7,12 +7,9 @@ use tertulia::adapters::system::SystemClock;
 use tertulia::domain::message::Role;
 use tertulia::ports::clock::Clock as _;
 
-use super::super::counterpart::channels::{Kind, Overwrite};
-use super::super::counterpart::faults::{Does, On};
-use super::super::counterpart::id::Id;
-use super::super::counterpart::permissions::{SEND_MESSAGES, VIEW_CHANNEL};
-use super::super::counterpart::rules::Rules;
-use super::{Scene, companion, me, rules, snowflake, sub, until};
+use super::super::counterpart::{Does, Id, Intents, Kind, On, Permissions, Rules};
+use super::super::home::snowflake;
+use super::{Scene, companion, me, rules, sub, until};
 
 const ASK: &str = "Ask a companion about this";
 
@@ -33,12 +30,8 @@ impl Scene {
     /// The public message that finally answers an interaction: its id and its text.
     async fn shown(&self, interaction: Id) -> (Id, String) {
         assert!(!self.discord.answer_to(interaction).await.ephemeral, "the answer is public");
-        let shown = |state: &super::State| {
-            let interaction = &state.world.interactions[&interaction];
-            let message = state.world.message(interaction.channel, interaction.original?)?;
-            (message.flags & super::LOADING == 0).then(|| (message.id, message.content.clone()))
-        };
-        self.discord.until("the words", shown).await
+        let message = self.discord.final_answer(interaction).await;
+        (message.id, message.content)
     }
 
     /// Uses another command, and returns whether a message by command was counted with this outcome.
@@ -48,8 +41,8 @@ impl Scene {
     }
 
     fn messages(&self) -> Vec<(String, String, String, Vec<String>)> {
-        let data = self.backend.data();
-        let plain = data.messages.iter().map(|(channel_ref, message)| {
+        let messages = self.backend.core.messages().into_iter();
+        let plain = messages.map(|(channel_ref, message)| {
             assert_eq!((message.from.role, message.to_all, &*message.own_words), (Role::Person, false, ""));
             let mentions = message.mentions.iter().map(ToString::to_string).collect();
             (channel_ref.channel.to_string(), message.from.name.to_string(), message.text.to_string(), mentions)
@@ -62,8 +55,7 @@ impl Scene {
 async fn a_message_by_command_is_shown_to_all_and_recorded_as_the_persons() {
     let scene = Scene::with_both().await;
 
-    let interaction =
-        scene.discord.invoke(scene.ana, scene.general, "tertulia", say("Aria", "what does **Ben** say?\n@everyone")).unwrap();
+    let interaction = scene.discord.command(scene.ana, scene.general, say("Aria", "what does **Ben** say?\n@everyone"));
     let (message, words) = scene.shown(interaction).await;
 
     assert_eq!(words, "**Ana** to **Aria**:\n> what does **Ben** say?\n> @everyone");
@@ -73,11 +65,8 @@ async fn a_message_by_command_is_shown_to_all_and_recorded_as_the_persons() {
     let text = "what does **Ben** say?\n@everyone".to_owned();
     assert_eq!(scene.messages(), [(channel, "Ana".to_owned(), text, vec!["aria".to_owned()])]);
     // The message is recorded under the id of the public answer. So deleting the answer deletes it.
-    let (id, from) = {
-        let data = scene.backend.data();
-        (data.messages[0].1.id.to_string(), data.messages[0].1.from.id.to_string())
-    };
-    assert_eq!((id, from), (message.to_string(), format!("discord:{}", scene.ana)));
+    let (_, recorded) = scene.backend.core.last(scene.general);
+    assert_eq!((recorded.id.to_string(), recorded.from.id.to_string()), (message.to_string(), format!("discord:{}", scene.ana)));
     // The outcome is counted when the command has ended.
     until("the count", async || scene.has_counted_after_help("done").await).await;
 }
@@ -87,7 +76,7 @@ async fn a_person_who_may_not_speak_gets_a_private_refusal() {
     let scene = Scene::with_both().await;
     let (quiet, empty) = (scene.discord.channel(scene.guild, "quiet"), scene.discord.channel(scene.guild, "empty"));
     scene.final_answer(scene.kim, quiet, sub("join", json!([companion("aria")]))).await;
-    scene.discord.overwrite(quiet, Overwrite::member(scene.ana, VIEW_CHANNEL, SEND_MESSAGES));
+    scene.discord.overwrite(quiet, scene.ana, Permissions::VIEW_CHANNEL, Permissions::SEND_MESSAGES);
 
     for (channel, to, expected) in [
         (scene.general, "cleo", "“cleo” is not in this channel. In this channel: Aria and Ben."),
@@ -120,10 +109,10 @@ async fn a_message_by_command_has_the_time_of_this_machines_clock() {
     scene.final_answer(scene.kim, scene.general, sub("join", json!([companion("aria")]))).await;
     let before = SystemClock.now();
 
-    let interaction = scene.discord.invoke(scene.ana, scene.general, "tertulia", say("aria", "hi")).unwrap();
+    let interaction = scene.discord.command(scene.ana, scene.general, say("aria", "hi"));
     scene.shown(interaction).await;
 
-    let at = scene.backend.data().messages[0].1.at;
+    let at = scene.backend.core.last(scene.general).1.at;
     // `Date` has whole seconds.
     let tolerance = Duration::from_secs(10);
     assert!(at + tolerance >= before && at <= SystemClock.now() + tolerance, "{at:?}, {before:?}");
@@ -136,13 +125,12 @@ async fn messages_by_command_work_in_threads_and_direct_messages() {
     let (direct, _) = scene.discord.direct(scene.ana, "hi");
 
     for channel in [thread, direct] {
-        let interaction = scene.discord.invoke(scene.ana, channel, "tertulia", say("aria", "hi")).unwrap();
+        let interaction = scene.discord.command(scene.ana, channel, say("aria", "hi"));
         scene.shown(interaction).await;
     }
 
-    let data = scene.backend.data();
-    let channel_refs: Vec<_> =
-        data.messages.iter().map(|(channel_ref, _)| (channel_ref.channel.clone(), channel_ref.parent.clone())).collect();
+    let messages = scene.backend.core.messages().into_iter();
+    let channel_refs: Vec<_> = messages.map(|(channel_ref, _)| (channel_ref.channel, channel_ref.parent)).collect();
     assert_eq!(
         channel_refs,
         [(snowflake(thread).channel(), Some(snowflake(scene.general).channel())), (snowflake(direct).channel(), None)]
@@ -152,15 +140,15 @@ async fn messages_by_command_work_in_threads_and_direct_messages() {
 #[tokio::test]
 async fn a_message_that_cannot_be_shown_is_deleted() {
     let scene = Scene::with_both().await;
-    scene.discord.spoil_next(1, On { route: Some("edit_webhook_message"), ..On::default() }, Does::Status(404));
+    scene.discord.spoil_next(1, On::route("edit_webhook_message"), Does::Status(404));
 
-    let interaction = scene.discord.invoke(scene.ana, scene.general, "tertulia", say("aria", "hi")).unwrap();
-    scene.discord.until("the refusal", |state| state.journal.refused().next().map(|_| ())).await;
+    let interaction = scene.discord.command(scene.ana, scene.general, say("aria", "hi"));
+    scene.discord.wait_for("the refusal", |state| state.journal.refused().next().is_some()).await;
     // The outcome is counted when the command has ended.
     until("the count", async || scene.has_counted_after_help("unanswered").await).await;
 
     let message = scene.discord.look(|state| state.world.interactions[&interaction].original).expect("a deferred answer");
-    assert_eq!(scene.backend.data().deleted, [message.to_string().into()]);
+    assert_eq!(scene.backend.core.deleted(), [message.to_string().into()]);
 }
 
 #[tokio::test]
@@ -168,7 +156,7 @@ async fn a_companion_is_asked_about_a_message_with_its_text() {
     let scene = Scene::new().await;
     scene.final_answer(scene.kim, scene.general, sub("join", json!([companion("aria")]))).await;
     // Without the intent, only the command delivers the text of the message.
-    scene.discord.set_privileged(0);
+    scene.discord.set_privileged(Intents::empty());
     let message = scene.discord.say(scene.kim, scene.general, "Tea is better than coffee,\nor <@1>?");
 
     let interaction = scene.discord.invoke_on(scene.ana, scene.general, ASK, message).unwrap();

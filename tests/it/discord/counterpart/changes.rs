@@ -5,5 +5,3 @@
 mod channels;
 mod guilds;
 mod messages;
-
-pub use messages::NewMessage;

@@ -6,8 +6,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::id::Id;
-use super::moment::iso8601;
+use super::{Id, Permissions, iso8601};
 
 /// <https://docs.discord.com/developers/resources/channel#channel-object-channel-types>
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,32 +46,18 @@ impl Kind {
     }
 }
 
-/// The permissions that a channel allows or denies to a role or a member.
+/// The permissions that a channel allows or denies to a role or a member. The guild's id stands for everyone.
 #[derive(Clone, Debug)]
 pub struct Overwrite {
     pub id: Id,
     pub member: bool,
-    pub allow: u64,
-    pub deny: u64,
+    pub allow: Permissions,
+    pub deny: Permissions,
 }
 
 impl Overwrite {
-    /// An overwrite for a role. The guild's id stands for everyone.
-    pub fn role(id: Id, allow: u64, deny: u64) -> Self {
-        Self { id, member: false, allow, deny }
-    }
-
-    pub fn member(id: Id, allow: u64, deny: u64) -> Self {
-        Self { id, member: true, allow, deny }
-    }
-
     fn json(&self) -> Value {
-        json!({
-            "id": self.id,
-            "type": i32::from(self.member),
-            "allow": self.allow.to_string(),
-            "deny": self.deny.to_string(),
-        })
+        json!({ "id": self.id, "type": i32::from(self.member), "allow": self.allow, "deny": self.deny })
     }
 }
 
@@ -172,20 +157,11 @@ impl Channel {
     ///
     /// <https://docs.discord.com/developers/resources/channel#channel-object-obfuscated-channels>
     pub fn obfuscated_json(&self) -> Value {
-        json!({
-            "id": self.id,
-            "type": self.kind as u8,
-            "guild_id": self.guild,
-            "name": "___hidden___",
-            "parent_id": self.parent,
-            "position": self.position,
-            "permission_overwrites": self.overwrites.iter().map(Overwrite::json).collect::<Vec<_>>(),
-            "last_message_id": null,
-            "topic": null,
-            "nsfw": false,
-            "rate_limit_per_user": 0,
-            "flags": 1 << 17,
-        })
+        let mut json = self.json();
+        json["name"] = json!("___hidden___");
+        json["last_message_id"] = Value::Null;
+        json["flags"] = json!(1 << 17);
+        json
     }
 
     /// The channel of direct messages with this person.

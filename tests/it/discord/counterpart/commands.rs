@@ -4,8 +4,7 @@
 
 use serde_json::{Value, json};
 
-use super::id::Id;
-use super::refusal::Refusal;
+use super::{Id, Permissions, Refusal};
 
 const SUB_COMMAND: u64 = 1;
 const SUB_COMMAND_GROUP: u64 = 2;
@@ -32,8 +31,9 @@ impl Command {
     }
 
     /// The permissions that a member needs by default. None: no permission is needed.
-    pub fn needs(&self) -> Option<u64> {
-        self.data["default_member_permissions"].as_str()?.parse().ok()
+    pub fn needs(&self) -> Option<Permissions> {
+        let bits = self.data["default_member_permissions"].as_str()?.parse().ok()?;
+        Some(Permissions::from_bits_retain(bits))
     }
 
     /// Whether it is available in a guild, or in direct messages with the bot if there is no guild.

@@ -11,11 +11,10 @@ use futures_util::StreamExt as _;
 use serde_json::json;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::faults::Connects;
 use super::identify::PayloadKind;
-use super::journal::Closed;
 use super::sessions::Order;
 use super::state::Shared;
+use super::{Closed, Connects};
 
 /// Serves a connection to its end.
 pub async fn serve(mut socket: WebSocket, shared: Arc<Shared>, by_resume_url: bool, compresses: bool) {

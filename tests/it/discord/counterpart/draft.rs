@@ -4,12 +4,9 @@
 
 use serde_json::Value;
 
-use super::guilds::Guild;
-use super::id::Id;
-use super::messages::{Mentions, named};
-use super::permissions::{MENTION_EVERYONE, in_guild};
-use super::refusal::Refusal;
-use super::world::World;
+use super::messages::named;
+use super::permissions::in_guild;
+use super::{Guild, Id, Mentions, Permissions, Refusal, World};
 
 /// The maximum length of a text, in characters.
 const CONTENT: usize = 2_000;
@@ -98,7 +95,8 @@ impl Draft {
         };
         let allowed = self.allowed.as_ref().unwrap_or(&usual);
         let parses = |kind: &str| allowed.parse.iter().any(|parsed| parsed == kind);
-        let all = sender == Sender::Webhook || guild.is_some_and(|guild| in_guild(guild, world.bot()) & MENTION_EVERYONE != 0);
+        let all = sender == Sender::Webhook
+            || guild.is_some_and(|guild| in_guild(guild, world.bot()).contains(Permissions::MENTION_EVERYONE));
         let role = |id: &Id| guild.and_then(|guild| guild.roles.get(id)).is_some_and(|role| role.mentionable || all);
         let mut users: Vec<Id> = names.users.into_iter().filter(|id| parses("users") || allowed.users.contains(id)).collect();
         users.retain(|id| world.users.contains_key(id));

@@ -25,11 +25,9 @@ use tokio::task::AbortHandle;
 use super::faults::Faults;
 use super::journal::Journal;
 use super::limits::Limits;
-use super::rules::Rules;
-use super::server;
 use super::sessions::Gateway;
-use super::state::{Shared, State};
-use super::world::World;
+use super::state::Shared;
+use super::{Rules, State, World, server};
 
 /// A Discord on a port of this machine, with one application. It stops when it is dropped.
 pub struct Counterpart {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::id::Id;
+use super::Id;
 use super::journal::Request;
 
 /// All active faults.
@@ -23,6 +23,13 @@ pub struct Faults {
     /// How many of the next RESUMEs are answered with an invalid session, and whether that session is marked as resumable.
     pub failing_resumes: usize,
     pub failing_resumes_resumable: bool,
+}
+
+/// Whether there is one left of something that is counted. Counts down.
+pub fn take(left: &mut usize) -> bool {
+    let is_left = *left > 0;
+    *left = left.saturating_sub(1);
+    is_left
 }
 
 /// What happens to connections to an address.
@@ -98,6 +105,11 @@ impl Scope {
 }
 
 impl On {
+    /// All requests of a route.
+    pub fn route(route: &'static str) -> Self {
+        Self { route: Some(route), ..Self::default() }
+    }
+
     fn hits(&self, request: &Request) -> bool {
         self.route.is_none_or(|route| route == request.route)
             && self.guild.is_none_or(|guild| request.guild == Some(guild))

@@ -6,8 +6,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::id::Id;
-use super::moment::{iso8601, now_ms};
+use super::{Id, Intents, Permissions, iso8601, now_ms};
 
 /// The application whose bot connects.
 #[derive(Clone, Debug)]
@@ -15,8 +14,8 @@ pub struct Application {
     pub id: Id,
     pub name: String,
     pub token: String,
-    /// The privileged intents that are enabled in the portal, as bits of the gateway's intents.
-    pub privileged: u64,
+    /// The privileged intents that are enabled in the portal.
+    pub privileged: Intents,
     /// Its owner, a person.
     pub owner: Id,
     /// Whether anybody may invite its bot.
@@ -31,9 +30,9 @@ impl Application {
     /// <https://docs.discord.com/developers/resources/application#application-object-application-flags>
     pub fn flags(&self) -> u64 {
         // The limited flags are those of applications that need no review.
-        [(1 << 8, 1 << 13), (1 << 1, 1 << 15), (1 << 15, 1 << 19)]
+        [(Intents::GUILD_PRESENCES, 1 << 13), (Intents::GUILD_MEMBERS, 1 << 15), (Intents::MESSAGE_CONTENT, 1 << 19)]
             .iter()
-            .filter(|(intent, _)| self.privileged & intent != 0)
+            .filter(|(intent, _)| self.privileged.contains(*intent))
             .fold(0, |flags, (_, flag)| flags | flag)
     }
 }
@@ -89,7 +88,7 @@ pub struct Guild {
 pub struct Role {
     pub id: Id,
     pub name: String,
-    pub permissions: u64,
+    pub permissions: Permissions,
     pub position: usize,
     pub mentionable: bool,
     /// The bot that it belongs to.
@@ -107,7 +106,7 @@ impl Role {
             "icon": null,
             "unicode_emoji": null,
             "position": self.position,
-            "permissions": self.permissions.to_string(),
+            "permissions": self.permissions,
             "managed": self.bot.is_some(),
             "mentionable": self.mentionable,
             "flags": 0,

@@ -5,12 +5,13 @@
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::guilds::Guild;
-use super::id::Id;
-use super::intents::{self, GUILDS};
+use super::faults::take;
 use super::journal::{Identified, Resumed};
-use super::sessions::{Event, Place, Session};
-use super::state::State;
+use super::sessions::Session;
+use super::{Event, Guild, Id, Intents, Place, State};
+
+/// Intents that the application's owner must enable in the portal.
+const PRIVILEGED: Intents = Intents::GUILD_MEMBERS.union(Intents::GUILD_PRESENCES).union(Intents::MESSAGE_CONTENT);
 
 /// The kind of a payload, as far as the connection's task needs it.
 #[derive(Debug, PartialEq, Eq)]
@@ -23,7 +24,7 @@ pub enum PayloadKind {
 struct Identify {
     token: String,
     shard: Option<(u64, u64)>,
-    intents: u64,
+    intents: Intents,
 }
 
 impl State {
@@ -76,8 +77,7 @@ impl State {
             return self.close(number, 4001, "Invalid payload for the opcode.");
         };
         let shard = identify.shard.unwrap_or((0, 1));
-        let ignored = self.faults.ignored_identifies > 0;
-        self.faults.ignored_identifies = self.faults.ignored_identifies.saturating_sub(1);
+        let ignored = take(&mut self.faults.ignored_identifies);
         let session = (!ignored && self.accepts_identify(number, &identify)).then(|| self.start_session(number, &identify));
         let now = Instant::now();
         let presence = data["presence"].clone();
@@ -100,9 +100,9 @@ impl State {
         let (shard, shards) = identify.shard.unwrap_or((0, 1));
         let refusal = if shards == 0 || shard >= shards || !shards.is_multiple_of(self.rules.shard_multiple) {
             Some((4010, "Invalid shard."))
-        } else if identify.intents & !intents::KNOWN != 0 {
+        } else if !Intents::all().contains(identify.intents) {
             Some((4013, "Invalid intent(s)."))
-        } else if identify.intents & intents::PRIVILEGED & !self.world.application.privileged != 0 {
+        } else if !self.world.application.privileged.contains(identify.intents & PRIVILEGED) {
             Some((4014, "Disallowed intent(s)."))
         } else if self.world.joined().filter(|guild| guild.id.shard(shards) == shard).count() > self.rules.guilds_per_shard {
             Some((4011, "Sharding required."))
@@ -116,8 +116,7 @@ impl State {
         let key = shard % self.rules.max_concurrency;
         let before = self.gateway.keys.insert(key, Instant::now());
         let too_soon = before.is_some_and(|before| before.elapsed() < self.rules.identify_window);
-        let failing = self.faults.failing_identifies > 0;
-        self.faults.failing_identifies = self.faults.failing_identifies.saturating_sub(1);
+        let failing = take(&mut self.faults.failing_identifies);
         if too_soon || failing {
             self.send(number, &json!({ "op": 9, "d": false, "s": null, "t": null }));
         }
@@ -165,7 +164,7 @@ impl State {
     fn send_ready(&mut self, id: &str, shard: Option<(u64, u64)>) {
         let session = &self.gateway.sessions[id];
         let guilds: Vec<Guild> = self.world.joined().filter(|guild| session.covers(Place::Guild(guild.id))).cloned().collect();
-        let has_guild_intent = session.intents & GUILDS != 0;
+        let has_guild_intent = session.intents.contains(Intents::GUILDS);
         let application = &self.world.application;
         let mut ready = json!({
             "v": 10,
@@ -179,7 +178,7 @@ impl State {
         if let Some((shard, shards)) = shard {
             ready["shard"] = json!([shard, shards]);
         }
-        self.send_event_to(id, &Event::new("READY", Place::Elsewhere, 0, ready));
+        self.send_event_to(id, &Event::new("READY", Place::Elsewhere, Intents::empty(), ready));
         for guild in guilds.iter().filter(|guild| has_guild_intent && !guild.outage) {
             self.send_event_to(id, &self.guild_create(guild));
         }
@@ -188,7 +187,7 @@ impl State {
     /// The event that makes a guild available.
     pub fn guild_create(&self, guild: &Guild) -> Event {
         let data = self.world.guild_create(guild, self.rules.obfuscates_channels);
-        Event::new("GUILD_CREATE", Place::Guild(guild.id), GUILDS, data)
+        Event::new("GUILD_CREATE", Place::Guild(guild.id), Intents::GUILDS, data)
     }
 
     fn resume(&mut self, number: usize, data: &Value) {
@@ -198,8 +197,7 @@ impl State {
         };
         let (session, token) = (session.to_owned(), bare(token) == self.world.application.token);
         let newest = self.gateway.sessions.get(&session).map(|session| session.sequence);
-        let failing = self.faults.failing_resumes > 0;
-        self.faults.failing_resumes = self.faults.failing_resumes.saturating_sub(1);
+        let failing = take(&mut self.faults.failing_resumes);
         let possible = token && !failing && newest.is_some_and(|newest| sequence <= newest);
         let replayed = if possible { self.replay(&session, sequence, number) } else { None };
         self.journal.resumes.push(Resumed {
@@ -215,7 +213,7 @@ impl State {
             self.gateway.sessions.remove(&session);
             self.close(number, 4007, "Invalid seq.");
         } else if replayed.is_some() {
-            self.send_event_to(&session, &Event::new("RESUMED", Place::Elsewhere, 0, json!({})));
+            self.send_event_to(&session, &Event::new("RESUMED", Place::Elsewhere, Intents::empty(), json!({})));
         } else {
             let resumable = failing && self.faults.failing_resumes_resumable;
             self.send(number, &json!({ "op": 9, "d": resumable, "s": null, "t": null }));
@@ -239,7 +237,8 @@ impl Identify {
                 _ => return None,
             },
         };
-        Some(Self { token: bare(data["token"].as_str()?).to_owned(), shard, intents: data["intents"].as_u64()? })
+        let intents = Intents::from_bits_retain(data["intents"].as_u64()?);
+        Some(Self { token: bare(data["token"].as_str()?).to_owned(), shard, intents })
     }
 }
 

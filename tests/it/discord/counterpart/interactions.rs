@@ -5,9 +5,7 @@
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::id::Id;
-use super::refusal::{Refusal, Unknown};
-use super::rules::Rules;
+use super::{Id, Refusal, Rules, Unknown};
 
 pub const APPLICATION_COMMAND: u64 = 2;
 pub const MESSAGE_COMPONENT: u64 = 3;

@@ -6,8 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::id::Id;
-use super::messages::{Author, Mentions};
+use super::{Author, Id, Mentions};
 
 /// Everything that happened, in order.
 #[derive(Default)]

@@ -7,9 +7,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::faults::Scope;
-use super::moment::now_ms;
-use super::rules::{Bucket, Rules};
+use super::{Bucket, Rules, Scope, now_ms};
 
 /// The counters of all limits.
 #[derive(Default)]

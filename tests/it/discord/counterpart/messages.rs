@@ -6,10 +6,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use serde_json::{Value, json};
 
-use super::guilds::User;
-use super::id::Id;
-use super::moment::iso8601;
-use super::world::World;
+use super::{Id, User, World, iso8601};
 
 pub const DEFAULT: u8 = 0;
 pub const REPLY: u8 = 19;
@@ -102,6 +99,34 @@ pub fn named(text: &str) -> Mentions {
 }
 
 impl Message {
+    /// A message that is about to be created.
+    pub fn new(channel: Id, author: Author, content: &str) -> Self {
+        Self {
+            id: Id(0),
+            channel,
+            author,
+            kind: DEFAULT,
+            content: content.to_owned(),
+            edited_ms: None,
+            mentions: Mentions::default(),
+            attachments: Vec::new(),
+            embeds: Vec::new(),
+            stickers: Vec::new(),
+            poll: None,
+            reference: None,
+            forwarded: None,
+            flags: 0,
+            tts: false,
+            nonce: None,
+        }
+    }
+
+    /// Makes it a reply to a message of the same channel.
+    pub fn reply_to(&mut self, message: Id, guild: Option<Id>) {
+        self.kind = REPLY;
+        self.reference = Some(Reference { message, channel: self.channel, guild });
+    }
+
     pub fn is_ephemeral(&self) -> bool {
         self.flags & EPHEMERAL != 0
     }

@@ -21,15 +21,15 @@ use tokio::time::{Instant, sleep};
 
 use answer::Answer;
 
-use super::faults::Does;
 use super::journal::{Outcome, Request};
 use super::limits::Exceeded;
-use super::refusal::Refusal;
-use super::routes::Route;
-use super::state::{Shared, State};
+use super::routes::Found;
+use super::state::Shared;
+use super::{Does, Id, Refusal, State};
 
 /// The parts of a request that handlers need.
 pub struct Call {
+    pub found: Found,
     pub query: BTreeMap<String, String>,
     pub body: Value,
 }
@@ -48,6 +48,20 @@ pub fn done() -> Reply {
 }
 
 impl Call {
+    /// A parameter of the path.
+    ///
+    /// # Panics
+    ///
+    /// The route has no such parameter.
+    pub fn id(&self, parameter: &str) -> Id {
+        self.found.id(parameter).expect("a parameter of the route")
+    }
+
+    /// The token in the path, of a webhook or an interaction.
+    pub fn token(&self) -> (Id, &str) {
+        self.found.by_token().expect("a route with a token")
+    }
+
     /// <https://docs.discord.com/developers/reference#boolean-query-strings>
     pub fn flag(&self, name: &str) -> bool {
         self.query.get(name).is_some_and(|value| ["true", "True", "1"].contains(&value.as_str()))
@@ -56,7 +70,7 @@ impl Call {
 
 /// Answers a request. Returns none if the connection must be cut instead.
 pub async fn handle(shared: Arc<Shared>, method: Method, uri: Uri, headers: HeaderMap, body: Bytes) -> Option<Response> {
-    let found = Route::find(method.as_str(), uri.path());
+    let found = Found::find(method.as_str(), uri.path());
     let (index, fault) = shared.with(|state| state.arrived(&method, &uri, found.as_ref().ok()));
     match &fault {
         Some((number, Does::Hang)) => {
@@ -95,17 +109,17 @@ pub async fn handle(shared: Arc<Shared>, method: Method, uri: Uri, headers: Head
 
 impl State {
     /// Records a request, and returns its number and the fault that affects it.
-    fn arrived(&mut self, method: &Method, uri: &Uri, route: Option<&Route>) -> (usize, Option<(u64, Does)>) {
-        let webhook = route.and_then(Route::by_token).and_then(|(id, _)| self.world.webhooks.get(&id));
-        let channel = route.and_then(Route::channel).or(webhook.map(|webhook| webhook.channel));
+    fn arrived(&mut self, method: &Method, uri: &Uri, found: Option<&Found>) -> (usize, Option<(u64, Does)>) {
+        let webhook = found.and_then(Found::by_token).and_then(|(id, _)| self.world.webhooks.get(&id));
+        let channel = found.and_then(Found::channel).or(webhook.map(|webhook| webhook.channel));
         let guild = channel.and_then(|channel| self.world.guild_of(channel)).map(|guild| guild.id);
         let request = Request {
             at: Instant::now(),
             method: method.to_string(),
             path: uri.path().to_owned(),
-            route: route.map_or("", Route::name),
+            route: found.map_or("", |found| found.route.name),
             channel,
-            guild: route.and_then(Route::guild).or(guild),
+            guild: found.and_then(Found::guild).or(guild),
             outcome: None,
         };
         let fault = self.faults.hit(&request);
@@ -132,31 +146,32 @@ impl State {
         }
     }
 
-    fn answer(&mut self, found: Result<Route, Refusal>, uri: &Uri, headers: &HeaderMap, body: &Bytes) -> Answer {
+    fn answer(&mut self, found: Result<Found, Refusal>, uri: &Uri, headers: &HeaderMap, body: &Bytes) -> Answer {
         if let Some(left) = self.limits.banned() {
             return Answer::banned(left);
         }
         if !has_user_agent(headers) {
             return Answer::refused(&Refusal::new(403, 40333, "internal network error"), None);
         }
-        let route = match found {
-            Ok(route) => route,
+        let found = match found {
+            Ok(found) => found,
             Err(refusal) => return Answer::refused(&refusal, None),
         };
-        let authorized = match self.authorized(&route, headers) {
+        let authorized = match self.authorized(&found, headers) {
             Ok(authorized) => authorized,
             Err(refusal) => return Answer::refused(&refusal, None),
         };
         let client = if authorized { "bot" } else { "address" };
-        let interaction = self.is_interaction(&route);
+        let interaction = self.is_interaction(&found);
         if !interaction && let Err(exceeded) = self.limits.global(client, &self.rules) {
             return Answer::exceeded(&exceeded, None);
         }
-        let (bucket, taken) = self.limits.bucket(route.name(), &major(&route), &self.rules);
+        let (bucket, taken) = self.limits.bucket(found.route.name, &major(&found), &self.rules);
         if let Err(exceeded) = taken {
             return Answer::exceeded(&exceeded, Some(&bucket));
         }
-        let reply = json_body(headers, body).and_then(|body| self.reply(route, &Call { query: query(uri), body }));
+        let handle = found.route.handle;
+        let reply = json_body(headers, body).and_then(|body| handle(self, &Call { found, query: query(uri), body }));
         match reply {
             Ok((status, body)) => Answer::of(status, body, &bucket),
             Err(refusal) => Answer::refused(&refusal, Some(&bucket)),
@@ -164,73 +179,26 @@ impl State {
     }
 
     /// Whether the request has the bot's token.
-    fn authorized(&self, route: &Route, headers: &HeaderMap) -> Result<bool, Refusal> {
+    fn authorized(&self, found: &Found, headers: &HeaderMap) -> Result<bool, Refusal> {
         let given = headers.get("authorization").map(|value| value.to_str().unwrap_or_default());
         match given {
             Some(given) if given.strip_prefix("Bot ") == Some(self.world.application.token.as_str()) => Ok(true),
-            None | Some("") if route.is_open() => Ok(false),
+            None | Some("") if found.is_open() => Ok(false),
             _ => Err(Refusal::unauthorized()),
         }
     }
 
     /// Answers to interactions do not count towards the bot's global limit.
-    fn is_interaction(&self, route: &Route) -> bool {
-        route.by_token().is_some_and(|(id, _)| id == self.world.application.id || self.world.interactions.contains_key(&id))
-    }
-
-    fn reply(&mut self, route: Route, call: &Call) -> Reply {
-        match route {
-            Route::Gateway => ok(serde_json::json!({ "url": self.gateway_url })),
-            Route::GatewayBot => self.gateway_bot(),
-            Route::CurrentUser => ok(self.world.users[&self.world.bot()].current_json()),
-            Route::User(id) => self.user(id),
-            Route::CurrentUserGuilds => self.current_user_guilds(call),
-            Route::LeaveGuild(guild) => self.leave_guild(guild),
-            Route::CreateDirect => self.create_direct(call),
-            Route::CurrentApplication => self.current_application(),
-            Route::Guild(guild) => ok(self.world.joined_guild(guild)?.json()),
-            Route::GuildChannels(guild) => self.guild_channels(guild),
-            Route::GuildRoles(guild) => self.guild_roles(guild),
-            Route::GuildMember(guild, user) => self.guild_member(guild, user),
-            Route::ActiveThreads(guild) => self.active_threads(guild),
-            Route::GuildWebhooks(guild) => self.guild_webhooks(guild),
-            Route::Channel(channel) => self.channel(channel),
-            Route::Messages(channel) => self.messages(channel, call),
-            Route::Message(channel, message) => self.message(channel, message),
-            Route::CreateMessage(channel) => self.create_message(channel, call),
-            Route::EditMessage(channel, message) => self.edit_message(channel, message, call),
-            Route::DeleteMessage(channel, message) => self.delete_message(channel, message),
-            Route::BulkDelete(channel) => self.bulk_delete(channel, call),
-            Route::Typing(channel) => self.typing(channel),
-            Route::ThreadFromMessage(channel, message) => self.thread_from_message(channel, message, call),
-            Route::StartThread(channel) => self.start_thread(channel, call),
-            Route::JoinThread(thread) => self.join_thread_as_bot(thread),
-            Route::ArchivedThreads(channel) => self.archived_threads(channel),
-            Route::ChannelWebhooks(channel) => self.channel_webhooks(channel),
-            Route::CreateWebhook(channel) => self.create_webhook(channel, call),
-            Route::Webhook(id) => self.webhook(id),
-            Route::ModifyWebhook(id) => self.modify_webhook(id, call),
-            Route::DeleteWebhook(id) => self.delete_webhook(id),
-            Route::TokenWebhook(id, token) => self.token_webhook(id, &token),
-            Route::DeleteTokenWebhook(id, token) => self.delete_token_webhook(id, &token),
-            Route::ExecuteWebhook(id, token) => self.execute_webhook(id, &token, call),
-            Route::WebhookMessage(id, token, message) => self.webhook_message(id, &token, message, call),
-            Route::EditWebhookMessage(id, token, message) => self.edit_webhook_message(id, &token, message, call),
-            Route::DeleteWebhookMessage(id, token, message) => self.delete_webhook_message(id, &token, message, call),
-            Route::InteractionCallback(id, token) => self.interaction_callback(id, &token, call),
-            Route::Commands(application, guild) => self.commands(application, guild),
-            Route::CreateCommand(application, guild) => self.create_command(application, guild, call),
-            Route::OverwriteCommands(application, guild) => self.overwrite_commands(application, guild, call),
-            Route::DeleteCommand(application, guild, command) => self.delete_command(application, guild, command),
-        }
+    fn is_interaction(&self, found: &Found) -> bool {
+        found.by_token().is_some_and(|(id, _)| id == self.world.application.id || self.world.interactions.contains_key(&id))
     }
 }
 
 /// The top-level resource, which has its own bucket.
 ///
 /// <https://docs.discord.com/developers/topics/rate-limits>
-fn major(route: &Route) -> String {
-    match (route.by_token(), route.channel().or(route.guild())) {
+fn major(found: &Found) -> String {
+    match (found.by_token(), found.channel().or(found.guild())) {
         (Some((id, token)), _) => format!("{id}/{token}"),
         (None, Some(id)) => id.to_string(),
         (None, None) => String::new(),

@@ -1,64 +1,87 @@
-//! All routes: their names, their parameters, and whether they need the bot's token.
+//! All routes: their paths, their names, and what handles them.
 
-use super::id::Id;
-use super::refusal::Refusal;
+use std::collections::BTreeMap;
+
+use super::rest::{Call, Reply};
+use super::{Id, Refusal, State};
+
+/// A route of the API.
+#[derive(Debug)]
+pub struct Route {
+    method: &'static str,
+    /// The path below `/api/v10`. Each part in braces is a parameter: `{token}` is any text, every other one is an id.
+    path: &'static str,
+    /// Its name in rules, faults and the journal. Routes with the same name share a bucket.
+    pub name: &'static str,
+    pub handle: fn(&mut State, &Call) -> Reply,
+}
+
+const ROUTES: &[Route] = &[
+    route("GET", "gateway", "gateway", State::gateway),
+    route("GET", "gateway/bot", "gateway", State::gateway_bot),
+    route("GET", "users/@me", "user", State::current_user),
+    route("GET", "users/@me/guilds", "guilds", State::current_user_guilds),
+    route("DELETE", "users/@me/guilds/{guild}", "leave_guild", State::leave_guild),
+    route("POST", "users/@me/channels", "create_direct", State::create_direct),
+    route("GET", "users/{user}", "user", State::user),
+    route("GET", "applications/@me", "application", State::current_application),
+    route("GET", "guilds/{guild}", "guild", State::guild),
+    route("GET", "guilds/{guild}/channels", "guild_channels", State::guild_channels),
+    route("GET", "guilds/{guild}/roles", "guild_roles", State::guild_roles),
+    route("GET", "guilds/{guild}/members/{user}", "guild_member", State::guild_member),
+    route("GET", "guilds/{guild}/threads/active", "threads", State::active_threads),
+    route("GET", "guilds/{guild}/webhooks", "webhooks", State::guild_webhooks),
+    route("GET", "channels/{channel}", "channel", State::channel),
+    route("GET", "channels/{channel}/messages", "messages", State::messages),
+    route("POST", "channels/{channel}/messages", "create_message", State::create_message),
+    route("POST", "channels/{channel}/messages/bulk-delete", "bulk_delete", State::bulk_delete),
+    route("GET", "channels/{channel}/messages/{message}", "message", State::message),
+    route("PATCH", "channels/{channel}/messages/{message}", "edit_message", State::edit_message),
+    route("DELETE", "channels/{channel}/messages/{message}", "delete_message", State::delete_message),
+    route("POST", "channels/{channel}/messages/{message}/threads", "start_thread", State::thread_from_message),
+    route("POST", "channels/{channel}/threads", "start_thread", State::start_thread),
+    route("GET", "channels/{channel}/threads/archived/public", "threads", State::archived_threads),
+    route("PUT", "channels/{channel}/thread-members/@me", "join_thread", State::join_thread_as_bot),
+    route("POST", "channels/{channel}/typing", "typing", State::typing),
+    route("GET", "channels/{channel}/webhooks", "webhooks", State::channel_webhooks),
+    route("POST", "channels/{channel}/webhooks", "create_webhook", State::create_webhook),
+    route("GET", "webhooks/{webhook}", "webhook", State::webhook),
+    route("PATCH", "webhooks/{webhook}", "modify_webhook", State::modify_webhook),
+    route("DELETE", "webhooks/{webhook}", "delete_webhook", State::delete_webhook),
+    route("GET", "webhooks/{webhook}/{token}", "webhook", State::token_webhook),
+    route("DELETE", "webhooks/{webhook}/{token}", "delete_webhook", State::delete_token_webhook),
+    route("POST", "webhooks/{webhook}/{token}", "execute_webhook", State::execute_webhook),
+    route("GET", "webhooks/{webhook}/{token}/messages/@original", "webhook_message", State::webhook_message),
+    route("GET", "webhooks/{webhook}/{token}/messages/{message}", "webhook_message", State::webhook_message),
+    route("PATCH", "webhooks/{webhook}/{token}/messages/@original", "edit_webhook_message", State::edit_webhook_message),
+    route("PATCH", "webhooks/{webhook}/{token}/messages/{message}", "edit_webhook_message", State::edit_webhook_message),
+    route("DELETE", "webhooks/{webhook}/{token}/messages/@original", "delete_webhook_message", State::delete_webhook_message),
+    route("DELETE", "webhooks/{webhook}/{token}/messages/{message}", "delete_webhook_message", State::delete_webhook_message),
+    route("POST", "interactions/{interaction}/{token}/callback", "interaction_callback", State::interaction_callback),
+    route("GET", "applications/{application}/commands", "commands", State::commands),
+    route("POST", "applications/{application}/commands", "create_command", State::create_command),
+    route("PUT", "applications/{application}/commands", "overwrite_commands", State::overwrite_commands),
+    route("DELETE", "applications/{application}/commands/{command}", "delete_command", State::delete_command),
+    route("GET", "applications/{application}/guilds/{guild}/commands", "commands", State::commands),
+    route("POST", "applications/{application}/guilds/{guild}/commands", "create_command", State::create_command),
+    route("PUT", "applications/{application}/guilds/{guild}/commands", "overwrite_commands", State::overwrite_commands),
+    route("DELETE", "applications/{application}/guilds/{guild}/commands/{command}", "delete_command", State::delete_command),
+];
+
+const fn route(method: &'static str, path: &'static str, name: &'static str, handle: fn(&mut State, &Call) -> Reply) -> Route {
+    Route { method, path, name, handle }
+}
 
 /// A request's route with the parameters of its path.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Route {
-    Gateway,
-    GatewayBot,
-    CurrentUser,
-    User(Id),
-    CurrentUserGuilds,
-    LeaveGuild(Id),
-    CreateDirect,
-    CurrentApplication,
-    Guild(Id),
-    GuildChannels(Id),
-    GuildRoles(Id),
-    GuildMember(Id, Id),
-    ActiveThreads(Id),
-    GuildWebhooks(Id),
-    Channel(Id),
-    Messages(Id),
-    Message(Id, Id),
-    CreateMessage(Id),
-    EditMessage(Id, Id),
-    DeleteMessage(Id, Id),
-    BulkDelete(Id),
-    Typing(Id),
-    ThreadFromMessage(Id, Id),
-    StartThread(Id),
-    JoinThread(Id),
-    ArchivedThreads(Id),
-    ChannelWebhooks(Id),
-    CreateWebhook(Id),
-    Webhook(Id),
-    ModifyWebhook(Id),
-    DeleteWebhook(Id),
-    /// With the webhook's token in the path, so no authorization is needed.
-    TokenWebhook(Id, String),
-    DeleteTokenWebhook(Id, String),
-    ExecuteWebhook(Id, String),
-    WebhookMessage(Id, String, MessageOf),
-    EditWebhookMessage(Id, String, MessageOf),
-    DeleteWebhookMessage(Id, String, MessageOf),
-    InteractionCallback(Id, String),
-    Commands(Id, Option<Id>),
-    CreateCommand(Id, Option<Id>),
-    OverwriteCommands(Id, Option<Id>),
-    DeleteCommand(Id, Option<Id>, Id),
+#[derive(Clone, Debug)]
+pub struct Found {
+    pub route: &'static Route,
+    ids: BTreeMap<&'static str, Id>,
+    token: Option<String>,
 }
 
-/// A message of a webhook, or the first answer to an interaction.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum MessageOf {
-    Id(Id),
-    Original,
-}
-
-impl Route {
+impl Found {
+    /// Finds the route of a request.
     ///
     /// # Errors
     ///
@@ -69,189 +92,49 @@ impl Route {
         if version != "v10" {
             return Err(Refusal::new(400, 50041, "Invalid API version provided"));
         }
-        let parts: Vec<&str> = path.split('/').collect();
-        let found = Self::of(method, &parts);
-        let other = || ["GET", "POST", "PUT", "PATCH", "DELETE"].iter().any(|method| Self::of(method, &parts).is_some());
-        found.ok_or_else(|| if other() { Refusal::method_not_allowed() } else { Refusal::no_such_route() })
+        let matching: Vec<Self> = ROUTES.iter().filter_map(|route| Self::matching(route, path)).collect();
+        let is_known = !matching.is_empty();
+        let found = matching.into_iter().find(|found| found.route.method == method);
+        found.ok_or_else(|| if is_known { Refusal::method_not_allowed() } else { Refusal::no_such_route() })
     }
 
-    fn of(method: &str, parts: &[&str]) -> Option<Self> {
-        Some(match (method, parts) {
-            ("GET", ["gateway"]) => Self::Gateway,
-            ("GET", ["gateway", "bot"]) => Self::GatewayBot,
-            ("GET", ["users", "@me"]) => Self::CurrentUser,
-            ("GET", ["users", "@me", "guilds"]) => Self::CurrentUserGuilds,
-            ("DELETE", ["users", "@me", "guilds", guild]) => Self::LeaveGuild(Id::parse(guild)?),
-            ("POST", ["users", "@me", "channels"]) => Self::CreateDirect,
-            ("GET", ["users", user]) => Self::User(Id::parse(user)?),
-            ("GET", ["applications", "@me"]) => Self::CurrentApplication,
-            ("GET", ["guilds", guild]) => Self::Guild(Id::parse(guild)?),
-            ("GET", ["guilds", guild, "channels"]) => Self::GuildChannels(Id::parse(guild)?),
-            ("GET", ["guilds", guild, "roles"]) => Self::GuildRoles(Id::parse(guild)?),
-            ("GET", ["guilds", guild, "members", user]) => Self::GuildMember(Id::parse(guild)?, Id::parse(user)?),
-            ("GET", ["guilds", guild, "threads", "active"]) => Self::ActiveThreads(Id::parse(guild)?),
-            ("GET", ["guilds", guild, "webhooks"]) => Self::GuildWebhooks(Id::parse(guild)?),
-            (_, ["channels", channel, rest @ ..]) => Self::of_channel(method, Id::parse(channel)?, rest)?,
-            (_, ["webhooks", webhook, rest @ ..]) => Self::of_webhook(method, Id::parse(webhook)?, rest)?,
-            ("POST", ["interactions", interaction, token, "callback"]) => {
-                Self::InteractionCallback(Id::parse(interaction)?, (*token).to_owned())
-            }
-            (_, ["applications", application, "guilds", guild, "commands", rest @ ..]) => {
-                Self::of_commands(method, Id::parse(application)?, Some(Id::parse(guild)?), rest)?
-            }
-            (_, ["applications", application, "commands", rest @ ..]) => {
-                Self::of_commands(method, Id::parse(application)?, None, rest)?
-            }
-            _ => return None,
-        })
-    }
-
-    fn of_channel(method: &str, channel: Id, rest: &[&str]) -> Option<Self> {
-        Some(match (method, rest) {
-            ("GET", []) => Self::Channel(channel),
-            ("GET", ["messages"]) => Self::Messages(channel),
-            ("POST", ["messages"]) => Self::CreateMessage(channel),
-            ("POST", ["messages", "bulk-delete"]) => Self::BulkDelete(channel),
-            ("GET", ["messages", message]) => Self::Message(channel, Id::parse(message)?),
-            ("PATCH", ["messages", message]) => Self::EditMessage(channel, Id::parse(message)?),
-            ("DELETE", ["messages", message]) => Self::DeleteMessage(channel, Id::parse(message)?),
-            ("POST", ["messages", message, "threads"]) => Self::ThreadFromMessage(channel, Id::parse(message)?),
-            ("POST", ["threads"]) => Self::StartThread(channel),
-            ("GET", ["threads", "archived", "public"]) => Self::ArchivedThreads(channel),
-            ("PUT", ["thread-members", "@me"]) => Self::JoinThread(channel),
-            ("POST", ["typing"]) => Self::Typing(channel),
-            ("GET", ["webhooks"]) => Self::ChannelWebhooks(channel),
-            ("POST", ["webhooks"]) => Self::CreateWebhook(channel),
-            _ => return None,
-        })
-    }
-
-    fn of_webhook(method: &str, webhook: Id, rest: &[&str]) -> Option<Self> {
-        Some(match (method, rest) {
-            ("GET", []) => Self::Webhook(webhook),
-            ("PATCH", []) => Self::ModifyWebhook(webhook),
-            ("DELETE", []) => Self::DeleteWebhook(webhook),
-            ("GET", [token]) => Self::TokenWebhook(webhook, (*token).to_owned()),
-            ("DELETE", [token]) => Self::DeleteTokenWebhook(webhook, (*token).to_owned()),
-            ("POST", [token]) => Self::ExecuteWebhook(webhook, (*token).to_owned()),
-            (_, [token, "messages", message]) => {
-                let message = match *message {
-                    "@original" => MessageOf::Original,
-                    message => MessageOf::Id(Id::parse(message)?),
-                };
-                let token = (*token).to_owned();
-                match method {
-                    "GET" => Self::WebhookMessage(webhook, token, message),
-                    "PATCH" => Self::EditWebhookMessage(webhook, token, message),
-                    "DELETE" => Self::DeleteWebhookMessage(webhook, token, message),
-                    _ => return None,
-                }
-            }
-            _ => return None,
-        })
-    }
-
-    fn of_commands(method: &str, application: Id, guild: Option<Id>, rest: &[&str]) -> Option<Self> {
-        Some(match (method, rest) {
-            ("GET", []) => Self::Commands(application, guild),
-            ("POST", []) => Self::CreateCommand(application, guild),
-            ("PUT", []) => Self::OverwriteCommands(application, guild),
-            ("DELETE", [command]) => Self::DeleteCommand(application, guild, Id::parse(command)?),
-            _ => return None,
-        })
-    }
-
-    /// Its name in rules, faults and the journal. Routes with the same name share a bucket.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Gateway | Self::GatewayBot => "gateway",
-            Self::CurrentUser | Self::User(..) => "user",
-            Self::CurrentUserGuilds => "guilds",
-            Self::LeaveGuild(..) => "leave_guild",
-            Self::CreateDirect => "create_direct",
-            Self::CurrentApplication => "application",
-            Self::Guild(..) => "guild",
-            Self::GuildChannels(..) => "guild_channels",
-            Self::GuildRoles(..) => "guild_roles",
-            Self::GuildMember(..) => "guild_member",
-            Self::ActiveThreads(..) | Self::ArchivedThreads(..) => "threads",
-            Self::GuildWebhooks(..) | Self::ChannelWebhooks(..) => "webhooks",
-            Self::Channel(..) => "channel",
-            Self::Messages(..) => "messages",
-            Self::Message(..) => "message",
-            Self::CreateMessage(..) => "create_message",
-            Self::EditMessage(..) => "edit_message",
-            Self::DeleteMessage(..) => "delete_message",
-            Self::BulkDelete(..) => "bulk_delete",
-            Self::Typing(..) => "typing",
-            Self::ThreadFromMessage(..) | Self::StartThread(..) => "start_thread",
-            Self::JoinThread(..) => "join_thread",
-            Self::CreateWebhook(..) => "create_webhook",
-            Self::Webhook(..) | Self::TokenWebhook(..) => "webhook",
-            Self::ModifyWebhook(..) => "modify_webhook",
-            Self::DeleteWebhook(..) | Self::DeleteTokenWebhook(..) => "delete_webhook",
-            Self::ExecuteWebhook(..) => "execute_webhook",
-            Self::WebhookMessage(..) => "webhook_message",
-            Self::EditWebhookMessage(..) => "edit_webhook_message",
-            Self::DeleteWebhookMessage(..) => "delete_webhook_message",
-            Self::InteractionCallback(..) => "interaction_callback",
-            Self::Commands(..) => "commands",
-            Self::CreateCommand(..) => "create_command",
-            Self::OverwriteCommands(..) => "overwrite_commands",
-            Self::DeleteCommand(..) => "delete_command",
+    fn matching(route: &'static Route, path: &str) -> Option<Self> {
+        let mut found = Self { route, ids: BTreeMap::new(), token: None };
+        if route.path.split('/').count() != path.split('/').count() {
+            return None;
         }
+        for (expected, given) in route.path.split('/').zip(path.split('/')) {
+            match expected.strip_prefix('{').and_then(|parameter| parameter.strip_suffix('}')) {
+                Some("token") => found.token = Some(given.to_owned()),
+                Some(parameter) => drop(found.ids.insert(parameter, Id::parse(given)?)),
+                None if expected == given => {}
+                None => return None,
+            }
+        }
+        Some(found)
+    }
+
+    pub fn id(&self, parameter: &str) -> Option<Id> {
+        self.ids.get(parameter).copied()
     }
 
     /// The channel in its path.
     pub fn channel(&self) -> Option<Id> {
-        match self {
-            Self::Channel(id)
-            | Self::Messages(id)
-            | Self::Message(id, _)
-            | Self::CreateMessage(id)
-            | Self::EditMessage(id, _)
-            | Self::DeleteMessage(id, _)
-            | Self::BulkDelete(id)
-            | Self::Typing(id)
-            | Self::ThreadFromMessage(id, _)
-            | Self::StartThread(id)
-            | Self::JoinThread(id)
-            | Self::ArchivedThreads(id)
-            | Self::ChannelWebhooks(id)
-            | Self::CreateWebhook(id) => Some(*id),
-            _ => None,
-        }
+        self.id("channel")
     }
 
     /// The guild in its path, if that is a top-level resource.
     pub fn guild(&self) -> Option<Id> {
-        match self {
-            Self::Guild(id)
-            | Self::GuildChannels(id)
-            | Self::GuildRoles(id)
-            | Self::GuildMember(id, _)
-            | Self::ActiveThreads(id)
-            | Self::GuildWebhooks(id) => Some(*id),
-            _ => None,
-        }
+        self.id("guild").filter(|_| self.route.path.starts_with("guilds/"))
     }
 
-    /// The webhook or application in its path, with its token.
+    /// The webhook, application or interaction in its path, with its token.
     pub fn by_token(&self) -> Option<(Id, &str)> {
-        match self {
-            Self::TokenWebhook(id, token)
-            | Self::DeleteTokenWebhook(id, token)
-            | Self::ExecuteWebhook(id, token)
-            | Self::WebhookMessage(id, token, _)
-            | Self::EditWebhookMessage(id, token, _)
-            | Self::DeleteWebhookMessage(id, token, _)
-            | Self::InteractionCallback(id, token) => Some((*id, token)),
-            _ => None,
-        }
+        self.id("webhook").or(self.id("interaction")).zip(self.token.as_deref())
     }
 
     /// Whether it works without the bot's token.
     pub fn is_open(&self) -> bool {
-        self.by_token().is_some() || *self == Self::Gateway
+        self.token.is_some() || self.route.path == "gateway"
     }
 }

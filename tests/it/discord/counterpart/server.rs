@@ -19,10 +19,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tower::ServiceExt as _;
 
-use super::connection;
-use super::faults::Connects;
-use super::rest;
 use super::state::Shared;
+use super::{Connects, connection, rest};
 
 /// Marks a response whose connection must be cut instead of answered.
 #[derive(Clone)]
@@ -31,9 +29,9 @@ struct Cut;
 /// Serves until its task is aborted.
 pub async fn serve(listener: TcpListener, shared: Arc<Shared>) {
     let router = Router::new()
-        .route("/", get(gateway))
-        .route("/resume", get(resume))
-        .route("/resume/", get(resume))
+        .route("/", get(|shared, query, upgrade| connect(shared, query, upgrade, false)))
+        .route("/resume", get(|shared, query, upgrade| connect(shared, query, upgrade, true)))
+        .route("/resume/", get(|shared, query, upgrade| connect(shared, query, upgrade, true)))
         .fallback(api)
         .with_state(shared);
     let mut connections = JoinSet::new();
@@ -63,26 +61,10 @@ async fn serve_connection(stream: TcpStream, router: Router) {
     let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).with_upgrades().await;
 }
 
-async fn gateway(
-    Served(shared): Served<Arc<Shared>>,
-    query: Query<BTreeMap<String, String>>,
-    upgrade: WebSocketUpgrade,
-) -> Response {
-    connect(shared, &query, upgrade, false).await
-}
-
-async fn resume(
-    Served(shared): Served<Arc<Shared>>,
-    query: Query<BTreeMap<String, String>>,
-    upgrade: WebSocketUpgrade,
-) -> Response {
-    connect(shared, &query, upgrade, true).await
-}
-
 /// <https://docs.discord.com/developers/events/gateway#connecting>
 async fn connect(
-    shared: Arc<Shared>,
-    query: &BTreeMap<String, String>,
+    Served(shared): Served<Arc<Shared>>,
+    Query(query): Query<BTreeMap<String, String>>,
     upgrade: WebSocketUpgrade,
     by_resume_url: bool,
 ) -> Response {

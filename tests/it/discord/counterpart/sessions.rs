@@ -8,10 +8,8 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::id::Id;
-use super::intents;
-use super::journal::{Closed, Connected, Delivery};
-use super::state::State;
+use super::journal::{Connected, Delivery};
+use super::{Closed, Id, Intents, State};
 
 /// Everything about the gateway that is not in the journal.
 #[derive(Default)]
@@ -27,7 +25,7 @@ pub struct Gateway {
 /// A stream of events that outlives its connections.
 pub struct Session {
     pub shard: (u64, u64),
-    pub intents: u64,
+    pub intents: Intents,
     /// The sequence number of the newest event.
     pub sequence: u64,
     /// The newest events, as they were or would have been sent.
@@ -78,8 +76,8 @@ pub enum Order {
 pub struct Event {
     pub name: &'static str,
     pub place: Place,
-    /// The intent that a session needs to receive it. 0: none.
-    pub intent: u64,
+    /// The intent that a session needs to receive it, if any.
+    pub intent: Intents,
     pub data: Value,
     /// The data for a session without MESSAGE_CONTENT.
     pub bare: Option<Value>,
@@ -96,13 +94,13 @@ pub enum Place {
 }
 
 impl Event {
-    pub fn new(name: &'static str, place: Place, intent: u64, data: Value) -> Self {
+    pub fn new(name: &'static str, place: Place, intent: Intents, data: Value) -> Self {
         Self { name, place, intent, data, bare: None, channel: None, message: None }
     }
 }
 
 impl Session {
-    pub fn new(shard: (u64, u64), intents: u64) -> Self {
+    pub fn new(shard: (u64, u64), intents: Intents) -> Self {
         let buffer = VecDeque::new();
         Self { shard, intents, sequence: 0, buffer, connection: None, disconnected_at: None, acknowledged: 0, heartbeats: 0 }
     }
@@ -133,7 +131,7 @@ impl State {
         {
             return;
         }
-        let receives = |session: &Session| session.covers(event.place) && session.intents & event.intent == event.intent;
+        let receives = |session: &Session| session.covers(event.place) && session.intents.contains(event.intent);
         let sessions = self.gateway.sessions.iter().filter(|(_, session)| receives(session));
         let ids: Vec<String> = sessions.map(|(id, _)| id.clone()).collect();
         for id in ids {
@@ -146,7 +144,7 @@ impl State {
         let max_buffered = self.rules.resume_buffer;
         let Some(session) = self.gateway.sessions.get_mut(id) else { return };
         session.sequence += 1;
-        let open = session.intents & intents::MESSAGE_CONTENT != 0;
+        let open = session.intents.contains(Intents::MESSAGE_CONTENT);
         let data = event.bare.as_ref().filter(|_| !open).unwrap_or(&event.data);
         let frame = json!({ "op": 0, "t": event.name, "s": session.sequence, "d": data }).to_string();
         let delivery = self.journal.deliveries.len();

@@ -7,12 +7,10 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::faults::Faults;
-use super::id::Id;
 use super::journal::Journal;
 use super::limits::Limits;
-use super::rules::Rules;
 use super::sessions::Gateway;
-use super::world::World;
+use super::{Id, Rules, World};
 
 pub struct State {
     pub rules: Rules,

@@ -4,10 +4,7 @@
 
 use serde_json::{Value, json};
 
-use super::guilds::User;
-use super::id::Id;
-use super::refusal::Refusal;
-use super::world::World;
+use super::{Id, Refusal, User, World};
 
 /// How many a channel can have.
 pub const PER_CHANNEL: usize = 15;

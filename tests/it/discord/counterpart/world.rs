@@ -5,16 +5,12 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::channels::{Channel, Kind};
-use super::commands::Command;
-use super::guilds::{Application, Guild, User};
-use super::id::{Id, Ids};
-use super::interactions::Interaction;
-use super::messages::{Content, Message};
-use super::moment::{http_date, iso8601, now_ms};
-use super::permissions::{self, CONNECT, MANAGE_THREADS, VIEW_CHANNEL};
-use super::refusal::{Refusal, Unknown};
-use super::webhooks::Webhook;
+use super::id::Ids;
+use super::moment::http_date;
+use super::{
+    Application, Channel, Command, Content, Guild, Id, Intents, Interaction, Kind, Message, Permissions, Refusal, Unknown, User,
+    Webhook, iso8601, now_ms, permissions,
+};
 
 pub struct World {
     pub application: Application,
@@ -47,7 +43,7 @@ impl World {
             id: bot,
             name: name.to_owned(),
             token: token.to_owned(),
-            privileged: 1 << 15,
+            privileged: Intents::MESSAGE_CONTENT,
             owner,
             public: true,
             code_grant: false,
@@ -122,15 +118,15 @@ impl World {
     }
 
     /// A user's permissions in a channel. In direct messages both participants have the default ones.
-    pub fn permissions(&self, channel: &Channel, user: Id) -> u64 {
+    pub fn permissions(&self, channel: &Channel, user: Id) -> Permissions {
         let Some(guild) = channel.guild.and_then(|guild| self.guilds.get(&guild)) else {
             let takes_part = channel.recipient == Some(user) || user == self.bot();
-            return if takes_part { permissions::USUAL } else { 0 };
+            return if takes_part { permissions::USUAL } else { Permissions::empty() };
         };
         let permissions = permissions::in_channel(guild, self.root_channel(channel), channel.kind.is_thread(), user);
         let invited = channel.thread.as_ref().is_none_or(|thread| thread.members.contains(&user));
-        if channel.kind == Kind::PrivateThread && !invited && permissions & MANAGE_THREADS == 0 {
-            return 0;
+        if channel.kind == Kind::PrivateThread && !invited && !permissions.contains(Permissions::MANAGE_THREADS) {
+            return Permissions::empty();
         }
         permissions
     }
@@ -138,9 +134,10 @@ impl World {
     pub fn may_view(&self, channel: &Channel, user: Id) -> bool {
         if channel.kind == Kind::Category {
             let mut children = self.channels.values().filter(|child| child.parent == Some(channel.id));
-            return self.permissions(channel, user) & VIEW_CHANNEL != 0 || children.any(|child| self.may_view(child, user));
+            return self.permissions(channel, user).contains(Permissions::VIEW_CHANNEL)
+                || children.any(|child| self.may_view(child, user));
         }
-        self.permissions(channel, user) & VIEW_CHANNEL != 0
+        self.permissions(channel, user).contains(Permissions::VIEW_CHANNEL)
     }
 
     /// A channel that the bot may view and in which it has these permissions.
@@ -148,14 +145,14 @@ impl World {
     /// # Errors
     ///
     /// Unknown Channel, Missing Access without the permission to view it, Missing Permissions without another.
-    pub fn permitted(&self, id: Id, needed: u64) -> Result<&Channel, Refusal> {
+    pub fn permitted(&self, id: Id, needed: Permissions) -> Result<&Channel, Refusal> {
         let channel = self.channels.get(&id).ok_or_else(|| Refusal::unknown(Unknown::Channel))?;
         let permissions = self.permissions(channel, self.bot());
-        let voice = channel.kind == Kind::Voice && permissions & CONNECT == 0;
-        if permissions & VIEW_CHANNEL == 0 || voice {
+        let voice = channel.kind == Kind::Voice && !permissions.contains(Permissions::CONNECT);
+        if !permissions.contains(Permissions::VIEW_CHANNEL) || voice {
             return Err(Refusal::missing_access());
         }
-        if permissions & needed != needed {
+        if !permissions.contains(needed) {
             return Err(Refusal::missing_permissions());
         }
         Ok(channel)
@@ -221,7 +218,7 @@ impl World {
     ///
     /// <https://docs.discord.com/developers/events/gateway#http-restrictions>
     pub fn rest_content(&self) -> Content {
-        if self.application.privileged & super::intents::MESSAGE_CONTENT != 0 { Content::All } else { Content::Own }
+        if self.application.privileged.contains(Intents::MESSAGE_CONTENT) { Content::All } else { Content::Own }
     }
 
     /// Channels of a guild without its threads.
@@ -234,6 +231,16 @@ impl World {
         let active = |channel: &&Channel| channel.thread.as_ref().is_some_and(|thread| !thread.archived);
         let threads = self.channels.values().filter(move |channel| channel.guild == Some(guild)).filter(active);
         threads.filter(|thread| self.may_view(thread, self.bot()))
+    }
+
+    /// Threads, with the bot's membership in each.
+    pub fn threads_json<'a>(&'a self, threads: impl Iterator<Item = &'a Channel>) -> Value {
+        let threads: Vec<&Channel> = threads.collect();
+        let members = threads.iter().filter_map(|thread| thread.thread.as_ref()?.member_json(thread.id, self.bot()));
+        json!({
+            "members": members.collect::<Vec<_>>(),
+            "threads": threads.iter().map(|thread| self.channel_json(thread)).collect::<Vec<_>>(),
+        })
     }
 
     /// A channel as the gateway shows it to the bot.

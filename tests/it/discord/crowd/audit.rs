@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::super::counterpart::id::Id;
+use super::super::counterpart::Id;
 use super::town::{PersonMessage, Town};
 use crate::harness::Server;
 

@@ -4,14 +4,13 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::super::counterpart::id::Id;
-use super::super::counterpart::rules::Rules;
+use super::super::counterpart::{Id, Rules};
 use super::town::{Channel, Size, Town};
 use crate::harness::Server;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn after_a_short_downtime_the_session_is_resumed_and_after_a_long_one_history_is_read() {
-    let town = Town::new(Size { guilds: 1, channels_in_a_guild: 1, shards: 1 }, 1).await;
+    let town = Town::small().await;
     let premises = town.premises();
     let server = premises.start().await;
     town.load_rooms().await;
@@ -50,7 +49,7 @@ async fn after_a_short_downtime_the_session_is_resumed_and_after_a_long_one_hist
 #[tokio::test(flavor = "multi_thread")]
 async fn a_clock_that_is_90_minutes_ahead_makes_no_message_too_old_to_answer() {
     let rules = Rules { behind: Duration::from_secs(5_400), ..Rules::quick() };
-    let town = Town::with_rules(Size { guilds: 1, channels_in_a_guild: 1, shards: 1 }, 1, rules).await;
+    let town = Town::with_rules(Size { guilds: 1, shards: 1 }, 1, rules).await;
     let server = town.premises().start().await;
     town.load_rooms().await;
     let [home] = &town.channels[..] else { unreachable!() };

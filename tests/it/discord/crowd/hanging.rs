@@ -5,9 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::{Instant, interval_at};
 
-use super::super::counterpart::faults::{Does, On};
-use super::super::counterpart::moment::now_ms;
-use super::super::counterpart::rules::Rules;
+use super::super::counterpart::{Does, On, Rules, now_ms};
 use super::number;
 use super::town::{Channel, Size, Town};
 use crate::harness::{Server, Watch};
@@ -18,7 +16,7 @@ use crate::harness::{Server, Watch};
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes up to a minute"]
 async fn a_guild_that_hangs_does_not_slow_others() {
-    let size = Size { guilds: number("GUILDS", 20) as usize, channels_in_a_guild: 1, shards: 2 };
+    let size = Size { guilds: number("GUILDS", 20) as usize, shards: 2 };
     let town = Town::with_rules(size, 1, Rules::roomy()).await;
     let premises = town.premises().with("discord.request_timeout_secs", "15");
     let server = premises.start().await;

@@ -1,9 +1,10 @@
 //! Texts in Discord's errors cannot forge lines of the log, and cannot control a terminal.
 
+use futures_util::future::join_all;
 use serde_json::json;
 
-use super::super::counterpart::faults::{Does, On};
-use super::town::{Size, Town};
+use super::super::counterpart::{Does, On};
+use super::town::Town;
 use crate::harness::hostile::{HOSTILE, controls_terminal, is_log_line};
 
 /// An error code that Discord does not define, so that only the message of the error describes it.
@@ -12,13 +13,13 @@ const UNKNOWN_CODE: u32 = 59_999;
 #[tokio::test(flavor = "multi_thread")]
 async fn texts_from_discord_cannot_forge_log_lines_or_control_the_terminal() {
     let refusal = || Does::Says(403, json!({ "code": UNKNOWN_CODE, "message": HOSTILE }));
-    let on = |route| On { route: Some(route), ..On::default() };
-    for (form, levels) in [("text", "info,tertulia=trace"), ("json", "info,tertulia=trace"), ("text", "trace"), ("json", "trace")]
-    {
-        let town = Town::new(Size { guilds: 1, channels_in_a_guild: 1, shards: 1 }, 1).await;
+    let logs = [("text", "info,tertulia=trace"), ("json", "info,tertulia=trace"), ("text", "trace"), ("json", "trace")];
+    // Side by side, because each waits for the pause between two sessions.
+    let runs = logs.map(async |(form, levels)| {
+        let town = Town::small().await;
         let (discord, channel) = (&town.discord, town.channels[0].clone());
         let premises = town.premises().with("telemetry.log_format", form).with("telemetry.log", levels);
-        discord.spoil_next(1, on("commands"), refusal());
+        discord.spoil_next(1, On::route("commands"), refusal());
         let server = premises.start().await;
         // The registration fails, and succeeds with the next session.
         server.logs("cannot be registered").await;
@@ -39,7 +40,7 @@ async fn texts_from_discord_cannot_forge_log_lines_or_control_the_terminal() {
             discord.send_text(0, &json!({ "op": 0, "s": null, "t": kind, "d": data }).to_string());
         }
         // A statement that cannot be posted.
-        let fault = discord.spoil(on("execute_webhook"), refusal());
+        let fault = discord.spoil(On::route("execute_webhook"), refusal());
         discord.say(channel.first_person(), channel.id, "Aria, are you there?");
         server.logs("companions cannot speak in this channel").await;
         discord.lift(fault);
@@ -65,5 +66,6 @@ async fn texts_from_discord_cannot_forge_log_lines_or_control_the_terminal() {
             // Only at trace level may other crates log what they exchange with Discord.
             assert!(levels == "trace" || !line.contains("forged") || line.contains("Discord said"), "{line:?}");
         }
-    }
+    });
+    join_all(runs).await;
 }

@@ -6,8 +6,7 @@ use std::time::Duration;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 
-use super::super::counterpart::Counterpart;
-use super::super::counterpart::faults::{Connects, Does, On, Scope};
+use super::super::counterpart::{Connects, Counterpart, Does, On, Scope};
 use super::town::Town;
 
 /// A lasting fault is lifted after so many moves of the nemesis.

@@ -1,16 +1,16 @@
 //! Discord's tokens appear neither in the log nor in the API.
 
-use super::town::{Size, Town};
+use super::town::Town;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_discord_token_is_logged_even_at_trace_level() {
-    let town = Town::new(Size { guilds: 1, channels_in_a_guild: 1, shards: 1 }, 1).await;
+    let town = Town::small().await;
     let premises = town.premises().with("telemetry.log", "trace");
     let server = premises.start().await;
     town.load_rooms().await;
 
     town.discord.say(town.channels[0].first_person(), town.channels[0].id, "Aria, are you there?");
-    town.discord.until("an answer", |state| (!state.journal.posts.is_empty()).then_some(())).await;
+    town.discord.wait_for("an answer", |state| !state.journal.posts.is_empty()).await;
     let api: Vec<String> = [
         server.get("/metrics").await.to_string(),
         server.get("/api/export").await.to_string(),

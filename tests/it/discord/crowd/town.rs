@@ -6,9 +6,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use serde_json::json;
 
-use super::super::counterpart::Counterpart;
-use super::super::counterpart::id::Id;
-use super::super::counterpart::rules::Rules;
+use super::super::counterpart::{Counterpart, Id, Rules};
 use crate::harness::Premises;
 
 /// The share of messages that address Aria.
@@ -20,7 +18,6 @@ const DELETED: f64 = 0.02;
 #[derive(Clone, Copy, Debug)]
 pub struct Size {
     pub guilds: usize,
-    pub channels_in_a_guild: usize,
     pub shards: u64,
 }
 
@@ -59,6 +56,11 @@ impl Channel {
 }
 
 impl Town {
+    /// One guild.
+    pub async fn small() -> Self {
+        Self::new(Size { guilds: 1, shards: 1 }, 1).await
+    }
+
     /// Guilds without messages, on a Discord with the documented limits and with short delays.
     pub async fn new(size: Size, seed: u64) -> Self {
         Self::with_rules(size, seed, Rules::quick()).await
@@ -78,10 +80,7 @@ impl Town {
         for number in 0..size.guilds {
             let guild = discord.guild(&format!("Guild {number}"));
             let people: Vec<Id> = ["Ana", "Bob", "Cho"].iter().map(|name| discord.member(guild, name)).collect();
-            for channel in 0..size.channels_in_a_guild {
-                let id = discord.channel(guild, &format!("talk-{channel}"));
-                channels.push(Channel { id, guild, people: people.clone() });
-            }
+            channels.push(Channel { id: discord.channel(guild, "talk"), guild, people });
         }
         Self { discord, channels, messages: Vec::new(), size, rng: StdRng::seed_from_u64(seed) }
     }
@@ -92,20 +91,19 @@ impl Town {
             .without_limits()
             .with_companion("aria", "name = \"Aria\"\ntext_lull_timeout = 2.0\ninterjection = \"quiet\"\n")
             .with("console.rooms", "[]")
-            .with("discord.token", &self.discord.token())
-            .with("discord.api_url", &format!("{}/api", self.discord.api_url()))
+            .for_discord(&self.discord)
             .with("discord.request_timeout_secs", "2")
     }
 
     /// Waits for every shard, and adds Aria to every channel with the command, as a guild's owner does.
     pub async fn load_rooms(&self) {
         self.discord.sessions(usize::try_from(self.size.shards).expect("a few")).await;
-        self.discord.until("the commands", |state| (!state.world.commands.is_empty()).then_some(())).await;
+        self.discord.wait_for("the commands", |state| !state.world.commands.is_empty()).await;
         let owner = self.discord.look(|state| state.world.application.owner);
         for channel in &self.channels {
             let options =
                 json!([{ "name": "join", "type": 1, "options": [{ "name": "companion", "type": 3, "value": "aria" }] }]);
-            let interaction = self.discord.invoke(owner, channel.id, "tertulia", options).expect("the command can be used");
+            let interaction = self.discord.command(owner, channel.id, options);
             self.discord.answer_to(interaction).await;
         }
     }

@@ -6,9 +6,9 @@ use serde_json::Value;
 use tertulia::ports::gateway::Gateway as _;
 use tertulia::ports::notes::Notes as _;
 
-use super::super::counterpart::Counterpart;
-use super::super::counterpart::rules::Rules;
-use super::world::{Client, Notepad, discord, rules};
+use super::super::client::{Client, Notepad, rules};
+use super::super::counterpart::{Counterpart, Rules};
+use super::Scene;
 use crate::harness::PATIENCE;
 
 #[tokio::test]
@@ -34,7 +34,7 @@ async fn connections_identify_one_after_the_other_in_order() {
 
 #[tokio::test]
 async fn failed_identifies_back_off() {
-    let discord = discord().await;
+    let discord = Counterpart::with_rules(rules()).await;
     discord.fail_identifies(6);
     let mut client = Client::with(&discord, &Notepad::new(), |options| options.times.lasting = PATIENCE);
 
@@ -52,7 +52,7 @@ async fn failed_identifies_back_off() {
 
 #[tokio::test]
 async fn short_lived_sessions_do_not_use_up_the_identifies() {
-    let discord = discord().await;
+    let discord = Counterpart::with_rules(rules()).await;
     let mut client = Client::with(&discord, &Notepad::new(), |options| options.times.lasting = PATIENCE);
     client.connect().await;
 
@@ -69,11 +69,10 @@ async fn short_lived_sessions_do_not_use_up_the_identifies() {
 
 #[tokio::test]
 async fn an_identify_is_counted_before_it_is_sent_and_across_restarts() {
-    let discord = discord().await;
+    let discord = Counterpart::with_rules(rules()).await;
     let notes = Notepad::new();
     for starts in 1..=3 {
-        let mut client = Client::new(&discord, &notes);
-        client.connect().await;
+        let mut client = Client::connected(&discord, &notes).await;
         client.inbox.until_kind("READY", 1).await;
         let counted = counted(&notes).await;
         client.stop().await;
@@ -91,15 +90,14 @@ async fn without_identifies_left_the_client_waits_and_reports_until_when() {
     let window = Duration::from_millis(300);
     let rules = Rules { session_starts: 20, session_start_window: window, ..rules() };
     let discord = Counterpart::with_rules(rules).await;
-    let mut client = Client::new(&discord, &Notepad::new());
-    client.connect().await;
+    let client = Client::connected(&discord, &Notepad::new()).await;
     // The client keeps asking whether identifies are available again.
-    discord.until("questions", |state| (state.journal.requests_of("gateway").count() >= 4).then_some(())).await;
+    discord.wait_for("questions", |state| state.journal.requests_of("gateway").count() >= 4).await;
 
     let condition = client.gateway.condition();
     assert!(!condition.ready);
     assert!(condition.detail.contains("no new session before 2"), "{condition:?}");
-    assert_eq!(discord.look(|state| state.journal.identifies.len()), 0);
+    assert_eq!(discord.identifies(), 0);
 
     discord.with(|state| state.rules.session_starts = 1_000);
     client.inbox.until_kind("READY", 1).await;
@@ -108,13 +106,9 @@ async fn without_identifies_left_the_client_waits_and_reports_until_when() {
 
 #[tokio::test]
 async fn the_remaining_identifies_are_measured() {
-    let discord = discord().await;
-    let mut client = Client::new(&discord, &Notepad::new());
+    let scene = Scene::new().await;
 
-    client.connect().await;
-    client.inbox.until_kind("READY", 1).await;
-
-    assert_eq!(client.total("tertulia_discord_identifies_left", &[]), 1_000.0 - 1.0 - 20.0);
+    assert_eq!(scene.client.total("tertulia_discord_identifies_left", &[]), 1_000.0 - 1.0 - 20.0);
 }
 
 /// How many identifies the notes record.

@@ -2,19 +2,16 @@
 
 use tertulia::ports::gateway::Gateway as _;
 
-use super::super::counterpart::rules::Rules;
-use super::super::counterpart::{Counterpart, intents};
-use super::world::{Client, Notepad, discord, rules};
+use super::super::client::{Client, Notepad, rules};
+use super::super::counterpart::{Counterpart, Intents, Rules};
+use super::super::home::Home;
+use super::Scene;
 
 #[tokio::test]
 async fn a_client_identifies_and_receives_messages() {
-    let discord = discord().await;
-    let guild = discord.guild("Home");
-    let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
+    let Home { discord, guild, general, ana, .. } = Home::with_rules(rules()).await;
     let notes = Notepad::new();
-    let mut client = Client::new(&discord, &notes);
-
-    client.connect().await;
+    let client = Client::connected(&discord, &notes).await;
     client.inbox.until_kind("GUILD_CREATE", 1).await;
     discord.say(ana, general, "Hello?");
     client.inbox.until_text("Hello?").await;
@@ -33,12 +30,7 @@ async fn a_client_identifies_and_receives_messages() {
 
 #[tokio::test]
 async fn payloads_of_any_length_arrive_compressed() {
-    let discord = discord().await;
-    let guild = discord.guild("Home");
-    let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
-    let mut client = Client::new(&discord, &Notepad::new());
-    client.connect().await;
-    client.inbox.until_kind("READY", 1).await;
+    let Scene { home: Home { discord, general, ana, .. }, client } = Scene::new().await;
 
     let long: String = (0..1_900_u32).map(|n| char::from_u32(0x4e00 + n * 7 % 5_000).expect("a letter")).collect();
     let texts = ["short", &long, "short again"];
@@ -53,28 +45,22 @@ async fn payloads_of_any_length_arrive_compressed() {
 
 #[tokio::test]
 async fn a_client_requests_only_the_intents_that_it_needs() {
-    let discord = discord().await;
-    let mut client = Client::new(&discord, &Notepad::new());
-
-    client.connect().await;
-    discord.sessions(1).await;
+    let Scene { home: Home { discord, .. }, client: _client } = Scene::new().await;
 
     let requested = discord.look(|state| state.gateway.sessions.values().next().expect("a session").intents);
-    let expected = intents::GUILDS
-        | intents::GUILD_MESSAGES
-        | intents::DIRECT_MESSAGES
-        | intents::MESSAGE_CONTENT
-        | intents::GUILD_WEBHOOKS
-        | intents::GUILD_EXPRESSIONS;
+    let expected = Intents::GUILDS
+        | Intents::GUILD_MESSAGES
+        | Intents::DIRECT_MESSAGES
+        | Intents::MESSAGE_CONTENT
+        | Intents::GUILD_WEBHOOKS
+        | Intents::GUILD_EMOJIS_AND_STICKERS;
     assert_eq!(requested, expected);
 }
 
 #[tokio::test]
 async fn there_are_as_many_connections_as_discord_recommends() {
     let discord = Counterpart::with_rules(Rules { recommended_shards: Some(3), max_concurrency: 16, ..rules() }).await;
-    let mut client = Client::new(&discord, &Notepad::new());
-
-    client.connect().await;
+    let client = Client::connected(&discord, &Notepad::new()).await;
     discord.sessions(3).await;
     let events = client.inbox.until(|events| events.iter().filter(|event| event.kind == "READY").count() == 3).await;
 
@@ -84,31 +70,24 @@ async fn there_are_as_many_connections_as_discord_recommends() {
 
 #[tokio::test]
 async fn there_are_as_many_connections_as_the_settings_say() {
-    let discord = Counterpart::with_rules(Rules { max_concurrency: 16, ..rules() }).await;
-    let mut client = Client::with(&discord, &Notepad::new(), |options| options.section.shards = std::num::NonZeroU32::new(2));
+    let rules = Rules { max_concurrency: 16, ..rules() };
+    let scene = Scene::with(rules, |options| options.section.shards = std::num::NonZeroU32::new(2)).await;
 
-    client.connect().await;
-
-    discord.sessions(2).await;
+    scene.home.discord.sessions(2).await;
 }
 
 #[tokio::test]
 async fn the_presence_is_the_one_in_the_settings() {
-    let discord = discord().await;
-    let mut client =
-        Client::with(&discord, &Notepad::new(), |options| options.section.presence = Some("/tertulia help".to_owned()));
+    let scene = Scene::with(rules(), |options| options.section.presence = Some("/tertulia help".to_owned())).await;
 
-    client.connect().await;
-    discord.sessions(1).await;
-
-    let presence = discord.look(|state| state.journal.identifies[0].presence.clone());
+    let presence = scene.home.discord.look(|state| state.journal.identifies[0].presence.clone());
     assert_eq!(presence["activities"][0]["state"], "/tertulia help");
     assert_eq!((&presence["activities"][0]["type"], &presence["status"]), (&4.into(), &"online".into()));
 }
 
 #[tokio::test]
 async fn the_gateway_url_in_the_settings_is_used() {
-    let (discord, proxy) = (super::world::discord().await, super::world::discord().await);
+    let (discord, proxy) = (Counterpart::with_rules(rules()).await, Counterpart::with_rules(rules()).await);
     // Both servers accept the same token.
     let url = proxy.gateway_url();
     let mut client = Client::with(&discord, &Notepad::new(), |options| options.section.gateway_url = Some(url));

@@ -6,10 +6,10 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::TestRunner;
 
-use super::super::counterpart::Counterpart;
-use super::super::counterpart::id::Id;
-use super::super::counterpart::rules::Rules;
-use super::world::{Client, Notepad, rules};
+use super::super::client::{Client, ReceivedEvent};
+use super::super::counterpart::{Counterpart, Id, Rules};
+use super::super::home::Home;
+use super::{Scene, ended_by};
 
 const ROUNDS: usize = 25;
 const FRAMES_A_ROUND: usize = 40;
@@ -24,12 +24,7 @@ enum MalformedFrame {
 #[tokio::test]
 async fn the_next_message_arrives_after_any_malformed_frames() {
     let rules = Rules { heartbeat_tolerance: Duration::from_millis(500), resume_buffer: 10_000, ..Rules::quick() };
-    let discord = Counterpart::with_rules(rules).await;
-    let guild = discord.guild("Home");
-    let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
-    let mut client = Client::new(&discord, &Notepad::new());
-    client.connect().await;
-    client.inbox.until_kind("READY", 1).await;
+    let Scene { home: Home { discord, general, ana, .. }, mut client } = Scene::with(rules, |_| {}).await;
     // The same frames in every run.
     let mut runner = TestRunner::deterministic();
     let any_frame = malformed_frame();
@@ -50,62 +45,42 @@ async fn the_next_message_arrives_after_any_malformed_frames() {
 }
 
 #[tokio::test]
-async fn a_heartbeat_interval_of_zero_ends_one_connection_and_not_the_process() {
-    let discord = Counterpart::with_rules(rules()).await;
-    let guild = discord.guild("Home");
-    let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
-    let mut client = Client::new(&discord, &Notepad::new());
-    client.connect().await;
-    client.inbox.until_kind("READY", 1).await;
+async fn a_heartbeat_interval_of_zero_or_a_malformed_compression_stream_ends_one_connection_and_not_the_process() {
+    for frame in [&br#"{"op":10,"d":{"heartbeat_interval":0}}"#[..], &[0xff; 64]] {
+        let Scene { home: Home { discord, general, ana, .. }, client } = Scene::new().await;
 
-    discord.send_text(0, r#"{"op":10,"d":{"heartbeat_interval":0}}"#);
-    discord.resumes(1).await;
-    speak_until_received(&discord, &client, general, ana, 0).await;
+        match std::str::from_utf8(frame) {
+            Ok(text) => discord.send_text(0, text),
+            Err(_) => discord.send_bytes(0, frame),
+        }
+        discord.resumes(1).await;
+        speak_until_received(&discord, &client, general, ana, 0).await;
 
-    assert_eq!(client.total("tertulia_discord_reconnects_total", &[("discord_gateway_cause", "confused")]), 1.0);
-}
-
-#[tokio::test]
-async fn a_malformed_compression_stream_ends_one_connection() {
-    let discord = Counterpart::with_rules(rules()).await;
-    let guild = discord.guild("Home");
-    let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
-    let mut client = Client::new(&discord, &Notepad::new());
-    client.connect().await;
-    client.inbox.until_kind("READY", 1).await;
-
-    discord.send_bytes(0, &[0xff; 64]);
-    discord.resumes(1).await;
-    speak_until_received(&discord, &client, general, ana, 0).await;
-
-    assert_eq!(client.total("tertulia_discord_reconnects_total", &[("discord_gateway_cause", "confused")]), 1.0);
+        assert_eq!(ended_by(&client, "confused"), 1.0, "{frame:?}");
+    }
 }
 
 #[tokio::test]
 async fn an_unreadable_ready_leads_to_a_resume() {
-    let discord = Counterpart::with_rules(rules()).await;
-    let mut client = Client::new(&discord, &Notepad::new());
-    client.connect().await;
-    client.inbox.until_kind("READY", 1).await;
+    let Scene { home: Home { discord, .. }, client } = Scene::new().await;
 
     discord.send_text(0, r#"{"op":0,"s":2,"t":"READY","d":{"session_id":7}}"#);
     discord.resumes(1).await;
     client.inbox.until_kind("RESUMED", 1).await;
 
-    assert_eq!(discord.look(|state| state.journal.identifies.len()), 1);
+    assert_eq!(discord.identifies(), 1);
 }
 
 /// Sends a message until it is received. A message between two sessions reaches neither of them, and after a frame with a wrong sequence
 /// number the client continues from that number.
 async fn speak_until_received(discord: &Counterpart, client: &Client, general: Id, ana: Id, round: usize) {
-    let handshakes = |events: &[super::world::ReceivedEvent]| {
-        events.iter().filter(|event| ["READY", "RESUMED"].contains(&&*event.kind)).count()
-    };
+    let handshakes =
+        |events: &[ReceivedEvent]| events.iter().filter(|event| ["READY", "RESUMED"].contains(&&*event.kind)).count();
     loop {
         let text = format!("round {round}");
         let before = handshakes(&client.inbox.events());
         discord.say(ana, general, &text);
-        let is_received = |events: &[super::world::ReceivedEvent]| events.iter().any(|event| event.data["content"] == text);
+        let is_received = |events: &[ReceivedEvent]| events.iter().any(|event| event.data["content"] == text);
         let events = client.inbox.until(|events| is_received(events) || handshakes(events) > before).await;
         if is_received(&events) {
             return;

@@ -2,19 +2,15 @@
 
 use std::time::Duration;
 
-use super::super::counterpart::Counterpart;
-use super::super::counterpart::rules::Rules;
-use super::super::counterpart::state::State;
-use super::world::{Client, Handling, Notepad, discord, discord_with_fast_heartbeat};
+use super::super::client::{Handling, rules};
+use super::super::counterpart::{Rules, State};
+use super::super::home::Home;
+use super::{Scene, ended_by};
 
 #[tokio::test]
 async fn after_a_cut_the_session_resumes_from_the_last_acknowledged_event() {
-    let discord = discord().await;
-    let guild = discord.guild("Home");
-    let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
-    let mut client = Client::with(&discord, &Notepad::new(), |options| options.times.receipts = Duration::from_millis(50));
-    client.connect().await;
-    client.inbox.until_kind("GUILD_CREATE", 1).await;
+    let Scene { home: Home { discord, general, ana, .. }, client } =
+        Scene::with(rules(), |options| options.times.receipts = Duration::from_millis(50)).await;
     client.inbox.set(Handling::Holds);
     discord.say(ana, general, "one");
     discord.say(ana, general, "two");
@@ -31,12 +27,7 @@ async fn after_a_cut_the_session_resumes_from_the_last_acknowledged_event() {
 
 #[tokio::test]
 async fn pending_receipts_are_awaited_before_the_session_is_resumed() {
-    let discord = discord().await;
-    let guild = discord.guild("Home");
-    let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
-    let mut client = Client::new(&discord, &Notepad::new());
-    client.connect().await;
-    client.inbox.until_kind("GUILD_CREATE", 1).await;
+    let Scene { home: Home { discord, general, ana, .. }, client } = Scene::new().await;
     client.inbox.set(Handling::Holds);
     discord.say(ana, general, "one");
     client.inbox.until_text("one").await;
@@ -52,12 +43,7 @@ async fn pending_receipts_are_awaited_before_the_session_is_resumed() {
 
 #[tokio::test]
 async fn an_event_that_the_intake_dropped_is_replayed() {
-    let discord = discord().await;
-    let guild = discord.guild("Home");
-    let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
-    let mut client = Client::new(&discord, &Notepad::new());
-    client.connect().await;
-    client.inbox.until_kind("GUILD_CREATE", 1).await;
+    let Scene { home: Home { discord, general, ana, .. }, client } = Scene::new().await;
     client.inbox.set(Handling::Drops("two"));
 
     discord.say(ana, general, "one");
@@ -70,18 +56,13 @@ async fn an_event_that_the_intake_dropped_is_replayed() {
     assert_eq!(discord.look(|state| state.journal.resumes[0].sequence), 3);
     assert_eq!(client.inbox.texts().iter().filter(|text| *text == "one").count(), 1);
     assert!(client.inbox.texts().iter().filter(|text| *text == "two").count() > 1);
-    assert!(client.total("tertulia_discord_reconnects_total", &[("discord_gateway_cause", "lost")]) >= 1.0);
-    assert_eq!(discord.look(|state| state.journal.identifies.len()), 1);
+    assert!(ended_by(&client, "lost") >= 1.0);
+    assert_eq!(discord.identifies(), 1);
 }
 
 #[tokio::test]
 async fn heartbeats_continue_while_the_intake_waits() {
-    let discord = discord_with_fast_heartbeat().await;
-    let guild = discord.guild("Home");
-    let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
-    let mut client = Client::new(&discord, &Notepad::new());
-    client.connect().await;
-    client.inbox.until_kind("GUILD_CREATE", 1).await;
+    let Scene { home: Home { discord, general, ana, .. }, client } = Scene::with_fast_heartbeat().await;
     client.inbox.set(Handling::Blocks);
 
     discord.say(ana, general, "one");
@@ -99,12 +80,7 @@ async fn heartbeats_continue_while_the_intake_waits() {
 #[tokio::test]
 async fn a_full_intake_applies_backpressure_without_missing_heartbeats_or_events() {
     let rules = Rules { heartbeat_tolerance: Duration::from_secs(10), resume_buffer: 10_000, ..Rules::roomy() };
-    let discord = Counterpart::with_rules(rules).await;
-    let guild = discord.guild("Home");
-    let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
-    let mut client = Client::new(&discord, &Notepad::new());
-    client.connect().await;
-    client.inbox.until_kind("GUILD_CREATE", 1).await;
+    let Scene { home: Home { discord, general, ana, .. }, client } = Scene::with(rules, |_| {}).await;
     client.inbox.set(Handling::Blocks);
 
     let texts: Vec<String> = (0..2_000).map(|number| format!("message {number}")).collect();
@@ -114,7 +90,7 @@ async fn a_full_intake_applies_backpressure_without_missing_heartbeats_or_events
     }
     let heartbeats = |state: &State| state.gateway.sessions.values().map(|session| session.heartbeats).sum::<usize>();
     let before = discord.look(heartbeats);
-    discord.until("heartbeats", |state| (heartbeats(state) >= before + 10).then_some(())).await;
+    discord.wait_for("heartbeats", |state| heartbeats(state) >= before + 10).await;
     let is_held_back = |state: &State| state.gateway.sessions.values().all(|session| session.acknowledged < session.sequence);
     assert!(discord.look(is_held_back), "some events are still unread on the socket");
     client.inbox.set(Handling::Acknowledges);

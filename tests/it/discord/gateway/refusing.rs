@@ -3,13 +3,14 @@
 use tertulia::ports::gateway::{Disconnected, Gateway as _};
 use tertulia::settings::discord::MessageContent;
 
-use super::super::counterpart::faults::{Does, On};
-use super::super::counterpart::intents;
-use super::world::{Client, Notepad, discord};
+use super::super::client::{Client, Notepad, rules};
+use super::super::counterpart::{Counterpart, Does, Intents, On};
+use super::super::home::Home;
+use super::Scene;
 
 #[tokio::test]
 async fn a_bad_token_is_reported_before_connecting() {
-    let discord = discord().await;
+    let discord = Counterpart::with_rules(rules()).await;
     let client = Client::with(&discord, &Notepad::new(), |options| options.token = "MTA.other.token".to_owned());
 
     let why = client.gateway.shards().await.unwrap_err();
@@ -24,10 +25,8 @@ async fn a_bad_token_is_reported_before_connecting() {
 #[tokio::test]
 async fn a_final_stop_holds_up_the_server_only_if_discord_is_required() {
     for required in [true, false] {
-        let discord = discord().await;
-        let mut client = Client::with(&discord, &Notepad::new(), |options| options.section.required = required);
-        client.connect().await;
-        client.inbox.until_kind("READY", 1).await;
+        let Scene { home: Home { discord, .. }, mut client } =
+            Scene::with(rules(), |options| options.section.required = required).await;
         let before = client.gateway.condition();
 
         discord.reset_token();
@@ -41,9 +40,9 @@ async fn a_final_stop_holds_up_the_server_only_if_discord_is_required() {
 
 #[tokio::test]
 async fn an_unavailable_discord_is_asked_later() {
-    let discord = discord().await;
+    let discord = Counterpart::with_rules(rules()).await;
     let client = Client::new(&discord, &Notepad::new());
-    discord.spoil(On { route: Some("gateway"), ..On::default() }, Does::Status(503));
+    discord.spoil(On::route("gateway"), Does::Status(503));
 
     let why = client.gateway.shards().await.unwrap_err();
 
@@ -52,10 +51,7 @@ async fn an_unavailable_discord_is_asked_later() {
 
 #[tokio::test]
 async fn a_reset_token_stops_the_client_for_good() {
-    let discord = discord().await;
-    let mut client = Client::new(&discord, &Notepad::new());
-    client.connect().await;
-    client.inbox.until_kind("READY", 1).await;
+    let Scene { home: Home { discord, .. }, mut client } = Scene::new().await;
 
     discord.reset_token();
 
@@ -70,10 +66,7 @@ async fn errors_that_need_the_operator_stop_the_client_with_a_remedy() {
     for (code, remedy) in
         [(4_010, "discord.shards"), (4_011, "discord.shards"), (4_012, "newer tertulia"), (4_013, "newer tertulia")]
     {
-        let discord = discord().await;
-        let mut client = Client::new(&discord, &Notepad::new());
-        client.connect().await;
-        client.inbox.until_kind("READY", 1).await;
+        let Scene { home: Home { discord, .. }, mut client } = Scene::new().await;
 
         discord.close(0, code, "");
 
@@ -84,33 +77,31 @@ async fn errors_that_need_the_operator_stop_the_client_with_a_remedy() {
 
 #[tokio::test]
 async fn without_the_content_intent_the_client_connects_and_reports_what_does_not_work() {
-    let discord = discord().await;
-    discord.set_privileged(0);
-    let mut client = Client::new(&discord, &Notepad::new());
-
-    client.connect().await;
+    let discord = Counterpart::with_rules(rules()).await;
+    discord.set_privileged(Intents::empty());
+    let client = Client::connected(&discord, &Notepad::new()).await;
     client.inbox.until_kind("READY", 1).await;
 
-    assert_eq!(requested_intents(&discord) & intents::MESSAGE_CONTENT, 0);
+    assert!(!requested_intents(&discord).contains(Intents::MESSAGE_CONTENT));
     let condition = client.gateway.condition();
     assert!(condition.ready, "{condition:?}");
     assert!(condition.detail.contains("Message Content intent is not enabled"), "{condition:?}");
-    assert_eq!(discord.look(|state| state.journal.identifies.len()), 1);
+    assert_eq!(discord.identifies(), 1);
     assert_eq!(client.platform.reads_all(), Some(false));
 }
 
 #[tokio::test]
 async fn an_intent_that_is_refused_while_connecting_is_dropped() {
-    let discord = discord().await;
+    let discord = Counterpart::with_rules(rules()).await;
     let mut client = Client::new(&discord, &Notepad::new());
     client.gateway.shards().await.expect("a number");
     // The application reported the intent as enabled. Then the intent is switched off.
-    discord.set_privileged(0);
+    discord.set_privileged(Intents::empty());
 
     client.start_connection(0, 1);
     client.inbox.until_kind("READY", 1).await;
 
-    assert_eq!(requested_intents(&discord) & intents::MESSAGE_CONTENT, 0);
+    assert!(!requested_intents(&discord).contains(Intents::MESSAGE_CONTENT));
     assert!(client.gateway.condition().detail.contains("mentions the bot"), "{:?}", client.gateway.condition());
     assert_eq!(discord.look(|state| state.journal.closed_here()), [(4_014, "Disallowed intent(s).".to_owned())]);
     assert_eq!(client.platform.reads_all(), Some(false));
@@ -118,8 +109,8 @@ async fn an_intent_that_is_refused_while_connecting_is_dropped() {
 
 #[tokio::test]
 async fn a_required_intent_that_is_refused_stops_the_client() {
-    let discord = discord().await;
-    discord.set_privileged(0);
+    let discord = Counterpart::with_rules(rules()).await;
+    discord.set_privileged(Intents::empty());
     let mut client = Client::with(&discord, &Notepad::new(), |options| options.section.message_content = MessageContent::On);
 
     client.connect().await;
@@ -130,38 +121,33 @@ async fn a_required_intent_that_is_refused_stops_the_client() {
 
 #[tokio::test]
 async fn an_intent_that_is_switched_off_is_not_requested() {
-    let discord = discord().await;
-    let mut client = Client::with(&discord, &Notepad::new(), |options| options.section.message_content = MessageContent::Off);
+    let Scene { home: Home { discord, .. }, client } =
+        Scene::with(rules(), |options| options.section.message_content = MessageContent::Off).await;
 
-    client.connect().await;
-    client.inbox.until_kind("READY", 1).await;
-
-    assert_eq!(requested_intents(&discord) & intents::MESSAGE_CONTENT, 0);
+    assert!(!requested_intents(&discord).contains(Intents::MESSAGE_CONTENT));
     assert_eq!(client.gateway.condition().detail, "1 of 1 connection");
 }
 
 #[tokio::test]
 async fn an_intent_that_was_switched_on_takes_effect_at_the_next_start() {
-    let discord = discord().await;
-    discord.set_privileged(0);
+    let discord = Counterpart::with_rules(rules()).await;
+    discord.set_privileged(Intents::empty());
     let notes = Notepad::new();
-    let mut first = Client::new(&discord, &notes);
-    first.connect().await;
+    let mut first = Client::connected(&discord, &notes).await;
     notes.until_session(0, |session| session["accepted"] == 1).await;
     first.stop().await;
     discord.sessions(0).await;
-    discord.set_privileged(intents::MESSAGE_CONTENT);
+    discord.set_privileged(Intents::MESSAGE_CONTENT);
 
-    let mut second = Client::new(&discord, &notes);
-    second.connect().await;
+    let second = Client::connected(&discord, &notes).await;
     second.inbox.until_kind("READY", 1).await;
 
     let identified = discord.look(|state| state.journal.identifies.last().and_then(|identified| identified.session.clone()));
     let requested = discord.look(|state| state.gateway.sessions[&identified.expect("a session")].intents);
-    assert_ne!(requested & intents::MESSAGE_CONTENT, 0);
+    assert!(requested.contains(Intents::MESSAGE_CONTENT));
     assert_eq!(second.platform.reads_all(), Some(true));
 }
 
-fn requested_intents(discord: &super::super::counterpart::Counterpart) -> u64 {
+fn requested_intents(discord: &Counterpart) -> Intents {
     discord.look(|state| state.gateway.sessions.values().next().expect("a session").intents)
 }

@@ -3,17 +3,14 @@
 use opentelemetry::trace::Status;
 use tertulia::telemetry::memory::attribute;
 
-use super::super::counterpart::journal::Closed;
-use super::world::{Client, Handling, Notepad, discord};
+use super::super::client::{Client, Handling, Notepad, rules};
+use super::super::counterpart::{Closed, Counterpart};
+use super::super::home::Home;
+use super::{Scene, ended_by};
 
 #[tokio::test]
 async fn after_a_cut_the_session_is_resumed_and_nothing_is_missed() {
-    let discord = discord().await;
-    let guild = discord.guild("Home");
-    let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
-    let mut client = Client::new(&discord, &Notepad::new());
-    client.connect().await;
-    client.inbox.until_kind("GUILD_CREATE", 1).await;
+    let Scene { home: Home { discord, general, ana, .. }, client } = Scene::new().await;
 
     discord.cut(0);
     discord.say(ana, general, "while nobody listened");
@@ -27,15 +24,12 @@ async fn after_a_cut_the_session_is_resumed_and_nothing_is_missed() {
         assert!(state.journal.connections[1].by_resume_url);
     });
     assert_eq!(client.total("tertulia_discord_resumes_total", &[("discord_gateway_outcome", "established")]), 1.0);
-    assert_eq!(client.total("tertulia_discord_reconnects_total", &[("discord_gateway_cause", "cut")]), 1.0);
+    assert_eq!(ended_by(&client, "cut"), 1.0);
 }
 
 #[tokio::test]
 async fn spans_record_handshakes_and_the_time_without_a_connection() {
-    let discord = discord().await;
-    let mut client = Client::new(&discord, &Notepad::new());
-    client.connect().await;
-    client.inbox.until_kind("READY", 1).await;
+    let Scene { home: Home { discord, .. }, client } = Scene::new().await;
     discord.fail_resumes(1, true);
 
     discord.cut(0);
@@ -56,12 +50,9 @@ async fn spans_record_handshakes_and_the_time_without_a_connection() {
 
 #[tokio::test]
 async fn the_next_process_resumes_the_session() {
-    let discord = discord().await;
-    let guild = discord.guild("Home");
-    let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
+    let Home { discord, general, ana, .. } = Home::with_rules(rules()).await;
     let notes = Notepad::new();
-    let mut first = Client::new(&discord, &notes);
-    first.connect().await;
+    let mut first = Client::connected(&discord, &notes).await;
     discord.sessions(1).await;
     discord.say(ana, general, "before");
     first.inbox.until_text("before").await;
@@ -70,8 +61,7 @@ async fn the_next_process_resumes_the_session() {
     first.stop().await;
     discord.sessions(0).await;
     discord.say(ana, general, "in between");
-    let mut second = Client::new(&discord, &notes);
-    second.connect().await;
+    let second = Client::connected(&discord, &notes).await;
     second.inbox.until_text("in between").await;
 
     assert_eq!(second.inbox.texts(), ["in between"]);
@@ -83,7 +73,7 @@ async fn the_next_process_resumes_the_session() {
 
 #[tokio::test]
 async fn the_presence_changes_with_the_settings_in_a_resumed_session() {
-    let discord = discord().await;
+    let discord = Counterpart::with_rules(rules()).await;
     let notes = Notepad::new();
     let states = ["/tertulia help", "ask Mira", "ask Mira"].map(|words| Some(words.to_owned())).into_iter().chain([None]);
     for (number, presence) in states.enumerate() {
@@ -100,16 +90,12 @@ async fn the_presence_changes_with_the_settings_in_a_resumed_session() {
     let shown = discord.look(|state| state.journal.presences.iter().map(|shown| shown["activities"].clone()).collect::<Vec<_>>());
     assert_eq!(shown.len(), 2, "{shown:?}");
     assert_eq!((&shown[0][0]["state"], shown[1].as_array().map(Vec::len)), (&"ask Mira".into(), Some(0)));
-    assert_eq!(discord.look(|state| state.journal.identifies.len()), 1);
+    assert_eq!(discord.identifies(), 1);
 }
 
 #[tokio::test]
 async fn a_connection_that_is_dropped_is_closed_so_that_it_can_be_resumed() {
-    let discord = discord().await;
-    let mut client = Client::new(&discord, &Notepad::new());
-    client.connect().await;
-    discord.sessions(1).await;
-    client.inbox.until_kind("READY", 1).await;
+    let Scene { home: Home { discord, .. }, mut client } = Scene::new().await;
 
     client.stop().await;
 
@@ -120,12 +106,9 @@ async fn a_connection_that_is_dropped_is_closed_so_that_it_can_be_resumed() {
 
 #[tokio::test]
 async fn unacknowledged_events_are_replayed_to_the_next_process() {
-    let discord = discord().await;
-    let guild = discord.guild("Home");
-    let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
+    let Home { discord, general, ana, .. } = Home::with_rules(rules()).await;
     let notes = Notepad::new();
-    let mut first = Client::new(&discord, &notes);
-    first.connect().await;
+    let mut first = Client::connected(&discord, &notes).await;
     first.inbox.until_kind("GUILD_CREATE", 1).await;
     notes.until_session(0, |session| session["accepted"] == 2).await;
     first.inbox.set(Handling::Holds);
@@ -134,8 +117,7 @@ async fn unacknowledged_events_are_replayed_to_the_next_process() {
     first.inbox.until_text("two").await;
 
     first.stop().await;
-    let mut second = Client::new(&discord, &notes);
-    second.connect().await;
+    let second = Client::connected(&discord, &notes).await;
     second.inbox.until_text("two").await;
 
     assert_eq!(second.inbox.texts(), ["one", "two"]);
@@ -144,10 +126,9 @@ async fn unacknowledged_events_are_replayed_to_the_next_process() {
 
 #[tokio::test]
 async fn a_session_for_another_number_of_connections_is_abandoned() {
-    let discord = discord().await;
+    let discord = Counterpart::with_rules(rules()).await;
     let notes = Notepad::new();
-    let mut first = Client::new(&discord, &notes);
-    first.connect().await;
+    let mut first = Client::connected(&discord, &notes).await;
     notes.until_session(0, |session| session["accepted"] == 1).await;
     first.stop().await;
     discord.sessions(0).await;
@@ -161,7 +142,7 @@ async fn a_session_for_another_number_of_connections_is_abandoned() {
 
 #[tokio::test]
 async fn a_session_whose_ready_was_not_accepted_is_abandoned() {
-    let discord = discord().await;
+    let discord = Counterpart::with_rules(rules()).await;
     let notes = Notepad::new();
     let mut first = Client::new(&discord, &notes);
     first.inbox.set(Handling::Holds);
@@ -170,8 +151,7 @@ async fn a_session_whose_ready_was_not_accepted_is_abandoned() {
     first.stop().await;
     discord.sessions(0).await;
 
-    let mut second = Client::new(&discord, &notes);
-    second.connect().await;
+    let second = Client::connected(&discord, &notes).await;
     second.inbox.until_kind("READY", 1).await;
 
     // Discord does not document whether a resumed session replays READY.
@@ -180,17 +160,15 @@ async fn a_session_whose_ready_was_not_accepted_is_abandoned() {
 
 #[tokio::test]
 async fn a_session_of_another_application_is_abandoned() {
-    let discord = discord().await;
+    let discord = Counterpart::with_rules(rules()).await;
     let notes = Notepad::new();
-    let mut first = Client::new(&discord, &notes);
-    first.connect().await;
+    let mut first = Client::connected(&discord, &notes).await;
     let mut session = notes.until_session(0, |session| session["accepted"] == 1).await;
     first.stop().await;
     session["application"] = "12345".into();
     notes.store("discord/session/0", session.to_string().as_bytes());
 
-    let mut second = Client::new(&discord, &notes);
-    second.connect().await;
+    let second = Client::connected(&discord, &notes).await;
     second.inbox.until_kind("READY", 1).await;
 
     assert_eq!(discord.look(|state| (state.journal.identifies.len(), state.journal.resumes.len())), (2, 0));
@@ -198,15 +176,12 @@ async fn a_session_of_another_application_is_abandoned() {
 
 #[tokio::test]
 async fn malformed_notes_are_ignored() {
-    let discord = discord().await;
+    let discord = Counterpart::with_rules(rules()).await;
     for note in ["", "{", "null", r#"{"id":1}"#, r#"{"id":"x","resume_url":"http://evil.example","accepted":-1}"#] {
         let notes = Notepad::new();
         notes.store("discord/session/0", note.as_bytes());
         notes.store("discord/identifies", note.as_bytes());
-        let mut client = Client::new(&discord, &notes);
-
-        client.connect().await;
-
+        let mut client = Client::connected(&discord, &notes).await;
         client.inbox.until_kind("READY", 1).await;
         client.stop().await;
     }
@@ -214,19 +189,15 @@ async fn malformed_notes_are_ignored() {
 
 #[tokio::test]
 async fn a_session_that_discord_has_forgotten_is_replaced() {
-    let discord = discord().await;
-    let guild = discord.guild("Home");
-    let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
+    let Home { discord, general, ana, .. } = Home::with_rules(rules()).await;
     let notes = Notepad::new();
-    let mut first = Client::new(&discord, &notes);
-    first.connect().await;
+    let mut first = Client::connected(&discord, &notes).await;
     notes.until_session(0, |session| session["accepted"] == 2).await;
     first.stop().await;
     discord.sessions(0).await;
     discord.forget_left_sessions();
 
-    let mut second = Client::new(&discord, &notes);
-    second.connect().await;
+    let second = Client::connected(&discord, &notes).await;
     second.inbox.until_kind("GUILD_CREATE", 1).await;
     discord.say(ana, general, "again");
     second.inbox.until_text("again").await;

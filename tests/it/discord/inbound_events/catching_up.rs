@@ -1,59 +1,34 @@
 //! Catching up: messages that were sent while no connection was up.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use tertulia::domain::moment::Moment;
 
-use super::super::counterpart::Counterpart;
-use super::super::counterpart::channels::{Kind, Overwrite};
-use super::super::counterpart::driver::make::INVITED;
-use super::super::counterpart::faults::{Does, On, Scope};
-use super::super::counterpart::id::Id;
-use super::super::counterpart::moment::now_ms;
-use super::super::counterpart::permissions::READ_MESSAGE_HISTORY;
-use super::core::Core;
-use super::{Process, counterpart};
-
-/// A guild with Ana, and with one channel that has a companion: guild, channel and Ana.
-async fn home() -> (Counterpart, Arc<Core>, [Id; 3]) {
-    let (discord, core) = (counterpart().await, Arc::<Core>::default());
-    let guild = discord.guild("Home");
-    let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
-    core.add_companion(guild, general);
-    (discord, core, [guild, general, ana])
-}
+use super::super::counterpart::{Counterpart, Does, INVITED, Kind, On, Permissions, Scope, now_ms};
+use super::super::home::Home;
+use super::{Process, home};
 
 /// The number of requests for pages of channels' histories.
 fn history_requests(discord: &Counterpart) -> usize {
-    discord.look(|state| state.journal.requests_of("messages").count())
-}
-
-/// Starts a new process with a new session, and waits until it has caught up.
-async fn start_process(discord: &Counterpart, core: &Arc<Core>) -> (Process, super::Connection) {
-    let process = Process::new(discord, core);
-    let mut connection = process.connect(discord).await;
-    connection.wait_until_all_kept().await;
-    (process, connection)
+    discord.requests("messages")
 }
 
 #[tokio::test]
 async fn missed_messages_are_read_in_order_before_new_ones() {
-    let (discord, core, [_, general, ana]) = home().await;
-    let (process, connection) = start_process(&discord, &core).await;
+    let (Home { discord, general, ana, .. }, core) = home().await;
+    let process = Process::start(&discord, &core).await;
     discord.say(ana, general, "before");
     core.until("the message", |core| core.texts(general).len() == 1).await;
-    drop((process, connection));
+    process.stop().await;
     for number in 0..230 {
         discord.say(ana, general, &format!("missed {number}"));
     }
 
-    let process = Process::new(&discord, &core);
-    let mut connection = process.connect(&discord).await;
+    let process = Process::connect(&discord, &core, |_| {}).await;
     discord.sessions(1).await;
     discord.say(ana, general, "live");
     core.until("all messages", |core| core.texts(general).len() == 232).await;
-    connection.wait_until_all_kept().await;
+    process.wait_until_all_kept(&discord).await;
 
     let missed = (0..230).map(|number| format!("Ana: missed {number}"));
     let expected: Vec<_> = ["Ana: before".to_owned()].into_iter().chain(missed).chain(["Ana: live".to_owned()]).collect();
@@ -64,32 +39,32 @@ async fn missed_messages_are_read_in_order_before_new_ones() {
 
 #[tokio::test]
 async fn no_history_is_requested_where_nothing_was_missed() {
-    let (discord, core, [guild, general, ana]) = home().await;
+    let (Home { discord, guild, general, ana, .. }, core) = home().await;
     let other = discord.channel(guild, "other");
-    let (process, connection) = start_process(&discord, &core).await;
+    let process = Process::start(&discord, &core).await;
     discord.say(ana, general, "before");
     core.until("the message", |core| core.texts(general).len() == 1).await;
-    drop((process, connection));
+    process.stop().await;
     discord.say(ana, other, "without a companion");
 
-    start_process(&discord, &core).await;
+    Process::start(&discord, &core).await;
 
     assert_eq!((history_requests(&discord), core.catch_ups(general)), (0, vec![]));
 }
 
 #[tokio::test]
 async fn messages_of_other_bots_are_read_only_once() {
-    let (discord, core, [guild, general, ana]) = home().await;
-    let bot = discord.foreign_bot("Beep");
-    discord.join(guild, bot);
+    let (Home { discord, guild, general, ana, .. }, core) = home().await;
+    let beep = discord.foreign_bot("Beep");
+    discord.join(guild, beep);
     discord.say(ana, general, "before");
-    discord.say(bot, general, "beep");
-    let newest = discord.say(bot, general, "boop");
+    discord.say(beep, general, "beep");
+    let newest = discord.say(beep, general, "boop");
 
-    let first = start_process(&discord, &core).await;
-    core.until("the mark", |core| core.mark(general) == Some(newest.to_string())).await;
-    drop(first);
-    start_process(&discord, &core).await;
+    let first = Process::start(&discord, &core).await;
+    core.until_marked(general, newest).await;
+    first.stop().await;
+    Process::start(&discord, &core).await;
 
     assert_eq!(core.texts(general), ["Ana: before"]);
     assert_eq!((history_requests(&discord), core.catch_ups(general)), (1, vec![(3, None)]));
@@ -97,44 +72,38 @@ async fn messages_of_other_bots_are_read_only_once() {
 
 #[tokio::test]
 async fn messages_from_before_the_first_member_joined_are_not_read() {
-    let (discord, core) = (counterpart().await, Arc::<Core>::default());
-    let guild = discord.guild("Home");
-    let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
+    let (Home { discord, guild, general, ana, .. }, core) = home().await;
     discord.say(ana, general, "long ago");
     let since = Moment::from_micros((now_ms() + 3_600_000) * 1_000);
     core.add_companion_since(format!("discord:{guild}"), general, since);
 
-    start_process(&discord, &core).await;
+    Process::start(&discord, &core).await;
 
     assert_eq!((core.texts(general).len(), history_requests(&discord)), (0, 0));
 }
 
 #[tokio::test]
 async fn messages_over_the_backfill_limit_become_a_gap() {
-    let (discord, core, [_, general, ana]) = home().await;
+    let (Home { discord, general, ana, .. }, core) = home().await;
     let ids: Vec<_> = (0..150).map(|number| discord.say(ana, general, &number.to_string())).collect();
-    let process = Process::with_settings(&discord, &core, |settings| settings.backfill_messages = 120);
-
-    let mut connection = process.connect(&discord).await;
-    connection.wait_until_all_kept().await;
+    let process = Process::connect(&discord, &core, |settings| settings.backfill_messages = 120).await;
+    process.wait_until_all_kept(&discord).await;
 
     assert_eq!((core.texts(general).len(), core.texts(general)[0].as_str()), (120, "Ana: 30"));
     let gaps = core.gaps(general);
     assert_eq!((gaps.len(), gaps[0].why, &*gaps[0].before), (1, "too_many", &*ids[30].to_string()));
-    drop((process, connection));
+    process.stop().await;
     // The gap is on record, so it is not looked for again.
-    start_process(&discord, &core).await;
+    Process::start(&discord, &core).await;
     assert_eq!(core.catch_ups(general).len(), 1);
 }
 
 #[tokio::test]
 async fn without_backfill_missed_messages_become_a_gap_and_no_history_is_requested() {
-    let (discord, core, [_, general, ana]) = home().await;
+    let (Home { discord, general, ana, .. }, core) = home().await;
     discord.say(ana, general, "missed");
-    let process = Process::with_settings(&discord, &core, |settings| settings.backfill_messages = 0);
-
-    let mut connection = process.connect(&discord).await;
-    connection.wait_until_all_kept().await;
+    let process = Process::connect(&discord, &core, |settings| settings.backfill_messages = 0).await;
+    process.wait_until_all_kept(&discord).await;
     discord.say(ana, general, "live");
     core.until("the message", |core| !core.texts(general).is_empty()).await;
 
@@ -144,31 +113,29 @@ async fn without_backfill_missed_messages_become_a_gap_and_no_history_is_request
 
 #[tokio::test]
 async fn messages_that_are_too_old_become_a_gap() {
-    let (discord, core, [_, general, ana]) = home().await;
+    let (Home { discord, general, ana, .. }, core) = home().await;
     discord.say(ana, general, "missed");
-    let process = Process::with_settings(&discord, &core, |settings| settings.backfill_secs = 0.0);
-
-    let mut connection = process.connect(&discord).await;
-    connection.wait_until_all_kept().await;
+    let process = Process::connect(&discord, &core, |settings| settings.backfill_secs = 0.0).await;
+    process.wait_until_all_kept(&discord).await;
 
     assert_eq!((core.texts(general).len(), core.catch_ups(general)), (0, vec![(0, Some("too_old"))]));
 }
 
 #[tokio::test]
 async fn a_history_that_the_bot_may_not_read_becomes_a_gap() {
-    let (discord, core, [guild, general, ana]) = home().await;
+    let (Home { discord, guild, general, ana, bot }, core) = home().await;
     discord.say(ana, general, "missed");
-    discord.overwrite(general, Overwrite::member(discord.look(|state| state.world.bot()), 0, READ_MESSAGE_HISTORY));
-    discord.overwrite(general, Overwrite::role(guild, 0, READ_MESSAGE_HISTORY));
+    discord.deny(general, bot, Permissions::READ_MESSAGE_HISTORY);
+    discord.deny(general, guild, Permissions::READ_MESSAGE_HISTORY);
 
-    start_process(&discord, &core).await;
+    Process::start(&discord, &core).await;
 
     assert_eq!((core.texts(general).len(), core.catch_ups(general)), (0, vec![(0, Some("nothing_shown"))]));
 }
 
 #[tokio::test]
 async fn a_refusal_becomes_a_gap_and_other_errors_are_retried() {
-    let (discord, core, [guild, general, ana]) = home().await;
+    let (Home { discord, guild, general, ana, .. }, core) = home().await;
     let (limited, broken, refused) =
         (discord.channel(guild, "limited"), discord.channel(guild, "broken"), discord.channel(guild, "refused"));
     for channel in [limited, broken, refused] {
@@ -182,7 +149,7 @@ async fn a_refusal_becomes_a_gap_and_other_errors_are_retried() {
     discord.spoil_next(1, on(broken), Does::Status(502));
     discord.spoil(on(refused), Does::Status(403));
 
-    start_process(&discord, &core).await;
+    Process::start(&discord, &core).await;
 
     for channel in [general, limited, broken] {
         assert_eq!((core.texts(channel), core.catch_ups(channel)), (vec!["Ana: missed".to_owned()], vec![(1, None)]));
@@ -192,7 +159,7 @@ async fn a_refusal_becomes_a_gap_and_other_errors_are_retried() {
 
 #[tokio::test]
 async fn threads_and_direct_messages_catch_up_and_archived_threads_do_not() {
-    let (discord, core, [_, general, ana]) = home().await;
+    let (Home { discord, general, ana, .. }, core) = home().await;
     let (thread, archived) = (
         discord.thread(general, Kind::PublicThread, "aside", ana),
         discord.thread(general, Kind::PublicThread, "long over", ana),
@@ -205,20 +172,20 @@ async fn threads_and_direct_messages_catch_up_and_archived_threads_do_not() {
     discord.say(ana, archived, "in an old one");
     discord.with(|state| state.change_thread(archived, |thread| thread.archived = true));
 
-    let (process, _connection) = start_process(&discord, &core).await;
+    let process = Process::start(&discord, &core).await;
 
     assert_eq!((core.texts(thread), core.texts(direct)), (vec!["Ana: in a thread".to_owned()], vec!["Ana: psst".to_owned()]));
     assert!(core.last(direct).1.to_all);
     assert_eq!((core.texts(archived).len(), core.texts(idle).len()), (0, 0));
     assert_eq!(history_requests(&discord), 2);
-    let title = process.discord.cache().title(&format!("discord:{idle}").as_str().into());
+    let title = process.client.platform.cache().title(&format!("discord:{idle}").as_str().into());
     assert_eq!(title.as_deref(), Some("direct message with Bob"));
 }
 
 #[tokio::test]
 async fn messages_from_before_the_bot_was_invited_again_are_not_read() {
-    let (discord, core, [guild, general, ana]) = home().await;
-    let (process, mut connection) = start_process(&discord, &core).await;
+    let (Home { discord, guild, general, ana, .. }, core) = home().await;
+    let process = Process::start(&discord, &core).await;
     discord.say(ana, general, "before");
     core.until("the message", |core| core.texts(general).len() == 1).await;
 
@@ -230,133 +197,116 @@ async fn messages_from_before_the_bot_was_invited_again_are_not_read() {
     discord.invite_bot(guild, INVITED);
     discord.say(ana, general, "welcome back");
     core.until("the welcome message", |core| core.texts(general).len() >= 2).await;
-    connection.wait_until_all_kept().await;
-    drop(process);
+    process.wait_until_all_kept(&discord).await;
 
     assert_eq!(core.texts(general), ["Ana: before", "Ana: welcome back"]);
 }
 
 #[tokio::test]
 async fn a_reopened_thread_catches_up() {
-    let (discord, core, [_, general, ana]) = home().await;
+    let (Home { discord, general, ana, .. }, core) = home().await;
     let thread = discord.thread(general, Kind::PublicThread, "aside", ana);
     discord.say(ana, thread, "before it was archived");
     discord.with(|state| state.change_thread(thread, |thread| thread.archived = true));
-    let (_process, mut connection) = start_process(&discord, &core).await;
+    let process = Process::start(&discord, &core).await;
     assert_eq!(core.texts(thread).len(), 0);
 
     discord.with(|state| state.change_thread(thread, |thread| thread.archived = false));
     discord.say(ana, thread, "and now");
     core.until("both messages", |core| core.texts(thread).len() == 2).await;
-    connection.wait_until_all_kept().await;
+    process.wait_until_all_kept(&discord).await;
 
     assert_eq!(core.texts(thread), ["Ana: before it was archived", "Ana: and now"]);
 }
 
 #[tokio::test]
 async fn messages_from_an_outage_are_read_when_it_is_over() {
-    let (discord, core, [guild, general, ana]) = home().await;
-    let (_process, mut connection) = start_process(&discord, &core).await;
-    let received = connection.session.borrow().received;
+    let (Home { discord, guild, general, ana, .. }, core) = home().await;
+    let process = Process::start(&discord, &core).await;
 
-    discord.cut(0);
-    let session = connection.end().await;
+    process.stop().await;
     discord.say(ana, general, "meanwhile");
     discord.with(|state| state.gateway.sessions.clear());
-    assert!(session.sequence >= received);
-    let process = Process::new(&discord, &core);
     discord.set_outage(guild, true);
-    connection = process.connect(&discord).await;
+    let process = Process::connect(&discord, &core, |_| {}).await;
     discord.sessions(1).await;
     assert_eq!(core.texts(general).len(), 0);
     discord.set_outage(guild, false);
 
     core.until("the message", |core| core.texts(general) == ["Ana: meanwhile"]).await;
-    connection.wait_until_all_kept().await;
+    process.wait_until_all_kept(&discord).await;
     assert_eq!(core.catch_ups(general), [(1, None)]);
 }
 
 #[tokio::test]
 async fn a_session_that_resumes_in_a_new_process_reads_no_history() {
-    let (discord, core, [guild, general, ana]) = home().await;
+    let (Home { discord, guild, general, ana, .. }, core) = home().await;
     let thread = discord.thread(general, Kind::PublicThread, "aside", ana);
-    let (process, mut connection) = start_process(&discord, &core).await;
+    let process = Process::start(&discord, &core).await;
     discord.say(ana, general, "before");
     core.until("the message", |core| core.texts(general).len() == 1).await;
-    connection.wait_until_all_kept().await;
-    let session = connection.end().await;
-    drop(process);
-    let bot = discord.look(|state| state.world.bot());
-    let role =
-        discord.look(|state| state.world.guilds[&guild].roles.values().find(|role| role.bot == Some(bot)).expect("a role").id);
+    process.wait_until_all_kept(&discord).await;
+    let notes = process.stop().await;
+    let role = discord.bot_role(guild);
     discord.say(ana, general, &format!("meanwhile <@&{role}> <#{general}>"));
     discord.say(ana, thread, "in a thread");
 
-    let process = Process::new(&discord, &core);
-    let _connection = process.resume(&discord, &session).await;
+    let _process = Process::resume(&discord, &core, &notes).await;
     core.until("all messages", |core| core.texts(general).len() == 2 && core.texts(thread).len() == 1).await;
 
     // A resumed session does not report roles and channels again, so the new process requests them.
     assert_eq!(core.texts(general)[1], "Ana: meanwhile @tertulia #general");
     assert_eq!(core.last(thread).0.parent.map(|parent| parent.to_string()), Some(format!("discord:{general}")));
     assert_eq!((history_requests(&discord), core.catch_ups(general).len()), (0, 0));
-    assert_eq!(discord.look(|state| state.journal.identifies.len()), 1);
+    assert_eq!(discord.identifies(), 1);
 }
 
 #[tokio::test]
 async fn messages_do_not_wait_for_the_channels_of_their_guild() {
-    let (discord, core, [guild, general, ana]) = home().await;
-    let (process, mut connection) = start_process(&discord, &core).await;
-    connection.wait_until_all_kept().await;
-    let session = connection.end().await;
-    drop(process);
+    let (Home { discord, guild, general, ana, .. }, core) = home().await;
+    let process = Process::start(&discord, &core).await;
+    process.wait_until_all_kept(&discord).await;
+    let notes = process.stop().await;
     discord.say(ana, general, "meanwhile");
     let hang = discord.spoil(On { guild: Some(guild), ..On::default() }, Does::Hang);
 
-    let process = Process::new(&discord, &core);
-    let _connection = process.resume(&discord, &session).await;
+    let _process = Process::resume(&discord, &core, &notes).await;
     core.until("the message", |core| core.texts(general) == ["Ana: meanwhile"]).await;
     discord.lift(hang);
 
     // The channels are requested nevertheless.
-    discord
-        .until("the request for the channels", |state| (state.journal.requests_of("guild_channels").count() == 1).then_some(()))
-        .await;
+    discord.wait_for("the request for the channels", |state| state.journal.requests_of("guild_channels").count() == 1).await;
 }
 
 #[tokio::test]
 async fn a_thread_whose_lookup_fails_once_loses_no_message() {
-    let (discord, core, [_, general, ana]) = home().await;
+    let (Home { discord, general, ana, .. }, core) = home().await;
     let thread = discord.thread(general, Kind::PublicThread, "aside", ana);
-    let (process, mut connection) = start_process(&discord, &core).await;
-    connection.wait_until_all_kept().await;
-    let session = connection.end().await;
-    drop(process);
+    let process = Process::start(&discord, &core).await;
+    process.wait_until_all_kept(&discord).await;
+    let notes = process.stop().await;
     discord.say(ana, thread, "in a thread");
     discord.spoil_next(1, On { route: Some("channel"), channel: Some(thread), ..On::default() }, Does::Status(502));
 
-    let process = Process::new(&discord, &core);
-    let _connection = process.resume(&discord, &session).await;
+    let _process = Process::resume(&discord, &core, &notes).await;
 
     core.until("the message", |core| core.texts(thread) == ["Ana: in a thread"]).await;
 }
 
 #[tokio::test]
 async fn an_interrupted_catch_up_starts_again_with_the_resumed_session() {
-    let (discord, core, [_, general, ana]) = home().await;
+    let (Home { discord, general, ana, .. }, core) = home().await;
     for number in 0..3 {
         discord.say(ana, general, &number.to_string());
     }
-    let hang = discord.spoil(On { route: Some("messages"), ..On::default() }, Does::Hang);
-    let process = Process::new(&discord, &core);
-    let connection = process.connect(&discord).await;
-    discord
-        .until("the request for the history", |state| (state.journal.requests_of("messages").count() == 1).then_some(()))
-        .await;
+    let hang = discord.spoil(On::route("messages"), Does::Hang);
+    let process = Process::connect(&discord, &core, |_| {}).await;
+    discord.wait_for("the request for the history", |state| state.journal.requests_of("messages").count() == 1).await;
+    process.notes.until_session(0, |session| session["accepted"] == 1).await;
 
-    let session = connection.end().await;
+    let notes = process.stop().await;
     discord.lift(hang);
-    let _connection = process.resume(&discord, &session).await;
+    let _process = Process::resume(&discord, &core, &notes).await;
 
     // The event that reports the guild was not kept, so Discord sends it again.
     core.until("all messages", |core| core.texts(general).len() == 3).await;

@@ -1,28 +1,19 @@
 //! Inbound events while a connection is up.
 
-use std::sync::Arc;
-
 use serde_json::json;
-use tertulia::ports::chat_platform::{ChatPlatform as _, Part};
+use tertulia::ports::chat_platform::ChatPlatform as _;
 use tertulia::ports::inbound_events::Answered;
 
-use super::super::counterpart::channels::{Kind, Overwrite};
-use super::super::counterpart::id::Id;
-use super::super::counterpart::intents::{DIRECT_MESSAGES, GUILD_MESSAGES, GUILDS};
-use super::super::counterpart::permissions::SEND_MESSAGES;
-use super::core::Core;
-use super::{Process, counterpart};
+use super::super::counterpart::{Id, Intents, Kind, Permissions};
+use super::super::home::{Home, part, snowflake};
+use super::{Process, home};
 
 #[tokio::test]
 async fn messages_edits_and_deletions_reach_the_core() {
-    let (discord, core) = (counterpart().await, Arc::<Core>::default());
-    let guild = discord.guild("Home");
-    let (general, other) = (discord.channel(guild, "general"), discord.channel(guild, "other"));
-    let (ana, bob) = (discord.member(guild, "Ana"), discord.member(guild, "Bob"));
-    core.add_companion(guild, general);
-    let process = Process::new(&discord, &core);
-    let mut connection = process.connect(&discord).await;
-    connection.wait_until_all_kept().await;
+    let (Home { discord, guild, general, ana, .. }, core) = home().await;
+    let other = discord.channel(guild, "other");
+    let bob = discord.member(guild, "Bob");
+    let _process = Process::start(&discord, &core).await;
 
     discord.say(ana, other, "not here");
     let first = discord.say(ana, general, &format!("Hello <@{bob}> in <#{other}>"));
@@ -55,15 +46,10 @@ async fn messages_edits_and_deletions_reach_the_core() {
 
 #[tokio::test]
 async fn messages_in_threads_posts_and_direct_messages_have_their_guild_and_parent() {
-    let (discord, core) = (counterpart().await, Arc::<Core>::default());
-    let guild = discord.guild("Home");
-    let (general, forum) = (discord.channel(guild, "general"), discord.channel_of(guild, Kind::Forum, "plans"));
-    let ana = discord.member(guild, "Ana");
-    core.add_companion(guild, general);
+    let (Home { discord, guild, general, ana, .. }, core) = home().await;
+    let forum = discord.channel_of(guild, Kind::Forum, "plans");
     core.add_companion(guild, forum);
-    let process = Process::new(&discord, &core);
-    let mut connection = process.connect(&discord).await;
-    connection.wait_until_all_kept().await;
+    let process = Process::start(&discord, &core).await;
 
     let thread = discord.thread(general, Kind::PublicThread, "aside", ana);
     discord.say(ana, thread, "in a thread");
@@ -78,32 +64,26 @@ async fn messages_in_threads_posts_and_direct_messages_have_their_guild_and_pare
     assert_eq!(channel_ref(thread), (format!("discord:{guild}"), Some(format!("discord:{general}")), false));
     assert_eq!(channel_ref(post), (format!("discord:{guild}"), Some(format!("discord:{forum}")), false));
     assert_eq!(channel_ref(direct), (format!("dm:discord:{direct}"), None, true));
-    let titles =
-        [thread, post, direct].map(|id| process.discord.title(&format!("discord:{id}").as_str().into()).expect("a title"));
+    let titles = [thread, post, direct]
+        .map(|id| process.client.platform.title(&format!("discord:{id}").as_str().into()).expect("a title"));
     assert_eq!(titles, ["aside · #general · Home", "Summer · #plans · Home", "direct message with Ana"]);
 }
 
 #[tokio::test]
 async fn a_refused_typing_indicator_is_sent_again_after_the_channel_changed() {
-    let (discord, core) = (counterpart().await, Arc::<Core>::default());
-    let guild = discord.guild("Home");
-    let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
-    let bot_role = discord.look(|state| state.world.guilds[&guild].members[&state.world.bot()].roles[0]);
-    core.add_companion(guild, general);
-    let process = Process::new(&discord, &core);
-    let mut connection = process.connect(&discord).await;
-    connection.wait_until_all_kept().await;
-    let send_typing = async || {
-        process.discord.typing(&format!("discord:{guild}").as_str().into(), &format!("discord:{general}").as_str().into()).await
-    };
-    discord.overwrite(general, Overwrite::role(bot_role, 0, SEND_MESSAGES));
+    let (Home { discord, guild, general, ana, .. }, core) = home().await;
+    let bot_role = discord.bot_role(guild);
+    let process = Process::start(&discord, &core).await;
+    let (guild_key, channel_key) = (snowflake(guild).guild(), snowflake(general).channel());
+    let send_typing = async || process.client.platform.typing(&guild_key, &channel_key).await;
+    discord.deny(general, bot_role, Permissions::SEND_MESSAGES);
     discord.say(ana, general, "before");
     core.until("the messages", |core| core.texts(general).len() == 1).await;
     send_typing().await;
     send_typing().await;
-    let requests = discord.look(|state| state.journal.requests_of("typing").count());
+    let requests = discord.requests("typing");
 
-    discord.overwrite(general, Overwrite::role(bot_role, SEND_MESSAGES, 0));
+    discord.allow(general, bot_role, Permissions::SEND_MESSAGES);
     discord.say(ana, general, "after");
     core.until("the messages", |core| core.texts(general).len() == 2).await;
     send_typing().await;
@@ -113,51 +93,30 @@ async fn a_refused_typing_indicator_is_sent_again_after_the_channel_changed() {
 
 #[tokio::test]
 async fn our_posts_are_recognised_and_foreign_webhooks_count_as_bots() {
-    let (discord, core) = (counterpart().await, Arc::<Core>::default());
-    let guild = discord.guild("Home");
-    let general = discord.channel(guild, "general");
-    let (ana, bot) = (discord.member(guild, "Ana"), discord.foreign_bot("Beep"));
-    discord.join(guild, bot);
-    core.add_companion(guild, general);
-    let process = Process::new(&discord, &core);
-    let mut connection = process.connect(&discord).await;
-    connection.wait_until_all_kept().await;
+    let (Home { discord, guild, general, ana, .. }, core) = home().await;
+    let beep = discord.foreign_bot("Beep");
+    discord.join(guild, beep);
+    let process = Process::start(&discord, &core).await;
 
-    let part = Part {
-        guild: format!("discord:{guild}").as_str().into(),
-        channel: format!("discord:{general}").as_str().into(),
-        companion: "mira".into(),
-        name: "Mira".into(),
-        picture: None,
-        text: "I am Mira.".into(),
-        nonce: "1".into(),
-    };
-    let ours = Id::parse(&process.discord.send(&part).await.expect("the part is posted")).expect("an id");
+    let part = part(general, "I am Mira.");
+    let ours = Id::parse(&process.client.platform.send(&part).await.expect("the part is posted")).expect("an id");
     let webhook = discord.foreign_webhook(general, "Mira");
     discord.say_by_webhook(webhook, "Mira", "I am not.");
-    discord.say(bot, general, "beep");
+    let newest_of_bots = discord.say(beep, general, "beep");
     let answer = discord.reply(ana, general, ours, "Hello, Mira", false);
     core.until("the answer", |core| core.texts(general).len() == 1).await;
 
     let (_, inbound_message) = core.last(general);
     assert_eq!(*inbound_message.id, *answer.to_string());
     assert_eq!(inbound_message.answers.expect("an answer").by, Some(Answered::Ours(Some("Mira".into()))));
-    core.until("the mark", |core| core.mark(general).is_some()).await;
-    assert!(core.mark(general).expect("a mark") < answer.to_string());
+    core.until_marked(general, newest_of_bots).await;
 }
 
 #[tokio::test]
 async fn a_mention_of_the_bot_or_its_role_addresses_all_companions_and_its_name_does_not() {
-    let (discord, core) = (counterpart().await, Arc::<Core>::default());
-    let guild = discord.guild("Home");
-    let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
-    core.add_companion(guild, general);
-    let process = Process::new(&discord, &core);
-    let mut connection = process.connect(&discord).await;
-    connection.wait_until_all_kept().await;
-    let bot = discord.look(|state| state.world.bot());
-    let role =
-        discord.look(|state| state.world.guilds[&guild].roles.values().find(|role| role.bot == Some(bot)).expect("a role").id);
+    let (Home { discord, guild, general, ana, bot, .. }, core) = home().await;
+    let _process = Process::start(&discord, &core).await;
+    let role = discord.bot_role(guild);
     discord.with(|state| {
         let mut role = state.world.guilds[&guild].roles[&role].clone();
         role.mentionable = true;
@@ -175,15 +134,9 @@ async fn a_mention_of_the_bot_or_its_role_addresses_all_companions_and_its_name_
 
 #[tokio::test]
 async fn without_the_message_content_intent_only_mentions_of_the_bot_are_recorded() {
-    let (discord, core) = (counterpart().await, Arc::<Core>::default());
-    discord.set_privileged(0);
-    let guild = discord.guild("Home");
-    let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
-    core.add_companion(guild, general);
-    let process = Process::new(&discord, &core);
-    let mut connection = process.connect_with(&discord, GUILDS | GUILD_MESSAGES | DIRECT_MESSAGES, None).await;
-    connection.wait_until_all_kept().await;
-    let bot = discord.look(|state| state.world.bot());
+    let (Home { discord, general, ana, bot, .. }, core) = home().await;
+    discord.set_privileged(Intents::empty());
+    let _process = Process::start(&discord, &core).await;
 
     discord.say(ana, general, "among ourselves");
     discord.say(ana, general, &format!("<@{bot}> hello"));
@@ -194,14 +147,9 @@ async fn without_the_message_content_intent_only_mentions_of_the_bot_are_recorde
 
 #[tokio::test]
 async fn deleted_channels_and_left_guilds_are_reported_as_gone() {
-    let (discord, core) = (counterpart().await, Arc::<Core>::default());
-    let guild = discord.guild("Home");
-    let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
+    let (Home { discord, guild, general, ana, .. }, core) = home().await;
     let thread = discord.thread(general, Kind::PublicThread, "aside", ana);
-    core.add_companion(guild, general);
-    let process = Process::new(&discord, &core);
-    let mut connection = process.connect(&discord).await;
-    connection.wait_until_all_kept().await;
+    let _process = Process::start(&discord, &core).await;
 
     discord.remove_channel(thread);
     core.until("the deleted thread", |core| core.gone().len() == 1).await;
@@ -217,16 +165,12 @@ async fn deleted_channels_and_left_guilds_are_reported_as_gone() {
 
 #[tokio::test]
 async fn a_guild_that_was_left_during_a_downtime_is_reported_as_gone() {
-    let (discord, core) = (counterpart().await, Arc::<Core>::default());
-    let (guild, left) = (discord.guild("Home"), discord.guild("Left"));
-    let (general, other) = (discord.channel(guild, "general"), discord.channel(left, "general"));
-    core.add_companion(guild, general);
-    core.add_companion(left, other);
+    let (Home { discord, .. }, core) = home().await;
+    let left = discord.guild("Left");
+    core.add_companion(left, discord.channel(left, "general"));
     discord.expel_bot(left);
 
-    let process = Process::new(&discord, &core);
-    let mut connection = process.connect(&discord).await;
-    connection.wait_until_all_kept().await;
+    let _process = Process::start(&discord, &core).await;
 
     core.until("the left guild", |core| !core.gone().is_empty()).await;
     assert_eq!(core.gone(), [format!("guild discord:{left}")]);

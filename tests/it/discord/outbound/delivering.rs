@@ -26,15 +26,16 @@ use tertulia::telemetry::recorder::Recorder;
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
-use super::super::counterpart::faults::{Does, On};
-use super::{client_with, home, part};
+use super::super::counterpart::{Does, Intents, On};
+use super::super::home::{Home, part};
+use super::client_with;
 use crate::harness::PATIENCE;
 
 #[tokio::test]
 async fn a_statement_whose_responses_are_lost_is_posted_once_and_reported_with_its_ids() {
-    let (discord, _, general) = home().await;
+    let Home { discord, general, .. } = Home::new().await;
     let client = client_with(&discord, |section| section.request_timeout_secs = 1.0);
-    let execute = On { route: Some("execute_webhook"), ..On::default() };
+    let execute = On::route("execute_webhook");
     discord.spoil_next(1, execute.clone(), Does::CutAfterwards);
     discord.spoil_next(1, execute.clone(), Does::Cut);
     discord.spoil_next(1, execute, Does::Status(502));
@@ -45,31 +46,31 @@ async fn a_statement_whose_responses_are_lost_is_posted_once_and_reported_with_i
     let posts = discord.posts();
     let ids: Vec<Arc<str>> = posts.iter().map(|post| post.message.to_string().into()).collect();
     assert_eq!(delivered, Delivered { text: text.as_str().into(), ids, is_unconfirmed: false, error: None });
-    assert_eq!(discord.look(|state| state.journal.requests_of("execute_webhook").count()), 4);
+    assert_eq!(discord.requests("execute_webhook"), 4);
     let contents: Vec<_> = posts.iter().map(|post| post.content.as_str()).collect();
     assert_eq!(contents, text.split("\n\n").collect::<Vec<_>>());
 }
 
 #[tokio::test]
 async fn a_posted_statement_is_found_long_before_its_request_times_out() {
-    let (discord, _, general) = home().await;
+    let Home { discord, general, .. } = Home::new().await;
     // Longer than this test takes.
     let client = client_with(&discord, |section| section.request_timeout_secs = 120.0);
-    discord.spoil_next(1, On { route: Some("execute_webhook"), ..On::default() }, Does::CutAfterwards);
+    discord.spoil_next(1, On::route("execute_webhook"), Does::CutAfterwards);
 
     let delivered = deliver(client, &part(general, "Here I am.")).await;
 
     let ids: Vec<Arc<str>> = discord.posts().iter().map(|post| post.message.to_string().into()).collect();
     assert_eq!((delivered.ids, delivered.error, ids.len()), (ids.clone(), None, 1));
-    assert_eq!(discord.look(|state| state.journal.requests_of("execute_webhook").count()), 1);
+    assert_eq!(discord.requests("execute_webhook"), 1);
 }
 
 #[tokio::test]
 async fn without_the_content_intent_a_statement_whose_response_is_lost_is_posted_once_and_reported_with_its_id() {
-    let (discord, _, general) = home().await;
-    discord.set_privileged(0);
+    let Home { discord, general, .. } = Home::new().await;
+    discord.set_privileged(Intents::empty());
     let client = client_with(&discord, |section| section.request_timeout_secs = 1.0);
-    discord.spoil_next(1, On { route: Some("execute_webhook"), ..On::default() }, Does::CutAfterwards);
+    discord.spoil_next(1, On::route("execute_webhook"), Does::CutAfterwards);
 
     let delivered = deliver(client, &part(general, "Here I am.")).await;
 

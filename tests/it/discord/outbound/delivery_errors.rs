@@ -3,40 +3,32 @@
 use tertulia::adapters::discord::platform::Discord;
 use tertulia::ports::chat_platform::ChatPlatform as _;
 
-use super::super::counterpart::Counterpart;
-use super::super::counterpart::channels::Overwrite;
-use super::super::counterpart::id::Id;
-use super::super::counterpart::permissions::MANAGE_WEBHOOKS;
-use super::logged::Logged;
-use super::{client, home, part, refusal, say, snowflake};
+use super::super::counterpart::{Id, Permissions};
+use super::super::home::{Home, part, snowflake};
+use super::super::logged::Logged;
+use super::{client, refusal, say};
 
 fn delivery_error(client: &Discord, channel: Id) -> Option<String> {
     client.delivery_errors().last(snowflake(channel)).map(|error| error.why)
 }
 
-/// Sets the permissions that a channel denies to the bot's role.
-fn deny(discord: &Counterpart, guild: Id, channel: Id, permissions: u64) {
-    let role = discord.look(|state| state.world.guilds[&guild].members[&state.world.bot()].roles[0]);
-    discord.overwrite(channel, Overwrite::role(role, 0, permissions));
-}
-
 #[tokio::test]
 async fn a_missing_permission_is_logged_once_and_again_if_it_returns() {
-    let (discord, guild, general) = home().await;
+    let Home { discord, guild, general, .. } = Home::new().await;
     let logged = Logged::begin();
     let client = client(&discord);
     let warnings = || logged.read().matches("companions cannot speak in this channel").count();
 
-    deny(&discord, guild, general, MANAGE_WEBHOOKS);
+    discord.deny(general, discord.bot_role(guild), Permissions::MANAGE_WEBHOOKS);
     for text in ["one", "two", "three"] {
         let why = refusal(&client, &part(general, text)).await;
         assert_eq!(delivery_error(&client, general), Some(why));
     }
     let first_warnings = warnings();
-    deny(&discord, guild, general, 0);
+    discord.deny(general, discord.bot_role(guild), Permissions::empty());
     say(&client, &part(general, "four")).await;
     let error_after_post = delivery_error(&client, general);
-    deny(&discord, guild, general, MANAGE_WEBHOOKS);
+    discord.deny(general, discord.bot_role(guild), Permissions::MANAGE_WEBHOOKS);
     client.webhooks_changed(snowflake(general));
     refusal(&client, &part(general, "five")).await;
 
@@ -48,12 +40,12 @@ async fn a_missing_permission_is_logged_once_and_again_if_it_returns() {
 
 #[tokio::test]
 async fn a_missing_permission_blocks_a_channel_until_something_changes_there() {
-    let (discord, guild, general) = home().await;
+    let Home { discord, guild, general, .. } = Home::new().await;
     let other = discord.channel(guild, "other");
     let client = client(&discord);
     let is_blocked = |channel| client.is_unpostable(&part(channel, "").channel);
 
-    deny(&discord, guild, general, MANAGE_WEBHOOKS);
+    discord.deny(general, discord.bot_role(guild), Permissions::MANAGE_WEBHOOKS);
     refusal(&client, &part(general, "one")).await;
     let at_first = [general, other].map(is_blocked);
     client.access_changed(snowflake(guild), Some(snowflake(other)));
@@ -62,7 +54,7 @@ async fn a_missing_permission_blocks_a_channel_until_something_changes_there() {
     let after_change = is_blocked(general);
     refusal(&client, &part(general, "two")).await;
     let after_second_refusal = is_blocked(general);
-    deny(&discord, guild, general, 0);
+    discord.deny(general, discord.bot_role(guild), Permissions::empty());
     client.access_changed(snowflake(guild), None);
     say(&client, &part(general, "three")).await;
 
@@ -76,7 +68,7 @@ async fn a_missing_permission_blocks_a_channel_until_something_changes_there() {
 
 #[tokio::test]
 async fn a_deleted_channel_and_a_removed_bot_are_logged_once_for_each_channel() {
-    let (discord, guild, general) = home().await;
+    let Home { discord, guild, general, .. } = Home::new().await;
     let gone = discord.channel(guild, "gone");
     let logged = Logged::begin();
     let client = client(&discord);
@@ -98,7 +90,7 @@ async fn a_deleted_channel_and_a_removed_bot_are_logged_once_for_each_channel() 
 
 #[tokio::test]
 async fn a_statement_without_visible_text_is_no_delivery_error_of_its_channel() {
-    let (discord, _, general) = home().await;
+    let Home { discord, general, .. } = Home::new().await;
     let client = client(&discord);
 
     refusal(&client, &part(general, " \u{200b} ")).await;
@@ -108,7 +100,7 @@ async fn a_statement_without_visible_text_is_no_delivery_error_of_its_channel() 
 
 #[tokio::test]
 async fn a_deleted_webhook_is_replaced_without_a_delivery_error() {
-    let (discord, _, general) = home().await;
+    let Home { discord, general, .. } = Home::new().await;
     let logged = Logged::begin();
     let client = client(&discord);
     say(&client, &part(general, "one")).await;

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use tertulia::ports::chat_platform::{ChatPlatform as _, NotSent};
 
-use super::super::counterpart::faults::{Does, On, Scope};
-use super::{client, client_with, home, part, say, snowflake};
+use super::super::counterpart::{Does, On, Scope};
+use super::super::home::{Home, part, snowflake};
+use super::{client, client_with, say};
 
 const AN_HOUR: Duration = Duration::from_secs(3_600);
 
@@ -15,7 +16,7 @@ const EXECUTE: On = On { route: Some("execute_webhook"), guild: None, channel: N
 
 #[tokio::test]
 async fn a_rate_limited_guild_delays_no_other_guild() {
-    let (discord, guild, general) = home().await;
+    let Home { discord, guild, general, .. } = Home::new().await;
     let other = discord.channel(discord.guild("Away"), "other");
     let client = client(&discord);
     for channel in [general, other] {
@@ -36,7 +37,7 @@ async fn a_rate_limited_guild_delays_no_other_guild() {
 
 #[tokio::test]
 async fn a_global_rate_limit_delays_every_guild() {
-    let (discord, _, general) = home().await;
+    let Home { discord, general, .. } = Home::new().await;
     let other = discord.channel(discord.guild("Away"), "other");
     let client = client(&discord);
     for channel in [general, other] {
@@ -56,10 +57,10 @@ async fn a_global_rate_limit_delays_every_guild() {
 
 #[tokio::test]
 async fn a_global_rate_limit_of_the_bot_delays_no_webhook_post() {
-    let (discord, guild, general) = home().await;
+    let Home { discord, guild, general, .. } = Home::new().await;
     let client = client(&discord);
     say(&client, &part(general, "before")).await;
-    let typing = On { route: Some("typing"), ..On::default() };
+    let typing = On::route("typing");
     discord.spoil_next(1, typing, Does::TooMany { retry_after: AN_HOUR, scope: Scope::Global });
 
     client.typing(&snowflake(guild).guild(), &snowflake(general).channel()).await;
@@ -71,7 +72,7 @@ async fn a_global_rate_limit_of_the_bot_delays_no_webhook_post() {
 
 #[tokio::test]
 async fn a_statement_is_posted_after_a_short_rate_limit() {
-    let (discord, _, general) = home().await;
+    let Home { discord, general, .. } = Home::new().await;
     let client = client(&discord);
     say(&client, &part(general, "before")).await;
     discord.spoil_next(1, EXECUTE, Does::TooMany { retry_after: Duration::from_millis(50), scope: Scope::User });
@@ -85,7 +86,7 @@ async fn a_statement_is_posted_after_a_short_rate_limit() {
 
 #[tokio::test]
 async fn a_part_with_unknown_outcome_can_be_looked_up() {
-    let (discord, _, general) = home().await;
+    let Home { discord, general, .. } = Home::new().await;
     let client = client(&discord);
     for (n, (does, is_posted)) in [
         (Does::Status(500), false),
@@ -113,7 +114,7 @@ async fn a_part_with_unknown_outcome_can_be_looked_up() {
 
 #[tokio::test]
 async fn the_time_in_which_a_lost_request_can_still_arrive_depends_on_the_failure() {
-    let (discord, _, general) = home().await;
+    let Home { discord, general, .. } = Home::new().await;
     let client = client_with(&discord, |section| section.request_timeout_secs = 15.0);
     say(&client, &part(general, "before")).await;
     for (does, least, most) in [(Does::Status(502), 0, 5), (Does::Cut, 10, 15), (Does::Garbled, 0, 0)] {
@@ -128,7 +129,7 @@ async fn the_time_in_which_a_lost_request_can_still_arrive_depends_on_the_failur
 
 #[tokio::test]
 async fn after_a_timeout_the_outcome_is_unknown_and_the_posted_part_is_found() {
-    let (discord, _, general) = home().await;
+    let Home { discord, general, .. } = Home::new().await;
     let client = client_with(&discord, |section| section.request_timeout_secs = 1.0);
     say(&client, &part(general, "before")).await;
     let part = part(general, "slow words");
@@ -145,7 +146,7 @@ async fn after_a_timeout_the_outcome_is_unknown_and_the_posted_part_is_found() {
 
 #[tokio::test]
 async fn a_guild_whose_requests_hang_delays_no_other_guild() {
-    let (discord, guild, general) = home().await;
+    let Home { discord, guild, general, .. } = Home::new().await;
     let other = discord.channel(discord.guild("Away"), "other");
     let client = client_with(&discord, |section| section.request_timeout_secs = 120.0);
     let fault = discord.spoil(On { guild: Some(guild), ..On::default() }, Does::Hang);
@@ -175,13 +176,13 @@ async fn a_guild_whose_requests_hang_delays_no_other_guild() {
 
 #[tokio::test]
 async fn a_cancelled_send_does_not_block_the_next_one() {
-    let (discord, _, general) = home().await;
+    let Home { discord, general, .. } = Home::new().await;
     let client = client_with(&discord, |section| section.request_timeout_secs = 120.0);
     let fault = discord.spoil(EXECUTE, Does::Hang);
     let (cancelled_client, cancelled_part) = (Arc::clone(&client), part(general, "never mind"));
     // The first request of its route. All others wait for its response, which contains the limits.
     let cancelled = tokio::spawn(async move { cancelled_client.send(&cancelled_part).await });
-    discord.until("a request that hangs", |state| state.journal.requests_of("execute_webhook").next().map(drop)).await;
+    discord.wait_for("a request that hangs", |state| state.journal.requests_of("execute_webhook").next().is_some()).await;
 
     cancelled.abort();
     assert!(cancelled.await.is_err());
@@ -192,11 +193,11 @@ async fn a_cancelled_send_does_not_block_the_next_one() {
 
 #[tokio::test]
 async fn a_failure_before_posting_means_that_the_part_can_be_sent_later() {
-    let (discord, _, general) = home().await;
+    let Home { discord, general, .. } = Home::new().await;
     let client = client(&discord);
 
     for route in ["application", "channel", "webhooks", "create_webhook"] {
-        discord.spoil_next(1, On { route: Some(route), ..On::default() }, Does::CutAfterwards);
+        discord.spoil_next(1, On::route(route), Does::CutAfterwards);
         let later = client.send(&part(general, "x")).await;
         assert!(matches!(later, Err(NotSent::Later { after: None, .. })), "{route}: {later:?}");
     }

@@ -4,31 +4,29 @@ use std::time::Duration;
 
 use tertulia::adapters::discord::platform::Discord;
 use tertulia::ports::chat_platform::ChatPlatform as _;
+use tertulia::settings::discord::Discord as Section;
 use tertulia::telemetry::metrics::Metrics;
 
-use super::super::counterpart::Counterpart;
-use super::super::counterpart::channels::Overwrite;
-use super::super::counterpart::faults::{Does, On, Scope};
-use super::super::counterpart::permissions::MANAGE_WEBHOOKS;
-use super::super::counterpart::rules::{Bucket, Rules};
-use super::{adapter, home, part, say};
+use super::super::counterpart::{Bucket, Counterpart, Does, On, Permissions, Rules, Scope};
+use super::super::home::{Home, adapter, part, section};
+use super::say;
 
 const REQUESTS: &str = "tertulia_discord_requests_total";
 
 fn measured(discord: &Counterpart, timeout_secs: f64) -> (Discord, Metrics) {
     let metrics = Metrics::local();
-    let client = adapter(&discord.token(), &discord.api_url(), |section| section.request_timeout_secs = timeout_secs);
-    (client.measured(metrics.instruments()), metrics)
+    let section = Section { request_timeout_secs: timeout_secs, ..section(discord) };
+    (adapter(&section, &discord.token()).measured(metrics.instruments()), metrics)
 }
 
 #[tokio::test]
 async fn requests_are_counted_by_route_and_outcome() {
-    let (discord, _, general) = home().await;
+    let Home { discord, general, .. } = Home::new().await;
     let (client, metrics) = measured(&discord, 1.0);
     let requests =
         |route: &str, outcome: &str| metrics.total(REQUESTS, &[("discord_route", route), ("discord_outcome", outcome)]);
     say(&client, &part(general, "one")).await;
-    let execute = || On { route: Some("execute_webhook"), ..On::default() };
+    let execute = || On::route("execute_webhook");
     let hang = discord.spoil_next(1, execute(), Does::Hang);
 
     let first = client.send(&part(general, "two")).await;
@@ -49,7 +47,7 @@ async fn requests_are_counted_by_route_and_outcome() {
 
 #[tokio::test]
 async fn an_unreachable_server_is_counted_apart_from_a_broken_connection() {
-    let (discord, _, general) = home().await;
+    let Home { discord, general, .. } = Home::new().await;
     let (client, metrics) = measured(&discord, 5.0);
     drop(discord);
 
@@ -62,9 +60,8 @@ async fn an_unreachable_server_is_counted_apart_from_a_broken_connection() {
 async fn waits_for_limits_and_held_back_requests_are_counted() {
     // The window must be longer than the time between two requests on a busy machine.
     let bucket = Bucket { requests: 1, window: Duration::from_secs(1) };
-    let discord = Counterpart::with_rules(Rules { buckets: [("execute_webhook", bucket)].into(), ..Rules::roomy() }).await;
-    let guild = discord.guild("Home");
-    let general = discord.channel(guild, "general");
+    let Home { discord, general, .. } =
+        Home::with_rules(Rules { buckets: [("execute_webhook", bucket)].into(), ..Rules::roomy() }).await;
     let (client, metrics) = measured(&discord, 5.0);
 
     say(&client, &part(general, "one")).await;
@@ -72,7 +69,7 @@ async fn waits_for_limits_and_held_back_requests_are_counted() {
     let waits = metrics.total("tertulia_discord_waits_total", &[]);
     let waited_seconds = metrics.total("tertulia_discord_waited_seconds_total", &[]);
     let too_many = Does::TooMany { retry_after: Duration::from_secs(60), scope: Scope::User };
-    discord.spoil_next(1, On { route: Some("execute_webhook"), ..On::default() }, too_many);
+    discord.spoil_next(1, On::route("execute_webhook"), too_many);
     let _ = client.send(&part(general, "three")).await;
     let _ = client.send(&part(general, "four")).await;
 
@@ -85,10 +82,9 @@ async fn waits_for_limits_and_held_back_requests_are_counted() {
 
 #[tokio::test]
 async fn refusals_are_counted_by_reason_and_invalid_requests_separately() {
-    let (discord, guild, general) = home().await;
-    let role = discord.look(|state| state.world.guilds[&guild].members[&state.world.bot()].roles[0]);
+    let Home { discord, guild, general, .. } = Home::new().await;
     let gone = discord.channel(guild, "gone");
-    discord.overwrite(general, Overwrite::role(role, 0, MANAGE_WEBHOOKS));
+    discord.deny(general, discord.bot_role(guild), Permissions::MANAGE_WEBHOOKS);
     discord.remove_channel(gone);
     let (client, metrics) = measured(&discord, 5.0);
 

@@ -9,8 +9,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::AbortHandle;
 
-use super::super::counterpart::id::Id;
-use super::{client_at, part, snowflake};
+use super::super::counterpart::Id;
+use super::super::home::{adapter, part, section_at, snowflake};
 
 const CHANNEL: Id = Id(7);
 
@@ -102,7 +102,7 @@ async fn client_with_response(response: String) -> (Arc<Discord>, AbortHandle) {
             answer_request(stream, &response).await;
         }
     });
-    let client = client_at("a.b.c", &api_url, |_| {});
+    let client = Arc::new(adapter(&section_at(&api_url), "a.b.c"));
     client.set_bot(Bot { application: snowflake(Id(1)), user: snowflake(Id(1)) });
     client.cache().set_parent(snowflake(CHANNEL), None);
     (client, server.abort_handle())

@@ -5,15 +5,13 @@ use std::sync::Arc;
 
 use tertulia::ports::chat_platform::{ChatPlatform as _, NotRead, Part};
 
-use super::super::counterpart::channels::Overwrite;
-use super::super::counterpart::faults::{Does, On};
-use super::super::counterpart::permissions::READ_MESSAGE_HISTORY;
-use super::{client, direct, home, part, say, snowflake};
+use super::super::counterpart::{Does, Intents, On, Permissions};
+use super::super::home::{Home, part, snowflake};
+use super::{client, direct, say};
 
 #[tokio::test]
 async fn posted_parts_are_found_by_a_client_with_an_empty_cache() {
-    let (discord, guild, general) = home().await;
-    let ana = discord.member(guild, "Ana");
+    let Home { discord, general, ana, .. } = Home::new().await;
     let (direct_channel, request) = discord.direct(ana, "hi");
     let before = discord.say(ana, general, "Good evening");
     let first = client(&discord);
@@ -34,8 +32,7 @@ async fn posted_parts_are_found_by_a_client_with_an_empty_cache() {
 
 #[tokio::test]
 async fn only_the_same_text_by_the_same_speaker_after_the_given_message_matches() {
-    let (discord, guild, general) = home().await;
-    let ana = discord.member(guild, "Ana");
+    let Home { discord, general, ana, .. } = Home::new().await;
     let client = client(&discord);
     let statement = part(general, "Well.");
     let earlier = say(&client, &statement).await;
@@ -50,8 +47,7 @@ async fn only_the_same_text_by_the_same_speaker_after_the_given_message_matches(
 
 #[tokio::test]
 async fn a_message_that_is_recorded_as_another_part_does_not_match() {
-    let (discord, guild, general) = home().await;
-    let ana = discord.member(guild, "Ana");
+    let Home { discord, general, ana, .. } = Home::new().await;
     let before = discord.say(ana, general, "hi").to_string();
     let first = client(&discord);
     let statement = part(general, "Well.");
@@ -71,8 +67,7 @@ async fn a_message_that_is_recorded_as_another_part_does_not_match() {
 
 #[tokio::test]
 async fn a_part_with_an_uncertain_match_is_not_sent_again() {
-    let (discord, guild, general) = home().await;
-    let ana = discord.member(guild, "Ana");
+    let Home { discord, guild, general, ana, .. } = Home::new().await;
     let before = discord.say(ana, general, "hi").to_string();
     let (first, second) = (client(&discord), client(&discord));
     let statement = part(general, "Hello @Ana");
@@ -94,9 +89,8 @@ async fn a_part_with_an_uncertain_match_is_not_sent_again() {
 
 #[tokio::test]
 async fn a_part_whose_content_discord_withholds_is_found() {
-    let (discord, guild, general) = home().await;
-    discord.set_privileged(0);
-    let ana = discord.member(guild, "Ana");
+    let Home { discord, general, ana, .. } = Home::new().await;
+    discord.set_privileged(Intents::empty());
     let before = discord.say(ana, general, "hi").to_string();
     let (first, second) = (client(&discord), client(&discord));
     say(&first, &part(general, "Something else")).await;
@@ -114,9 +108,8 @@ async fn a_part_whose_content_discord_withholds_is_found() {
 
 #[tokio::test]
 async fn without_its_webhook_a_part_with_withheld_content_is_found_by_speaker_and_order() {
-    let (discord, guild, general) = home().await;
-    discord.set_privileged(0);
-    let ana = discord.member(guild, "Ana");
+    let Home { discord, general, ana, .. } = Home::new().await;
+    discord.set_privileged(Intents::empty());
     let before = discord.say(ana, general, "hi").to_string();
     let (first, second) = (client(&discord), client(&discord));
     say(&first, &Part { name: "Zed".into(), ..part(general, "Not I") }).await;
@@ -134,16 +127,16 @@ async fn without_its_webhook_a_part_with_withheld_content_is_found_by_speaker_an
 
 #[tokio::test]
 async fn without_access_to_the_history_the_outcome_stays_unknown() {
-    let (discord, guild, general) = home().await;
-    let bot_role = discord.look(|state| state.world.guilds[&guild].members[&state.world.bot()].roles[0]);
+    let Home { discord, guild, general, .. } = Home::new().await;
+    let bot_role = discord.bot_role(guild);
     let client = client(&discord);
     let statement = part(general, "Hello");
     let before = client.newest(&statement.channel, &[]).expect("a Discord channel always has one");
     let empty = client.find(&statement, Some(&before), &none_taken()).await;
     say(&client, &statement).await;
 
-    for overwrite in [Overwrite::role(bot_role, 0, READ_MESSAGE_HISTORY), Overwrite::role(guild, 0, READ_MESSAGE_HISTORY)] {
-        discord.overwrite(general, overwrite);
+    for role in [bot_role, guild] {
+        discord.deny(general, role, Permissions::READ_MESSAGE_HISTORY);
     }
     let hidden = client.find(&statement, Some(&before), &none_taken()).await;
     discord.remove_channel(general);
@@ -156,11 +149,10 @@ async fn without_access_to_the_history_the_outcome_stays_unknown() {
 
 #[tokio::test]
 async fn a_lookup_reads_several_pages_and_gives_up_after_a_thousand_messages() {
-    let (discord, guild, general) = home().await;
-    let ana = discord.member(guild, "Ana");
+    let Home { discord, general, ana, .. } = Home::new().await;
     let before = discord.say(ana, general, "hi").to_string();
     for n in 0..250 {
-        discord.say(ana, general, &format!("{n}"));
+        discord.say(ana, general, &n.to_string());
     }
     let client = client(&discord);
     let statement = part(general, "At last");
@@ -168,7 +160,7 @@ async fn a_lookup_reads_several_pages_and_gives_up_after_a_thousand_messages() {
     let posted = say(&client, &statement).await.to_string();
     let found = client.find(&statement, Some(&before), &none_taken()).await;
     for n in 0..1_000 {
-        discord.say(ana, general, &format!("{n}"));
+        discord.say(ana, general, &n.to_string());
     }
     let lost = client.find(&part(general, "Never sent"), Some(&before), &none_taken()).await;
 
@@ -179,14 +171,14 @@ async fn a_lookup_reads_several_pages_and_gives_up_after_a_thousand_messages() {
 
 #[tokio::test]
 async fn a_failed_lookup_can_be_repeated() {
-    let (discord, _, general) = home().await;
+    let Home { discord, general, .. } = Home::new().await;
     let client = client(&discord);
     let statement = part(general, "Hello");
     let before = client.newest(&statement.channel, &[]).expect("a Discord channel always has one");
     let posted = say(&client, &statement).await.to_string();
 
     for does in [Does::Status(502), Does::Cut, Does::Garbled] {
-        discord.spoil_next(1, On { route: Some("messages"), ..On::default() }, does.clone());
+        discord.spoil_next(1, On::route("messages"), does.clone());
         let later = client.find(&statement, Some(&before), &none_taken()).await;
         assert!(matches!(later, Err(NotRead::Later { .. })), "{does:?}: {later:?}");
     }

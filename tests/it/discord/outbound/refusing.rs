@@ -3,24 +3,22 @@
 use serde_json::json;
 use tertulia::ports::chat_platform::{ChatPlatform as _, NotSent};
 
-use super::super::counterpart::channels::{Kind, Overwrite};
-use super::super::counterpart::faults::{Does, On};
-use super::super::counterpart::permissions::MANAGE_WEBHOOKS;
-use super::logged::Logged;
-use super::{client, client_at, direct, home, part, refusal, say};
+use super::super::counterpart::{Does, Kind, On, Permissions};
+use super::super::home::{Home, adapter, part, section_at};
+use super::super::logged::Logged;
+use super::{client, direct, refusal, say};
 
 #[tokio::test]
 async fn the_reason_of_a_refusal_says_what_to_change_in_discord() {
-    let (discord, guild, general) = home().await;
-    let bot_role = discord.look(|state| state.world.guilds[&guild].members[&state.world.bot()].roles[0]);
+    let Home { discord, guild, general, ana, .. } = Home::new().await;
+    let bot_role = discord.bot_role(guild);
     let [closed, gone, full, locked] = ["closed", "gone", "full", "locked"].map(|name| discord.channel(guild, name));
     let forum = discord.channel_of(guild, Kind::Forum, "forum");
-    let ana = discord.member(guild, "Ana");
     let thread = discord.thread(locked, Kind::PublicThread, "aside", ana);
     let (direct_channel, _) = discord.direct(ana, "hi");
     let client = client(&discord);
     say(&client, &part(gone, "before")).await;
-    discord.overwrite(closed, Overwrite::role(bot_role, 0, MANAGE_WEBHOOKS));
+    discord.deny(closed, bot_role, Permissions::MANAGE_WEBHOOKS);
     discord.remove_channel(gone);
     for n in 0..15 {
         discord.foreign_webhook(full, &format!("webhook {n}"));
@@ -47,11 +45,11 @@ async fn the_reason_of_a_refusal_says_what_to_change_in_discord() {
 
 #[tokio::test]
 async fn a_field_that_discord_refuses_is_named() {
-    let (discord, _, general) = home().await;
+    let Home { discord, general, .. } = Home::new().await;
     let field_errors =
         json!({ "_errors": [{ "code": "BASE_TYPE_BAD_LENGTH", "message": "Must be between 1 and 80 in length." }] });
     let body = json!({ "code": 50_035, "message": "Invalid Form Body", "errors": { "username": field_errors } });
-    discord.spoil(On { route: Some("execute_webhook"), ..On::default() }, Does::Says(400, body));
+    discord.spoil(On::route("execute_webhook"), Does::Says(400, body));
 
     let why = refusal(&client(&discord), &part(general, "x")).await;
 
@@ -60,7 +58,7 @@ async fn a_field_that_discord_refuses_is_named() {
 
 #[tokio::test]
 async fn after_the_bot_was_removed_the_reason_says_to_invite_it_again() {
-    let (discord, guild, general) = home().await;
+    let Home { discord, guild, general, .. } = Home::new().await;
     discord.expel_bot(guild);
 
     let why = refusal(&client(&discord), &part(general, "x")).await;
@@ -70,7 +68,7 @@ async fn after_the_bot_was_removed_the_reason_says_to_invite_it_again() {
 
 #[tokio::test]
 async fn after_a_token_reset_the_reason_says_so_without_the_token() {
-    let (discord, _, general) = home().await;
+    let Home { discord, general, .. } = Home::new().await;
     let (client, token) = (client(&discord), discord.token());
     discord.reset_token();
 
@@ -82,10 +80,10 @@ async fn after_a_token_reset_the_reason_says_so_without_the_token() {
 
 #[tokio::test]
 async fn an_unreachable_discord_means_sending_later() {
-    let (discord, _, general) = home().await;
+    let Home { discord, general, .. } = Home::new().await;
     let (token, api_url) = (discord.token(), discord.api_url());
     drop(discord);
-    let client = client_at(&token, &api_url, |_| {});
+    let client = adapter(&section_at(&api_url), &token);
 
     let unreachable = client.send(&part(general, "x")).await.expect_err("the server is gone");
 
@@ -96,7 +94,7 @@ async fn an_unreachable_discord_means_sending_later() {
 
 #[tokio::test]
 async fn the_tokens_of_the_bot_and_the_webhook_are_never_logged_or_returned() {
-    let (discord, _, general) = home().await;
+    let Home { discord, general, .. } = Home::new().await;
     let logged = Logged::begin();
     let client = client(&discord);
     say(&client, &part(general, "one")).await;
@@ -106,7 +104,7 @@ async fn the_tokens_of_the_bot_and_the_webhook_are_never_logged_or_returned() {
 
     let mut results = String::new();
     for does in [Does::Cut, Does::Status(400), Does::Status(500), Does::Garbled] {
-        discord.spoil_next(1, On { route: Some("execute_webhook"), ..On::default() }, does);
+        discord.spoil_next(1, On::route("execute_webhook"), does);
         results += &format!("{:?}", client.send(&part(general, "two")).await);
     }
     discord.remove_webhook(id);

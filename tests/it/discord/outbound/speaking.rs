@@ -3,13 +3,9 @@
 use futures_util::future::join_all;
 use tertulia::ports::chat_platform::{ChatPlatform as _, NotSent, Part};
 
-use super::super::counterpart::Counterpart;
-use super::super::counterpart::channels::{Kind, Overwrite};
-use super::super::counterpart::faults::{Does, On, Scope};
-use super::super::counterpart::messages::Author;
-use super::super::counterpart::permissions::{MENTION_EVERYONE, SEND_MESSAGES};
-use super::super::counterpart::rules::{Bucket, Rules};
-use super::{client, client_with, direct, home, part, say, snowflake};
+use super::super::counterpart::{Author, Bucket, Counterpart, Does, Kind, On, Permissions, Rules, Scope};
+use super::super::home::{Home, part, snowflake};
+use super::{client, client_with, direct, say};
 
 fn username(author: &Author) -> &str {
     match author {
@@ -31,7 +27,7 @@ fn webhooks(discord: &Counterpart) -> usize {
 
 #[tokio::test]
 async fn a_companion_speaks_under_its_own_name() {
-    let (discord, _, general) = home().await;
+    let Home { discord, general, .. } = Home::new().await;
     let client = client(&discord);
 
     let first = say(&client, &part(general, "Good evening.")).await;
@@ -46,7 +42,7 @@ async fn a_companion_speaks_under_its_own_name() {
 
 #[tokio::test]
 async fn a_companion_shows_its_picture_and_speaks_without_one_if_it_is_invalid() {
-    let (discord, _, general) = home().await;
+    let Home { discord, general, .. } = Home::new().await;
     let client = client(&discord);
     let with_picture = |picture: &str, text| Part { picture: Some(picture.into()), ..part(general, text) };
 
@@ -63,7 +59,7 @@ async fn a_companion_shows_its_picture_and_speaks_without_one_if_it_is_invalid()
 
 #[tokio::test]
 async fn twenty_concurrent_first_statements_create_one_webhook_and_the_next_client_finds_it() {
-    let (discord, _, general) = home().await;
+    let Home { discord, general, .. } = Home::new().await;
     discord.foreign_webhook(general, "somebody's");
     let first = client(&discord);
 
@@ -73,13 +69,13 @@ async fn twenty_concurrent_first_statements_create_one_webhook_and_the_next_clie
 
     assert!(sent.iter().all(Result::is_ok), "{sent:?}");
     assert_eq!(webhooks(&discord), 2);
-    assert_eq!(discord.look(|state| state.journal.requests_of("create_webhook").count()), 1);
+    assert_eq!(discord.requests("create_webhook"), 1);
     assert_eq!(discord.posts().len(), 21);
 }
 
 #[tokio::test]
 async fn a_deleted_webhook_is_replaced_and_the_statement_is_posted_once() {
-    let (discord, _, general) = home().await;
+    let Home { discord, general, .. } = Home::new().await;
     let client = client(&discord);
     say(&client, &part(general, "one")).await;
     let webhook = discord.look(|state| *state.world.webhooks.keys().next().expect("a webhook"));
@@ -89,20 +85,20 @@ async fn a_deleted_webhook_is_replaced_and_the_statement_is_posted_once() {
     say(&client, &part(general, "three")).await;
 
     assert_eq!((discord.posts_in(general, 3).await.len(), webhooks(&discord)), (3, 1));
-    assert_eq!(discord.look(|state| state.journal.requests_of("create_webhook").count()), 2);
+    assert_eq!(discord.requests("create_webhook"), 2);
 }
 
 #[tokio::test]
 async fn a_change_reported_while_a_webhook_is_created_creates_no_second_one() {
-    let (discord, guild, general) = home().await;
+    let Home { discord, guild, general, .. } = Home::new().await;
     let elsewhere = discord.channel(guild, "elsewhere");
     let client = client(&discord);
-    let hang = discord.spoil_next(1, On { route: Some("create_webhook"), ..On::default() }, Does::Hang);
+    let hang = discord.spoil_next(1, On::route("create_webhook"), Does::Hang);
     let (first_part, second_part) = (part(general, "one"), part(general, "two"));
 
     let meanwhile = async {
         discord
-            .until("the request that creates a webhook", |state| state.journal.requests_of("create_webhook").next().map(|_| ()))
+            .wait_for("the request that creates a webhook", |state| state.journal.requests_of("create_webhook").next().is_some())
             .await;
         client.webhooks_changed(snowflake(general));
         let others = async {
@@ -123,9 +119,9 @@ async fn a_change_reported_while_a_webhook_is_created_creates_no_second_one() {
 
 #[tokio::test]
 async fn a_post_that_a_moved_webhook_puts_in_another_channel_is_deleted() {
-    let (discord, guild, general) = home().await;
+    let Home { discord, guild, general, ana, .. } = Home::new().await;
     let other = discord.channel(guild, "other");
-    let thread = discord.thread(general, Kind::PublicThread, "aside", discord.member(guild, "Ana"));
+    let thread = discord.thread(general, Kind::PublicThread, "aside", ana);
     let client = client(&discord);
     let move_webhook = || {
         discord.with(|state| {
@@ -147,8 +143,7 @@ async fn a_post_that_a_moved_webhook_puts_in_another_channel_is_deleted() {
 
 #[tokio::test]
 async fn companions_speak_in_threads_and_forum_posts_through_the_parents_webhook() {
-    let (discord, guild, general) = home().await;
-    let ana = discord.member(guild, "Ana");
+    let Home { discord, guild, general, ana, .. } = Home::new().await;
     let thread = discord.thread(general, Kind::PublicThread, "aside", ana);
     let post = discord.open_post(ana, discord.channel_of(guild, Kind::Forum, "plans"), "Summer", "Where to?");
     let client = client(&discord);
@@ -161,14 +156,14 @@ async fn companions_speak_in_threads_and_forum_posts_through_the_parents_webhook
     let channels: Vec<_> = discord.posts().iter().map(|post| post.channel).collect();
     assert_eq!((channels, webhooks(&discord)), (vec![thread, general, post], 2));
     // The thread's parent was in the cache. The other two channels were requested.
-    assert_eq!(discord.look(|state| state.journal.requests_of("channel").count()), 2);
+    assert_eq!(discord.requests("channel"), 2);
 }
 
 #[tokio::test]
 async fn only_people_who_take_part_are_mentioned() {
-    let (discord, guild, general) = home().await;
-    let (ana, bob) = (discord.member(guild, "Ana"), discord.member(guild, "Bob"));
-    let role = discord.role(guild, "Friends", MENTION_EVERYONE);
+    let Home { discord, guild, general, ana, .. } = Home::new().await;
+    let bob = discord.member(guild, "Bob");
+    let role = discord.role(guild, "Friends", Permissions::MENTION_EVERYONE);
     let text = format!("@everyone @here <@&{role}> <@{bob}> hello @Ana");
     let (mentioning, silent) = (client(&discord), client_with(&discord, |section| section.mention_people = false));
     for client in [&mentioning, &silent] {
@@ -191,7 +186,7 @@ async fn only_people_who_take_part_are_mentioned() {
 
 #[tokio::test]
 async fn links_show_previews_only_if_the_settings_say_so() {
-    let (discord, _, general) = home().await;
+    let Home { discord, general, .. } = Home::new().await;
 
     let plain = say(&client(&discord), &part(general, "https://example.org")).await;
     let embedded = say(&client_with(&discord, |section| section.embed_links = true), &part(general, "https://example.org")).await;
@@ -202,7 +197,7 @@ async fn links_show_previews_only_if_the_settings_say_so() {
 
 #[tokio::test]
 async fn a_name_that_discord_refuses_is_changed_to_one_that_it_accepts() {
-    let (discord, _, general) = home().await;
+    let Home { discord, general, .. } = Home::new().await;
     let client = client(&discord);
 
     for name in ["Clyde", "Discordia", "", "everyone", &"x".repeat(200)] {
@@ -216,11 +211,10 @@ async fn a_name_that_discord_refuses_is_changed_to_one_that_it_accepts() {
 
 #[tokio::test]
 async fn a_direct_message_that_is_sent_twice_is_posted_once() {
-    let (discord, guild, general) = home().await;
-    let ana = discord.member(guild, "Ana");
+    let Home { discord, general, ana, .. } = Home::new().await;
     let (direct_channel, _) = discord.direct(ana, "Are you there?");
     let client = client(&discord);
-    discord.spoil_next(1, On { route: Some("create_message"), ..On::default() }, Does::CutAfterwards);
+    discord.spoil_next(1, On::route("create_message"), Does::CutAfterwards);
     let statement = direct(direct_channel, "I am.");
 
     let first = say(&client, &statement).await;
@@ -231,15 +225,15 @@ async fn a_direct_message_that_is_sent_twice_is_posted_once() {
     let posts = discord.posts();
     let contents: Vec<_> = posts.iter().map(|post| post.content.as_str()).collect();
     assert_eq!((contents, posts[0].message, first), (vec!["I am.", "Still.", "I am."], second, second));
-    assert_eq!(posts[0].author, Author::User(discord.look(|state| state.world.bot())));
+    assert_eq!(posts[0].author, Author::User(discord.bot()));
 }
 
 #[tokio::test]
 async fn a_direct_message_that_may_have_arrived_is_not_sent_again_after_another_error() {
-    let (discord, guild, _) = home().await;
-    let (direct_channel, _) = discord.direct(discord.member(guild, "Ana"), "Are you there?");
+    let Home { discord, ana, .. } = Home::new().await;
+    let (direct_channel, _) = discord.direct(ana, "Are you there?");
     let client = client(&discord);
-    let create = On { route: Some("create_message"), ..On::default() };
+    let create = On::route("create_message");
     discord.spoil_next(1, create.clone(), Does::CutAfterwards);
     let hour = std::time::Duration::from_secs(3_600);
     discord.spoil_next(1, create, Does::TooMany { retry_after: hour, scope: Scope::User });
@@ -252,12 +246,12 @@ async fn a_direct_message_that_may_have_arrived_is_not_sent_again_after_another_
 
 #[tokio::test]
 async fn the_typing_indicator_is_shown_and_a_refusal_is_not_retried() {
-    let (discord, guild, general) = home().await;
-    let bot_role = discord.look(|state| state.world.guilds[&guild].members[&state.world.bot()].roles[0]);
+    let Home { discord, guild, general, .. } = Home::new().await;
+    let bot_role = discord.bot_role(guild);
     let (client, channel_key) = (client(&discord), snowflake(general).channel());
     client.typing(&snowflake(guild).guild(), &channel_key).await;
 
-    discord.overwrite(general, Overwrite::role(bot_role, 0, SEND_MESSAGES));
+    discord.deny(general, bot_role, Permissions::SEND_MESSAGES);
     client.typing(&snowflake(guild).guild(), &channel_key).await;
     client.typing(&snowflake(guild).guild(), &channel_key).await;
 

@@ -4,13 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 
-use super::super::channels::{Channel, Thread};
-use super::super::id::Id;
-use super::super::intents::{GUILD_WEBHOOKS, GUILDS};
-use super::super::moment::now_ms;
-use super::super::sessions::{Event, Place};
-use super::super::state::State;
-use super::super::webhooks::Webhook;
+use super::super::{Channel, Event, Id, Intents, Place, State, Thread, Webhook, now_ms};
 
 impl State {
     pub fn add_channel(&mut self, channel: Channel) {
@@ -46,17 +40,11 @@ impl State {
             return;
         }
         let threads = self.world.active_threads(guild);
-        let threads: Vec<&Channel> =
-            threads.filter(|thread| thread.parent.is_some_and(|parent| gained.contains(&parent))).collect();
-        let bot = self.world.bot();
-        let members = threads.iter().filter_map(|thread| thread.thread.as_ref()?.member_json(thread.id, bot));
-        let data = json!({
-            "guild_id": guild,
-            "channel_ids": gained,
-            "threads": threads.iter().map(|thread| self.world.channel_json(thread)).collect::<Vec<_>>(),
-            "members": members.collect::<Vec<_>>(),
-        });
-        self.send_event(&Event::new("THREAD_LIST_SYNC", Place::Guild(guild), GUILDS, data));
+        let gained_threads = threads.filter(|thread| thread.parent.is_some_and(|parent| gained.contains(&parent)));
+        let mut data = self.world.threads_json(gained_threads);
+        data["guild_id"] = json!(guild);
+        data["channel_ids"] = json!(gained);
+        self.send_event(&Event::new("THREAD_LIST_SYNC", Place::Guild(guild), Intents::GUILDS, data));
     }
 
     /// Deletes a channel or a thread with everything in it.
@@ -70,9 +58,9 @@ impl State {
             if !viewed {
                 return;
             }
-            Event::new("THREAD_DELETE", Place::Guild(guild), GUILDS, channel.deleted_thread_json())
+            Event::new("THREAD_DELETE", Place::Guild(guild), Intents::GUILDS, channel.deleted_thread_json())
         } else {
-            Event::new("CHANNEL_DELETE", Place::Guild(guild), GUILDS, data)
+            Event::new("CHANNEL_DELETE", Place::Guild(guild), Intents::GUILDS, data)
         };
         self.send_event(&Event { channel: Some(id), ..event });
     }
@@ -111,7 +99,7 @@ impl State {
         let Some(guild) = channel.guild else { return };
         let member = channel.thread.as_ref().and_then(|thread| thread.member_json(id, bot));
         let data = json!({ "id": id, "guild_id": guild, "member_count": count, "added_members": [member] });
-        self.send_event(&Event::new("THREAD_MEMBERS_UPDATE", Place::Guild(guild), GUILDS, data));
+        self.send_event(&Event::new("THREAD_MEMBERS_UPDATE", Place::Guild(guild), Intents::GUILDS, data));
     }
 
     pub fn add_webhook(&mut self, webhook: Webhook) {
@@ -142,7 +130,7 @@ impl State {
         let data = json!({ "guild_id": guild, "channel_id": channel });
         self.send_event(&Event {
             channel: Some(channel),
-            ..Event::new("WEBHOOKS_UPDATE", Place::Guild(guild), GUILD_WEBHOOKS, data)
+            ..Event::new("WEBHOOKS_UPDATE", Place::Guild(guild), Intents::GUILD_WEBHOOKS, data)
         });
     }
 
@@ -150,7 +138,7 @@ impl State {
         let channel = &self.world.channels[&id];
         let Some(guild) = channel.guild else { return };
         let data = self.world.gateway_channel(channel, self.rules.obfuscates_channels);
-        self.send_event(&Event { channel: Some(id), ..Event::new(name, Place::Guild(guild), GUILDS, data) });
+        self.send_event(&Event { channel: Some(id), ..Event::new(name, Place::Guild(guild), Intents::GUILDS, data) });
     }
 
     /// The gateway sends events only of threads that the bot may view.
@@ -161,6 +149,6 @@ impl State {
         if newly_created {
             data["newly_created"] = json!(true);
         }
-        self.send_event(&Event { channel: Some(id), ..Event::new(name, Place::Guild(guild), GUILDS, data) });
+        self.send_event(&Event { channel: Some(id), ..Event::new(name, Place::Guild(guild), Intents::GUILDS, data) });
     }
 }

@@ -2,16 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::super::guilds::{Guild, Member, Role};
-use super::super::id::Id;
-use super::super::intents::{GUILD_MEMBERS, GUILDS};
-use super::super::moment::now_ms;
-use super::super::sessions::{Event, Place};
-use super::super::state::State;
+use super::super::{Event, Guild, Id, Intents, Member, Permissions, Place, Role, State, now_ms};
 
 impl State {
     /// Adds the bot to a guild as an invitation does: with its own role, which has these permissions.
-    pub fn invite_bot(&mut self, guild: Id, permissions: u64) {
+    pub fn invite_bot(&mut self, guild: Id, permissions: Permissions) {
         let (bot, role) = (self.world.bot(), self.world.new_id());
         let name = self.world.users[&bot].name.clone();
         let Some(target_guild) = self.world.guilds.get_mut(&guild) else { return };
@@ -29,7 +24,7 @@ impl State {
         let Some(target_guild) = self.world.guilds.get_mut(&guild) else { return };
         if target_guild.members.remove(&bot).is_some() {
             target_guild.roles.retain(|_, role| role.bot != Some(bot));
-            self.send_event(&Event::new("GUILD_DELETE", Place::Guild(guild), GUILDS, json!({ "id": guild })));
+            self.send_event(&Event::new("GUILD_DELETE", Place::Guild(guild), Intents::GUILDS, json!({ "id": guild })));
         }
     }
 
@@ -42,7 +37,7 @@ impl State {
         let target_guild = target_guild.clone();
         if outage {
             let data = json!({ "id": guild, "unavailable": true });
-            self.send_event(&Event::new("GUILD_DELETE", Place::Guild(guild), GUILDS, data));
+            self.send_event(&Event::new("GUILD_DELETE", Place::Guild(guild), Intents::GUILDS, data));
         } else {
             self.send_event(&self.guild_create(&target_guild));
         }
@@ -52,7 +47,7 @@ impl State {
         let Some(target_guild) = self.world.guilds.get_mut(&guild) else { return };
         change(target_guild);
         let data = target_guild.json();
-        self.send_event(&Event::new("GUILD_UPDATE", Place::Guild(guild), GUILDS, data));
+        self.send_event(&Event::new("GUILD_UPDATE", Place::Guild(guild), Intents::GUILDS, data));
     }
 
     /// Adds a role, or changes one.
@@ -62,7 +57,7 @@ impl State {
             let data = json!({ "guild_id": guild, "role": role.json() });
             let exists = target_guild.roles.insert(role.id, role).is_some();
             let name = if exists { "GUILD_ROLE_UPDATE" } else { "GUILD_ROLE_CREATE" };
-            state.send_event(&Event::new(name, Place::Guild(guild), GUILDS, data));
+            state.send_event(&Event::new(name, Place::Guild(guild), Intents::GUILDS, data));
         });
     }
 
@@ -75,7 +70,7 @@ impl State {
                 member.roles.retain(|id| *id != role);
             }
             let data = json!({ "guild_id": guild, "role_id": role });
-            state.send_event(&Event::new("GUILD_ROLE_DELETE", Place::Guild(guild), GUILDS, data));
+            state.send_event(&Event::new("GUILD_ROLE_DELETE", Place::Guild(guild), Intents::GUILDS, data));
         });
     }
 
@@ -83,14 +78,14 @@ impl State {
         let member = Member { nick: None, roles: Vec::new(), joined_ms: now_ms(), timed_out: false };
         let Some(target_guild) = self.world.guilds.get_mut(&guild) else { return };
         target_guild.members.insert(user, member);
-        self.send_member_event("GUILD_MEMBER_ADD", guild, user, GUILD_MEMBERS);
+        self.send_member_event("GUILD_MEMBER_ADD", guild, user, Intents::GUILD_MEMBERS);
     }
 
     /// Changes a member. The bot receives changes to its own membership without any intent.
     ///
     /// <https://docs.discord.com/developers/events/gateway#caveats>
     pub fn change_member(&mut self, guild: Id, user: Id, change: impl FnOnce(&mut Member)) {
-        let intent = if user == self.world.bot() { 0 } else { GUILD_MEMBERS };
+        let intent = if user == self.world.bot() { Intents::empty() } else { Intents::GUILD_MEMBERS };
         self.changing_access(guild, None, |state| {
             let member = state.world.guilds.get_mut(&guild).and_then(|guild| guild.members.get_mut(&user));
             if let Some(member) = member {
@@ -104,11 +99,11 @@ impl State {
         let removed = self.world.guilds.get_mut(&guild).and_then(|guild| guild.members.remove(&user));
         if removed.is_some() {
             let data = json!({ "guild_id": guild, "user": self.world.users[&user].json() });
-            self.send_event(&Event::new("GUILD_MEMBER_REMOVE", Place::Guild(guild), GUILD_MEMBERS, data));
+            self.send_event(&Event::new("GUILD_MEMBER_REMOVE", Place::Guild(guild), Intents::GUILD_MEMBERS, data));
         }
     }
 
-    fn send_member_event(&mut self, name: &'static str, guild: Id, user: Id, intent: u64) {
+    fn send_member_event(&mut self, name: &'static str, guild: Id, user: Id, intent: Intents) {
         let member = &self.world.guilds[&guild].members[&user];
         let mut data: Value = member.json(&self.world.users[&user]);
         data["guild_id"] = json!(guild);

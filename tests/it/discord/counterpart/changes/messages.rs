@@ -3,98 +3,27 @@
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::super::channels::Kind;
-use super::super::id::Id;
-use super::super::intents::{DIRECT_MESSAGE_TYPING, DIRECT_MESSAGES, GUILD_MESSAGE_TYPING, GUILD_MESSAGES};
 use super::super::journal::Post;
-use super::super::messages::{Author, Content, DEFAULT, Mentions, Message, REPLY, Reference, THREAD_STARTER};
-use super::super::moment::now_ms;
-use super::super::sessions::{Event, Place};
-use super::super::state::State;
-
-/// A message that is about to be created.
-#[derive(Clone, Debug)]
-pub struct NewMessage {
-    pub channel: Id,
-    pub author: Author,
-    pub content: String,
-    /// Who is notified.
-    pub mentions: Mentions,
-    /// The message of the same channel that it answers.
-    pub reply_to: Option<Id>,
-    /// A message, possibly of another channel, that it refers to or forwards.
-    pub reference_to: Option<Reference>,
-    /// A snapshot of the message that it forwards.
-    pub forwarded: Option<Value>,
-    pub attachments: Vec<Value>,
-    pub embeds: Vec<Value>,
-    pub stickers: Vec<Value>,
-    pub poll: Option<Value>,
-    pub flags: u64,
-    pub tts: bool,
-    pub nonce: Option<Value>,
-    /// The type of the message. None: a reply or a default message, depending on `reply_to`.
-    pub kind: Option<u8>,
-}
-
-impl NewMessage {
-    pub fn new(channel: Id, author: Author, content: &str) -> Self {
-        Self {
-            channel,
-            author,
-            content: content.to_owned(),
-            mentions: Mentions::default(),
-            reply_to: None,
-            reference_to: None,
-            forwarded: None,
-            attachments: Vec::new(),
-            embeds: Vec::new(),
-            stickers: Vec::new(),
-            poll: None,
-            flags: 0,
-            tts: false,
-            nonce: None,
-            kind: None,
-        }
-    }
-}
+use super::super::messages::{REPLY, THREAD_STARTER};
+use super::super::{Author, Content, Event, Id, Intents, Kind, Message, Place, State, now_ms};
 
 impl State {
-    /// Creates a message. This unarchives an archived thread, and makes the author a member of the thread.
-    pub fn say(&mut self, new: NewMessage) -> Id {
+    /// Creates a message, and returns its id. This unarchives an archived thread, and makes the author a member of the thread.
+    pub fn say(&mut self, mut message: Message) -> Id {
         let id = self.world.new_id();
-        let guild = self.world.guild_of(new.channel).map(|guild| guild.id);
-        let reply = new.reply_to.map(|message| Reference { message, channel: new.channel, guild });
-        let reference = reply.or(new.reference_to);
-        let message = Message {
-            id,
-            channel: new.channel,
-            kind: new.kind.unwrap_or(if reply.is_some() { REPLY } else { DEFAULT }),
-            author: new.author,
-            content: new.content,
-            edited_ms: None,
-            mentions: new.mentions,
-            attachments: new.attachments,
-            embeds: new.embeds,
-            stickers: new.stickers,
-            poll: new.poll,
-            reference,
-            forwarded: new.forwarded,
-            flags: new.flags,
-            tts: new.tts,
-            nonce: new.nonce,
-        };
+        message.id = id;
+        let reply_to = message.reference.filter(|_| message.kind == REPLY).map(|reply| reply.message);
         // Answers to interactions are recorded as answers, not as posts.
         let is_answer = matches!(message.author, Author::Webhook { webhook, .. } if webhook == self.world.application.id);
         if message.sent_by(&self.world) && !is_answer && message.kind != THREAD_STARTER {
             self.journal.posts.push(Post {
                 at: Instant::now(),
                 message: id,
-                channel: new.channel,
+                channel: message.channel,
                 author: message.author.clone(),
                 content: message.content.clone(),
                 mentions: message.mentions.clone(),
-                reply_to: new.reply_to,
+                reply_to,
                 nonce: message.nonce.clone(),
             });
         }
@@ -174,7 +103,8 @@ impl State {
             data["nonce"] = nonce.clone();
             bare["nonce"] = nonce.clone();
         }
-        let event = Event { bare: Some(bare), message: Some(message.id), ..Event::new(name, Place::Elsewhere, 0, data) };
+        let event =
+            Event { bare: Some(bare), message: Some(message.id), ..Event::new(name, Place::Elsewhere, Intents::empty(), data) };
         self.send_event_to_viewers(message.channel, event);
     }
 
@@ -183,7 +113,7 @@ impl State {
         if let Some(guild) = self.world.guild_of(channel) {
             data["guild_id"] = json!(guild.id);
         }
-        self.send_event_to_viewers(channel, Event { message, ..Event::new(name, Place::Elsewhere, 0, data) });
+        self.send_event_to_viewers(channel, Event { message, ..Event::new(name, Place::Elsewhere, Intents::empty(), data) });
     }
 
     /// Sends an event of a channel, if the bot may view the channel.
@@ -194,8 +124,8 @@ impl State {
         }
         let typing = event.name == "TYPING_START";
         let (place, intent) = match target_channel.guild {
-            Some(guild) => (Place::Guild(guild), if typing { GUILD_MESSAGE_TYPING } else { GUILD_MESSAGES }),
-            None => (Place::Elsewhere, if typing { DIRECT_MESSAGE_TYPING } else { DIRECT_MESSAGES }),
+            Some(guild) => (Place::Guild(guild), if typing { Intents::GUILD_MESSAGE_TYPING } else { Intents::GUILD_MESSAGES }),
+            None => (Place::Elsewhere, if typing { Intents::DIRECT_MESSAGE_TYPING } else { Intents::DIRECT_MESSAGES }),
         };
         self.send_event(&Event { place, intent, channel: Some(channel), ..event });
     }

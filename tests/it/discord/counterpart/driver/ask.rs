@@ -3,14 +3,10 @@
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::super::commands::Command;
-use super::super::id::Id;
-use super::super::intents;
-use super::super::interactions::{APPLICATION_COMMAND, AUTOCOMPLETE, Answered, Interaction, MESSAGE_COMPONENT};
-use super::super::messages::{Content, image_hash};
-use super::super::permissions::{ADMINISTRATOR, USE_APPLICATION_COMMANDS, in_guild};
-use super::super::sessions::{Event, Place};
-use super::super::state::State;
+use super::super::interactions::{APPLICATION_COMMAND, AUTOCOMPLETE, MESSAGE_COMPONENT};
+use super::super::messages::image_hash;
+use super::super::permissions::in_guild;
+use super::super::{Answered, Command, Content, Event, Id, Intents, Interaction, Permissions, Place, State};
 use super::Counterpart;
 
 /// The kind of an option that takes a channel.
@@ -24,6 +20,15 @@ impl Counterpart {
     /// The reason why Discord would not offer the command to the person.
     pub fn invoke(&self, user: Id, channel: Id, command: &str, options: Value) -> Result<Id, &'static str> {
         self.with(|state| state.interact(APPLICATION_COMMAND, user, channel, command, options))
+    }
+
+    /// A person uses `/tertulia`.
+    ///
+    /// # Panics
+    ///
+    /// Discord would not offer the command to the person.
+    pub fn command(&self, user: Id, channel: Id, options: Value) -> Id {
+        self.invoke(user, channel, "tertulia", options).expect("the command is offered")
     }
 
     /// A person types into an option with autocomplete: the one with `"focused": true`.
@@ -106,13 +111,13 @@ impl State {
         let command = self.world.commands.iter().find(matches);
         let has_commands = target_channel.guild.is_none_or(|guild| !self.world.without_commands.contains(&guild));
         let command = command.filter(|_| has_commands).ok_or("there is no such command here")?;
-        if self.world.permissions(target_channel, user) & USE_APPLICATION_COMMANDS == 0 {
+        if !self.world.permissions(target_channel, user).contains(Permissions::USE_SLASH_COMMANDS) {
             return Err("they may use no commands here");
         }
         let in_guild = target_channel.guild.and_then(|guild| self.world.guilds.get(&guild)).map(|guild| in_guild(guild, user));
         // With an empty set of permissions, only administrators may use it.
-        let needed = command.needs().map(|needed| if needed == 0 { ADMINISTRATOR } else { needed });
-        if needed.is_some_and(|needed| in_guild.is_some_and(|held| held & needed != needed)) {
+        let needed = command.needs().map(|needed| if needed.is_empty() { Permissions::ADMINISTRATOR } else { needed });
+        if needed.is_some_and(|needed| in_guild.is_some_and(|held| !held.contains(needed))) {
             return Err("the command is not for them");
         }
         Ok(command.clone())
@@ -131,20 +136,20 @@ impl State {
             "channel_id": channel,
             "channel": self.world.channel_json(&target_channel),
             "version": 1,
-            "app_permissions": app_permissions.to_string(),
+            "app_permissions": app_permissions,
             "locale": "en-US",
             "entitlements": [],
             "authorizing_integration_owners": { "0": guild.map_or_else(|| "0".to_owned(), |guild| guild.id.to_string()) },
             "context": if guild.is_some() { 0 } else { 1 },
             "attachment_size_limit": 10_485_760,
         });
-        event["channel"]["permissions"] = json!(permissions.to_string());
+        event["channel"]["permissions"] = json!(permissions);
         if let Some(guild) = guild {
             event["guild_id"] = json!(guild.id);
             event["guild"] = json!({ "id": guild.id, "locale": "en-US", "features": [] });
             event["guild_locale"] = json!("en-US");
             event["member"] = guild.members[&user].json(&self.world.users[&user]);
-            event["member"]["permissions"] = json!(permissions.to_string());
+            event["member"]["permissions"] = json!(permissions);
         } else {
             event["user"] = person;
         }
@@ -169,7 +174,11 @@ impl State {
         };
         self.world.interactions.insert(id, interaction);
         let bare = None;
-        self.send_event(&Event { bare, channel: Some(channel), ..Event::new("INTERACTION_CREATE", place, intents::NONE, event) });
+        self.send_event(&Event {
+            bare,
+            channel: Some(channel),
+            ..Event::new("INTERACTION_CREATE", place, Intents::empty(), event)
+        });
         id
     }
 }
@@ -204,8 +213,8 @@ impl State {
             json.as_object_mut()
                 .expect("an object")
                 .retain(|field, _| FIELDS.contains(&field.as_str()) || field == "thread_metadata");
-            json["permissions"] = json!(self.world.permissions(channel, user).to_string());
-            json["app_permissions"] = json!(self.world.permissions(channel, self.world.bot()).to_string());
+            json["permissions"] = json!(self.world.permissions(channel, user));
+            json["app_permissions"] = json!(self.world.permissions(channel, self.world.bot()));
             channels.insert(id.to_string(), json);
         }
         Ok(Value::Object(channels))

@@ -2,11 +2,10 @@
 
 use serde_json::json;
 
-use super::super::faults::{Connects, Does, Fault, On};
-use super::super::id::Id;
+use super::super::faults::Fault;
 use super::super::identify::shard_of;
 use super::super::sessions::{Connection, Order};
-use super::super::state::State;
+use super::super::{Connects, Does, Id, On, State};
 use super::Counterpart;
 
 impl Counterpart {

@@ -2,9 +2,9 @@
 
 use tokio::time::timeout;
 
-use super::super::id::Id;
 use super::super::journal::{Answer, Post};
-use super::super::state::State;
+use super::super::messages::LOADING;
+use super::super::{Id, Message, State};
 use super::Counterpart;
 use crate::harness::PATIENCE;
 
@@ -24,6 +24,35 @@ impl Counterpart {
             Ok(seen) => seen,
             Err(_) => panic!("timed out waiting for {what}"),
         }
+    }
+
+    /// Waits until a condition holds.
+    ///
+    /// # Panics
+    ///
+    /// It does not hold in time. The message names what was awaited.
+    pub async fn wait_for(&self, what: &str, holds: impl Fn(&State) -> bool) {
+        self.until(what, |state| holds(state).then_some(())).await;
+    }
+
+    /// The bot's user. Its id is the application's.
+    pub fn bot(&self) -> Id {
+        self.look(|state| state.world.bot())
+    }
+
+    /// The bot's own role in a guild.
+    pub fn bot_role(&self, guild: Id) -> Id {
+        self.look(|state| state.world.guilds[&guild].members[&state.world.bot()].roles[0])
+    }
+
+    /// How many requests of a route arrived so far.
+    pub fn requests(&self, route: &str) -> usize {
+        self.look(|state| state.journal.requests_of(route).count())
+    }
+
+    /// How many IDENTIFYs arrived so far.
+    pub fn identifies(&self) -> usize {
+        self.look(|state| state.journal.identifies.len())
     }
 
     /// What the application has posted so far.
@@ -48,27 +77,21 @@ impl Counterpart {
 
     /// Waits until exactly so many sessions are connected.
     pub async fn sessions(&self, count: usize) {
-        self.until("the sessions", |state| {
-            let sessions = state.gateway.sessions.values();
-            (sessions.filter(|session| session.connection.is_some()).count() == count).then_some(())
-        })
-        .await;
+        let connected = |state: &State| state.gateway.sessions.values().filter(|session| session.connection.is_some()).count();
+        self.wait_for("the sessions", |state| connected(state) == count).await;
     }
 
     /// Waits until at least so many RESUMEs were accepted.
     pub async fn resumes(&self, count: usize) {
-        self.until("the resumes", |state| {
-            let accepted = state.journal.resumes.iter().filter(|resume| resume.replayed.is_some());
-            (accepted.count() >= count).then_some(())
-        })
-        .await;
+        let accepted = |state: &State| state.journal.resumes.iter().filter(|resume| resume.replayed.is_some()).count();
+        self.wait_for("the resumes", |state| accepted(state) >= count).await;
     }
 
     /// Waits until a message was written to a socket.
     pub async fn delivered(&self, message: Id) {
-        self.until("a delivery", |state| {
+        self.wait_for("a delivery", |state| {
             let mut deliveries = state.journal.deliveries.iter().rev();
-            deliveries.any(|delivery| delivery.message == Some(message) && !delivery.sent.is_empty()).then_some(())
+            deliveries.any(|delivery| delivery.message == Some(message) && !delivery.sent.is_empty())
         })
         .await;
     }
@@ -81,10 +104,17 @@ impl Counterpart {
 
     /// The current text of an interaction's first answer. None while the answer is deferred.
     pub fn answered_text(&self, interaction: Id) -> Option<String> {
-        self.look(|state| {
-            let interaction = state.world.interactions.get(&interaction)?;
-            let message = state.world.message(interaction.channel, interaction.original?)?;
-            (message.flags & super::super::messages::LOADING == 0).then(|| message.content.clone())
-        })
+        self.look(|state| answer(state, interaction)).map(|message| message.content)
     }
+
+    /// Waits for the message that finally answers an interaction.
+    pub async fn final_answer(&self, interaction: Id) -> Message {
+        self.until("the words", |state| answer(state, interaction)).await
+    }
+}
+
+fn answer(state: &State, interaction: Id) -> Option<Message> {
+    let interaction = state.world.interactions.get(&interaction)?;
+    let message = state.world.message(interaction.channel, interaction.original?)?;
+    (message.flags & LOADING == 0).then(|| message.clone())
 }

@@ -2,19 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use super::super::channels::{Channel, Kind, Overwrite};
-use super::super::guilds::{Guild, Member, Role, User};
-use super::super::id::Id;
 use super::super::messages::image_hash;
-use super::super::moment::now_ms;
-use super::super::permissions::{
-    MANAGE_WEBHOOKS, READ_MESSAGE_HISTORY, SEND_MESSAGES, SEND_MESSAGES_IN_THREADS, USUAL, VIEW_CHANNEL,
-};
-use super::super::webhooks::Webhook;
+use super::super::permissions::USUAL;
+use super::super::{Channel, Guild, Id, Intents, Kind, Member, Overwrite, Permissions, Role, User, Webhook, now_ms};
 use super::Counterpart;
 
 /// The permissions that an invitation of the bot requests by default.
-pub const INVITED: u64 = VIEW_CHANNEL | SEND_MESSAGES | SEND_MESSAGES_IN_THREADS | READ_MESSAGE_HISTORY | MANAGE_WEBHOOKS;
+pub const INVITED: Permissions = Permissions::VIEW_CHANNEL
+    .union(Permissions::SEND_MESSAGES)
+    .union(Permissions::SEND_MESSAGES_IN_THREADS)
+    .union(Permissions::READ_MESSAGE_HISTORY)
+    .union(Permissions::MANAGE_WEBHOOKS);
 
 impl Counterpart {
     /// A person who is in no guild yet.
@@ -64,7 +62,7 @@ impl Counterpart {
     }
 
     /// Adds the bot with its own role, which has these permissions.
-    pub fn invite_bot(&self, guild: Id, permissions: u64) {
+    pub fn invite_bot(&self, guild: Id, permissions: Permissions) {
         self.with(|state| state.invite_bot(guild, permissions));
     }
 
@@ -75,12 +73,19 @@ impl Counterpart {
         person
     }
 
+    /// A person in a guild, with a role that has these permissions.
+    pub fn member_with(&self, guild: Id, name: &str, permissions: Permissions) -> Id {
+        let person = self.member(guild, name);
+        self.give_role(guild, person, self.role(guild, "Keepers", permissions));
+        person
+    }
+
     pub fn join(&self, guild: Id, user: Id) {
         self.with(|state| state.add_member(guild, user));
     }
 
     /// A role that nobody has yet.
-    pub fn role(&self, guild: Id, name: &str, permissions: u64) -> Id {
+    pub fn role(&self, guild: Id, name: &str, permissions: Permissions) -> Id {
         self.with(|state| {
             let id = state.world.new_id();
             let position = state.world.guilds[&guild].roles.len();
@@ -107,12 +112,23 @@ impl Counterpart {
         })
     }
 
+    /// Denies permissions in a channel to a role or a member, and nothing else. The guild's id stands for everyone.
+    pub fn deny(&self, channel: Id, to: Id, denied: Permissions) {
+        self.overwrite(channel, to, Permissions::empty(), denied);
+    }
+
+    /// Allows permissions in a channel to a role or a member, and denies none.
+    pub fn allow(&self, channel: Id, to: Id, allowed: Permissions) {
+        self.overwrite(channel, to, allowed, Permissions::empty());
+    }
+
     /// Adds an overwrite to a channel, or replaces the one for the same role or member.
-    pub fn overwrite(&self, channel: Id, overwrite: Overwrite) {
+    pub fn overwrite(&self, channel: Id, id: Id, allow: Permissions, deny: Permissions) {
         self.with(|state| {
+            let member = state.world.users.contains_key(&id);
             state.change_channel(channel, |channel| {
-                channel.overwrites.retain(|existing| existing.id != overwrite.id);
-                channel.overwrites.push(overwrite);
+                channel.overwrites.retain(|existing| existing.id != id);
+                channel.overwrites.push(Overwrite { id, member, allow, deny });
             });
         });
     }
@@ -138,8 +154,8 @@ impl Counterpart {
         })
     }
 
-    /// Sets which privileged intents are enabled in the portal, as bits.
-    pub fn set_privileged(&self, intents: u64) {
+    /// Sets which privileged intents are enabled in the portal.
+    pub fn set_privileged(&self, intents: Intents) {
         self.with(|state| state.world.application.privileged = intents);
     }
 }

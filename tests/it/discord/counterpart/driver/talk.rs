@@ -2,12 +2,8 @@
 
 use serde_json::Value;
 
-use super::super::changes::NewMessage;
-use super::super::channels::Kind;
-use super::super::id::Id;
-use super::super::messages::{Author, Mentions, Reference, named};
-use super::super::permissions::{MENTION_EVERYONE, SEND_MESSAGES, SEND_MESSAGES_IN_THREADS, VIEW_CHANNEL};
-use super::super::state::State;
+use super::super::messages::named;
+use super::super::{Author, Id, Kind, Mentions, Message, Permissions, Reference, State};
 use super::Counterpart;
 
 impl Counterpart {
@@ -25,10 +21,10 @@ impl Counterpart {
     /// # Panics
     ///
     /// The person lacks a permission.
-    pub fn say_with(&self, user: Id, channel: Id, text: &str, more: impl FnOnce(&mut NewMessage)) -> Id {
+    pub fn say_with(&self, user: Id, channel: Id, text: &str, more: impl FnOnce(&mut Message)) -> Id {
         self.with(|state| {
             let mentions = state.mentions_in(user, channel, text);
-            let mut new = NewMessage { mentions, ..NewMessage::new(channel, Author::User(user), text) };
+            let mut new = Message { mentions, ..Message::new(channel, Author::User(user), text) };
             more(&mut new);
             state.say(new)
         })
@@ -40,9 +36,12 @@ impl Counterpart {
     ///
     /// The person lacks a permission.
     pub fn reply(&self, user: Id, channel: Id, to: Id, text: &str, notifies: bool) -> Id {
-        let author = self.look(|state| state.world.message(channel, to).map(|message| message.author.clone()));
+        let (author, guild) = self.look(|state| {
+            let author = state.world.message(channel, to).map(|message| message.author.clone());
+            (author, state.world.guild_of(channel).map(|guild| guild.id))
+        });
         self.say_with(user, channel, text, |new| {
-            new.reply_to = Some(to);
+            new.reply_to(to, guild);
             if let (true, Some(Author::User(author))) = (notifies, author) {
                 new.mentions.users.push(author);
             }
@@ -60,7 +59,7 @@ impl Counterpart {
             (original.snapshot_json(&state.world), state.world.guild_of(from).map(|guild| guild.id))
         });
         self.say_with(user, to, "", |new| {
-            new.reference_to = Some(Reference { message, channel: from, guild });
+            new.reference = Some(Reference { message, channel: from, guild });
             new.forwarded = Some(snapshot);
         })
     }
@@ -77,7 +76,7 @@ impl Counterpart {
             let sender = state.world.webhooks[&webhook].clone();
             let author =
                 Author::Webhook { webhook, username: name.to_owned(), avatar_url: None, application: sender.application };
-            state.say(NewMessage::new(sender.channel, author, text))
+            state.say(Message::new(sender.channel, author, text))
         })
     }
 
@@ -147,14 +146,15 @@ impl State {
     fn mentions_in(&self, user: Id, channel: Id, text: &str) -> Mentions {
         let target_channel = &self.world.channels[&channel];
         let permissions = self.world.permissions(target_channel, user);
-        let sending = if target_channel.kind.is_thread() { SEND_MESSAGES_IN_THREADS } else { SEND_MESSAGES };
-        let needed = VIEW_CHANNEL | sending;
+        let sending =
+            if target_channel.kind.is_thread() { Permissions::SEND_MESSAGES_IN_THREADS } else { Permissions::SEND_MESSAGES };
+        let needed = Permissions::VIEW_CHANNEL | sending;
         assert!(target_channel.kind.takes_messages(), "{} takes no messages", target_channel.name);
-        assert_eq!(permissions & needed, needed, "{user} may not speak in {}", target_channel.name);
+        assert!(permissions.contains(needed), "{user} may not speak in {}", target_channel.name);
         let guild = self.world.guild_of(channel);
         assert!(guild.is_none_or(|guild| !guild.outage), "nobody can speak during an outage");
         let named = named(text);
-        let everyone = permissions & MENTION_EVERYONE != 0;
+        let everyone = permissions.contains(Permissions::MENTION_EVERYONE);
         let mentionable = |id: &Id| guild.and_then(|guild| guild.roles.get(id)).is_some_and(|role| role.mentionable || everyone);
         Mentions {
             users: named.users.into_iter().filter(|id| self.world.users.contains_key(id)).collect(),

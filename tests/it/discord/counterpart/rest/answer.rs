@@ -9,9 +9,8 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use serde_json::{Value, json};
 
-use super::super::faults::Scope;
 use super::super::limits::{BucketState, Exceeded};
-use super::super::refusal::Refusal;
+use super::super::{Refusal, Scope};
 
 pub struct Answer {
     pub status: u16,

@@ -7,10 +7,8 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::super::commands::{Command, check};
-use super::super::id::Id;
-use super::super::refusal::{Refusal, Unknown};
-use super::super::state::State;
+use super::super::commands::check;
+use super::super::{Command, Id, Refusal, State, Unknown};
 use super::{Call, Reply, done, ok};
 
 /// How many commands of each type an application can have globally, or in one guild.
@@ -18,12 +16,14 @@ const MAX_BY_KIND: [(u64, usize); 4] = [(1, 100), (2, 15), (3, 15), (4, 1)];
 const DAY: Duration = Duration::from_secs(24 * 3_600);
 
 impl State {
-    pub(super) fn commands(&self, application: Id, guild: Option<Id>) -> Reply {
+    pub fn commands(&mut self, call: &Call) -> Reply {
+        let (application, guild) = (call.id("application"), call.found.id("guild"));
         self.check_scope(application, guild)?;
         ok(self.commands_of(guild).map(|command| command.json(application)).collect())
     }
 
-    pub(super) fn create_command(&mut self, application: Id, guild: Option<Id>, call: &Call) -> Reply {
+    pub fn create_command(&mut self, call: &Call) -> Reply {
+        let (application, guild) = (call.id("application"), call.found.id("guild"));
         self.check_scope(application, guild)?;
         check(&call.body, &[])?;
         let existing = self.put_command(guild, &call.body)?;
@@ -33,7 +33,8 @@ impl State {
     }
 
     /// Replaces all global commands, or all of a guild. Commands that exist already keep their ids.
-    pub(super) fn overwrite_commands(&mut self, application: Id, guild: Option<Id>, call: &Call) -> Reply {
+    pub fn overwrite_commands(&mut self, call: &Call) -> Reply {
+        let (application, guild) = (call.id("application"), call.found.id("guild"));
         self.check_scope(application, guild)?;
         let list = call.body.as_array().ok_or_else(|| Refusal::field(&[], "LIST_TYPE_CONVERT", "Only iterables may be used."))?;
         for (number, command) in list.iter().enumerate() {
@@ -53,10 +54,11 @@ impl State {
         for command in list {
             self.put_command(guild, command)?;
         }
-        self.commands(application, guild)
+        self.commands(call)
     }
 
-    pub(super) fn delete_command(&mut self, application: Id, guild: Option<Id>, command: Id) -> Reply {
+    pub fn delete_command(&mut self, call: &Call) -> Reply {
+        let (application, guild, command) = (call.id("application"), call.found.id("guild"), call.id("command"));
         self.check_scope(application, guild)?;
         let before = self.world.commands.len();
         self.world.commands.retain(|existing| existing.id != command || existing.guild != guild);

@@ -4,21 +4,22 @@
 
 use serde_json::json;
 
-use super::super::guilds::{Role, User};
-use super::super::id::Id;
 use super::super::identify::{recommended_shards, session_start_limit};
-use super::super::permissions::{MANAGE_WEBHOOKS, in_guild};
-use super::super::refusal::{Refusal, Unknown};
-use super::super::state::State;
+use super::super::permissions::in_guild;
+use super::super::{Id, Permissions, Refusal, Role, State, Unknown, User};
 use super::{Call, Reply, done, ok};
 
 impl State {
-    pub(super) fn gateway_bot(&mut self) -> Reply {
+    pub fn gateway_bot(&mut self, _: &Call) -> Reply {
         let limit = session_start_limit(self);
         ok(json!({ "url": self.gateway_url, "shards": recommended_shards(self), "session_start_limit": limit }))
     }
 
-    pub(super) fn current_application(&self) -> Reply {
+    pub fn gateway(&mut self, _: &Call) -> Reply {
+        ok(json!({ "url": self.gateway_url }))
+    }
+
+    pub fn current_application(&mut self, _: &Call) -> Reply {
         let application = &self.world.application;
         ok(json!({
             "id": application.id,
@@ -38,12 +39,17 @@ impl State {
         }))
     }
 
-    pub(super) fn user(&self, id: Id) -> Reply {
+    pub fn current_user(&mut self, _: &Call) -> Reply {
+        ok(self.world.users[&self.world.bot()].current_json())
+    }
+
+    pub fn user(&mut self, call: &Call) -> Reply {
+        let id = call.id("user");
         let user = self.world.users.get(&id).ok_or_else(|| Refusal::unknown(Unknown::User))?;
         ok(user.json())
     }
 
-    pub(super) fn current_user_guilds(&self, call: &Call) -> Reply {
+    pub fn current_user_guilds(&mut self, call: &Call) -> Reply {
         let at = |name: &str| call.query.get(name).and_then(|id| Id::parse(id));
         let (before, after) = (at("before"), at("after"));
         let limit = call.query.get("limit").map_or(Some(200), |limit| limit.parse().ok());
@@ -68,20 +74,26 @@ impl State {
                 "icon": null,
                 "banner": null,
                 "owner": guild.owner == bot,
-                "permissions": in_guild(guild, bot).to_string(),
+                "permissions": in_guild(guild, bot),
                 "features": [],
             })
         });
         ok(partial.collect())
     }
 
-    pub(super) fn leave_guild(&mut self, guild: Id) -> Reply {
+    pub fn leave_guild(&mut self, call: &Call) -> Reply {
+        let guild = call.id("guild");
         self.world.joined_guild(guild)?;
         self.expel_bot(guild);
         done()
     }
 
-    pub(super) fn guild_channels(&self, guild: Id) -> Reply {
+    pub fn guild(&mut self, call: &Call) -> Reply {
+        ok(self.world.joined_guild(call.id("guild"))?.json())
+    }
+
+    pub fn guild_channels(&mut self, call: &Call) -> Reply {
+        let guild = call.id("guild");
         self.world.joined_guild(guild)?;
         let bot = self.world.bot();
         let shown = |viewable: bool| viewable || !self.rules.obfuscates_channels;
@@ -89,24 +101,28 @@ impl State {
         ok(channels.map(|channel| self.world.channel_json(channel)).collect())
     }
 
-    pub(super) fn channel(&self, channel: Id) -> Reply {
-        ok(self.world.channel_json(self.world.permitted(channel, 0)?))
+    pub fn channel(&mut self, call: &Call) -> Reply {
+        let channel = call.id("channel");
+        ok(self.world.channel_json(self.world.permitted(channel, Permissions::empty())?))
     }
 
-    pub(super) fn guild_roles(&self, guild: Id) -> Reply {
+    pub fn guild_roles(&mut self, call: &Call) -> Reply {
+        let guild = call.id("guild");
         ok(self.world.joined_guild(guild)?.roles.values().map(Role::json).collect())
     }
 
-    pub(super) fn guild_member(&self, guild: Id, user: Id) -> Reply {
+    pub fn guild_member(&mut self, call: &Call) -> Reply {
+        let (guild, user) = (call.id("guild"), call.id("user"));
         let guild = self.world.joined_guild(guild)?;
         let found: &User = self.world.users.get(&user).ok_or_else(|| Refusal::unknown(Unknown::User))?;
         let member = guild.members.get(&user).ok_or_else(|| Refusal::unknown(Unknown::Member))?;
         ok(member.json(found))
     }
 
-    pub(super) fn guild_webhooks(&self, guild: Id) -> Reply {
+    pub fn guild_webhooks(&mut self, call: &Call) -> Reply {
+        let guild = call.id("guild");
         let target_guild = self.world.joined_guild(guild)?;
-        if in_guild(target_guild, self.world.bot()) & MANAGE_WEBHOOKS == 0 {
+        if !in_guild(target_guild, self.world.bot()).contains(Permissions::MANAGE_WEBHOOKS) {
             return Err(Refusal::missing_permissions());
         }
         self.check_two_factors(Some(guild))?;

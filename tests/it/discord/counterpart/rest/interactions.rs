@@ -4,17 +4,10 @@
 
 use serde_json::{Value, json};
 
-use super::super::changes::NewMessage;
-use super::super::draft::{Draft, Sender};
-use super::super::id::Id;
-use super::super::interactions::{
-    APPLICATION_COMMAND, AUTOCOMPLETE, Answered, Interaction, MESSAGE_COMPONENT, check_choices, check_select_menus,
-};
+use super::super::interactions::{APPLICATION_COMMAND, AUTOCOMPLETE, MESSAGE_COMPONENT, check_choices, check_select_menus};
 use super::super::journal::Answer;
-use super::super::messages::{Author, CHAT_INPUT_COMMAND, EPHEMERAL, LOADING};
-use super::super::refusal::{Refusal, Unknown};
-use super::super::routes::MessageOf;
-use super::super::state::State;
+use super::super::messages::{CHAT_INPUT_COMMAND, EPHEMERAL, LOADING};
+use super::super::{Answered, Author, Draft, Id, Interaction, Message, Refusal, Sender, State, Unknown};
 use super::messages::find_message;
 use super::{Call, Reply, done, ok};
 
@@ -27,7 +20,8 @@ const MODAL: u64 = 9;
 const FLAGS: u64 = 1 << 2 | EPHEMERAL | 1 << 12;
 
 impl State {
-    pub(super) fn interaction_callback(&mut self, id: Id, token: &str, call: &Call) -> Reply {
+    pub fn interaction_callback(&mut self, call: &Call) -> Reply {
+        let (id, token) = call.token();
         let found = self.world.interactions.get(&id).filter(|interaction| interaction.token == token);
         let interaction = found.cloned().ok_or_else(|| Refusal::unknown(Unknown::Interaction))?;
         interaction.accepts(&self.rules)?;
@@ -40,7 +34,7 @@ impl State {
             }
             (APPLICATION_COMMAND | MESSAGE_COMPONENT, DEFERRED_MESSAGE) => {
                 let flags = data["flags"].as_u64().unwrap_or_default() & EPHEMERAL | LOADING;
-                Some(self.put_answer(&interaction, NewMessage { flags, ..self.answering(&interaction, "") }))
+                Some(self.put_answer(&interaction, Message { flags, ..self.answering(&interaction, "") }))
             }
             (AUTOCOMPLETE, CHOICES) => {
                 check_choices(data)?;
@@ -56,9 +50,7 @@ impl State {
             }
             _ => return Err(Refusal::field(&["type"], "BASE_TYPE_CHOICES", "Value is not a type of callback.")),
         };
-        let ephemeral = message
-            .and_then(|id| self.world.message(interaction.channel, id))
-            .is_some_and(super::super::messages::Message::is_ephemeral);
+        let ephemeral = message.and_then(|id| self.world.message(interaction.channel, id)).is_some_and(Message::is_ephemeral);
         let took = interaction.asked_at.elapsed();
         self.journal.answers.push(Answer { interaction: id, user: interaction.user, kind, data: data.clone(), took, ephemeral });
         let answered = if kind == DEFERRED_MESSAGE { Answered::Deferred } else { Answered::Fully };
@@ -80,24 +72,24 @@ impl State {
     }
 
     /// The message that answers this interaction, with its author and type.
-    fn answering(&self, interaction: &Interaction, content: &str) -> NewMessage {
+    fn answering(&self, interaction: &Interaction, content: &str) -> Message {
         let author = Author::Webhook {
             webhook: self.world.application.id,
             username: self.world.application.name.clone(),
             avatar_url: None,
             application: Some(self.world.application.id),
         };
-        NewMessage { kind: Some(CHAT_INPUT_COMMAND), ..NewMessage::new(interaction.channel, author, content) }
+        Message { kind: CHAT_INPUT_COMMAND, ..Message::new(interaction.channel, author, content) }
     }
 
     fn answer_with(&mut self, interaction: &Interaction, data: &Value) -> Result<Id, Refusal> {
         let draft = Draft::read(data, FLAGS)?;
         let mentions = draft.mentions(&self.world, self.world.guild_of(interaction.channel), Sender::Webhook, None);
         let new = self.answering(interaction, &draft.content);
-        Ok(self.put_answer(interaction, NewMessage { mentions, embeds: draft.embeds, flags: draft.flags, tts: draft.tts, ..new }))
+        Ok(self.put_answer(interaction, Message { mentions, embeds: draft.embeds, flags: draft.flags, tts: draft.tts, ..new }))
     }
 
-    fn put_answer(&mut self, interaction: &Interaction, new: NewMessage) -> Id {
+    fn put_answer(&mut self, interaction: &Interaction, new: Message) -> Id {
         let message = self.say(new);
         if let Some(interaction) = self.world.interactions.get_mut(&interaction.id) {
             interaction.followups.push(message);
@@ -105,7 +97,8 @@ impl State {
         message
     }
 
-    fn by_interaction(&self, token: &str) -> Result<&Interaction, Refusal> {
+    fn by_interaction(&self, call: &Call) -> Result<&Interaction, Refusal> {
+        let (_, token) = call.token();
         let mut interactions = self.world.interactions.values();
         let interaction = interactions.find(|interaction| interaction.token == token);
         let interaction = interaction.ok_or_else(|| Refusal::new(401, 50027, "Invalid Webhook Token"))?;
@@ -114,21 +107,21 @@ impl State {
     }
 
     /// A further message with an interaction's token. The first one after a deferred answer completes that answer.
-    pub(super) fn follow_up(&mut self, token: &str, call: &Call) -> Reply {
-        let interaction = self.by_interaction(token)?.clone();
+    pub(super) fn follow_up(&mut self, call: &Call) -> Reply {
+        let interaction = self.by_interaction(call)?.clone();
         if let (Answered::Deferred, Some(original)) = (interaction.answered, interaction.original) {
-            return self.edit_answer(token, interaction.channel, original, call);
+            return self.edit_answer(interaction.channel, original, call);
         }
         let message = self.answer_with(&interaction, &call.body)?;
         ok(find_message(&self.world, interaction.channel, message)?.json(&self.world, self.world.rest_content()))
     }
 
     /// A message that was sent with an interaction's token.
-    pub(super) fn sent_by_interaction(&self, token: &str, message: MessageOf) -> Result<(Id, Id), Refusal> {
-        let interaction = self.by_interaction(token)?;
-        let message = match message {
-            MessageOf::Original => interaction.original,
-            MessageOf::Id(message) => interaction.followups.contains(&message).then_some(message),
+    pub(super) fn sent_by_interaction(&self, call: &Call) -> Result<(Id, Id), Refusal> {
+        let interaction = self.by_interaction(call)?;
+        let message = match call.found.id("message") {
+            None => interaction.original,
+            Some(message) => interaction.followups.contains(&message).then_some(message),
         };
         let message = message.ok_or_else(|| Refusal::unknown(Unknown::Message))?;
         find_message(&self.world, interaction.channel, message)?;
@@ -136,12 +129,12 @@ impl State {
     }
 
     /// Edits an answer. This completes a deferred answer.
-    pub(super) fn edit_answer(&mut self, token: &str, channel: Id, message: Id, call: &Call) -> Reply {
+    pub(super) fn edit_answer(&mut self, channel: Id, message: Id, call: &Call) -> Reply {
         let reply = self.rewrite(channel, message, call, Sender::Webhook)?;
         if let Some(answer) = self.world.message_mut(channel, message) {
             answer.flags &= !LOADING;
         }
-        let id = self.by_interaction(token)?.id;
+        let id = self.by_interaction(call)?.id;
         if let Some(interaction) =
             self.world.interactions.get_mut(&id).filter(|interaction| interaction.original == Some(message))
         {

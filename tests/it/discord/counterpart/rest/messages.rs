@@ -4,18 +4,10 @@
 
 use serde_json::{Value, json};
 
-use super::super::changes::NewMessage;
-use super::super::channels::{Channel, Kind};
-use super::super::draft::{Draft, Sender};
-use super::super::id::Id;
-use super::super::messages::{Author, Content, DEFAULT, Message, REPLY};
-use super::super::moment::now_ms;
-use super::super::permissions::{
-    MANAGE_MESSAGES, MANAGE_THREADS, READ_MESSAGE_HISTORY, SEND_MESSAGES, SEND_MESSAGES_IN_THREADS, SEND_TTS_MESSAGES,
+use super::super::messages::{DEFAULT, REPLY};
+use super::super::{
+    Author, Channel, Content, Draft, Id, Kind, Message, Permissions, Refusal, Sender, State, Unknown, World, now_ms,
 };
-use super::super::refusal::{Refusal, Unknown};
-use super::super::state::State;
-use super::super::world::World;
 use super::{Call, Reply, done, ok};
 
 /// Flags that a bot can set: suppress embeds, suppress notifications.
@@ -24,8 +16,9 @@ const FLAGS: u64 = 1 << 2 | 1 << 12;
 const TWO_WEEKS_MS: u64 = 14 * 24 * 3_600 * 1_000;
 
 impl State {
-    pub(super) fn messages(&self, channel: Id, call: &Call) -> Reply {
-        let target_channel = self.world.permitted(channel, 0)?;
+    pub fn messages(&mut self, call: &Call) -> Reply {
+        let channel = call.id("channel");
+        let target_channel = self.world.permitted(channel, Permissions::empty())?;
         if !target_channel.kind.takes_messages() {
             return Err(Refusal::new(400, 50008, "Cannot send messages in a non-text channel"));
         }
@@ -43,7 +36,7 @@ impl State {
         if [around, before, after].iter().flatten().count() > 1 {
             return Err(Refusal::field(&["_schema"], "MUTUALLY_EXCLUSIVE", "only one of before, after and around may be passed"));
         }
-        if self.world.permissions(target_channel, self.world.bot()) & READ_MESSAGE_HISTORY == 0 {
+        if !self.world.permissions(target_channel, self.world.bot()).contains(Permissions::READ_MESSAGE_HISTORY) {
             return ok(json!([]));
         }
         let all = self.world.messages(channel);
@@ -59,16 +52,18 @@ impl State {
         ok(found.iter().map(|message| message.json(&self.world, self.world.rest_content())).collect())
     }
 
-    pub(super) fn message(&self, channel: Id, message: Id) -> Reply {
-        self.world.permitted(channel, READ_MESSAGE_HISTORY)?;
+    pub fn message(&mut self, call: &Call) -> Reply {
+        let (channel, message) = (call.id("channel"), call.id("message"));
+        self.world.permitted(channel, Permissions::READ_MESSAGE_HISTORY)?;
         ok(find_message(&self.world, channel, message)?.json(&self.world, self.world.rest_content()))
     }
 
-    pub(super) fn create_message(&mut self, channel: Id, call: &Call) -> Reply {
+    pub fn create_message(&mut self, call: &Call) -> Reply {
+        let channel = call.id("channel");
         let target_channel = self.sendable(channel)?.clone();
         let draft = Draft::read(&call.body, FLAGS)?;
         let nonce = nonce(&call.body["nonce"])?;
-        if draft.tts && self.world.permissions(&target_channel, self.world.bot()) & SEND_TTS_MESSAGES == 0 {
+        if draft.tts && !self.world.permissions(&target_channel, self.world.bot()).contains(Permissions::SEND_TTS_MESSAGES) {
             return Err(Refusal::missing_permissions());
         }
         if call.body["enforce_nonce"] == json!(true)
@@ -83,15 +78,18 @@ impl State {
             Author::Webhook { .. } => None,
         });
         let mentions = draft.mentions(&self.world, self.world.guild_of(channel), Sender::Bot, replied);
-        let id = self.say(NewMessage {
+        let mut message = Message {
             mentions,
-            reply_to,
             embeds: draft.embeds,
             flags: draft.flags,
             tts: draft.tts,
             nonce: nonce.clone(),
-            ..NewMessage::new(channel, Author::User(self.world.bot()), &draft.content)
-        });
+            ..Message::new(channel, Author::User(self.world.bot()), &draft.content)
+        };
+        if let Some(reply_to) = reply_to {
+            message.reply_to(reply_to, target_channel.guild);
+        }
+        let id = self.say(message);
         let mut json = find_message(&self.world, channel, id)?.json(&self.world, self.world.rest_content());
         if let Some(nonce) = nonce {
             json["nonce"] = nonce;
@@ -102,9 +100,10 @@ impl State {
     /// A channel in which the bot can send messages.
     fn sendable(&self, channel: Id) -> Result<&Channel, Refusal> {
         let target_channel = self.world.channels.get(&channel).ok_or_else(|| Refusal::unknown(Unknown::Channel))?;
-        let needed = if target_channel.kind.is_thread() { SEND_MESSAGES_IN_THREADS } else { SEND_MESSAGES };
+        let needed =
+            if target_channel.kind.is_thread() { Permissions::SEND_MESSAGES_IN_THREADS } else { Permissions::SEND_MESSAGES };
         self.world.permitted(channel, needed)?;
-        let manages = self.world.permissions(target_channel, self.world.bot()) & MANAGE_THREADS != 0;
+        let manages = self.world.permissions(target_channel, self.world.bot()).contains(Permissions::MANAGE_THREADS);
         if target_channel.kind == Kind::Forum {
             return Err(Refusal::new(400, 40058, "Cannot send messages in a forum channel"));
         }
@@ -155,7 +154,7 @@ impl State {
             let message = "Cannot reply to a message in a different channel";
             return Err(wrong("REPLIES_CANNOT_REPLY_TO_MESSAGE_IN_DIFFERENT_CHANNEL", message));
         }
-        if self.world.permissions(target_channel, self.world.bot()) & READ_MESSAGE_HISTORY == 0 {
+        if !self.world.permissions(target_channel, self.world.bot()).contains(Permissions::READ_MESSAGE_HISTORY) {
             return Err(Refusal::new(400, 160_002, "Cannot reply without permission to read message history"));
         }
         match self.world.message(target_channel.id, id) {
@@ -168,8 +167,9 @@ impl State {
         }
     }
 
-    pub(super) fn edit_message(&mut self, channel: Id, message: Id, call: &Call) -> Reply {
-        let target_channel = self.world.permitted(channel, 0)?;
+    pub fn edit_message(&mut self, call: &Call) -> Reply {
+        let (channel, message) = (call.id("channel"), call.id("message"));
+        let target_channel = self.world.permitted(channel, Permissions::empty())?;
         let edited_message = find_message(&self.world, channel, message)?;
         if edited_message.author != Author::User(self.world.bot()) {
             return Err(Refusal::new(403, 50005, "Cannot edit a message authored by another user"));
@@ -205,21 +205,23 @@ impl State {
         ok(find_message(&self.world, channel, message)?.json(&self.world, content))
     }
 
-    pub(super) fn delete_message(&mut self, channel: Id, message: Id) -> Reply {
-        let direct = self.world.permitted(channel, 0)?.guild.is_none();
+    pub fn delete_message(&mut self, call: &Call) -> Reply {
+        let (channel, message) = (call.id("channel"), call.id("message"));
+        let direct = self.world.permitted(channel, Permissions::empty())?.guild.is_none();
         let own = find_message(&self.world, channel, message)?.author == Author::User(self.world.bot());
         if !own && direct {
             return Err(Refusal::new(403, 50003, "Cannot execute action on a DM channel"));
         }
         if !own {
-            self.world.permitted(channel, MANAGE_MESSAGES)?;
+            self.world.permitted(channel, Permissions::MANAGE_MESSAGES)?;
         }
         self.delete(channel, &[message], false);
         done()
     }
 
-    pub(super) fn bulk_delete(&mut self, channel: Id, call: &Call) -> Reply {
-        if self.world.permitted(channel, MANAGE_MESSAGES)?.guild.is_none() {
+    pub fn bulk_delete(&mut self, call: &Call) -> Reply {
+        let channel = call.id("channel");
+        if self.world.permitted(channel, Permissions::MANAGE_MESSAGES)?.guild.is_none() {
             return Err(Refusal::new(403, 50003, "Cannot execute action on a DM channel"));
         }
         let ids: Vec<Id> = call.body["messages"].as_array().into_iter().flatten().filter_map(Id::read).collect();
@@ -237,14 +239,15 @@ impl State {
         done()
     }
 
-    pub(super) fn typing(&mut self, channel: Id) -> Reply {
+    pub fn typing(&mut self, call: &Call) -> Reply {
+        let channel = call.id("channel");
         self.sendable(channel)?;
         self.journal.typing.push((tokio::time::Instant::now(), channel));
         self.type_in(channel, self.world.bot());
         done()
     }
 
-    pub(super) fn create_direct(&mut self, call: &Call) -> Reply {
+    pub fn create_direct(&mut self, call: &Call) -> Reply {
         let person = Id::read(&call.body["recipient_id"]).ok_or_else(|| Refusal::missing(&["recipient_id"]))?;
         let Some(user) = self.world.users.get(&person) else {
             return Err(Refusal::new(400, 50033, "Invalid Recipient(s)"));

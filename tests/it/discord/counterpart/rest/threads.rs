@@ -4,20 +4,15 @@
 
 use serde_json::{Value, json};
 
-use super::super::changes::NewMessage;
-use super::super::channels::{Channel, Kind};
-use super::super::draft::{Draft, Sender};
-use super::super::id::Id;
-use super::super::messages::{Author, Reference, THREAD_STARTER};
-use super::super::permissions::{CREATE_PRIVATE_THREADS, CREATE_PUBLIC_THREADS, READ_MESSAGE_HISTORY, SEND_MESSAGES};
-use super::super::refusal::Refusal;
-use super::super::state::State;
+use super::super::messages::THREAD_STARTER;
+use super::super::{Author, Channel, Draft, Id, Kind, Message, Permissions, Reference, Refusal, Sender, State};
 use super::messages::find_message;
 use super::{Call, Reply, done, ok};
 
 impl State {
-    pub(super) fn thread_from_message(&mut self, channel: Id, message: Id, call: &Call) -> Reply {
-        let target_channel = self.world.permitted(channel, CREATE_PUBLIC_THREADS)?.clone();
+    pub fn thread_from_message(&mut self, call: &Call) -> Reply {
+        let (channel, message) = (call.id("channel"), call.id("message"));
+        let target_channel = self.world.permitted(channel, Permissions::CREATE_PUBLIC_THREADS)?.clone();
         let Some(kind) = target_channel.kind.public_thread().filter(|_| target_channel.kind.takes_messages()) else {
             return Err(Refusal::new(400, 50024, "Cannot execute action on this channel type"));
         };
@@ -30,14 +25,15 @@ impl State {
         set_archive(&mut thread, &call.body)?;
         self.add_thread(thread);
         // The first message of the thread refers to the one that it was started from.
-        let reference_to = Some(Reference { message, channel, guild: target_channel.guild });
+        let reference = Some(Reference { message, channel, guild: target_channel.guild });
         let bot = Author::User(self.world.bot());
-        self.say(NewMessage { reference_to, kind: Some(THREAD_STARTER), ..NewMessage::new(message, bot, "") });
+        self.say(Message { reference, kind: THREAD_STARTER, ..Message::new(message, bot, "") });
         self.created(message, None)
     }
 
-    pub(super) fn start_thread(&mut self, channel: Id, call: &Call) -> Reply {
-        let target_channel = self.world.permitted(channel, 0)?.clone();
+    pub fn start_thread(&mut self, call: &Call) -> Reply {
+        let channel = call.id("channel");
+        let target_channel = self.world.permitted(channel, Permissions::empty())?.clone();
         if target_channel.kind == Kind::Forum {
             return self.start_post(&target_channel, call);
         }
@@ -55,7 +51,8 @@ impl State {
         if !fits {
             return Err(Refusal::new(400, 50024, "Cannot execute action on this channel type"));
         }
-        let needed = if kind == Kind::PrivateThread { CREATE_PRIVATE_THREADS } else { CREATE_PUBLIC_THREADS };
+        let needed =
+            if kind == Kind::PrivateThread { Permissions::CREATE_PRIVATE_THREADS } else { Permissions::CREATE_PUBLIC_THREADS };
         self.world.permitted(channel, needed)?;
         let id = self.world.new_id();
         let mut thread = Channel::new_thread(id, kind, &target_channel, &name(&call.body)?, self.world.bot());
@@ -66,7 +63,7 @@ impl State {
 
     /// A post of a forum: a thread and its first message.
     fn start_post(&mut self, forum: &Channel, call: &Call) -> Reply {
-        self.world.permitted(forum.id, SEND_MESSAGES)?;
+        self.world.permitted(forum.id, Permissions::SEND_MESSAGES)?;
         let draft = Draft::read(&call.body["message"], 1 << 2 | 1 << 12)?;
         let mentions = draft.mentions(&self.world, self.world.guild_of(forum.id), Sender::Bot, None);
         let id = self.world.new_id();
@@ -74,7 +71,7 @@ impl State {
         set_archive(&mut thread, &call.body)?;
         self.add_thread(thread);
         let bot = Author::User(self.world.bot());
-        let message = self.say(NewMessage { mentions, embeds: draft.embeds, ..NewMessage::new(id, bot, &draft.content) });
+        let message = self.say(Message { mentions, embeds: draft.embeds, ..Message::new(id, bot, &draft.content) });
         self.created(id, Some(message))
     }
 
@@ -86,32 +83,25 @@ impl State {
         Ok((201, Some(json)))
     }
 
-    pub(super) fn active_threads(&self, guild: Id) -> Reply {
+    pub fn active_threads(&mut self, call: &Call) -> Reply {
+        let guild = call.id("guild");
         self.world.joined_guild(guild)?;
-        ok(self.threads_json(self.world.active_threads(guild)))
+        ok(self.world.threads_json(self.world.active_threads(guild)))
     }
 
-    pub(super) fn archived_threads(&self, channel: Id) -> Reply {
-        self.world.permitted(channel, READ_MESSAGE_HISTORY)?;
+    pub fn archived_threads(&mut self, call: &Call) -> Reply {
+        let channel = call.id("channel");
+        self.world.permitted(channel, Permissions::READ_MESSAGE_HISTORY)?;
         let archived = |thread: &&Channel| thread.thread.as_ref().is_some_and(|thread| thread.archived);
         let threads = self.world.channels.values().filter(|thread| thread.parent == Some(channel)).filter(archived);
-        let mut json = self.threads_json(threads.filter(|thread| thread.kind != Kind::PrivateThread));
+        let mut json = self.world.threads_json(threads.filter(|thread| thread.kind != Kind::PrivateThread));
         json["has_more"] = json!(false);
         ok(json)
     }
 
-    fn threads_json<'a>(&'a self, threads: impl Iterator<Item = &'a Channel>) -> Value {
-        let threads: Vec<&Channel> = threads.collect();
-        let bot = self.world.bot();
-        let members = threads.iter().filter_map(|thread| thread.thread.as_ref()?.member_json(thread.id, bot));
-        json!({
-            "members": members.collect::<Vec<_>>(),
-            "threads": threads.iter().map(|thread| self.world.channel_json(thread)).collect::<Vec<_>>(),
-        })
-    }
-
-    pub(super) fn join_thread_as_bot(&mut self, thread: Id) -> Reply {
-        let target_channel = self.world.permitted(thread, 0)?;
+    pub fn join_thread_as_bot(&mut self, call: &Call) -> Reply {
+        let thread = call.id("channel");
+        let target_channel = self.world.permitted(thread, Permissions::empty())?;
         match &target_channel.thread {
             None => return Err(Refusal::new(400, 50024, "Cannot execute action on this channel type")),
             Some(thread) if thread.archived => return Err(Refusal::new(400, 50083, "Thread is archived")),

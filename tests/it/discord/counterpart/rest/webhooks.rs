@@ -2,27 +2,22 @@
 //!
 //! <https://docs.discord.com/developers/resources/webhook>
 
-use super::super::changes::NewMessage;
-use super::super::channels::{Channel, Kind};
-use super::super::draft::{Draft, Sender};
-use super::super::id::Id;
-use super::super::messages::{Author, Content, image_hash};
-use super::super::permissions::MANAGE_WEBHOOKS;
-use super::super::refusal::{Refusal, Unknown};
-use super::super::routes::MessageOf;
-use super::super::state::State;
-use super::super::webhooks::{PER_CHANNEL, Webhook, avatar_url, name};
+use super::super::messages::image_hash;
+use super::super::webhooks::{PER_CHANNEL, avatar_url, name};
+use super::super::{Author, Channel, Content, Draft, Id, Kind, Message, Permissions, Refusal, Sender, State, Unknown, Webhook};
 use super::messages::find_message;
 use super::{Call, Reply, done, ok};
 
 impl State {
-    pub(super) fn channel_webhooks(&self, channel: Id) -> Reply {
+    pub fn channel_webhooks(&mut self, call: &Call) -> Reply {
+        let channel = call.id("channel");
         self.webhook_channel(channel)?;
         let webhooks = self.world.webhooks.values().filter(|webhook| webhook.channel == channel);
         ok(webhooks.map(|webhook| webhook.json(&self.world, true)).collect())
     }
 
-    pub(super) fn create_webhook(&mut self, channel: Id, call: &Call) -> Reply {
+    pub fn create_webhook(&mut self, call: &Call) -> Reply {
+        let channel = call.id("channel");
         self.webhook_channel(channel)?;
         let name = name("name", &call.body["name"])?;
         if self.world.webhooks.values().filter(|webhook| webhook.channel == channel).count() >= PER_CHANNEL {
@@ -45,7 +40,7 @@ impl State {
 
     /// A channel in which the bot may create webhooks.
     fn webhook_channel(&self, channel: Id) -> Result<&Channel, Refusal> {
-        let target_channel = self.world.permitted(channel, MANAGE_WEBHOOKS)?;
+        let target_channel = self.world.permitted(channel, Permissions::MANAGE_WEBHOOKS)?;
         self.check_two_factors(target_channel.guild)?;
         if target_channel.guild.is_none() {
             return Err(Refusal::new(403, 50003, "Cannot execute action on a DM channel"));
@@ -63,7 +58,7 @@ impl State {
     /// A webhook that the bot may manage.
     fn managed_webhook(&self, id: Id) -> Result<&Webhook, Refusal> {
         let webhook = self.find_webhook(id)?;
-        let target_channel = self.world.permitted(webhook.channel, MANAGE_WEBHOOKS)?;
+        let target_channel = self.world.permitted(webhook.channel, Permissions::MANAGE_WEBHOOKS)?;
         self.check_two_factors(target_channel.guild)?;
         Ok(webhook)
     }
@@ -79,12 +74,14 @@ impl State {
     }
 
     /// A webhook by its token. No permission is needed.
-    fn webhook_by(&self, id: Id, token: &str) -> Result<&Webhook, Refusal> {
+    fn webhook_by(&self, call: &Call) -> Result<&Webhook, Refusal> {
+        let (id, token) = call.token();
         let webhook = self.find_webhook(id)?;
         if webhook.token == token { Ok(webhook) } else { Err(Refusal::new(401, 50027, "Invalid Webhook Token")) }
     }
 
-    pub(super) fn webhook(&self, id: Id) -> Reply {
+    pub fn webhook(&mut self, call: &Call) -> Reply {
+        let id = call.id("webhook");
         let webhook = self.find_webhook(id)?;
         if webhook.application != Some(self.world.application.id) {
             self.managed_webhook(id)?;
@@ -92,11 +89,12 @@ impl State {
         ok(webhook.json(&self.world, true))
     }
 
-    pub(super) fn token_webhook(&self, id: Id, token: &str) -> Reply {
-        ok(self.webhook_by(id, token)?.json(&self.world, false))
+    pub fn token_webhook(&mut self, call: &Call) -> Reply {
+        ok(self.webhook_by(call)?.json(&self.world, false))
     }
 
-    pub(super) fn modify_webhook(&mut self, id: Id, call: &Call) -> Reply {
+    pub fn modify_webhook(&mut self, call: &Call) -> Reply {
+        let id = call.id("webhook");
         self.managed_webhook(id)?;
         let renamed = call.body.get("name").map(|given| name("name", given)).transpose()?;
         let moved = call.body.get("channel_id").and_then(Id::read);
@@ -110,26 +108,27 @@ impl State {
                 webhook.avatar = avatar.as_str().map(image_hash);
             }
         });
-        self.webhook(id)
+        self.webhook(call)
     }
 
-    pub(super) fn delete_webhook(&mut self, id: Id) -> Reply {
+    pub fn delete_webhook(&mut self, call: &Call) -> Reply {
+        let id = call.id("webhook");
         self.managed_webhook(id)?;
         self.remove_webhook(id);
         done()
     }
 
-    pub(super) fn delete_token_webhook(&mut self, id: Id, token: &str) -> Reply {
-        self.webhook_by(id, token)?;
+    pub fn delete_token_webhook(&mut self, call: &Call) -> Reply {
+        let id = self.webhook_by(call)?.id;
         self.remove_webhook(id);
         done()
     }
 
-    pub(super) fn execute_webhook(&mut self, id: Id, token: &str, call: &Call) -> Reply {
-        if id == self.world.application.id {
-            return self.follow_up(token, call);
+    pub fn execute_webhook(&mut self, call: &Call) -> Reply {
+        if self.is_answer(call) {
+            return self.follow_up(call);
         }
-        let webhook = self.webhook_by(id, token)?.clone();
+        let webhook = self.webhook_by(call)?.clone();
         let draft = Draft::read(&call.body, 1 << 2 | 1 << 12)?;
         let username = match &call.body["username"] {
             serde_json::Value::Null => webhook.name.clone(),
@@ -138,13 +137,13 @@ impl State {
         let avatar_url = avatar_url(&call.body["avatar_url"])?;
         let channel = self.webhook_target(&webhook, call)?;
         let mentions = draft.mentions(&self.world, self.world.guild_of(webhook.channel), Sender::Webhook, None);
-        let author = Author::Webhook { webhook: id, username, avatar_url, application: webhook.application };
-        let new = NewMessage {
+        let author = Author::Webhook { webhook: webhook.id, username, avatar_url, application: webhook.application };
+        let new = Message {
             mentions,
             embeds: draft.embeds,
             flags: draft.flags,
             tts: draft.tts,
-            ..NewMessage::new(channel, author, &draft.content)
+            ..Message::new(channel, author, &draft.content)
         };
         let message = self.say(new);
         if call.flag("wait") { ok(find_message(&self.world, channel, message)?.json(&self.world, Content::All)) } else { done() }
@@ -184,35 +183,40 @@ impl State {
         }
     }
 
+    /// Whether the token is that of an interaction. Answers to interactions are sent by the application's own webhook.
+    fn is_answer(&self, call: &Call) -> bool {
+        call.id("webhook") == self.world.application.id
+    }
+
     /// The channel and id of a message that was sent with this token.
-    fn sent_by_token(&self, id: Id, token: &str, message: MessageOf, call: &Call) -> Result<(Id, Id), Refusal> {
-        if id == self.world.application.id {
-            return self.sent_by_interaction(token, message);
+    fn sent_by_token(&self, call: &Call) -> Result<(Id, Id), Refusal> {
+        if self.is_answer(call) {
+            return self.sent_by_interaction(call);
         }
-        let webhook = self.webhook_by(id, token)?;
+        let webhook = self.webhook_by(call)?;
         let channel = call.query.get("thread_id").and_then(|id| Id::parse(id)).unwrap_or(webhook.channel);
-        let MessageOf::Id(message) = message else { return Err(Refusal::unknown(Unknown::Message)) };
+        let message = call.found.id("message").ok_or_else(|| Refusal::unknown(Unknown::Message))?;
         match &find_message(&self.world, channel, message)?.author {
-            Author::Webhook { webhook, .. } if *webhook == id => Ok((channel, message)),
+            Author::Webhook { webhook: sender, .. } if *sender == webhook.id => Ok((channel, message)),
             _ => Err(Refusal::unknown(Unknown::Message)),
         }
     }
 
-    pub(super) fn webhook_message(&self, id: Id, token: &str, message: MessageOf, call: &Call) -> Reply {
-        let (channel, message) = self.sent_by_token(id, token, message, call)?;
+    pub fn webhook_message(&mut self, call: &Call) -> Reply {
+        let (channel, message) = self.sent_by_token(call)?;
         ok(find_message(&self.world, channel, message)?.json(&self.world, Content::All))
     }
 
-    pub(super) fn edit_webhook_message(&mut self, id: Id, token: &str, message: MessageOf, call: &Call) -> Reply {
-        let (channel, edited) = self.sent_by_token(id, token, message, call)?;
-        if id == self.world.application.id {
-            return self.edit_answer(token, channel, edited, call);
+    pub fn edit_webhook_message(&mut self, call: &Call) -> Reply {
+        let (channel, edited) = self.sent_by_token(call)?;
+        if self.is_answer(call) {
+            return self.edit_answer(channel, edited, call);
         }
         self.rewrite(channel, edited, call, Sender::Webhook)
     }
 
-    pub(super) fn delete_webhook_message(&mut self, id: Id, token: &str, message: MessageOf, call: &Call) -> Reply {
-        let (channel, message) = self.sent_by_token(id, token, message, call)?;
+    pub fn delete_webhook_message(&mut self, call: &Call) -> Reply {
+        let (channel, message) = self.sent_by_token(call)?;
         self.delete(channel, &[message], false);
         done()
     }

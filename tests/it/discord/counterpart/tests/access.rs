@@ -3,17 +3,12 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::super::Counterpart;
-use super::super::channels::{Kind, Overwrite};
-use super::super::id::Id;
-use super::super::intents::{GUILD_MEMBERS, MESSAGE_CONTENT};
-use super::super::permissions::{
-    ADMINISTRATOR, ALL, CONNECT, EMBED_LINKS, MANAGE_CHANNELS, MANAGE_GUILD, READ_MESSAGE_HISTORY, SEND_MESSAGES, VIEW_CHANNEL,
-};
-use super::client::Rest;
+use super::super::{Counterpart, Id, Intents, Kind, Permissions};
+use super::client::{Rest, home};
+use crate::discord::home::Home;
 
 /// A user's permissions in a channel.
-fn permissions(discord: &Counterpart, user: Id, channel: Id) -> u64 {
+fn permissions(discord: &Counterpart, user: Id, channel: Id) -> Permissions {
     discord.look(|state| state.world.permissions(&state.world.channels[&channel], user))
 }
 
@@ -22,52 +17,46 @@ async fn overwrites_apply_in_the_documented_order() {
     let discord = Counterpart::start().await;
     let guild = discord.guild_without_bot("Home");
     let (channel, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
-    let (one, two) = (discord.role(guild, "One", MANAGE_GUILD), discord.role(guild, "Two", 0));
-    let sends = || permissions(&discord, ana, channel) & SEND_MESSAGES != 0;
+    let (one, two) = (discord.role(guild, "One", Permissions::MANAGE_GUILD), discord.role(guild, "Two", Permissions::empty()));
+    let sends = || permissions(&discord, ana, channel).contains(Permissions::SEND_MESSAGES);
     assert!(sends());
 
-    discord.overwrite(channel, Overwrite::role(guild, 0, SEND_MESSAGES));
+    discord.deny(channel, guild, Permissions::SEND_MESSAGES);
     assert!(!sends(), "denied to everyone");
-    discord.overwrite(channel, Overwrite::role(one, SEND_MESSAGES, 0));
-    discord.overwrite(channel, Overwrite::role(two, 0, SEND_MESSAGES));
+    discord.allow(channel, one, Permissions::SEND_MESSAGES);
+    discord.deny(channel, two, Permissions::SEND_MESSAGES);
     discord.give_role(guild, ana, two);
     assert!(!sends(), "denied to a role");
     discord.give_role(guild, ana, one);
     assert!(sends(), "allowed by one role, which outweighs denials by other roles");
-    discord.overwrite(channel, Overwrite::member(ana, 0, SEND_MESSAGES));
+    discord.deny(channel, ana, Permissions::SEND_MESSAGES);
     assert!(!sends(), "denied to the member");
-    assert_eq!(
-        permissions(&discord, ana, channel) & EMBED_LINKS,
-        0,
-        "permissions that need the permission to send are lost, too"
-    );
-    discord.overwrite(channel, Overwrite::member(ana, 0, VIEW_CHANNEL));
-    assert_eq!(permissions(&discord, ana, channel), 0, "a channel that cannot be viewed permits nothing");
-    discord.give_role(guild, ana, discord.role(guild, "Admin", ADMINISTRATOR));
-    assert_eq!(permissions(&discord, ana, channel), ALL);
+    assert!(!permissions(&discord, ana, channel).contains(Permissions::EMBED_LINKS), "as is what needs the permission to send");
+    discord.deny(channel, ana, Permissions::VIEW_CHANNEL);
+    assert_eq!(permissions(&discord, ana, channel), Permissions::empty(), "a channel that cannot be viewed permits nothing");
+    discord.give_role(guild, ana, discord.role(guild, "Admin", Permissions::ADMINISTRATOR));
+    assert_eq!(permissions(&discord, ana, channel), Permissions::all());
     let owner = discord.look(|state| state.world.application.owner);
-    assert_eq!(permissions(&discord, owner, channel), ALL);
+    assert_eq!(permissions(&discord, owner, channel), Permissions::all());
 }
 
 #[tokio::test]
 async fn a_timed_out_member_can_only_read() {
-    let discord = Counterpart::start().await;
-    let guild = discord.guild("Home");
-    let (channel, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
+    let Home { discord, guild, general, ana, .. } = Home::new().await;
 
     discord.with(|state| state.change_member(guild, ana, |member| member.timed_out = true));
 
-    assert_eq!(permissions(&discord, ana, channel), VIEW_CHANNEL | READ_MESSAGE_HISTORY);
-    assert_eq!(permissions(&discord, discord.person("Nobody"), channel), 0);
+    assert_eq!(permissions(&discord, ana, general), Permissions::VIEW_CHANNEL | Permissions::READ_MESSAGE_HISTORY);
+    assert_eq!(permissions(&discord, discord.person("Nobody"), general), Permissions::empty());
 }
 
 #[tokio::test]
 async fn a_category_is_visible_with_any_of_its_channels() {
     let discord = Counterpart::start().await;
     let guild = discord.guild("Home");
-    let bot = discord.look(|state| state.world.bot());
+    let bot = discord.bot();
     let category = discord.channel_of(guild, Kind::Category, "Talk");
-    discord.overwrite(category, Overwrite::member(bot, 0, VIEW_CHANNEL));
+    discord.deny(category, bot, Permissions::VIEW_CHANNEL);
     let is_visible = || discord.look(|state| state.world.may_view(&state.world.channels[&category], bot));
     assert!(!is_visible());
 
@@ -95,9 +84,7 @@ async fn requests_without_a_valid_token_or_user_agent_are_refused() {
 
 #[tokio::test]
 async fn wrong_paths_methods_and_bodies_are_refused() {
-    let discord = Counterpart::start().await;
-    let rest = Rest::new(&discord);
-    let general = discord.channel(discord.guild("Home"), "general");
+    let (Home { discord, general, .. }, rest) = home().await;
     let http = reqwest::Client::builder().no_proxy().build().expect("a client");
     let post = async |kind: &str, body: &'static str| {
         let url = format!("{}/api/v10/channels/{general}/messages", discord.api_url());
@@ -149,9 +136,9 @@ async fn the_application_shows_its_enabled_intents() {
     let flags = async || rest.get("/applications/@me").await.body["flags"].clone();
 
     assert_eq!(flags().await, 1 << 19);
-    discord.set_privileged(0);
+    discord.set_privileged(Intents::empty());
     assert_eq!(flags().await, 0);
-    discord.set_privileged(MESSAGE_CONTENT | GUILD_MEMBERS);
+    discord.set_privileged(Intents::MESSAGE_CONTENT | Intents::GUILD_MEMBERS);
     assert_eq!(flags().await, 1 << 19 | 1 << 15);
 }
 
@@ -176,10 +163,10 @@ async fn a_voice_channel_needs_the_permission_to_connect() {
     let discord = Counterpart::start().await;
     let guild = discord.guild("Home");
     let voice = discord.channel_of(guild, Kind::Voice, "hall");
-    let bot = discord.look(|state| state.world.bot());
+    let bot = discord.bot();
     let rest = Rest::new(&discord);
 
-    discord.overwrite(voice, Overwrite::member(bot, MANAGE_CHANNELS, CONNECT));
+    discord.overwrite(voice, bot, Permissions::MANAGE_CHANNELS, Permissions::CONNECT);
 
     assert_eq!(rest.get(&format!("/channels/{voice}/messages")).await.refusal(), (403, 50001));
 }

@@ -10,13 +10,16 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 
-use super::super::Counterpart;
-use super::super::id::Id;
-use super::super::intents::{DIRECT_MESSAGES, GUILD_MESSAGES, GUILD_WEBHOOKS, GUILDS, MESSAGE_CONTENT};
+use super::super::{Counterpart, Id, Intents};
+use crate::discord::home::Home;
 use crate::harness::PATIENCE;
 
 /// The intents of most sessions here.
-pub const INTENTS: u64 = GUILDS | GUILD_MESSAGES | DIRECT_MESSAGES | GUILD_WEBHOOKS | MESSAGE_CONTENT;
+pub const INTENTS: Intents = Intents::GUILDS
+    .union(Intents::GUILD_MESSAGES)
+    .union(Intents::DIRECT_MESSAGES)
+    .union(Intents::GUILD_WEBHOOKS)
+    .union(Intents::MESSAGE_CONTENT);
 
 /// A connection to the gateway.
 pub struct Socket {
@@ -40,14 +43,14 @@ impl Socket {
     }
 
     /// Connects and identifies as the only shard. Returns the data of READY as well.
-    pub async fn ready(discord: &Counterpart, intents: u64) -> (Self, Value) {
+    pub async fn ready(discord: &Counterpart, intents: Intents) -> (Self, Value) {
         let mut socket = Self::open(discord).await;
         socket.identify(&discord.token(), intents, json!([0, 1])).await;
         let ready = socket.event("READY").await;
         (socket, ready)
     }
 
-    pub async fn identify(&mut self, token: &str, intents: u64, shard: Value) {
+    pub async fn identify(&mut self, token: &str, intents: Intents, shard: Value) {
         let properties = json!({ "os": "linux", "browser": "raw", "device": "raw" });
         let data = json!({ "token": token, "intents": intents, "shard": shard, "properties": properties });
         self.send(&json!({ "op": 2, "d": data })).await;
@@ -137,6 +140,13 @@ pub struct Rest {
     api: String,
     pub token: String,
     pub agent: &'static str,
+}
+
+/// A home, and a client of its API.
+pub async fn home() -> (Home, Rest) {
+    let home = Home::new().await;
+    let rest = Rest::new(&home.discord);
+    (home, rest)
 }
 
 /// A response of the REST API.

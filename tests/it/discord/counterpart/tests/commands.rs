@@ -3,11 +3,9 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::super::Counterpart;
-use super::super::id::Id;
-use super::super::permissions::MANAGE_GUILD;
-use super::super::rules::Rules;
+use super::super::{Counterpart, Id, Permissions, Rules};
 use super::client::Rest;
+use crate::discord::home::Home;
 
 async fn register(rest: &Rest, application: Id, commands: Value) -> super::client::RestResponse {
     rest.ask(Method::PUT, &format!("/applications/{application}/commands"), commands).await
@@ -21,7 +19,7 @@ fn named(name: &str) -> Value {
 async fn registering_replaces_all_commands_and_keeps_unchanged_ones() {
     let discord = Counterpart::start().await;
     let rest = Rest::new(&discord);
-    let application = discord.look(|state| state.world.application.id);
+    let application = discord.bot();
 
     let first = register(&rest, application, json!([named("one"), named("two")])).await.body;
     let again = register(&rest, application, json!([named("one"), named("two")])).await.body;
@@ -45,7 +43,7 @@ async fn registering_replaces_all_commands_and_keeps_unchanged_ones() {
 async fn invalid_commands_are_refused() {
     let discord = Counterpart::with_rules(Rules::roomy()).await;
     let rest = Rest::new(&discord);
-    let application = discord.look(|state| state.world.application.id);
+    let application = discord.bot();
     let with = |options: Value| json!([{ "name": "tertulia", "description": "d", "options": options }]);
     let option = |name: &str, more: Value| {
         let mut option = json!({ "type": 3, "name": name, "description": "d" });
@@ -99,7 +97,7 @@ async fn commands_belong_to_their_application_and_guild() {
     let discord = Counterpart::with_rules(Rules { command_creates: 2, ..Rules::quick() }).await;
     let (home, away) = (discord.guild("Home"), discord.guild_without_bot("Away"));
     let rest = Rest::new(&discord);
-    let application = discord.look(|state| state.world.application.id);
+    let application = discord.bot();
     let path = |guild: Id| format!("/applications/{application}/guilds/{guild}/commands");
 
     let made = rest.ask(Method::PUT, &path(home), json!([named("here")])).await;
@@ -113,14 +111,12 @@ async fn commands_belong_to_their_application_and_guild() {
 
 #[tokio::test]
 async fn people_see_the_commands_that_they_may_use() {
-    let discord = Counterpart::start().await;
-    let guild = discord.guild("Home");
-    let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
+    let Home { discord, guild, general, ana, .. } = Home::new().await;
     let (direct, _) = discord.direct(ana, "hi");
     let rest = Rest::new(&discord);
-    let application = discord.look(|state| state.world.application.id);
+    let application = discord.bot();
     let mut managing = named("manage");
-    managing["default_member_permissions"] = json!(MANAGE_GUILD.to_string());
+    managing["default_member_permissions"] = json!(Permissions::MANAGE_GUILD);
     managing["contexts"] = json!([0]);
     register(&rest, application, json!([managing, named("help")])).await;
     let sees = |name: &str, channel: Id, options: Value| discord.invoke(ana, channel, name, options).is_ok();
@@ -129,6 +125,6 @@ async fn people_see_the_commands_that_they_may_use() {
     assert!(!sees("nothing", general, json!([])));
     assert!(!sees("help", general, json!([{ "name": "much", "type": 3, "value": "x" }])), "no such option");
     assert!(!sees("manage", general, json!([])));
-    discord.give_role(guild, ana, discord.role(guild, "Keepers", MANAGE_GUILD));
+    discord.give_role(guild, ana, discord.role(guild, "Keepers", Permissions::MANAGE_GUILD));
     assert!(sees("manage", general, json!([])) && !sees("manage", direct, json!([])));
 }

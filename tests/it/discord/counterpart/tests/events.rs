@@ -2,41 +2,20 @@
 
 use serde_json::json;
 
-use super::super::Counterpart;
-use super::super::channels::{Kind, Overwrite};
-use super::super::id::Id;
-use super::super::intents::{
-    DIRECT_MESSAGE_TYPING, DIRECT_MESSAGES, GUILD_MEMBERS, GUILD_MESSAGE_TYPING, GUILDS, MESSAGE_CONTENT,
-};
-use super::super::permissions::{SEND_MESSAGES, VIEW_CHANNEL};
-use super::client::{INTENTS, Rest, Socket};
-
-struct Home {
-    discord: Counterpart,
-    guild: Id,
-    general: Id,
-    ana: Id,
-    bot: Id,
-}
-
-async fn home() -> Home {
-    let discord = Counterpart::start().await;
-    let guild = discord.guild("Home");
-    let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
-    let bot = discord.look(|state| state.world.bot());
-    Home { discord, guild, general, ana, bot }
-}
+use super::super::{Intents, Kind, Permissions};
+use super::client::{INTENTS, Rest, Socket, home};
+use crate::discord::home::Home;
 
 #[tokio::test]
 async fn a_message_event_has_all_fields() {
-    let Home { discord, guild, general, ana, bot } = home().await;
+    let Home { discord, guild, general, ana, bot } = Home::new().await;
     let (mut socket, _) = Socket::ready(&discord, INTENTS).await;
     let first = discord.say(ana, general, "first");
     socket.event("MESSAGE_CREATE").await;
 
     let attachment = json!({ "id": "1", "filename": "a.txt", "size": 1, "url": "https://x", "proxy_url": "https://x" });
     let reply = discord.say_with(ana, general, &format!("<@{bot}> look"), |message| {
-        message.reply_to = Some(first);
+        message.reply_to(first, Some(guild));
         message.attachments.push(attachment.clone());
     });
 
@@ -59,8 +38,8 @@ async fn a_message_event_has_all_fields() {
 
 #[tokio::test]
 async fn without_the_content_intent_only_messages_that_concern_the_bot_have_text() {
-    let Home { discord, general, ana, bot, .. } = home().await;
-    let (mut socket, _) = Socket::ready(&discord, INTENTS & !MESSAGE_CONTENT).await;
+    let Home { discord, general, ana, bot, .. } = Home::new().await;
+    let (mut socket, _) = Socket::ready(&discord, INTENTS & !Intents::MESSAGE_CONTENT).await;
     let rest = Rest::new(&discord);
     let own = rest.say(general, "mine").await.id();
 
@@ -79,22 +58,22 @@ async fn without_the_content_intent_only_messages_that_concern_the_bot_have_text
     assert_eq!(texts, ["mine", "", &format!("<@{bot}> to you"), "", "aloud to you", "between us"]);
     // The content that REST shows depends only on the portal.
     assert_eq!(rest.get(&format!("/channels/{general}/messages?limit=1")).await.body[0]["content"], "aloud to you");
-    discord.set_privileged(0);
+    discord.set_privileged(Intents::empty());
     let path = format!("/channels/{general}/messages?limit=2");
     assert_eq!(rest.get(&path).await.body[1]["content"], "");
 }
 
 #[tokio::test]
 async fn only_events_of_the_requested_intents_are_sent() {
-    let Home { discord, guild, general, ana, .. } = home().await;
-    discord.set_privileged(GUILD_MEMBERS);
-    let (mut guilds, _) = Socket::ready(&discord, GUILDS).await;
+    let Home { discord, guild, general, ana, .. } = Home::new().await;
+    discord.set_privileged(Intents::GUILD_MEMBERS);
+    let (mut guilds, _) = Socket::ready(&discord, Intents::GUILDS).await;
     discord.with(|state| state.gateway.keys.clear());
-    let (mut typing, _) = Socket::ready(&discord, GUILD_MESSAGE_TYPING | DIRECT_MESSAGE_TYPING).await;
+    let (mut typing, _) = Socket::ready(&discord, Intents::GUILD_MESSAGE_TYPING | Intents::DIRECT_MESSAGE_TYPING).await;
     discord.with(|state| state.gateway.keys.clear());
-    let (mut members, _) = Socket::ready(&discord, GUILD_MEMBERS).await;
+    let (mut members, _) = Socket::ready(&discord, Intents::GUILD_MEMBERS).await;
     discord.with(|state| state.gateway.keys.clear());
-    let (mut direct, _) = Socket::ready(&discord, DIRECT_MESSAGES).await;
+    let (mut direct, _) = Socket::ready(&discord, Intents::DIRECT_MESSAGES).await;
 
     discord.say(ana, general, "hi");
     discord.type_in(ana, general);
@@ -113,7 +92,7 @@ async fn only_events_of_the_requested_intents_are_sent() {
 
 #[tokio::test]
 async fn direct_messages_go_to_the_first_shard() {
-    let Home { discord, ana, .. } = home().await;
+    let Home { discord, ana, .. } = Home::new().await;
     discord.with(|state| state.rules.max_concurrency = 2);
     for shard in [1, 0] {
         let mut socket = Socket::open(&discord).await;
@@ -132,10 +111,10 @@ async fn direct_messages_go_to_the_first_shard() {
 
 #[tokio::test]
 async fn channels_that_the_bot_cannot_view_are_hidden() {
-    let Home { discord, guild, general, ana, bot } = home().await;
+    let Home { discord, guild, general, ana, bot } = Home::new().await;
     let secret = discord.channel(guild, "secret");
     let thread = discord.thread(secret, Kind::PublicThread, "aside", ana);
-    discord.overwrite(secret, Overwrite::member(bot, 0, VIEW_CHANNEL));
+    discord.deny(secret, bot, Permissions::VIEW_CHANNEL);
     let (mut socket, _) = Socket::ready(&discord, INTENTS).await;
     let made = socket.event("GUILD_CREATE").await;
     let names: Vec<_> = made["channels"].as_array().expect("channels").iter().map(|one| &one["name"]).collect();
@@ -148,17 +127,17 @@ async fn channels_that_the_bot_cannot_view_are_hidden() {
     discord.say(ana, general, "for the bot");
     assert_eq!(socket.event("MESSAGE_CREATE").await["content"], "for the bot");
 
-    discord.overwrite(secret, Overwrite::member(bot, VIEW_CHANNEL, 0));
+    discord.allow(secret, bot, Permissions::VIEW_CHANNEL);
     assert_eq!(socket.event("CHANNEL_UPDATE").await["name"], "secret");
     let synced = socket.event("THREAD_LIST_SYNC").await;
     assert_eq!((&synced["channel_ids"], &synced["threads"][0]["id"]), (&json!([secret]), &json!(thread)));
-    discord.overwrite(secret, Overwrite::member(bot, 0, VIEW_CHANNEL));
+    discord.deny(secret, bot, Permissions::VIEW_CHANNEL);
     assert_eq!(socket.event("CHANNEL_UPDATE").await["name"], "___hidden___");
 }
 
 #[tokio::test]
 async fn outages_joins_and_removals_are_distinguishable() {
-    let Home { discord, guild, general, ana, .. } = home().await;
+    let Home { discord, guild, general, ana, .. } = Home::new().await;
     let (mut socket, _) = Socket::ready(&discord, INTENTS).await;
     socket.event("GUILD_CREATE").await;
 
@@ -171,15 +150,14 @@ async fn outages_joins_and_removals_are_distinguishable() {
     discord.expel_bot(guild);
     assert_eq!(socket.event("GUILD_DELETE").await, json!({ "id": guild }));
     discord.say(ana, general, "about the bot");
-    discord.invite_bot(guild, SEND_MESSAGES);
+    discord.invite_bot(guild, Permissions::SEND_MESSAGES);
     assert_eq!(socket.op().await["t"], "GUILD_CREATE", "no event was sent in between");
     assert_eq!(discord.shard_of(guild), Some(0));
 }
 
 #[tokio::test]
 async fn removing_a_channel_removes_its_threads_messages_and_webhooks() {
-    let Home { discord, general, ana, .. } = home().await;
-    let rest = Rest::new(&discord);
+    let (Home { discord, general, ana, .. }, rest) = home().await;
     let (webhook, path) = rest.webhook(general, "companions").await;
     let thread = discord.thread(general, Kind::PublicThread, "aside", ana);
     let (mut socket, _) = Socket::ready(&discord, INTENTS).await;
@@ -195,8 +173,8 @@ async fn removing_a_channel_removes_its_threads_messages_and_webhooks() {
 
 #[tokio::test]
 async fn a_person_needs_the_permission_to_speak() {
-    let Home { discord, guild, general, ana, .. } = home().await;
-    discord.overwrite(general, Overwrite::role(guild, 0, SEND_MESSAGES));
+    let Home { discord, guild, general, ana, .. } = Home::new().await;
+    discord.deny(general, guild, Permissions::SEND_MESSAGES);
     let discord = std::sync::Arc::new(discord);
 
     let speaks = tokio::spawn({
@@ -204,20 +182,20 @@ async fn a_person_needs_the_permission_to_speak() {
         async move { discord.say(ana, general, "hi") }
     });
     assert!(speaks.await.is_err(), "Ana may not speak there");
-    let speaker = discord.role(guild, "Speakers", 0);
-    discord.overwrite(general, Overwrite::role(speaker, SEND_MESSAGES, 0));
+    let speaker = discord.role(guild, "Speakers", Permissions::empty());
+    discord.allow(general, speaker, Permissions::SEND_MESSAGES);
     discord.give_role(guild, ana, speaker);
     discord.say(ana, general, "hi");
 }
 
 #[tokio::test]
 async fn a_forwarded_message_carries_a_snapshot() {
-    let Home { discord, guild, general, ana, .. } = home().await;
+    let Home { discord, guild, general, ana, .. } = Home::new().await;
     let other = discord.channel(guild, "other");
     let first = discord.say(ana, general, "news");
     let (mut open, _) = Socket::ready(&discord, INTENTS).await;
     discord.with(|state| state.gateway.keys.clear());
-    let (mut bare, _) = Socket::ready(&discord, INTENTS & !MESSAGE_CONTENT).await;
+    let (mut bare, _) = Socket::ready(&discord, INTENTS & !Intents::MESSAGE_CONTENT).await;
 
     discord.forward(ana, general, first, other);
 
@@ -230,7 +208,7 @@ async fn a_forwarded_message_carries_a_snapshot() {
 
 #[tokio::test]
 async fn an_event_can_be_delivered_more_than_once() {
-    let Home { discord, general, ana, .. } = home().await;
+    let Home { discord, general, ana, .. } = Home::new().await;
     let (mut socket, _) = Socket::ready(&discord, INTENTS).await;
     let message = discord.say(ana, general, "hello");
 

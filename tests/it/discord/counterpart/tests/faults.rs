@@ -4,22 +4,14 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::super::Counterpart;
-use super::super::faults::{Does, On};
-use super::super::id::Id;
-use super::client::Rest;
-
-async fn home() -> (std::sync::Arc<Counterpart>, std::sync::Arc<Rest>, Id) {
-    let discord = Counterpart::start().await;
-    let general = discord.channel(discord.guild("Home"), "general");
-    let rest = Rest::new(&discord);
-    (std::sync::Arc::new(discord), std::sync::Arc::new(rest), general)
-}
+use super::super::{Does, On};
+use super::client::{Rest, home};
+use crate::discord::home::Home;
 
 #[tokio::test]
 async fn a_broken_discord_answers_with_html_pages() {
-    let (discord, rest, general) = home().await;
-    discord.spoil_next(2, On { route: Some("create_message"), ..On::default() }, Does::Status(502));
+    let (Home { discord, general, .. }, rest) = home().await;
+    discord.spoil_next(2, On::route("create_message"), Does::Status(502));
 
     for _ in 0..2 {
         let broken = rest.say(general, "x").await;
@@ -33,7 +25,7 @@ async fn a_broken_discord_answers_with_html_pages() {
 
 #[tokio::test]
 async fn a_connection_can_be_cut_before_or_after_the_request_is_handled() {
-    let (discord, rest, general) = home().await;
+    let (Home { discord, general, .. }, rest) = home().await;
     let path = format!("/channels/{general}/messages");
     let cut = async |does| {
         discord.spoil_next(1, On { channel: Some(general), ..On::default() }, does);
@@ -52,14 +44,13 @@ async fn a_connection_can_be_cut_before_or_after_the_request_is_handled() {
 
 #[tokio::test]
 async fn one_guild_can_hang_while_others_work() {
-    let (discord, rest, general) = home().await;
+    let (Home { discord, guild, general, .. }, rest) = home().await;
     let other = discord.channel(discord.guild("Away"), "other");
-    let guild = discord.look(|state| state.world.guild_of(general).map(|guild| guild.id));
 
     for (does, posted) in [(Does::Hang, 0), (Does::HangAfterwards, 2)] {
-        let fault = discord.spoil(On { guild, ..On::default() }, does);
+        let fault = discord.spoil(On { guild: Some(guild), ..On::default() }, does);
         let hanging = tokio::spawn({
-            let rest = std::sync::Arc::clone(&rest);
+            let rest = Rest::new(&discord);
             async move { rest.say(general, "x").await.status }
         });
         discord.until("the request", |state| state.journal.requests.last()?.channel.filter(|channel| *channel == general)).await;
@@ -74,7 +65,7 @@ async fn one_guild_can_hang_while_others_work() {
 
 #[tokio::test]
 async fn answers_can_be_slow_or_malformed() {
-    let (discord, rest, _) = home().await;
+    let (Home { discord, .. }, rest) = home().await;
 
     discord.spoil_next(1, On::default(), Does::Slow(Duration::from_millis(30)));
     assert_eq!(rest.get("/users/@me").await.status, 200);

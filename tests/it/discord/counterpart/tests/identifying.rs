@@ -5,15 +5,11 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 
-use super::super::Counterpart;
-use super::super::faults::Connects;
-use super::super::intents::{GUILD_MEMBERS, GUILDS};
-use super::super::journal::Closed;
-use super::super::rules::Rules;
+use super::super::{Closed, Connects, Counterpart, Intents, Rules};
 use super::client::{INTENTS, Rest, Socket};
 
 /// Identifies with these values and returns the close code.
-async fn refused(discord: &Counterpart, intents: u64, shard: Value) -> Option<u16> {
+async fn refused(discord: &Counterpart, intents: Intents, shard: Value) -> Option<u16> {
     let mut socket = Socket::open(discord).await;
     socket.identify(&discord.token(), intents, shard).await;
     socket.closed().await
@@ -48,7 +44,7 @@ async fn ready_names_guilds_that_then_become_available_on_their_shard() {
 async fn no_guild_events_are_sent_without_the_intent() {
     let discord = Counterpart::start().await;
     let guild = discord.guild("Home");
-    let (mut socket, _) = Socket::ready(&discord, INTENTS & !GUILDS).await;
+    let (mut socket, _) = Socket::ready(&discord, INTENTS & !Intents::GUILDS).await;
 
     let channel = discord.channel(guild, "general");
     discord.say(discord.member(guild, "Ana"), channel, "hi");
@@ -67,8 +63,8 @@ async fn invalid_identifies_are_closed_with_the_documented_codes() {
     for shard in [json!([2, 2]), json!([0, 0]), json!([0, 3])] {
         assert_eq!(refused(&discord, INTENTS, shard).await, Some(4010));
     }
-    assert_eq!(refused(&discord, 1 << 40, json!([0, 2])).await, Some(4013));
-    assert_eq!(refused(&discord, GUILD_MEMBERS, json!([0, 2])).await, Some(4014));
+    assert_eq!(refused(&discord, Intents::from_bits_retain(1 << 40), json!([0, 2])).await, Some(4013));
+    assert_eq!(refused(&discord, Intents::GUILD_MEMBERS, json!([0, 2])).await, Some(4014));
     let mut socket = Socket::open(&discord).await;
     socket.send(&json!({ "op": 2, "d": { "token": discord.token(), "intents": 1 } })).await;
     assert_eq!(socket.closed().await, Some(4001));

@@ -5,10 +5,9 @@ use std::time::Duration;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::super::Counterpart;
-use super::super::id::Id;
-use super::super::rules::Rules;
+use super::super::{Counterpart, Id, Rules};
 use super::client::{INTENTS, Rest, Socket};
+use crate::discord::home::Home;
 
 struct Scene {
     discord: Counterpart,
@@ -19,13 +18,11 @@ struct Scene {
     application: Id,
 }
 
-/// A guild in which `/tertulia` can be used, and a session that receives its interactions.
+/// A home in which `/tertulia` can be used, and a session that receives its interactions.
 async fn scene(rules: Rules) -> Scene {
-    let discord = Counterpart::with_rules(rules).await;
-    let guild = discord.guild("Home");
-    let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
+    let Home { discord, general, ana, .. } = Home::with_rules(rules).await;
     let rest = Rest::new(&discord);
-    let application = discord.look(|state| state.world.application.id);
+    let application = discord.bot();
     let who = json!({ "name": "who", "description": "Who", "type": 3, "autocomplete": true });
     let commands = json!([{ "name": "tertulia", "description": "Everything", "options": [who] }]);
     let made = rest.ask(Method::PUT, &format!("/applications/{application}/commands"), commands).await;
@@ -37,7 +34,7 @@ async fn scene(rules: Rules) -> Scene {
 impl Scene {
     /// Ana uses the command. Returns the interaction's id, the path of the first answer, and the path of further messages.
     async fn ask(&mut self) -> (Id, String, String) {
-        let id = self.discord.invoke(self.ana, self.general, "tertulia", json!([])).expect("the command is offered");
+        let id = self.discord.command(self.ana, self.general, json!([]));
         let event = self.socket.event("INTERACTION_CREATE").await;
         assert_eq!(event["id"], json!(id));
         let token = event["token"].as_str().expect("a token").to_owned();
@@ -54,7 +51,7 @@ async fn an_interaction_names_its_user_options_and_channel() {
     let mut scene = scene(Rules::quick()).await;
     let options = json!([{ "name": "who", "type": 3, "value": "mira" }]);
 
-    scene.discord.invoke(scene.ana, scene.general, "tertulia", options.clone()).expect("the command is offered");
+    scene.discord.command(scene.ana, scene.general, options.clone());
 
     let event = scene.socket.event("INTERACTION_CREATE").await;
     assert_eq!((&event["type"], &event["data"]["options"], &event["context"]), (&json!(2), &options, &json!(0)));
@@ -62,13 +59,13 @@ async fn an_interaction_names_its_user_options_and_channel() {
     assert_eq!((&event["member"]["user"]["id"], &event["user"]), (&json!(scene.ana), &Value::Null));
     assert!(event["member"]["permissions"].is_string() && event["app_permissions"].is_string());
     let (direct, _) = scene.discord.direct(scene.ana, "hi");
-    scene.discord.invoke(scene.ana, direct, "tertulia", json!([])).expect("the command is offered");
+    scene.discord.command(scene.ana, direct, json!([]));
     let event = scene.socket.event("INTERACTION_CREATE").await;
     assert_eq!((&event["user"]["id"], &event["member"], &event["context"]), (&json!(scene.ana), &Value::Null, &json!(1)));
 }
 
 #[tokio::test]
-async fn an_interaction_is_answered_once() {
+async fn an_interaction_is_answered_once_and_the_waiting_time_is_recorded() {
     let mut scene = scene(Rules::quick()).await;
     let (id, callback, token) = scene.ask().await;
     let early = scene.rest.post(&token, json!({ "content": "x" })).await;
@@ -81,6 +78,8 @@ async fn an_interaction_is_answered_once() {
 
     let answer = scene.discord.answer_to(id).await;
     assert_eq!((answer.kind, &answer.data["content"], answer.ephemeral), (4, &json!("Here."), false));
+    assert_eq!(answer.user, scene.ana);
+    assert!(answer.took <= scene.discord.look(|state| state.world.interactions[&id].asked_at.elapsed()));
     let event = scene.socket.event("MESSAGE_CREATE").await;
     assert_eq!(
         (&event["content"], &event["type"], &event["application_id"]),

@@ -1,18 +1,13 @@
 //! What the journal records.
 
-use serde_json::json;
-
-use super::super::Counterpart;
-use super::super::id::Id;
-use super::super::journal::{Closed, Outcome};
-use super::client::{INTENTS, Rest, Socket};
+use super::super::journal::Outcome;
+use super::super::{Closed, Id};
+use super::client::{INTENTS, Socket, home};
+use crate::discord::home::Home;
 
 #[tokio::test]
 async fn requests_are_recorded_with_their_outcomes() {
-    let discord = Counterpart::start().await;
-    let guild = discord.guild("Home");
-    let general = discord.channel(guild, "general");
-    let rest = Rest::new(&discord);
+    let (Home { discord, guild, general, .. }, rest) = home().await;
 
     rest.say(general, "hello").await;
     rest.say(general, "").await;
@@ -34,9 +29,7 @@ async fn requests_are_recorded_with_their_outcomes() {
 
 #[tokio::test]
 async fn handshakes_and_deliveries_are_recorded_with_their_connections() {
-    let discord = Counterpart::start().await;
-    let guild = discord.guild("Home");
-    let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
+    let Home { discord, guild, general, ana, .. } = Home::new().await;
     let (mut socket, ready) = Socket::ready(&discord, INTENTS).await;
     socket.event("GUILD_CREATE").await;
     discord.sessions(1).await;
@@ -68,27 +61,6 @@ async fn handshakes_and_deliveries_are_recorded_with_their_connections() {
     let delivery = delivery.expect("a delivery");
     assert_eq!((delivery.session, delivery.sequence, delivery.event), (session, sequence + 1, "MESSAGE_CREATE"));
     assert_eq!((delivery.guild, delivery.channel, delivery.sent), (Some(guild), Some(general), vec![0, 1]));
-}
-
-#[tokio::test]
-async fn answers_are_recorded_with_the_user_and_the_waiting_time() {
-    let discord = Counterpart::start().await;
-    let guild = discord.guild("Home");
-    let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
-    let rest = Rest::new(&discord);
-    let application = discord.look(|state| state.world.application.id);
-    let commands = json!([{ "name": "tertulia", "description": "Everything" }]);
-    rest.ask(reqwest::Method::PUT, &format!("/applications/{application}/commands"), commands).await;
-    let interaction = discord.invoke(ana, general, "tertulia", json!([])).expect("the command is offered");
-    let (token, at) = discord
-        .look(|state| (state.world.interactions[&interaction].token.clone(), state.world.interactions[&interaction].asked_at));
-
-    let body = json!({ "type": 4, "data": { "content": "Here." } });
-    rest.post(&format!("/interactions/{interaction}/{token}/callback"), body).await;
-
-    let answer = discord.answer_to(interaction).await;
-    assert_eq!((answer.user, answer.kind), (ana, 4));
-    assert!(answer.took <= at.elapsed());
 }
 
 #[test]

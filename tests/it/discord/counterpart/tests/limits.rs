@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::super::Counterpart;
-use super::super::faults::{Does, On, Scope};
-use super::super::rules::{Bucket, Rules};
+use super::super::{Bucket, Counterpart, Does, On, Rules, Scope};
 use super::client::Rest;
+use crate::discord::home::Home;
 
 /// Rules whose windows do not end while a test runs.
 fn slow() -> Rules {
@@ -54,8 +53,7 @@ async fn a_bucket_reports_what_remains_and_refuses_the_excess() {
 
 #[tokio::test]
 async fn a_bucket_is_reset_when_its_window_ends() {
-    let discord = Counterpart::with_rules(slow()).await;
-    let general = discord.channel(discord.guild("Home"), "general");
+    let Home { discord, general, .. } = Home::with_rules(slow()).await;
     let rest = Rest::new(&discord);
     for text in ["1", "2"] {
         rest.say(general, text).await;
@@ -68,8 +66,7 @@ async fn a_bucket_is_reset_when_its_window_ends() {
 
 #[tokio::test]
 async fn each_webhook_has_its_own_bucket() {
-    let discord = Counterpart::with_rules(slow()).await;
-    let general = discord.channel(discord.guild("Home"), "general");
+    let Home { discord, general, .. } = Home::with_rules(slow()).await;
     let rest = Rest::new(&discord);
     let ((_, one), (_, two)) = (rest.webhook(general, "one").await, rest.webhook(general, "two").await);
     let hello = json!({ "content": "hello" });
@@ -106,7 +103,7 @@ async fn interactions_do_not_count_towards_the_global_limit() {
     let discord = Counterpart::with_rules(Rules { global_requests: 1, ..slow() }).await;
     let rest = Rest::new(&discord);
     rest.get("/users/@me").await;
-    let application = discord.look(|state| state.world.application.id);
+    let application = discord.bot();
 
     let answered = rest.post(&format!("/webhooks/{application}/token"), json!({ "content": "x" })).await;
 

@@ -5,9 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::super::Counterpart;
-use super::super::id::Id;
-use super::super::rules::Rules;
+use super::super::{Counterpart, Id, Rules};
 use super::client::{INTENTS, Socket};
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,21 +3,9 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::super::Counterpart;
-use super::super::channels::{Kind, Overwrite};
-use super::super::id::Id;
-use super::super::messages::Mentions;
-use super::super::permissions::{MANAGE_MESSAGES, MENTION_EVERYONE, READ_MESSAGE_HISTORY};
-use super::super::rules::Rules;
-use super::client::{INTENTS, Rest, Socket};
-
-async fn home() -> (Counterpart, Rest, Id, Id, Id) {
-    let discord = Counterpart::with_rules(Rules::roomy()).await;
-    let guild = discord.guild("Home");
-    let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
-    let rest = Rest::new(&discord);
-    (discord, rest, guild, general, ana)
-}
+use super::super::{Id, Kind, Mentions, Permissions};
+use super::client::{INTENTS, Socket, home};
+use crate::discord::home::Home;
 
 fn texts(list: &Value) -> Vec<&str> {
     list.as_array().expect("a list").iter().map(|message| message["content"].as_str().expect("text")).collect()
@@ -25,7 +13,7 @@ fn texts(list: &Value) -> Vec<&str> {
 
 #[tokio::test]
 async fn invalid_messages_are_refused() {
-    let (discord, rest, _, general, _) = home().await;
+    let (Home { discord, general, .. }, rest) = home().await;
     let path = format!("/channels/{general}/messages");
     let long = "ä".repeat(2_001);
 
@@ -57,7 +45,7 @@ async fn invalid_messages_are_refused() {
 
 #[tokio::test]
 async fn a_repeated_nonce_returns_the_first_message() {
-    let (discord, rest, guild, general, _) = home().await;
+    let (Home { discord, guild, general, .. }, rest) = home().await;
     let path = format!("/channels/{general}/messages");
     let (mut socket, _) = Socket::ready(&discord, INTENTS).await;
 
@@ -81,7 +69,7 @@ async fn a_repeated_nonce_returns_the_first_message() {
 
 #[tokio::test]
 async fn a_reply_needs_a_message_and_the_permission_to_read_history() {
-    let (discord, rest, guild, general, ana) = home().await;
+    let (Home { discord, guild, general, ana, bot, .. }, rest) = home().await;
     let path = format!("/channels/{general}/messages");
     let asked = discord.say(ana, general, "Mira?");
     let reply = |to: Id, more: Value| {
@@ -103,8 +91,7 @@ async fn a_reply_needs_a_message_and_the_permission_to_read_history() {
     assert_eq!(gone.body["errors"]["message_reference"]["_errors"][0]["code"], "REPLIES_UNKNOWN_MESSAGE");
     let anyway = rest.post(&path, reply(asked, json!({ "fail_if_not_exists": false }))).await;
     assert_eq!((anyway.status, &anyway.body["type"]), (200, &json!(0)));
-    let bot = discord.look(|state| state.world.bot());
-    discord.overwrite(general, Overwrite::member(bot, 0, READ_MESSAGE_HISTORY));
+    discord.deny(general, bot, Permissions::READ_MESSAGE_HISTORY);
     assert_eq!(rest.post(&path, reply(asked, json!({}))).await.refusal(), (400, 160_002));
     assert_eq!(rest.get(&path).await.body, json!([]), "and no history is read");
     assert_eq!(rest.get(&format!("{path}/{}", posted.id())).await.refusal(), (403, 50013));
@@ -114,9 +101,9 @@ async fn a_reply_needs_a_message_and_the_permission_to_read_history() {
 
 #[tokio::test]
 async fn allowed_mentions_limit_who_is_notified() {
-    let (discord, rest, guild, general, ana) = home().await;
+    let (Home { discord, guild, general, ana, .. }, rest) = home().await;
     let path = format!("/channels/{general}/messages");
-    let (bo, role) = (discord.member(guild, "Bo"), discord.role(guild, "Friends", 0));
+    let (bo, role) = (discord.member(guild, "Bo"), discord.role(guild, "Friends", Permissions::empty()));
     let content = format!("<@{ana}> <@!{bo}> <@&{role}> @everyone");
     let notified = async |allowed: Value| {
         let mut body = json!({ "content": content });
@@ -131,14 +118,14 @@ async fn allowed_mentions_limit_who_is_notified() {
     assert_eq!(notified(Value::Null).await, only(&[ana, bo], &[role], false), "everyone needs a permission");
     assert_eq!(notified(json!({ "parse": [] })).await, Mentions::default());
     assert_eq!(notified(json!({ "parse": ["roles"], "users": [bo] })).await, only(&[bo], &[role], false));
-    let loud = discord.role(guild, "Loud", MENTION_EVERYONE);
-    discord.give_role(guild, discord.look(|state| state.world.bot()), loud);
+    let loud = discord.role(guild, "Loud", Permissions::MENTION_EVERYONE);
+    discord.give_role(guild, discord.bot(), loud);
     assert_eq!(notified(json!({ "parse": ["everyone"] })).await, only(&[], &[], true));
 }
 
 #[tokio::test]
 async fn history_is_read_newest_first_before_after_and_around_a_message() {
-    let (discord, rest, _, general, ana) = home().await;
+    let (Home { discord, general, ana, .. }, rest) = home().await;
     let ids: Vec<Id> = (0..5).map(|number| discord.say(ana, general, &number.to_string())).collect();
     let path = format!("/channels/{general}/messages");
     let read = async |query: &str| rest.get(&format!("{path}?{query}")).await.body;
@@ -155,7 +142,7 @@ async fn history_is_read_newest_first_before_after_and_around_a_message() {
 
 #[tokio::test]
 async fn messages_are_edited_by_their_author_and_deleted_with_the_permission() {
-    let (discord, rest, guild, general, ana) = home().await;
+    let (Home { discord, guild, general, ana, .. }, rest) = home().await;
     let path = format!("/channels/{general}/messages");
     let (own, hers) = (rest.say(general, "mine").await.id(), discord.say(ana, general, "hers"));
 
@@ -169,8 +156,8 @@ async fn messages_are_edited_by_their_author_and_deleted_with_the_permission() {
     assert_eq!(rest.delete(&format!("{path}/{own}")).await.status, 204);
     assert_eq!(rest.delete(&format!("{path}/{own}")).await.refusal(), (404, 10008));
     let bulk = format!("{path}/bulk-delete");
-    let moderator = discord.role(guild, "Moderators", MANAGE_MESSAGES);
-    discord.give_role(guild, discord.look(|state| state.world.bot()), moderator);
+    let moderator = discord.role(guild, "Moderators", Permissions::MANAGE_MESSAGES);
+    discord.give_role(guild, discord.bot(), moderator);
     assert_eq!(rest.post(&bulk, json!({ "messages": [hers] })).await.refusal(), (400, 50016));
     assert_eq!(rest.post(&bulk, json!({ "messages": [hers, "175928847299117063"] })).await.refusal(), (400, 50034));
     let more = discord.say(ana, general, "more");
@@ -180,7 +167,7 @@ async fn messages_are_edited_by_their_author_and_deleted_with_the_permission() {
 
 #[tokio::test]
 async fn not_every_channel_takes_messages() {
-    let (discord, rest, guild, ..) = home().await;
+    let (Home { discord, guild, .. }, rest) = home().await;
     let new_channel = |kind| discord.channel_of(guild, kind, "there");
 
     assert_eq!(rest.say(new_channel(Kind::Category), "x").await.refusal(), (400, 50008));
@@ -195,7 +182,7 @@ async fn not_every_channel_takes_messages() {
 
 #[tokio::test]
 async fn direct_messages_need_a_shared_guild_and_a_recipient_who_accepts_them() {
-    let (discord, rest, guild, _, ana) = home().await;
+    let (Home { discord, guild, ana, .. }, rest) = home().await;
     let open = async |person: Value| rest.post("/users/@me/channels", json!({ "recipient_id": person })).await;
 
     let channel = open(json!(ana)).await;

@@ -2,39 +2,26 @@
 
 use serde_json::{Value, json};
 
-use super::super::Counterpart;
-use super::super::channels::{Kind, Overwrite};
-use super::super::id::Id;
-use super::super::permissions::{
-    CREATE_PRIVATE_THREADS, CREATE_PUBLIC_THREADS, MANAGE_THREADS, SEND_MESSAGES, SEND_MESSAGES_IN_THREADS,
-};
-use super::client::{INTENTS, Rest, Socket};
-
-async fn home() -> (Counterpart, Rest, Id, Id, Id, Id) {
-    let discord = Counterpart::start().await;
-    let guild = discord.guild("Home");
-    let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
-    let bot = discord.look(|state| state.world.bot());
-    let rest = Rest::new(&discord);
-    (discord, rest, guild, general, ana, bot)
-}
+use super::super::{Id, Kind, Permissions};
+use super::client::{INTENTS, Socket, home};
+use crate::discord::home::Home;
 
 #[tokio::test]
 async fn speaking_in_a_thread_needs_its_own_permission() {
-    let (discord, rest, _, general, ana, bot) = home().await;
+    let (Home { discord, general, ana, bot, .. }, rest) = home().await;
     let thread = discord.thread(general, Kind::PublicThread, "aside", ana);
 
-    discord.overwrite(general, Overwrite::member(bot, 0, SEND_MESSAGES));
+    discord.deny(general, bot, Permissions::SEND_MESSAGES);
     assert_eq!(rest.say(thread, "here").await.status, 200);
     assert_eq!(rest.say(general, "there").await.refusal(), (403, 50013));
-    discord.overwrite(general, Overwrite::member(bot, 0, SEND_MESSAGES_IN_THREADS));
+    discord.deny(general, bot, Permissions::SEND_MESSAGES_IN_THREADS);
     assert_eq!(rest.say(thread, "here").await.refusal(), (403, 50013));
     assert_eq!(rest.say(general, "there").await.status, 200);
 }
 
 #[tokio::test]
 async fn a_message_unarchives_a_thread_unless_it_is_locked() {
-    let (discord, rest, _, general, ana, bot) = home().await;
+    let (Home { discord, general, ana, bot, .. }, rest) = home().await;
     let thread = discord.thread(general, Kind::PublicThread, "aside", ana);
     let (_, webhook) = rest.webhook(general, "companions").await;
     let (mut socket, _) = Socket::ready(&discord, INTENTS).await;
@@ -49,16 +36,16 @@ async fn a_message_unarchives_a_thread_unless_it_is_locked() {
     assert_eq!(socket.event("THREAD_UPDATE").await["thread_metadata"]["archived"], true);
     assert_eq!(socket.event("THREAD_UPDATE").await["thread_metadata"]["archived"], false);
     discord.with(|state| state.change_thread(thread, |thread| thread.locked = true));
-    discord.overwrite(general, Overwrite::member(bot, MANAGE_THREADS, 0));
+    discord.allow(general, bot, Permissions::MANAGE_THREADS);
     assert_eq!(rest.say(thread, "moderated").await.status, 200, "the permission to manage threads is enough");
-    discord.overwrite(general, Overwrite::member(bot, 0, MANAGE_THREADS));
+    discord.deny(general, bot, Permissions::MANAGE_THREADS);
     assert_eq!(rest.say(thread, "not any more").await.refusal(), (400, 160_005));
 }
 
 #[tokio::test]
 async fn a_private_thread_is_visible_to_its_members() {
-    let (discord, rest, _, general, ana, bot) = home().await;
-    discord.overwrite(general, Overwrite::member(bot, 0, MANAGE_THREADS));
+    let (Home { discord, general, ana, bot, .. }, rest) = home().await;
+    discord.deny(general, bot, Permissions::MANAGE_THREADS);
     let (mut socket, _) = Socket::ready(&discord, INTENTS).await;
     let secret = discord.thread(general, Kind::PrivateThread, "secret", ana);
     discord.say(ana, secret, "between us");
@@ -75,9 +62,9 @@ async fn a_private_thread_is_visible_to_its_members() {
 
 #[tokio::test]
 async fn threads_are_started_joined_and_listed() {
-    let (discord, rest, guild, general, ana, bot) = home().await;
+    let (Home { discord, guild, general, ana, bot, .. }, rest) = home().await;
     let message = discord.say(ana, general, "a topic");
-    discord.overwrite(general, Overwrite::member(bot, CREATE_PUBLIC_THREADS | CREATE_PRIVATE_THREADS, 0));
+    discord.allow(general, bot, Permissions::CREATE_PUBLIC_THREADS | Permissions::CREATE_PRIVATE_THREADS);
     let from = format!("/channels/{general}/messages/{message}/threads");
 
     let started = rest.post(&from, json!({ "name": "the topic", "auto_archive_duration": 60 })).await;
@@ -106,7 +93,7 @@ async fn threads_are_started_joined_and_listed() {
 
 #[tokio::test]
 async fn a_webhook_in_a_forum_names_its_post() {
-    let (discord, rest, guild, general, ana, _) = home().await;
+    let (Home { discord, guild, general, ana, .. }, rest) = home().await;
     let forum = discord.channel_of(guild, Kind::Forum, "plans");
     let post = discord.open_post(ana, forum, "Summer", "Where to?");
     let (_, webhook) = rest.webhook(forum, "companions").await;
@@ -130,7 +117,7 @@ async fn a_webhook_in_a_forum_names_its_post() {
 
 #[tokio::test]
 async fn a_session_begins_with_the_active_threads() {
-    let (discord, _rest, _, general, ana, bot) = home().await;
+    let Home { discord, general, ana, bot, .. } = Home::new().await;
     let joined = discord.thread(general, Kind::PublicThread, "joined", ana);
     let archived = discord.thread(general, Kind::PublicThread, "archived", ana);
     discord.with(|state| {

@@ -9,10 +9,8 @@ use twilight_model::http::interaction::{InteractionResponse, InteractionResponse
 use twilight_model::id::Id as TwilightId;
 use twilight_model::id::marker::{ChannelMarker, GuildMarker};
 
-use super::super::Counterpart;
-use super::super::channels::Kind;
-use super::super::id::Id;
-use super::super::messages::Author;
+use super::super::{Author, Counterpart, Id, Kind, Permissions};
+use crate::discord::home::Home;
 use crate::harness::PATIENCE;
 
 fn shard(discord: &Counterpart) -> Shard {
@@ -65,9 +63,7 @@ fn text_of(event: Event) -> Option<String> {
 
 #[tokio::test]
 async fn a_real_shard_connects_receives_and_resumes() {
-    let discord = Counterpart::start().await;
-    let guild = discord.guild("Home");
-    let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
+    let Home { discord, guild, general, ana, .. } = Home::new().await;
     discord.open_post(ana, discord.channel_of(guild, Kind::Forum, "plans"), "Summer", "Where to?");
     let mut shard = shard(&discord);
 
@@ -88,18 +84,16 @@ async fn a_real_shard_connects_receives_and_resumes() {
     let (resumes, by_resume_url) =
         discord.look(|state| (state.journal.resumes.len(), state.journal.connections[1].by_resume_url));
     assert_eq!((resumes, by_resume_url), (1, true));
-    assert_eq!(discord.look(|state| state.journal.identifies.len()), 1);
+    assert_eq!(discord.identifies(), 1);
 }
 
 #[tokio::test]
 async fn a_real_shard_reads_every_event() {
-    let discord = Counterpart::start().await;
-    let guild = discord.guild("Home");
-    let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
+    let Home { discord, guild, general, ana, bot, .. } = Home::new().await;
     let mut shard = shard(&discord);
     until(&mut shard, |event| matches!(event, Event::GuildCreate(_)).then_some(())).await;
 
-    let first = discord.say(ana, general, &format!("<@{}> hi", discord.look(|state| state.world.bot())));
+    let first = discord.say(ana, general, &format!("<@{}> hi", discord.bot()));
     discord.forward(ana, general, first, general);
     let second = discord.reply(ana, general, first, "and more", true);
     let third = discord.say_with(ana, general, "", |message| {
@@ -117,10 +111,9 @@ async fn a_real_shard_reads_every_event() {
     discord.with(|state| state.change_thread(thread, |thread| thread.archived = true));
     discord.remove_channel(thread);
     discord.with(|state| state.change_channel(general, |channel| "talk".clone_into(&mut channel.name)));
-    let role = discord.role(guild, "Friends", 0);
+    let role = discord.role(guild, "Friends", Permissions::empty());
     discord.with(|state| state.remove_role(guild, role));
     discord.with(|state| state.change_guild(guild, |guild| "House".clone_into(&mut guild.name)));
-    let bot = discord.look(|state| state.world.bot());
     discord.with(|state| state.change_member(guild, bot, |member| member.nick = Some("Bot".to_owned())));
     discord.direct(ana, "psst");
     discord.remove_channel(general);
@@ -172,9 +165,7 @@ async fn a_real_shard_reads_every_event() {
 
 #[tokio::test]
 async fn a_real_client_posts_and_reads_back() {
-    let discord = Counterpart::start().await;
-    let guild = discord.guild("Home");
-    let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
+    let Home { discord, guild, general, ana, .. } = Home::new().await;
     let asked = discord.say(ana, general, "Mira?");
     let client = client(&discord);
 
@@ -216,9 +207,7 @@ async fn a_real_client_posts_and_reads_back() {
 
 #[tokio::test]
 async fn a_real_client_answers_a_command() {
-    let discord = Counterpart::start().await;
-    let guild = discord.guild("Home");
-    let (general, ana) = (discord.channel(guild, "general"), discord.member(guild, "Ana"));
+    let Home { discord, general, ana, .. } = Home::new().await;
     let client = client(&discord);
     let application = TwilightId::new(discord.look(|state| state.world.application.id.0));
     let command = json!([{ "name": "tertulia", "description": "Everything", "type": 1, "version": "1", "default_member_permissions": null }]);
@@ -227,7 +216,7 @@ async fn a_real_client_answers_a_command() {
     let mut shard = shard(&discord);
     until(&mut shard, |event| matches!(event, Event::GuildCreate(_)).then_some(())).await;
 
-    let asked = discord.invoke(ana, general, "tertulia", json!([])).expect("the command is offered");
+    let asked = discord.command(ana, general, json!([]));
     let interaction =
         until(&mut shard, |event| if let Event::InteractionCreate(interaction) = event { Some(interaction) } else { None }).await;
     assert!(matches!(&interaction.data, Some(InteractionData::ApplicationCommand(data)) if data.name == "tertulia"));

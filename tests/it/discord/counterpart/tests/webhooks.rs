@@ -3,25 +3,13 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::super::Counterpart;
-use super::super::channels::{Kind, Overwrite};
-use super::super::id::Id;
-use super::super::messages::Author;
-use super::super::permissions::{MANAGE_WEBHOOKS, VIEW_CHANNEL};
-use super::super::rules::Rules;
-use super::client::{INTENTS, Rest, Socket};
-
-async fn home() -> (Counterpart, Rest, Id, Id) {
-    let discord = Counterpart::with_rules(Rules::roomy()).await;
-    let guild = discord.guild("Home");
-    let general = discord.channel(guild, "general");
-    let rest = Rest::new(&discord);
-    (discord, rest, guild, general)
-}
+use super::super::{Author, Intents, Kind, Permissions};
+use super::client::{INTENTS, Socket, home};
+use crate::discord::home::Home;
 
 #[tokio::test]
 async fn a_webhook_posts_under_its_own_name_and_picture() {
-    let (discord, rest, _, general) = home().await;
+    let (Home { discord, general, .. }, rest) = home().await;
     let (webhook, path) = rest.webhook(general, "companions").await;
     let (mut socket, _) = Socket::ready(&discord, INTENTS).await;
 
@@ -42,7 +30,7 @@ async fn a_webhook_posts_under_its_own_name_and_picture() {
 
 #[tokio::test]
 async fn invalid_names_pictures_and_texts_are_refused() {
-    let (_discord, rest, _, general) = home().await;
+    let (Home { discord: _discord, general, .. }, rest) = home().await;
     let (_, path) = rest.webhook(general, "companions").await;
     let long = "x".repeat(81);
 
@@ -61,9 +49,9 @@ async fn invalid_names_pictures_and_texts_are_refused() {
 
 #[tokio::test]
 async fn a_webhook_notifies_users_but_roles_and_everyone_only_if_allowed() {
-    let (discord, rest, guild, general) = home().await;
+    let (Home { discord, guild, general, ana, .. }, rest) = home().await;
     let (_, path) = rest.webhook(general, "companions").await;
-    let (ana, role) = (discord.member(guild, "Ana"), discord.role(guild, "Friends", 0));
+    let role = discord.role(guild, "Friends", Permissions::empty());
     let content = format!("<@{ana}> <@&{role}> @everyone");
 
     rest.post(&path, json!({ "content": content })).await;
@@ -78,7 +66,7 @@ async fn a_webhook_notifies_users_but_roles_and_everyone_only_if_allowed() {
 
 #[tokio::test]
 async fn a_channel_has_fifteen_webhooks_at_most() {
-    let (discord, rest, _, general) = home().await;
+    let (Home { discord, general, .. }, rest) = home().await;
     for number in 0..14 {
         rest.webhook(general, &format!("number {number}")).await;
     }
@@ -94,11 +82,10 @@ async fn a_channel_has_fifteen_webhooks_at_most() {
 
 #[tokio::test]
 async fn webhooks_need_a_permission_and_a_suitable_channel() {
-    let (discord, rest, guild, general) = home().await;
+    let (Home { discord, guild, general, ana, bot, .. }, rest) = home().await;
     let (webhook, path) = rest.webhook(general, "companions").await;
-    let bot = discord.look(|state| state.world.bot());
     let foreign = discord.foreign_webhook(general, "foreign");
-    discord.overwrite(general, Overwrite::member(bot, 0, MANAGE_WEBHOOKS));
+    discord.deny(general, bot, Permissions::MANAGE_WEBHOOKS);
     let of_channel = format!("/channels/{general}/webhooks");
 
     assert_eq!(rest.get(&of_channel).await.refusal(), (403, 50013));
@@ -106,16 +93,16 @@ async fn webhooks_need_a_permission_and_a_suitable_channel() {
     assert_eq!(rest.delete(&format!("/webhooks/{webhook}")).await.refusal(), (403, 50013));
     assert_eq!(rest.get(&format!("/webhooks/{foreign}")).await.refusal(), (403, 50013));
     assert_eq!(rest.get(&format!("/webhooks/{webhook}")).await.status, 200, "its own");
-    discord.overwrite(general, Overwrite::member(bot, 0, VIEW_CHANNEL));
+    discord.deny(general, bot, Permissions::VIEW_CHANNEL);
     assert_eq!(rest.get(&of_channel).await.refusal(), (403, 50001));
     assert_eq!(rest.post(&path, json!({ "content": "x" })).await.status, 204, "its token is enough");
-    let thread = discord.thread(discord.channel(guild, "other"), Kind::PublicThread, "aside", discord.member(guild, "Ana"));
+    let thread = discord.thread(discord.channel(guild, "other"), Kind::PublicThread, "aside", ana);
     assert_eq!(rest.post(&format!("/channels/{thread}/webhooks"), json!({ "name": "x" })).await.refusal(), (400, 50024));
 }
 
 #[tokio::test]
 async fn a_webhook_works_by_its_token_until_it_is_deleted() {
-    let (discord, mut rest, _, general) = home().await;
+    let (Home { discord, general, .. }, mut rest) = home().await;
     let (webhook, path) = rest.webhook(general, "companions").await;
     let (mut socket, _) = Socket::ready(&discord, INTENTS).await;
     rest.token.clear();
@@ -137,7 +124,7 @@ async fn a_webhook_works_by_its_token_until_it_is_deleted() {
 
 #[tokio::test]
 async fn webhooks_are_renamed_moved_and_deleted() {
-    let (discord, rest, guild, general) = home().await;
+    let (Home { discord, guild, general, .. }, rest) = home().await;
     let (webhook, path) = rest.webhook(general, "companions").await;
     let other = discord.channel(guild, "other");
 
@@ -155,8 +142,8 @@ async fn webhooks_are_renamed_moved_and_deleted() {
 
 #[tokio::test]
 async fn messages_of_foreign_webhooks_do_not_belong_to_the_application() {
-    let (discord, _rest, _, general) = home().await;
-    let (mut socket, _) = Socket::ready(&discord, INTENTS & !super::super::intents::MESSAGE_CONTENT).await;
+    let Home { discord, general, .. } = Home::new().await;
+    let (mut socket, _) = Socket::ready(&discord, INTENTS & !Intents::MESSAGE_CONTENT).await;
 
     let foreign = discord.foreign_webhook(general, "foreign");
     discord.say_by_webhook(foreign, "Somebody", "news");
@@ -168,10 +155,9 @@ async fn messages_of_foreign_webhooks_do_not_belong_to_the_application() {
 
 #[tokio::test]
 async fn without_the_content_intent_only_the_webhooks_token_shows_its_messages() {
-    let (discord, rest, guild, general) = home().await;
-    let (ana, bot) = (discord.member(guild, "Ana"), discord.look(|state| state.world.bot()));
-    let (mut socket, _) = Socket::ready(&discord, INTENTS & !super::super::intents::MESSAGE_CONTENT).await;
-    discord.set_privileged(0);
+    let (Home { discord, general, ana, bot, .. }, rest) = home().await;
+    let (mut socket, _) = Socket::ready(&discord, INTENTS & !Intents::MESSAGE_CONTENT).await;
+    discord.set_privileged(Intents::empty());
     let (_, path) = rest.webhook(general, "companions").await;
 
     let posted = rest.post(&format!("{path}?wait=true"), json!({ "content": "Hello", "username": "Mira" })).await;

@@ -1,11 +1,8 @@
 //! Captures the log lines of a test's own thread.
 
-use std::io;
-use std::sync::{Arc, Mutex};
-
+use tertulia::telemetry::memory::Lines;
 use tracing::Level;
 use tracing::subscriber::DefaultGuard;
-use tracing_subscriber::fmt::MakeWriter;
 
 /// Captures everything that is logged until it is dropped.
 pub struct Logged {
@@ -13,9 +10,6 @@ pub struct Logged {
     _second: tracing::Dispatch,
     _guard: DefaultGuard,
 }
-
-#[derive(Clone, Default)]
-struct Lines(Arc<Mutex<Vec<u8>>>);
 
 impl Logged {
     pub fn begin() -> Self {
@@ -29,25 +23,6 @@ impl Logged {
     }
 
     pub fn read(&self) -> String {
-        String::from_utf8(self.lines.0.lock().expect("no thread panicked").clone()).expect("text")
-    }
-}
-
-impl io::Write for Lines {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().expect("no thread panicked").extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl<'a> MakeWriter<'a> for Lines {
-    type Writer = Self;
-
-    fn make_writer(&'a self) -> Self {
-        self.clone()
+        self.lines.text()
     }
 }

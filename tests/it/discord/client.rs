@@ -1,4 +1,4 @@
-//! The setup of the gateway tests: notes in memory, an inbox that records events, and a client that connects to the test double.
+//! The real gateway connections to the test double: with notes in memory, and an inbox that records events or another intake.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -8,14 +8,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::Value;
 use tertulia::adapters::discord::dispatch::{Dispatch, Intake, Receipt};
-use tertulia::adapters::discord::gateway::{Gateway, Parts, Times};
+use tertulia::adapters::discord::gateway::{Gateway, MakeIntake, Parts, Times};
 use tertulia::adapters::discord::platform::Discord;
 use tertulia::adapters::system::SystemClock;
 use tertulia::domain::id::GuildId;
 use tertulia::ports::gateway::{Disconnected, Gateway as _, Shard};
 use tertulia::ports::notes::{NoteError, Notes};
 use tertulia::ports::rng::Rng;
-use tertulia::settings::Settings;
 use tertulia::settings::discord::Discord as Section;
 use tertulia::telemetry::gateway::GatewayRecorder;
 use tertulia::telemetry::memory::SpanMemory;
@@ -23,17 +22,17 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use super::super::counterpart::Counterpart;
-use super::super::counterpart::rules::Rules;
+use super::counterpart::{Counterpart, Rules};
+use super::home::{adapter, section};
 use crate::harness::PATIENCE;
 
 /// Notes in memory that outlive a client.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Notepad(watch::Sender<BTreeMap<String, Vec<u8>>>);
 
 impl Notepad {
     pub fn new() -> Arc<Self> {
-        Arc::new(Self(watch::Sender::default()))
+        Arc::default()
     }
 
     /// Waits until the notes contain a session of the shard that the closure accepts.
@@ -42,6 +41,13 @@ impl Notepad {
         let is_noted = |notes: &BTreeMap<String, Vec<u8>>| session_in(notes, shard).is_some_and(|session| look(&session));
         let found = timeout(PATIENCE, notes.wait_for(is_noted)).await.expect("a note in time").expect("notes").clone();
         session_in(&found, shard).expect("a session")
+    }
+
+    /// Waits until a note with this name is accepted by the closure.
+    pub async fn until_note(&self, name: &str, look: impl Fn(&[u8]) -> bool) {
+        let mut notes = self.0.subscribe();
+        let is_noted = notes.wait_for(|notes| notes.get(name).is_some_and(|note| look(note)));
+        timeout(PATIENCE, is_noted).await.expect("a note in time").expect("notes");
     }
 
     /// Writes a note as another process might have left it.
@@ -129,7 +135,9 @@ impl Inbox {
 
     /// The texts of messages, in order.
     pub fn texts(&self) -> Vec<String> {
-        texts(&self.events.borrow())
+        let events = self.events.borrow();
+        let messages = events.iter().filter(|event| event.kind == "MESSAGE_CREATE");
+        messages.map(|event| event.data["content"].as_str().unwrap_or_default().to_owned()).collect()
     }
 
     /// Waits until the received events meet a condition.
@@ -147,13 +155,10 @@ impl Inbox {
     }
 
     pub async fn until_text(&self, text: &str) {
-        self.until(|events| texts(events).iter().any(|received| received == text)).await;
+        let is_it = |event: &ReceivedEvent| event.kind == "MESSAGE_CREATE" && event.data["content"] == text;
+        // The newest first: with many events, this is evaluated often.
+        self.until(|events| events.iter().rev().any(is_it)).await;
     }
-}
-
-fn texts(events: &[ReceivedEvent]) -> Vec<String> {
-    let messages = events.iter().filter(|event| event.kind == "MESSAGE_CREATE");
-    messages.map(|event| event.data["content"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
 fn kinds(events: &[ReceivedEvent]) -> Vec<&str> {
@@ -228,35 +233,48 @@ impl Client {
         Self::with(discord, notes, |_| {})
     }
 
+    /// A client that connects.
+    pub async fn connected(discord: &Counterpart, notes: &Arc<Notepad>) -> Self {
+        let mut client = Self::new(discord, notes);
+        client.connect().await;
+        client
+    }
+
     pub fn with(discord: &Counterpart, notes: &Arc<Notepad>, change: impl FnOnce(&mut Options)) -> Self {
+        let inbox = Inbox::default();
+        let received = inbox.clone();
+        let make_intake =
+            move |shard: Shard| Box::new(InboxIntake { inbox: received.clone(), shard: shard.number }) as Box<dyn Intake>;
+        let mut client = Self::with_intake(discord, notes, change, |_, _| Arc::new(make_intake));
+        client.inbox = inbox;
+        client
+    }
+
+    /// A client with another intake than its inbox.
+    pub fn with_intake(
+        discord: &Counterpart,
+        notes: &Arc<Notepad>,
+        change: impl FnOnce(&mut Options),
+        intake: impl FnOnce(&Arc<Discord>, &Section) -> MakeIntake,
+    ) -> Self {
         // Without an installed provider, the first TLS configuration panics.
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-        let defaults = Settings::defaults().expect("the defaults");
-        let mut section: Section = defaults["discord"].clone().try_into().expect("the section");
-        section.api_url = format!("{}/api", discord.api_url());
-        let mut options = Options { section, times: quick(), token: discord.token(), rng: 0.5 };
+        let mut options = Options { section: section(discord), times: quick(), token: discord.token(), rng: 0.5 };
         change(&mut options);
         let Options { section, times, token, rng } = options;
-        let clock = Arc::new(SystemClock);
-        let platform = Arc::new(Discord::new(&section, token.clone().into(), clock.clone()).expect("an adapter"));
+        let platform = Arc::new(adapter(&section, &token));
         let recorded = SpanMemory::new();
-        let inbox = Inbox::default();
         let parts = Parts {
             discord: platform.clone(),
             notes: notes.clone(),
-            clock,
+            clock: Arc::new(SystemClock),
             rng: Arc::new(FixedRng(rng)),
             recorder: GatewayRecorder::new(recorded.recorder(false)),
-            make_intake: {
-                let inbox = inbox.clone();
-                Arc::new(move |shard: Shard| {
-                    Box::new(InboxIntake { inbox: inbox.clone(), shard: shard.number }) as Box<dyn Intake>
-                })
-            },
+            make_intake: intake(&platform, &section),
             times,
         };
         let gateway = Gateway::new(&section, &token.into(), parts).expect("a gateway");
-        Self { gateway: Arc::new(gateway), platform, inbox, recorded, connections: Vec::new() }
+        Self { gateway: Arc::new(gateway), platform, inbox: Inbox::default(), recorded, connections: Vec::new() }
     }
 
     /// Asks for the number of connections and starts them.
@@ -279,7 +297,7 @@ impl Client {
     }
 
     /// Stops at once, as a process that ends.
-    pub async fn stop(mut self) {
+    pub async fn stop(&mut self) {
         for connection in self.connections.drain(..) {
             connection.abort();
             assert!(connection.await.is_err_and(|error| error.is_cancelled()), "the connection had ended before");
@@ -312,17 +330,7 @@ pub fn quick() -> Times {
     }
 }
 
-/// A Discord with limits that no test reaches. Its heartbeat interval is so long that no test misses a heartbeat.
-pub async fn discord() -> Counterpart {
-    Counterpart::with_rules(rules()).await
-}
-
-/// The rules of [`discord`].
+/// Limits that no test reaches, and a heartbeat interval that is so long that no test misses a heartbeat.
 pub fn rules() -> Rules {
     Rules { heartbeat_interval: Duration::from_secs(30), heartbeat_tolerance: PATIENCE, ..Rules::roomy() }
-}
-
-/// A Discord with a short heartbeat interval.
-pub async fn discord_with_fast_heartbeat() -> Counterpart {
-    Counterpart::with_rules(Rules { heartbeat_interval: Duration::from_millis(400), ..rules() }).await
 }

@@ -9,11 +9,11 @@ use tertulia::domain::message::Role;
 use tertulia::domain::moment::Moment;
 use tertulia::ports::chat_platform::Serves;
 use tertulia::ports::inbound_events::{Acceptance, ChannelRef, InboundError, InboundEvents, InboundMessage, Missed, Reached};
-use tertulia::ports::notes::{NoteError, Notes};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
-use super::super::counterpart::id::Id;
+use super::client::Notepad;
+use super::counterpart::Id;
 use crate::harness::PATIENCE;
 
 /// A core with memberships that the test sets.
@@ -23,6 +23,8 @@ pub struct Core {
     changed: Notify,
     /// The channels whose messages wait until the test releases them.
     held: Mutex<BTreeSet<ChannelId>>,
+    /// How far channels were received without being recorded.
+    pub notes: Arc<Notepad>,
 }
 
 #[derive(Default)]
@@ -30,9 +32,9 @@ struct Record {
     /// For each channel with a companion: its guild, and when the companion joined.
     memberships: BTreeMap<ChannelId, (GuildId, Moment)>,
     messages: Vec<(ChannelRef, InboundMessage)>,
+    deleted: Vec<Arc<str>>,
     gone: Vec<String>,
     catch_ups: Vec<(ChannelId, u32, Option<Missed>)>,
-    notes: BTreeMap<(String, String), Vec<u8>>,
 }
 
 fn channel(id: Id) -> ChannelId {
@@ -54,6 +56,16 @@ impl Core {
         let record = self.record.lock().unwrap();
         let messages = record.messages.iter().filter(|(channel_ref, _)| channel_ref.channel == channel(id));
         messages.map(|(_, inbound_message)| format!("{}: {}", inbound_message.from.name, inbound_message.text)).collect()
+    }
+
+    /// All messages on record.
+    pub fn messages(&self) -> Vec<(ChannelRef, InboundMessage)> {
+        self.record.lock().unwrap().messages.clone()
+    }
+
+    /// The ids of messages that were deleted.
+    pub fn deleted(&self) -> Vec<Arc<str>> {
+        self.record.lock().unwrap().deleted.clone()
     }
 
     /// The newest message of a channel on record.
@@ -86,11 +98,9 @@ impl Core {
         catch_ups.filter_map(|(.., missed)| missed.clone()).collect()
     }
 
-    /// The id of the newest message that was received in a channel without being recorded.
-    pub fn mark(&self, id: Id) -> Option<String> {
-        let record = self.record.lock().unwrap();
-        let mark = record.notes.iter().find(|((_, name), _)| *name == format!("discord/heard/{id}"))?.1;
-        Some(String::from_utf8(mark.clone()).unwrap())
+    /// Waits until the newest message that was received in a channel without being recorded is this one.
+    pub async fn until_marked(&self, id: Id, message: Id) {
+        self.notes.until_note(&format!("discord/heard/{id}"), |mark| *mark == *message.to_string().as_bytes()).await;
     }
 
     /// Lets messages of a channel wait until [`Core::release`].
@@ -179,7 +189,10 @@ impl InboundEvents for Core {
     }
 
     async fn deleted(&self, _: &ChannelRef, ids: &[Arc<str>]) -> Result<(), InboundError> {
-        self.change(|record| record.messages.retain(|(_, message)| !ids.contains(&message.id)));
+        self.change(|record| {
+            record.messages.retain(|(_, message)| !ids.contains(&message.id));
+            record.deleted.extend_from_slice(ids);
+        });
         Ok(())
     }
 
@@ -202,30 +215,5 @@ impl InboundEvents for Core {
         let guilds: BTreeSet<GuildId> =
             self.record.lock().unwrap().memberships.values().map(|(guild, _)| guild.clone()).collect();
         guilds.into_iter().collect()
-    }
-}
-
-#[async_trait]
-impl Notes for Core {
-    async fn read(&self, guild: Option<&GuildId>, name: &str) -> Result<Option<Vec<u8>>, NoteError> {
-        let key = (guild.map(ToString::to_string).unwrap_or_default(), name.to_owned());
-        Ok(self.record.lock().unwrap().notes.get(&key).cloned())
-    }
-
-    async fn all(&self, _: Option<&GuildId>, _: &str) -> Result<Vec<(String, Vec<u8>)>, NoteError> {
-        Ok(Vec::new())
-    }
-
-    async fn write(&self, guild: Option<&GuildId>, notes: Vec<(String, Option<Vec<u8>>)>) -> Result<(), NoteError> {
-        let guild = guild.map(ToString::to_string).unwrap_or_default();
-        self.change(|record| {
-            for (name, note) in notes {
-                match note {
-                    Some(note) => record.notes.insert((guild.clone(), name), note),
-                    None => record.notes.remove(&(guild.clone(), name)),
-                };
-            }
-        });
-        Ok(())
     }
 }
