@@ -17,6 +17,7 @@ use tokio::sync::{Notify, broadcast, watch};
 use crate::domain::closing::Stage;
 use crate::domain::id::{CompanionId, GuildId, Seq};
 use crate::domain::message::{Modality, Role};
+use crate::domain::moment::Moment;
 use crate::domain::price::{Price, UnitPrice};
 use crate::domain::service::Service;
 use crate::domain::trigger::Trigger;
@@ -40,8 +41,10 @@ use crate::ports::backend::state::{CompanionState, Doing, RepetitionState, RoomS
 use crate::ports::backend::usage::{Calls, Cap, Caps, GuildUsage, Speech, SpeechBy, Usage, UsageBy, UsageQuery, Used};
 use crate::ports::call_room::{CallRooms, Description, Entrance, Line, SpeechService};
 use crate::ports::inbound_events::ChannelRef;
-use crate::samples::NOON;
 use crate::settings::companion::ModelChoice;
+
+/// Noon of 1 May 2026: the only time in this backend.
+const NOON: Moment = Moment::from_micros(1_777_636_800_000_000);
 
 /// The message of the round that is always open in a room with an external companion.
 const ROUND: &str = "7";
