@@ -109,7 +109,6 @@
 //! | planted | what it does | seed |
 //! | --- | --- | --- |
 //! | `counted-twice` | an event is counted twice in a large group | 1 |
-//! | `ended-is-not-run-again` | a connection that ended for a while is never run again | 1 |
 //! | `final-lost-after-hand-over` | a final result that comes after a hand-over is lost | 1 |
 //! | `forgotten-timer` | the timer of the selected companion is forgotten | 1 |
 //! | `full-buffer-settles-more` | a full buffer settles more messages than it must | 1 |
@@ -126,6 +125,7 @@
 //! | `several-counted-once` | a decision for several companions is counted once | 1 |
 //! | `summary-of-another-guild` | a summary of one guild is used in another | 1 |
 //! | `connection-without-actor` | a connection continues when its actor is gone | 2 |
+//! | `ended-is-not-run-again` | a connection that ended for a while is never run again | 2 |
 //! | `doubled-reply` | a part with unknown outcome is sent again without a lookup: a reply is posted twice | 2 |
 //! | `found-is-not-counted` | a part that a lookup found is not counted as posted | 2 |
 //! | `killed-does-not-come-back` | a killed connection is not restarted | 2 |

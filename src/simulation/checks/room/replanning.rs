@@ -203,8 +203,9 @@ impl Record<'_> {
         let unsettled = self.seats.get(companion).map(|seat| seat.unsettled.clone()).unwrap_or_default();
         let (asked, later): (Vec<_>, Vec<_>) =
             unsettled.into_iter().filter(|seq| *seq < before).partition(|seq| *seq <= self.selected_at);
-        let author =
-            |seq: &Seq| self.received.get(seq).filter(|message| message.role == Role::Person).map(|message| &message.author);
+        // Nobody has written an event.
+        let is_written = |message: &&RoomMessage| message.role == Role::Person && !message.is_event;
+        let author = |seq: &Seq| self.received.get(seq).filter(is_written).map(|message| &message.author);
         let is_elsewhere = |seq: &Seq| self.received.get(seq).is_some_and(|message| message.address.is_elsewhere(companion));
         let authors: BTreeSet<_> = asked.iter().filter_map(author).collect();
         let is_more = |seq: &Seq| !is_elsewhere(seq) && author(seq).is_some_and(|author| authors.contains(author));
