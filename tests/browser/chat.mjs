@@ -100,6 +100,7 @@ test('the name of a visitor is asked once, before the first message', async t =>
 test('who sends with the offered name is not asked again', async t => {
   const room = await it.server.room({ externals: ['zed'] });
   const page = await it.open(t, room);
+  await page.locator('#connection[data-state=live]').waitFor();
   await page.locator('#your-name').waitFor();
   await page.locator('#message').fill('Hello.');
   await page.keyboard.press('Enter');

@@ -240,17 +240,17 @@ impl RoundsOfVotes {
                 (range.after, courses) = (begin, RoundCourses::default());
             }
             while !rounds.is_known(vote, range.after) {
-                let page = reader.events(channel_key, range).await?;
-                for recorded in &page {
-                    range.after = recorded.seq;
+                let page = reader.legible(channel_key, range).await?;
+                for recorded in &page.events {
                     courses.follow(recorded);
                     for round in courses.changed() {
                         let answers = round.answers.iter().map(|(companion, seq)| (*seq, companion.clone()));
                         rounds.0.extend(answers.filter(|answer| votes.contains(answer)).map(|answer| (answer, round.clone())));
                     }
                 }
-                if page.len() < PAGE {
-                    return Ok(rounds);
+                match page.last {
+                    Some(last) if page.looked_at() == PAGE => range.after = last,
+                    _ => return Ok(rounds),
                 }
             }
         }

@@ -12,6 +12,9 @@ use crate::domain::settlement::PendingReply;
 use crate::domain::vote::{Stance, State};
 use crate::ports::backend::stamp::Stamp;
 
+/// The most rounds that are followed at a time: those of late statements wait longest. If there are more, the newest.
+const MAX_ROUNDS: usize = 16;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Phase {
@@ -193,6 +196,8 @@ impl RoundCourses {
         match &recorded.event {
             Event::RoundOpened(opened) => {
                 self.rounds.retain(|round| round.phase != Phase::Over);
+                let oldest = self.rounds.len().saturating_sub(MAX_ROUNDS - 1);
+                self.rounds.drain(..oldest);
                 let mut round = RoundCourse::new(recorded, opened.message);
                 round.deadline = Some(opened.deadline.into());
                 round.asked = opened.asked.iter().cloned().collect();

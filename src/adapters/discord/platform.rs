@@ -164,6 +164,13 @@ impl Discord {
             return Ok(target);
         }
         let found: wire::Channel = self.rest.ask(Request::channel(channel)).await?;
+        // A thread must not be taken for a channel.
+        if found.kind.is_none() {
+            return Err(Failed::NotNow {
+                after: None,
+                detail: format!("Discord does not say what kind of channel {channel} is"),
+            });
+        }
         Ok(self.cache.set_parent(channel, found.parent()))
     }
 
