@@ -1,4 +1,4 @@
-//! The questions and judgements in flight: whom each was handed to, how often, and when it is given up.
+//! The questions and judgements in flight: the recipient of each, the attempts, and the timeout.
 
 mod asking;
 mod judging;
