@@ -13,6 +13,7 @@ pub mod language_model;
 pub mod model_setup;
 pub mod notes;
 pub mod opt_out;
+pub mod platform_call;
 pub mod rng;
 pub mod speech_recognition;
 pub mod speech_synthesis;

@@ -3,10 +3,13 @@
 //! * `call`, `voice`: what the actors of a call share, and what outlives them. `hearing`: the way to the channel.
 //! * `voice_call`: the actor of a call. It plays what companions say (`playback`).
 //! * `voice_user`, `recognition`: the actors of one person. Neither takes the other along when it dies.
+//! * `joined`: entering a call. `link`: the connection that carries a whole call, where a platform has one.
 //! * `presence`: puts on record who is in a call. `rehearsed`: words as if they were spoken.
 
 pub mod call;
 pub mod hearing;
+pub mod joined;
+pub mod link;
 mod playback;
 pub mod presence;
 mod recognition;
@@ -87,6 +90,7 @@ impl Calls {
     /// Sends everybody out of a call.
     pub fn close(&self, channel: &ChannelId) {
         let Some(call) = self.lock().remove(channel) else { return };
+        call.link().into_iter().for_each(|link| link.end());
         let (people, listeners) = call.clear();
         listeners.iter().for_each(|listener| listener.end(End::Ended));
         self.note_lost(channel, people);
@@ -137,7 +141,31 @@ impl VoiceCalls for Calls {
     }
 }
 
-/// A connection to a call.
+/// What a connection that carries a whole call plays it with.
+pub struct SpeakerLine {
+    pub call: Arc<Call>,
+    pub line: u64,
+    pub directory: Directory,
+}
+
+impl Line for SpeakerLine {
+    fn hear(&self, _: u32, _: &[u8]) {}
+
+    fn tell(&self, told: Told) {
+        if let Some(actor) = self.directory.find(&VoiceCallKey(self.call.channel().clone())) {
+            // One that is being restarted plays nothing.
+            let _ = actor.cast(CallMessage::Told(self.line, told));
+        }
+    }
+}
+
+impl Drop for SpeakerLine {
+    fn drop(&mut self) {
+        self.call.detach(self.line);
+    }
+}
+
+/// A connection of a person to a call.
 pub struct CallLine {
     pub call: Arc<Call>,
     pub user: PersonId,

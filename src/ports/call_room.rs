@@ -10,7 +10,9 @@ use async_trait::async_trait;
 
 use super::backend::refused::Refused;
 use super::backend::room::RoomId;
+use super::audio::SPOKEN_FRAME;
 use crate::domain::id::{CompanionId, PersonId};
+use crate::domain::message::Author;
 use crate::domain::named::named;
 use crate::domain::voice::segment::Kind;
 
@@ -38,8 +40,8 @@ pub trait CallRooms: Send + Sync + 'static {
 
 /// Somebody who enters a call.
 pub struct Entrance {
-    /// The name, which is also the id.
-    pub from: Arc<str>,
+    /// Who enters.
+    pub author: Author,
     /// Whether a microphone comes along. Without one, the person listens.
     pub has_microphone: bool,
     /// What shows and plays the call.
@@ -99,6 +101,8 @@ pub struct Packet {
     pub reply: u32,
     /// The packet's number in the reply, from 0.
     pub number: u32,
+    /// The samples, for who encodes them itself.
+    pub samples: Box<[i16; SPOKEN_FRAME]>,
     /// 1 to 1,275 bytes.
     pub bytes: Arc<[u8]>,
 }

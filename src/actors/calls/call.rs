@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
+use super::link::Link;
 use super::streams::{Need, Opened, Streams};
 use super::voice::Voice;
 use crate::domain::id::{ChannelId, PersonId, Ticket};
@@ -16,6 +17,7 @@ use crate::domain::moment::Moment;
 use crate::domain::voice::echo::PlayedWords;
 use crate::ports::call_room::{Listener, Packet, Person, View};
 use crate::ports::inbound_events::ChannelRef;
+use crate::ports::platform_call::CallConnection;
 use crate::telemetry::instruments::kinds::Counted;
 use crate::telemetry::instruments::{Instruments, NONE};
 
@@ -26,6 +28,8 @@ pub const LINGERS_FOR: Duration = Duration::from_secs(2);
 pub struct Call {
     channel_ref: ChannelRef,
     participants: Mutex<Participants>,
+    /// The connection that carries the whole call, if one does.
+    link: Mutex<Option<Arc<Link>>>,
     /// The reply that is prepared or played. During one, every hop with voice counts.
     reply: Mutex<Replying>,
     played: Mutex<PlayedWords>,
@@ -44,6 +48,8 @@ pub struct Call {
 struct Participants {
     people: BTreeMap<PersonId, Participant>,
     lines: BTreeMap<u64, Connected>,
+    /// What plays to all who take part over the connection that carries the call.
+    speaker: Option<(u64, Arc<dyn Listener>)>,
 }
 
 /// The reply in progress, or the last one.
@@ -143,6 +149,7 @@ impl Call {
     pub fn new(channel_ref: ChannelRef, begun: Moment, instruments: Instruments) -> Self {
         Self {
             begun,
+            link: Mutex::default(),
             limited_since: Mutex::new(Instant::now()),
             instruments,
             channel_ref,
@@ -164,9 +171,45 @@ impl Call {
         &self.channel_ref
     }
 
+    pub fn link(&self) -> Option<Arc<Link>> {
+        self.link.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// This connection carries the whole call, unless there is one already.
+    pub fn connect(&self, connection: Arc<dyn CallConnection>) {
+        let mut link = self.link.lock().unwrap_or_else(PoisonError::into_inner);
+        if link.as_ref().is_none_or(|link| link.is_over()) {
+            *link = Some(Arc::new(Link::new(connection)));
+        }
+    }
+
+    /// The listener plays to all, in place of the one before. Returns its connection.
+    pub fn attach(&self, listener: Arc<dyn Listener>) -> u64 {
+        let line = self.lines.fetch_add(1, Ordering::Relaxed);
+        self.lock().speaker = Some((line, listener));
+        line
+    }
+
+    /// The listener at this connection plays no more.
+    pub fn detach(&self, line: u64) {
+        drop(self.lock().speaker.take_if(|(speaker, _)| *speaker == line));
+    }
+
+    /// What plays to all.
+    pub fn speaker(&self) -> Option<Arc<dyn Listener>> {
+        self.lock().speaker.as_ref().map(|(_, listener)| listener.clone())
+    }
+
+    /// Whether a connection plays the call to somebody.
+    pub fn plays(&self, line: u64) -> bool {
+        let participants = self.lock();
+        participants.lines.contains_key(&line) || participants.speaker.as_ref().is_some_and(|(speaker, _)| *speaker == line)
+    }
+
     /// Adds a connection. One with a microphone takes it from the person's other one.
     /// None: there are `most` people already.
-    pub fn enter(&self, user: &PersonId, has_microphone: bool, listener: Arc<dyn Listener>, most: usize) -> Option<Entered> {
+    pub fn enter(&self, author: Author, has_microphone: bool, listener: Arc<dyn Listener>, most: usize) -> Option<Entered> {
+        let user = &PersonId::from(&*author.id);
         let line = self.lines.fetch_add(1, Ordering::Relaxed);
         let mut participants = self.lock();
         let Participants { people, lines } = &mut *participants;
@@ -175,7 +218,7 @@ impl Call {
             return None;
         }
         let participant = people.entry(user.clone()).or_insert_with(|| Participant {
-            author: console_author(user),
+            author: author.clone(),
             number: line,
             voice: Arc::default(),
             microphone: None,
@@ -186,6 +229,7 @@ impl Call {
             gone: None,
             _counted: self.instruments.voice_people.one(NONE),
         });
+        participant.author = author;
         if participant.gone.take().is_some_and(|(_, gone)| gone == Gone::Left) {
             (participant.is_muted, participant.is_ignored) = (false, false);
         }
@@ -286,11 +330,14 @@ impl Call {
     /// Removes everybody. Returns them and their connections.
     pub fn clear(&self) -> (Vec<PersonId>, Vec<Arc<dyn Listener>>) {
         let participants = std::mem::take(&mut *self.lock());
-        (participants.people.into_keys().collect(), participants.lines.into_values().map(|line| line.listener).collect())
+        let speaker = participants.speaker.map(|(_, listener)| listener);
+        let lines = participants.lines.into_values().map(|line| line.listener);
+        (participants.people.into_keys().collect(), lines.chain(speaker).collect())
     }
 
+    /// Whether nobody is in it any more, and nothing connects it.
     pub fn is_empty(&self) -> bool {
-        self.lock().people.is_empty()
+        self.lock().people.is_empty() && self.link().is_none_or(|link| link.is_over())
     }
 
     /// All connections.
@@ -390,9 +437,11 @@ impl Call {
         }
     }
 
-    /// What shows the call to everybody who was greeted.
+    /// What shows the call to everybody who was greeted, and what plays it to all.
     fn listeners(&self) -> Vec<Arc<dyn Listener>> {
-        self.lock().lines.values().filter(|line| line.is_greeted).map(|line| line.listener.clone()).collect()
+        let participants = self.lock();
+        let greeted = participants.lines.values().filter(|line| line.is_greeted).map(|line| &line.listener);
+        greeted.chain(participants.speaker.as_ref().map(|(_, listener)| listener)).cloned().collect()
     }
 
     /// The reply that is prepared or played from now on.
@@ -479,7 +528,7 @@ pub struct Change<'a> {
     pub is_ignored: &'a mut bool,
 }
 
-/// On the console the name is also the id.
-pub fn console_author(user: &PersonId) -> Author {
+/// Somebody of whom only the id is known.
+pub fn unnamed(user: &PersonId) -> Author {
     Author { id: user.as_str().into(), name: user.as_str().into(), role: Role::Person }
 }

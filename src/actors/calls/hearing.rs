@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::call::{Call, console_author};
+use super::call::{Call, unnamed};
 use crate::actors::inbound::Inbound;
 use crate::actors::runtime::context::ActorContext;
 use crate::domain::conversation::Notice;
@@ -104,7 +104,7 @@ impl Hearing {
         let inbound_segment = InboundSegment {
             id,
             // Words of somebody who has left count, too.
-            from: self.call.author(user).unwrap_or_else(|| console_author(user)),
+            from: self.call.author(user).unwrap_or_else(|| unnamed(user)),
             text: segment.text.clone(),
             is_verbatim: segment.is_verbatim,
             started: segment.started,

@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use super::call::{Call, Gone, LINGERS_FOR, Parted};
 use super::hearing::Hearing;
+use super::joined::Joined;
 use super::playback::{Patience, Playback, Progress};
 use super::presence;
 use super::recognition::{self, Recognition};
@@ -22,6 +23,7 @@ use crate::actors::messages::voice_call::{CallChild, CallMessage, RecognitionMes
 use crate::actors::runtime::actor_keys::{RecognitionKey, VoiceCallKey, VoiceUserKey};
 use crate::actors::runtime::context::{ActorContext, Registered};
 use crate::actors::runtime::directory::{Address, Sort};
+use crate::actors::runtime::shard::Backoff;
 use crate::actors::runtime::supervision::child::{ChildSpec, Escalation, RestartType};
 use crate::actors::runtime::supervision::children::{Children, Report};
 use crate::actors::runtime::supervision::restarts::RestartPolicy;
@@ -33,8 +35,10 @@ use crate::domain::voice::said::Said;
 use crate::domain::voice::utterance::Input;
 use crate::ports::audio::{CodecFailed, Encoder, SPOKEN_FRAME};
 use crate::ports::call_room::{End, Packet, Told, Trouble, View};
+use crate::ports::platform_call::Ended;
 use crate::ports::speech_synthesis::{Piece, Sentence, SynthesisFailed};
 use crate::telemetry::instruments::NONE;
+use crate::telemetry::plain::Plain;
 use crate::telemetry::trace::{SpanRef, TurnTrace};
 
 /// How a call restarts its actors.
@@ -71,6 +75,7 @@ pub struct State {
     tick: Option<AbortHandle>,
     /// What people say who type it.
     saying: BTreeMap<PersonId, Saying>,
+    backoff: Backoff,
     _registration: Registered,
 }
 
@@ -121,6 +126,7 @@ impl Actor for VoiceCall {
             encoder: None,
             tick: None,
             saying: BTreeMap::new(),
+            backoff: Backoff::new(),
             _registration: registration,
         };
         // What a predecessor played is lost; the channel notices that nothing is played any more.
@@ -133,6 +139,8 @@ impl Actor for VoiceCall {
         }
         tokio::spawn(presence::settle_all(state.hearing.clone()));
         state.limit();
+        state.disconnected();
+        state.connect();
         if state.call.is_empty() {
             state.myself.stop(None);
         }
@@ -155,6 +163,8 @@ impl Actor for VoiceCall {
             CallMessage::Reply(ticket, turn, aloud) => state.follow(ticket, turn, aloud),
             CallMessage::Piece(identity, sentence, piece) => state.take(&identity, sentence, piece),
             CallMessage::Tick => state.tick(),
+            CallMessage::Connect => state.connect(),
+            CallMessage::Disconnected => state.disconnected(),
             CallMessage::Limit => state.limit(),
             CallMessage::Upkeep(upkeep) => {
                 let report = state.children.upkeep(upkeep);
@@ -245,6 +255,44 @@ impl State {
         }
     }
 
+    /// Runs the connection that carries the whole call, if there is one and it does not run.
+    fn connect(&mut self) {
+        let Some(link) = self.call.link() else { return };
+        let (directory, channel) = (self.context.directory.clone(), self.call.channel().clone());
+        link.run(Arc::new(Joined::new(self.hearing.clone())), move || {
+            if let Some(actor) = directory.find(&VoiceCallKey(channel)) {
+                // One that is being restarted looks by itself.
+                let _ = actor.cast(CallMessage::Disconnected);
+            }
+        });
+    }
+
+    /// The connection may have ended: it is made again, unless the call is over.
+    fn disconnected(&mut self) {
+        let Some(link) = self.call.link() else { return };
+        let Some(ended) = link.take_ended() else { return };
+        let (after, detail) = match ended {
+            Some(Ended::Over) => {
+                link.end();
+                self.stop_if_empty();
+                return;
+            }
+            Some(Ended::Lost { after, detail }) => (after, detail),
+            None => (None, "it panicked".to_owned()),
+        };
+        let pause = self.backoff.pause(after, self.context.rng.fraction());
+        let after_ms = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
+        tracing::warn!(channel = %Plain(self.call.channel().as_str()), after_ms, detail, "the connection of a call ended and is made again");
+        self.myself.send_after(pause, || CallMessage::Connect);
+    }
+
+    fn stop_if_empty(&mut self) {
+        if self.call.is_empty() {
+            self.end_reply(&Outcome::Cancelled);
+            self.myself.stop(None);
+        }
+    }
+
     /// Sends everybody out who takes part for too long, and looks again later.
     fn limit(&mut self) {
         let Some(limit) = self.context.settings.voice.max_call() else { return };
@@ -257,6 +305,7 @@ impl State {
                 }
                 listener.into_iter().for_each(|listener| listener.end(End::Ended));
             }
+            self.call.speaker().inspect(|speaker| speaker.end(End::Ended));
             self.call.limit_again();
         }
         self.myself.send_after(limit.saturating_sub(self.call.lasted()), || CallMessage::Limit);
@@ -287,10 +336,7 @@ impl State {
         }
         self.saying.remove(user);
         self.call.remove(user);
-        if self.call.is_empty() {
-            self.end_reply(&Outcome::Cancelled);
-            self.myself.stop(None);
-        }
+        self.stop_if_empty();
     }
 
     /// The speech ends here, and its words are wanted.
@@ -300,6 +346,9 @@ impl State {
     }
 
     fn told(&mut self, line: u64, told: Told) {
+        if let Told::Played { reply, position } = told {
+            return self.played(line, reply, position);
+        }
         let Some((user, _)) = self.call.at(line) else { return };
         match told {
             Told::Muted(is_muted) => {
@@ -316,25 +365,24 @@ impl State {
                 }
                 self.report_opt_out(&user);
             }
-            Told::Played { reply, position } => self.played(line, reply, position),
             Told::Stop { reply } => {
                 if self.reply.as_ref().is_some_and(|of| number(of.playback.ticket) == reply) {
                     self.tell(vec![Heard::StopPressed]);
                 }
             }
             Told::Say(text) => self.say(user, &text),
-            // The connection does that.
-            Told::Leave => {}
+            // The connection does the one, and the other is done above.
+            Told::Leave | Told::Played { .. } => {}
         }
     }
 
-    /// A page has played a reply up to a position. Of several pages that of a person who talks counts, else the one that is furthest behind.
+    /// A reply was played up to a position at a connection. Of several that of a person who talks counts, else the one that is furthest behind.
     fn played(&mut self, line: u64, number_of_reply: u32, position: Duration) {
         let Some(reply) = self.reply.as_mut().filter(|of| number(of.playback.ticket) == number_of_reply) else { return };
         reply.positions.insert(line, position);
         let talks =
             |line: &u64| self.call.at(*line).and_then(|(user, _)| self.call.person(&user)).is_some_and(|person| person.talks);
-        reply.positions.retain(|line, _| self.call.at(*line).is_some());
+        reply.positions.retain(|line, _| self.call.plays(*line));
         let of_talker = reply.positions.iter().filter(|(line, _)| talks(line)).map(|(_, position)| *position).min();
         let Some(position) = of_talker.or_else(|| reply.positions.values().min().copied()) else { return };
         let (position, words) = reply.playback.heard_up_to(position);
@@ -558,7 +606,10 @@ impl State {
                 self.call.show(&View::Sentence { reply: number(ticket), from, text });
             }
             match self.encode(&next.frame) {
-                Ok(bytes) => self.call.play(&Packet { reply: number(ticket), number: next.number, bytes: bytes.into() }),
+                Ok(bytes) => {
+                    let (reply, samples) = (number(ticket), next.frame);
+                    self.call.play(&Packet { reply, number: next.number, samples, bytes: bytes.into() });
+                }
                 Err(error) => tracing::error!(%error, "a packet could not be encoded"),
             }
         }

@@ -40,6 +40,10 @@ pub enum CallMessage {
     Piece(Arc<()>, usize, Option<Result<Piece, SynthesisFailed>>),
     /// Packets may be due, or audio may be late.
     Tick,
+    /// The connection that carries the whole call should run.
+    Connect,
+    /// That connection has ended.
+    Disconnected,
     /// The call may have lasted for as long as it may.
     Limit,
     /// The call's own supervision messages.

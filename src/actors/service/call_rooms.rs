@@ -1,22 +1,21 @@
 //! The voice calls of rooms, for platforms that carry audio.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 
 use super::ActorBackend;
-use crate::actors::calls::call::{Call, Entered};
+use crate::actors::calls::call::Call;
 use crate::actors::calls::hearing::Hearing;
-use crate::actors::calls::{CallLine, presence};
-use crate::actors::messages::switchboard::SwitchboardMessage;
+use crate::actors::calls::joined::{Joined, too_many_calls, too_many_people, wake};
 use crate::actors::messages::voice_call::CallMessage;
-use crate::actors::runtime::actor_keys::{SwitchboardKey, VoiceCallKey};
+use crate::actors::runtime::actor_keys::VoiceCallKey;
 use crate::domain::id::PersonId;
 use crate::ports::backend::Refused;
 use crate::ports::backend::room::RoomId;
-use crate::ports::call_room::{CallRooms, Description, End, Entrance, Line, SpeechService};
-use crate::ports::inbound_events::{ChannelRef, InboundError};
+use crate::ports::call_room::{CallRooms, Description, Entrance, Line, SpeechService};
+use crate::ports::inbound_events::ChannelRef;
+use crate::ports::platform_call::{CallConnection, PlatformCalls};
 
 #[async_trait]
 impl CallRooms for ActorBackend {
@@ -53,50 +52,25 @@ impl CallRooms for ActorBackend {
         let begin = || Call::new(channel_ref, context.clock.now(), context.recorder.instruments().clone());
         let call = context.calls.get_or_begin(&channel_key.channel, voice.max_calls, begin);
         let call = call.ok_or_else(|| too_many_calls(voice.max_calls))?;
-        let user = PersonId::from(&*entrance.from);
-        let entered = call.enter(&user, entrance.has_microphone, entrance.listener, voice.max_people);
-        let Entered { line, moved } = entered.ok_or_else(|| too_many_people(voice.max_people))?;
-        if let Some(moved) = moved {
-            moved.end(End::Moved);
-        }
-        // Dropping it counts as a lost connection.
-        let line = CallLine {
-            call: call.clone(),
-            user: user.clone(),
-            line,
-            directory: context.directory.clone(),
-            instruments: context.recorder.instruments().clone(),
-        };
-        let hearing = Hearing::new(call, self.inbound.clone());
-        let entering = user.clone();
-        // It goes on if the caller is cancelled, so that nobody is on record who is not known to be.
-        let recorded = tokio::spawn(async move { presence::record(&hearing, &entering).await }).await;
-        match context.directory.find(&VoiceCallKey(channel_key.channel.clone())) {
-            Some(actor) if actor.cast(CallMessage::Entered(user)).is_ok() => {}
-            // Its guild starts it, and it looks by itself who is there, and who is not.
-            _ => {
-                if let Some(switchboard) = context.directory.find(&SwitchboardKey()) {
-                    let _ = switchboard.cast(SwitchboardMessage::Wake(channel_key.guild, channel_key.channel));
-                }
-            }
-        }
-        match recorded {
-            Ok(Ok(())) => Ok(Arc::new(line)),
-            Ok(Err(InboundError::Later { after, detail })) => Err(Refused::Unavailable { detail, retry_after: Some(after) }),
-            Ok(Err(InboundError::Broken(detail))) => Err(Refused::Broken(detail)),
-            Err(_) => Err(Refused::Broken("the entrance into the call failed; see the server's log".to_owned())),
-        }
+        Joined::new(Hearing::new(call, self.inbound.clone())).enter(entrance).await
     }
 }
 
-fn too_many_calls(limit: usize) -> Refused {
-    full(format!("{limit} calls are going on, which is the limit; try again, or raise voice.max_calls"))
-}
-
-fn too_many_people(limit: usize) -> Refused {
-    full(format!("{limit} people are in this call, which is the limit; try again, or raise voice.max_people"))
-}
-
-fn full(detail: String) -> Refused {
-    Refused::TooMany { detail, retry_after: Duration::from_secs(10) }
+impl PlatformCalls for ActorBackend {
+    fn begin(&self, channel_ref: &ChannelRef, connection: Arc<dyn CallConnection>) -> Result<(), Refused> {
+        let (context, voice) = (&self.context, &self.context.settings.voice);
+        if context.memberships.present(&channel_ref.channel).is_empty() {
+            return Err(Refused::NotFound("no companion is in the channel".to_owned()));
+        }
+        let begin = || Call::new(channel_ref.clone(), context.clock.now(), context.recorder.instruments().clone());
+        let call = context.calls.get_or_begin(&channel_ref.channel, voice.max_calls, begin);
+        let call = call.ok_or_else(|| too_many_calls(voice.max_calls))?;
+        call.connect(connection);
+        if let Some(actor) = context.directory.find(&VoiceCallKey(channel_ref.channel.clone())) {
+            // One that is being restarted looks by itself.
+            let _ = actor.cast(CallMessage::Connect);
+        }
+        wake(&Hearing::new(call, self.inbound.clone()));
+        Ok(())
+    }
 }

@@ -27,6 +27,7 @@ use super::guard::Caller;
 use super::limits::{NoSlot, Slot};
 use super::problem::Problem;
 use super::validation;
+use crate::domain::message::{Author, Role};
 use crate::ports::call_room::{self, Entrance, Line, Told};
 use outbox::{Out, Outbox};
 use protocol::{
@@ -98,7 +99,9 @@ pub(super) async fn voice(
         }));
     }
     let outbox = Arc::new(Outbox::new(console.instruments.clone()));
-    let entrance = Entrance { from, has_microphone: !params.listen, listener: outbox.clone() };
+    // The name is also the id.
+    let author = Author { id: from.clone(), name: from, role: Role::Person };
+    let entrance = Entrance { author, has_microphone: !params.listen, listener: outbox.clone() };
     let line = console.backend()?.calls.enter(&room, entrance).await?;
     let session = Session { caller, console, outbox, line, heard_at: Mutex::new(Instant::now()), _slot: slot };
     Ok(upgrade.on_upgrade(move |socket| session.run(socket)))

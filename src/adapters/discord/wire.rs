@@ -7,6 +7,7 @@ mod application;
 mod guild;
 mod lenient;
 mod message;
+mod voice;
 
 #[cfg(test)]
 mod tests;
@@ -23,3 +24,4 @@ pub use message::{
     Attachment, Forwarded, Member, Message, MessageDeleted, MessageLocation, MessagesDeleted, Origin, Poll, Referenced, Sticker,
     Update, User,
 };
+pub use voice::{VoiceMember, VoiceServer, VoiceState};

@@ -107,7 +107,7 @@ impl Listener for Outbox {
     }
 
     fn play(&self, packet: &Packet) {
-        let Packet { reply, number, bytes } = packet;
+        let Packet { reply, number, bytes, .. } = packet;
         self.add(Out::Frame(CompanionFrame { number: *number, reply: *reply, packet: bytes }.write()));
     }
 

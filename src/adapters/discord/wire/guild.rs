@@ -8,6 +8,7 @@ use twilight_model::guild::Permissions;
 use super::super::snowflake::Snowflake;
 use super::lenient::{list, maybe, maybe_kind};
 use super::message::User;
+use super::voice::VoiceState;
 use crate::domain::moment::Moment;
 use crate::domain::text::one_line;
 use crate::ports::backend::stamp::from_rfc3339;
@@ -32,6 +33,9 @@ pub struct Guild {
     pub channels: Vec<Channel>,
     #[serde(default, deserialize_with = "list")]
     pub threads: Vec<Channel>,
+    /// Who is in which voice channel. Only GUILD_CREATE has it.
+    #[serde(default, deserialize_with = "list")]
+    pub voice_states: Vec<VoiceState>,
     /// When the bot was invited. Only GUILD_CREATE has it.
     #[serde(default, deserialize_with = "maybe")]
     joined_at: Option<String>,

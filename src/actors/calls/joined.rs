@@ -1,0 +1,109 @@
+//! Entering a call, and what plays it to all.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use super::call::Entered;
+use super::hearing::Hearing;
+use super::{CallLine, SpeakerLine, presence};
+use crate::actors::messages::switchboard::SwitchboardMessage;
+use crate::actors::messages::voice_call::CallMessage;
+use crate::actors::runtime::actor_keys::{SwitchboardKey, VoiceCallKey};
+use crate::domain::id::PersonId;
+use crate::domain::message::Author;
+use crate::ports::backend::Refused;
+use crate::ports::call_room::{End, Entrance, Line, Listener, Packet, View};
+use crate::ports::inbound_events::InboundError;
+use crate::ports::platform_call::PlatformCall;
+
+/// A call that people enter.
+pub struct Joined(Hearing);
+
+impl Joined {
+    pub const fn new(hearing: Hearing) -> Self {
+        Self(hearing)
+    }
+
+    /// Enters the call. The person is on record as being in it when this returns.
+    ///
+    /// # Errors
+    /// The call is full, or the store takes nothing now.
+    pub async fn enter(&self, entrance: Entrance) -> Result<Arc<dyn Line>, Refused> {
+        let (call, context) = (&self.0.call, self.0.context());
+        let user = PersonId::from(&*entrance.author.id);
+        let most = context.settings.voice.max_people;
+        let entered = call.enter(entrance.author, entrance.has_microphone, entrance.listener, most);
+        let Entered { line, moved } = entered.ok_or_else(|| too_many_people(most))?;
+        if let Some(moved) = moved {
+            moved.end(End::Moved);
+        }
+        // Dropping it counts as a lost connection.
+        let line = CallLine {
+            call: call.clone(),
+            user: user.clone(),
+            line,
+            directory: context.directory.clone(),
+            instruments: context.recorder.instruments().clone(),
+        };
+        let (hearing, entering) = (self.0.clone(), user.clone());
+        // It goes on if the caller is cancelled, so that nobody is on record who is not known to be.
+        let recorded = tokio::spawn(async move { presence::record(&hearing, &entering).await }).await;
+        match context.directory.find(&VoiceCallKey(call.channel().clone())) {
+            Some(actor) if actor.cast(CallMessage::Entered(user)).is_ok() => {}
+            // Its guild starts it, and it looks by itself who is there, and who is not.
+            _ => wake(&self.0),
+        }
+        match recorded {
+            Ok(Ok(())) => Ok(Arc::new(line)),
+            Ok(Err(InboundError::Later { after, detail })) => Err(Refused::Unavailable { detail, retry_after: Some(after) }),
+            Ok(Err(InboundError::Broken(detail))) => Err(Refused::Broken(detail)),
+            Err(_) => Err(Refused::Broken("the entrance into the call failed; see the server's log".to_owned())),
+        }
+    }
+}
+
+/// Has the guild start the actor of the call.
+pub fn wake(hearing: &Hearing) {
+    let channel_ref = hearing.call.channel_ref();
+    if let Some(switchboard) = hearing.context().directory.find(&SwitchboardKey()) {
+        // One that is being restarted starts all calls.
+        let _ = switchboard.cast(SwitchboardMessage::Wake(channel_ref.guild.clone(), channel_ref.channel.clone()));
+    }
+}
+
+/// Nobody who takes part over the connection of the whole call is shown anything.
+struct Unshown;
+
+impl Listener for Unshown {
+    fn show(&self, _: &View) {}
+
+    fn play(&self, _: &Packet) {}
+
+    fn end(&self, _: End) {}
+}
+
+#[async_trait]
+impl PlatformCall for Joined {
+    async fn enter(&self, author: Author) -> Result<Arc<dyn Line>, Refused> {
+        self.enter(Entrance { author, has_microphone: true, listener: Arc::new(Unshown) }).await
+    }
+
+    fn attach(&self, listener: Arc<dyn Listener>) -> Arc<dyn Line> {
+        let (call, directory) = (self.0.call.clone(), self.0.context().directory.clone());
+        let line = call.attach(listener);
+        Arc::new(SpeakerLine { call, line, directory })
+    }
+}
+
+pub fn too_many_people(limit: usize) -> Refused {
+    full(format!("{limit} people are in this call, which is the limit; try again, or raise voice.max_people"))
+}
+
+pub fn too_many_calls(limit: usize) -> Refused {
+    full(format!("{limit} calls are going on, which is the limit; try again, or raise voice.max_calls"))
+}
+
+fn full(detail: String) -> Refused {
+    Refused::TooMany { detail, retry_after: std::time::Duration::from_secs(10) }
+}

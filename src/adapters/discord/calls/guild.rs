@@ -1,0 +1,207 @@
+//! One guild's voice channels: who is in them, and in which one the bot belongs.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::super::snowflake::Snowflake;
+use super::super::wire::{VoiceServer, VoiceState};
+
+/// How long the bot stays in a call in which nobody else is.
+pub const ALONE_FOR: Duration = Duration::from_secs(60);
+
+/// The voice channels of one guild.
+#[derive(Debug, Default)]
+pub struct GuildVoice {
+    /// The people, without bots.
+    people: BTreeMap<Snowflake, Present>,
+    /// Where the bot is, and the session of its gateway connection.
+    own: Option<Own>,
+    /// The newest server of the call.
+    server: Option<VoiceServer>,
+    /// The channel in which the bot belongs.
+    wanted: Option<Wanted>,
+    /// A channel that the bot was sent out of. It does not enter it by itself before everybody has left it.
+    dismissed: Option<Snowflake>,
+    /// Since when nobody else is in the wanted channel.
+    alone_since: Option<Instant>,
+}
+
+/// Somebody in a voice channel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Present {
+    pub channel: Snowflake,
+    pub name: Arc<str>,
+    /// Whether nothing of the person is heard.
+    pub is_muted: bool,
+}
+
+/// The bot's own place.
+#[derive(Clone, Debug)]
+struct Own {
+    channel: Snowflake,
+    session: secrecy::SecretString,
+    /// Whether the bot may not speak, in the audience of a stage.
+    is_suppressed: bool,
+}
+
+/// The channel in which the bot belongs, and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    pub channel: Snowflake,
+    pub by: By,
+}
+
+/// Why the bot belongs in a channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// Somebody asked for it.
+    Command,
+    /// Somebody is in a channel that the settings name.
+    Setting,
+}
+
+/// What a connection to a call needs to know.
+#[derive(Clone, Debug)]
+pub struct Admitted {
+    pub channel: Snowflake,
+    pub session: secrecy::SecretString,
+    pub token: secrecy::SecretString,
+    pub endpoint: String,
+}
+
+impl GuildVoice {
+    /// Somebody entered, changed, or left. `is_automatic` are the channels that the bot enters by itself.
+    pub fn update(&mut self, state: &VoiceState, bot: Option<Snowflake>, is_automatic: impl Fn(Snowflake) -> bool, now: Instant) {
+        if Some(state.user_id) == bot {
+            self.update_own(state);
+        } else {
+            let is_bot = state.member.user.as_ref().is_some_and(|user| user.bot == Some(true));
+            match state.channel_id.filter(|_| !is_bot) {
+                Some(channel) => {
+                    let user = state.member.user.as_ref();
+                    let before = self.people.get(&state.user_id).map(|present| present.name.clone());
+                    let name = user.map(|user| Arc::from(user.shown(state.member.nick.as_deref()))).or(before);
+                    let name = name.unwrap_or_else(|| super::super::names::shown([], state.user_id).into());
+                    self.people.insert(state.user_id, Present { channel, name, is_muted: state.is_muted() });
+                }
+                None => drop(self.people.remove(&state.user_id)),
+            }
+        }
+        self.settle(is_automatic, now);
+    }
+
+    fn update_own(&mut self, state: &VoiceState) {
+        let before = self.own.take();
+        let Some(channel) = state.channel_id else {
+            // A moderator disconnected the bot, or it left.
+            self.server = None;
+            if before.is_some_and(|before| self.wanted.is_some_and(|wanted| wanted.channel == before.channel)) {
+                self.leave();
+            }
+            return;
+        };
+        if let (Some(before), Some(wanted)) = (&before, &mut self.wanted)
+            && before.channel == wanted.channel
+            && channel != before.channel
+        {
+            // A moderator moved the bot.
+            wanted.channel = channel;
+        }
+        self.own = Some(Own { channel, session: state.session_id.clone(), is_suppressed: state.suppress });
+    }
+
+    /// The server of the call was named, or has gone.
+    pub fn update_server(&mut self, server: VoiceServer) {
+        self.server = Some(server);
+    }
+
+    /// A new session, or the guild came back: these are all who are in voice channels.
+    pub fn replace(
+        &mut self,
+        states: &[VoiceState],
+        bot: Option<Snowflake>,
+        is_automatic: impl Fn(Snowflake) -> bool,
+        now: Instant,
+    ) {
+        let present: BTreeSet<_> = states.iter().map(|state| state.user_id).collect();
+        self.people.retain(|user, _| present.contains(user));
+        if bot.is_some_and(|bot| !present.contains(&bot)) {
+            // The connection was lost together with the session. Whatever was wanted is wanted still.
+            (self.own, self.server) = (None, None);
+        }
+        for state in states {
+            self.update(state, bot, &is_automatic, now);
+        }
+        self.settle(is_automatic, now);
+    }
+
+    /// A voice channel is gone.
+    pub fn remove_channel(&mut self, channel: Snowflake) {
+        self.people.retain(|_, present| present.channel != channel);
+        self.wanted = self.wanted.filter(|wanted| wanted.channel != channel);
+    }
+
+    /// The bot belongs in this channel, because somebody asked for it.
+    pub fn join(&mut self, channel: Snowflake, now: Instant) {
+        self.wanted = Some(Wanted { channel, by: By::Command });
+        self.alone_since = None;
+        self.settle(|_| false, now);
+    }
+
+    /// The bot belongs in no channel. It enters this one by itself only after everybody has left it.
+    pub fn leave(&mut self) {
+        self.dismissed = self.wanted.take().map(|wanted| wanted.channel).or(self.dismissed);
+    }
+
+    /// The channel in which the bot belongs now. It leaves one in which it was alone for [`ALONE_FOR`].
+    pub fn wanted(&mut self, now: Instant) -> Option<Wanted> {
+        if self.alone_until().is_some_and(|until| until <= now) {
+            self.wanted = None;
+            self.alone_since = None;
+        }
+        self.wanted
+    }
+
+    /// When the bot leaves unless somebody enters.
+    pub fn alone_until(&self) -> Option<Instant> {
+        self.wanted.and(self.alone_since).map(|since| since + ALONE_FOR)
+    }
+
+    /// What a connection to the wanted channel needs. `None`: Discord has not told all of it yet.
+    pub fn admitted(&self) -> Option<Admitted> {
+        let (own, server) = (self.own.as_ref()?, self.server.as_ref()?);
+        let is_wanted = self.wanted.is_some_and(|wanted| wanted.channel == own.channel);
+        let endpoint = server.endpoint.clone().filter(|_| is_wanted)?;
+        Some(Admitted { channel: own.channel, session: own.session.clone(), token: server.token.clone(), endpoint })
+    }
+
+    /// Where the bot is, and whether it may not speak there.
+    pub fn place(&self) -> Option<(Snowflake, bool)> {
+        self.own.as_ref().map(|own| (own.channel, own.is_suppressed))
+    }
+
+    /// The people in a channel, without bots.
+    pub fn people(&self, channel: Snowflake) -> impl Iterator<Item = (Snowflake, &Present)> {
+        self.people.iter().filter(move |(_, present)| present.channel == channel).map(|(user, present)| (*user, present))
+    }
+
+    /// The voice channel in which somebody is.
+    pub fn channel_of(&self, user: Snowflake) -> Option<Snowflake> {
+        self.people.get(&user).map(|present| present.channel)
+    }
+
+    /// Decides whether the bot enters a channel by itself, and since when it is alone.
+    fn settle(&mut self, is_automatic: impl Fn(Snowflake) -> bool, now: Instant) {
+        self.dismissed = self.dismissed.filter(|dismissed| self.people(*dismissed).next().is_some());
+        if self.wanted.is_none() {
+            let is_wanted = |channel: &Snowflake| Some(*channel) != self.dismissed && is_automatic(*channel);
+            let channel = self.people.values().map(|present| present.channel).find(is_wanted);
+            self.wanted = channel.map(|channel| Wanted { channel, by: By::Setting });
+        }
+        let is_alone = self.wanted.is_some_and(|wanted| self.people(wanted.channel).next().is_none());
+        self.alone_since = is_alone.then(|| self.alone_since.unwrap_or(now));
+    }
+}

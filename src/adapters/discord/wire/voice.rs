@@ -1,0 +1,58 @@
+//! Who is in which voice channel, and the server of a call (Discord's documentation, "Voice Resource", "Gateway Events", "Voice").
+
+use secrecy::SecretString;
+use serde::Deserialize;
+
+use super::super::snowflake::Snowflake;
+use super::lenient::maybe;
+use super::message::User;
+
+/// VOICE_STATE_UPDATE, and each of the `voice_states` of GUILD_CREATE.
+#[derive(Debug, Deserialize)]
+pub struct VoiceState {
+    /// It is absent within GUILD_CREATE.
+    #[serde(default)]
+    pub guild_id: Option<Snowflake>,
+    /// The voice channel. `None`: the user is in none any more.
+    #[serde(default)]
+    pub channel_id: Option<Snowflake>,
+    pub user_id: Snowflake,
+    #[serde(default, deserialize_with = "maybe")]
+    pub member: VoiceMember,
+    /// The session of the user's connection to the gateway, which a voice connection of the user names.
+    pub session_id: SecretString,
+    #[serde(default, deserialize_with = "maybe")]
+    mute: bool,
+    #[serde(default, deserialize_with = "maybe")]
+    self_mute: bool,
+    /// Whether the user may not speak, in the audience of a stage.
+    #[serde(default, deserialize_with = "maybe")]
+    pub suppress: bool,
+}
+
+/// The member of a voice state.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct VoiceMember {
+    #[serde(default, deserialize_with = "maybe")]
+    pub user: Option<User>,
+    /// The nickname in this guild.
+    #[serde(default, deserialize_with = "maybe")]
+    pub nick: Option<String>,
+}
+
+impl VoiceState {
+    /// Whether nothing of the user is heard.
+    pub const fn is_muted(&self) -> bool {
+        self.mute || self.self_mute || self.suppress
+    }
+}
+
+/// VOICE_SERVER_UPDATE.
+#[derive(Clone, Debug, Deserialize)]
+pub struct VoiceServer {
+    pub token: SecretString,
+    pub guild_id: Snowflake,
+    /// The host and port. `None`: the server is gone, and another one will be named.
+    #[serde(default)]
+    pub endpoint: Option<String>,
+}

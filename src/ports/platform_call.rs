@@ -1,0 +1,56 @@
+//! Calls of platforms that carry a whole call over one connection, such as Discord's voice channels.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use super::backend::refused::Refused;
+use super::call_room::{Line, Listener};
+use super::inbound_events::ChannelRef;
+use crate::domain::message::Author;
+
+/// The calls, as a platform sees them.
+pub trait PlatformCalls: Send + Sync + 'static {
+    /// Begins the call of a channel, which runs the connection from now on. A call that runs has a connection already, and keeps it.
+    ///
+    /// # Errors
+    /// No companion is in the channel, or there are as many calls as there may be.
+    fn begin(&self, channel_ref: &ChannelRef, connection: Arc<dyn CallConnection>) -> Result<(), Refused>;
+}
+
+/// A platform's connection to one call.
+#[async_trait]
+pub trait CallConnection: Send + Sync + 'static {
+    /// Connects, tells who is there and what they say, and plays what companions say. Returns when the connection has ended. It runs again unless
+    /// the call is [`Over`](Ended::Over). Dropping the future ends the connection.
+    async fn live(&self, call: Arc<dyn PlatformCall>) -> Ended;
+}
+
+/// How a connection ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// The bot does not belong in the call any more.
+    Over,
+    /// It was lost, or could not be made.
+    Lost {
+        /// How long the platform asks to wait, if it does.
+        after: Option<Duration>,
+        /// What happened, for logs.
+        detail: String,
+    },
+}
+
+/// A call, as its connection sees it.
+#[async_trait]
+pub trait PlatformCall: Send + Sync {
+    /// Somebody is in the call. The person is on record as being there when this returns. Dropping the line without
+    /// [`Told::Leave`](super::call_room::Told::Leave) means that the connection was lost.
+    ///
+    /// # Errors
+    /// The call is full, or the store takes nothing now.
+    async fn enter(&self, author: Author) -> Result<Arc<dyn Line>, Refused>;
+
+    /// The listener is shown the call, and plays what companions say. It tells the line how far. Dropping the line ends that.
+    fn attach(&self, listener: Arc<dyn Listener>) -> Arc<dyn Line>;
+}
