@@ -178,6 +178,11 @@ impl GuildVoice {
         Some(Admitted { channel: own.channel, session: own.session.clone(), token: server.token.clone(), endpoint })
     }
 
+    /// The session of the call is of no use any more.
+    pub fn forget_session(&mut self) {
+        (self.own, self.server) = (None, None);
+    }
+
     /// Where the bot is, and whether it may not speak there.
     pub fn place(&self) -> Option<(Snowflake, bool)> {
         self.own.as_ref().map(|own| (own.channel, own.is_suppressed))

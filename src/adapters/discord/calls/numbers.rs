@@ -1,0 +1,59 @@
+//! The numbers of one person's packets, over all streams of packets in which they come.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// Each stream counts from a number of its own. What is handed on counts frames of 20 ms from one stream to the next.
+#[derive(Debug, Default)]
+pub struct Numbers {
+    current: Option<Stream>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Stream {
+    line: u64,
+    /// What is added to its numbers.
+    offset: u32,
+    /// The newest number that was handed on, and when.
+    newest: u32,
+    at: Instant,
+}
+
+impl Numbers {
+    /// The number of a packet that came now.
+    pub fn of(&mut self, line: u64, number: u32, now: Instant) -> u32 {
+        let offset = match self.current {
+            Some(current) if current.line == line => current.offset,
+            Some(current) => {
+                let passed = now.saturating_duration_since(current.at).as_millis() / Duration::from_millis(20).as_millis();
+                let next = current.newest.wrapping_add(u32::try_from(passed).unwrap_or(u32::MAX).max(1));
+                next.wrapping_sub(number)
+            }
+            None => 0,
+        };
+        let number = number.wrapping_add(offset);
+        let is_newer = self.current.is_none_or(|current| current.line != line || number.wrapping_sub(current.newest) < u32::MAX / 2);
+        if is_newer {
+            self.current = Some(Stream { line, offset, newest: number, at: now });
+        }
+        number
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_go_on_when_another_stream_begins() {
+        let (mut numbers, begin) = (Numbers::default(), Instant::now());
+        let at = |frames: u32| begin + Duration::from_millis(20) * frames;
+        assert_eq!(numbers.of(1, 700, at(0)), 700);
+        assert_eq!(numbers.of(1, 702, at(2)), 702);
+        assert_eq!(numbers.of(1, 701, at(3)), 701, "late");
+        assert_eq!(numbers.of(2, 5, at(12)), 712, "ten frames later");
+        assert_eq!(numbers.of(2, 6, at(13)), 713);
+        assert_eq!(numbers.of(3, 9, at(13)), 714, "at once");
+    }
+}
