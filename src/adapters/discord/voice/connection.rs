@@ -105,18 +105,33 @@ pub struct Connection {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
     /// Before the next attempt.
-    Waiting { until: Moment },
+    Waiting {
+        until: Moment,
+    },
     /// The socket opens.
-    Opening { until: Moment },
+    Opening {
+        until: Moment,
+    },
     /// `Ready` is awaited.
-    Identifying { until: Moment },
+    Identifying {
+        until: Moment,
+    },
     /// Our address is awaited.
-    Discovering { again: Moment, asked: u32 },
+    Discovering {
+        again: Moment,
+        asked: u32,
+    },
     /// The description of the session is awaited.
-    Selecting { until: Moment },
+    Selecting {
+        until: Moment,
+    },
     /// `Resumed` is awaited.
-    Resuming { until: Moment },
-    Running { since: Moment },
+    Resuming {
+        until: Moment,
+    },
+    Running {
+        since: Moment,
+    },
     Ended,
 }
 
@@ -511,10 +526,7 @@ impl Connection {
     fn watch_deadlines(&mut self, now: Moment) {
         match self.phase {
             Phase::Waiting { until } if until <= now => self.open(now),
-            Phase::Opening { until }
-            | Phase::Identifying { until }
-            | Phase::Selecting { until }
-            | Phase::Resuming { until }
+            Phase::Opening { until } | Phase::Identifying { until } | Phase::Selecting { until } | Phase::Resuming { until }
                 if until <= now =>
             {
                 self.effects.push_back(Effect::Close(CLOSE_TO_RESUME));

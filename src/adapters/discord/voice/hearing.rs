@@ -124,8 +124,7 @@ impl Hearing {
     fn retry(&mut self, ssrc: u32, encrypted: bool, dave: &mut Dave, now: Moment, counts: &mut Counts) -> Vec<Heard> {
         let Some(stream) = self.streams.get_mut(&ssrc) else { return Vec::new() };
         stream.trials = (now, 0);
-        let (tried, left) =
-            std::mem::take(&mut stream.kept).into_iter().partition(|kept| is_encrypted(&kept.frame) == encrypted);
+        let (tried, left) = std::mem::take(&mut stream.kept).into_iter().partition(|kept| is_encrypted(&kept.frame) == encrypted);
         stream.kept = left;
         let mut heard = Vec::new();
         let tried: VecDeque<Kept> = tried;
@@ -200,8 +199,7 @@ impl Hearing {
         }
         let window = Window::new(sequence, nonce);
         let clock = CaptureClock::new(timestamp);
-        let stream =
-            Stream { window, clock, line: None, speaker: None, kept: VecDeque::new(), trials: (now, 0), newest: now };
+        let stream = Stream { window, clock, line: None, speaker: None, kept: VecDeque::new(), trials: (now, 0), newest: now };
         self.streams.insert(header.ssrc, stream);
         Arrival::Newest
     }
@@ -242,15 +240,7 @@ impl Hearing {
     }
 
     /// Gives a frame to its speaker. Somebody who speaks on another stream now has replaced the one before.
-    fn credit(
-        &mut self,
-        ssrc: u32,
-        timestamp: u32,
-        user: u64,
-        opus: Vec<u8>,
-        now: Moment,
-        counts: &mut Counts,
-    ) -> Option<Heard> {
+    fn credit(&mut self, ssrc: u32, timestamp: u32, user: u64, opus: Vec<u8>, now: Moment, counts: &mut Counts) -> Option<Heard> {
         let stream = self.streams.get_mut(&ssrc)?;
         let is_another = stream.speaker.replace(user) != Some(user);
         if is_another {

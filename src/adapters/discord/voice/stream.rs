@@ -30,6 +30,8 @@ pub struct Window {
     seen: [u64; WINDOW as usize / 64],
     /// The newest nonce of the transport. Each packet has another one, so what was recorded and is sent again never has a newer one.
     nonce: u32,
+    /// The nonce before the stream began again. What is not newer is from before.
+    floor: Option<u32>,
     /// The sequence number with which a stream that begins again would go on.
     next_of_restart: Option<u16>,
 }
@@ -37,12 +39,16 @@ pub struct Window {
 impl Window {
     /// A stream that begins with this packet.
     pub fn new(sequence: u16, nonce: u32) -> Self {
-        Self { newest: sequence, seen: [1, 0, 0, 0], nonce, next_of_restart: None }
+        Self { newest: sequence, seen: [1, 0, 0, 0], nonce, floor: None, next_of_restart: None }
     }
 
     /// Takes a packet that is authentic.
     pub fn take(&mut self, sequence: u16, nonce: u32) -> Arrival {
-        let is_fresh = nonce.wrapping_sub(self.nonce) as i32 > 0;
+        let is_newer_than = |than: u32| nonce.wrapping_sub(than) as i32 > 0;
+        if self.floor.is_some_and(|floor| !is_newer_than(floor)) {
+            return Arrival::Late;
+        }
+        let is_fresh = is_newer_than(self.nonce);
         let ahead = sequence.wrapping_sub(self.newest) as i16;
         let arrival = if ahead > 0 {
             self.shift(ahead.unsigned_abs().into());
@@ -52,7 +58,7 @@ impl Window {
         } else if ahead <= -WINDOW {
             // Two in a row that are fresh: the client has chosen another number to begin with (RFC 3550, A.1).
             if is_fresh && self.next_of_restart == Some(sequence) {
-                *self = Self::new(sequence, nonce);
+                *self = Self { floor: Some(self.nonce), ..Self::new(sequence, nonce) };
                 return Arrival::Restarted;
             }
             self.next_of_restart = is_fresh.then(|| sequence.wrapping_add(1));

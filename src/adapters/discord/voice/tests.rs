@@ -2,7 +2,7 @@
 
 mod call;
 mod closes;
-mod delivery;
+pub(super) mod delivery;
 mod encryption;
 mod handshake;
 mod packets;
@@ -11,4 +11,4 @@ mod resumes;
 mod speech;
 mod streams;
 mod task;
-mod world;
+pub(super) mod world;

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use super::super::Event;
 use super::super::dave::Failed;
 use super::super::messages::{self, GroupTold};
-use super::super::Event;
 use super::{Connection, Effect};
 use crate::domain::moment::Moment;
 

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use super::super::Event;
 use super::super::dave::{SILENCE, Sending};
 use super::super::messages;
 use super::super::rtp::{self, SAMPLES_PER_FRAME};
 use super::super::speaking::{Packet, Speaking};
-use super::super::Event;
 use super::{Connection, Effect, Phase};
 use crate::domain::moment::Moment;
 

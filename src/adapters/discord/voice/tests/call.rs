@@ -10,7 +10,6 @@ use super::world::{CHANNEL, OWN, World};
 
 /// Somebody else in the call.
 pub struct Member {
-    pub user: u64,
     pub ssrc: u32,
     pub dave: DaveSession,
     pub sequence: u16,
@@ -71,7 +70,7 @@ impl Call {
         let mut dave = DaveSession::new(NonZeroU16::MIN, user, CHANNEL, None).unwrap();
         dave.set_external_sender(&self.delivery.external_sender()).unwrap();
         let package = dave.create_key_package().unwrap();
-        (Member { user, ssrc: 100 * u32::try_from(user).unwrap(), dave, sequence: 0 }, package)
+        (Member { ssrc: 100 * u32::try_from(user).unwrap(), dave, sequence: 0 }, package)
     }
 
     /// Somebody joins, and everybody follows at once.
@@ -150,9 +149,10 @@ impl Call {
     pub fn add_again(&mut self, package: &[u8]) {
         let leaf = self.leaves.iter().position(|user| *user == OWN).unwrap();
         let list = self.delivery.replace(self.epoch, u32::try_from(leaf).unwrap(), package);
-        let made = self.members.iter_mut().map(|member| {
-            member.dave.process_proposals(ProposalsOperationType::APPEND, &list, None).unwrap().expect("a commit")
-        });
+        let made = self
+            .members
+            .iter_mut()
+            .map(|member| member.dave.process_proposals(ProposalsOperationType::APPEND, &list, None).unwrap().expect("a commit"));
         let made: Vec<_> = made.collect();
         self.transition += 1;
         self.epoch += 1;

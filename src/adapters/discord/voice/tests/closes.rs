@@ -37,7 +37,10 @@ fn every_close_code_ends_resumes_or_begins_again_as_documented() {
 fn no_code_is_undecided() {
     for code in 0..=u16::MAX {
         let after = after_close(Some(code));
-        assert_eq!(after == AfterClose::Resume, !matches!(code, 4001..=4006 | 4009 | 4011 | 4012 | 4014 | 4016 | 4017 | 4020..=4022));
+        assert_eq!(
+            after == AfterClose::Resume,
+            !matches!(code, 4001..=4006 | 4009 | 4011 | 4012 | 4014 | 4016 | 4017 | 4020..=4022)
+        );
     }
 }
 

@@ -242,7 +242,10 @@ fn a_downgrade_and_an_upgrade_are_followed() {
     assert_eq!(call.world.packets()[0].2, [0x78, 3, 232, 3, 232]);
     call.world.hear(100, 3, &[0x78, 3]);
     assert_eq!(call.world.said(), [(1, vec![1, 1]), (1, vec![0x78, 2]), (1, vec![0x78, 3])]);
-    assert_eq!(call.world.take_events(|event| matches!(event, Event::EndToEnd(_)).then(|| event.clone())), [Event::EndToEnd(false)]);
+    assert_eq!(
+        call.world.take_events(|event| matches!(event, Event::EndToEnd(_)).then(|| event.clone())),
+        [Event::EndToEnd(false)]
+    );
 
     // Another group from the beginning.
     call.world.tell_numbered(24, json!({"epoch": 1, "protocol_version": 1, "transition_id": 901}));

@@ -133,7 +133,8 @@ fn heartbeat_intervals_that_make_no_sense_are_replaced() {
 #[test]
 fn messages_that_cannot_be_parsed_are_counted_and_change_nothing() {
     let mut world = World::connected(1);
-    for text in ["", "{", "[]", r#"{"op":-1}"#, r#"{"op":13,"d":{}}"#, r#"{"op":22,"d":{"transition_id":70000}}"#, r#"{"op":11}"#] {
+    for text in ["", "{", "[]", r#"{"op":-1}"#, r#"{"op":13,"d":{}}"#, r#"{"op":22,"d":{"transition_id":70000}}"#, r#"{"op":11}"#]
+    {
         world.connection.text(text, world.now);
     }
     for bytes in [&[][..], &[0, 1], &[0, 1, 27], &[0, 1, 27, 2], &[0, 1, 29, 0]] {

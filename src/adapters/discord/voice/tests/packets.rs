@@ -1,8 +1,8 @@
 use serde_json::json;
 
 use super::super::dave::is_encrypted;
-use super::super::transport::{Mode, Transport};
 use super::super::rtp;
+use super::super::transport::{Mode, Transport};
 use super::world::{KEY, World};
 
 fn named() -> World {

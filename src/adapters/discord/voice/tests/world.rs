@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::super::dave::{SILENCE, is_encrypted};
 use super::super::messages::MAX_MESSAGE_BYTES;
 use super::super::transport::{Mode, Transport};
 use super::super::{Connection, Counts, Effect, Ended, Event, Frame, Heard, Sent, Server, rtp};
@@ -56,6 +57,8 @@ pub struct World {
     pub closed: Vec<u16>,
     /// The number of the newest message with one.
     pub number: u16,
+    /// Whether the call is encrypted end to end, as the connection tells.
+    is_end_to_end: bool,
     /// Whether heartbeats are acknowledged.
     pub acknowledges: bool,
     /// What the server sends is encrypted with it.
@@ -79,6 +82,7 @@ impl World {
             opened: Vec::new(),
             closed: Vec::new(),
             number: 0,
+            is_end_to_end: false,
             acknowledges: true,
             transport: transport(),
             opener: transport(),
@@ -251,6 +255,15 @@ impl World {
         self.events.clear();
     }
 
+    /// Nothing is ever sent in plain in a call that is encrypted end to end.
+    fn check(&self, datagram: &[u8]) {
+        if let (Ok(header), true) = (rtp::parse(datagram), self.is_end_to_end)
+            && let Some((frame, _)) = self.opener.open(&mut datagram.to_vec(), header.clear)
+        {
+            assert!(frame == SILENCE || is_encrypted(frame), "sent in plain: {frame:?}");
+        }
+    }
+
     pub fn carry_out(&mut self) {
         while let Some(effect) = self.connection.next_effect() {
             assert!(!format!("{effect:?}").contains("secret"), "{effect:?}");
@@ -273,8 +286,16 @@ impl World {
                 }
                 Effect::Binary(bytes) => self.binaries.push_back(bytes),
                 Effect::OpenDatagrams(address) => assert_eq!(address.to_string(), "127.0.0.1:5000"),
-                Effect::Datagram(datagram) => self.datagrams.push_back(datagram),
-                Effect::Report(event) => self.events.push_back(event),
+                Effect::Datagram(datagram) => {
+                    self.check(&datagram);
+                    self.datagrams.push_back(datagram);
+                }
+                Effect::Report(event) => {
+                    if let Event::EndToEnd(is_end_to_end) = event {
+                        self.is_end_to_end = is_end_to_end;
+                    }
+                    self.events.push_back(event);
+                }
             }
         }
     }
