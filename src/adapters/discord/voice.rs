@@ -61,7 +61,8 @@ impl fmt::Debug for Server {
 /// What happens in a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// People are heard and companions can speak. Comes again after a move to another server.
+    /// People are heard and companions can speak. Comes again after a move to another server, and when the session had to
+    /// begin again.
     Connected,
     /// A packet of somebody.
     Heard(Heard),

@@ -1,11 +1,13 @@
 //! Decides what a voice connection does: messages, datagrams and the time go in, effects come out. It has no clock and no sockets.
 
+mod attempts;
 mod group;
+mod session;
 mod talk;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use self::talk::Talk;
@@ -21,27 +23,12 @@ use crate::ports::audio::Encoder;
 
 /// What the server answers must come within this time.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
-/// The question for our address is repeated after this time.
-const DISCOVERY_AGAIN: Duration = Duration::from_secs(1);
-const MOST_DISCOVERIES: u32 = 5;
 /// Routers forget where datagrams go when none is sent.
 const KEEPALIVE_EVERY: Duration = Duration::from_secs(5);
-/// Attempts in a row, and the waits between them: none before the first, then from the shortest, doubled.
-const MOST_ATTEMPTS: u32 = 10;
-const SHORTEST_WAIT: Duration = Duration::from_millis(100);
-const LONGEST_WAIT: Duration = Duration::from_secs(5);
-/// After this time a connection counts as one that works.
-const WORKS_AFTER: Duration = Duration::from_secs(1);
 /// How often the server may refuse what we send.
 const MOST_FAULTS: u32 = 3;
-/// Messages that come before the session is described.
-const MOST_EARLY: usize = 256;
-const MOST_EARLY_BYTES: usize = 256 << 10;
 /// The most people in a call that are known.
 const MOST_USERS: usize = 5_000;
-/// A message whose number is this far behind the newest one came before.
-const REPEATED_WITHIN: i16 = 1_000;
-
 /// Something to do.
 #[derive(PartialEq, Eq)]
 pub enum Effect {
@@ -377,111 +364,6 @@ impl Connection {
         self.phase == Phase::Ended
     }
 
-    fn open(&mut self, now: Moment) {
-        self.phase = Phase::Opening { until: now + ANSWER_TIMEOUT };
-        self.effects.push_back(Effect::Open(format!("{}/?v=8", self.server.endpoint)));
-    }
-
-    /// The socket is gone. Without a session to resume, everything begins again.
-    fn lost(&mut self, now: Moment) {
-        self.heartbeats = None;
-        if let Phase::Running { since } = self.phase {
-            self.effects.push_back(Effect::Report(Event::Resuming));
-            if now.since(since) >= WORKS_AFTER {
-                self.attempts = 0;
-            }
-        }
-        if self.transport.is_none() {
-            self.forget_session();
-        }
-        self.attempts += 1;
-        match self.attempts {
-            1 => self.open(now),
-            attempts if attempts > MOST_ATTEMPTS => self.end(Ended::Unreachable),
-            attempts => {
-                let wait = SHORTEST_WAIT.saturating_mul(1 << (attempts - 2)).min(LONGEST_WAIT);
-                self.phase = Phase::Waiting { until: now + wait };
-            }
-        }
-    }
-
-    fn forget_session(&mut self) {
-        self.ready = None;
-        self.transport = None;
-        self.heartbeats = None;
-        self.dave = Dave::new(self.server.user, self.server.channel, 0);
-        self.newest = -1;
-        self.early.clear();
-        self.early_bytes = 0;
-        self.users = BTreeSet::from([self.server.user]);
-        self.hearing.reset(self.server.user);
-        self.recovery.0 = None;
-        self.talk.forget_session();
-    }
-
-    fn end(&mut self, ended: Ended) {
-        self.phase = Phase::Ended;
-        self.forget_session();
-        self.effects.push_back(Effect::Report(Event::Ended(ended)));
-    }
-
-    /// Takes the number of a message. Returns whether it comes for the first time.
-    fn is_new(&mut self, number: i64) -> bool {
-        // The server's numbers have 16 bits, at least in binary.
-        let ahead = (number as u16).wrapping_sub(self.newest as u16) as i16;
-        if self.newest >= 0 && ahead <= 0 && ahead > -REPEATED_WITHIN {
-            self.counts.messages_repeated += 1;
-            return false;
-        }
-        self.newest = number;
-        true
-    }
-
-    fn keep_early(&mut self, early: Early, bytes: usize) {
-        if self.early.len() >= MOST_EARLY || self.early_bytes + bytes > MOST_EARLY_BYTES {
-            self.counts.messages_refused += 1;
-            return;
-        }
-        self.early_bytes += bytes;
-        self.early.push_back(early);
-    }
-
-    fn ready(&mut self, ssrc: u32, ip: IpAddr, port: u16, mode: Option<Mode>, now: Moment) {
-        let Some(mode) = mode else {
-            self.effects.push_back(Effect::Close(CLOSE_TO_LEAVE));
-            return self.end(Ended::NoMode);
-        };
-        self.ready = Some(Ready { ssrc, mode });
-        self.keepalive.0 = now + KEEPALIVE_EVERY;
-        self.phase = Phase::Discovering { again: now + DISCOVERY_AGAIN, asked: 1 };
-        self.effects.push_back(Effect::OpenDatagrams(SocketAddr::new(ip, port)));
-        self.effects.push_back(Effect::Datagram(discovery::request(ssrc)));
-    }
-
-    fn described(&mut self, mode: Mode, key: &[u8; 32], dave_version: u16, now: Moment) {
-        let Some(transport) = self.ready.filter(|ready| ready.mode == mode).and_then(|_| Transport::new(mode, key)) else {
-            self.counts.messages_refused += 1;
-            return;
-        };
-        self.transport = Some(transport);
-        self.phase = Phase::Running { since: now };
-        self.dave = Dave::new(self.server.user, self.server.channel, dave_version);
-        self.effects.push_back(Effect::Report(Event::Connected));
-        self.tell_end_to_end(true);
-        self.begin_group(dave_version);
-        self.early_bytes = 0;
-        for early in std::mem::take(&mut self.early) {
-            match early {
-                Early::Text(told) => self.follow(told, now),
-                Early::Binary(bytes) => {
-                    if let Some(message) = messages::parse_binary(&bytes) {
-                        self.follow_group(message.told, now);
-                    }
-                }
-            }
-        }
-    }
-
     fn follow(&mut self, told: Told, now: Moment) {
         match told {
             Told::Speaking { user, ssrc } => self.name(ssrc, user, now),
@@ -521,44 +403,5 @@ impl Connection {
 
     fn report_heard(&mut self, heard: impl IntoIterator<Item = Heard>) {
         self.effects.extend(heard.into_iter().map(|heard| Effect::Report(Event::Heard(heard))));
-    }
-
-    fn watch_deadlines(&mut self, now: Moment) {
-        match self.phase {
-            Phase::Waiting { until } if until <= now => self.open(now),
-            Phase::Opening { until } | Phase::Identifying { until } | Phase::Selecting { until } | Phase::Resuming { until }
-                if until <= now =>
-            {
-                self.effects.push_back(Effect::Close(CLOSE_TO_RESUME));
-                self.lost(now);
-            }
-            Phase::Discovering { again, asked } if again <= now => match self.ready {
-                Some(ready) if asked < MOST_DISCOVERIES => {
-                    self.phase = Phase::Discovering { again: now + DISCOVERY_AGAIN, asked: asked + 1 };
-                    self.effects.push_back(Effect::Datagram(discovery::request(ready.ssrc)));
-                }
-                _ => {
-                    self.effects.push_back(Effect::Close(CLOSE_TO_RESUME));
-                    self.lost(now);
-                }
-            },
-            _ => {}
-        }
-    }
-
-    /// Sends a heartbeat if one is due. Without an answer to the one before, the connection is dead, whatever the socket says.
-    fn beat(&mut self, now: Moment) {
-        let Some(heartbeats) = &mut self.heartbeats else { return };
-        if now < heartbeats.next {
-            return;
-        }
-        if heartbeats.is_unacknowledged {
-            self.counts.missed_acknowledgements += 1;
-            self.effects.push_back(Effect::Close(CLOSE_TO_RESUME));
-            return self.lost(now);
-        }
-        heartbeats.next = now + heartbeats.interval;
-        heartbeats.is_unacknowledged = true;
-        self.effects.push_back(Effect::Text(messages::heartbeat(now.as_micros() / 1_000, self.newest)));
     }
 }

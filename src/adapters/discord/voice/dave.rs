@@ -26,6 +26,14 @@ const PLAIN_GRACE: Duration = Duration::from_secs(2);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failed;
 
+/// A change of the group that we propose.
+pub struct Change {
+    /// For those who are in the group.
+    pub commit: Vec<u8>,
+    /// For those whom it adds. Empty if it adds nobody.
+    pub welcome: Vec<u8>,
+}
+
 /// How a frame of ours is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sending {
@@ -109,12 +117,12 @@ impl Dave {
         }
     }
 
-    /// Takes changes that are proposed, or withdrawn. Returns a commit with a welcome. `users`: those who are in the call.
-    pub fn proposals(&mut self, list: &[u8], withdrawn: bool, users: &[u64]) -> Result<Option<(Vec<u8>, Vec<u8>)>, Failed> {
+    /// Takes changes that are proposed, or withdrawn. Returns the change that follows from all of them. `users`: those who are in the call.
+    pub fn proposals(&mut self, list: &[u8], withdrawn: bool, users: &[u64]) -> Result<Option<Change>, Failed> {
         let session = self.session.as_mut().ok_or(Failed)?;
         let kind = if withdrawn { ProposalsOperationType::REVOKE } else { ProposalsOperationType::APPEND };
         let made = quietly(|| session.process_proposals(kind, list, Some(users))).map_err(|_| Failed)?;
-        Ok(made.map(|made| (made.commit, made.welcome.unwrap_or_default())))
+        Ok(made.map(|made| Change { commit: made.commit, welcome: made.welcome.unwrap_or_default() }))
     }
 
     /// Takes the change that was chosen. Returns whether the transition is prepared; otherwise it does not concern us.

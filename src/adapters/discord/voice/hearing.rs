@@ -123,7 +123,9 @@ impl Hearing {
 
     fn retry(&mut self, ssrc: u32, encrypted: bool, dave: &mut Dave, now: Moment, counts: &mut Counts) -> Vec<Heard> {
         let Some(stream) = self.streams.get_mut(&ssrc) else { return Vec::new() };
-        stream.trials = (now, 0);
+        if encrypted {
+            stream.trials = (now, 0);
+        }
         let (tried, left) = std::mem::take(&mut stream.kept).into_iter().partition(|kept| is_encrypted(&kept.frame) == encrypted);
         stream.kept = left;
         let mut heard = Vec::new();

@@ -69,6 +69,11 @@ impl Speaking {
         self.waiting.clear();
     }
 
+    /// No silence is owed any more, because nobody waits for it.
+    pub fn forget_silence(&mut self) {
+        self.silence_left = 0;
+    }
+
     /// The frames that wait.
     pub fn waiting(&self) -> usize {
         self.waiting.len()

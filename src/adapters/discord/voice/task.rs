@@ -127,7 +127,7 @@ struct Task {
     options: Options,
     started: Instant,
     next_tick: Instant,
-    socket: Option<Socket>,
+    socket: Option<Box<Socket>>,
     opening: Option<Opening>,
     datagrams: Option<UdpSocket>,
     errors: u32,
@@ -141,13 +141,14 @@ struct Task {
     has_ended: bool,
 }
 
-type Opening = Pin<Box<dyn Future<Output = Result<Socket, String>> + Send>>;
+type Opening = Pin<Box<dyn Future<Output = Opened> + Send>>;
+type Opened = Result<Box<Socket>, String>;
 
 /// What the task waits for.
 enum Woken {
     Commands(VecDeque<Command>),
     Tick,
-    Opened(Result<Socket, String>),
+    Opened(Opened),
     Received(Received),
     Datagram(std::io::Result<usize>),
 }
@@ -276,7 +277,7 @@ impl Task {
         let url = format!("{scheme}://{address}");
         let connector = self.options.connector.clone();
         self.socket = None;
-        self.opening = Some(Box::pin(async move { Socket::open(&url, &connector).await }));
+        self.opening = Some(Box::pin(async move { Socket::open(&url, &connector).await.map(Box::new) }));
     }
 
     fn open_datagrams(&mut self, address: SocketAddr) {
@@ -352,14 +353,14 @@ impl Task {
     }
 }
 
-async fn when(opening: Option<&mut Opening>) -> Result<Socket, String> {
+async fn when(opening: Option<&mut Opening>) -> Opened {
     match opening {
         Some(opening) => opening.await,
         None => pending().await,
     }
 }
 
-async fn receive(socket: Option<&mut Socket>) -> Received {
+async fn receive(socket: Option<&mut Box<Socket>>) -> Received {
     match socket {
         Some(socket) => socket.next().await,
         None => pending().await,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::super::Event;
-use super::super::dave::Failed;
+use super::super::dave::{Change, Failed};
 use super::super::messages::{self, GroupTold};
 use super::{Connection, Effect};
 use crate::domain::moment::Moment;
@@ -26,7 +26,7 @@ impl Connection {
             GroupTold::Proposals { withdrawn, list } => {
                 let users: Vec<u64> = self.users.iter().copied().collect();
                 let made = self.dave.proposals(list, withdrawn, &users);
-                if let Some(Some((commit, welcome))) = self.note(made) {
+                if let Some(Some(Change { commit, welcome })) = self.note(made) {
                     self.effects.push_back(Effect::Binary(messages::commit_welcome(&commit, &welcome)));
                 }
             }

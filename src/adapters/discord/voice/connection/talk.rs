@@ -34,6 +34,7 @@ impl Talk {
 
     pub(super) fn forget_session(&mut self) {
         (self.is_on, self.told) = (false, None);
+        self.speaking.forget_silence();
     }
 }
 
