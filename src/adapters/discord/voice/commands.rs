@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use super::Server;
+use super::server::Server;
 use super::speaking::{self, Frame};
 
 /// The most frames that wait to be sent: 30 s.

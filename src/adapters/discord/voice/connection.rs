@@ -11,13 +11,16 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use self::talk::Talk;
-use super::closing::{AfterClose, CLOSE_TO_LEAVE, CLOSE_TO_RESUME, after_close};
+use super::closing::{AfterClose, CLOSE_TO_LEAVE, CLOSE_TO_RESUME, Ended, after_close};
+use super::counts::Counts;
 use super::dave::Dave;
+use super::discovery;
+use super::events::{Event, Heard};
 use super::hearing::Hearing;
 use super::messages::{self, Told};
+use super::server::Server;
 use super::speaking::{Frame, Speaking};
 use super::transport::{Mode, Transport};
-use super::{Counts, Ended, Event, Heard, Server, discovery};
 use crate::domain::moment::Moment;
 use crate::ports::audio::Encoder;
 

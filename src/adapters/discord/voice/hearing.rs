@@ -5,11 +5,12 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
+use super::counts::Counts;
 use super::dave::{Dave, SILENCE, is_encrypted};
+use super::events::Heard;
 use super::rtp::{self, NoPacket};
 use super::stream::{Arrival, CaptureClock, Window};
 use super::transport::Transport;
-use super::{Counts, Heard};
 use crate::domain::moment::Moment;
 
 /// The most frames of a stream that are kept.

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::Server;
+use super::server::Server;
 use super::transport::Mode;
 
 /// The longest message that is taken.

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::Sent;
+use super::events::Sent;
 use crate::ports::audio::{Encoder, SPOKEN_FRAME};
 
 /// 20 ms of what a companion says: mono at 24 kHz.

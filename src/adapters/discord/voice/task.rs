@@ -15,8 +15,11 @@ use tokio_websockets::Connector;
 
 use super::commands::{Command, Commands, Full};
 use super::connection::{Connection, Effect};
+use super::counts::Counts;
+use super::events::Event;
+use super::server::Server;
 use super::socket::{Received, Socket};
-use super::{Counts, Event, Frame, Server};
+use super::speaking::Frame;
 use crate::domain::moment::Moment;
 use crate::ports::audio::Encoder;
 

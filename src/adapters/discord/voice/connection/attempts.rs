@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::super::closing::CLOSE_TO_RESUME;
+use super::super::closing::{CLOSE_TO_RESUME, Ended};
 use super::super::dave::Dave;
-use super::super::{Ended, Event, discovery, messages};
+use super::super::discovery;
+use super::super::events::Event;
+use super::super::messages;
 use super::{ANSWER_TIMEOUT, Connection, Effect, Phase};
 use crate::domain::moment::Moment;
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::super::Event;
 use super::super::dave::{Change, Failed};
+use super::super::events::Event;
 use super::super::messages::{self, GroupTold};
 use super::{Connection, Effect};
 use crate::domain::moment::Moment;

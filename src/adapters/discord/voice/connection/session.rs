@@ -2,10 +2,12 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use super::super::closing::CLOSE_TO_LEAVE;
+use super::super::closing::{CLOSE_TO_LEAVE, Ended};
 use super::super::dave::Dave;
+use super::super::discovery;
+use super::super::events::Event;
+use super::super::messages;
 use super::super::transport::{Mode, Transport};
-use super::super::{Ended, Event, discovery, messages};
 use super::attempts::DISCOVERY_AGAIN;
 use super::{Connection, Early, Effect, KEEPALIVE_EVERY, Phase, Ready};
 use crate::domain::moment::Moment;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::super::Event;
 use super::super::dave::{SILENCE, Sending};
+use super::super::events::Event;
 use super::super::messages;
 use super::super::rtp::{self, SAMPLES_PER_FRAME};
 use super::super::speaking::{Packet, Speaking};
