@@ -19,6 +19,7 @@ fn a_call_is_entered_with_the_preferred_mode() {
     );
 
     world.shake_hands(&["aead_xchacha20_poly1305_rtpsize", "aead_aes256_gcm_rtpsize"]);
+    assert_eq!(world.datagram_addresses, ["127.0.0.1:5000"]);
     let request = world.datagrams.pop_front().unwrap();
     assert_eq!((request.len(), &request[..8]), (74, &[0, 1, 0, 70, 0, 0, 0x1b, 0x58][..]));
     let data = json!({"address": "198.51.100.7", "port": 4321, "mode": "aead_aes256_gcm_rtpsize"});
