@@ -112,6 +112,13 @@ fn targets() -> Vec<Target> {
         Target::new("discord_said", discord::fuzz::said, long_statements::statements).costing(4),
         Target::new("discord_limits", discord::fuzz::limits, discord::fuzz::heads).up_to(4 << 10),
         Target::new("discord_refusal", discord::fuzz::refusal, discord::fuzz::refusals),
+        Target::new("discord_datagram", discord::voice::fuzz::datagram, discord::voice::fuzz::datagrams)
+            .costing(24)
+            .up_to(2 << 10),
+        Target::new("discord_voice_message", discord::voice::fuzz::message, discord::voice::fuzz::messages).costing(60),
+        Target::new("discord_voice_group", discord::voice::fuzz::group_message, discord::voice::fuzz::group_messages)
+            .costing(60)
+            .up_to(4 << 10),
         Target::new("interaction", discord::fuzz::interaction, discord::fuzz::interactions).costing(2),
         Target::new("manifest", store::fuzz::manifest, store::fuzz::manifests).costing(12),
         Target::new("backup", store::fuzz::backup, store::fuzz::backups).costing(20),

@@ -25,5 +25,6 @@ pub mod reconcile;
 pub mod refusals;
 pub mod rest;
 pub mod snowflake;
+pub mod voice;
 pub mod webhooks;
 pub mod wire;

@@ -1,0 +1,37 @@
+//! The connection to one voice call: from a server's address and a token to the Opus packets of people, and from the audio of companions to packets.
+//!
+//! [`Connection`] decides everything and does nothing itself: messages, datagrams and the time go in, [`Effect`]s come out. [`VoiceConnection`] is the
+//! task with the sockets that carries the effects out.
+//!
+//! The documentation that it follows: Discord's "Voice", gateway version 8, and "Opcodes and Status Codes"; the DAVE protocol, version 1.1; RFC 3550
+//! (RTP).
+
+mod closing;
+mod commands;
+mod connection;
+mod counts;
+mod dave;
+mod discovery;
+mod events;
+#[cfg(test)]
+pub(crate) mod fuzz;
+mod hearing;
+mod messages;
+mod rtp;
+mod server;
+mod socket;
+mod speaking;
+mod stream;
+mod task;
+#[cfg(test)]
+mod tests;
+mod transport;
+
+pub use self::closing::Ended;
+pub use self::commands::{Full, MOST_WAITING};
+pub use self::connection::{Connection, Effect};
+pub use self::counts::Counts;
+pub use self::events::{Event, Heard, Sent};
+pub use self::server::Server;
+pub use self::speaking::Frame;
+pub use self::task::{Options, VoiceConnection};

@@ -1,0 +1,62 @@
+//! What follows when the voice gateway closes a connection (Discord's documentation, "Voice Close Event Codes").
+
+/// With this code we close a connection that is to be resumed. It is none of the codes that end a session.
+pub const CLOSE_TO_RESUME: u16 = 4900;
+/// With this code we leave.
+pub const CLOSE_TO_LEAVE: u16 = 1000;
+
+/// Why a connection ended for good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// We left.
+    Left,
+    /// 4014: we were disconnected or moved, or the main gateway's session has ended. The main gateway tells more.
+    Disconnected,
+    /// 4022: the call was ended for everybody, such as by deleting the channel, or its server has changed.
+    CallTerminated,
+    /// 4006 and 4009: the session is invalid. Another one needs a new voice state.
+    SessionInvalid,
+    /// 4004: the token is wrong. Another one needs a new voice state.
+    AuthenticationFailed,
+    /// 4011: the voice server does not know the guild. Another one needs a new voice state.
+    ServerNotFound,
+    /// 4017: the call demands end-to-end encryption in a version that we do not have.
+    DaveRequired,
+    /// 4021: too much was sent. Wait before the next attempt.
+    RateLimited,
+    /// The server offers no mode of encryption that we have, or refused the one that we chose (4016).
+    NoMode,
+    /// The server refuses what we send, again and again, with this code.
+    Refused(u16),
+    /// The server could not be reached again and again. Another attempt needs a new voice state.
+    Unreachable,
+}
+
+/// What follows when a connection was closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AfterClose {
+    /// Resume the session.
+    Resume,
+    /// Begin a new session with the same token. The server refused what we sent.
+    IdentifyAgain(u16),
+    /// The connection has ended.
+    End(Ended),
+}
+
+/// Decides what follows. `None`: the connection broke without a code.
+pub fn after_close(code: Option<u16>) -> AfterClose {
+    match code {
+        // Unknown opcode, failed to decode, not authenticated, already authenticated, unknown protocol, bad request.
+        Some(code @ (4001 | 4002 | 4003 | 4005 | 4012 | 4020)) => AfterClose::IdentifyAgain(code),
+        Some(4004) => AfterClose::End(Ended::AuthenticationFailed),
+        Some(4006 | 4009) => AfterClose::End(Ended::SessionInvalid),
+        Some(4011) => AfterClose::End(Ended::ServerNotFound),
+        Some(4014) => AfterClose::End(Ended::Disconnected),
+        Some(4016) => AfterClose::End(Ended::NoMode),
+        Some(4017) => AfterClose::End(Ended::DaveRequired),
+        Some(4021) => AfterClose::End(Ended::RateLimited),
+        Some(4022) => AfterClose::End(Ended::CallTerminated),
+        // Among them 4015, "voice server crashed".
+        _ => AfterClose::Resume,
+    }
+}

@@ -1,0 +1,29 @@
+//! The address of a call.
+
+use std::fmt;
+
+use secrecy::SecretString;
+
+/// What is needed to enter a call: the events `VOICE_SERVER_UPDATE` and `VOICE_STATE_UPDATE` of the main gateway tell it.
+#[derive(Clone)]
+pub struct Server {
+    /// The host, and the port if there is one, without a scheme.
+    pub endpoint: String,
+    /// The token for this call.
+    pub token: SecretString,
+    /// The id of our own voice state's session.
+    pub session_id: SecretString,
+    /// The guild.
+    pub guild: u64,
+    /// The channel.
+    pub channel: u64,
+    /// Our own user.
+    pub user: u64,
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { guild, channel, .. } = self;
+        formatter.debug_struct("Server").field("guild", guild).field("channel", channel).finish_non_exhaustive()
+    }
+}

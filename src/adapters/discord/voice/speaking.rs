@@ -1,0 +1,148 @@
+//! What companions say: frames wait as samples and are encoded when they are sent, so that ducking, flushing and stopping act at once.
+
+use std::collections::VecDeque;
+
+use super::events::Sent;
+use crate::ports::audio::{Encoder, SPOKEN_FRAME};
+
+/// 20 ms of what a companion says: mono at 24 kHz.
+pub type Frame = [i16; SPOKEN_FRAME];
+
+/// The most frames that wait: 30 s.
+pub const MOST_WAITING: usize = 1_500;
+/// Frames of silence at the end of talk (Discord's documentation, "Voice Data Interpolation").
+const SILENT_FRAMES: u8 = 5;
+/// 12 dB less.
+const DUCKED: f32 = 0.251_188_65;
+/// How much was sent is told after this many frames.
+const TOLD_EVERY: u32 = 5;
+
+/// The queue.
+pub struct Speaking {
+    encoder: Box<dyn Encoder>,
+    waiting: VecDeque<(u64, Frame)>,
+    /// The reply of the newest frame that was sent, and how many of it were.
+    reply: Option<(u64, u32)>,
+    /// How many frames of it were told.
+    told: u32,
+    gain: f32,
+    is_ducked: bool,
+    silence_left: u8,
+}
+
+/// What is sent at one tick.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Packet {
+    /// Opus of a companion.
+    Talk(Vec<u8>),
+    /// A frame of silence after it.
+    Silence,
+    /// The codec refused a frame.
+    Refused,
+    /// Audio has to wait.
+    Held,
+    /// Nothing waits.
+    Nothing,
+}
+
+impl Speaking {
+    /// An empty queue.
+    pub fn new(encoder: Box<dyn Encoder>) -> Self {
+        Self { encoder, waiting: VecDeque::new(), reply: None, told: 0, gain: 1.0, is_ducked: false, silence_left: 0 }
+    }
+
+    /// Adds frames of a reply. Returns how many were dropped because too many wait.
+    pub fn play(&mut self, reply: u64, frames: impl ExactSizeIterator<Item = Frame>) -> usize {
+        let room = MOST_WAITING.saturating_sub(self.waiting.len());
+        let dropped = frames.len().saturating_sub(room);
+        self.waiting.extend(frames.take(room).map(|frame| (reply, frame)));
+        dropped
+    }
+
+    /// Makes companions quieter by 12 dB, or not any more.
+    pub fn duck(&mut self, on: bool) {
+        self.is_ducked = on;
+    }
+
+    /// Drops everything that waits.
+    pub fn flush(&mut self) {
+        self.waiting.clear();
+    }
+
+    /// No silence is owed any more, because nobody waits for it.
+    pub fn forget_silence(&mut self) {
+        self.silence_left = 0;
+    }
+
+    /// The frames that wait.
+    pub fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Whether silence is still owed after what was sent.
+    pub fn owes_silence(&self) -> bool {
+        self.silence_left > 0
+    }
+
+    /// What is sent at this tick. `may_send`: there is a key, and the server knows our stream. The second is how much was sent,
+    /// where it is to be told: of the reply before, and of this one.
+    pub fn next(&mut self, may_send: bool) -> (Packet, [Option<Sent>; 2]) {
+        if !may_send || self.waiting.is_empty() {
+            let packet = match self.waiting.is_empty() {
+                // The encoder goes on from silence.
+                _ if self.silence_left > 0 => {
+                    self.silence_left -= 1;
+                    Packet::Silence
+                }
+                true => Packet::Nothing,
+                false => Packet::Held,
+            };
+            self.gain = self.target();
+            return (packet, [None, None]);
+        }
+        let Some((reply, mut frame)) = self.waiting.pop_front() else { return (Packet::Nothing, [None, None]) };
+        let before = self.reply.is_some_and(|(before, _)| before != reply).then(|| self.tell()).flatten();
+        if self.reply.is_none_or(|(before, _)| before != reply) {
+            (self.reply, self.told) = (Some((reply, 0)), 0);
+        }
+        self.apply_gain(&mut frame);
+        self.silence_left = SILENT_FRAMES;
+        let packet = match self.encoder.encode(&frame) {
+            Ok(opus) => Packet::Talk(opus),
+            Err(_) => Packet::Refused,
+        };
+        // A frame that the codec refuses has had its time, too.
+        let sent = self.reply.as_mut().map_or(0, |(_, sent)| {
+            *sent = sent.saturating_add(1);
+            *sent
+        });
+        let is_due = self.waiting.is_empty() || sent - self.told >= TOLD_EVERY;
+        let after = is_due.then(|| self.tell()).flatten();
+        (packet, [before, after])
+    }
+
+    /// How much of the newest reply was sent, if any was.
+    pub fn tell(&mut self) -> Option<Sent> {
+        let (reply, frames) = self.reply?;
+        self.told = frames;
+        Some(Sent { reply, frames, waiting: self.waiting.len() })
+    }
+
+    fn target(&self) -> f32 {
+        if self.is_ducked { DUCKED } else { 1.0 }
+    }
+
+    /// Moves to the gain that is wanted within one frame, which is not heard as a click.
+    fn apply_gain(&mut self, frame: &mut Frame) {
+        let (from, to) = (self.gain, self.target());
+        self.gain = to;
+        if from == 1.0 && to == 1.0 {
+            return;
+        }
+        let step = (to - from) / SPOKEN_FRAME as f32;
+        for (at, sample) in frame.iter_mut().enumerate() {
+            // Both gains are at most 1, so it stays in range.
+            *sample = (f32::from(*sample) * (from + step * (at + 1) as f32)).round() as i16;
+        }
+    }
+}

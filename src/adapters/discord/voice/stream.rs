@@ -1,0 +1,124 @@
+//! One stream of packets: which of them came before, and when each was captured.
+
+use super::rtp::SAMPLES_PER_FRAME;
+
+/// Packets that are further behind the newest one are too late.
+const WINDOW: i16 = 256;
+/// The number of a stream's first packet, so that those captured before it, and overtaken by it, have numbers, too.
+const FIRST_NUMBER: i64 = 50;
+const FRAME: i64 = SAMPLES_PER_FRAME as i64;
+
+/// What a packet is, by its sequence number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrival {
+    /// The newest one.
+    Newest,
+    /// One that was overtaken.
+    Overtaken,
+    /// It came before.
+    Duplicate,
+    /// Too late.
+    Late,
+    /// The stream has begun again.
+    Restarted,
+}
+
+/// The packets that came.
+pub struct Window {
+    newest: u16,
+    /// Bit `n`: the packet `n` before the newest one came.
+    seen: [u64; WINDOW as usize / 64],
+    /// The newest nonce of the transport. Each packet has another one, so what was recorded and is sent again never has a newer one.
+    nonce: u32,
+    /// The nonce before the stream began again. What is not newer is from before.
+    floor: Option<u32>,
+    /// The sequence number with which a stream that begins again would go on.
+    next_of_restart: Option<u16>,
+}
+
+impl Window {
+    /// A stream that begins with this packet.
+    pub fn new(sequence: u16, nonce: u32) -> Self {
+        Self { newest: sequence, seen: [1, 0, 0, 0], nonce, floor: None, next_of_restart: None }
+    }
+
+    /// Takes a packet that is authentic.
+    pub fn take(&mut self, sequence: u16, nonce: u32) -> Arrival {
+        let is_newer_than = |than: u32| nonce.wrapping_sub(than) as i32 > 0;
+        if self.floor.is_some_and(|floor| !is_newer_than(floor)) {
+            return Arrival::Late;
+        }
+        let is_fresh = is_newer_than(self.nonce);
+        let ahead = sequence.wrapping_sub(self.newest) as i16;
+        let arrival = if ahead > 0 {
+            self.shift(ahead.unsigned_abs().into());
+            self.newest = sequence;
+            self.mark(0);
+            Arrival::Newest
+        } else if ahead <= -WINDOW {
+            // Two in a row that are fresh: the client has chosen another number to begin with (RFC 3550, A.1).
+            if is_fresh && self.next_of_restart == Some(sequence) {
+                *self = Self { floor: Some(self.nonce), ..Self::new(sequence, nonce) };
+                return Arrival::Restarted;
+            }
+            self.next_of_restart = is_fresh.then(|| sequence.wrapping_add(1));
+            Arrival::Late
+        } else if self.mark(ahead.unsigned_abs().into()) {
+            Arrival::Overtaken
+        } else {
+            Arrival::Duplicate
+        };
+        if is_fresh {
+            self.nonce = nonce;
+        }
+        arrival
+    }
+
+    /// Marks the packet that is this far behind the newest one. Returns whether it was not marked before.
+    fn mark(&mut self, behind: usize) -> bool {
+        let (word, bit) = (behind / 64, 1 << (behind % 64));
+        let is_new = self.seen[word] & bit == 0;
+        self.seen[word] |= bit;
+        is_new
+    }
+
+    fn shift(&mut self, by: usize) {
+        let (words, bits) = (by / 64, by % 64);
+        for word in (0..self.seen.len()).rev() {
+            let from = |back: usize| word.checked_sub(back).map_or(0, |from| self.seen[from]);
+            let carried = if bits == 0 { 0 } else { from(words + 1) >> (64 - bits) };
+            self.seen[word] = (from(words) << bits) | carried;
+        }
+    }
+}
+
+/// The time of capture of a stream's packets.
+#[derive(Clone, Copy)]
+pub struct CaptureClock {
+    newest: u32,
+    /// The position of the newest packet, in samples after the first one.
+    position: i64,
+}
+
+impl CaptureClock {
+    /// The clock of a stream that begins with this packet.
+    pub const fn new(timestamp: u32) -> Self {
+        Self { newest: timestamp, position: 0 }
+    }
+
+    /// The number of the packet with this timestamp, in frames. Nothing if it lies before the beginning, or beyond what a number can be.
+    pub fn number(&mut self, timestamp: u32) -> Option<u32> {
+        let ahead = i64::from(timestamp.wrapping_sub(self.newest) as i32);
+        let position = self.position.checked_add(ahead)?;
+        let number = u32::try_from((position + FRAME / 2).div_euclid(FRAME) + FIRST_NUMBER).ok()?;
+        if ahead > 0 {
+            (self.newest, self.position) = (timestamp, position);
+        }
+        Some(number)
+    }
+
+    /// Whether the timestamp of the newest packet lies so far before what came that the client must have begun again.
+    pub fn is_set_back(&self, timestamp: u32) -> bool {
+        i64::from(timestamp.wrapping_sub(self.newest) as i32) < -FIRST_NUMBER * FRAME
+    }
+}

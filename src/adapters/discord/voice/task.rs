@@ -1,0 +1,378 @@
+//! The task of a voice connection: owns the sockets, and carries out what [`Connection`] decides.
+
+use std::collections::VecDeque;
+use std::future::pending;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::net::UdpSocket;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until};
+use tokio_websockets::Connector;
+
+use super::commands::{Command, Commands, Full};
+use super::connection::{Connection, Effect};
+use super::counts::Counts;
+use super::events::Event;
+use super::server::Server;
+use super::socket::{Received, Socket};
+use super::speaking::Frame;
+use crate::domain::moment::Moment;
+use crate::ports::audio::Encoder;
+
+const TICK: Duration = Duration::from_millis(20);
+/// The events that wait for their receiver. Beyond it, packets of people are dropped and counted.
+const EVENTS: usize = 512;
+/// The other events that wait beyond these.
+const MOST_OWED: usize = 512;
+/// Longer than any datagram of audio.
+const DATAGRAM_BYTES: usize = 4 << 10;
+/// After so many ticks in a row with an error and without a datagram, the socket for datagrams is useless.
+const MOST_ERRORS: u32 = 100;
+
+/// How to connect.
+#[derive(Clone)]
+pub struct Options {
+    /// For the WebSocket.
+    pub connector: Arc<Connector>,
+    /// Whether to connect without TLS. Only for a server on the same machine.
+    pub is_plain: bool,
+}
+
+/// A connection to a voice call. Dropping it leaves the call.
+pub struct VoiceConnection {
+    commands: Arc<Commands>,
+    counts: Arc<Mutex<Counts>>,
+}
+
+impl VoiceConnection {
+    /// Enters a call, in a task of its own. The events end with [`Event::Ended`].
+    pub fn open(server: Server, encoder: Box<dyn Encoder>, options: Options) -> (Self, mpsc::Receiver<Event>) {
+        let (events, receiver) = mpsc::channel(EVENTS);
+        let commands = Arc::new(Commands::default());
+        let counts = Arc::new(Mutex::new(Counts::default()));
+        let started = Instant::now();
+        let task = Task {
+            guild: server.guild,
+            connection: Connection::new(server, encoder, Moment::ZERO),
+            commands: commands.clone(),
+            counts: counts.clone(),
+            options,
+            started,
+            next_tick: started + TICK,
+            socket: None,
+            opening: None,
+            datagrams: None,
+            errors: 0,
+            is_failing: false,
+            events,
+            owed: VecDeque::new(),
+            unread: 0,
+            has_ended: false,
+        };
+        tokio::spawn(task.run());
+        (Self { commands, counts }, receiver)
+    }
+
+    /// Says these frames of a reply after what waits.
+    ///
+    /// # Errors
+    /// More wait than there is room for ([`MOST_WAITING`](super::MOST_WAITING)). The frames come back; try again when some were sent.
+    pub fn play(&self, reply: u64, frames: Vec<Frame>) -> Result<(), Full> {
+        self.commands.play(reply, frames)
+    }
+
+    /// The frames that wait to be sent.
+    pub fn waiting(&self) -> usize {
+        self.commands.frames()
+    }
+
+    /// Makes companions quieter by 12 dB, or not any more, from the next frame on.
+    pub fn duck(&self, on: bool) {
+        self.commands.add(Command::Duck(on));
+    }
+
+    /// Drops everything that waits. [`Event::Sent`] tells how much of the newest reply was sent, unless none was.
+    pub fn flush(&self) {
+        self.commands.add(Command::Flush);
+    }
+
+    /// Goes on at another server, as `VOICE_SERVER_UPDATE` demands.
+    pub fn move_to(&self, server: Server) {
+        self.commands.add(Command::Move(server));
+    }
+
+    /// Leaves the call.
+    pub fn leave(&self) {
+        self.commands.add(Command::Leave);
+    }
+
+    /// What was counted, as of the last 20 ms.
+    pub fn counts(&self) -> Counts {
+        *self.counts.lock()
+    }
+}
+
+impl Drop for VoiceConnection {
+    fn drop(&mut self) {
+        self.commands.add(Command::Leave);
+    }
+}
+
+struct Task {
+    guild: u64,
+    connection: Connection,
+    commands: Arc<Commands>,
+    counts: Arc<Mutex<Counts>>,
+    options: Options,
+    started: Instant,
+    next_tick: Instant,
+    socket: Option<Box<Socket>>,
+    opening: Option<Opening>,
+    datagrams: Option<UdpSocket>,
+    errors: u32,
+    /// Whether it failed since the last tick. It is not read before the next one.
+    is_failing: bool,
+    events: mpsc::Sender<Event>,
+    /// Events for which there was no room.
+    owed: VecDeque<Event>,
+    /// Packets that were dropped for that.
+    unread: u64,
+    has_ended: bool,
+}
+
+type Opening = Pin<Box<dyn Future<Output = Opened> + Send>>;
+type Opened = Result<Box<Socket>, String>;
+
+/// What the task waits for.
+enum Woken {
+    Commands(VecDeque<Command>),
+    Tick,
+    Opened(Opened),
+    Received(Received),
+    Datagram(std::io::Result<usize>),
+}
+
+impl Task {
+    async fn run(mut self) {
+        let mut buffer = vec![0; DATAGRAM_BYTES];
+        self.carry_out();
+        while !self.has_ended {
+            match self.wait(&mut buffer).await {
+                Woken::Commands(commands) => commands.into_iter().for_each(|command| self.command(command)),
+                Woken::Tick => self.tick(),
+                Woken::Opened(Ok(socket)) => {
+                    (self.opening, self.socket) = (None, Some(socket));
+                    self.connection.opened(self.now());
+                }
+                Woken::Opened(Err(error)) => {
+                    tracing::info!(guild = self.guild, error, "voice server not reached");
+                    self.opening = None;
+                    self.connection.closed(None, self.now());
+                }
+                Woken::Received(Received::Text(text)) => self.connection.text(&text, self.now()),
+                Woken::Received(Received::Binary(bytes)) => self.connection.binary(&bytes, self.now()),
+                Woken::Received(Received::Closed(code)) => {
+                    tracing::info!(guild = self.guild, code, "voice connection closed");
+                    self.socket = None;
+                    self.connection.closed(code, self.now());
+                }
+                Woken::Datagram(Ok(length)) => {
+                    self.errors = 0;
+                    self.connection.datagram(&mut buffer[..length], self.now());
+                }
+                Woken::Datagram(Err(_)) => self.datagram_failed(),
+            }
+            self.carry_out();
+        }
+        self.publish();
+        for event in self.owed {
+            if self.events.send(event).await.is_err() {
+                break;
+            }
+        }
+    }
+
+    async fn wait(&mut self, buffer: &mut [u8]) -> Woken {
+        let datagrams = self.datagrams.as_ref().filter(|_| !self.is_failing);
+        tokio::select! {
+            biased;
+            commands = self.commands.take() => Woken::Commands(commands),
+            () = sleep_until(self.next_tick) => Woken::Tick,
+            opened = when(self.opening.as_mut()) => Woken::Opened(opened),
+            received = receive(self.socket.as_mut()) => Woken::Received(received),
+            read = read(datagrams, buffer) => Woken::Datagram(read),
+        }
+    }
+
+    fn now(&self) -> Moment {
+        Moment::ZERO + self.started.elapsed()
+    }
+
+    fn command(&mut self, command: Command) {
+        match command {
+            Command::Play(reply, frames) => self.connection.play(reply, frames),
+            Command::Duck(on) => self.connection.duck(on),
+            Command::Flush => self.connection.flush(),
+            Command::Move(server) => self.connection.move_to(server, self.now()),
+            Command::Leave => self.connection.leave(),
+        }
+    }
+
+    fn tick(&mut self) {
+        let now = Instant::now();
+        while self.next_tick <= now {
+            self.next_tick += TICK;
+        }
+        self.is_failing = false;
+        self.connection.tick(self.now());
+        self.publish();
+    }
+
+    fn datagram_failed(&mut self) {
+        self.errors += 1;
+        self.is_failing = true;
+        if self.errors > MOST_ERRORS {
+            self.errors = 0;
+            self.connection.datagrams_failed(self.now());
+        }
+    }
+
+    fn carry_out(&mut self) {
+        while let Some(effect) = self.connection.next_effect() {
+            match effect {
+                Effect::Open(address) => self.open(&address),
+                Effect::Close(code) => {
+                    self.opening = None;
+                    if let Some(socket) = self.socket.take() {
+                        socket.close(code);
+                    }
+                }
+                Effect::Text(text) => {
+                    if let Some(socket) = &mut self.socket {
+                        socket.send_text(text);
+                    }
+                }
+                Effect::Binary(bytes) => {
+                    if let Some(socket) = &mut self.socket {
+                        socket.send_binary(bytes);
+                    }
+                }
+                Effect::OpenDatagrams(address) => self.open_datagrams(address),
+                Effect::Datagram(datagram) => {
+                    // One that is lost here is like one that is lost on the way.
+                    if let Some(datagrams) = &self.datagrams {
+                        let _ = datagrams.try_send(&datagram);
+                    }
+                }
+                Effect::Report(event) => self.report(event),
+            }
+        }
+        self.commands.set_taken(self.connection.waiting());
+        self.pay();
+    }
+
+    fn open(&mut self, address: &str) {
+        let scheme = if self.options.is_plain { "ws" } else { "wss" };
+        let url = format!("{scheme}://{address}");
+        let connector = self.options.connector.clone();
+        self.socket = None;
+        self.opening = Some(Box::pin(async move { Socket::open(&url, &connector).await.map(Box::new) }));
+    }
+
+    fn open_datagrams(&mut self, address: SocketAddr) {
+        let any = match address {
+            SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
+            SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
+        };
+        let bound = std::net::UdpSocket::bind(any).and_then(|socket| {
+            socket.connect(address)?;
+            socket.set_nonblocking(true)?;
+            UdpSocket::from_std(socket)
+        });
+        match bound {
+            Ok(socket) => (self.datagrams, self.errors, self.is_failing) = (Some(socket), 0, false),
+            Err(error) => {
+                tracing::warn!(guild = self.guild, %error, "no socket for voice");
+                self.datagrams = None;
+                self.connection.datagrams_failed(self.now());
+            }
+        }
+    }
+
+    fn report(&mut self, event: Event) {
+        match &event {
+            Event::Connected | Event::Resuming | Event::Resumed => tracing::debug!(guild = self.guild, ?event, "voice call"),
+            Event::Ended(ended) => {
+                tracing::info!(guild = self.guild, ?ended, "voice call ended");
+                self.has_ended = true;
+            }
+            _ => {}
+        }
+        let is_heard = matches!(event, Event::Heard(_));
+        if is_heard && !self.owed.is_empty() {
+            self.unread += 1;
+            return;
+        }
+        if self.owed.is_empty() {
+            match self.events.try_send(event) {
+                Ok(()) => {}
+                Err(mpsc::error::TrySendError::Full(_)) if is_heard => self.unread += 1,
+                Err(mpsc::error::TrySendError::Full(event)) => self.owed.push_back(event),
+                // Nobody listens any more.
+                Err(mpsc::error::TrySendError::Closed(_)) => self.connection.leave(),
+            }
+            return;
+        }
+        // The newest counts replace those before.
+        if let (Event::Sent(sent), Some(Event::Sent(before))) = (&event, self.owed.back_mut())
+            && sent.reply == before.reply
+        {
+            *before = *sent;
+        } else if self.owed.len() < MOST_OWED || self.has_ended {
+            self.owed.push_back(event);
+        } else {
+            self.unread += 1;
+        }
+    }
+
+    /// Hands over what is owed.
+    fn pay(&mut self) {
+        while !self.owed.is_empty()
+            && let Ok(permit) = self.events.try_reserve()
+            && let Some(event) = self.owed.pop_front()
+        {
+            permit.send(event);
+        }
+    }
+
+    fn publish(&mut self) {
+        let mut counts = self.connection.counts();
+        counts.unread = self.unread;
+        *self.counts.lock() = counts;
+    }
+}
+
+async fn when(opening: Option<&mut Opening>) -> Opened {
+    match opening {
+        Some(opening) => opening.await,
+        None => pending().await,
+    }
+}
+
+async fn receive(socket: Option<&mut Box<Socket>>) -> Received {
+    match socket {
+        Some(socket) => socket.next().await,
+        None => pending().await,
+    }
+}
+
+async fn read(datagrams: Option<&UdpSocket>, buffer: &mut [u8]) -> std::io::Result<usize> {
+    match datagrams {
+        Some(datagrams) => datagrams.recv(buffer).await,
+        None => pending().await,
+    }
+}
