@@ -41,6 +41,8 @@ pub struct Group {
     strays: Vec<Proposal>,
     transition: Option<Transition>,
     last_transition: u16,
+    /// Whether proposals are being collected.
+    collecting: bool,
     /// Whether the group is being created while audio flows without it, so that its first commit needs a transition.
     upgrading: bool,
 }
@@ -64,7 +66,7 @@ impl Group {
 
     /// Whether every proposal is settled and no transition is in progress.
     pub fn is_settled(&self) -> bool {
-        self.transition.is_none() && self.leaving.is_empty() && (self.proposals.is_empty() || self.epoch == 0)
+        self.transition.is_none() && !self.collecting && self.leaving.is_empty() && (self.proposals.is_empty() || self.epoch == 0)
     }
 
     /// The members who receive proposals and make commits.
@@ -223,8 +225,24 @@ impl Voice {
         self.propose(channel);
     }
 
-    /// Proposes every change that is wanted and not yet proposed, unless a transition is in progress.
+    /// Proposes what changes, now or after a while.
     fn propose(&mut self, channel: Id) {
+        let delay = self.rules.proposal_delay;
+        if delay.is_zero() {
+            return self.propose_now(channel);
+        }
+        if !std::mem::replace(&mut self.group(channel).collecting, true) {
+            self.later(delay, move |voice| {
+                if let Some(group) = voice.groups.get_mut(&channel) {
+                    group.collecting = false;
+                    voice.propose_now(channel);
+                }
+            });
+        }
+    }
+
+    /// Proposes every change that is wanted and not yet proposed, unless a transition is in progress.
+    fn propose_now(&mut self, channel: Id) {
         let Some(group) = self.groups.get(&channel).filter(|group| group.version > 0 && group.transition.is_none()) else {
             return;
         };

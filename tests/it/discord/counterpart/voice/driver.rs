@@ -15,14 +15,12 @@ use std::time::Duration;
 
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
-use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
 use super::super::Id;
 use super::dave::VERSION;
-use super::mls::Sender;
 use super::sessions::{Frame, Seat};
 use super::state::Shared;
 use super::{Counts, Grant, Network, Person, Rules, Speaking, Voice, relay, server};
@@ -48,8 +46,10 @@ impl VoiceServer {
             connected: 0,
             sessions: Default::default(),
             counts: Default::default(),
+            muted: Default::default(),
+            deafened: Default::default(),
             groups: Default::default(),
-            sender: Sender::new(),
+            sender: Default::default(),
             servers: Vec::new(),
             hosts: Default::default(),
             made: 0,
@@ -58,6 +58,11 @@ impl VoiceServer {
         let voice = Self { shared, tasks: Mutex::default() };
         voice.add_server();
         voice
+    }
+
+    /// What the rest of the counterpart uses.
+    pub fn shared(&self) -> Arc<Shared> {
+        Arc::clone(&self.shared)
     }
 
     /// Starts another server. Returns its number.
@@ -156,6 +161,16 @@ impl VoiceServer {
         self.with(|voice| voice.change_connection(Seat { channel, user }, |connection| connection.silent = true));
     }
 
+    /// Drops what a user says, or forwards it again.
+    pub fn set_muted(&self, channel: Id, user: Id, muted: bool) {
+        self.with(|voice| voice.set_muted(Seat { channel, user }, muted));
+    }
+
+    /// Sends a user no audio, or sends it again.
+    pub fn set_deafened(&self, channel: Id, user: Id, deafened: bool) {
+        self.with(|voice| voice.set_deafened(Seat { channel, user }, deafened));
+    }
+
     /// Answers the next so many connections with 503.
     pub fn refuse_connects(&self, times: usize) {
         self.with(|voice| voice.faults.refused_connects = times);
@@ -242,11 +257,6 @@ impl VoiceServer {
     /// Sends bytes to a member, outside of the numbered messages.
     pub fn send_bytes(&self, channel: Id, user: Id, bytes: &[u8]) {
         self.with(|voice| voice.send_raw(Seat { channel, user }, Frame::Binary(bytes.to_vec())));
-    }
-
-    /// Sends a numbered message to a member.
-    pub fn send_numbered(&self, channel: Id, user: Id, op: u64) {
-        self.with(|voice| voice.send(Seat { channel, user }, op, json!({})));
     }
 
     /// Ends a call for all members, as when its channel is deleted.

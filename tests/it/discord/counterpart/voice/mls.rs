@@ -36,12 +36,14 @@ pub struct Package {
     reference: Vec<u8>,
 }
 
-impl Sender {
-    pub fn new() -> Self {
+impl Default for Sender {
+    fn default() -> Self {
         let key = SignatureKeyPair::new(SUITE.signature_algorithm()).expect("a key");
         Self { crypto: OpenMlsRustCrypto::default(), key }
     }
+}
 
+impl Sender {
     /// The payload of op 25.
     pub fn package(&self) -> Vec<u8> {
         let credential = BasicCredential::new(b"voice-gateway".to_vec()).into();
@@ -100,8 +102,7 @@ impl Sender {
     /// Proposes to add a user to the group of a channel.
     pub fn add(&self, channel: Id, epoch: u64, package: &Package) -> Proposal {
         let (group, epoch, sender) = (group_id(channel), GroupEpoch::from(epoch), SenderExtensionIndex::new(0));
-        let message =
-            ExternalProposal::new_add::<OpenMlsRustCrypto>(package.package.clone(), group, epoch, &self.key, sender);
+        let message = ExternalProposal::new_add::<OpenMlsRustCrypto>(package.package.clone(), group, epoch, &self.key, sender);
         self.proposal(message.expect("a proposal"))
     }
 
@@ -226,7 +227,8 @@ impl<'a> Welcome<'a> {
         Some(Self { suite, secrets, info })
     }
 
-    pub fn len(&self) -> usize {
+    /// How many new members it is for.
+    pub fn targets(&self) -> usize {
         self.secrets.len()
     }
 

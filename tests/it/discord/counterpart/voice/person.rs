@@ -171,7 +171,11 @@ impl Person {
         };
         match timeout(PATIENCE, found).await {
             Ok(found) => found,
-            Err(_) => panic!("{} timed out waiting for {what}: {:?}", self.seat.user, self.look(|noted| (noted.group.clone(), noted.heard.len()))),
+            Err(_) => panic!(
+                "{} timed out waiting for {what}: {:?}",
+                self.seat.user,
+                self.look(|noted| (noted.group.clone(), noted.heard.len()))
+            ),
         }
     }
 

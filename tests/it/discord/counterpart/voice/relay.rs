@@ -17,6 +17,8 @@ use super::{Network, Voice};
 
 /// The length of both datagrams of IP discovery.
 const DISCOVERY: usize = 74;
+/// The length of a datagram that keeps a way through routers open.
+const KEEPALIVE: usize = 8;
 /// How late a reordered datagram is: behind the two that follow it at the usual pace.
 const REORDERED: Duration = Duration::from_millis(45);
 
@@ -42,8 +44,12 @@ impl Voice {
             sessions.find(|(_, session)| session.ssrc == header.ssrc && session.cipher.is_some()).map(|(seat, _)| *seat)
         });
         let Some(seat) = seat else {
-            // Clients keep a way through routers open with datagrams of eight bytes.
-            self.journal.strange_datagrams += usize::from(datagram.len() != 8);
+            // Clients keep a way through routers open with datagrams of eight bytes, which come back. This is not documented.
+            if datagram.len() == KEEPALIVE {
+                self.transmit(server, from, datagram.to_vec(), Duration::ZERO);
+            } else {
+                self.journal.strange_datagrams += 1;
+            }
             return;
         };
         let datagram = datagram.to_vec();
@@ -68,7 +74,7 @@ impl Voice {
             return;
         };
         session.address = Some(from);
-        let (speaks, muted, connection) = (session.speaking.is_some(), session.muted, session.connection);
+        let (speaks, connection) = (session.speaking.is_some(), session.connection);
         // A payload over TCP may arrive after packets that were sent later, so a few are forgiven.
         if !speaks {
             let counts = self.count(seat);
@@ -85,7 +91,7 @@ impl Voice {
         } else if payload != SILENCE {
             counts.plain += 1;
         }
-        if !muted {
+        if !self.muted.contains(&seat) {
             self.forward(seat, header, &payload);
         }
     }
@@ -97,7 +103,7 @@ impl Voice {
         for user in self.members(seat.channel).into_iter().filter(|user| *user != seat.user) {
             let receiver = Seat { user, ..seat };
             let (padding, extended) = (self.faults.padding, self.faults.extensions);
-            let Some(session) = self.sessions.get_mut(&receiver).filter(|session| !session.deafened) else { continue };
+            let Some(session) = self.sessions.get_mut(&receiver).filter(|_| !self.deafened.contains(&receiver)) else { continue };
             // End-to-end encrypted frames are kept from those who cannot read them.
             if is_end_to_end(payload) && session.max_dave == 0 {
                 continue;

@@ -20,6 +20,8 @@ pub struct Rules {
     pub first_sequence: u16,
     /// Whether RESUMED comes before the replayed messages, as the documentation lists them, or after.
     pub resumed_first: bool,
+    /// Whether VOICE_SERVER_UPDATE precedes VOICE_STATE_UPDATE. The documentation promises both and no order.
+    pub server_update_first: bool,
     /// Whether CLIENTS CONNECT can precede the session description. The documentation does not say.
     pub clients_before_description: bool,
     /// How many payloads a connection may send in [`Rules::sends_window`]. Not documented.
@@ -29,6 +31,8 @@ pub struct Rules {
     pub modes: Vec<Mode>,
     /// Whether a client without end-to-end encryption is refused. Discord does so since March 2026. If not, such a client downgrades the call.
     pub requires_dave: bool,
+    /// How long proposals are collected before they are sent. Discord may do so in busy calls.
+    pub proposal_delay: Duration,
     /// How long a transition waits for members that are not ready. "Roughly two seconds".
     pub transition_timeout: Duration,
     /// How many packets may come before the first speaking payload, which they can overtake. Discord disconnects a client without one; neither
@@ -49,11 +53,13 @@ impl Default for Rules {
             resume_buffer: 1_000,
             first_sequence: 1,
             resumed_first: true,
+            server_update_first: false,
             clients_before_description: false,
             sends: 600,
             sends_window: Duration::from_secs(60),
             modes: vec![Mode::Aes256Gcm, Mode::XChaCha20Poly1305],
             requires_dave: true,
+            proposal_delay: Duration::ZERO,
             transition_timeout: Duration::from_secs(2),
             packets_before_speaking: 50,
             endpoints_with_scheme: true,
@@ -63,8 +69,13 @@ impl Default for Rules {
 }
 
 impl Rules {
-    /// The defaults with delays that a test can afford: heartbeats every 200 ms.
+    /// The defaults with delays that a test can afford: heartbeats every 200 ms. What waits for a client waits longer, for a busy machine.
     pub fn quick() -> Self {
-        Self { heartbeat_interval: Duration::from_millis(200), heartbeat_tolerance: Duration::from_secs(5), ..Self::default() }
+        Self {
+            heartbeat_interval: Duration::from_millis(200),
+            heartbeat_tolerance: Duration::from_secs(30),
+            transition_timeout: Duration::from_secs(10),
+            ..Self::default()
+        }
     }
 }

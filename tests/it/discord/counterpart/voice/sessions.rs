@@ -48,8 +48,6 @@ pub struct Session {
     pub address: Option<SocketAddr>,
     /// The newest speaking mode that the client sent.
     pub speaking: Option<u64>,
-    pub muted: bool,
-    pub deafened: bool,
     /// Whether it received the external sender (op 25).
     pub knows_sender: bool,
     pub connection: Option<usize>,
@@ -99,8 +97,6 @@ impl Session {
             cipher: None,
             address: None,
             speaking: None,
-            muted: false,
-            deafened: false,
             knows_sender: false,
             connection: None,
             disconnected_at: None,
@@ -278,6 +274,22 @@ impl Voice {
             self.close(connection, code, reason);
         }
         self.leave(seat);
+    }
+
+    pub fn set_muted(&mut self, seat: Seat, muted: bool) {
+        if muted {
+            self.muted.insert(seat)
+        } else {
+            self.muted.remove(&seat)
+        };
+    }
+
+    pub fn set_deafened(&mut self, seat: Seat, deafened: bool) {
+        if deafened {
+            self.deafened.insert(seat)
+        } else {
+            self.deafened.remove(&seat)
+        };
     }
 
     /// Changes a member's session, if there is one.

@@ -1,7 +1,7 @@
 //! Tests of the voice servers: every rule that they follow, checked with a bare client, and calls of scripted people.
 
 mod calls;
-mod client;
+pub mod client;
 mod encryption;
 mod identifying;
 mod network;

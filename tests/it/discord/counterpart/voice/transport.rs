@@ -45,10 +45,6 @@ impl Cipher {
         Self { mode, key, sent: 0 }
     }
 
-    pub fn mode(&self) -> Mode {
-        self.mode
-    }
-
     /// Encrypts a body behind its header.
     pub fn seal(&mut self, header: &[u8], mut body: Vec<u8>) -> Vec<u8> {
         self.sent = self.sent.wrapping_add(1);

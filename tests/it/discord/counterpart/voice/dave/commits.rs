@@ -115,7 +115,7 @@ impl Group {
             return if welcome.is_empty() { Ok(Vec::new()) } else { Err("a welcome for nobody") };
         }
         let welcome = Welcome::read(welcome).ok_or("no welcome")?;
-        if welcome.len() != added.len() {
+        if welcome.targets() != added.len() {
             return Err("a welcome for others");
         }
         let part = |user: Id| Some((user, welcome.only_for(self.pending.get(&user)?.reference())?));

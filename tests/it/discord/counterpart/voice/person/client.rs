@@ -75,9 +75,9 @@ impl Client {
         let address = (ready["ip"].as_str().expect("an address"), ready["port"].as_u64().expect("a port") as u16);
         udp.connect(address).await.expect("a local address");
         let port = discover(&udp, ssrc).await;
-        let mode = [Mode::Aes256Gcm, Mode::XChaCha20Poly1305].into_iter().find(|mode| {
-            ready["modes"].as_array().expect("modes").iter().any(|offered| offered == mode.name())
-        });
+        let mode = [Mode::Aes256Gcm, Mode::XChaCha20Poly1305]
+            .into_iter()
+            .find(|mode| ready["modes"].as_array().expect("modes").iter().any(|offered| offered == mode.name()));
         let mode = mode.expect("a known mode");
         let data = json!({ "address": "127.0.0.1", "port": port, "mode": mode.name() });
         send(&mut socket, 1, json!({ "protocol": "udp", "data": data })).await;

@@ -102,8 +102,8 @@ async fn people_leave_and_others_come() {
 async fn the_muted_are_not_heard_and_the_deafened_hear_nothing() {
     let voice = start();
     let [ana, bo, cy] = call(&voice, [ANA, BO, CY]).await;
-    voice.with(|voice| voice.change_session(ana.seat, |session| session.muted = true));
-    voice.with(|voice| voice.change_session(bo.seat, |session| session.deafened = true));
+    voice.set_muted(CHANNEL, ANA, true);
+    voice.set_deafened(CHANNEL, BO, true);
 
     ana.say(&frames(1, 3)).await;
     voice.until("the frames", |voice| (voice.counts.get(&ana.seat)?.received == 3).then_some(())).await;

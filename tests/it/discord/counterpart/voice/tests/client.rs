@@ -84,11 +84,6 @@ impl Socket {
             }
         }
     }
-
-    /// Closes the connection as one that does not come back.
-    pub async fn leave(mut self) {
-        self.ws.close(None).await.expect("an open connection");
-    }
 }
 
 pub fn identify(grant: &Grant) -> Value {
@@ -101,6 +96,6 @@ pub fn identify(grant: &Grant) -> Value {
     })
 }
 
-pub fn select(mode: &str) -> Value {
+fn select(mode: &str) -> Value {
     json!({ "protocol": "udp", "data": { "address": "127.0.0.1", "port": 9, "mode": mode } })
 }

@@ -20,7 +20,9 @@ async fn each_change_of_members_begins_an_epoch() {
     ana.grouped(2).await;
 
     assert_eq!(ana.look(|noted| noted.epoch), epoch + 1);
-    assert!(voice.look(|voice| voice.journal.commits.last().is_some_and(|(channel, _, begun)| (*channel, *begun) == (CHANNEL, epoch + 1))));
+    assert!(voice.look(|voice| {
+        voice.journal.commits.last().is_some_and(|(channel, _, begun)| (*channel, *begun) == (CHANNEL, epoch + 1))
+    }));
     assert!(voice.look(|voice| voice.journal.executed.iter().all(|(_, _, all_ready)| *all_ready)));
 }
 
@@ -84,7 +86,10 @@ async fn a_first_group_that_fails_is_made_again() {
 
     let [ana, bo] = call(&voice, [ANA, BO]).await;
 
-    assert_eq!(ana.look(|noted| noted.reported) + bo.look(|noted| noted.reported), voice.look(|voice| voice.journal.reported.len()));
+    assert_eq!(
+        ana.look(|noted| noted.reported) + bo.look(|noted| noted.reported),
+        voice.look(|voice| voice.journal.reported.len())
+    );
     ana.say(&frames(1, 2)).await;
     assert_eq!(bo.heard_from(ANA, 2).await.len(), 2);
 }
@@ -160,19 +165,19 @@ async fn plain_frames_are_counted_where_encryption_is_in_use() {
 
 #[tokio::test]
 async fn many_come_and_go_at_once() {
-    let voice = start();
-    let joins = (0..12).map(|index| voice.join(GUILD, CHANNEL, Id(9_100 + index)));
+    let voice = VoiceServer::start(Rules { proposal_delay: Duration::from_millis(50), ..Rules::quick() });
+    let joins = (0..10).map(|index| voice.join(GUILD, CHANNEL, Id(9_100 + index)));
     let mut people = futures_util::future::join_all(joins).await;
     for person in &people {
-        person.grouped(12).await;
+        person.grouped(10).await;
     }
-    voice.grouped(CHANNEL, 12).await;
-    futures_util::future::join_all(people.drain(..6).map(super::Person::leave)).await;
+    voice.grouped(CHANNEL, 10).await;
+    futures_util::future::join_all(people.drain(..5).map(super::Person::leave)).await;
 
     for person in &people {
-        person.grouped(6).await;
+        person.grouped(5).await;
     }
-    voice.grouped(CHANNEL, 6).await;
+    voice.grouped(CHANNEL, 5).await;
 
     let speaker = people.pop().expect("a person");
     speaker.say(&frames(1, 5)).await;

@@ -4,7 +4,7 @@ use serde_json::json;
 use tokio_tungstenite::tungstenite::Message;
 
 use super::super::{Ended, Mode, Rules, VoiceServer};
-use super::client::{Socket, identify, select};
+use super::client::{Socket, identify};
 use super::{ANA, BO, CHANNEL, GUILD, start};
 use crate::discord::counterpart::Id;
 
@@ -35,6 +35,8 @@ async fn a_client_is_described_its_session() {
     socket.send(3, json!({ "t": 77, "seq_ack": socket.newest })).await;
     assert_eq!(socket.op(6).await, json!({ "t": 77 }));
     assert_eq!(voice.counts(CHANNEL, ANA).heartbeats, 1);
+    let identified = voice.look(|voice| voice.journal.identifies[0].clone());
+    assert_eq!((identified.user, identified.max_dave), (ANA, 1));
 }
 
 #[tokio::test]
@@ -81,9 +83,8 @@ async fn another_server_does_not_know_the_call() {
 #[tokio::test]
 async fn wrong_payloads_are_refused() {
     let voice = start();
-    let of = |protocol: &str, mode: &str| {
-        json!({ "protocol": protocol, "data": { "address": "127.0.0.1", "port": 1, "mode": mode } })
-    };
+    let of =
+        |protocol: &str, mode: &str| json!({ "protocol": protocol, "data": { "address": "127.0.0.1", "port": 1, "mode": mode } });
     assert_eq!(refused(&voice, 0, 5, json!({ "speaking": 1, "delay": 0, "ssrc": 1 })).await, Some(4003));
     assert_eq!(refused(&voice, 1, 99, json!({})).await, Some(4001));
     let grant = voice.grant(GUILD, CHANNEL, ANA);
@@ -133,5 +134,4 @@ async fn a_client_without_heartbeats_is_timed_out() {
     let mut socket = Socket::open(&grant.endpoint).await;
     socket.resume(&grant, 1).await;
     assert_eq!(socket.closed().await, Some(4006));
-    drop(select(""));
 }

@@ -43,7 +43,9 @@ async fn missed_messages_are_sent_again() {
             ops.push(payload["op"].as_u64());
         }
         assert!(replayed >= 1 && ops.contains(&Some(11)), "{ops:?}");
-        assert!(voice.look(|voice| voice.journal.resumes[0].replayed.is_some()));
+        let (identified, resumed) = voice.look(|voice| (voice.journal.identifies[0].clone(), voice.journal.resumes[0].clone()));
+        assert_eq!((resumed.user, resumed.replayed.is_some()), (Some(ANA), true));
+        assert!(resumed.at > identified.at);
     }
 }
 
@@ -126,7 +128,10 @@ async fn faults_of_the_connection() {
     socket.send(3, json!({ "t": 1, "seq_ack": 1 })).await;
     voice.until("a heartbeat", |voice| (voice.counts.values().next()?.heartbeats == 1).then_some(())).await;
     voice.send_text(CHANNEL, ANA, "{}");
+    voice.send_bytes(CHANNEL, ANA, &[0, 9, 99]);
     assert_eq!(socket.next().await, Some(json!({})), "no acknowledgement came before");
+    assert_eq!(socket.next().await, Some(json!({ "op": 99, "seq": 9 })));
+    socket.newest = 3;
     voice.silence(CHANNEL, ANA);
     let bo = voice.join(GUILD, CHANNEL, BO).await;
     voice.cut(CHANNEL, ANA);
