@@ -130,9 +130,11 @@ impl Voice {
     }
 
     /// Op 27, which revokes.
-    fn revoke_proposals(&mut self, channel: Id, references: &[Vec<u8>]) {
+    fn revoke_proposals(&mut self, channel: Id, references: &[Vec<u8>], about: Option<Id>) {
         let group = self.group(channel);
-        let to = if group.epoch == 0 { self.members(channel) } else { group.committing() };
+        let mut to = if group.epoch == 0 { self.members(channel) } else { group.committing() };
+        // Nobody was sent the proposal about themselves.
+        to.retain(|user| Some(*user) != about);
         let list: Vec<u8> = references.iter().flat_map(|reference| vector(reference)).collect();
         for user in to {
             self.send_binary(Seat { channel, user }, 27, &[&[1][..], &vector(&list)].concat());
@@ -165,7 +167,7 @@ impl Voice {
         let add = group.proposals.iter().position(|proposed| proposed.change == Change::Add(seat.user));
         if let Some(add) = add {
             let reference = group.proposals.remove(add).proposal.reference;
-            self.revoke_proposals(seat.channel, &[reference]);
+            self.revoke_proposals(seat.channel, &[reference], Some(seat.user));
         }
     }
 
@@ -298,6 +300,6 @@ impl Voice {
     pub fn revoke_duplicates(&mut self, channel: Id) {
         let strays = std::mem::take(&mut self.group(channel).strays);
         let references: Vec<Vec<u8>> = strays.into_iter().map(|stray| stray.reference).collect();
-        self.revoke_proposals(channel, &references);
+        self.revoke_proposals(channel, &references, None);
     }
 }

@@ -182,18 +182,18 @@ impl VoiceServer {
     }
 
     /// Sets the network from the server to a user.
-    pub fn set_downlink(&self, user: Id, network: Network) {
-        self.with(|voice| voice.faults.downlinks.insert(user, network));
+    pub fn set_downlink(&self, channel: Id, user: Id, network: Network) {
+        self.with(|voice| voice.faults.downlinks.insert(Seat { channel, user }, network));
     }
 
     /// Sets the network from a user to the server.
-    pub fn set_uplink(&self, user: Id, network: Network) {
-        self.with(|voice| voice.faults.uplinks.insert(user, network));
+    pub fn set_uplink(&self, channel: Id, user: Id, network: Network) {
+        self.with(|voice| voice.faults.uplinks.insert(Seat { channel, user }, network));
     }
 
     /// Sets what others are told when a user begins or ceases to speak.
-    pub fn set_speaking(&self, user: Id, speaking: Speaking) {
-        self.with(|voice| voice.faults.speaking.insert(user, speaking));
+    pub fn set_speaking(&self, channel: Id, user: Id, speaking: Speaking) {
+        self.with(|voice| voice.faults.speaking.insert(Seat { channel, user }, speaking));
     }
 
     /// Gives a member another SSRC, as the others see it. They are told so, unless a fault prevents that. Returns it.
@@ -220,13 +220,13 @@ impl VoiceServer {
     }
 
     /// Garbles the next commit that a user is sent.
-    pub fn garble_commit(&self, user: Id) {
-        self.with(|voice| voice.faults.garbled_commits.push(user));
+    pub fn garble_commit(&self, channel: Id, user: Id) {
+        self.with(|voice| voice.faults.garbled_commits.push(Seat { channel, user }));
     }
 
     /// Garbles the next welcome that a user is sent.
-    pub fn garble_welcome(&self, user: Id) {
-        self.with(|voice| voice.faults.garbled_welcomes.push(user));
+    pub fn garble_welcome(&self, channel: Id, user: Id) {
+        self.with(|voice| voice.faults.garbled_welcomes.push(Seat { channel, user }));
     }
 
     /// Proposes to add a user who is in the group already. No commit may reference that.

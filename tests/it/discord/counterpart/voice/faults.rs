@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::super::Id;
+use super::sessions::Seat;
 
 /// All active faults.
 #[derive(Default)]
@@ -13,19 +14,19 @@ pub struct Faults {
     /// How many of the next RESUMEs are refused.
     pub failing_resumes: usize,
     /// The network from the server to a member.
-    pub downlinks: BTreeMap<Id, Network>,
+    pub downlinks: BTreeMap<Seat, Network>,
     /// The network from a member to the server.
-    pub uplinks: BTreeMap<Id, Network>,
+    pub uplinks: BTreeMap<Seat, Network>,
     /// What others are told when a member begins to speak.
-    pub speaking: BTreeMap<Id, Speaking>,
+    pub speaking: BTreeMap<Seat, Speaking>,
     /// The padding of forwarded packets, in bytes. 0: none.
     pub padding: u8,
     /// Whether forwarded packets have a header extension.
     pub extensions: bool,
     /// Members whose next commit message is garbled.
-    pub garbled_commits: Vec<Id>,
+    pub garbled_commits: Vec<Seat>,
     /// Members whose next welcome message is garbled.
-    pub garbled_welcomes: Vec<Id>,
+    pub garbled_welcomes: Vec<Seat>,
     /// How late transitions are executed.
     pub late_execute: Option<Duration>,
     /// How many of the next transitions are never executed.

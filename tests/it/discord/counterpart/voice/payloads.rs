@@ -253,7 +253,7 @@ impl Voice {
         }
         session.speaking = Some(speaking);
         self.journal.speaking.push((Instant::now(), seat.user, speaking));
-        match self.faults.speaking.get(&seat.user).copied().unwrap_or_default() {
+        match self.faults.speaking.get(&seat).copied().unwrap_or_default() {
             Speaking::Late(delay) => self.later(delay, move |voice| voice.tell_speaking(seat, None, speaking)),
             _ => self.tell_speaking(seat, None, speaking),
         }
@@ -261,7 +261,7 @@ impl Voice {
 
     /// Tells one other member, or all, in which modes a member speaks.
     pub fn tell_speaking(&mut self, seat: Seat, to: Option<Id>, speaking: u64) {
-        let named = match self.faults.speaking.get(&seat.user) {
+        let named = match self.faults.speaking.get(&seat) {
             Some(Speaking::Missing) => return,
             Some(Speaking::Names(other)) => *other,
             _ => seat.user,

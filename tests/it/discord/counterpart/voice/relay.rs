@@ -53,7 +53,7 @@ impl Voice {
             return;
         };
         let datagram = datagram.to_vec();
-        for delay in self.passes(seat, self.faults.uplinks.get(&seat.user).copied()) {
+        for delay in self.passes(seat, self.faults.uplinks.get(&seat).copied()) {
             if delay.is_zero() {
                 self.received_rtp(seat, &datagram, from);
             } else {
@@ -111,7 +111,7 @@ impl Voice {
             let (Some(cipher), Some(address)) = (&mut session.cipher, session.address) else { continue };
             let datagram = packet(cipher, header, payload, padding, extended);
             let server = session.grant.server;
-            for delay in self.passes(receiver, self.faults.downlinks.get(&user).copied()) {
+            for delay in self.passes(receiver, self.faults.downlinks.get(&receiver).copied()) {
                 self.count(receiver).sent += 1;
                 self.transmit(server, address, datagram.clone(), delay);
             }

@@ -38,22 +38,24 @@ impl Voice {
         let transition = if needs_transition { group.next_transition() } else { 0 };
         self.journal.commits.push((channel, seat.user, epoch));
         for user in &existing {
-            let spoiled = spoil(&mut self.faults.garbled_commits, *user, winner.commit.message);
-            self.send_binary(Seat { channel, user: *user }, 29, &[&transition.to_be_bytes()[..], &spoiled].concat());
+            let to = Seat { channel, user: *user };
+            let spoiled = spoil(&mut self.faults.garbled_commits, to, winner.commit.message);
+            self.send_binary(to, 29, &[&transition.to_be_bytes()[..], &spoiled].concat());
         }
         for (user, welcome) in &winner.welcomes {
-            let spoiled = spoil(&mut self.faults.garbled_welcomes, *user, welcome);
-            self.send_binary(Seat { channel, user: *user }, 30, &[&transition.to_be_bytes()[..], &spoiled].concat());
+            let to = Seat { channel, user: *user };
+            let spoiled = spoil(&mut self.faults.garbled_welcomes, to, welcome);
+            self.send_binary(to, 30, &[&transition.to_be_bytes()[..], &spoiled].concat());
         }
         let audience = existing.into_iter().chain(winner.welcomes.into_iter().map(|(user, _)| user)).collect();
         self.begin_transition(channel, transition, audience);
     }
 }
 
-/// A message, garbled if that was asked for this user.
-fn spoil(garbled: &mut Vec<Id>, user: Id, message: &[u8]) -> Vec<u8> {
+/// A message, garbled if that was asked for this member.
+fn spoil(garbled: &mut Vec<Seat>, to: Seat, message: &[u8]) -> Vec<u8> {
     let mut message = message.to_vec();
-    if let Some(at) = garbled.iter().position(|other| *other == user) {
+    if let Some(at) = garbled.iter().position(|other| *other == to) {
         garbled.remove(at);
         if let Some(last) = message.last_mut() {
             *last ^= 1;

@@ -48,9 +48,9 @@ async fn padding_and_extensions_are_no_part_of_a_frame() {
 #[tokio::test]
 async fn speaking_events_can_lie_come_late_or_be_missing() {
     let voice = start();
-    voice.set_speaking(ANA, Speaking::Names(CY));
-    voice.set_speaking(BO, Speaking::Missing);
-    voice.set_speaking(CY, Speaking::Late(Duration::from_millis(50)));
+    voice.set_speaking(CHANNEL, ANA, Speaking::Names(CY));
+    voice.set_speaking(CHANNEL, BO, Speaking::Missing);
+    voice.set_speaking(CHANNEL, CY, Speaking::Late(Duration::from_millis(50)));
     let [ana, bo, cy] = call(&voice, [ANA, BO, CY]).await;
 
     for person in [&ana, &bo, &cy] {

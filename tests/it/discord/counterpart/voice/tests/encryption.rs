@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::super::{Rules, VoiceServer};
+use super::client::Socket;
 use super::{ANA, BO, CHANNEL, CY, GUILD, call, frames, start};
 use crate::discord::counterpart::Id;
 
@@ -47,7 +48,7 @@ async fn a_sole_member_gets_a_new_group() {
 async fn who_cannot_process_a_commit_is_removed_and_added_again() {
     let voice = start();
     let [ana, bo] = call(&voice, [ANA, BO]).await;
-    voice.garble_commit(BO);
+    voice.garble_commit(CHANNEL, BO);
 
     let cy = voice.join(GUILD, CHANNEL, CY).await;
 
@@ -64,7 +65,7 @@ async fn who_cannot_process_a_commit_is_removed_and_added_again() {
 async fn who_cannot_process_a_welcome_is_removed_and_added_again() {
     let voice = start();
     let [ana, bo] = call(&voice, [ANA, BO]).await;
-    voice.garble_welcome(CY);
+    voice.garble_welcome(CHANNEL, CY);
 
     let cy = voice.join(GUILD, CHANNEL, CY).await;
 
@@ -81,8 +82,8 @@ async fn who_cannot_process_a_welcome_is_removed_and_added_again() {
 #[tokio::test]
 async fn a_first_group_that_fails_is_made_again() {
     let voice = start();
-    voice.garble_welcome(ANA);
-    voice.garble_welcome(BO);
+    voice.garble_welcome(CHANNEL, ANA);
+    voice.garble_welcome(CHANNEL, BO);
 
     let [ana, bo] = call(&voice, [ANA, BO]).await;
 
@@ -184,4 +185,20 @@ async fn many_come_and_go_at_once() {
     for person in &people {
         assert_eq!(person.heard_from(speaker.seat.user, 5).await.len(), 5);
     }
+}
+
+#[tokio::test]
+async fn the_proposal_for_someone_who_leaves_is_revoked() {
+    let voice = start();
+    let grant = voice.grant(GUILD, CHANNEL, ANA);
+    let (mut socket, ..) = Socket::described(&grant).await;
+    let bo = voice.join(GUILD, CHANNEL, BO).await;
+    socket.op(11).await;
+    socket.op(27).await;
+
+    bo.leave().await;
+
+    socket.op(13).await;
+    socket.op(27).await;
+    assert!(voice.look(|voice| voice.groups[&CHANNEL].is_settled() && voice.groups[&CHANNEL].members().is_empty()));
 }

@@ -13,7 +13,7 @@ async fn a_lossy_network_loses_the_same_at_every_run() {
     for _ in 0..2 {
         let voice = start();
         let [ana, bo] = call(&voice, [ANA, BO]).await;
-        voice.set_downlink(BO, Network { loss: 0.2, ..Network::default() });
+        voice.set_downlink(CHANNEL, BO, Network { loss: 0.2, ..Network::default() });
 
         ana.say(&frames(1, 100)).await;
 
@@ -31,7 +31,7 @@ async fn a_network_can_repeat_reorder_and_delay() {
     let voice = start();
     let [ana, bo] = call(&voice, [ANA, BO]).await;
     let delay = Duration::from_millis(30);
-    voice.set_downlink(BO, Network { duplicates: 0.5, reordering: 0.3, delay, ..Network::default() });
+    voice.set_downlink(CHANNEL, BO, Network { duplicates: 0.5, reordering: 0.3, delay, ..Network::default() });
     let begin = tokio::time::Instant::now();
 
     ana.talk(&frames(1, 20)).await;
@@ -49,11 +49,11 @@ async fn a_network_can_repeat_reorder_and_delay() {
 async fn audio_can_be_cut_alone() {
     let voice = start();
     let [ana, bo, cy] = call(&voice, [ANA, BO, CY]).await;
-    voice.set_uplink(ANA, Network::cut());
+    voice.set_uplink(CHANNEL, ANA, Network::cut());
     ana.say(&frames(1, 3)).await;
     voice.until("the loss", |voice| (voice.counts.get(&ana.seat)?.lost == 3).then_some(())).await;
-    voice.set_uplink(ANA, Network::default());
-    voice.set_downlink(BO, Network::cut());
+    voice.set_uplink(CHANNEL, ANA, Network::default());
+    voice.set_downlink(CHANNEL, BO, Network::cut());
 
     ana.say(&frames(2, 3)).await;
 
