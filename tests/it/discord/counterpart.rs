@@ -10,6 +10,7 @@
 //! | [`world`] with [`guilds`], [`channels`], [`messages`], [`webhooks`], [`commands`], [`interactions`], [`permissions`] | the objects, and their JSON |
 //! | [`changes`] | every change to the world, caused by the test or by a client, and the events that it sends |
 //! | [`server`], [`connection`], [`identify`], [`sessions`] | the gateway |
+//! | [`voice`], [`voice_states`] | voice servers: calls with audio; who is in which voice channel |
 //! | [`rest`] with [`routes`], [`draft`], [`limits`], [`refusal`] | the REST API |
 //! | [`faults`], [`journal`] | injected faults; what happened, for assertions |
 //!
@@ -40,6 +41,8 @@ pub mod server;
 pub mod sessions;
 pub mod state;
 pub mod tests;
+pub mod voice;
+pub mod voice_states;
 pub mod webhooks;
 pub mod world;
 
@@ -62,5 +65,6 @@ pub use refusal::{Refusal, Unknown};
 pub use rules::{Bucket, Rules};
 pub use sessions::{Event, Place};
 pub use state::State;
+pub use voice_states::VoiceState;
 pub use webhooks::Webhook;
 pub use world::World;

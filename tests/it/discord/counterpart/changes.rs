@@ -5,3 +5,4 @@
 mod channels;
 mod guilds;
 mod messages;
+mod voice;

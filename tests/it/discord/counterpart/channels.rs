@@ -77,6 +77,8 @@ pub struct Channel {
     pub thread: Option<Thread>,
     /// The person in a channel of direct messages.
     pub recipient: Option<Id>,
+    /// How many users can be in a voice channel. 0: no limit.
+    pub user_limit: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -105,6 +107,7 @@ impl Channel {
             last_message: None,
             thread: None,
             recipient: None,
+            user_limit: 0,
         }
     }
 
@@ -149,6 +152,11 @@ impl Channel {
                 json["nsfw"] = json!(false);
                 json["rate_limit_per_user"] = json!(0);
             }
+        }
+        if self.kind == Kind::Voice {
+            json["bitrate"] = json!(64_000);
+            json["user_limit"] = json!(self.user_limit);
+            json["rtc_region"] = Value::Null;
         }
         json
     }

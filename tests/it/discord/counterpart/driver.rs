@@ -12,6 +12,7 @@
 //! ```
 
 mod ask;
+mod call;
 mod inject;
 mod look;
 pub mod make;
@@ -27,6 +28,7 @@ use super::journal::Journal;
 use super::limits::Limits;
 use super::sessions::Gateway;
 use super::state::Shared;
+use super::voice::VoiceServer;
 use super::{Rules, State, World, server};
 
 /// A Discord on a port of this machine, with one application. It stops when it is dropped.
@@ -34,6 +36,7 @@ pub struct Counterpart {
     shared: Arc<Shared>,
     origin: String,
     task: AbortHandle,
+    voice: VoiceServer,
 }
 
 impl Counterpart {
@@ -46,7 +49,9 @@ impl Counterpart {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let origin = server::address(&listener).to_string();
         let gateway_url = format!("ws://{origin}");
+        let voice = VoiceServer::start(rules.voice.clone());
         let shared = Arc::new(Shared::new(State {
+            voice: voice.shared(),
             world: World::new("tertulia", "MTA.counterpart.token", rules.behind),
             rules,
             gateway: Gateway::default(),
@@ -58,7 +63,7 @@ impl Counterpart {
             gateway_url,
         }));
         let task = tokio::spawn(server::serve(listener, Arc::clone(&shared))).abort_handle();
-        Self { shared, origin, task }
+        Self { shared, origin, task, voice }
     }
 
     /// Its address: `127.0.0.1:…`.

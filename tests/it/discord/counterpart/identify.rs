@@ -51,7 +51,7 @@ impl State {
                 Some(6) => self.resume(number, &payload["d"]),
                 Some(3 | 4 | 8 | 31 | 43) if !identified => self.close(number, 4003, "Not authenticated."),
                 Some(3) => self.journal.presences.push(payload["d"].clone()),
-                Some(4) => self.journal.voice_states.push(payload["d"].clone()),
+                Some(4) => self.request_voice(number, &payload["d"]),
                 Some(op @ (8 | 31 | 43)) => self.journal.unsupported.push(format!("gateway op {op}")),
                 Some(_) => self.close(number, 4001, "Unknown opcode."),
                 None => self.close(number, 4002, "Error while decoding payload."),
@@ -151,6 +151,7 @@ impl State {
         let mut session = Session::new(identify.shard.unwrap_or((0, 1)), identify.intents);
         session.connection = Some(number);
         self.gateway.sessions.insert(id.clone(), session);
+        self.end_lost_voice();
         self.journal.connections[number].session = Some(id.clone());
         if let Some(connection) = self.gateway.connections.get_mut(&number) {
             connection.session = Some(id.clone());

@@ -29,6 +29,8 @@ pub struct Journal {
     pub presences: Vec<Value>,
     /// Voice state updates of clients (op 4).
     pub voice_states: Vec<Value>,
+    /// Voice state updates that got no answer: the channel, and why.
+    pub refused_voice: Vec<(Option<Id>, &'static str)>,
     /// Every event of every session, in the order of their sequences within a session.
     pub deliveries: Vec<Delivery>,
     /// How often the token was reset because there were too many IDENTIFYs.

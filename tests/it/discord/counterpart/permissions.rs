@@ -11,6 +11,7 @@ pub const USUAL: Permissions = Permissions::VIEW_CHANNEL
     .union(Permissions::ATTACH_FILES)
     .union(Permissions::READ_MESSAGE_HISTORY)
     .union(Permissions::CONNECT)
+    .union(Permissions::SPEAK)
     .union(Permissions::USE_SLASH_COMMANDS)
     .union(Permissions::CREATE_PUBLIC_THREADS)
     .union(Permissions::CREATE_PRIVATE_THREADS)

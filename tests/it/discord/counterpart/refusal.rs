@@ -58,6 +58,7 @@ impl Refusal {
             Unknown::Webhook => (10015, "Webhook"),
             Unknown::Interaction => (10062, "interaction"),
             Unknown::Command => (10063, "application command"),
+            Unknown::VoiceState => (10065, "Voice State"),
         };
         Self::new(404, code, &format!("Unknown {name}"))
     }
@@ -90,4 +91,5 @@ pub enum Unknown {
     Webhook,
     Interaction,
     Command,
+    VoiceState,
 }

@@ -8,6 +8,7 @@ mod guilds;
 mod interactions;
 mod messages;
 mod threads;
+mod voice;
 mod webhooks;
 
 use std::collections::BTreeMap;

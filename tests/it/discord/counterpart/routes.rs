@@ -29,6 +29,8 @@ const ROUTES: &[Route] = &[
     route("GET", "guilds/{guild}/channels", "guild_channels", State::guild_channels),
     route("GET", "guilds/{guild}/roles", "guild_roles", State::guild_roles),
     route("GET", "guilds/{guild}/members/{user}", "guild_member", State::guild_member),
+    route("GET", "guilds/{guild}/voice-states/@me", "voice_state", State::current_voice_state),
+    route("GET", "guilds/{guild}/voice-states/{user}", "voice_state", State::user_voice_state),
     route("GET", "guilds/{guild}/threads/active", "threads", State::active_threads),
     route("GET", "guilds/{guild}/webhooks", "webhooks", State::guild_webhooks),
     route("GET", "channels/{channel}", "channel", State::channel),

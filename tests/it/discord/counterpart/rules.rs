@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::voice;
+
 /// Limits and durations. The default is what Discord documents. Where it documents nothing, the field says so, and the default is plausible.
 #[derive(Clone, Debug)]
 pub struct Rules {
@@ -58,6 +60,8 @@ pub struct Rules {
     pub obfuscates_channels: bool,
     /// How far Discord's clock is behind this machine's.
     pub behind: Duration,
+    /// Those of the voice servers.
+    pub voice: voice::Rules,
 }
 
 /// How many requests are allowed in a window.
@@ -105,6 +109,7 @@ impl Default for Rules {
             command_creates: 200,
             obfuscates_channels: true,
             behind: Duration::ZERO,
+            voice: voice::Rules::default(),
         }
     }
 }
@@ -117,6 +122,7 @@ impl Rules {
             heartbeat_tolerance: Duration::from_secs(5),
             identify_window: Duration::from_millis(100),
             reconnect_grace: Duration::from_millis(100),
+            voice: voice::Rules::quick(),
             ..Self::default()
         }
     }

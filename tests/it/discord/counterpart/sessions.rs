@@ -145,7 +145,10 @@ impl State {
         let Some(session) = self.gateway.sessions.get_mut(id) else { return };
         session.sequence += 1;
         let open = session.intents.contains(Intents::MESSAGE_CONTENT);
-        let data = event.bare.as_ref().filter(|_| !open).unwrap_or(&event.data);
+        let mut data = event.bare.as_ref().filter(|_| !open).unwrap_or(&event.data).clone();
+        if event.name == "GUILD_CREATE" && !session.intents.contains(Intents::GUILD_VOICE_STATES) {
+            data["voice_states"] = json!([]);
+        }
         let frame = json!({ "op": 0, "t": event.name, "s": session.sequence, "d": data }).to_string();
         let delivery = self.journal.deliveries.len();
         self.journal.deliveries.push(Delivery {
@@ -198,6 +201,7 @@ impl State {
         self.gateway
             .sessions
             .retain(|_, session| session.disconnected_at.is_none_or(|disconnected| disconnected.elapsed() <= window));
+        self.end_lost_voice();
     }
 
     /// Adds a connection. Returns its number, and the orders for its task.
@@ -223,6 +227,7 @@ impl State {
             session.disconnected_at = Some(Instant::now());
             if ends {
                 self.gateway.sessions.remove(&id);
+                self.end_lost_voice();
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The whole state of the test double, behind one lock.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -10,9 +10,11 @@ use super::faults::Faults;
 use super::journal::Journal;
 use super::limits::Limits;
 use super::sessions::Gateway;
-use super::{Id, Rules, World};
+use super::{Id, Rules, World, voice};
 
 pub struct State {
+    /// The voice servers. Their lock may be taken under this one, never the other way round.
+    pub voice: Arc<voice::state::Shared>,
     pub rules: Rules,
     pub world: World,
     pub gateway: Gateway,

@@ -14,4 +14,5 @@ mod messages;
 mod resuming;
 mod threads;
 mod twilight;
+mod voice;
 mod webhooks;

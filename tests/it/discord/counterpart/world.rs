@@ -9,7 +9,7 @@ use super::id::Ids;
 use super::moment::http_date;
 use super::{
     Application, Channel, Command, Content, Guild, Id, Intents, Interaction, Kind, Message, Permissions, Refusal, Unknown, User,
-    Webhook, iso8601, now_ms, permissions,
+    VoiceState, Webhook, iso8601, now_ms, permissions,
 };
 
 pub struct World {
@@ -25,6 +25,8 @@ pub struct World {
     /// Guilds that require two-factor authentication for moderators, which the application's owner does not have.
     pub without_two_factors: BTreeSet<Id>,
     pub interactions: BTreeMap<Id, Interaction>,
+    /// Who is in a voice channel, by guild and user.
+    pub voice_states: BTreeMap<(Id, Id), VoiceState>,
     /// People who accept no direct messages.
     pub closed_directs: BTreeSet<Id>,
     ids: Ids,
@@ -60,6 +62,7 @@ impl World {
             without_commands: BTreeSet::new(),
             without_two_factors: BTreeSet::new(),
             interactions: BTreeMap::new(),
+            voice_states: BTreeMap::new(),
             closed_directs: BTreeSet::new(),
             ids,
             behind,
@@ -281,7 +284,8 @@ impl World {
             json
         };
         json["threads"] = self.active_threads(guild.id).map(thread_json).collect();
-        for empty in ["presences", "voice_states", "stage_instances", "guild_scheduled_events", "soundboard_sounds"] {
+        json["voice_states"] = self.voice_states_of(guild.id).map(VoiceState::partial_json).collect();
+        for empty in ["presences", "stage_instances", "guild_scheduled_events", "soundboard_sounds"] {
             json[empty] = json!([]);
         }
         json

@@ -53,6 +53,7 @@ impl State {
         let Some(guild) = channel.guild else { return };
         let viewed = self.world.may_view(&channel, self.world.bot());
         let data = self.world.gateway_channel(&channel, self.rules.obfuscates_channels);
+        self.end_voice(id);
         self.world.remove_channel(id);
         let event = if channel.kind.is_thread() {
             if !viewed {

@@ -21,6 +21,7 @@ impl State {
     /// Removes the bot from a guild. It left, was kicked or banned, or the guild was deleted; the event does not say which.
     pub fn expel_bot(&mut self, guild: Id) {
         let bot = self.world.bot();
+        self.leave_voice(guild, bot, 4014);
         let Some(target_guild) = self.world.guilds.get_mut(&guild) else { return };
         if target_guild.members.remove(&bot).is_some() {
             target_guild.roles.retain(|_, role| role.bot != Some(bot));
@@ -96,6 +97,7 @@ impl State {
     }
 
     pub fn remove_member(&mut self, guild: Id, user: Id) {
+        self.leave_voice(guild, user, 4014);
         let removed = self.world.guilds.get_mut(&guild).and_then(|guild| guild.members.remove(&user));
         if removed.is_some() {
             let data = json!({ "guild_id": guild, "user": self.world.users[&user].json() });
