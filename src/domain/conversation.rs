@@ -370,6 +370,9 @@ pub struct Conversation {
     /// The companions whose closing stage the newest message ended, with that stage and the cause, until that is on record.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     opened_again: BTreeMap<CompanionId, (Stage, Cause)>,
+    /// Backchannel that is not on record as settled yet, and the companions that settle it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    overheard: BTreeMap<Seq, Box<[CompanionId]>>,
     summary: Summary,
     #[serde(default, skip_serializing_if = "Acknowledgements::is_default")]
     acknowledgements: Acknowledgements,

@@ -74,9 +74,7 @@ impl Conversation {
             self.hear_on_record(heard, world, out);
         }
         let said = self.window.get(seq).map(|entry| entry.message.clone());
-        if said.as_ref().is_some_and(|message| message.is_backchannel()) {
-            self.settle_backchannel(seq, world, out);
-        }
+        self.settle_backchannel(world, out);
         if let Some((message, said_at)) = said.zip(when_said) {
             if refused.is_none() {
                 self.replan_for_message(seq, &message, said_at, world, out);

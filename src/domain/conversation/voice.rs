@@ -421,15 +421,16 @@ impl Conversation {
         live.holds_text_lulls
     }
 
-    /// Journals that all companions have settled backchannel.
-    pub(super) fn settle_backchannel(&mut self, seq: Seq, world: &mut World<'_>, out: &mut Vec<Output>) {
-        let companions = self.window.get(seq).map(|entry| entry.declined_by.to_vec()).unwrap_or_default();
-        let Some(first) = companions.first() else { return };
-        let mut record =
-            self.decided(first, Trigger::Lull, Decision::No, Reason::Backchannel, Seq::NONE, AnswerRecord::default());
-        record.messages = vec![seq];
-        record.companions = companions;
-        self.record(Event::Decided(record), world, out);
+    /// Journals that all companions have settled backchannel, also that of a hand-over after which the process died.
+    pub(super) fn settle_backchannel(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
+        for (seq, companions) in self.overheard.clone() {
+            let answered = AnswerRecord::default();
+            let mut record =
+                self.decided(&companions[0], Trigger::Lull, Decision::No, Reason::Backchannel, Seq::NONE, answered);
+            record.messages = vec![seq];
+            record.companions = companions.into();
+            self.record(Event::Decided(record), world, out);
+        }
     }
 }
 
