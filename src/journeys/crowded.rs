@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ractor::{Actor, ActorProcessingErr, ActorRef};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::world::{World, lines, room};
 use crate::actors::messages::channel::ChannelMessage;
@@ -22,7 +22,7 @@ async fn a_full_channel_mailbox_is_bounded_and_other_channels_continue() {
 
     let mut accepted = 0;
     let refused = loop {
-        match world.backend.messages.say(&room("lobby"), spoken(&format!("number {accepted}"))).await {
+        match world.try_say("lobby", json!({ "from": "Ana", "text": format!("number {accepted}") })).await {
             Ok(_) => accepted += 1,
             Err(refused) => break refused,
         }
@@ -30,16 +30,14 @@ async fn a_full_channel_mailbox_is_bounded_and_other_channels_continue() {
 
     assert!(matches!(refused, Refused::TooMany { .. }), "{refused:?}");
     assert_eq!(accepted, 4_096);
-    world.say("den", "Bruno?").await;
-    world.pass(10.0).await;
+    world.say_then_pass("den", "Bruno?", 10.0).await;
     assert_eq!(world.history("den").await, lines(&[("Ana", "Bruno?"), ("bruno", "Hello!")]));
 
     // A restarted channel begins with the record, and catches up.
     stuck.kill();
     before.kill();
     world.rest().await;
-    world.say("lobby", "Ari, are you back?").await;
-    world.pass(60.0).await;
+    world.say_then_pass("lobby", "Ari, are you back?", 60.0).await;
     assert_eq!(world.history("lobby").await.last(), Some(&("aria".to_owned(), "Hello!".to_owned())));
 }
 
@@ -54,11 +52,11 @@ async fn a_guild_that_floods_the_models_sheds_its_own_calls_and_others_are_answe
         },
     });
     let world = World::with_overlay(overlay).await;
-    world.open_in("flood", (0..60).map(|number| format!("flood-{number}"))).await;
+    let flood: Vec<String> = (0..60).map(|number| format!("flood-{number}")).collect();
+    world.open_in("flood", flood.clone()).await;
     world.open_in("calm", (0..3).map(|number| format!("calm-{number}"))).await;
     world.side.answers([Ok("Me.\nYES")]);
 
-    let flood: Vec<String> = (0..60).map(|number| format!("flood-{number}")).collect();
     futures_util::future::join_all(flood.iter().map(|id| world.say(id, "Ari?"))).await;
     world.pass(0.1).await;
     for number in 0..3 {
@@ -101,7 +99,7 @@ async fn lulls_are_shed_first_and_direct_addresses_last() {
     }
     world.pass(1.0).await;
 
-    let shed = |priority| world.spans.metrics().total("tertulia_pool_shed_total", &[("pool_priority", priority)]) as u64;
+    let shed = |priority| world.total("tertulia_pool_shed_total", &[("pool_priority", priority)]);
     assert!(shed("lull") >= 8, "{}", shed("lull"));
     assert_eq!(shed("direct_address"), 0);
 }
@@ -130,9 +128,4 @@ impl Actor for Stuck {
     ) -> Result<(), ActorProcessingErr> {
         std::future::pending().await
     }
-}
-
-fn spoken(text: &str) -> crate::ports::backend::messages::NewMessage {
-    let message: Value = json!({ "from": "Ana", "text": text });
-    serde_json::from_value(message).unwrap()
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use serde_json::json;
 
-use super::world::{World, asking_companion, channel_key, purpose, refusal, room};
+use super::world::{World, asking_companion, ballot, channel_key, purpose, refusal, room};
 use crate::actors::runtime::actor_keys::{
     ChannelActorKey, CompanionKey, GuildKey, GuildsKey, PoolKey, SwitchboardKey, TurnTakingManagerKey, WriterKey,
 };
@@ -35,7 +35,7 @@ async fn the_metrics_of_an_evening_agree_with_the_record() {
         ("tertulia_loop_guard_trips_total", 1),
         ("tertulia_rounds_total", 5),
     ] {
-        let all = total(&world, name, &[]);
+        let all = world.total(name, &[]);
         assert!(all >= least, "{name}: {all}");
         let counted: u64 = expected.iter().filter(|((known, _), _)| *known == name).map(|(_, times)| times).sum();
         assert_eq!(all, counted, "nothing else is counted under {name}");
@@ -48,16 +48,13 @@ async fn events_on_record_are_counted_once_whatever_dies() {
     let lobby = room("salon").channel();
 
     for moment in [0.0, 0.4, 1.1, 2.3] {
-        world.say("salon", "Ari and Bruno, what of it?").await;
-        world.pass(moment).await;
+        world.say_then_pass("salon", "Ari and Bruno, what of it?", moment).await;
         world.kill(&ChannelActorKey(lobby.clone())).await;
         world.pass(120.0).await;
-        world.say("salon", "Cleo?").await;
-        world.pass(moment).await;
+        world.say_then_pass("salon", "Cleo?", moment).await;
         world.kill(&PoolKey()).await;
         world.pass(120.0).await;
-        world.say("salon", "Bruno?").await;
-        world.pass(moment).await;
+        world.say_then_pass("salon", "Bruno?", moment).await;
         world.kill(&WriterKey()).await;
         world.pass(300.0).await;
     }
@@ -66,7 +63,7 @@ async fn events_on_record_are_counted_once_whatever_dies() {
     // Of these the writer is the one that counts.
     expected.retain(|(name, _), _| name.contains("messages") || name.contains("evaluations_total") || name.contains("journal"));
     assert_eq!(measured(&world, &expected), expected);
-    assert!(total(&world, "tertulia_messages_total", &[("message_role", "companion")]) >= 4);
+    assert!(world.total("tertulia_messages_total", &[("message_role", "companion")]) >= 4);
 }
 
 #[tokio::test(start_paused = true)]
@@ -74,11 +71,10 @@ async fn a_talk_ended_by_the_loop_guard_is_one_trip_however_many_are_not_asked()
     let world = World::with_salon(json!({ "turn_taking": { "max_companion_streak": 2 } })).await;
     agree(&world);
 
-    world.say("salon", "Ari and Bruno, what of it?").await;
-    world.pass(120.0).await;
+    world.say_then_pass("salon", "Ari and Bruno, what of it?", 120.0).await;
 
-    let guarded = total(&world, "tertulia_decisions_total", &[("decision_reason", "loop_guard")]);
-    assert_eq!((guarded, total(&world, "tertulia_loop_guard_trips_total", &[])), (2, 1));
+    let guarded = world.total("tertulia_decisions_total", &[("decision_reason", "loop_guard")]);
+    assert_eq!((guarded, world.total("tertulia_loop_guard_trips_total", &[])), (2, 1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -86,20 +82,15 @@ async fn neither_models_nor_a_lull_nor_the_turn_delay_count_as_the_servers_own_t
     let world = World::with_salon(json!({})).await;
     world.side.answer_by(|request| (asking_companion(request) == "aria").then(|| Ok("Me.\nYES".to_owned())));
 
-    world.say("salon", "Ari and Bruno, what of it?").await;
-    world.pass(5.0).await;
-    world.say("salon", "well, well").await;
-    world.pass(9.9).await;
+    world.say_then_pass("salon", "Ari and Bruno, what of it?", 5.0).await;
+    world.say_then_pass("salon", "well, well", 9.9).await;
 
-    let sum = |name: &str, trigger: &str| {
-        let labels = [("decision_trigger", trigger)];
-        world.spans.metrics().total(name, if trigger.is_empty() { &[] } else { &labels })
-    };
+    let metrics = world.spans.metrics();
     // A second for the votes, two of delay, and one for the statement.
-    let posted = sum("tertulia_turn_duration_seconds_sum", "direct_address");
+    let posted = metrics.total("tertulia_turn_duration_seconds_sum", &[("decision_trigger", "direct_address")]);
     assert!((4.0..4.1).contains(&posted), "{posted}");
-    assert!(sum("tertulia_turn_duration_seconds_count", "") >= 2.0);
-    let own = sum("tertulia_turn_overhead_seconds_sum", "");
+    assert!(metrics.total("tertulia_turn_duration_seconds_count", &[]) >= 2.0);
+    let own = metrics.total("tertulia_turn_overhead_seconds_sum", &[]);
     assert!((0.0..0.1).contains(&own), "{own}");
 }
 
@@ -110,14 +101,13 @@ async fn running_actors_are_counted_and_dead_ones_are_not() {
     agree(&world);
     world.side.set_delay(Duration::from_secs(2));
     world.main.set_delay(Duration::from_secs(2));
-    world.say("salon", "Ari and Bruno, what of it?").await;
-    world.pass(1.0).await;
+    world.say_then_pass("salon", "Ari and Bruno, what of it?", 1.0).await;
     let in_a_round = json!({
         "scribe": 1, "side_models": 1, "switchboard": 1, "guilds": 1, "guild": 1, "companion": 3, "channel": 1,
         "turn_taking_manager": 1, "reply": 0,
     });
     assert_eq!(alive(&world), in_a_round);
-    assert_eq!(total(&world, "tertulia_channels_known", &[]), 1);
+    assert_eq!(world.total("tertulia_channels_known", &[]), 1);
 
     let channel = room("salon").channel();
     for _ in 0..3 {
@@ -134,7 +124,7 @@ async fn running_actors_are_counted_and_dead_ones_are_not() {
     world.kill(&GuildsKey()).await;
     world.pass(60.0).await;
 
-    let restarts = |sort| total(&world, "tertulia_actor_restarts_total", &[("actor_sort", sort)]);
+    let restarts = |sort| world.total("tertulia_actor_restarts_total", &[("actor_sort", sort)]);
     let sorts = ["turn_taking_manager", "companion", "channel", "side_models", "scribe", "switchboard", "guild", "guilds"];
     assert_eq!(sorts.map(restarts), [3, 3, 3, 3, 3, 3, 1, 1]);
     agree_no_more(&world);
@@ -155,19 +145,18 @@ async fn running_actors_are_counted_and_dead_ones_are_not() {
 async fn a_killed_reply_is_not_counted_any_more_and_started_again() {
     let mut world = World::with_lobby().await;
     world.side.answers([Ok("Me.\nYES"), Ok("Not me.\nNO")]);
-    world.say("lobby", "Ari, one").await;
-    world.pass(1.5).await;
+    world.say_then_pass("lobby", "Ari, one", 1.5).await;
     assert_eq!(alive(&world)["reply"], 1);
 
     world.kill_replies("lobby").await;
 
     assert_eq!(alive(&world)["reply"], 1);
-    assert_eq!(total(&world, "tertulia_actor_restarts_total", &[("actor_sort", "reply")]), 1);
+    assert_eq!(world.total("tertulia_actor_restarts_total", &[("actor_sort", "reply")]), 1);
     world.pass(10.0).await;
     assert_eq!(alive(&world)["reply"], 0);
-    assert_eq!(total(&world, "tertulia_platform_sends_total", &[("platform", "console"), ("send_outcome", "posted")]), 1);
-    assert_eq!(total(&world, "tertulia_platform_send_duration_seconds_count", &[]), 1);
-    assert_eq!(total(&world, "tertulia_platform_sends_total", &[]), 1);
+    assert_eq!(world.total("tertulia_platform_sends_total", &[("platform", "console"), ("send_outcome", "posted")]), 1);
+    assert_eq!(world.total("tertulia_platform_send_duration_seconds_count", &[]), 1);
+    assert_eq!(world.total("tertulia_platform_sends_total", &[]), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -185,14 +174,14 @@ async fn a_quarantined_guild_is_counted_until_it_is_released() {
             world.pass(0.1).await;
             // Reading all metrics takes longer than anything else here.
             let is_gone = world.context.directory.find(&GuildKey("home".into())).is_none();
-            if is_gone && total(&world, "tertulia_guilds_quarantined", &[]) == 1 {
+            if is_gone && world.total("tertulia_guilds_quarantined", &[]) == 1 {
                 break;
             }
         }
 
-        assert_eq!(total(&world, "tertulia_guilds_quarantined", &[]), 1);
-        assert_eq!(total(&world, "tertulia_guild_quarantines_total", &[]), times);
-        assert_eq!(total(&world, "tertulia_supervisor_escalations_total", &[("actor_sort", "guild")]), times);
+        assert_eq!(world.total("tertulia_guilds_quarantined", &[]), 1);
+        assert_eq!(world.total("tertulia_guild_quarantines_total", &[]), times);
+        assert_eq!(world.total("tertulia_supervisor_escalations_total", &[("actor_sort", "guild")]), times);
         assert_eq!(alive(&world)["guild"], 0);
         if times == 1 {
             world.pass(301.0).await;
@@ -200,7 +189,7 @@ async fn a_quarantined_guild_is_counted_until_it_is_released() {
             world.backend.maintenance.release("home").await.unwrap();
             world.rest().await;
         }
-        assert_eq!(total(&world, "tertulia_guilds_quarantined", &[]), 0);
+        assert_eq!(world.total("tertulia_guilds_quarantined", &[]), 0);
         assert_eq!(alive(&world)["guild"], 1);
     }
 }
@@ -210,8 +199,7 @@ async fn a_statement_whose_commit_is_lost_is_a_send_that_failed() {
     let mut world = World::with_lobby().await;
     world.expect_deaths();
     world.side.answers([Ok("Me.\nYES"), Ok("Not me.\nNO")]);
-    world.say("lobby", "Ari, one").await;
-    world.pass(1.9).await;
+    world.say_then_pass("lobby", "Ari, one", 1.9).await;
     world.store.hold();
     world.pass(0.5).await;
 
@@ -219,7 +207,7 @@ async fn a_statement_whose_commit_is_lost_is_a_send_that_failed() {
     world.store.release();
     world.pass(60.0).await;
 
-    let sends = |outcome| total(&world, "tertulia_platform_sends_total", &[("platform", "console"), ("send_outcome", outcome)]);
+    let sends = |outcome| world.total("tertulia_platform_sends_total", &[("platform", "console"), ("send_outcome", outcome)]);
     assert_eq!((sends("failed"), sends("posted")), (1, 1), "it was sent again, and stored once");
     assert_eq!(world.history("lobby").await.len(), 2);
 }
@@ -227,17 +215,15 @@ async fn a_statement_whose_commit_is_lost_is_a_send_that_failed() {
 #[tokio::test(start_paused = true)]
 async fn an_abandoned_call_is_measured_like_others() {
     let world = World::with_lobby().await;
-    world.say("lobby", "Ari, one").await;
-    world.pass(0.5).await;
+    world.say_then_pass("lobby", "Ari, one", 0.5).await;
     world.backend.rooms.clear(&room("lobby")).await.unwrap();
     world.pass(5.0).await;
 
-    world.say("lobby", "Ari, two").await;
-    world.pass(5.0).await;
+    world.say_then_pass("lobby", "Ari, two", 5.0).await;
 
-    let calls = |labels| total(&world, "gen_ai_client_operation_duration_seconds_count", labels);
+    let calls = |labels| world.total("gen_ai_client_operation_duration_seconds_count", labels);
     assert_eq!((calls(&[("error_type", "cancelled")]), calls(&[])), (1, 2));
-    assert_eq!(total(&world, "tertulia_pool_calls_total", &[]), 2);
+    assert_eq!(world.total("tertulia_pool_calls_total", &[]), 2);
 }
 
 #[tokio::test(start_paused = true)]
@@ -258,7 +244,7 @@ async fn events_missed_by_a_slow_watcher_are_counted() {
     }
 
     assert!(received < 400);
-    assert!(total(&world, "tertulia_live_missed_total", &[]) >= 400 - 256);
+    assert!(world.total("tertulia_live_missed_total", &[]) >= 400 - 256);
 }
 
 #[tokio::test(start_paused = true)]
@@ -285,7 +271,7 @@ async fn no_outside_input_creates_a_series() {
     world.pass(120.0).await;
 
     assert_eq!(series(&world), before);
-    assert!(total(&world, "tertulia_messages_total", &[]) >= 300);
+    assert!(world.total("tertulia_messages_total", &[]) >= 300);
 }
 
 /// A salon with a limit of two statements of companions in a row.
@@ -297,16 +283,13 @@ async fn evening() -> World {
 
 /// Everything that can happen in a channel, at least once: rounds, silence, a lost floor, an error, a talk that lasts too long.
 async fn play(world: &World) {
-    world.say("salon", "Ari and Bruno, what of it?").await;
-    world.pass(120.0).await;
+    world.say_then_pass("salon", "Ari and Bruno, what of it?", 120.0).await;
     agree_no_more(world);
     for text in ["one", "two", "three"] {
-        world.say("salon", text).await;
-        world.pass(30.0).await;
+        world.say_then_pass("salon", text, 30.0).await;
     }
     world.side.answer_by(|_| Some(Err(refusal())));
-    world.say("salon", "Cleo?").await;
-    world.pass(20.0).await;
+    world.say_then_pass("salon", "Cleo?", 20.0).await;
     agree(world);
     world.main.answer_by(|_| Some(Err(refusal())));
     world.pass(60.0).await;
@@ -315,32 +298,27 @@ async fn play(world: &World) {
     world.pass(300.0).await;
 }
 
+fn votes(request: &Request, decision: &str) -> String {
+    ballot(decision, if asking_companion(request) == "bruno" { 8 } else { 4 }, "none")
+}
+
 fn agree(world: &World) {
     world.side.answer_by(|request| match purpose(request) {
         Purpose::Judgement => Some(Ok("No.\n0".to_owned())),
-        _ => Some(Ok(ballot(request, "YES"))),
+        _ => Some(Ok(votes(request, "YES"))),
     });
     world.main.answer_by(|request| Some(Ok(format!("So says {}.", asking_companion(request)))));
 }
 
 fn agree_no_more(world: &World) {
-    world.side.answer_by(|request| Some(Ok(ballot(request, "NO"))));
-}
-
-fn ballot(request: &Request, decision: &str) -> String {
-    let importance = if asking_companion(request) == "bruno" { 8 } else { 4 };
-    json!({ "reason": "So.", "decision": decision, "importance": importance, "selected": false, "closing": "none" }).to_string()
-}
-
-fn total(world: &World, name: &str, labels: &[(&str, &str)]) -> u64 {
-    world.spans.metrics().total(name, labels) as u64
+    world.side.answer_by(|request| Some(Ok(votes(request, "NO"))));
 }
 
 /// The measured values under the expected names.
 fn measured(world: &World, expected: &Counted) -> Counted {
     let now = |(name, labels): &(&'static str, Vec<(&'static str, String)>)| {
         let labels: Vec<_> = labels.iter().map(|(label, value)| (*label, value.as_str())).collect();
-        total(world, name, &labels)
+        world.total(name, &labels)
     };
     expected.keys().map(|series| (series.clone(), now(series))).collect()
 }
@@ -413,7 +391,7 @@ fn counts(recorded: &Recorded) -> Vec<(&'static str, Vec<(&'static str, String)>
 fn alive(world: &World) -> serde_json::Value {
     let sorts =
         ["scribe", "side_models", "switchboard", "guilds", "guild", "companion", "channel", "turn_taking_manager", "reply"];
-    let alive = |sort: &str| total(world, "tertulia_actors", &[("actor_sort", sort)]);
+    let alive = |sort: &str| world.total("tertulia_actors", &[("actor_sort", sort)]);
     sorts.into_iter().map(|sort| (sort.to_owned(), json!(alive(sort)))).collect::<serde_json::Map<_, _>>().into()
 }
 

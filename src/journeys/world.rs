@@ -8,6 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::StreamExt;
 use ractor::{Actor, ActorRef};
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
@@ -31,10 +32,11 @@ use crate::domain::question_context::{Purpose, QuestionContext};
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{Range, Reader};
 use crate::ports::backend::decisions::{DecisionQuery, Why, WhyAt, WhyQuery};
-use crate::ports::backend::keeping::{Forget, Forgotten};
+use crate::ports::backend::keeping::{ExportForm, ExportQuery, Forget, Forgotten};
 use crate::ports::backend::live::{Cursor, LiveStream};
-use crate::ports::backend::messages::{HistoryQuery, NewMessage};
-use crate::ports::backend::room::{Room, RoomId, RoomPlan, is_of_console};
+use crate::ports::backend::messages::{History, HistoryQuery};
+use crate::ports::backend::room::{Room, RoomId, is_of_console};
+use crate::ports::backend::state::RoomState;
 use crate::ports::backend::{Backend, Refused};
 use crate::ports::chat_platform::{ChatPlatform, Platforms};
 use crate::ports::clock::Clock;
@@ -47,7 +49,7 @@ use crate::ports::voice_call::fake::FakeCalls;
 use crate::samples::{self, Draws, NOON, take_one};
 use crate::settings::Settings;
 use crate::settings::companion::Companion;
-use crate::telemetry::memory::SpanMemory;
+use crate::telemetry::memory::{SpanMemory, attribute};
 use crate::telemetry::sampling::Sampling;
 
 pub(super) struct World {
@@ -233,6 +235,13 @@ impl World {
         world
     }
 
+    /// The same. Aria says YES whenever she is asked.
+    pub(super) async fn with_willing_lobby() -> Self {
+        let world = Self::with_lobby().await;
+        world.side.answers([Ok("Me.\nYES")]);
+        world
+    }
+
     /// The same with other settings.
     pub(super) async fn with_lobby_settings(overlay: Value) -> Self {
         let world = Self::build(Arc::new(MemoryStore::new()), overlay, Surviving::default()).await;
@@ -344,8 +353,7 @@ impl World {
     /// Opens rooms in a guild, each with Aria as its member.
     pub(super) async fn open_in(&self, guild: &str, ids: impl IntoIterator<Item = String>) {
         for id in ids {
-            let plan = serde_json::from_value(json!({ "guild": guild, "companions": ["aria"] })).unwrap();
-            self.backend.rooms.put(&room(&id), plan).await.unwrap();
+            self.put_room(&id, json!({ "guild": guild, "companions": ["aria"] })).await.unwrap();
         }
         self.rest().await;
     }
@@ -383,20 +391,61 @@ impl World {
 
     /// Opens a room for companions as the API writes them.
     pub(super) async fn open_with(&self, id: &str, companions: Value) -> Room {
-        let plan: RoomPlan = serde_json::from_value(json!({ "guild": "home", "companions": companions })).unwrap();
-        let (made, _) = self.backend.rooms.put(&room(id), plan).await.unwrap();
+        let made = self.put_room(id, json!({ "guild": "home", "companions": companions })).await.unwrap();
         self.rest().await;
         made
     }
 
+    /// Asks for a room as the API would.
+    pub(super) async fn put_room(&self, id: &str, plan: Value) -> Result<Room, Refused> {
+        self.backend.rooms.put(&room(id), of_json(plan)).await.map(|(room, _)| room)
+    }
+
+    /// Changes a room as the API would.
+    pub(super) async fn patch(&self, id: &str, patch: Value) -> Result<Room, Refused> {
+        let patched = self.backend.rooms.patch(&room(id), of_json(patch)).await;
+        self.rest().await;
+        patched
+    }
+
+    pub(super) async fn state(&self, id: &str) -> RoomState {
+        self.backend.rooms.state(&room(id)).await.unwrap()
+    }
+
+    /// The companions that are members of a room.
+    pub(super) async fn present(&self, id: &str) -> Vec<String> {
+        let found = self.backend.rooms.get(&room(id)).await.unwrap();
+        found.companions.iter().map(|companion| companion.id.to_string()).collect()
+    }
+
+    /// Ana says something.
     pub(super) async fn say(&self, id: &str, text: &str) -> Seq {
-        let message = serde_json::from_value(json!({ "from": "Ana", "text": text })).unwrap();
-        self.backend.messages.say(&room(id), message).await.unwrap()
+        self.say_with(id, json!({ "from": "Ana", "text": text })).await
+    }
+
+    /// Ana says something, and then this number of seconds pass.
+    pub(super) async fn say_then_pass(&self, id: &str, text: &str, secs: f64) -> Seq {
+        let seq = self.say(id, text).await;
+        self.pass(secs).await;
+        seq
     }
 
     pub(super) async fn say_with(&self, id: &str, message: Value) -> Seq {
-        let message: NewMessage = serde_json::from_value(message).unwrap();
-        self.backend.messages.say(&room(id), message).await.unwrap()
+        self.try_say(id, message).await.unwrap()
+    }
+
+    pub(super) async fn try_say(&self, id: &str, message: Value) -> Result<Seq, Refused> {
+        self.backend.messages.say(&room(id), of_json(message)).await
+    }
+
+    /// Votes as a program does that plays a companion.
+    pub(super) async fn vote(&self, id: &str, state: Value) -> Result<(), Refused> {
+        self.backend.messages.vote(&room(id), of_json(state)).await
+    }
+
+    /// Speaks as a program does that plays a companion.
+    pub(super) async fn speak(&self, id: &str, words: Value) -> Result<Seq, Refused> {
+        self.backend.messages.speak(&room(id), of_json(words)).await
     }
 
     /// From now on actors may die, and their deaths are not counted.
@@ -419,9 +468,13 @@ impl World {
 
     /// Senders and texts, oldest first.
     pub(super) async fn history(&self, id: &str) -> Vec<(String, String)> {
-        let query = HistoryQuery { after: None, before: None, limit: 1_000 };
-        let history = self.backend.records.history(&room(id), query).await.unwrap();
+        let history = self.try_history(id).await.unwrap();
         history.messages.iter().map(|message| (message.from.to_string(), message.text.to_string())).collect()
+    }
+
+    pub(super) async fn try_history(&self, id: &str) -> Result<History, Refused> {
+        let query = HistoryQuery { after: None, before: None, limit: 1_000 };
+        self.backend.records.history(&room(id), query).await
     }
 
     /// The events of a room with this name that are on record, oldest first.
@@ -436,6 +489,22 @@ impl World {
         let query = DecisionQuery { room: Some(room(id)), companion: None, after: None, limit: 1_000 };
         let decisions = self.backend.records.decisions(query).await.unwrap();
         decisions.decisions.iter().map(|decision| serde_json::to_value(decision).unwrap()).collect()
+    }
+
+    /// The export of a room, line by line.
+    pub(super) async fn export(&self, id: &str, form: ExportForm) -> Vec<String> {
+        let lines = self.backend.records.export(ExportQuery { room: Some(room(id)), form }).await.unwrap();
+        lines.map(|line| line.unwrap()).collect().await
+    }
+
+    /// The outcomes of the turns that have ended.
+    pub(super) fn turn_outcomes(&self) -> Vec<String> {
+        self.spans.named("conversation.turn").iter().filter_map(|turn| attribute(turn, "turn.outcome")).collect()
+    }
+
+    /// The sum of the series with this name and all of these labels.
+    pub(super) fn total(&self, name: &str, labels: &[(&str, &str)]) -> u64 {
+        self.spans.metrics().total(name, labels) as u64
     }
 
     pub(super) fn reader(&self) -> Reader<'_> {
@@ -492,7 +561,11 @@ impl World {
 
     /// Forgets a person of the guild `home`, with the answers to the person or without.
     pub(super) async fn forget(&self, person: &str, answers: bool) -> Result<Forgotten, Refused> {
-        self.backend.maintenance.forget(Forget { guild: "home".into(), person: person.into(), answers }).await
+        self.forget_in("home", person, answers).await
+    }
+
+    pub(super) async fn forget_in(&self, guild: &str, person: &str, answers: bool) -> Result<Forgotten, Refused> {
+        self.backend.maintenance.forget(Forget { guild: guild.into(), person: person.into(), answers }).await
     }
 
     /// Explains a decision in a room.
@@ -594,6 +667,21 @@ pub(super) fn room(id: &str) -> RoomId {
 /// A room of the guild `home`.
 pub(super) fn channel_key(id: &str) -> ChannelKey {
     ChannelKey::new(&"home".into(), &room(id).channel())
+}
+
+/// What the API reads of a request's body.
+pub(super) fn of_json<T: DeserializeOwned>(json: Value) -> T {
+    serde_json::from_value(json).unwrap()
+}
+
+/// An answer of the side model in a round.
+pub(super) fn ballot(decision: &str, importance: u8, closing: &str) -> String {
+    json!({ "reason": "So.", "decision": decision, "importance": importance, "selected": false, "closing": closing }).to_string()
+}
+
+/// The newest event with this name.
+pub(super) fn newest<'a>(seen: &'a [Value], name: &str) -> &'a Value {
+    seen.iter().rev().find(|event| event["event"] == name).unwrap_or_else(|| panic!("no {name} in {seen:#?}"))
 }
 
 /// A model that refuses the question.

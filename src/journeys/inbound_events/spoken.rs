@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::domain::message::Modality;
+use crate::journeys::world::of_json;
 use crate::ports::backend::messages::NewMessage;
 
 fn aloud(world: &World, id: &str, lull_endpoint: bool) -> InboundMessage {
@@ -33,14 +34,10 @@ async fn an_utterance_that_may_continue_waits_for_the_voice_lull_timeout() {
 #[tokio::test(start_paused = true)]
 async fn the_owner_of_a_console_room_can_pass_on_spoken_words() {
     let world = World::with_lobby().await;
-    let sent: NewMessage = serde_json::from_value(json!({ "from": "Ana", "text": "the tide is turning" })).unwrap();
+    let sent: NewMessage = of_json(json!({ "from": "Ana", "text": "the tide is turning" }));
+    let spoken = NewMessage { modality: Modality::Voice, lull_endpoint: true, ..sent };
 
-    world
-        .backend
-        .messages
-        .say(&room("lobby"), NewMessage { modality: Modality::Voice, lull_endpoint: true, ..sent })
-        .await
-        .unwrap();
+    world.backend.messages.say(&room("lobby"), spoken).await.unwrap();
     world.rest().await;
 
     assert_eq!(world.side.asked_for("aria"), 1);

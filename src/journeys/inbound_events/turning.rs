@@ -81,7 +81,15 @@ async fn a_reply_addresses_the_author_of_the_answered_message() {
         let inbound_message = InboundMessage { answers, ..ana(&world, &format!("9{index}"), "yes") };
         let seq = say_in(&world, &general(), inbound_message).await;
         let address = message(&world, &general(), seq).await.address;
-        let reply_to = history(&world).await.into_iter().find(|message| message.seq == seq).unwrap().reply_to;
+        let reply_to = world
+            .try_history("discord:10")
+            .await
+            .unwrap()
+            .messages
+            .into_iter()
+            .find(|message| message.seq == seq)
+            .unwrap()
+            .reply_to;
         found.push((address.companions, address.others, reply_to));
     }
 
