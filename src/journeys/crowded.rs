@@ -2,13 +2,10 @@
 
 use std::time::Duration;
 
-use ractor::{Actor, ActorProcessingErr, ActorRef};
 use serde_json::json;
 
 use super::world::{World, lines, room};
-use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::runtime::actor_keys::ChannelActorKey;
-use crate::actors::runtime::directory::{Directory, Registration};
 use crate::ports::backend::Refused;
 
 #[tokio::test(start_paused = true)]
@@ -18,7 +15,7 @@ async fn a_full_channel_mailbox_is_bounded_and_other_channels_continue() {
     world.open("den", &["bruno"]).await;
     world.side.answers([Ok("Me.\nYES")]);
     let before = world.context.directory.find(&ChannelActorKey(room("lobby").channel())).unwrap();
-    let (stuck, _) = Actor::spawn(None, Stuck, world.context.directory.clone()).await.unwrap();
+    let stuck = world.replace(ChannelActorKey(room("lobby").channel()), true).await;
 
     let mut accepted = 0;
     let refused = loop {
@@ -102,30 +99,4 @@ async fn lulls_are_shed_first_and_direct_addresses_last() {
     let shed = |priority| world.total("tertulia_pool_shed_total", &[("pool_priority", priority)]);
     assert!(shed("lull") >= 8, "{}", shed("lull"));
     assert_eq!(shed("direct_address"), 0);
-}
-
-/// A channel that never handles a message.
-struct Stuck;
-
-impl Actor for Stuck {
-    type Msg = ChannelMessage;
-    type State = Registration;
-    type Arguments = Directory;
-
-    async fn pre_start(
-        &self,
-        myself: ActorRef<ChannelMessage>,
-        directory: Directory,
-    ) -> Result<Registration, ActorProcessingErr> {
-        Ok(directory.register(&ChannelActorKey(room("lobby").channel()), &myself))
-    }
-
-    async fn handle(
-        &self,
-        _: ActorRef<ChannelMessage>,
-        _: ChannelMessage,
-        _: &mut Registration,
-    ) -> Result<(), ActorProcessingErr> {
-        std::future::pending().await
-    }
 }

@@ -4,13 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ractor::{Actor, ActorProcessingErr, ActorRef};
 use tokio::sync::Notify;
 
 use super::keeping::one_turn;
 use super::world::{World, channel_key, lines, room};
 use crate::actors::membership::memberships::CompanionSet;
-use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::runtime::actor_keys::{
     ChannelActorKey, CompanionKey, GuildKey, GuildsKey, PoolKey, SwitchboardKey, WriterKey,
 };
@@ -19,7 +17,7 @@ use crate::domain::conversation::poison;
 use crate::domain::id::{Seq, Ticket, Ward};
 use crate::journal::key;
 use crate::ports::store::Write;
-use crate::ports::store::key::{ChannelNo, Key};
+use crate::ports::store::key::ChannelNo;
 
 macro_rules! survives {
     ($($name:ident: $channel_key:expr;)+) => {
@@ -99,33 +97,18 @@ async fn a_reply_of_a_companion_that_is_no_longer_configured_fails_at_once() {
     assert_eq!(outcomes, ["absent", "posted"].map(str::to_owned).into());
 }
 
-/// Accepts messages, and does nothing.
-struct Deaf;
-
-impl Actor for Deaf {
-    type Msg = ChannelMessage;
-    type State = ();
-    type Arguments = ();
-
-    async fn pre_start(&self, _: ActorRef<ChannelMessage>, (): ()) -> Result<(), ActorProcessingErr> {
-        Ok(())
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_message_sent_to_a_channel_killed_with_its_guild_is_found_by_the_next_guild() {
     let mut world = World::with_lobby().await;
     world.pass(1_000.0).await;
     let lobby = ChannelActorKey(room("lobby").channel());
     assert!(world.context.directory.find(&lobby).is_none(), "it sleeps");
-    let (dying, _) = Actor::spawn(None, Deaf, ()).await.unwrap();
-    let registration = world.context.directory.register(&lobby, &dying);
+    let dying = world.replace(lobby, false).await;
     world.kill(&GuildKey("home".into())).await;
 
     world.side.answers([Ok("Me.\nYES")]);
     world.say_then_pass("lobby", "Ari, one", 1.0).await;
     assert_eq!(world.history("lobby").await, lines(&[("Ana", "Ari, one")]));
-    drop(registration);
     dying.kill();
     world.pass(60.0).await;
 
@@ -182,24 +165,6 @@ async fn a_question_that_dies_with_the_pool_is_asked_again_at_once() {
     assert_eq!(world.decisions("lobby").await.len(), 0);
     world.pass(0.2).await;
     assert_eq!(world.decisions("lobby").await.len(), 1);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_channel_with_a_damaged_record_stays_stopped_and_affects_no_other() {
-    let world = World::with_lobby().await;
-    world.open("den", &["bruno"]).await;
-    let seq = world.say_then_pass("lobby", "one", 60.0).await;
-    let channel_key = channel_key("lobby");
-    world.put(&channel_key, |ward, no| Key::event(ward, no, seq), b"\x01not what it was").await;
-
-    let world = world.crash().await;
-    world.side.answers([Ok("They mean me.\nYES")]);
-    let later_message = world.say("lobby", "two").await;
-    world.say_then_pass("den", "Bruno?", 60.0).await;
-
-    assert!(later_message > seq);
-    assert_eq!(world.history("den").await, lines(&[("Ana", "Bruno?"), ("bruno", "Hello!")]));
-    assert_eq!(world.spans.named("actor.restart").len(), 0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -90,37 +90,29 @@ async fn a_guild_that_keeps_failing_is_quarantined_and_others_are_not_affected()
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waits_to_ask_again_asks_at_once_when_other_models_are_connected() {
-    let world = World::with_lobby().await;
-    let failed = NoAnswer::KeyRejected { endpoint: "scripted".into(), detail: "401".into() };
-    world.side.answers([Err(failed.clone()), Err(failed.clone()), Err(failed.clone()), Err(failed)]);
-    world.say("lobby", "Ari?").await;
-    // Asked at once, and after pauses of 10, 20 and 40 s; the next pause is 80 s.
-    world.pass(75.0).await;
-    let before = world.history("lobby").await;
-    world.side.answers([Ok("Me.\nYES")]);
+async fn who_waits_for_a_model_asks_again_at_once_when_other_models_are_connected() {
+    for hangs in [false, true] {
+        let world = World::with_lobby().await;
+        if hangs {
+            world.side.set_delay(Duration::from_secs(1_000));
+            world.say_then_pass("lobby", "Ari?", 5.0).await;
+        } else {
+            let failed = NoAnswer::KeyRejected { endpoint: "scripted".into(), detail: "401".into() };
+            world.side.answers([Err(failed.clone()), Err(failed.clone()), Err(failed.clone()), Err(failed)]);
+            // Asked at once, and after pauses of 10, 20 and 40 s; the next pause is 80 s.
+            world.say_then_pass("lobby", "Ari?", 75.0).await;
+        }
+        let before = world.history("lobby").await;
+        world.side.set_delay(Duration::from_secs(u64::from(!hangs)));
+        world.side.answers([Ok("Me.\nYES")]);
 
-    let models = Models::new(world.side.clone(), world.main.clone());
-    replace_models(world.context.settings.models.clone(), models, &world.context);
-    world.pass(10.0).await;
+        let models = Models::new(world.side.clone(), world.main.clone());
+        replace_models(world.context.settings.models.clone(), models, &world.context);
+        world.pass(10.0).await;
 
-    assert_eq!(before, lines(&[("Ana", "Ari?")]));
-    assert_eq!(world.history("lobby").await, lines(&[("Ana", "Ari?"), ("aria", "Hello!")]));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_question_to_a_model_that_hangs_is_asked_again_when_other_models_are_connected() {
-    let world = World::with_lobby().await;
-    world.side.set_delay(Duration::from_secs(1_000));
-    world.say_then_pass("lobby", "Ari?", 5.0).await;
-    world.side.set_delay(Duration::ZERO);
-    world.side.answers([Ok("Me.\nYES")]);
-
-    let models = Models::new(world.side.clone(), world.main.clone());
-    replace_models(world.context.settings.models.clone(), models, &world.context);
-    world.pass(10.0).await;
-
-    assert_eq!(world.history("lobby").await, lines(&[("Ana", "Ari?"), ("aria", "Hello!")]));
+        assert_eq!(before, lines(&[("Ana", "Ari?")]), "hangs: {hangs}");
+        assert_eq!(world.history("lobby").await, lines(&[("Ana", "Ari?"), ("aria", "Hello!")]), "hangs: {hangs}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,81 +1,16 @@
-//! Metrics agree with the record and with the running actors, whatever dies meanwhile.
+//! Metrics agree with the running actors, whatever dies meanwhile. (The simulation compares them with the record.)
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures_util::StreamExt;
 use serde_json::json;
 
-use super::world::{World, asking_companion, ballot, channel_key, purpose, refusal, room};
+use super::world::{World, asking_companion, ballot, purpose, refusal, room};
 use crate::actors::runtime::actor_keys::{
     ChannelActorKey, CompanionKey, GuildKey, GuildsKey, PoolKey, SwitchboardKey, TurnTakingManagerKey, WriterKey,
 };
-use crate::domain::event::{Event, Recorded};
-use crate::domain::message::Role;
 use crate::domain::question_context::Purpose;
 use crate::ports::language_model::Request;
-
-/// A name with labels, and its count.
-type Counted = BTreeMap<(&'static str, Vec<(&'static str, String)>), u64>;
-
-#[tokio::test(start_paused = true)]
-async fn the_metrics_of_an_evening_agree_with_the_record() {
-    let world = evening().await;
-
-    play(&world).await;
-
-    let expected = on_record(&world).await;
-    assert_eq!(measured(&world, &expected), expected);
-    for (name, least) in [
-        ("tertulia_decisions_total", 8),
-        ("tertulia_messages_total", 10),
-        ("tertulia_evaluations_total", 8),
-        ("tertulia_evaluations_unanswered_total", 1),
-        ("tertulia_statements_failed_total", 1),
-        ("tertulia_loop_guard_trips_total", 1),
-        ("tertulia_rounds_total", 5),
-    ] {
-        let all = world.total(name, &[]);
-        assert!(all >= least, "{name}: {all}");
-        let counted: u64 = expected.iter().filter(|((known, _), _)| *known == name).map(|(_, times)| times).sum();
-        assert_eq!(all, counted, "nothing else is counted under {name}");
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn events_on_record_are_counted_once_whatever_dies() {
-    let mut world = evening().await;
-    let lobby = room("salon").channel();
-
-    for moment in [0.0, 0.4, 1.1, 2.3] {
-        world.say_then_pass("salon", "Ari and Bruno, what of it?", moment).await;
-        world.kill(&ChannelActorKey(lobby.clone())).await;
-        world.pass(120.0).await;
-        world.say_then_pass("salon", "Cleo?", moment).await;
-        world.kill(&PoolKey()).await;
-        world.pass(120.0).await;
-        world.say_then_pass("salon", "Bruno?", moment).await;
-        world.kill(&WriterKey()).await;
-        world.pass(300.0).await;
-    }
-
-    let mut expected = on_record(&world).await;
-    // Of these the writer is the one that counts.
-    expected.retain(|(name, _), _| name.contains("messages") || name.contains("evaluations_total") || name.contains("journal"));
-    assert_eq!(measured(&world, &expected), expected);
-    assert!(world.total("tertulia_messages_total", &[("message_role", "companion")]) >= 4);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_talk_ended_by_the_loop_guard_is_one_trip_however_many_are_not_asked() {
-    let world = World::with_salon(json!({ "turn_taking": { "max_companion_streak": 2 } })).await;
-    agree(&world);
-
-    world.say_then_pass("salon", "Ari and Bruno, what of it?", 120.0).await;
-
-    let guarded = world.total("tertulia_decisions_total", &[("decision_reason", "loop_guard")]);
-    assert_eq!((guarded, world.total("tertulia_loop_guard_trips_total", &[])), (2, 1));
-}
 
 #[tokio::test(start_paused = true)]
 async fn neither_models_nor_a_lull_nor_the_turn_delay_count_as_the_servers_own_time() {
@@ -167,17 +102,7 @@ async fn a_quarantined_guild_is_counted_until_it_is_released() {
     for times in 1..=2 {
         // The pending work wakes the channel again and again.
         world.say("lobby", "Ari, one").await;
-        for _ in 0..2_000 {
-            if let Some(channel) = world.context.directory.find(&ChannelActorKey(room("lobby").channel())) {
-                channel.kill();
-            }
-            world.pass(0.1).await;
-            // Reading all metrics takes longer than anything else here.
-            let is_gone = world.context.directory.find(&GuildKey("home".into())).is_none();
-            if is_gone && world.total("tertulia_guilds_quarantined", &[]) == 1 {
-                break;
-            }
-        }
+        world.kill_until_quarantine("lobby").await;
 
         assert_eq!(world.total("tertulia_guilds_quarantined", &[]), 1);
         assert_eq!(world.total("tertulia_guild_quarantines_total", &[]), times);
@@ -274,13 +199,6 @@ async fn no_outside_input_creates_a_series() {
     assert!(world.total("tertulia_messages_total", &[]) >= 300);
 }
 
-/// A salon with a limit of two statements of companions in a row.
-async fn evening() -> World {
-    let world = World::with_salon(json!({ "turn_taking": { "max_companion_streak": 3 } })).await;
-    agree(&world);
-    world
-}
-
 /// Everything that can happen in a channel, at least once: rounds, silence, a lost floor, an error, a talk that lasts too long.
 async fn play(world: &World) {
     world.say_then_pass("salon", "Ari and Bruno, what of it?", 120.0).await;
@@ -312,79 +230,6 @@ fn agree(world: &World) {
 
 fn agree_no_more(world: &World) {
     world.side.answer_by(|request| Some(Ok(votes(request, "NO"))));
-}
-
-/// The measured values under the expected names.
-fn measured(world: &World, expected: &Counted) -> Counted {
-    let now = |(name, labels): &(&'static str, Vec<(&'static str, String)>)| {
-        let labels: Vec<_> = labels.iter().map(|(label, value)| (*label, value.as_str())).collect();
-        world.total(name, &labels)
-    };
-    expected.keys().map(|series| (series.clone(), now(series))).collect()
-}
-
-/// The salon's journal, as it should have been counted.
-async fn on_record(world: &World) -> Counted {
-    let events = world.journal(&channel_key("salon")).await;
-    let mut counted = Counted::new();
-    counted.insert(("tertulia_journal_events_total", Vec::new()), events.len() as u64);
-    for recorded in &events {
-        for series in counts(recorded) {
-            let times = if let Event::Decided(decided) = &recorded.event { decided.companions.len() as u64 } else { 1 };
-            *counted.entry(series).or_default() += times;
-        }
-    }
-    // One request journals all simultaneous refusals.
-    let guarded = events.iter().filter(|recorded| is_guarded(recorded)).map(|recorded| recorded.handled);
-    let trips: std::collections::BTreeSet<_> = guarded.collect();
-    counted.insert(("tertulia_loop_guard_trips_total", Vec::new()), trips.len() as u64);
-    counted
-}
-
-fn is_guarded(recorded: &Recorded) -> bool {
-    matches!(&recorded.event, Event::Decided(decided) if decided.reason.as_str() == "loop_guard")
-}
-
-fn counts(recorded: &Recorded) -> Vec<(&'static str, Vec<(&'static str, String)>)> {
-    let trigger = |trigger: crate::domain::trigger::Trigger| ("decision_trigger", trigger.as_str().to_owned());
-    match &recorded.event {
-        Event::Said { message, .. } => {
-            let role = match message.from.role {
-                Role::Person => "user",
-                Role::Companion => "companion",
-                Role::Bot => "bot",
-            };
-            let labels = vec![("platform", "console".to_owned()), ("message_role", role.to_owned())];
-            let sent = vec![("platform", "console".to_owned()), ("send_outcome", "posted".to_owned())];
-            let is_sent = message.from.role == Role::Companion;
-            let messages = ("tertulia_messages_total", labels);
-            std::iter::once(messages).chain(is_sent.then_some(("tertulia_platform_sends_total", sent))).collect()
-        }
-        Event::Evaluated(evaluated) => vec![("tertulia_evaluations_total", vec![trigger(evaluated.trigger)])],
-        Event::Decided(decided) => vec![(
-            "tertulia_decisions_total",
-            vec![
-                trigger(decided.trigger),
-                ("decision", decided.decision.to_string()),
-                ("decision_reason", decided.reason.as_str().to_owned()),
-            ],
-        )],
-        Event::Unanswered { trigger: of, error, .. } => {
-            vec![("tertulia_evaluations_unanswered_total", vec![trigger(*of), ("error_type", error.to_string())])]
-        }
-        Event::ReplyFailed { error, .. } => {
-            vec![("tertulia_statements_failed_total", vec![("error_type", error.to_string())])]
-        }
-        Event::RoundClosed(closed) => {
-            let outcome = if closed.selected.is_some() { "selected" } else { "nobody" };
-            vec![("tertulia_rounds_total", vec![("round_outcome", outcome.to_owned())])]
-        }
-        Event::StageChanged { to, cause, .. } => {
-            let labels = vec![("closing_to", to.as_str().to_owned()), ("closing_cause", cause.as_str().to_owned())];
-            vec![("tertulia_closing_transitions_total", labels)]
-        }
-        _ => Vec::new(),
-    }
 }
 
 /// The number of running actors, by sort.

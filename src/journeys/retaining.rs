@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::keeping::{dead_letter, one_turn};
+use super::keeping::dead_letter;
 use super::world::{World, channel_key, lines, room};
 use crate::actors::erasure::retention::{self, PassReport};
 use crate::actors::writer::requests::write_meta;
@@ -317,11 +317,7 @@ async fn a_crash_while_expiring_leaves_a_whole_journal_and_the_next_pass_continu
         let context = world.context.clone();
         world.store.hold();
         let passing = tokio::spawn(async move { retention::pass(&context).await });
-        let mut written = 0;
-        while written < steps && !passing.is_finished() {
-            one_turn().await;
-            written += u32::from(world.store.commit_next());
-        }
+        world.commit_groups(steps, &passing).await;
         passing.abort();
         world.store.release();
 

@@ -176,37 +176,6 @@ async fn a_companions_own_statement_is_in_its_next_prompt() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_round_is_one_trace_and_the_round_that_its_statement_opens_follows_it() {
-    let world = salon().await;
-
-    world.say_then_pass("salon", QUESTION, 60.0).await;
-
-    assert_eq!(world.turn_outcomes(), ["posted", "posted", "silence"]);
-    let turns = world.spans.named("conversation.turn");
-    let first = turns[0].span_context.trace_id();
-    let in_first =
-        |name: &str| world.spans.named(name).into_iter().filter(|span| span.span_context.trace_id() == first).collect::<Vec<_>>();
-    let gates = in_first("decision.gate");
-    let floors: Vec<_> =
-        gates.iter().map(|gate| (attribute(gate, "companion.id").unwrap(), attribute(gate, "decision.floor").unwrap())).collect();
-    assert_eq!(floors, [("aria".into(), "lost".into()), ("bruno".into(), "won".into())]);
-    let [selection] = &in_first("decision.select_speaker")[..] else { panic!("one selection") };
-    assert_eq!(attribute(selection, "round.selected").as_deref(), Some("bruno"));
-    assert_eq!(attribute(selection, "round.states").as_deref(), Some("3"));
-    assert_eq!(attribute(selection, "round.missing").as_deref(), Some("0"));
-    assert_eq!(in_first("chat scripted").len(), 3, "two votes and a statement");
-    for (turn, before) in turns[1..].iter().zip(&turns) {
-        let links: Vec<_> = turn.links.links.iter().map(|link| link.span_context.trace_id()).collect();
-        assert_eq!(links, [before.span_context.trace_id()]);
-    }
-    let closing = world.spans.named("decision.closing");
-    assert_eq!(attribute(&closing[0], "closing.cause").as_deref(), Some("state"));
-    assert_eq!(closing[0].span_context.trace_id(), turns[1].span_context.trace_id());
-    let errors = world.spans.named("decision.gate").iter().filter(|gate| attribute(gate, "decision").is_none()).count();
-    assert_eq!(errors, 0);
-}
-
-#[tokio::test(start_paused = true)]
 async fn clearing_ends_the_round_its_manager_and_its_trace() {
     let world = salon().await;
     world.say_then_pass("salon", QUESTION, 0.5).await;

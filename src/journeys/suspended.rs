@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::world::{World, channel_key, lines, room};
 use crate::actors::messages::guilds::{Cause, GuildsMessage, Suspended};
-use crate::actors::runtime::actor_keys::{ChannelActorKey, GuildKey, GuildsKey};
+use crate::actors::runtime::actor_keys::{GuildKey, GuildsKey};
 use crate::actors::writer::requests::look;
 use crate::domain::conversation::poison;
 use crate::journal::channel_key::ChannelKey;
@@ -24,11 +24,8 @@ async fn a_channel_that_dies_of_its_snapshot_is_suspended_shown_and_affects_no_o
     world.say_then_pass("lobby", "Ari?", 40.0).await;
 
     let quarantine = world.backend.maintenance.quarantine().await.unwrap();
-    assert_eq!((quarantine.guilds, quarantine.messages), (Vec::new(), Vec::new()), "the guild is not quarantined");
     assert_eq!(world.spans.named("supervisor.escalate").len(), 1, "the escalation is visible");
-    let [alone] = &quarantine.channels[..] else { panic!("not one is left alone: {:?}", quarantine.channels) };
-    assert_eq!((&*alone.id, alone.guild.as_str(), &*alone.room), ("channel:console:lobby", "home", "lobby"));
-    assert_eq!(alone.until.0.since(alone.since.0), Duration::from_secs(300));
+    let alone = the_lobby_alone(&quarantine);
     assert!(alone.detail.contains("console:lobby") && alone.detail.contains("panicked"), "{}", alone.detail);
     assert!(world.history("den").await.contains(&("bruno".into(), "Hello!".into())));
     assert!(look(&world.context, &room("lobby").channel()).await.is_none(), "it is suspended");
@@ -62,17 +59,14 @@ async fn a_channel_with_an_unreadable_record_is_suspended_and_returns_once_it_is
     let intact = world.put(&channel_key, place, b"\x01not what it was").await.unwrap();
     let world = world.crash().await;
     world.side.answers([Ok("They mean me.\nYES")]);
-    world.say("lobby", "Ari?").await;
+    assert!(world.say("lobby", "Ari?").await > seq);
     world.say_then_pass("den", "Bruno?", 40.0).await;
 
-    let Quarantine { guilds, channels, messages } = world.backend.maintenance.quarantine().await.unwrap();
-    assert_eq!((guilds, messages), (Vec::new(), Vec::new()));
-    let [alone] = &channels[..] else { panic!("it is not listed: {channels:?}") };
-    assert_eq!((&*alone.id, alone.guild.as_str(), &*alone.room), ("channel:console:lobby", "home", "lobby"));
-    assert_eq!(alone.until.0.since(alone.since.0), Duration::from_secs(300));
+    let quarantine = world.backend.maintenance.quarantine().await.unwrap();
+    let alone = the_lobby_alone(&quarantine);
     let named = format!("event {seq} of channel console:lobby of guild home cannot be read: it is not JSON");
     assert!(alone.detail.contains(&named) && alone.detail.contains("history verify"), "{}", alone.detail);
-    assert!(world.history("den").await.contains(&("bruno".into(), "Hello!".into())));
+    assert_eq!(world.history("den").await, lines(&[("Ana", "Bruno?"), ("bruno", "Hello!")]));
 
     // Released too early, it cannot continue either.
     world.backend.maintenance.release(&alone.id).await.unwrap();
@@ -209,18 +203,7 @@ async fn a_suspended_room_is_not_listed_any_more_once_its_guild_is_quarantined()
     // The pending work wakes its channel again and again.
     world.side.set_delay(Duration::from_secs(10_000));
     world.say("den", "Bruno?").await;
-    let mut last = None;
-    for _ in 0..2_000 {
-        let guild = world.context.directory.find(&GuildKey("home".into())).map(|guild| guild.get_id());
-        last = guild.or(last);
-        if let Some(channel) = world.context.directory.find(&ChannelActorKey(room("den").channel())) {
-            channel.kill();
-        }
-        world.pass(0.1).await;
-        if guild.is_none() && !world.backend.maintenance.quarantine().await.unwrap().guilds.is_empty() {
-            break;
-        }
-    }
+    let last = world.kill_until_quarantine("den").await;
     let Quarantine { guilds, channels, .. } = world.backend.maintenance.quarantine().await.unwrap();
     assert_eq!((guilds.len(), channels), (1, Vec::new()));
     let state = world.state("den").await;
@@ -235,6 +218,15 @@ async fn a_suspended_room_is_not_listed_any_more_once_its_guild_is_quarantined()
 
     assert_eq!(suspensions(&world).await, []);
     assert!(matches!(world.backend.maintenance.release(&alone.id).await, Err(Refused::NotFound(_))));
+}
+
+/// The lobby is suspended for five minutes, and nothing else is listed.
+fn the_lobby_alone(quarantine: &Quarantine) -> &SuspendedChannel {
+    assert_eq!((&quarantine.guilds[..], &quarantine.messages[..]), (&[][..], &[][..]), "the guild is not quarantined");
+    let [alone] = &quarantine.channels[..] else { panic!("it is not listed: {:?}", quarantine.channels) };
+    assert_eq!((&*alone.id, alone.guild.as_str(), &*alone.room), ("channel:console:lobby", "home", "lobby"));
+    assert_eq!(alone.until.0.since(alone.since.0), Duration::from_secs(300));
+    alone
 }
 
 /// The suspended channels, as the operator sees them.

@@ -491,27 +491,6 @@ pub(super) async fn short_call() -> (SpanMemory, Moment) {
     (world.spans.clone(), began)
 }
 
-#[tokio::test(start_paused = true)]
-async fn spans_show_what_speech_services_did() {
-    let spans = short_call().await.0;
-
-    let synthesised = spans.named("voice.synthesise");
-    let shown: Vec<_> = synthesised.iter().map(|span| attribute(span, "speech.characters").unwrap()).collect();
-    assert_eq!(shown, ["Hello there.".len().to_string(), " It is good to hear you.".len().to_string()]);
-    let statement = &spans.named("invoke_agent Aria")[0];
-    for span in &synthesised {
-        assert_eq!(span.parent_span_id, statement.span_context.span_id());
-        assert_eq!(attribute(span, "gen_ai.provider.name").as_deref(), Some("rehearsal"));
-        assert_eq!(attribute(span, "companion.id").as_deref(), Some("aria"));
-        assert!(attribute(span, "speech.audio_secs").unwrap().parse::<f64>().unwrap() > 0.5);
-    }
-    let recognised = spans.named("voice.recognise");
-    let [recognised] = &*recognised else { panic!("{recognised:?}") };
-    assert!((1.2..1.7).contains(&attribute(recognised, "speech.audio_secs").unwrap().parse::<f64>().unwrap()));
-    let all = format!("{synthesised:?} {recognised:?}");
-    assert!(!["ana", "Hello", "good"].iter().any(|word| all.contains(word)), "{all}");
-}
-
 /// A mouth that fails after its first audio.
 struct Hoarse;
 

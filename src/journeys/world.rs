@@ -7,18 +7,19 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::StreamExt;
-use ractor::{Actor, ActorRef};
+use ractor::{Actor, ActorProcessingErr, ActorRef};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 
 use crate::actors::calls::Speech;
 use crate::actors::companion::brief_writing;
 use crate::actors::erasure::cleanup;
 use crate::actors::models::Models;
-use crate::actors::runtime::actor_keys::ChannelActorKey;
+use crate::actors::runtime::actor_keys::{ChannelActorKey, GuildKey};
 use crate::actors::runtime::context::{ActorContext, Environment};
-use crate::actors::runtime::directory::ActorKey as Address;
+use crate::actors::runtime::directory::{ActorKey as Address, Directory, Registration};
 use crate::actors::runtime::in_flight::RecentHangs;
 use crate::actors::runtime::root::{Root, RootMessage};
 use crate::actors::runtime::startup_log;
@@ -593,6 +594,37 @@ impl World {
         self.rest().await;
     }
 
+    /// Puts an actor in the place of the one with this key. It hangs with the first message, or ignores every one.
+    pub(super) async fn replace<K: Address + Send + Sync + 'static>(&self, key: K, hangs: bool) -> ActorRef<K::Message> {
+        Actor::spawn(None, Stub { key, hangs }, self.context.directory.clone()).await.unwrap().0
+    }
+
+    /// Kills a channel of the guild `home` whenever it runs, until the guild is in quarantine. Returns the last actor of the guild.
+    pub(super) async fn kill_until_quarantine(&self, id: &str) -> Option<ractor::ActorId> {
+        let mut last = None;
+        for _ in 0..2_000 {
+            let guild = self.context.directory.find(&GuildKey("home".into())).map(|guild| guild.get_id());
+            last = guild.or(last);
+            if let Some(channel) = self.context.directory.find(&ChannelActorKey(room(id).channel())) {
+                channel.kill();
+            }
+            self.pass(0.1).await;
+            if guild.is_none() && !self.backend.maintenance.quarantine().await.unwrap().guilds.is_empty() {
+                break;
+            }
+        }
+        last
+    }
+
+    /// Lets the store commit so many groups of what a task writes, or all of it.
+    pub(super) async fn commit_groups<T>(&self, groups: u32, task: &JoinHandle<T>) {
+        let mut written = 0;
+        while written < groups && !task.is_finished() {
+            self.pass(0.001).await;
+            written += u32::from(self.store.commit_next());
+        }
+    }
+
     /// Kills the actor with this key. A test must say so, because no other actor may die.
     pub(super) async fn kill<P: Address>(&mut self, channel_key: &P) {
         self.context.directory.find(channel_key).expect("the actor is running").kill();
@@ -633,15 +665,33 @@ impl Watching {
 
     /// The names of the events that can be seen by now, without notes and drafts.
     pub(super) async fn names(&mut self) -> Vec<String> {
-        let seen = self.seen().await;
-        let on_record = seen.iter().filter(|event| !event["seq"].is_null() || event["event"] == "hello");
-        on_record.map(|event| event["event"].as_str().unwrap().to_owned()).collect()
+        on_record(&self.seen().await)
     }
 
     /// Whether the stream has ended.
     pub(super) async fn is_over(&mut self) -> bool {
         self.seen().await;
         self.is_over
+    }
+}
+
+/// An actor in the place of another, under its key. It hangs with the first message, or ignores every one.
+struct Stub<K> {
+    key: K,
+    hangs: bool,
+}
+
+impl<K: Address + Send + Sync + 'static> Actor for Stub<K> {
+    type Msg = K::Message;
+    type State = Registration;
+    type Arguments = Directory;
+
+    async fn pre_start(&self, myself: ActorRef<K::Message>, directory: Directory) -> Result<Registration, ActorProcessingErr> {
+        Ok(directory.register(&self.key, &myself))
+    }
+
+    async fn handle(&self, _: ActorRef<K::Message>, _: K::Message, _: &mut Registration) -> Result<(), ActorProcessingErr> {
+        if self.hangs { std::future::pending().await } else { Ok(()) }
     }
 }
 
@@ -677,6 +727,12 @@ pub(super) fn of_json<T: DeserializeOwned>(json: Value) -> T {
 /// An answer of the side model in a round.
 pub(super) fn ballot(decision: &str, importance: u8, closing: &str) -> String {
     json!({ "reason": "So.", "decision": decision, "importance": importance, "selected": false, "closing": closing }).to_string()
+}
+
+/// The names of these events, without notes and drafts.
+pub(super) fn on_record(seen: &[Value]) -> Vec<String> {
+    let on_record = seen.iter().filter(|event| !event["seq"].is_null() || event["event"] == "hello");
+    on_record.map(|event| event["event"].as_str().unwrap().to_owned()).collect()
 }
 
 /// The newest event with this name.

@@ -1,12 +1,10 @@
 //! External companions: they are notified of a round, vote, and send their statements when they were selected.
 
-use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort};
+use ractor::RpcReplyPort;
 
 use super::*;
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::turn_taking_manager::{ManagerMessage, VoteError};
-use crate::actors::runtime::context::ActorContext;
-use crate::actors::runtime::directory::Registration;
 use crate::domain::closing::Stage;
 use crate::domain::id::Seq;
 use crate::domain::vote::State;
@@ -92,43 +90,16 @@ async fn a_round_whose_manager_fails_as_it_starts_is_closed_a_little_after_its_d
     assert_eq!(world.recorded("inn", "round").await[0]["selected"], "bruno");
 }
 
-/// A turn-taking manager that ends before it reads a message.
-struct Ended;
-
-impl Actor for Ended {
-    type Msg = ManagerMessage;
-    type State = Registration;
-    type Arguments = ActorContext;
-
-    async fn pre_start(
-        &self,
-        myself: ActorRef<ManagerMessage>,
-        context: ActorContext,
-    ) -> Result<Registration, ActorProcessingErr> {
-        Ok(context.directory.register(&TurnTakingManagerKey(room("inn").channel()), &myself))
-    }
-
-    async fn handle(
-        &self,
-        _: ActorRef<ManagerMessage>,
-        _: ManagerMessage,
-        _: &mut Registration,
-    ) -> Result<(), ActorProcessingErr> {
-        Ok(())
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_vote_that_arrives_as_the_round_ends_is_answered_with_no_open_round() {
     let world = inn().await;
     world.say_then_pass("inn", CALL, 120.0).await;
-    let (manager, ended) = Actor::spawn(None, Ended, world.context.clone()).await.unwrap();
+    let manager = world.replace(TurnTakingManagerKey(room("inn").channel()), false).await;
 
     let refused = world.backend.messages.vote(&room("inn"), state("zed", "1", 9.0)).await;
 
     assert!(matches!(&refused, Err(Refused::Conflict(detail)) if detail.starts_with("no round is open")), "{refused:?}");
-    manager.stop(None);
-    ended.await.unwrap();
+    manager.stop_and_wait(None, None).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]

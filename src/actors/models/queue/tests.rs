@@ -49,17 +49,6 @@ fn more_urgent_questions_go_first_whatever_the_order_of_arrival() {
 }
 
 #[test]
-fn a_busy_guild_does_not_delay_a_quiet_one() {
-    let mut queue = Queue::new(10);
-    (0..4).for_each(|call| queue.push(CallId(call), Priority::Lull, &guild("busy")));
-    queue.push(CallId(9), Priority::Lull, &guild("quiet"));
-
-    let order = drained(&mut queue);
-
-    assert_eq!(order, [0, 9, 1, 2, 3]);
-}
-
-#[test]
 fn a_guild_at_its_limit_is_skipped_and_keeps_its_place() {
     let mut queue = Queue::new(10);
     queue.push(CallId(1), Priority::Turn, &guild("full"));
