@@ -14,13 +14,12 @@ use serde_json::json;
 use tokio::sync::mpsc::{Receiver, Sender};
 
 use super::abroad::channel_ref;
-use super::calling::events;
+use super::calling;
 use super::world::{World, room};
 use crate::actors::calls::Speech;
 use crate::actors::calls::shutdown::shut_down;
 use crate::actors::runtime::actor_keys::{RecognitionKey, VoiceCallKey, VoiceUserKey};
 use crate::adapters::speech::rehearsed::RehearsedSpeech;
-use crate::domain::event::Event;
 use crate::domain::id::{ChannelId, PersonId};
 use crate::domain::moment::Moment;
 use crate::domain::price::UnitPrice;
@@ -147,6 +146,20 @@ impl Caller {
         }
     }
 
+    /// Talks long enough to be recognised, and then is silent.
+    async fn say_something(&mut self, world: &World) {
+        self.talk(world, 60, 1).await;
+        self.talk(world, 50, 0).await;
+    }
+
+    /// Asks Aria, and listens to the beginning of her answer.
+    async fn hear_the_beginning(&self, world: &World) {
+        self.line.tell(Told::Say("Aria, how are you?".into()));
+        while self.page.packets.lock().unwrap().len() < 40 {
+            self.listen(world, 0.1).await;
+        }
+    }
+
     /// Listens for a while, and tells what was played of what was sent.
     async fn listen(&self, world: &World, secs: f64) {
         for _ in 0..(secs * 10.0) as u32 {
@@ -164,11 +177,20 @@ async fn world() -> World {
 }
 
 async fn world_with(overlay: serde_json::Value) -> World {
-    let speech =
-        Speech { audio: Arc::new(FakeAudio), recognition: Arc::new(RehearsedSpeech), synthesis: Arc::new(RehearsedSpeech) };
-    let world = World::with_speech(speech, overlay).await;
-    world.side.answer_by(|_| Some(Ok("Yes.\nYES".to_owned())));
+    let world = world_of(Arc::new(RehearsedSpeech), Arc::new(RehearsedSpeech), overlay).await;
     world.main.answer_by(|_| Some(Ok("Hello there. It is good to hear you.".to_owned())));
+    world
+}
+
+/// With these ears and this mouth. Aria says YES whenever she is asked, and greets.
+async fn world_of(
+    recognition: Arc<dyn SpeechRecognition>,
+    synthesis: Arc<dyn SpeechSynthesis>,
+    overlay: serde_json::Value,
+) -> World {
+    let world = World::with_speech(Speech { audio: Arc::new(FakeAudio), recognition, synthesis }, overlay).await;
+    world.side.answer_by(|_| Some(Ok("Yes.\nYES".to_owned())));
+    world.main.answer_by(|_| Some(Ok("Hello there.".to_owned())));
     world
 }
 
@@ -196,10 +218,6 @@ fn channel() -> ChannelId {
     room("lobby").channel()
 }
 
-fn user(name: &str) -> PersonId {
-    PersonId::from(name)
-}
-
 async fn people_in_call(world: &World) -> Vec<String> {
     let mut people = Vec::new();
     for event in world.recorded("lobby", "voice_joined").await {
@@ -221,7 +239,7 @@ async fn words_to_a_companion_are_answered_aloud() {
 
     let seen = ana.page.seen();
     let kinds: Vec<_> = seen.iter().map(std::mem::discriminant).collect();
-    assert!(matches!(&seen[0], View::Entered { you, people } if *you == user("ana") && people.len() == 1), "{seen:?}");
+    assert!(matches!(&seen[0], View::Entered { you, people } if *you == PersonId::from("ana") && people.len() == 1), "{seen:?}");
     let at = |wanted: fn(&View) -> bool| seen.iter().position(wanted).unwrap_or_else(|| panic!("{seen:?}"));
     let order = [
         at(|view| matches!(view, View::Talking(_, true))),
@@ -261,19 +279,11 @@ async fn speech_without_recognition_addresses_nobody() {
     world.reload_companion(json!({ "id": "aria", "voice": { "sounds_like": ["Speech"] } }));
     let mut ana = Caller::enter(&world, "ana").await;
 
-    ana.talk(&world, 60, 1).await;
-    ana.talk(&world, 50, 0).await;
+    ana.say_something(&world).await;
     ana.line.tell(Told::Say("Speech, are you there?".into()));
     world.pass(3.0).await;
 
-    let segments: Vec<_> = events(&world)
-        .await
-        .into_iter()
-        .filter_map(|recorded| match recorded.event {
-            Event::Segment(segment) => Some(segment),
-            _ => None,
-        })
-        .collect();
+    let segments = calling::segments(&world).await;
     assert_eq!(segments.iter().map(|segment| &*segment.text).collect::<Vec<_>>(), ["(speech, 1.2 s)", "Speech, are you there?"]);
     assert_eq!(segments.iter().map(|segment| segment.address.companions.len()).collect::<Vec<_>>(), [0, 1]);
 }
@@ -282,10 +292,7 @@ async fn speech_without_recognition_addresses_nobody() {
 async fn stop_cuts_a_reply_and_what_was_heard_is_the_statement() {
     let world = world().await;
     let ana = Caller::enter(&world, "ana").await;
-    ana.line.tell(Told::Say("Aria, how are you?".into()));
-    while ana.page.packets.lock().unwrap().len() < 40 {
-        ana.listen(&world, 0.1).await;
-    }
+    ana.hear_the_beginning(&world).await;
 
     let reply = ana.page.packets.lock().unwrap()[0].reply;
     ana.line.tell(Told::Stop { reply });
@@ -304,7 +311,7 @@ async fn who_leaves_is_gone_and_who_is_lost_has_ten_seconds() {
     let world = world().await;
     let ana = Caller::enter(&world, "ana").await;
     let ben = Caller::enter(&world, "ben").await;
-    assert!(ana.page.has(|view| matches!(view, View::Joined(person) if person.user == user("ben"))));
+    assert!(ana.page.has(|view| matches!(view, View::Joined(person) if person.user == PersonId::from("ben"))));
 
     drop(ben);
     world.pass(9.0).await;
@@ -315,7 +322,7 @@ async fn who_leaves_is_gone_and_who_is_lost_has_ten_seconds() {
     drop(ben);
     world.pass(11.0).await;
     assert!(people_in_call(&world).await.contains(&"-ben".to_owned()));
-    assert!(ana.page.has(|view| *view == View::Left(user("ben"))));
+    assert!(ana.page.has(|view| *view == View::Left(PersonId::from("ben"))));
 
     ana.line.tell(Told::Leave);
     world.pass(3.0).await;
@@ -452,16 +459,11 @@ async fn speech_used(world: &World) -> Vec<(String, usage::Speech)> {
 
 #[tokio::test(start_paused = true)]
 async fn speech_is_counted_with_its_price_where_something_leaves_the_machine() {
-    let speech =
-        Speech { audio: Arc::new(FakeAudio), recognition: Arc::<Counting>::default(), synthesis: Arc::new(RehearsedSpeech) };
     let prices = json!({ "speech": { "recognition_price": 0.6, "synthesis_price": 15.0 } });
-    let world = World::with_speech(speech, prices).await;
-    world.side.answer_by(|_| Some(Ok("Yes.\nYES".to_owned())));
-    world.main.answer_by(|_| Some(Ok("Hello there.".to_owned())));
+    let world = world_of(Arc::<Counting>::default(), Arc::new(RehearsedSpeech), prices).await;
     let mut ana = Caller::enter(&world, "ana").await;
 
-    ana.talk(&world, 60, 1).await;
-    ana.talk(&world, 50, 0).await;
+    ana.say_something(&world).await;
     ana.listen(&world, 12.0).await;
 
     let used = speech_used(&world).await;
@@ -484,31 +486,9 @@ pub(super) async fn short_call() -> (SpanMemory, Moment) {
     ana.line.tell(Told::Say("Aria, how are you?".into()));
     ana.listen(&world, 15.0).await;
     world.side.answer_by(|_| Some(Ok("Nothing to say.\nNO".to_owned())));
-    ana.talk(&world, 60, 1).await;
-    ana.talk(&world, 50, 0).await;
+    ana.say_something(&world).await;
     world.pass(20.0).await;
     (world.spans.clone(), began)
-}
-
-#[tokio::test(start_paused = true)]
-async fn spans_show_what_speech_services_did() {
-    let spans = short_call().await.0;
-
-    let synthesised = spans.named("voice.synthesise");
-    let shown: Vec<_> = synthesised.iter().map(|span| attribute(span, "speech.characters").unwrap()).collect();
-    assert_eq!(shown, ["Hello there.".len().to_string(), " It is good to hear you.".len().to_string()]);
-    let statement = &spans.named("invoke_agent Aria")[0];
-    for span in &synthesised {
-        assert_eq!(span.parent_span_id, statement.span_context.span_id());
-        assert_eq!(attribute(span, "gen_ai.provider.name").as_deref(), Some("rehearsal"));
-        assert_eq!(attribute(span, "companion.id").as_deref(), Some("aria"));
-        assert!(attribute(span, "speech.audio_secs").unwrap().parse::<f64>().unwrap() > 0.5);
-    }
-    let recognised = spans.named("voice.recognise");
-    let [recognised] = &*recognised else { panic!("{recognised:?}") };
-    assert!((1.2..1.7).contains(&attribute(recognised, "speech.audio_secs").unwrap().parse::<f64>().unwrap()));
-    let all = format!("{synthesised:?} {recognised:?}");
-    assert!(!["ana", "Hello", "good"].iter().any(|word| all.contains(word)), "{all}");
 }
 
 /// A mouth that fails after its first audio.
@@ -531,10 +511,7 @@ impl SpeechSynthesis for Hoarse {
 
 #[tokio::test(start_paused = true)]
 async fn a_synthesis_that_fails_is_counted_and_its_span_has_the_error() {
-    let speech = Speech { audio: Arc::new(FakeAudio), recognition: Arc::<Counting>::default(), synthesis: Arc::new(Hoarse) };
-    let world = World::with_speech(speech, json!({})).await;
-    world.side.answer_by(|_| Some(Ok("Yes.\nYES".to_owned())));
-    world.main.answer_by(|_| Some(Ok("Hello there.".to_owned())));
+    let world = world_of(Arc::<Counting>::default(), Arc::new(Hoarse), json!({})).await;
     let ana = Caller::enter(&world, "ana").await;
 
     ana.line.tell(Told::Say("Aria, how are you?".into()));
@@ -552,8 +529,7 @@ async fn a_synthesis_that_fails_is_counted_and_its_span_has_the_error() {
 #[tokio::test(start_paused = true)]
 async fn of_26_people_who_talk_at_once_the_first_one_waits_and_nobody_is_lost() {
     let ears = Arc::<Counting>::default();
-    let speech = Speech { audio: Arc::new(FakeAudio), recognition: ears.clone(), synthesis: Arc::new(RehearsedSpeech) };
-    let world = World::with_speech(speech, json!({})).await;
+    let world = world_of(ears.clone(), Arc::new(RehearsedSpeech), json!({})).await;
     let mut people = Vec::new();
     for person in 0..26 {
         people.push(Caller::enter(&world, &format!("p{person}")).await);
@@ -592,8 +568,8 @@ async fn die(killed: usize, after: u32) {
         ana.talk(&world, 1, u8::from(packet < 60)).await;
         if packet == after {
             match killed {
-                0 => world.kill(&VoiceUserKey(channel(), user("ana"))).await,
-                1 => world.kill(&RecognitionKey(channel(), user("ana"))).await,
+                0 => world.kill(&VoiceUserKey(channel(), PersonId::from("ana"))).await,
+                1 => world.kill(&RecognitionKey(channel(), PersonId::from("ana"))).await,
                 _ => world.kill(&VoiceCallKey(channel())).await,
             }
         }
@@ -644,10 +620,7 @@ async fn who_wants_to_be_ignored_is_not_heard() {
 async fn an_orderly_stop_keeps_what_was_heard() {
     let world = world().await;
     let ana = Caller::enter(&world, "ana").await;
-    ana.line.tell(Told::Say("Aria, how are you?".into()));
-    while ana.page.packets.lock().unwrap().len() < 40 {
-        ana.listen(&world, 0.1).await;
-    }
+    ana.hear_the_beginning(&world).await;
 
     shut_down(&world.context).await;
     let world = world.crash().await;
@@ -690,8 +663,7 @@ async fn a_connection_that_takes_over_is_heard_from_its_first_packet() {
     let mut after = Caller::enter(&world, "ana").await;
 
     after.talk(&world, 50, 0).await;
-    after.talk(&world, 60, 1).await;
-    after.talk(&world, 50, 0).await;
+    after.say_something(&world).await;
 
     assert_eq!(segments(&world).await, ["(speech, 1.2 s)"]);
 }

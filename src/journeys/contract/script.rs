@@ -202,18 +202,13 @@ async fn happen(step: &Step, world: &mut World, models: &Mutex<Models>) {
             let about = opened(world, id).await;
             let Mind { importance, closing, .. } = mind;
             let vote = json!({ "from": from, "messageId": about, "state": state, "importance": importance, "selected": false, "closing": closing });
-            world.backend.messages.vote(&room(id), serde_json::from_value(vote).unwrap()).await.unwrap();
+            world.vote(id, vote).await.unwrap();
         }
         Step::Speaks(id, from, text) => {
             let about = opened(world, id).await;
-            let words = json!({ "from": from, "message_id": about, "text": text });
-            world.backend.messages.speak(&room(id), serde_json::from_value(words).unwrap()).await.unwrap();
+            world.speak(id, json!({ "from": from, "message_id": about, "text": text })).await.unwrap();
         }
-        Step::Pauses(id, is_paused) => {
-            let patch = serde_json::from_value(json!({ "paused": is_paused })).unwrap();
-            world.backend.rooms.patch(&room(id), patch).await.unwrap();
-            world.rest().await;
-        }
+        Step::Pauses(id, is_paused) => drop(world.patch(id, json!({ "paused": is_paused })).await.unwrap()),
         Step::Clears(id) => world.backend.rooms.clear(&room(id)).await.unwrap(),
         Step::Dies(who) => {
             kill(world, *who);

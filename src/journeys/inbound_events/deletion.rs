@@ -1,9 +1,7 @@
 //! Messages that are edited and deleted on a platform.
 
-use futures_util::StreamExt;
-
 use super::*;
-use crate::ports::backend::keeping::{ExportForm, ExportQuery};
+use crate::ports::backend::keeping::ExportForm;
 
 #[tokio::test(start_paused = true)]
 async fn an_edit_replaces_the_words_everywhere() {
@@ -83,11 +81,9 @@ async fn a_deleted_message_leaves_no_word_in_the_store() {
 
     assert_eq!(world.history("discord:10").await, lines(&[("Ana", "kept")]));
     assert_eq!(world.recorded("discord:10", "deleted").await.len(), 1, "a bulk is one event");
-    let query = ExportQuery { room: Some(room("discord:10")), form: ExportForm::Json };
-    let exported: Vec<_> = world.backend.records.export(query).await.unwrap().map(|line| line.unwrap()).collect().await;
+    let exported = world.export("discord:10", ExportForm::Json).await;
     assert!(!exported.join("\n").contains("zebra"), "{exported:?}");
-    let channel_key = ChannelKey::new(&general().guild, &general().channel);
-    let snapshot = world.reader().restore(&channel_key).await.unwrap().snapshot.expect("the channel went to sleep");
+    let snapshot = world.reader().restore(&channel_key(&general())).await.unwrap().snapshot.expect("the channel went to sleep");
     assert!(!serde_json::to_string(&snapshot).unwrap().contains("zebra"));
     let again = inbound_events(&world).said(&general(), ana(&world, "1", "zebra one")).await.unwrap();
     assert!(matches!(again, Acceptance::Duplicate(_)), "{again:?}");
@@ -99,10 +95,7 @@ async fn a_person_who_deleted_all_their_messages_is_not_listed_any_more() {
     say(&world, "1", "zebra one").await;
     say(&world, "2", "zebra two").await;
     world.pass(1_000.0).await;
-    let entries = async || {
-        let listed = world.reader().listed(&general().guild, &"discord:5".into()).await;
-        listed.unwrap().len()
-    };
+    let entries = async || world.reader().listed(&general().guild, &"discord:5".into()).await.unwrap().len();
     assert_eq!(entries().await, 1);
 
     inbound_events(&world).deleted(&general(), &["1".into()]).await.unwrap();

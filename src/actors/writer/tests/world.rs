@@ -51,6 +51,17 @@ impl World {
         Self::on(Arc::new(TestStore::new()), bounds).await
     }
 
+    /// A writer that has accepted one message, with the id `a`, in the lobby.
+    pub(super) async fn with_one() -> Self {
+        Self::bounded_with_one(Bounds::default()).await
+    }
+
+    pub(super) async fn bounded_with_one(bounds: Bounds) -> Self {
+        let world = Self::bounded(bounds).await;
+        world.accept("lobby", "one", Some("a")).await.unwrap().unwrap();
+        world
+    }
+
     pub(super) async fn on(store: Arc<TestStore>, bounds: Bounds) -> Self {
         let (hub, clock) = (Hub::new(), Arc::<TestClock>::default());
         let (delivered, failures) = (Arc::<Mutex<Vec<_>>>::default(), Arc::<Mutex<Vec<_>>>::default());
@@ -97,9 +108,20 @@ impl World {
         text: &str,
         id: Option<&str>,
     ) -> Receiver<Result<Accepted, Refused>> {
+        self.accept_event(channel, None, samples::said(message(samples::person(person), text)), id)
+    }
+
+    pub(super) fn accept_event(
+        &self,
+        channel: &str,
+        at: Option<Moment>,
+        event: Event,
+        id: Option<&str>,
+    ) -> Receiver<Result<Accepted, Refused>> {
         let (reply, answer) = Reply::awaited();
-        let (id, event) = (id.map(Into::into), samples::said(message(samples::person(person), text)));
-        self.send(WriterMessage::Accept(Accept { channel_key: channel_key(channel), at: None, event, id, reply }));
+        let accept = Accept { channel_key: channel_key(channel), at, event, id: id.map(Into::into), reply };
+        // A writer that has stopped answers, too.
+        let _ = self.writer.cast(WriterMessage::Accept(accept));
         answer
     }
 
@@ -146,6 +168,15 @@ impl World {
         let (reply, answer) = Reply::awaited();
         self.send(WriterMessage::Fence(Fence { channel_key: channel_key(channel), reply }));
         answer
+    }
+
+    /// All of these requests are accepted.
+    pub(super) async fn all(answers: impl IntoIterator<Item = Receiver<Result<Accepted, Refused>>>) -> Vec<Accepted> {
+        let mut accepted = Vec::new();
+        for answer in answers {
+            accepted.push(answer.await.unwrap().unwrap());
+        }
+        accepted
     }
 
     /// Lets the writer handle the messages that it was sent.
