@@ -57,7 +57,6 @@ impl Refusal {
             Unknown::User => (10013, "User"),
             Unknown::Webhook => (10015, "Webhook"),
             Unknown::Interaction => (10062, "interaction"),
-            Unknown::Command => (10063, "application command"),
         };
         Self::new(404, code, &format!("Unknown {name}"))
     }
@@ -89,5 +88,4 @@ pub enum Unknown {
     User,
     Webhook,
     Interaction,
-    Command,
 }

@@ -1,6 +1,5 @@
 //! The whole state of the test double, behind one lock.
 
-use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
@@ -10,7 +9,7 @@ use super::faults::Faults;
 use super::journal::Journal;
 use super::limits::Limits;
 use super::sessions::Gateway;
-use super::{Id, Rules, World};
+use super::{Rules, World};
 
 pub struct State {
     pub rules: Rules,
@@ -19,8 +18,8 @@ pub struct State {
     pub limits: Limits,
     pub faults: Faults,
     pub journal: Journal,
-    /// When commands were created, by guild. None: globally.
-    pub command_creates: BTreeMap<Option<Id>, Vec<Instant>>,
+    /// When commands were created.
+    pub command_creates: Vec<Instant>,
     /// The URL of the gateway.
     pub gateway_url: String,
     /// The URL that READY announces for RESUME.

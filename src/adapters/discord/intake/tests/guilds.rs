@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::world::{APPLICATION, BOT, Call, GENERAL, HOME, OTHER, OWN_ROLE, World, home, id, message, ready, with};
-use crate::adapters::discord::cache::WebhookTarget;
+use super::world::{APPLICATION, BOT, Call, GENERAL, HOME, OTHER, OWN_ROLE, World, home, id, ready, with};
 use crate::adapters::discord::incoming::NameLookup as _;
 use crate::adapters::discord::intake::Intake;
 use crate::adapters::discord::wire::Bot;
@@ -102,22 +101,6 @@ async fn an_outage_deletes_nothing_and_a_removal_does() {
 }
 
 #[tokio::test]
-async fn a_thread_of_a_channel_with_companions_is_received() {
-    let mut world = World::new().await;
-
-    world.kept("THREAD_CREATE", thread(GENERAL)).await;
-    world.kept("MESSAGE_CREATE", message(50, THREAD, "psst")).await;
-
-    let [Call::Said(channel_ref, _)] = &world.core.calls()[..] else { panic!("{:?}", world.core.calls()) };
-    assert_eq!((channel_ref.channel.as_str(), channel_ref.parent.as_ref().unwrap().as_str()), ("discord:400", "discord:200"));
-    assert_eq!(
-        world.discord.cache().webhook_target(id(THREAD)),
-        Some(WebhookTarget { root: id(GENERAL), thread: Some(id(THREAD)) })
-    );
-    assert_eq!(world.discord.cache().title(&id(THREAD).channel()).as_deref(), Some("aside · #general · Home"));
-}
-
-#[tokio::test]
 async fn an_archived_thread_without_companions_leaves_the_cache() {
     let mut world = World::new().await;
     let archived = |parent| with(thread(parent), json!({ "thread_metadata": { "archived": true } }));
@@ -142,21 +125,6 @@ async fn a_deleted_channel_is_gone_with_its_threads() {
     let expected = ["discord:200", "discord:400"].map(|channel| Call::ChannelGone("discord:100".to_owned(), channel.to_owned()));
     assert_eq!(gone, expected);
     assert_eq!(world.discord.cache().newest(id(GENERAL)), None);
-}
-
-#[tokio::test]
-async fn a_deleted_thread_is_gone_alone() {
-    let mut world = World::new().await;
-    world.kept("THREAD_CREATE", thread(GENERAL)).await;
-
-    world
-        .kept(
-            "THREAD_DELETE",
-            json!({ "id": THREAD.to_string(), "guild_id": HOME.to_string(), "parent_id": GENERAL.to_string() }),
-        )
-        .await;
-
-    assert_eq!(world.core.calls(), [Call::ChannelGone("discord:100".to_owned(), "discord:400".to_owned())]);
 }
 
 #[tokio::test]

@@ -70,36 +70,14 @@ async fn messages_wait_only_briefly_for_discords_time() {
 }
 
 #[tokio::test]
-async fn messages_in_channels_without_companions_are_not_handed_over() {
-    let mut world = World::new().await;
-
-    world.kept("MESSAGE_CREATE", message(50, OTHER, "hi")).await;
-
-    assert_eq!(world.core.calls(), []);
-}
-
-#[tokio::test]
-async fn a_mention_of_the_bot_or_its_role_addresses_all_companions() {
+async fn a_mention_of_the_bot_or_its_role_addresses_all_companions_and_its_name_does_not() {
     let role = |role: u64| json!({ "mention_roles": [role.to_string()] });
 
     assert!(inbound_message(json!({ "mentions": [user(BOT, "Tertulia")] })).await.unwrap().to_all);
     assert!(inbound_message(role(OWN_ROLE)).await.unwrap().to_all);
     assert!(!inbound_message(role(HOME)).await.unwrap().to_all);
     assert!(!inbound_message(json!({ "mention_everyone": true })).await.unwrap().to_all);
-}
-
-#[tokio::test]
-async fn a_direct_message_addresses_all_and_is_a_guild_of_its_own() {
-    let mut world = World::new().await;
-    let mut event = message(50, 700, "psst");
-    event.as_object_mut().unwrap().remove("guild_id");
-
-    world.kept("MESSAGE_CREATE", event).await;
-
-    let [Call::Said(channel_ref, inbound_message)] = &world.core.calls()[..] else { panic!() };
-    assert_eq!((channel_ref.guild.as_str(), channel_ref.channel.as_str()), ("dm:discord:700", "discord:700"));
-    assert!(inbound_message.to_all);
-    assert_eq!(world.discord.cache().title(&channel_ref.channel).as_deref(), Some("direct message with Ana"));
+    assert!(!inbound_message(json!({ "content": "Tertulia?" })).await.unwrap().to_all);
 }
 
 #[tokio::test]
