@@ -135,16 +135,5 @@ impl Room {
 /// A message from Ana.
 pub fn message(text: &str) -> Message {
     let ana: Arc<str> = "Ana".into();
-    Message {
-        asks_to_stop: false,
-        speech: None,
-        cut: None,
-        id: None,
-        from: Author { id: ana.clone(), name: ana, role: Role::Person },
-        text: text.into(),
-        modality: Modality::Text,
-        lull_endpoint: false,
-        kind: None,
-        address: Address::default(),
-    }
+    Message::new(Author { id: ana.clone(), name: ana, role: Role::Person }, text.into())
 }

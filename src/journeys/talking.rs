@@ -194,16 +194,8 @@ async fn a_reply_dropped_before_a_crash_is_not_owed_after_it() {
     let (channel_key, channel) = (ChannelKey { guild: "home".into(), channel: room("lobby").channel() }, room("lobby").channel());
     let dropped = outbox_record(Trigger::Lull);
     let (reply, committed) = Reply::awaited();
-    let record = Record {
-        channel_key,
-        at: world.context.clock.now(),
-        made: Vec::new(),
-        quiet: None,
-        snapshot: None,
-        outbox: vec![OutboxWrite::Put(Ticket(1_000), dropped)],
-        usage: Vec::new(),
-        reply,
-    };
+    let outbox = vec![OutboxWrite::Put(Ticket(1_000), dropped)];
+    let record = Record { outbox, ..Record::new(channel_key, world.context.clock.now(), reply) };
     world.context.directory.find(&WriterKey()).unwrap().cast(WriterMessage::Record(record)).unwrap();
     committed.await.unwrap().unwrap();
     let before = owed(&world).await;

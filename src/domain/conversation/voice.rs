@@ -117,14 +117,10 @@ impl Call {
             let ends_lull_for =
                 endpoint.filter(|(message, _)| std::ptr::eq(*message, spoken)).map(|(_, companions)| companions.to_vec());
             let message = Message {
-                id: None,
-                from: first.from.clone(),
-                text: spoken.text.clone(),
                 modality: Modality::Voice,
                 lull_endpoint: ends_lull_for.is_some(),
                 asks_to_stop: parts.iter().all(|part| part.asks_to_stop),
                 address: Address { companions, others: parts.iter().any(|part| part.address.others) },
-                kind: None,
                 speech: Some(Box::new(Speech {
                     started: spoken.started,
                     ended: spoken.ended,
@@ -135,7 +131,7 @@ impl Call {
                     ends_lull_for: ends_lull_for.unwrap_or_default(),
                     is_backchannel: spoken.is_backchannel,
                 })),
-                cut: None,
+                ..Message::new(first.from.clone(), spoken.text.clone())
             };
             messages.push(Event::Said { message, reply_to: None, reply: None, said_at: None });
         }

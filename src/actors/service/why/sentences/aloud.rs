@@ -85,18 +85,8 @@ mod tests {
     }
 
     fn message(text: &str, modality: Modality, cut: Option<Cut>) -> Message {
-        Message {
-            asks_to_stop: false,
-            speech: None,
-            cut: cut.map(Box::new),
-            id: None,
-            from: Author { id: "aria".into(), name: "Aria".into(), role: Role::Companion },
-            text: text.into(),
-            modality,
-            lull_endpoint: false,
-            kind: None,
-            address: Default::default(),
-        }
+        let from = Author { id: "aria".into(), name: "Aria".into(), role: Role::Companion };
+        Message { cut: cut.map(Box::new), modality, ..Message::new(from, text.into()) }
     }
 
     #[test]

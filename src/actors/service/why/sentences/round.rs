@@ -65,6 +65,7 @@ mod tests {
     use crate::domain::id::{Seq, Ticket};
     use crate::domain::moment::Moment;
     use crate::domain::round::selected_by;
+    use crate::domain::samples::wish;
     use crate::domain::trigger::Trigger;
 
     #[test]
@@ -139,17 +140,5 @@ mod tests {
         let (states, selected) = (states.to_vec(), selected.map(Into::into));
         let closed = RoundClosed { held: Vec::new(), message: Seq(7), states, selected, speak_at: None, others: Vec::new() };
         super::closed(ballot, &closed, &upper)
-    }
-
-    fn wish(from: &str, importance: f64, selected: bool) -> State {
-        State {
-            from: from.into(),
-            message_id: "7".into(),
-            state: Stance::Speak,
-            importance,
-            selected,
-            closing: Stage::None,
-            mood: 0.0,
-        }
     }
 }
