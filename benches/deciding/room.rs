@@ -10,7 +10,7 @@ use tertulia::domain::conversation::{Conversation, Input, Output, Rules, Verdict
 use tertulia::domain::event::{Event, Made, Recorded};
 use tertulia::domain::gate::InterjectionPolicy;
 use tertulia::domain::id::{ChannelId, CompanionId, Seq, Ticket, TurnId};
-use tertulia::domain::message::{Address, Author, Message, Modality, Role};
+use tertulia::domain::message::{Address, Author, Message, Role};
 use tertulia::domain::moment::Moment;
 use tertulia::domain::vote::Vote;
 use tertulia::settings::Settings;

@@ -15,7 +15,7 @@ use tertulia::actors::service;
 use tertulia::actors::service::loading::load_rooms;
 use tertulia::adapters::store::OpenError;
 use tertulia::adapters::store::sled::{OpenOptions, SledStore};
-use tertulia::domain::message::{Author, Modality, Role};
+use tertulia::domain::message::{Author, Role};
 use tertulia::ports::backend::Backend;
 use tertulia::ports::clock::Clock;
 use tertulia::ports::store::Store;

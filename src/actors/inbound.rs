@@ -56,7 +56,7 @@ pub struct Speech {
 
 impl Speech {
     /// Typed words without an id, which mention and answer nobody.
-    pub const fn new(from: Author, text: Arc<str>) -> Self {
+    pub fn new(from: Author, text: Arc<str>) -> Self {
         let (id, own_words, reply_to, kind, said_at) = (None, None, None, None, None);
         let (modality, lull_endpoint, mentions, to_all) = (Modality::Text, false, Vec::new(), false);
         Self { id, from, text, own_words, modality, lull_endpoint, mentions, reply_to, to_all, kind, said_at }

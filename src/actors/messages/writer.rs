@@ -99,7 +99,7 @@ pub struct Record {
 
 impl Record {
     /// A batch without events.
-    pub const fn new(channel_key: ChannelKey, at: Moment, reply: Reply<Committed>) -> Self {
+    pub fn new(channel_key: ChannelKey, at: Moment, reply: Reply<Committed>) -> Self {
         let (made, outbox, usage) = (Vec::new(), Vec::new(), Vec::new());
         Self { channel_key, at, made, quiet: None, snapshot: None, outbox, usage, reply }
     }
