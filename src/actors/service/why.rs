@@ -2,16 +2,18 @@
 //!
 //! * `finding`: finds the decision, by its number, its time, or as the newest one. Every search is bounded.
 //! * `story`: what led to a decision, and what followed from it.
+//! * `course`: what each later event means for the decision.
 //! * `rows`: which row of the gate's table applied (docs/design/gate.md G-4).
 //! * `rules`: the rules that decide without asking a model, and what the user can do about them.
-//! * `round`: a round, its votes and who was selected.
+//! * `round`: a round, and the rule by which a companion was selected.
 //! * `aloud`: what happened to a spoken reply, and what of it was heard.
 //! * `fate`: what happened to a message, for every companion.
 //! * `speech`: in which message a segment of speech is, or why in none.
 //! * `waiting`: what a companion waits for now.
-//! * `sentences`: one sentence for each thing that happened.
+//! * `sentences`: one sentence for each thing that happened. What followed from a decision is data until it gets there.
 
 mod aloud;
+mod course;
 mod fate;
 mod finding;
 mod round;

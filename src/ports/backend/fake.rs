@@ -37,7 +37,7 @@ use crate::ports::backend::room::{
     CompanionPatch, CompanionView, Companions, Invited, Override, Room, RoomCompanion, RoomId, RoomPatch, RoomPlan, Rooms,
 };
 use crate::ports::backend::room_service::RoomService;
-use crate::ports::backend::state::{CompanionState, Doing, RepetitionState, RoomState};
+use crate::ports::backend::state::{CompanionState, Doing, RoomState};
 use crate::ports::backend::usage::{Calls, Cap, Caps, GuildUsage, Speech, SpeechBy, Usage, UsageBy, UsageQuery, Used};
 use crate::ports::call_room::{CallRooms, Description, Entrance, Line, SpeechService};
 use crate::ports::inbound_events::ChannelRef;
@@ -134,6 +134,19 @@ impl FakeRoom {
             true if message_id != ROUND => Err(Refused::Conflict(format!("the round is about message {ROUND}"))),
             true => Ok(()),
         }
+    }
+
+    /// The next message, typed by a person.
+    fn typed(&self, from: Arc<str>, text: Arc<str>) -> HistoryMessage {
+        let (seq, at) = (Seq(self.messages.len() as u64 + 1), NOON.into());
+        let (id, name, kind, reply_to, cut) = (None, None, None, None, None);
+        HistoryMessage { seq, id, from, name, role: Role::Person, kind, text, at, modality: Modality::Text, reply_to, cut }
+    }
+
+    fn store(&mut self, message: HistoryMessage) -> Seq {
+        let _ = self.live.send(rendered(&message));
+        self.messages.push(message);
+        Seq(self.messages.len() as u64)
     }
 
     fn message(&mut self, seq: Seq) -> Result<&mut HistoryMessage, Refused> {
@@ -301,11 +314,7 @@ impl RoomService for FakeBackend {
             if patch.paused != Override::Keep {
                 room.paused = patch.paused == Override::Set(true);
             }
-            match patch.title {
-                Override::Keep => {}
-                Override::Reset => room.title = None,
-                Override::Set(title) => room.title = Some(title),
-            }
+            apply(&patch.title, &mut room.title);
             for (companion, CompanionPatch { interjection, paused, .. }) in &patch.companions {
                 let missing =
                     || Refused::Invalid { field: format!("companions.{companion}"), detail: "is not in the room".into() };
@@ -362,21 +371,7 @@ impl RoomService for FakeBackend {
                 external: room.externals.contains_key(id),
             };
             let companions = room.companions.iter().map(companion).collect();
-            Ok(RoomState {
-                companions,
-                floor: None,
-                late: Vec::new(),
-                rounds: Vec::new(),
-                turn: None,
-                streak: 0,
-                max_companion_streak: 4,
-                turns: 0,
-                max_turns: None,
-                repetition: RepetitionState::default(),
-                episode: None,
-                kept_away: None,
-                at: NOON.into(),
-            })
+            Ok(RoomState { companions, max_companion_streak: 4, at: NOON.into(), ..RoomState::default() })
         })
     }
 
@@ -447,22 +442,8 @@ impl MessageService for FakeBackend {
             if let Some(existing) = room.messages.iter().find(|existing| message.id.is_some() && existing.id == message.id) {
                 return Ok(existing.seq);
             }
-            let stored = HistoryMessage {
-                seq: Seq(room.messages.len() as u64 + 1),
-                id: message.id,
-                from: message.from,
-                name: None,
-                role: Role::Person,
-                kind: None,
-                text: message.text,
-                at: NOON.into(),
-                modality: message.modality,
-                reply_to: message.reply_to,
-                cut: None,
-            };
-            let _ = room.live.send(rendered(&stored));
-            room.messages.push(stored);
-            Ok(Seq(room.messages.len() as u64))
+            let (id, modality, reply_to) = (message.id, message.modality, message.reply_to);
+            Ok(room.store(HistoryMessage { id, modality, reply_to, ..room.typed(message.from, message.text) }))
         })
     }
 
@@ -517,22 +498,9 @@ impl MessageService for FakeBackend {
     async fn speak(&self, id: &RoomId, words: Words) -> Result<Seq, Refused> {
         self.with_room(id, |room| {
             room.check_external(&words.from, &words.message_id)?;
-            let stored = HistoryMessage {
-                seq: Seq(room.messages.len() as u64 + 1),
-                id: None,
-                from: words.from.as_str().into(),
-                name: Some(words.from.as_str().into()),
-                role: Role::Companion,
-                kind: None,
-                text: words.text,
-                at: NOON.into(),
-                modality: Modality::Text,
-                reply_to: None,
-                cut: None,
-            };
-            let _ = room.live.send(rendered(&stored));
-            room.messages.push(stored);
-            Ok(Seq(room.messages.len() as u64))
+            let from: Arc<str> = words.from.as_str().into();
+            let (name, role) = (Some(from.clone()), Role::Companion);
+            Ok(room.store(HistoryMessage { name, role, ..room.typed(from, words.text) }))
         })
     }
 }

@@ -127,16 +127,7 @@ impl World {
 
     pub(super) fn record(&self, record: impl FnOnce(&mut Record)) -> Receiver<Result<Committed, WriteError>> {
         let (reply, answer) = Reply::awaited();
-        let mut empty = Record {
-            channel_key: channel_key("lobby"),
-            at: Moment::ZERO,
-            made: Vec::new(),
-            quiet: None,
-            snapshot: None,
-            outbox: Vec::new(),
-            usage: Vec::new(),
-            reply,
-        };
+        let mut empty = Record::new(channel_key("lobby"), Moment::ZERO, reply);
         record(&mut empty);
         self.send(WriterMessage::Record(empty));
         answer
