@@ -557,6 +557,33 @@ pub async fn traces_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTr
                     statements.retain(|seq| !messages.contains(seq));
                     false
                 }
+                Event::Joined { .. }
+                | Event::Left { .. }
+                | Event::Paused { .. }
+                | Event::Cleared
+                | Event::CaughtUp { .. }
+                | Event::JitterDrawn { .. }
+                | Event::LullFired { .. }
+                | Event::SilenceFired { .. }
+                | Event::VoiceQuiet { .. }
+                | Event::EventsDeferred { .. }
+                | Event::EventsReleased
+                | Event::BackOffEnded { .. }
+                | Event::DeadlinesExtended { .. }
+                | Event::AddressRefused { .. }
+                | Event::RoundOpened(_)
+                | Event::Unanswered { .. }
+                | Event::StageChanged { .. }
+                | Event::RoundClosed(_)
+                | Event::RepetitionAsked { .. }
+                | Event::SentencePlayed { .. }
+                | Event::Replanning { .. }
+                | Event::Cancelled { .. }
+                | Event::FloorExpired { .. }
+                | Event::FloorTaken { .. }
+                | Event::HeldSelected { .. }
+                | Event::ReplyOwed { modality: Modality::Text, .. }
+                | Event::ReplyFailed { .. } => false,
                 Event::ReplyOwed { ticket, messages, modality: Modality::Voice, .. } => {
                     owed.insert(*ticket);
                     if messages.iter().any(|seq| gone.contains(seq)) {
@@ -571,8 +598,6 @@ pub async fn traces_of(reader: &Reader<'_>, channel_key: &ChannelKey, gone: &BTr
                     }
                     false
                 }
-                // The others have no words: `redact` changes nothing in them.
-                _ => false,
             };
             let without = redact(&recorded);
             if is_trace && without != recorded {
