@@ -50,7 +50,7 @@ async fn another_statement_takes_the_place_of_the_newest_one() {
     assert_eq!(world.decisions(LOBBY).await.len(), 1, "nobody is asked");
     let responds = world.recorded(LOBBY, "respond").await;
     assert_eq!((&responds[1]["again"], &responds[1]["messages"]), (&json!(statement), &json!([QUESTION])));
-    let prompt = world.main.asked.lock().unwrap()[1].user().into_owned();
+    let prompt = world.main.asked.lock()[1].user().into_owned();
     assert!(prompt.contains(QUESTION) && !prompt.contains("It is far."), "{prompt}");
     let why = world.why(LOBBY, Some("aria"), None).await.unwrap();
     let story: Vec<_> = why.story.iter().map(|line| &*line.text).collect();
@@ -100,5 +100,5 @@ async fn over_the_budget_nothing_is_said_in_its_place() {
 
     assert_eq!(world.history(LOBBY).await, lines(&[("Ana", QUESTION)]));
     assert_eq!(world.recorded(LOBBY, "failed").await[0]["error"], "budget");
-    assert_eq!(world.main.asked.lock().unwrap().len(), 1);
+    assert_eq!(world.main.asked.lock().len(), 1);
 }

@@ -203,7 +203,7 @@ async fn words_become_messages_in_one_batch_once_the_voice_lull_has_ended() {
     assert_eq!(spoken[1].2.handed_over, HandedOver::LullEnded);
     assert_eq!((spoken[0].2.ends_lull_for.len(), spoken[1].2.ends_lull_for.clone()), (0, vec!["aria".into()]));
     assert_eq!(world.side.asked_for("aria"), 1, "all of it is one question");
-    let asked = world.side.asked.lock().unwrap()[0].user().to_string();
+    let asked = world.side.asked.lock()[0].user().to_string();
     assert!(asked.contains("the tide is turning") && asked.contains("it is"), "{asked}");
 }
 

@@ -82,7 +82,7 @@ async fn nothing_of_a_direct_message_or_a_guild_is_shown_in_another() {
     post(&world, "discord:1", "discord:10", "Bruno?").await;
     world.pass(60.0).await;
 
-    let asked = format!("{:?}", world.side.asked.lock().unwrap().last().unwrap());
+    let asked = format!("{:?}", world.side.asked.lock().last().unwrap());
     assert!(asked.contains("Bruno?") && !asked.contains("secret") && !asked.contains("story"), "{asked}");
     // A companion that is a member only in another guild has no name here.
     assert_eq!(world.decisions("discord:10").await[0]["trigger"], "lull");

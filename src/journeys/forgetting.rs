@@ -93,7 +93,7 @@ async fn no_summary_restores_words_that_are_being_redacted() {
         ana.push(world.say("lobby", &format!("zebra {number}")).await);
         world.say_with("lobby", json!({ "from": "Ben", "text": format!("hello {number}") })).await;
     }
-    let summaries = || world.side.asked.lock().unwrap().iter().filter(|asked| *purpose(asked) == Purpose::Summary).count();
+    let summaries = || world.side.asked.lock().iter().filter(|asked| *purpose(asked) == Purpose::Summary).count();
     while summaries() == 0 {
         world.pass(1.0).await;
     }

@@ -50,7 +50,7 @@ async fn what_is_added_while_a_statement_is_being_made_is_answered_with_it() {
     let expected =
         ["hello", "message", "evaluate", "decision", "respond", "message", "replanning", "replanned", "statement", "message"];
     assert_eq!(names, expected);
-    let prompts: Vec<_> = world.main.asked.lock().unwrap().iter().map(|request| request.user().to_string()).collect();
+    let prompts: Vec<_> = world.main.asked.lock().iter().map(|request| request.user().to_string()).collect();
     assert_eq!(prompts.len(), 2);
     assert!(!prompts[0].contains(FILM) && prompts[1].contains(ROME) && prompts[1].contains(FILM));
     assert_eq!(owed(&world).await, 0);
@@ -67,7 +67,7 @@ async fn a_statement_is_begun_again_once_although_the_server_dies_in_between() {
         world.pass(20.0).await;
 
         assert_eq!(world.history("lobby").await, lines(&[("Ana", ROME), ("Ana", FILM), ("aria", "Hello!")]), "{before} s");
-        let answered = world.main.asked.lock().unwrap().last().unwrap().user().to_string();
+        let answered = world.main.asked.lock().last().unwrap().user().to_string();
         assert!(answered.contains(ROME) && answered.contains(FILM), "{before} s: {answered}");
         assert_eq!(owed(&world).await, 0);
     }

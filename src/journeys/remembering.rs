@@ -31,7 +31,7 @@ async fn world_that_repeats_marks(summary_after: u32) -> World {
 
 /// The prompt of the newest statement.
 fn newest_prompt(world: &World) -> String {
-    world.main.asked.lock().unwrap().last().map(|request| request.user().into_owned()).unwrap_or_default()
+    world.main.asked.lock().last().map(|request| request.user().into_owned()).unwrap_or_default()
 }
 
 #[tokio::test(start_paused = true)]

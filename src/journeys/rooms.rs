@@ -142,7 +142,7 @@ async fn limits_and_models_of_one_room_are_checked_shown_and_used() {
         (&json!(1), &json!(false), &json!({ "main": "main", "side": "small" }))
     );
     assert!(watching.seen().await.iter().any(|event| event["event"] == "tempered" && event["model"]["side"] == "small"));
-    assert_eq!(world.side.asked.lock().unwrap().last().map(|request| request.model.to_string()).as_deref(), Some("small"));
+    assert_eq!(world.side.asked.lock().last().map(|request| request.model.to_string()).as_deref(), Some("small"));
     let aria = &state["companions"][0];
     assert_eq!((&aria["closing"], &aria["turns"], &aria["max_turns"]), (&json!("terminal"), &json!(1), &json!(1)));
     assert_eq!(back.companions[0].model, ModelChoice::default());

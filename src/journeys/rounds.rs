@@ -79,10 +79,10 @@ async fn in_a_round_decision_and_vote_are_one_question() {
 
     world.say_then_pass("salon", QUESTION, 60.0).await;
 
-    let asked = world.side.asked.lock().unwrap();
+    let asked = world.side.asked.lock();
     assert!(asked.iter().all(|request| matches!(purpose(request), Purpose::Vote { .. })));
     assert!(asked[0].user().contains("Answer with one JSON object"));
-    let stages = world.main.asked.lock().unwrap();
+    let stages = world.main.asked.lock();
     let closing =
         |request: &Request| matches!(purpose(request), Purpose::Statement { closing, .. } if closing.as_str() == "closing");
     assert_eq!(stages.iter().map(closing).collect::<Vec<_>>(), [false, true]);
@@ -168,7 +168,7 @@ async fn a_companions_own_statement_is_in_its_next_prompt() {
 
     world.say_then_pass("lobby", "I see.", 60.0).await;
 
-    let (side, main) = (world.side.asked.lock().unwrap(), world.main.asked.lock().unwrap());
+    let (side, main) = (world.side.asked.lock(), world.main.asked.lock());
     for second in [&side[1], &main[1]] {
         assert!(second.user().contains("Hello!"), "{}", second.user());
         assert_eq!(context(second).newest.iter().map(|line| &*line.text).collect::<Vec<_>>(), ["Ari?", "Hello!", "I see."]);

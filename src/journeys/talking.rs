@@ -235,7 +235,7 @@ async fn the_rolling_summary_is_refreshed_in_the_background_and_shown_in_later_p
     world.pass(60.0).await;
     world.say_then_pass("lobby", "and one more", 60.0).await;
 
-    let asked = world.side.asked.lock().unwrap();
+    let asked = world.side.asked.lock();
     let summaries: Vec<_> = asked.iter().filter(|request| *purpose(request) == Purpose::Summary).collect();
     assert_eq!(summaries.len(), 1, "once for forty settled messages");
     assert!(summaries[0].user().contains("remark 0"));

@@ -3,13 +3,14 @@
 mod greeting;
 mod while_written;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::StreamExt as _;
 use futures_util::stream::{self, BoxStream};
+use parking_lot::Mutex;
 use serde_json::json;
 use tokio::sync::mpsc::{Receiver, Sender};
 
@@ -89,31 +90,31 @@ struct Page {
 
 impl Listener for Page {
     fn show(&self, view: &View) {
-        self.seen.lock().unwrap().push(view.clone());
+        self.seen.lock().push(view.clone());
     }
 
     fn play(&self, packet: &Packet) {
-        self.packets.lock().unwrap().push(packet.clone());
+        self.packets.lock().push(packet.clone());
     }
 
     fn end(&self, end: End) {
-        *self.ended.lock().unwrap() = Some(end);
+        *self.ended.lock() = Some(end);
     }
 }
 
 impl Page {
     /// What it was shown, without captions that were not final.
     fn seen(&self) -> Vec<View> {
-        let seen = self.seen.lock().unwrap().clone();
+        let seen = self.seen.lock().clone();
         seen.into_iter().filter(|view| !matches!(view, View::Caption { kind: None, .. })).collect()
     }
 
     fn has(&self, wanted: impl Fn(&View) -> bool) -> bool {
-        self.seen.lock().unwrap().iter().any(wanted)
+        self.seen.lock().iter().any(wanted)
     }
 
     fn ended(&self) -> Option<End> {
-        *self.ended.lock().unwrap()
+        *self.ended.lock()
     }
 }
 
@@ -155,7 +156,7 @@ impl Caller {
     /// Asks Aria, and listens to the beginning of her answer.
     async fn hear_the_beginning(&self, world: &World) {
         self.line.tell(Told::Say("Aria, how are you?".into()));
-        while self.page.packets.lock().unwrap().len() < 40 {
+        while self.page.packets.lock().len() < 40 {
             self.listen(world, 0.1).await;
         }
     }
@@ -164,7 +165,7 @@ impl Caller {
     async fn listen(&self, world: &World, secs: f64) {
         for _ in 0..(secs * 10.0) as u32 {
             world.pass(0.1).await;
-            let newest = self.page.packets.lock().unwrap().last().map(|packet| (packet.reply, packet.number));
+            let newest = self.page.packets.lock().last().map(|packet| (packet.reply, packet.number));
             if let Some((reply, number)) = newest {
                 self.line.tell(Told::Played { reply, position: Duration::from_millis(20) * (number + 1) });
             }
@@ -251,7 +252,7 @@ async fn words_to_a_companion_are_answered_aloud() {
         at(|view| matches!(view, View::Done(_))),
     ];
     assert!(order.is_sorted(), "{order:?} of {kinds:?}: {seen:?}");
-    let packets = ana.page.packets.lock().unwrap().clone();
+    let packets = ana.page.packets.lock().clone();
     assert!(packets.len() > 50, "{} packets", packets.len());
     assert!(packets.iter().enumerate().all(|(number, packet)| packet.number as usize == number));
     let history = world.history("lobby").await;
@@ -294,13 +295,13 @@ async fn stop_cuts_a_reply_and_what_was_heard_is_the_statement() {
     let ana = Caller::enter(&world, "ana").await;
     ana.hear_the_beginning(&world).await;
 
-    let reply = ana.page.packets.lock().unwrap()[0].reply;
+    let reply = ana.page.packets.lock()[0].reply;
     ana.line.tell(Told::Stop { reply });
     ana.listen(&world, 2.0).await;
 
-    let sent = ana.page.packets.lock().unwrap().len();
+    let sent = ana.page.packets.lock().len();
     ana.listen(&world, 2.0).await;
-    assert_eq!(ana.page.packets.lock().unwrap().len(), sent, "it goes on");
+    assert_eq!(ana.page.packets.lock().len(), sent, "it goes on");
     assert!(ana.page.has(|view| matches!(view, View::Cut { heard, .. } if heard.starts_with("Hello"))), "{:?}", ana.page.seen());
     let history = world.history("lobby").await;
     assert!(history[1].1.starts_with("Hello") && history[1].1.len() < 30, "{history:?}");

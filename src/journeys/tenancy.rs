@@ -161,7 +161,7 @@ fn foreign(world: &World) -> InboundMessage {
 
 /// Whether every question contains words of its own guild only.
 fn check_questions(world: &World) {
-    let asked: Vec<Request> = [&world.side, &world.main].iter().flat_map(|model| model.asked.lock().unwrap().clone()).collect();
+    let asked: Vec<Request> = [&world.side, &world.main].iter().flat_map(|model| model.asked.lock().clone()).collect();
     for request in &asked {
         let own = BTreeSet::from([word(request.guild.as_str())]);
         let found = words(&format!("{request:?}"));

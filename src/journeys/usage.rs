@@ -187,7 +187,7 @@ async fn a_decision_that_takes_the_last_tokens_leads_to_no_statement() {
     let decisions = world.decisions("lobby").await;
     assert_eq!(outcome(&decisions[0]), ("NO", "budget", "direct_address"));
     assert_eq!((&decisions[0]["budget"], &decisions[0]["input_tokens"]), (&json!("guild_tokens"), &json!(10)));
-    assert_eq!(world.main.asked.lock().unwrap().len(), 0);
+    assert_eq!(world.main.asked.lock().len(), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -224,7 +224,7 @@ async fn repetition_is_judged_without_a_model_while_tokens_are_used_up() {
 
         assert_eq!(world.recorded("salon", "repetition_asked").await.len(), asked, "{most} tokens");
         assert_eq!(world.recorded("salon", "repetition").await.len(), judged, "{most} tokens");
-        assert_eq!(world.main.asked.lock().unwrap().len(), 3);
+        assert_eq!(world.main.asked.lock().len(), 3);
     }
 }
 
@@ -352,11 +352,11 @@ async fn usage(world: &World, query: UsageQuery) -> Usage {
 }
 
 fn calls_made(world: &World) -> u64 {
-    [&world.side, &world.main].map(|model| model.asked.lock().unwrap().len() as u64).iter().sum()
+    [&world.side, &world.main].map(|model| model.asked.lock().len() as u64).iter().sum()
 }
 
 fn summaries(world: &World) -> usize {
-    world.side.asked.lock().unwrap().iter().filter(|request| *purpose(request) == Purpose::Summary).count()
+    world.side.asked.lock().iter().filter(|request| *purpose(request) == Purpose::Summary).count()
 }
 
 fn outcome(decision: &Value) -> (&str, &str, &str) {

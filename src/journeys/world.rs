@@ -1,12 +1,13 @@
 //! A whole system in memory, and helpers for tests to drive and observe it.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::StreamExt;
+use parking_lot::Mutex;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -119,7 +120,7 @@ impl Default for TokioClock {
 
 impl Clock for TokioClock {
     fn now(&self) -> Moment {
-        let panics = self.panics.lock().unwrap().take_if(|holds| holds());
+        let panics = self.panics.lock().take_if(|holds| holds());
         assert!(panics.is_none(), "as the test planned");
         let now = NOON + self.began.elapsed();
         Moment::from_micros(now.as_micros().saturating_add_signed(self.offset.load(Ordering::Relaxed) * 1_000_000))
@@ -143,7 +144,7 @@ impl Scripted {
 
     /// Sets the next answers.
     pub(super) fn answers(&self, answers: impl IntoIterator<Item = Result<&'static str, NoAnswer>>) {
-        *self.answers.lock().unwrap() = answers.into_iter().collect();
+        *self.answers.lock() = answers.into_iter().collect();
     }
 
     /// The number of next calls that panic half-way.
@@ -158,50 +159,50 @@ impl Scripted {
 
     /// Answers by the question, from now on.
     pub(super) fn answer_by(&self, script: impl Fn(&Request) -> Option<Result<String, NoAnswer>> + Send + 'static) {
-        *self.script.lock().unwrap() = Some(Box::new(script));
+        *self.script.lock() = Some(Box::new(script));
     }
 
     /// Sets the delay of answers to this companion.
     pub(super) fn set_delay_for(&self, companion: &str, delay: Duration) {
-        self.delays.lock().unwrap().insert(companion.into(), delay);
+        self.delays.lock().insert(companion.into(), delay);
     }
 
     /// How often it was asked for this companion.
     pub(super) fn asked_for(&self, companion: &str) -> usize {
         let is_by_companion = |request: &&Request| asking_companion(request) == companion;
-        self.asked.lock().unwrap().iter().filter(is_by_companion).count()
+        self.asked.lock().iter().filter(is_by_companion).count()
     }
 
     /// Writes word by word from now on. The next answers are lost after so many words.
     pub(super) fn write_at(&self, per_word: Duration, lost_after: impl IntoIterator<Item = usize>) {
-        *self.pace.lock().unwrap() = (per_word, lost_after.into_iter().collect());
+        *self.pace.lock() = (per_word, lost_after.into_iter().collect());
     }
 
     /// Sets the delay of answers.
     pub(super) fn set_delay(&self, delay: Duration) {
-        *self.delay.lock().unwrap() = delay;
+        *self.delay.lock() = delay;
     }
 }
 
 #[async_trait]
 impl LanguageModel for Scripted {
     async fn ask(&self, request: &Request, drafts: Option<&mpsc::UnboundedSender<Draft>>) -> Result<Answer, NoAnswer> {
-        let own_delay = self.delays.lock().unwrap().get(&CompanionId::from(asking_companion(request))).copied();
-        let delay = own_delay.unwrap_or(*self.delay.lock().unwrap());
-        self.asked.lock().unwrap().push(request.clone());
+        let own_delay = self.delays.lock().get(&CompanionId::from(asking_companion(request))).copied();
+        let delay = own_delay.unwrap_or(*self.delay.lock());
+        self.asked.lock().push(request.clone());
         tokio::time::sleep(delay).await;
         assert!(!take_one(&self.panics), "as the test planned");
-        let scripted = self.script.lock().unwrap().as_ref().and_then(|script| script(request));
+        let scripted = self.script.lock().as_ref().and_then(|script| script(request));
         let answer = if let Some(scripted) = scripted {
             Some(scripted)
         } else {
-            let mut answers = self.answers.lock().unwrap();
+            let mut answers = self.answers.lock();
             let next = if answers.len() > 1 { answers.pop_front() } else { answers.front().cloned() };
             next.map(|answer| answer.map(str::to_owned))
         };
         let text = answer.unwrap_or(Ok("NO".to_owned()))?;
         let (per_word, lost_after) = {
-            let mut pace = self.pace.lock().unwrap();
+            let mut pace = self.pace.lock();
             (pace.0, pace.1.pop_front())
         };
         let pieces: Vec<_> = if per_word.is_zero() { vec![&*text] } else { text.split_inclusive(' ').collect() };
@@ -367,7 +368,7 @@ impl World {
     /// The first reader of the clock panics once an actor has this key.
     pub(super) fn panic_on_clock_once<P: Address + Send + 'static>(&self, channel_key: P) {
         let directory = self.context.directory.clone();
-        *self.surviving.clock.panics.lock().unwrap() = Some(Box::new(move || directory.find(&channel_key).is_some()));
+        *self.surviving.clock.panics.lock() = Some(Box::new(move || directory.find(&channel_key).is_some()));
     }
 
     /// What was to be done in the voice calls so far.

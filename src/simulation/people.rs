@@ -1,10 +1,11 @@
 //! People and operators do what is planned. They send a message again if they do not know whether it was accepted.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde_json::json;
 
 use super::acts::Say;

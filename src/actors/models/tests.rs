@@ -1,8 +1,9 @@
+use std::sync::Weak;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, Weak};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
 use super::*;
@@ -55,12 +56,12 @@ impl Scripted {
     }
 
     fn requests(&self) -> Vec<String> {
-        self.requests.lock().expect("no panic while held").clone()
+        self.requests.lock().clone()
     }
 
     fn next(&self, request: &Request) -> Behaviour {
-        self.requests.lock().expect("no panic while held").push(request.user().into_owned());
-        let mut script = self.script.lock().expect("no panic while held");
+        self.requests.lock().push(request.user().into_owned());
+        let mut script = self.script.lock();
         if script.len() > 1 { script.pop().expect("more than one") } else { script[0].clone() }
     }
 }
@@ -133,7 +134,7 @@ impl World {
         let (actor, _) = Actor::spawn(None, pool, ()).await.expect("starts");
         let actor = Arc::new(Mutex::new(Some(actor)));
         let found = actor.clone();
-        let pool = Pool::new(&settings, models, move || found.lock().expect("no panic while held").clone());
+        let pool = Pool::new(&settings, models, move || found.lock().clone());
         let (replies, outcomes) = mpsc::unbounded_channel();
         Self { pool, actor, asked: Mutex::default(), replies, outcomes, metrics }
     }
@@ -144,7 +145,7 @@ impl World {
 
     fn ask_request(&self, text: &str, request: Arc<LazyRequest>, priority: Priority) -> CallId {
         let (sender, name, owed) = (self.replies.clone(), text.to_owned(), Arc::new(()));
-        self.asked.lock().expect("no panic while held").push(Arc::downgrade(&owed));
+        self.asked.lock().push(Arc::downgrade(&owed));
         self.pool.ask(Question {
             request,
             priority,
@@ -192,13 +193,13 @@ impl World {
     }
 
     fn actor(&self) -> ActorRef<PoolMessage> {
-        self.actor.lock().expect("no panic while held").clone().expect("known")
+        self.actor.lock().clone().expect("known")
     }
 }
 
 impl Drop for World {
     fn drop(&mut self) {
-        let unanswered = self.asked.lock().map_or(0, |asked| asked.iter().filter(|owed| owed.strong_count() > 0).count());
+        let unanswered = self.asked.lock().iter().filter(|owed| owed.strong_count() > 0).count();
         if !std::thread::panicking() {
             assert_eq!(unanswered, 0, "every question was answered");
             assert!(self.outcomes.try_recv().is_err(), "every outcome was checked");
@@ -457,7 +458,7 @@ async fn a_killed_pool_answers_all_its_questions() {
 async fn without_a_pool_a_question_is_answered_at_once() {
     let model = Scripted::new([Behaviour::Hangs]);
     let mut world = World::new(&model, |_| ()).await;
-    let actor = world.actor.lock().expect("no panic while held").take();
+    let actor = world.actor.lock().take();
 
     world.ask("nobody there", Priority::DirectAddress);
     let results = world.next_result().await;

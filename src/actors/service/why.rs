@@ -25,7 +25,9 @@ mod story;
 mod waiting;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use super::ActorBackend;
 use super::errors::invalid;
@@ -89,13 +91,13 @@ impl<'a> Scene<'a> {
     /// The readable events of a range. Unreadable ones are collected, and mentioned at the end of the story.
     async fn entries(&self, range: Range) -> Result<Legible, ReadError> {
         let page = self.reader().legible(&self.channel_key, range).await?;
-        self.illegible.lock().unwrap_or_else(PoisonError::into_inner).extend(&page.illegible);
+        self.illegible.lock().extend(&page.illegible);
         Ok(page)
     }
 
     /// A line saying that the story may be incomplete, if events could not be read.
     pub(super) fn unreadable_line(&self) -> Option<StoryLine> {
-        let illegible = self.illegible.lock().unwrap_or_else(PoisonError::into_inner);
+        let illegible = self.illegible.lock();
         let first = *illegible.first()?;
         let more = match illegible.len() - 1 {
             0 => String::new(),

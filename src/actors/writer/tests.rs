@@ -191,7 +191,7 @@ async fn an_unknown_outcome_fails_all_requests_and_ends_all_writing() {
     assert!(matches!(elsewhere.await.unwrap(), Err(Refused::WriteError(WriteError::Unavailable(_)))));
     let later = world.accept("lobby", "three", None).await.unwrap();
     assert!(matches!(later, Err(Refused::WriteError(WriteError::Unavailable(_)))));
-    assert!(matches!(&world.failures.lock().unwrap()[..], [Fate::StoreFailed(why)] if why.contains("no answer")));
+    assert!(matches!(&world.failures.lock()[..], [Fate::StoreFailed(why)] if why.contains("no answer")));
 }
 
 #[tokio::test(start_paused = true)]
@@ -202,7 +202,7 @@ async fn a_failed_store_is_not_an_unknown_outcome() {
     let answer = world.accept("lobby", "one", None).await.unwrap();
 
     assert!(matches!(answer, Err(Refused::WriteError(WriteError::Unavailable(why))) if why.contains("disk full")));
-    assert_eq!(world.failures.lock().unwrap().len(), 1);
+    assert_eq!(world.failures.lock().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -213,7 +213,7 @@ async fn a_ward_taken_by_another_writer_ends_all_writing() {
     let answer = world.accept("lobby", "two", None).await.unwrap();
 
     assert!(matches!(answer, Err(Refused::WriteError(WriteError::Unavailable(_)))));
-    assert_eq!(world.failures.lock().unwrap().len(), 1);
+    assert_eq!(world.failures.lock().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -504,7 +504,7 @@ async fn a_journal_that_cannot_be_opened_does_not_affect_others() {
     let refused = broken.await.unwrap();
     assert!(matches!(refused, Err(Refused::WriteError(WriteError::Unreadable(why))) if why.contains("version 9")));
     assert_eq!(sound.await.unwrap(), Ok(new(1)));
-    assert!(world.failures.lock().unwrap().is_empty());
+    assert!(world.failures.lock().is_empty());
 }
 
 #[tokio::test(start_paused = true)]

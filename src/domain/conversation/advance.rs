@@ -488,7 +488,6 @@ impl Conversation {
     }
 
     /// Journals a NO, from a model or without one. The considered messages settle, and the counters change by the trigger.
-    #[expect(clippy::too_many_arguments, reason = "each argument is one property of the decision")]
     pub(super) fn decline(
         &mut self,
         companion: &CompanionId,

@@ -7,7 +7,6 @@ use super::*;
 impl Conversation {
     /// A companion that is alone answers. Its stage takes effect after the decision. If it ends the conversation when it was called, it says so
     /// first (docs/design/closing.md C-18).
-    #[expect(clippy::too_many_arguments, reason = "each argument is one property of the answer")]
     pub(super) fn conclude_alone(
         &mut self,
         companion: CompanionId,

@@ -422,8 +422,7 @@ impl Conversation {
     pub(super) fn settle_backchannel(&mut self, step: &mut Step<'_, '_>) {
         for (seq, companions) in self.overheard.clone() {
             let answered = AnswerRecord::default();
-            let mut record =
-                self.decided(&companions[0], Trigger::Lull, Decision::No, Reason::Backchannel, Seq::NONE, answered);
+            let mut record = self.decided(&companions[0], Trigger::Lull, Decision::No, Reason::Backchannel, Seq::NONE, answered);
             record.messages = vec![seq];
             record.companions = companions.into();
             self.record(Event::Decided(record), step);

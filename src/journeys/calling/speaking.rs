@@ -54,7 +54,7 @@ impl Talk {
     }
 
     fn ledger(&self) -> Ledger {
-        self.ledger.lock().unwrap().clone()
+        self.ledger.lock().clone()
     }
 
     /// When something was first to be done for the reply.

@@ -32,13 +32,13 @@ async fn a_catch_up_fires_no_timer_and_lets_channels_sleep() {
     let world = world().await;
     say(&world, "1", "hello").await;
     world.pass(60.0).await;
-    let asked = world.side.asked.lock().unwrap().len();
+    let asked = world.side.asked.lock().len();
     let decided = world.decisions("discord:10").await.len();
 
     inbound_events(&world).caught_up(&general(), 2, missed("200")).await.unwrap();
     world.pass(1_000.0).await;
 
-    assert_eq!(world.side.asked.lock().unwrap().len(), asked);
+    assert_eq!(world.side.asked.lock().len(), asked);
     assert_eq!(world.decisions("discord:10").await.len(), decided);
     assert_eq!(world.reader().head(&channel_key(&general())).await.unwrap().pending, None);
 }
@@ -69,7 +69,7 @@ async fn messages_of_yesterday_are_not_answered_and_are_in_the_history_with_thei
 
     world.pass(60.0).await;
 
-    assert_eq!(world.side.asked.lock().unwrap().len(), 0);
+    assert_eq!(world.side.asked.lock().len(), 0);
     let decisions = world.decisions("discord:10").await;
     assert!(decisions.iter().all(|decision| decision["reason"] == "stale"), "{decisions:?}");
     assert_eq!(decisions.len(), 2 * 30);

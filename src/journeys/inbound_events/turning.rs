@@ -144,5 +144,5 @@ async fn messages_to_somebody_else_are_not_asked_about() {
     let decisions = world.decisions("discord:10").await;
     assert!(!decisions.is_empty());
     assert!(decisions.iter().all(|decision| decision["reason"] == "other_addressed"), "{decisions:?}");
-    assert_eq!(world.side.asked.lock().unwrap().len(), 0);
+    assert_eq!(world.side.asked.lock().len(), 0);
 }

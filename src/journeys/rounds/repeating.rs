@@ -34,10 +34,10 @@ async fn repetition_closes_the_conversation_step_by_step() {
     let stages = world.recorded("salon", "closing").await;
     let forced = stages.iter().filter(|stage| stage["cause"] == "repetition" && stage["to"] == "terminal").count();
     assert_eq!(forced, 3, "all present");
-    let statements = world.main.asked.lock().unwrap().len();
+    let statements = world.main.asked.lock().len();
     assert_eq!(statements, 5, "the first judgement follows the third statement, and the third one ends the talk");
     let warning = &world.context.settings.prompt.repetition;
-    assert!(world.main.asked.lock().unwrap().last().unwrap().user().contains(warning));
+    assert!(world.main.asked.lock().last().unwrap().user().contains(warning));
     let spans = world.spans.named("decision.repetition");
     assert_eq!(spans.len(), 3);
     assert_eq!(attribute(&spans[0], "repetition.judge").as_deref(), Some("model"));

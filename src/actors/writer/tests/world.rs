@@ -1,8 +1,9 @@
 //! A writer on an in-memory store, with its collaborators.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 
+use parking_lot::Mutex;
 use ractor::{Actor, ActorRef};
 use tokio::sync::oneshot::Receiver;
 
@@ -80,9 +81,9 @@ impl World {
                     _ => Vec::new(),
                 };
                 let delivered = delivered.iter().map(|recorded| recorded.seq).collect();
-                deliver_to.lock().unwrap().push((ChannelKey::new(guild, channel), delivered));
+                deliver_to.lock().push((ChannelKey::new(guild, channel), delivered));
             }),
-            report: Arc::new(move |fate| report_to.lock().unwrap().push(fate)),
+            report: Arc::new(move |fate| report_to.lock().push(fate)),
             bounds,
         };
         let (writer, _) = Writer::spawn(None, Writer, arguments).await.unwrap();
@@ -189,13 +190,13 @@ impl World {
     }
 
     pub(super) fn delivered_to(&self, channel: &str) -> Vec<u64> {
-        let delivered = self.delivered.lock().unwrap();
+        let delivered = self.delivered.lock();
         delivered.iter().filter(|(to, _)| *to == channel_key(channel)).flat_map(|(_, seqs)| seqs).map(|seq| seq.0).collect()
     }
 
     /// The numbers of the events of each message to a channel.
     pub(super) fn batches_delivered(&self) -> Vec<Vec<u64>> {
-        self.delivered.lock().unwrap().iter().map(|(_, seqs)| seqs.iter().map(|seq| seq.0).collect()).collect()
+        self.delivered.lock().iter().map(|(_, seqs)| seqs.iter().map(|seq| seq.0).collect()).collect()
     }
 
     pub(super) async fn is_pending(&self, channel: &str) -> bool {

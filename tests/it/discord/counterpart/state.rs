@@ -1,7 +1,6 @@
 //! The whole state of the test double, behind one lock.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -39,14 +38,14 @@ impl Shared {
 
     /// Changes the state, and wakes all tasks that wait for a change.
     pub fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
-        let result = act(&mut self.lock());
+        let result = act(&mut self.state.lock());
         self.changed.notify_waiters();
         result
     }
 
     /// Reads the state.
     pub fn look<T>(&self, look: impl FnOnce(&State) -> T) -> T {
-        look(&self.lock())
+        look(&self.state.lock())
     }
 
     /// Waits until the closure finds something in the state.
@@ -55,16 +54,11 @@ impl Shared {
             let changed = self.changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
-            let seen = look(&self.lock());
+            let seen = look(&self.state.lock());
             match seen {
                 Some(seen) => return seen,
                 None => changed.await,
             }
         }
-    }
-
-    // A closure that panics leaves the state usable, so a poisoned lock is accepted.
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

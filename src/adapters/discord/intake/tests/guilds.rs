@@ -34,8 +34,8 @@ async fn a_guild_of_the_shard_that_a_new_session_does_not_list_is_gone() {
     let (shard, shards) = (1, NonZeroU32::new(2).unwrap());
     let mut world = World::unready(Shard { number: shard, of: shards });
     let [mine, others, left] = [1_u64 << 22, 2 << 22, 3 << 22];
-    world.core.guilds.lock().unwrap().extend([mine, others, left].map(|guild| id(guild).guild()));
-    world.core.guilds.lock().unwrap().push(id(700).direct_guild());
+    world.core.guilds.lock().extend([mine, others, left].map(|guild| id(guild).guild()));
+    world.core.guilds.lock().push(id(700).direct_guild());
 
     world.kept("READY", ready(&[mine])).await;
 
@@ -157,8 +157,8 @@ async fn names_follow_changes() {
 #[tokio::test(start_paused = true)]
 async fn a_direct_message_that_cannot_be_requested_is_recorded_as_a_gap() {
     let mut world = World::unready(Shard { number: 0, of: NonZeroU32::MIN });
-    world.core.guilds.lock().unwrap().push(id(700).direct_guild());
-    *world.core.reached.lock().unwrap() = Some(Reached { newest: Some("1".into()), since: Moment::ZERO });
+    world.core.guilds.lock().push(id(700).direct_guild());
+    *world.core.reached.lock() = Some(Reached { newest: Some("1".into()), since: Moment::ZERO });
 
     world.kept("READY", ready(&[])).await;
 
@@ -188,6 +188,6 @@ async fn only_interactions_are_passed_on_at_once() {
     world.kept("PRESENCE_UPDATE", json!({ "anything": true })).await;
     world.kept("RESUMED", json!({})).await;
 
-    assert_eq!(*world.interactions.lock().unwrap(), [r#"{"id":"1","token":"t"}"#]);
+    assert_eq!(*world.interactions.lock(), [r#"{"id":"1","token":"t"}"#]);
     assert_eq!(world.core.calls(), []);
 }

@@ -49,7 +49,7 @@ async fn messages_wait_only_briefly_for_discords_time() {
     // It accepts connections and sends no responses.
     let hanging = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let mut world = World::with_api(&format!("http://{}/api", hanging.local_addr().unwrap())).await;
-    world.core.with_members.lock().unwrap().insert(id(OTHER).channel());
+    world.core.with_members.lock().insert(id(OTHER).channel());
     let (clocks, now) = (world.discord.clocks(), Instant::now());
     clocks.answered("Fri, 15 Jan 2027 08:00:00 GMT", clocks.here(), now);
     // The machine's clock does not advance with its timers.
@@ -157,14 +157,14 @@ async fn system_messages_and_our_own_are_marked_and_not_handed_over() {
 #[tokio::test(start_paused = true)]
 async fn messages_of_people_who_opted_out_are_marked_and_the_people_not_mentioned() {
     let mut world = World::new().await;
-    world.core.ignored.lock().unwrap().insert(format!("discord:{BOB}"));
+    world.core.ignored.lock().insert(format!("discord:{BOB}"));
 
     world.kept("MESSAGE_CREATE", message(50, GENERAL, "hi")).await;
     world.kept("MESSAGE_CREATE", with(message(51, GENERAL, "hi"), json!({ "author": user(BOB, "Bob") }))).await;
 
     assert_eq!(world.marked(GENERAL).await, "51");
     assert_eq!(world.discord.cache().mentionables(id(GENERAL)).people, [(id(ANA), "Ana".into())]);
-    world.core.ignored.lock().unwrap().insert(format!("discord:{ANA}"));
+    world.core.ignored.lock().insert(format!("discord:{ANA}"));
     world.kept("MESSAGE_CREATE", message(52, GENERAL, "ignore me")).await;
     assert_eq!(world.discord.cache().mentionables(id(GENERAL)).people, []);
 }
@@ -172,7 +172,7 @@ async fn messages_of_people_who_opted_out_are_marked_and_the_people_not_mentione
 #[tokio::test(start_paused = true)]
 async fn failed_writes_of_marks_are_retried() {
     let mut world = World::new().await;
-    *world.pad.fails.lock().unwrap() = 2;
+    *world.pad.fails.lock() = 2;
 
     world.kept("MESSAGE_CREATE", message(50, GENERAL, "")).await;
 
