@@ -185,9 +185,8 @@ mod store;
 mod tally;
 mod time;
 
-use std::sync::Mutex;
-
 use course::run;
+use parking_lot::Mutex;
 use tally::Tally;
 
 /// Seeds of one `cargo test`, unless `TERTULIA_SIM_RUNS` sets another number: enough to catch each planted bug. The functions below share them and run

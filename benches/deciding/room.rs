@@ -10,7 +10,7 @@ use tertulia::domain::conversation::{Conversation, Input, Output, Rules, Verdict
 use tertulia::domain::event::{Event, Made, Recorded};
 use tertulia::domain::gate::InterjectionPolicy;
 use tertulia::domain::id::{ChannelId, CompanionId, Seq, Ticket, TurnId};
-use tertulia::domain::message::{Address, Author, Message, Modality, Role};
+use tertulia::domain::message::{Address, Author, Message, Role};
 use tertulia::domain::moment::Moment;
 use tertulia::domain::vote::Vote;
 use tertulia::settings::Settings;
@@ -135,16 +135,5 @@ impl Room {
 /// A message from Ana.
 pub fn message(text: &str) -> Message {
     let ana: Arc<str> = "Ana".into();
-    Message {
-        asks_to_stop: false,
-        speech: None,
-        cut: None,
-        id: None,
-        from: Author { id: ana.clone(), name: ana, role: Role::Person },
-        text: text.into(),
-        modality: Modality::Text,
-        lull_endpoint: false,
-        kind: None,
-        address: Address::default(),
-    }
+    Message::new(Author { id: ana.clone(), name: ana, role: Role::Person }, text.into())
 }

@@ -15,7 +15,7 @@ use tertulia::actors::service;
 use tertulia::actors::service::loading::load_rooms;
 use tertulia::adapters::store::OpenError;
 use tertulia::adapters::store::sled::{OpenOptions, SledStore};
-use tertulia::domain::message::{Author, Modality, Role};
+use tertulia::domain::message::{Author, Role};
 use tertulia::ports::backend::Backend;
 use tertulia::ports::clock::Clock;
 use tertulia::ports::store::Store;
@@ -94,19 +94,7 @@ impl World {
         let called = (time % 10 == 9).then(|| format!("name{}, ", time / 10 % self.stock.companions));
         let text = format!("{}I thought that the bread would be done by now, but nobody looked", called.unwrap_or_default());
         let ana: Arc<str> = "Ana".into();
-        let speech = Speech {
-            id: None,
-            from: Author { id: ana.clone(), name: ana, role: Role::Person },
-            text: text.into(),
-            own_words: None,
-            modality: Modality::Text,
-            lull_endpoint: false,
-            kind: None,
-            mentions: Vec::new(),
-            reply_to: None,
-            to_all: false,
-            said_at: None,
-        };
+        let speech = Speech::new(Author { id: ana.clone(), name: ana, role: Role::Person }, text.into());
         self.inbound.say(&self.stock.channel_key(number), speech).await?;
         Ok(())
     }

@@ -14,7 +14,7 @@ use tertulia::adapters::store::memory::MemoryStore;
 use tertulia::adapters::store::sled::{OpenOptions, SledStore};
 use tertulia::adapters::system::SystemClock;
 use tertulia::domain::event::Event;
-use tertulia::domain::message::{Author, Message, Modality, Role};
+use tertulia::domain::message::{Author, Message, Role};
 use tertulia::journal::channel_key::ChannelKey;
 use tertulia::ports::store::Store;
 use tertulia::telemetry::instruments::Instruments;
@@ -123,18 +123,8 @@ pub fn open(folder: &std::path::Path, instruments: Instruments) -> anyhow::Resul
 async fn accept(writer: &ActorRef<WriterMessage>, channel_key: &ChannelKey) -> Result<Accepted, Refused> {
     let (reply, accepted) = Reply::awaited();
     let ana: Arc<str> = "Ana".into();
-    let message = Message {
-        asks_to_stop: false,
-        speech: None,
-        cut: None,
-        id: None,
-        from: Author { id: ana.clone(), name: ana, role: Role::Person },
-        text: "I thought that the bread would be done by now, but nobody opened the oven since".into(),
-        modality: Modality::Text,
-        lull_endpoint: false,
-        kind: None,
-        address: Default::default(),
-    };
+    let text = "I thought that the bread would be done by now, but nobody opened the oven since";
+    let message = Message::new(Author { id: ana.clone(), name: ana, role: Role::Person }, text.into());
     let event = Event::Said { message, reply_to: None, reply: None, said_at: None };
     let accept = Accept { channel_key: channel_key.clone(), at: None, event, id: None, reply };
     // One that is gone drops it, which answers it.

@@ -63,7 +63,7 @@ impl LanguageModel for Slow {
 }
 
 /// A slow platform in place of the console. It can look up what it posted.
-struct SlowPlatform(std::sync::Mutex<Vec<Arc<str>>>);
+struct SlowPlatform(parking_lot::Mutex<Vec<Arc<str>>>);
 
 #[async_trait]
 impl ChatPlatform for SlowPlatform {
@@ -85,12 +85,12 @@ impl ChatPlatform for SlowPlatform {
 
     async fn send(&self, part: &Part) -> Result<Arc<str>, NotSent> {
         sleep(TAKES).await;
-        self.0.lock().expect("no panic while held").push(part.nonce.clone());
+        self.0.lock().push(part.nonce.clone());
         Ok(part.nonce.clone())
     }
 
     async fn find(&self, part: &Part, _: Option<&str>, _: &BTreeSet<Arc<str>>) -> Result<Option<Arc<str>>, NotRead> {
-        let posted = self.0.lock().expect("no panic while held");
+        let posted = self.0.lock();
         Ok(posted.iter().find(|nonce| **nonce == part.nonce).cloned())
     }
 
@@ -119,7 +119,7 @@ fn furnish(mut context: ActorContext, in_flight: InFlight) -> anyhow::Result<Act
     context.pool = Pool::new(&settings.models, models, move || found.find(&PoolKey()));
     context.memberships = Memberships::new(cast, settings.companion_defaults.clone(), context.recorder.instruments().clone());
     if in_flight == InFlight::Delivery {
-        context.platforms = Platforms::default().with(Arc::new(SlowPlatform(std::sync::Mutex::default())));
+        context.platforms = Platforms::default().with(Arc::new(SlowPlatform(parking_lot::Mutex::default())));
     }
     context.settings = settings;
     Ok(context)

@@ -23,7 +23,9 @@ pub mod voice_call;
 mod voice_user;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::actors::calls::call::{Call, Gone, Parted};
 use crate::actors::messages::channel::ChannelMessage;
@@ -70,12 +72,12 @@ impl Calls {
 
     /// The call of a channel.
     pub fn get(&self, channel: &ChannelId) -> Option<Arc<Call>> {
-        self.lock().get(channel).cloned()
+        self.calls.lock().get(channel).cloned()
     }
 
     /// The call of a channel, which `begin` makes if there is none. None: there are `most` calls already.
     pub fn get_or_begin(&self, channel: &ChannelId, most: usize, begin: impl FnOnce() -> Call) -> Option<Arc<Call>> {
-        let mut calls = self.lock();
+        let mut calls = self.calls.lock();
         if !calls.contains_key(channel) && calls.len() >= most {
             return None;
         }
@@ -84,12 +86,12 @@ impl Calls {
 
     /// All calls.
     pub fn all(&self) -> Vec<Arc<Call>> {
-        self.lock().values().cloned().collect()
+        self.calls.lock().values().cloned().collect()
     }
 
     /// Sends everybody out of a call.
     pub fn close(&self, channel: &ChannelId) {
-        let Some(call) = self.lock().remove(channel) else { return };
+        let Some(call) = self.calls.lock().remove(channel) else { return };
         call.link().into_iter().for_each(|link| link.end());
         let (people, listeners) = call.clear();
         listeners.iter().for_each(|listener| listener.end(End::Ended));
@@ -98,14 +100,10 @@ impl Calls {
 
     /// Removes a call in which nobody is any more.
     pub fn end(&self, channel: &ChannelId) {
-        let mut calls = self.lock();
+        let mut calls = self.calls.lock();
         if calls.get(channel).is_some_and(|call| call.is_empty()) {
             calls.remove(channel);
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<ChannelId, Arc<Call>>> {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Tells a channel that these people have no connection any more. They have the usual time to come back.

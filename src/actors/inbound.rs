@@ -54,6 +54,15 @@ pub struct Speech {
     pub said_at: Option<Moment>,
 }
 
+impl Speech {
+    /// Typed words without an id, which mention and answer nobody.
+    pub fn new(from: Author, text: Arc<str>) -> Self {
+        let (id, own_words, reply_to, kind, said_at) = (None, None, None, None, None);
+        let (modality, lull_endpoint, mentions, to_all) = (Modality::Text, false, Vec::new(), false);
+        Self { id, from, text, own_words, modality, lull_endpoint, mentions, reply_to, to_all, kind, said_at }
+    }
+}
+
 /// A message that another one answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replied {
@@ -115,15 +124,7 @@ impl Inbound {
         let names = memberships.names(guild);
         let sounds = memberships.sounds(&channel_ref.channel);
         let is_companion = |id: &str| memberships.is_in_guild(guild, id);
-        let incoming = Incoming {
-            speaker,
-            text,
-            mentions: &[],
-            reply_to: None,
-            to_all_of: &[],
-            sounds: sounds.as_ref(),
-            names_narrow: false,
-        };
+        let incoming = Incoming { sounds: sounds.as_ref(), ..Incoming::new(speaker, text) };
         let address = names.as_deref().map(|names| address::resolve(names, is_companion, &incoming)).unwrap_or_default();
         let names = names.as_deref().into_iter().chain(&sounds);
         (address, is_stop_phrase(text, names, self.context.settings.reply.all_stop_phrases()))
@@ -162,13 +163,11 @@ impl Inbound {
         let present: Vec<CompanionId> =
             if speech.to_all { memberships.present(&channel_key.channel).into_keys().collect() } else { Vec::new() };
         let addressing = Incoming {
-            speaker: &speech.from,
-            text: speech.own_words.as_ref().unwrap_or(&speech.text),
             mentions: &mentions,
             reply_to: speech.reply_to.as_ref().map(|replied| (&*replied.author, replied.role)),
             to_all_of: &present,
-            sounds: None,
             names_narrow: !channel_key.guild.is_direct(),
+            ..Incoming::new(&speech.from, speech.own_words.as_ref().unwrap_or(&speech.text))
         };
         if !address::admits(self.context.settings.gate.foreign_bots, is_companion, &addressing) {
             return None;
@@ -179,7 +178,7 @@ impl Inbound {
             && speech.from.role == Role::Person
             && is_stop_phrase(addressing.text, names.as_deref(), self.context.settings.reply.all_stop_phrases());
         let Speech { id, from, text, modality, lull_endpoint, reply_to, kind, .. } = speech;
-        let message = Message { id, from, text, modality, lull_endpoint, asks_to_stop, address, kind, speech: None, cut: None };
+        let message = Message { id, modality, lull_endpoint, asks_to_stop, address, kind, ..Message::new(from, text) };
         Some(Event::Said { message, reply_to: reply_to.and_then(|replied| replied.seq), reply: None, said_at })
     }
 }

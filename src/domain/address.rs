@@ -24,6 +24,13 @@ pub struct Incoming<'a> {
     pub names_narrow: bool,
 }
 
+impl<'a> Incoming<'a> {
+    /// Typed words that mention and answer nobody.
+    pub const fn new(speaker: &'a Author, text: &'a str) -> Self {
+        Self { speaker, text, mentions: &[], reply_to: None, to_all_of: &[], sounds: None, names_narrow: false }
+    }
+}
+
 /// Finds the companions that a message mentions, answers or names, and whether it addresses somebody else.
 ///
 /// `is_companion` returns whether an id belongs to a companion. An author never addresses itself. People count if they are mentioned or answered,
@@ -172,15 +179,8 @@ mod tests {
 
     #[test]
     fn a_direct_message_addresses_everybody_in_it() {
-        let incoming = Incoming {
-            speaker: &person("Ana"),
-            text: "hi",
-            mentions: &[],
-            reply_to: None,
-            to_all_of: &["mira".into(), "aria".into()],
-            sounds: None,
-            names_narrow: false,
-        };
+        let ana = person("Ana");
+        let incoming = Incoming { to_all_of: &["mira".into(), "aria".into()], ..Incoming::new(&ana, "hi") };
 
         assert_eq!(resolve(&names(), is_companion, &incoming), to(&["aria", "mira"], false));
     }
@@ -189,15 +189,8 @@ mod tests {
     fn a_message_to_the_shared_account_addresses_those_that_it_names_or_everybody() {
         let present = ["mira".into(), "aria".into()];
         let read = |text: &str| {
-            let incoming = Incoming {
-                speaker: &person("Ana"),
-                text,
-                mentions: &[],
-                reply_to: None,
-                to_all_of: &present,
-                sounds: None,
-                names_narrow: true,
-            };
+            let ana = person("Ana");
+            let incoming = Incoming { to_all_of: &present, names_narrow: true, ..Incoming::new(&ana, text) };
             resolve(&names(), is_companion, &incoming)
         };
 
@@ -211,15 +204,7 @@ mod tests {
             Names::of_sounds(&names(), [("aria".into(), vec!["Arya", "Mira", "aria"]), ("mira".into(), vec!["Arya", "Meera"])]);
         let (ana, aria) = (person("Ana"), Author { id: "aria".into(), name: "Aria".into(), role: Role::Companion });
         let heard = |speaker, text| {
-            let incoming = Incoming {
-                speaker,
-                text,
-                mentions: &[],
-                reply_to: None,
-                to_all_of: &[],
-                sounds: Some(&sounds),
-                names_narrow: false,
-            };
+            let incoming = Incoming { sounds: Some(&sounds), ..Incoming::new(speaker, text) };
             resolve(&names(), is_companion, &incoming)
         };
 
@@ -245,11 +230,7 @@ mod tests {
     }
 
     fn read(speaker: &Author, text: &str, mentions: &[&str], reply_to: Option<(&str, Role)>) -> Address {
-        resolve(
-            &names(),
-            is_companion,
-            &Incoming { speaker, text, mentions, reply_to, to_all_of: &[], sounds: None, names_narrow: false },
-        )
+        resolve(&names(), is_companion, &Incoming { mentions, reply_to, ..Incoming::new(speaker, text) })
     }
 
     fn names() -> Names {

@@ -268,6 +268,13 @@ pub struct World<'a> {
     pub is_unpostable: bool,
 }
 
+/// A step of a conversation.
+struct Step<'s, 'w> {
+    world: &'s mut World<'w>,
+    /// What it leads to, in order.
+    out: Vec<Output>,
+}
+
 impl World<'_> {
     /// The used-up budget that forbids further statements in the guild, if there is one.
     fn exhausted_statement_budget(&mut self, now: Moment) -> Option<UsedUp> {
@@ -370,6 +377,9 @@ pub struct Conversation {
     /// The companions whose closing stage the newest message ended, with that stage and the cause, until that is on record.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     opened_again: BTreeMap<CompanionId, (Stage, Cause)>,
+    /// Backchannel that is not on record as settled yet, and the companions that settle it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    overheard: BTreeMap<Seq, Box<[CompanionId]>>,
     summary: Summary,
     #[serde(default, skip_serializing_if = "Acknowledgements::is_default")]
     acknowledgements: Acknowledgements,
@@ -407,7 +417,7 @@ impl Conversation {
     ///
     /// `now` may be earlier than the newest moment seen; then that moment counts.
     pub fn step(&mut self, now: Moment, input: Input, world: &mut World<'_>) -> Vec<Output> {
-        let mut out = Vec::with_capacity(USUAL_OUTPUTS);
+        let mut step = Step { world, out: Vec::with_capacity(USUAL_OUTPUTS) };
         let before = self.clock;
         let now = self.clock.max(now);
         let mut occasion = Occasion { by_deadline: matches!(input, Input::Woken), after_statement: false };
@@ -417,47 +427,47 @@ impl Conversation {
             Input::HandedOver(batch) => batch.first().map(|recorded| recorded.at),
             _ => None,
         };
-        self.advance_to(inbound_at.unwrap_or(now), world, &mut out);
+        self.advance_to(inbound_at.unwrap_or(now), &mut step);
         self.collect_ended_back_offs(occasion, &mut ended_back_offs);
         if let Input::Inbound(recorded) = &input {
             occasion.after_statement = matches!(recorded.event, Event::Said { reply: Some(_), .. });
         } else if inbound_at.is_none() {
             // A round's own deadlines come before those of companions at the same moment.
-            self.begin_turn_due(occasion, world, &mut out);
-            self.close_rounds(occasion, world, &mut out);
+            self.begin_turn_due(occasion, &mut step);
+            self.close_rounds(occasion, &mut step);
         }
         match input {
-            Input::Inbound(recorded) => self.handle_inbound(*recorded, world, &mut out),
-            Input::HandedOver(batch) => self.take_in(batch, world, &mut out),
-            Input::Voice(notice) => self.notice(notice, world, &mut out),
-            Input::Answered { ticket, vote, call } => self.on_answer(ticket, vote, call, world, &mut out),
-            Input::Voted(state) => self.accept_vote(state, world, &mut out),
+            Input::Inbound(recorded) => self.handle_inbound(*recorded, &mut step),
+            Input::HandedOver(batch) => self.take_in(batch, &mut step),
+            Input::Voice(notice) => self.notice(notice, &mut step),
+            Input::Answered { ticket, vote, call } => self.on_answer(ticket, vote, call, &mut step),
+            Input::Voted(state) => self.accept_vote(state, &mut step),
             Input::Judged { ticket, score, call } => {
-                occasion.after_statement = self.judge(ticket, score, call, world, &mut out);
+                occasion.after_statement = self.judge(ticket, score, call, &mut step);
             }
-            Input::Unanswered { ticket, error } => self.on_unanswered(ticket, error, world, &mut out),
-            Input::SentenceWritten { ticket, text } => self.speak_sentence(ticket, text, world, &mut out),
+            Input::Unanswered { ticket, error } => self.on_unanswered(ticket, error, &mut step),
+            Input::SentenceWritten { ticket, text } => self.speak_sentence(ticket, text, &mut step),
             Input::Written { ticket, text } => {
-                if let Some(text) = self.speak(ticket, text, world, &mut out) {
-                    self.accept_text(ticket, text, &mut out);
+                if let Some(text) = self.speak(ticket, text, &mut step) {
+                    self.accept_text(ticket, text, &mut step.out);
                 }
             }
             Input::ReplyFailed { ticket, error } => {
-                if !self.end_lost_answer(ticket, &mut out) && !self.keep_heard(ticket, world, &mut out) {
-                    self.fail_reply(ticket, error, world, &mut out);
+                if !self.end_lost_answer(ticket, &mut step.out) && !self.keep_heard(ticket, &mut step) {
+                    self.fail_reply(ticket, error, &mut step);
                 }
             }
-            Input::StopPressed { companion } => self.stop_reply_of(&companion, world, &mut out),
-            Input::Summarised { upto, messages, text } => self.accept_summary(upto, messages, text, world, &mut out),
+            Input::StopPressed { companion } => self.stop_reply_of(&companion, &mut step),
+            Input::Summarised { upto, messages, text } => self.accept_summary(upto, messages, text, &mut step),
             Input::ModelsReplaced => ended_back_offs = self.gates.companions_where(Gate::is_backing_off),
-            Input::Woken => self.wake(world, &mut out),
+            Input::Woken => self.wake(&mut step),
         }
-        self.advance(occasion, ended_back_offs, world, &mut out);
-        if inbound_at.is_none() && !out.iter().any(|output| matches!(output, Output::Made(_))) {
+        self.advance(occasion, ended_back_offs, &mut step);
+        if inbound_at.is_none() && !step.out.iter().any(|output| matches!(output, Output::Made(_))) {
             // Only events move the time forward.
             self.clock = before;
         }
-        self.end_step(world, out)
+        self.end_step(step)
     }
 
     /// Applies an event of the journal. Nothing is decided, and nothing follows.
@@ -535,27 +545,28 @@ impl Conversation {
     /// Continues after a restart: computes again what the record leaves open. [`open_questions`](Self::open_questions) and [`floor`](Self::floor)
     /// give the questions in flight and the reply that is owed; the caller starts them again.
     pub fn resume(&mut self, now: Moment, world: &mut World<'_>) -> Vec<Output> {
-        let mut out = Vec::new();
+        let mut step = Step { world, out: Vec::new() };
         let before = self.clock;
         self.live = self.call.restored(self.clock.max(now));
-        self.advance_to(now, world, &mut out);
-        self.extend_deadlines(world, &mut out);
-        self.record_reopened(world, &mut out);
-        self.resume_aloud(world, &mut out);
-        self.settle_stale_after_restart(world, &mut out);
-        self.settle_overflow_after_restart(world, &mut out);
-        self.count_addresses_after_restart(world, &mut out);
-        self.reconsider_replies_after_restart(world, &mut out);
-        self.wake(world, &mut out);
+        self.advance_to(now, &mut step);
+        self.extend_deadlines(&mut step);
+        self.record_reopened(&mut step);
+        self.resume_aloud(&mut step);
+        self.settle_stale_after_restart(&mut step);
+        self.settle_overflow_after_restart(&mut step);
+        self.count_addresses_after_restart(&mut step);
+        self.reconsider_replies_after_restart(&mut step);
+        self.wake(&mut step);
         let after_statement = self.spoken.is_some();
-        self.advance(Occasion { by_deadline: true, after_statement }, Vec::new(), world, &mut out);
-        if !out.iter().any(|output| matches!(output, Output::Made(_))) {
+        self.advance(Occasion { by_deadline: true, after_statement }, Vec::new(), &mut step);
+        if !step.out.iter().any(|output| matches!(output, Output::Made(_))) {
             self.clock = before;
         }
-        self.end_step(world, out)
+        self.end_step(step)
     }
 
-    fn end_step(&mut self, world: &mut World<'_>, mut out: Vec<Output>) -> Vec<Output> {
+    fn end_step(&mut self, step: Step<'_, '_>) -> Vec<Output> {
+        let Step { world, mut out } = step;
         self.turn_without_question = None;
         self.answered_turn = None;
         self.drop_orphaned_reply(&mut out);

@@ -149,7 +149,7 @@ pub struct BackOff {
 }
 
 /// The gate of one companion in one channel.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Gate {
     /// The number of the newest settled event.
     pub cursor: Seq,
@@ -202,27 +202,7 @@ pub struct Gate {
 impl Gate {
     /// The gate of a companion that joins: it begins at the channel's newest event.
     pub fn new(cursor: Seq) -> Self {
-        Self {
-            cursor,
-            message_counter: 0,
-            check_count: 0,
-            next_interjection_at: None,
-            lull_at: None,
-            silence_at: None,
-            may_start: false,
-            evaluation: None,
-            wish: None,
-            waiting: None,
-            back_off: None,
-            tried: Seq::NONE,
-            paused: false,
-            stage: Stage::None,
-            minimum_stage: Stage::None,
-            turns: 0,
-            heard_closed: 0,
-            external: false,
-            mood: 0.0,
-        }
+        Self { cursor, ..Self::default() }
     }
 
     /// Whether messages were counted and no interval was drawn yet.

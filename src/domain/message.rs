@@ -41,6 +41,15 @@ pub struct Message {
     pub cut: Option<Box<Cut>>,
 }
 
+impl Message {
+    /// Typed words without an id, which address nobody.
+    pub fn new(from: Author, text: Arc<str>) -> Self {
+        let (id, kind, speech, cut) = (None, None, None, None);
+        let (modality, address) = (Modality::Text, Address::default());
+        Self { id, from, text, modality, lull_endpoint: false, asks_to_stop: false, address, kind, speech, cut }
+    }
+}
+
 /// What is known of a spoken statement that was cut off (docs/design/voice.md A-60).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cut {

@@ -174,6 +174,7 @@ fn is_candidate(state: &State) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::samples::wish;
 
     #[test]
     fn companions_that_were_called_upon_come_before_more_important_ones() {
@@ -225,18 +226,6 @@ mod tests {
     fn round(wishes: &[(&str, f64, bool)]) -> Round {
         let states: Vec<_> = wishes.iter().map(|(from, importance, selected)| wish(from, *importance, *selected)).collect();
         Round::new(Seq(7), Moment::ZERO, Moment::ZERO, &states, &[])
-    }
-
-    fn wish(from: &str, importance: f64, selected: bool) -> State {
-        State {
-            from: from.into(),
-            message_id: "7".into(),
-            state: Stance::Speak,
-            importance,
-            selected,
-            closing: Stage::None,
-            mood: 0.0,
-        }
     }
 
     fn ranked(round: &Round, spoke: &[(&str, u64)]) -> Vec<String> {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::budget::Ledger;
+use super::closing::Stage;
 use super::conversation::{Rules, World};
 use super::event::{Evaluated, Event, Made, Recorded, Segment};
 use super::gate::InterjectionPolicy;
@@ -15,6 +16,7 @@ use super::message::{Address, Author, Message, Modality, Role};
 use super::moment::Moment;
 use super::trigger::Trigger;
 use super::voice::segment::Kind;
+use super::vote::{Stance, State};
 use crate::settings::Settings;
 use crate::settings::companion::{Companion, Interjection};
 
@@ -54,23 +56,18 @@ pub(crate) fn person(id: &str) -> Author {
 
 /// Typed words that address nobody.
 pub(crate) fn message(from: Author, text: &str) -> Message {
-    Message {
-        id: None,
-        from,
-        text: text.into(),
-        modality: Modality::Text,
-        lull_endpoint: false,
-        asks_to_stop: false,
-        address: Address::default(),
-        kind: None,
-        speech: None,
-        cut: None,
-    }
+    Message::new(from, text.into())
 }
 
 /// The message was sent, in answer to nothing.
 pub(crate) const fn said(message: Message) -> Event {
     Event::Said { message, reply_to: None, reply: None, said_at: None }
+}
+
+/// A companion wants to speak, in the round about message 7.
+pub(crate) fn wish(from: &str, importance: f64, selected: bool) -> State {
+    let (from, message_id) = (from.into(), "7".into());
+    State { from, message_id, state: Stance::Speak, importance, selected, closing: Stage::None, mood: 0.0 }
 }
 
 /// What a person said in a voice call.

@@ -19,7 +19,7 @@ const MOST_CHARS: usize = 200;
 /// The sentences follow each other without anything between them: white space belongs to the sentence after it. Together they are what
 /// [`clean_statement`](super::statement::clean_statement) makes of the whole text, with two differences: quotation marks around the whole stay, and
 /// words that were cut off before a thought without a beginning ends cannot be taken back. It does not matter in which pieces the text comes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sentences {
     name: String,
     /// The beginning of what may become a tag of a thought.
@@ -37,15 +37,7 @@ pub struct Sentences {
 impl Sentences {
     /// Before the first word of a companion with this name.
     pub fn new(companion_name: &str) -> Self {
-        Self {
-            name: companion_name.trim().to_owned(),
-            tag: String::new(),
-            is_thinking: false,
-            opening: Opening::default(),
-            pending: String::new(),
-            length: 0,
-            total: 0,
-        }
+        Self { name: companion_name.trim().to_owned(), ..Self::default() }
     }
 
     /// Takes the next piece of the text. Returns the sentences that are whole now.

@@ -74,15 +74,7 @@ pub(super) fn address(bytes: &[u8]) {
 
     for (id, role) in [("aria", Role::Companion), ("aria", Role::Person), (message_text, Role::Person), ("beep", Role::Bot)] {
         let speaker = Author { id: id.into(), name: given[given.len() - 1].into(), role };
-        let incoming = Incoming {
-            speaker: &speaker,
-            text: message_text,
-            mentions: &mentions,
-            reply_to: None,
-            to_all_of: &[],
-            sounds: None,
-            names_narrow: false,
-        };
+        let incoming = Incoming { mentions: &mentions, ..Incoming::new(&speaker, message_text) };
 
         let address = resolve(&names, is_companion, &incoming);
 

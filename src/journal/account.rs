@@ -125,9 +125,7 @@ impl Account {
         for speech in self.speech.values() {
             sum.recognised_ms = sum.recognised_ms.saturating_add(speech.recognised_ms);
             sum.characters = sum.characters.saturating_add(speech.characters);
-            for (currency, cost) in &speech.costs {
-                *sum.costs.entry(currency.clone()).or_default() += *cost;
-            }
+            add_costs(&mut sum.costs, &speech.costs);
         }
         sum
     }
@@ -141,9 +139,14 @@ impl Calls {
         self.unpriced += more.unpriced;
         self.input_tokens = self.input_tokens.saturating_add(more.input_tokens);
         self.output_tokens = self.output_tokens.saturating_add(more.output_tokens);
-        for (currency, cost) in &more.costs {
-            *self.costs.entry(currency.clone()).or_default() += *cost;
-        }
+        add_costs(&mut self.costs, &more.costs);
+    }
+}
+
+/// Adds costs, each in its currency.
+fn add_costs(sum: &mut BTreeMap<Arc<str>, Cost>, more: &BTreeMap<Arc<str>, Cost>) {
+    for (currency, cost) in more {
+        *sum.entry(currency.clone()).or_default() += *cost;
     }
 }
 

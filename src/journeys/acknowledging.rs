@@ -1,10 +1,8 @@
 //! Events that must be acknowledged, and conversations that begin out of silence while their channels sleep.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
-use super::world::{World, lines, room};
+use super::world::{World, lines, of_json, room};
 use crate::actors::writer::requests::look;
 use crate::domain::id::Seq;
 
@@ -16,8 +14,8 @@ async fn an_event_is_acknowledged_without_a_question_once_and_forgotten_with_its
     let world = World::with_lobby().await;
     world.main.answers([Ok("Welcome, Tomé!")]);
 
-    let first = happen(&world, "raid1", "Tomé").await;
-    let again = happen(&world, "raid1", "Ana").await;
+    let first = happen(&world, "lobby", "raid1", "Tomé").await;
+    let again = happen(&world, "lobby", "raid1", "Ana").await;
     world.pass(30.0).await;
 
     assert_eq!(first, again);
@@ -33,8 +31,7 @@ async fn an_event_is_acknowledged_without_a_question_once_and_forgotten_with_its
 async fn an_event_is_acknowledged_after_a_crash_between_its_record_and_the_statement() {
     for delay in [0.0, 1.0] {
         let world = World::with_salon(json!({})).await;
-        let event = json!({ "id": "raid1", "kind": "raid", "who": "Tomé", "text": "Tomé raids" });
-        world.backend.messages.event(&room("salon"), serde_json::from_value(event).unwrap()).await.unwrap();
+        happen(&world, "salon", "raid1", "Tomé").await;
         world.pass(delay).await;
 
         let world = world.crash().await;
@@ -48,8 +45,7 @@ async fn an_event_is_acknowledged_after_a_crash_between_its_record_and_the_state
 async fn an_event_over_the_budget_waits_and_why_says_how_long() {
     let world = World::with_salon(json!({ "gate": { "acknowledgements_per_minute": 1 } })).await;
     for id in ["raid1", "raid2"] {
-        let event = json!({ "id": id, "kind": "raid", "who": "Tomé", "text": "Tomé raids" });
-        world.backend.messages.event(&room("salon"), serde_json::from_value(event).unwrap()).await.unwrap();
+        happen(&world, "salon", id, "Tomé").await;
         world.pass(20.0).await;
     }
 
@@ -125,21 +121,19 @@ async fn a_silence_is_not_lost_with_the_switchboard() {
     assert_eq!(reasons(&world, "lobby").await, ["lull NO model_no", "silence NO model_no"]);
 }
 
-async fn happen(world: &World, id: &str, who: &str) -> Seq {
+async fn happen(world: &World, name: &str, id: &str, who: &str) -> Seq {
     let event = json!({ "id": id, "kind": "raid", "who": who, "text": format!("{who} raids") });
-    world.backend.messages.event(&room("lobby"), serde_json::from_value(event).unwrap()).await.unwrap()
+    world.backend.messages.event(&room(name), of_json(event)).await.unwrap()
 }
 
 async fn start_after(world: &World, name: &str) {
-    let patch = json!({ "companions": { "aria": { "starts_after": SILENCE } } });
-    world.backend.rooms.patch(&room(name), serde_json::from_value(patch).unwrap()).await.unwrap();
+    world.patch(name, json!({ "companions": { "aria": { "starts_after": SILENCE } } })).await.unwrap();
 }
 
 /// Says something in a room whose companion may start conversations, and lets the room fall asleep: ten minutes.
 async fn begin(world: &World, name: &str) {
     start_after(world, name).await;
-    world.say(name, "The boats are out.").await;
-    tokio::time::sleep(Duration::from_secs(600)).await;
+    world.say_then_pass(name, "The boats are out.", 600.0).await;
 }
 
 async fn is_asleep(world: &World, name: &str) -> bool {

@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 use super::world::{World, lines, room};
 use crate::domain::id::Seq;
 use crate::ports::backend::Refused;
-use crate::ports::backend::room::RoomPatch;
 
 const LOBBY: &str = "lobby";
 const YES: &str = "They mean me.\nYES";
@@ -18,8 +17,7 @@ async fn answered(overlay: Value) -> (World, Seq) {
     let world = World::with_lobby_settings(overlay).await;
     world.side.answers([Ok(YES)]);
     world.main.answers([Ok("It is far."), Ok("It is an hour by train.")]);
-    world.say(LOBBY, QUESTION).await;
-    world.pass(1_000.0).await;
+    world.say_then_pass(LOBBY, QUESTION, 1_000.0).await;
     let statement = newest(&world).await;
     (world, statement)
 }
@@ -52,7 +50,7 @@ async fn another_statement_takes_the_place_of_the_newest_one() {
     assert_eq!(world.decisions(LOBBY).await.len(), 1, "nobody is asked");
     let responds = world.recorded(LOBBY, "respond").await;
     assert_eq!((&responds[1]["again"], &responds[1]["messages"]), (&json!(statement), &json!([QUESTION])));
-    let prompt = world.main.asked.lock().unwrap()[1].user().into_owned();
+    let prompt = world.main.asked.lock()[1].user().into_owned();
     assert!(prompt.contains(QUESTION) && !prompt.contains("It is far."), "{prompt}");
     let why = world.why(LOBBY, Some("aria"), None).await.unwrap();
     let story: Vec<_> = why.story.iter().map(|line| &*line.text).collect();
@@ -65,21 +63,10 @@ async fn what_cannot_be_tried_again_is_not_deleted() {
 
     let messages = world.recorded(LOBBY, "message").await;
     let of_person = refused(&world, Seq(messages[0]["seq"].as_u64().unwrap())).await;
-    world
-        .backend
-        .rooms
-        .patch(&room(LOBBY), serde_json::from_value::<RoomPatch>(json!({ "paused": true })).unwrap())
-        .await
-        .unwrap();
+    world.patch(LOBBY, json!({ "paused": true })).await.unwrap();
     let paused = refused(&world, statement).await;
-    world
-        .backend
-        .rooms
-        .patch(&room(LOBBY), serde_json::from_value::<RoomPatch>(json!({ "paused": false })).unwrap())
-        .await
-        .unwrap();
-    world.say(LOBBY, "I take the train.").await;
-    world.pass(1_000.0).await;
+    world.patch(LOBBY, json!({ "paused": false })).await.unwrap();
+    world.say_then_pass(LOBBY, "I take the train.", 1_000.0).await;
     let not_newest = refused(&world, statement).await;
     let unknown = try_again(&world, Seq(9_999)).await;
 
@@ -113,5 +100,5 @@ async fn over_the_budget_nothing_is_said_in_its_place() {
 
     assert_eq!(world.history(LOBBY).await, lines(&[("Ana", QUESTION)]));
     assert_eq!(world.recorded(LOBBY, "failed").await[0]["error"], "budget");
-    assert_eq!(world.main.asked.lock().unwrap().len(), 1);
+    assert_eq!(world.main.asked.lock().len(), 1);
 }

@@ -40,12 +40,12 @@ fn answer(world: &World, brief: Result<&'static str, NoAnswer>) {
 }
 
 fn asked_for_briefs(world: &World) -> usize {
-    world.side.asked.lock().unwrap().iter().filter(|request| *purpose(request) == Purpose::Brief).count()
+    world.side.asked.lock().iter().filter(|request| *purpose(request) == Purpose::Brief).count()
 }
 
 /// The instructions of the newest decision.
 fn newest_decision(world: &World) -> String {
-    let asked = world.side.asked.lock().unwrap();
+    let asked = world.side.asked.lock();
     let newest = asked.iter().rev().find(|request| matches!(purpose(request), Purpose::Vote { .. }));
     newest.expect("a decision was asked for").system().into_owned()
 }
@@ -59,17 +59,15 @@ async fn a_brief_is_made_once_and_known_after_a_restart() {
     let persona = long_persona();
     let world = world(&persona, Ok("<think>Short.</think>\nYou collect clocks.\n")).await;
 
-    world.say("lobby", "Ari, are you there?").await;
-    world.pass(0.5).await;
+    world.say_then_pass("lobby", "Ari, are you there?", 0.5).await;
     let first = newest_decision(&world);
     world.pass(10.0).await;
-    world.say("lobby", "Ari, and now?").await;
-    world.pass(10.0).await;
+    world.say_then_pass("lobby", "Ari, and now?", 10.0).await;
 
     assert!(first.contains("You own clock number 1.") && first.contains("characters left out]"), "{first}");
     let second = newest_decision(&world);
     assert!(second.contains(BRIEF) && !second.contains("You own clock"), "{second}");
-    let stated = world.main.asked.lock().unwrap().last().unwrap().system().into_owned();
+    let stated = world.main.asked.lock().last().unwrap().system().into_owned();
     assert!(stated.contains(persona.trim()));
     assert_eq!((asked_for_briefs(&world), stored(&world).await), (1, 1));
     let usage = world.backend.records.usage(UsageQuery::default()).await.unwrap();
@@ -78,8 +76,7 @@ async fn a_brief_is_made_once_and_known_after_a_restart() {
 
     let world = world.crash().await;
     answer(&world, Ok("never asked for"));
-    world.say("lobby", "Ari, still?").await;
-    world.pass(10.0).await;
+    world.say_then_pass("lobby", "Ari, still?", 10.0).await;
 
     assert!(newest_decision(&world).contains(BRIEF));
     assert_eq!(asked_for_briefs(&world), 0);
@@ -90,16 +87,14 @@ async fn a_companion_whose_side_model_makes_no_brief_keeps_the_beginning_and_ask
     let world = world(&long_persona(), Err(NoAnswer::Refused { endpoint: "m".into(), detail: "no".into() })).await;
 
     for _ in 0..5 {
-        world.say("lobby", "Ari, are you there?").await;
-        world.pass(8.0).await;
+        world.say_then_pass("lobby", "Ari, are you there?", 8.0).await;
         assert!(newest_decision(&world).contains("You own clock number 1."));
     }
     let asked_before = asked_for_briefs(&world);
     world.pass(60.0).await;
     answer(&world, Ok(BRIEF));
     for _ in 0..2 {
-        world.say("lobby", "Ari, are you there?").await;
-        world.pass(8.0).await;
+        world.say_then_pass("lobby", "Ari, are you there?", 8.0).await;
     }
 
     assert_eq!((asked_before, asked_for_briefs(&world)), (1, 2));
@@ -110,8 +105,7 @@ async fn a_companion_whose_side_model_makes_no_brief_keeps_the_beginning_and_ask
 #[tokio::test(start_paused = true)]
 async fn the_brief_of_a_former_persona_is_removed() {
     let world = world(&long_persona(), Ok(BRIEF)).await;
-    world.say("lobby", "Ari, are you there?").await;
-    world.pass(10.0).await;
+    world.say_then_pass("lobby", "Ari, are you there?", 10.0).await;
     assert_eq!(stored(&world).await, 1);
 
     let mut companions = (*world.context.memberships.companions()).clone();
@@ -121,8 +115,7 @@ async fn the_brief_of_a_former_persona_is_removed() {
     loading::reload_companions(&world.context, companions).unwrap();
     brief_writing::load(&world.context).await.unwrap();
     assert_eq!(stored(&world).await, 0);
-    world.say("lobby", "Ari, what do you own?").await;
-    world.pass(0.5).await;
+    world.say_then_pass("lobby", "Ari, what do you own?", 0.5).await;
 
     assert!(newest_decision(&world).contains("You own watch number 1."));
     world.pass(10.0).await;
@@ -133,11 +126,9 @@ async fn the_brief_of_a_former_persona_is_removed() {
 async fn no_brief_is_made_where_none_is_needed() {
     let written = json!({ "id": "aria", "aliases": ["ari"], "persona": long_persona(), "brief": "You have a shelf." });
     let world = world("You collect clocks.", Ok("never")).await;
-    world.say("lobby", "Ari, are you there?").await;
-    world.pass(10.0).await;
+    world.say_then_pass("lobby", "Ari, are you there?", 10.0).await;
     world.reload_companion(written);
-    world.say("lobby", "Ari, and now?").await;
-    world.pass(10.0).await;
+    world.say_then_pass("lobby", "Ari, and now?", 10.0).await;
 
     assert!(newest_decision(&world).contains("You have a shelf."));
     assert_eq!((asked_for_briefs(&world), stored(&world).await), (0, 0));

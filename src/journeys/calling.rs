@@ -18,8 +18,8 @@ use crate::actors::inbound::Inbound;
 use crate::actors::membership::opt_out::OptOutService;
 use crate::actors::runtime::actor_keys::{ChannelActorKey, WriterKey};
 use crate::actors::writer::requests::look;
-use crate::domain::conversation::Notice;
-use crate::domain::event::{Event, Recorded};
+use crate::domain::conversation::{Conversation, Notice};
+use crate::domain::event::{Event, Recorded, Segment};
 use crate::domain::id::{PersonId, Seq};
 use crate::domain::message::{Author, HandedOver, Modality, Role, Speech};
 use crate::domain::voice::echo::PlayedWords;
@@ -61,6 +61,14 @@ fn inbound(world: &World) -> Inbound {
 async fn call(people: &[&str]) -> World {
     let world = World::with_lobby().await;
     join_all(&world, people).await;
+    world
+}
+
+/// Ana has just said something about a zebra, and Ben has answered.
+async fn zebra_call() -> World {
+    let world = call(&["ana", "ben"]).await;
+    says(&world, "ana", "a zebra").await;
+    says(&world, "ben", "it is").await;
     world
 }
 
@@ -146,6 +154,24 @@ async fn spoken(world: &World) -> Vec<(Recorded, Arc<str>, Speech)> {
     spoken.collect()
 }
 
+/// What is on record of the speech in the call.
+pub(super) async fn segments(world: &World) -> Vec<Segment> {
+    let segments = events(world).await.into_iter().filter_map(|recorded| match recorded.event {
+        Event::Segment(segment) => Some(*segment),
+        _ => None,
+    });
+    segments.collect()
+}
+
+/// The channel as it is in memory.
+async fn conversation(world: &World) -> Conversation {
+    look(&world.context, &lobby().channel).await.unwrap().conversation
+}
+
+fn notice(world: &World, input: Input) {
+    assert!(inbound(world).noticed(&lobby().channel, Notice::Call(input)));
+}
+
 async fn words(world: &World) -> Vec<String> {
     spoken(world).await.iter().map(|(_, text, _)| text.to_string()).collect()
 }
@@ -177,7 +203,7 @@ async fn words_become_messages_in_one_batch_once_the_voice_lull_has_ended() {
     assert_eq!(spoken[1].2.handed_over, HandedOver::LullEnded);
     assert_eq!((spoken[0].2.ends_lull_for.len(), spoken[1].2.ends_lull_for.clone()), (0, vec!["aria".into()]));
     assert_eq!(world.side.asked_for("aria"), 1, "all of it is one question");
-    let asked = world.side.asked.lock().unwrap()[0].user().to_string();
+    let asked = world.side.asked.lock()[0].user().to_string();
     assert!(asked.contains("the tide is turning") && asked.contains("it is"), "{asked}");
 }
 
@@ -210,11 +236,8 @@ async fn a_segment_is_recorded_once_and_noise_is_no_message() {
     assert!(matches!(noise, Ok(Acceptance::New(_))), "{noise:?}");
     assert_eq!((empty, by_bot), (Ok(Acceptance::Ignored), Ok(Acceptance::Ignored)));
     assert_eq!(words(&world).await, ["the tide"]);
-    let kinds = events(&world).await.into_iter().filter_map(|recorded| match recorded.event {
-        Event::Segment(segment) => Some(segment.kind),
-        _ => None,
-    });
-    assert_eq!(kinds.collect::<Vec<_>>(), [Kind::Words, Kind::Noise]);
+    let kinds: Vec<_> = segments(&world).await.iter().map(|segment| segment.kind).collect();
+    assert_eq!(kinds, [Kind::Words, Kind::Noise]);
 }
 
 /// What recognition writes instead of a name is a name before a stop word, also of words that were just played.
@@ -230,11 +253,9 @@ async fn a_stop_word_after_what_a_name_sounds_like_is_no_echo() {
         inbound(&world).heard(&lobby(), heard).await.unwrap();
     }
 
-    let segments = events(&world).await.into_iter().filter_map(|recorded| match recorded.event {
-        Event::Segment(segment) => Some((segment.kind, segment.stop, segment.asks_to_stop)),
-        _ => None,
-    });
-    assert_eq!(segments.collect::<Vec<_>>(), [(Kind::Words, Stop::First, true), (Kind::Echo, Stop::None, false)]);
+    let segments = segments(&world).await;
+    let found: Vec<_> = segments.iter().map(|segment| (segment.kind, segment.stop, segment.asks_to_stop)).collect();
+    assert_eq!(found, [(Kind::Words, Stop::First, true), (Kind::Echo, Stop::None, false)]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -250,10 +271,8 @@ async fn a_text_that_is_not_what_was_said_is_no_address_stop_word_echo_or_backch
         inbound(&world).heard(&lobby(), heard).await.unwrap();
     }
 
-    let segments = events(&world).await.into_iter().filter_map(|recorded| match recorded.event {
-        Event::Segment(segment) => Some((segment.kind, segment.stop, segment.asks_to_stop, segment.address.companions.len())),
-        _ => None,
-    });
+    let segments = segments(&world).await.into_iter();
+    let found = segments.map(|segment| (segment.kind, segment.stop, segment.asks_to_stop, segment.address.companions.len()));
     let nothing = (Kind::Words, Stop::None, false, 0);
     let expected = [
         (Kind::Words, Stop::First, true, 1),
@@ -263,19 +282,16 @@ async fn a_text_that_is_not_what_was_said_is_no_address_stop_word_echo_or_backch
         (Kind::Echo, Stop::None, false, 0),
         nothing,
     ];
-    assert_eq!(segments.collect::<Vec<_>>(), expected);
+    assert_eq!(found.collect::<Vec<_>>(), expected);
 }
 
 #[tokio::test(start_paused = true)]
 async fn recognisers_are_told_to_finish_at_the_end_of_a_lull() {
     let world = call(&["ana", "ben"]).await;
     let now = world.context.clock.now();
-    assert!(inbound(&world).noticed(&lobby().channel, Notice::Call(Input::Started { user: user("ana"), started: now })));
+    notice(&world, Input::Started { user: user("ana"), started: now });
     world.pass(1.0).await;
-    assert!(
-        inbound(&world)
-            .noticed(&lobby().channel, Notice::Call(Input::Ended { user: user("ana"), ended: world.context.clock.now() }))
-    );
+    notice(&world, Input::Ended { user: user("ana"), ended: world.context.clock.now() });
     says(&world, "ben", "hello").await;
 
     world.pass(10.0).await;
@@ -290,14 +306,11 @@ async fn who_has_lost_the_socket_has_left_after_a_while() {
     let world = call(&["ana"]).await;
     says(&world, "ana", "the tide").await;
 
-    assert!(inbound(&world).noticed(&lobby().channel, Notice::Call(Input::SocketLost { user: user("ana") })));
+    notice(&world, Input::SocketLost { user: user("ana") });
     world.pass(12.0).await;
 
-    let left = events(&world)
-        .await
-        .into_iter()
-        .filter(|recorded| matches!(&recorded.event, Event::VoiceLeft { from } if *from == person("ana")));
-    assert_eq!(left.count(), 1);
+    let has_left = |recorded: &&Recorded| matches!(&recorded.event, Event::VoiceLeft { from } if *from == person("ana"));
+    assert_eq!(events(&world).await.iter().filter(has_left).count(), 1);
     assert_eq!(words(&world).await, ["the tide"]);
 }
 
@@ -305,7 +318,7 @@ async fn who_has_lost_the_socket_has_left_after_a_while() {
 #[tokio::test(start_paused = true)]
 async fn who_is_back_is_not_sent_out_by_a_second_attempt_to_journal_the_end() {
     let mut world = call(&["ana"]).await;
-    assert!(inbound(&world).noticed(&lobby().channel, Notice::Call(Input::SocketLost { user: user("ana") })));
+    notice(&world, Input::SocketLost { user: user("ana") });
     world.pass(9.9).await;
     world.store.hold();
     world.pass(0.5).await;
@@ -318,10 +331,8 @@ async fn who_is_back_is_not_sent_out_by_a_second_attempt_to_journal_the_end() {
     }
     world.pass(90.0).await;
 
-    let left = events(&world).await.into_iter().filter(|recorded| matches!(recorded.event, Event::VoiceLeft { .. }));
-    assert_eq!(left.count(), 0);
-    let conversation = look(&world.context, &lobby().channel).await.unwrap().conversation;
-    assert_eq!(conversation.people_in_call().count(), 1);
+    assert!(!events(&world).await.iter().any(|recorded| matches!(recorded.event, Event::VoiceLeft { .. })));
+    assert_eq!(conversation(&world).await.people_in_call().count(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -332,8 +343,7 @@ async fn who_is_in_a_call_can_leave_it_when_no_companion_is_left() {
     leave(&world, "lobby", "ana").await;
     world.rest().await;
 
-    let conversation = look(&world.context, &lobby().channel).await.unwrap().conversation;
-    assert_eq!(conversation.people_in_call().count(), 0);
+    assert_eq!(conversation(&world).await.people_in_call().count(), 0);
 }
 
 /// Whatever dies around a hand-over, each word is in one message, and the companions see all of it.
@@ -358,7 +368,7 @@ async fn no_death_around_a_hand_over_loses_or_doubles_a_word() {
             assert_eq!(words(&world).await, ["the tide", "it is"], "killed after {steps}, the writer: {kills_writer}");
             let decisions = world.decisions("lobby").await;
             assert!(!decisions.is_empty(), "killed after {steps}, the writer: {kills_writer}");
-            let conversation = look(&world.context, &lobby().channel).await.unwrap().conversation;
+            let conversation = conversation(&world).await;
             assert!(conversation.buffered_segments_of(&user("ana")).is_empty());
             assert_eq!(conversation.companions().map(|view| view.gate.message_counter).collect::<Vec<_>>(), [2]);
         }
@@ -404,13 +414,11 @@ async fn who_opts_out_is_not_heard_from_then_on() {
 /// An opt-out for this call alone is known to the platform only, so it says that again.
 #[tokio::test(start_paused = true)]
 async fn a_platform_repeats_after_a_restart_who_wants_to_be_ignored() {
-    let world = call(&["ana", "ben"]).await;
-    says(&world, "ana", "a zebra").await;
-    says(&world, "ben", "it is").await;
+    let world = zebra_call().await;
 
     let world = world.crash().await;
     join_all(&world, &["ana", "ben"]).await;
-    assert!(inbound(&world).noticed(&lobby().channel, Notice::Call(Input::OptedOut { user: user("ana") })));
+    notice(&world, Input::OptedOut { user: user("ana") });
     world.pass(6.0).await;
 
     assert_eq!(words(&world).await, ["it is"]);
@@ -419,9 +427,7 @@ async fn a_platform_repeats_after_a_restart_who_wants_to_be_ignored() {
 
 #[tokio::test(start_paused = true)]
 async fn an_opt_out_that_a_crash_interrupts_is_carried_out_after_it() {
-    let mut world = call(&["ana", "ben"]).await;
-    says(&world, "ana", "a zebra").await;
-    says(&world, "ben", "it is").await;
+    let mut world = zebra_call().await;
     world.expect_deaths();
     world.context.directory.find(&key()).unwrap().kill();
     let opt_outs = OptOutService::new(world.context.clone());
@@ -438,9 +444,7 @@ async fn an_opt_out_that_a_crash_interrupts_is_carried_out_after_it() {
 #[tokio::test(start_paused = true)]
 async fn words_that_are_handed_over_while_they_are_deleted_do_not_stay() {
     for steps in 0..STEPS {
-        let world = call(&["ana", "ben"]).await;
-        says(&world, "ana", "a zebra").await;
-        says(&world, "ben", "it is").await;
+        let world = zebra_call().await;
         let due = tokio::time::Instant::now() + Duration::from_secs(5);
 
         step_after(due, steps).await;

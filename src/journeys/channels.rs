@@ -1,11 +1,9 @@
 //! Channels of other platforms: who is admitted to them, threads, and direct messages.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
 use super::abroad::{ana, direct, general, thread};
-use super::world::{World, room};
+use super::world::{World, of_json, room};
 use crate::actors::inbound::Inbound;
 use crate::actors::membership::changes;
 use crate::domain::id::{CompanionId, Seq};
@@ -16,6 +14,13 @@ async fn admit(world: &World, channel_ref: &ChannelRef, companion: &str) -> Resu
     let admitted = world.backend.rooms.admit(channel_ref, &companion.into()).await.map(|(_, is_new)| is_new);
     world.rest().await;
     admitted
+}
+
+/// A system in which Aria is a member of the channel.
+async fn with_aria() -> World {
+    let world = World::new().await;
+    admit(&world, &general(), "aria").await.unwrap();
+    world
 }
 
 async fn dismiss(world: &World, channel_ref: &ChannelRef, companion: &str) -> bool {
@@ -30,16 +35,6 @@ async fn open(world: &World, channel_ref: &ChannelRef) -> bool {
     assert_eq!(opened, expected, "`would_open` predicts what `ensure_room` does");
     world.rest().await;
     opened
-}
-
-async fn present(world: &World, id: &str) -> Vec<String> {
-    let found = world.backend.rooms.get(&room(id)).await.unwrap();
-    found.companions.iter().map(|companion| companion.id.to_string()).collect()
-}
-
-async fn patch(world: &World, id: &str, patch: Value) {
-    world.backend.rooms.patch(&room(id), serde_json::from_value(patch).unwrap()).await.unwrap();
-    world.rest().await;
 }
 
 /// Joins and leaves on record, oldest first.
@@ -73,13 +68,13 @@ async fn a_channel_becomes_a_room_with_the_first_admitted_companion_and_survives
     assert_eq!(admit(&world, &general(), "aria").await, Ok(false));
     let world = world.crash().await;
 
-    assert_eq!(present(&world, "discord:10").await, ["aria"]);
+    assert_eq!(world.present("discord:10").await, ["aria"]);
     assert_eq!(moves(&world, "discord:10").await, came(&[("joined", "aria")]));
     assert!(open(&world, &general()).await);
     assert!(dismiss(&world, &general(), "aria").await);
     assert!(!dismiss(&world, &general(), "aria").await);
     assert!(!open(&world, &general()).await);
-    assert_eq!(present(&world, "discord:10").await, [""; 0]);
+    assert_eq!(world.present("discord:10").await, [""; 0]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -99,13 +94,12 @@ async fn companions_admitted_at_the_same_time_are_all_members() {
     assert!([first, second, third, back].iter().all(|admitted| matches!(admitted, Ok((_, true)))));
     assert_eq!(gone, Ok(true));
     world.rest().await;
-    assert_eq!(present(&world, "discord:10").await, ["aria", "bruno", "cleo"]);
+    assert_eq!(world.present("discord:10").await, ["aria", "bruno", "cleo"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_companion_that_cannot_be_admitted_is_refused_with_a_way_out() {
-    let world = World::new().await;
-    admit(&world, &general(), "aria").await.unwrap();
+    let world = with_aria().await;
     let elsewhere = ChannelRef { channel: "discord:11".into(), ..general() };
     let console = ChannelRef { channel: "console:lobby".into(), ..general() };
     let foreign = ChannelRef { guild: "discord:2".into(), ..general() };
@@ -130,9 +124,8 @@ async fn a_companion_that_cannot_be_admitted_is_refused_with_a_way_out() {
 
 #[tokio::test(start_paused = true)]
 async fn a_thread_becomes_a_room_with_the_members_of_its_channel() {
-    let world = World::new().await;
-    admit(&world, &general(), "aria").await.unwrap();
-    patch(&world, "discord:10", json!({ "paused": true, "companions": { "aria": { "interjection": "quiet" } } })).await;
+    let world = with_aria().await;
+    world.patch("discord:10", json!({ "paused": true, "companions": { "aria": { "interjection": "quiet" } } })).await.unwrap();
     let elsewhere = ChannelRef { parent: Some("discord:99".into()), ..thread("discord:20") };
     let foreign = ChannelRef { guild: "discord:2".into(), ..thread("discord:20") };
 
@@ -148,24 +141,23 @@ async fn a_thread_becomes_a_room_with_the_members_of_its_channel() {
 
 #[tokio::test(start_paused = true)]
 async fn a_change_to_a_channel_applies_to_its_threads_until_the_thread_itself_is_changed() {
-    let world = World::new().await;
-    admit(&world, &general(), "aria").await.unwrap();
+    let world = with_aria().await;
     let (asleep, awake, own) = (thread("discord:20"), thread("discord:21"), thread("discord:22"));
     for channel_ref in [&asleep, &own] {
         open(&world, channel_ref).await;
     }
-    patch(&world, "discord:22", json!({ "companions": { "aria": { "interjection": "eager" } } })).await;
+    world.patch("discord:22", json!({ "companions": { "aria": { "interjection": "eager" } } })).await.unwrap();
     sleep(&world).await;
     open(&world, &awake).await;
     let mut watching = world.watch("discord:20", None).await;
 
     admit(&world, &general(), "bruno").await.unwrap();
     dismiss(&world, &general(), "aria").await;
-    patch(&world, "discord:10", json!({ "companions": { "bruno": { "interjection": "quiet" } } })).await;
+    world.patch("discord:10", json!({ "companions": { "bruno": { "interjection": "quiet" } } })).await.unwrap();
 
-    assert_eq!(present(&world, "discord:20").await, ["bruno"]);
-    assert_eq!(present(&world, "discord:21").await, ["bruno"]);
-    assert_eq!(present(&world, "discord:22").await, ["aria"]);
+    assert_eq!(world.present("discord:20").await, ["bruno"]);
+    assert_eq!(world.present("discord:21").await, ["bruno"]);
+    assert_eq!(world.present("discord:22").await, ["aria"]);
     assert_eq!(&*world.backend.rooms.get(&room("discord:20")).await.unwrap().companions[0].interjection, "quiet");
     let seen = watching.seen().await;
     assert!(seen.iter().any(|event| event["event"] == "tempered" && event["channel"] == "discord:20"), "{seen:?}");
@@ -181,28 +173,24 @@ async fn a_change_to_a_channel_applies_to_its_threads_until_the_thread_itself_is
 
 #[tokio::test(start_paused = true)]
 async fn a_companion_dismissed_from_a_thread_stays_in_the_channel_and_returns_only_by_name() {
-    let world = World::new().await;
-    for companion in ["aria", "bruno"] {
-        admit(&world, &general(), companion).await.unwrap();
-    }
+    let world = with_aria().await;
+    admit(&world, &general(), "bruno").await.unwrap();
 
     assert!(dismiss(&world, &thread("discord:20"), "aria").await);
     assert_eq!(admit(&world, &thread("discord:21"), "cleo").await, Ok(true));
     assert_eq!(admit(&world, &thread("discord:23"), "aria").await, Ok(false));
     dismiss(&world, &general(), "bruno").await;
 
-    assert_eq!(present(&world, "discord:10").await, ["aria"]);
-    assert_eq!(present(&world, "discord:20").await, ["bruno"]);
-    assert_eq!(present(&world, "discord:21").await, ["aria", "bruno", "cleo"]);
-    assert_eq!(present(&world, "discord:23").await, ["aria"]);
+    assert_eq!(world.present("discord:10").await, ["aria"]);
+    assert_eq!(world.present("discord:20").await, ["bruno"]);
+    assert_eq!(world.present("discord:21").await, ["aria", "bruno", "cleo"]);
+    assert_eq!(world.present("discord:23").await, ["aria"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_companion_that_returns_to_a_channel_receives_messages_of_its_awake_threads_at_once() {
-    let world = World::new().await;
-    for companion in ["aria", "bruno"] {
-        admit(&world, &general(), companion).await.unwrap();
-    }
+    let world = with_aria().await;
+    admit(&world, &general(), "bruno").await.unwrap();
     let channel_ref = thread("discord:20");
     say(&world, &channel_ref, "1", "hello").await;
     sleep(&world).await;
@@ -226,8 +214,7 @@ async fn a_companion_that_returns_to_a_channel_receives_messages_of_its_awake_th
 
 #[tokio::test(start_paused = true)]
 async fn a_deleted_channel_and_its_threads_have_no_members_any_more() {
-    let world = World::new().await;
-    admit(&world, &general(), "aria").await.unwrap();
+    let world = with_aria().await;
     open(&world, &thread("discord:20")).await;
 
     world.backend.rooms.delete(&room("discord:10")).await.unwrap();
@@ -236,22 +223,21 @@ async fn a_deleted_channel_and_its_threads_have_no_members_any_more() {
     assert!(!changes::would_open(&world.context, &general()));
     assert!(!open(&world, &thread("discord:20")).await);
     assert!(!open(&world, &thread("discord:21")).await);
-    assert_eq!(present(&world, "discord:20").await, [""; 0]);
+    assert_eq!(world.present("discord:20").await, [""; 0]);
     assert_eq!(moves(&world, "discord:20").await, came(&[("joined", "aria"), ("left", "aria")]));
     admit(&world, &general(), "bruno").await.unwrap();
-    assert_eq!(present(&world, "discord:20").await, ["bruno"]);
+    assert_eq!(world.present("discord:20").await, ["bruno"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_lost_channel_takes_its_threads_along_and_nothing_of_another_guild() {
-    let world = World::new().await;
-    admit(&world, &general(), "aria").await.unwrap();
+    let world = with_aria().await;
     open(&world, &thread("discord:20")).await;
     dismiss(&world, &thread("discord:21"), "aria").await;
     let mut watching = world.watch("discord:20", None).await;
 
     changes::gone(&world.context, &"discord:2".into(), &general().channel).await.unwrap();
-    assert_eq!(present(&world, "discord:20").await, ["aria"]);
+    assert_eq!(world.present("discord:20").await, ["aria"]);
     for _ in 0..2 {
         changes::gone(&world.context, &general().guild, &general().channel).await.unwrap();
     }
@@ -271,8 +257,8 @@ async fn the_settings_name_the_companions_that_answer_direct_messages() {
     assert!(open(&named, &direct()).await);
     assert!(!open(&nobody, &direct()).await);
 
-    assert_eq!(present(&first, "discord:77").await, ["aria"]);
-    assert_eq!(present(&named, "discord:77").await, ["bruno"]);
+    assert_eq!(first.present("discord:77").await, ["aria"]);
+    assert_eq!(named.present("discord:77").await, ["bruno"]);
     assert_eq!(first.backend.rooms.get(&room("discord:77")).await.unwrap().guild.as_str(), "dm:discord:77");
     assert!(matches!(nobody.backend.rooms.get(&room("discord:77")).await, Err(Refused::NotFound(_))));
     dismiss(&first, &direct(), "aria").await;
@@ -281,68 +267,42 @@ async fn the_settings_name_the_companions_that_answer_direct_messages() {
 
 #[tokio::test(start_paused = true)]
 async fn a_thread_opened_twice_at_the_same_time_is_opened_once() {
-    let world = World::new().await;
-    admit(&world, &general(), "aria").await.unwrap();
+    let world = with_aria().await;
     let channel_ref = thread("discord:20");
 
     let opened =
         tokio::join!(changes::ensure_room(&world.context, &channel_ref), changes::ensure_room(&world.context, &channel_ref));
 
-    tokio::time::sleep(Duration::from_millis(1)).await;
+    world.rest().await;
     assert_eq!(opened, (Ok(true), Ok(true)));
     assert_eq!(moves(&world, "discord:20").await, came(&[("joined", "aria")]));
 }
 
 #[tokio::test(start_paused = true)]
 async fn rooms_of_another_platform_cannot_be_changed_through_the_console() {
-    let world = World::new().await;
-    admit(&world, &general(), "aria").await.unwrap();
-    let id = room("discord:10");
-    let sent = || serde_json::from_value(json!({ "from": "Ana", "text": "hi" })).unwrap();
-    let plan = |plan: Value| serde_json::from_value(plan).unwrap();
+    let world = with_aria().await;
+    let (id, backend) = ("discord:10", &world.backend.messages);
+    let sent = || json!({ "from": "Ana", "text": "hi" });
+    let vote = json!({ "from": "aria", "messageId": "1", "state": "speak", "importance": 1, "selected": false });
+    let zed = json!([{ "id": "zed", "external": true }]);
 
     let refused = [
-        world.backend.messages.say(&id, sent()).await.map(drop),
-        world.backend.messages.edit(&id, Seq(1), serde_json::from_value(json!({ "text": "ho" })).unwrap()).await.map(drop),
-        world.backend.messages.delete(&id, Seq(1)).await.map(drop),
-        world
-            .backend
-            .messages
-            .vote(
-                &id,
-                serde_json::from_value(
-                    json!({ "from": "aria", "messageId": "1", "state": "speak", "importance": 1, "selected": false }),
-                )
-                .unwrap(),
-            )
-            .await,
-        world
-            .backend
-            .messages
-            .speak(&id, serde_json::from_value(json!({ "from": "aria", "message_id": "1", "text": "hi" })).unwrap())
-            .await
-            .map(drop),
-        world
-            .backend
-            .rooms
-            .put(&id, plan(json!({ "guild": "discord:1", "companions": [{ "id": "zed", "external": true }] })))
-            .await
-            .map(drop),
-        world.backend.rooms.put(&id, plan(json!({ "guild": "home", "companions": [] }))).await.map(drop),
-        world
-            .backend
-            .rooms
-            .put(&room("discord:11"), plan(json!({ "guild": "discord:1", "companions": ["aria"] })))
-            .await
-            .map(drop),
+        world.try_say(id, sent()).await.map(drop),
+        backend.edit(&room(id), Seq(1), of_json(json!({ "text": "ho" }))).await.map(drop),
+        backend.delete(&room(id), Seq(1)).await.map(drop),
+        world.vote(id, vote).await,
+        world.speak(id, json!({ "from": "aria", "message_id": "1", "text": "hi" })).await.map(drop),
+        world.put_room(id, json!({ "guild": "discord:1", "companions": zed })).await.map(drop),
+        world.put_room(id, json!({ "guild": "home", "companions": [] })).await.map(drop),
+        world.put_room("discord:11", json!({ "guild": "discord:1", "companions": ["aria"] })).await.map(drop),
     ];
 
     for refused in refused {
         assert!(matches!(&refused, Err(Refused::Conflict(_))), "{refused:?}");
     }
-    assert!(matches!(world.backend.messages.say(&room("discord:11"), sent()).await, Err(Refused::NotFound(_))));
-    let (changed, is_new) =
-        world.backend.rooms.put(&id, plan(json!({ "guild": "discord:1", "companions": ["bruno"] }))).await.unwrap();
+    assert!(matches!(world.try_say("discord:11", sent()).await, Err(Refused::NotFound(_))));
+    let plan = of_json(json!({ "guild": "discord:1", "companions": ["bruno"] }));
+    let (changed, is_new) = world.backend.rooms.put(&room(id), plan).await.unwrap();
     assert_eq!((changed.companions[0].id.as_str(), is_new), ("bruno", false));
     assert_eq!(moves(&world, "discord:10").await, came(&[("joined", "aria"), ("left", "aria"), ("joined", "bruno")]));
 }

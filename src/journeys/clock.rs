@@ -8,13 +8,11 @@ const HOUR: i64 = 3_600;
 async fn a_lull_is_decided_in_time_although_the_clock_was_set_after_the_sleep_timer() {
     for set_by in [HOUR, 48 * HOUR, -HOUR] {
         let world = World::with_lobby().await;
-        world.say("lobby", "one").await;
-        world.pass(60.0).await;
+        world.say_then_pass("lobby", "one", 60.0).await;
         assert_eq!(triggers(&world).await, ["lull"], "by now the only timer is the one for falling asleep");
 
         world.set_clock(set_by);
-        world.say("lobby", "two").await;
-        world.pass(10.0 + 1.0 + 0.5).await;
+        world.say_then_pass("lobby", "two", 10.0 + 1.0 + 0.5).await;
 
         assert_eq!(triggers(&world).await, ["lull"; 2], "set by {set_by} s");
     }
@@ -24,8 +22,7 @@ async fn a_lull_is_decided_in_time_although_the_clock_was_set_after_the_sleep_ti
 async fn a_pending_lull_is_decided_in_time_although_the_clock_is_set_meanwhile() {
     for set_by in [HOUR, -HOUR] {
         let world = World::with_lobby().await;
-        world.say("lobby", "one").await;
-        world.pass(5.0).await;
+        world.say_then_pass("lobby", "one", 5.0).await;
 
         world.set_clock(set_by);
         world.pass(5.0 + 1.0 + 0.5).await;

@@ -2,34 +2,14 @@
 
 use std::time::Duration;
 
-use futures_util::TryStreamExt;
 use serde_json::{Value, json};
 
-use super::world::{World, asking_companion, channel_key, lines, room};
+use super::world::{World, asking_companion, channel_key, lines, newest, room};
 use crate::domain::id::Seq;
 use crate::ports::backend::Refused;
 use crate::ports::backend::decisions::{Why, WhyAt};
-use crate::ports::backend::keeping::{ExportForm, ExportQuery};
-use crate::ports::backend::room::RoomPlan;
+use crate::ports::backend::keeping::ExportForm;
 use crate::replay::{ReplayEventKind, Script, run};
-
-async fn put(world: &World, companions: Value) {
-    let plan: RoomPlan = serde_json::from_value(json!({ "guild": "home", "companions": companions })).unwrap();
-    world.backend.rooms.put(&room("lobby"), plan).await.unwrap();
-    world.rest().await;
-}
-
-async fn present(world: &World) -> Vec<String> {
-    world.backend.rooms.get(&room("lobby")).await.unwrap().companions.iter().map(|companion| companion.id.to_string()).collect()
-}
-
-async fn vote(world: &World, state: Value) -> Result<(), Refused> {
-    world.backend.messages.vote(&room("lobby"), serde_json::from_value(state).unwrap()).await
-}
-
-async fn speak(world: &World, words: Value) -> Result<Seq, Refused> {
-    world.backend.messages.speak(&room("lobby"), serde_json::from_value(words).unwrap()).await
-}
 
 fn conflict<T: std::fmt::Debug>(outcome: Result<T, Refused>) -> String {
     match outcome {
@@ -38,9 +18,9 @@ fn conflict<T: std::fmt::Debug>(outcome: Result<T, Refused>) -> String {
     }
 }
 
-/// The newest event with this name.
-fn newest<'a>(seen: &'a [Value], name: &str) -> &'a Value {
-    seen.iter().rev().find(|event| event["event"] == name).unwrap_or_else(|| panic!("no {name} in {seen:#?}"))
+/// A vote of a program that plays a companion, about a message.
+fn external_vote(from: &str, about: impl ToString, state: &str, importance: u8) -> Value {
+    json!({ "from": from, "messageId": about.to_string(), "state": state, "importance": importance, "selected": false })
 }
 
 async fn why(world: &World, companion: &str, at: Option<u64>) -> Why {
@@ -51,10 +31,7 @@ async fn why(world: &World, companion: &str, at: Option<u64>) -> Why {
 #[tokio::test(start_paused = true)]
 async fn an_external_companion_that_looks_like_an_internal_one_is_refused() {
     let world = World::with_lobby().await;
-    let invite = async |external: Value| {
-        let plan: RoomPlan = serde_json::from_value(json!({ "guild": "elsewhere", "companions": [external] })).unwrap();
-        world.backend.rooms.put(&room("hall"), plan).await
-    };
+    let invite = async |external: Value| world.put_room("hall", json!({ "guild": "elsewhere", "companions": [external] })).await;
 
     // A Cyrillic A, a name in another place, and a digit.
     let cyrillic = conflict(invite(json!({ "id": "zed", "external": true, "name": "\u{410}ria" })).await);
@@ -72,34 +49,34 @@ async fn membership_changes_while_a_room_is_in_use_survive_a_crash() {
     let mut watching = world.watch("lobby", None).await;
     world.say("lobby", "before").await;
 
-    put(&world, json!(["aria", "bruno"])).await;
+    world.open_with("lobby", json!(["aria", "bruno"])).await;
     world.say("lobby", "between").await;
-    let state = world.backend.rooms.state(&room("lobby")).await.unwrap();
-    put(&world, json!(["bruno"])).await;
+    let state = world.state("lobby").await;
+    world.open_with("lobby", json!(["bruno"])).await;
     let world = world.crash().await;
 
     let buffers: Vec<Vec<_>> =
         state.companions.iter().map(|companion| companion.buffer.iter().map(|text| &**text).collect()).collect();
     assert_eq!(buffers, [vec!["before", "between"], vec!["between"]]);
-    assert_eq!(present(&world).await, ["bruno"]);
+    assert_eq!(world.present("lobby").await, ["bruno"]);
     assert_eq!(watching.names().await, ["hello", "message", "joined", "message", "left"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_open_round_is_shown_in_the_state_of_the_room() {
     let world = World::new().await;
-    put(&world, json!(["aria", "bruno", { "id": "zed", "external": true }])).await;
+    world.open_with("lobby", json!(["aria", "bruno", { "id": "zed", "external": true }])).await;
     world.side.answers([Ok("{\"reason\": \"me\", \"decision\": \"YES\", \"importance\": 7}")]);
 
     let asked = world.say("lobby", "Ari? Zed?").await;
     world.rest().await;
-    let open = world.backend.rooms.state(&room("lobby")).await.unwrap();
+    let open = world.state("lobby").await;
     world.pass(1.0).await;
-    let half = world.backend.rooms.state(&room("lobby")).await.unwrap().rounds.remove(0);
-    let ballot = json!({ "from": "zed", "messageId": asked.to_string(), "state": "listen", "importance": 0, "selected": false });
-    vote(&world, ballot).await.unwrap();
+    let half = world.state("lobby").await.rounds.remove(0);
+    let ballot = external_vote("zed", asked, "listen", 0);
+    world.vote("lobby", ballot).await.unwrap();
     world.pass(0.5).await;
-    let selected = serde_json::to_value(world.backend.rooms.state(&room("lobby")).await.unwrap()).unwrap();
+    let selected = serde_json::to_value(world.state("lobby").await).unwrap();
 
     let round = open.rounds[0].clone();
     assert_eq!((round.message_id, &round.asked), (asked, &vec!["aria".into(), "zed".into()]));
@@ -130,10 +107,8 @@ async fn a_vote_that_is_held_has_its_floor_once_another_has_spoken() {
     };
 
     // Aria's round closes before Bruno's, and she speaks.
-    world.say("lobby", "Bruno? Cleo?").await;
-    world.pass(1.0).await;
-    world.say("lobby", "Ari?").await;
-    world.pass(3.0).await;
+    world.say_then_pass("lobby", "Bruno? Cleo?", 1.0).await;
+    world.say_then_pass("lobby", "Ari?", 3.0).await;
     let while_open = floors().await;
     world.pass(3.0).await;
     let while_held = floors().await;
@@ -156,8 +131,7 @@ async fn a_decision_in_a_round_has_its_vote_and_why_tells_who_got_the_floor() {
     let no = "{\"reason\": \"enough\", \"decision\": \"NO\"}";
     world.side.answers([Ok(yes), Ok(yes), Ok(no)]);
 
-    world.say("lobby", "Ari? Bruno?").await;
-    world.pass(30.0).await;
+    world.say_then_pass("lobby", "Ari? Bruno?", 30.0).await;
 
     let decisions = world.decisions("lobby").await;
     assert_eq!((&decisions[0]["companion"], &decisions[0]["floor"]), (&json!("aria"), &json!("won")));
@@ -181,12 +155,10 @@ async fn a_companion_that_ended_the_conversation_says_what_opens_it_again() {
     let world = World::new().await;
     world.open("lobby", &["aria", "bruno"]).await;
     world.side.answers([Ok("{\"reason\": \"bye\", \"decision\": \"NO\", \"closing\": \"terminal\"}")]);
-    world.say("lobby", "Ari, good night").await;
-    world.pass(5.0).await;
-    world.say("lobby", "and you").await;
-    world.pass(5.0).await;
+    world.say_then_pass("lobby", "Ari, good night", 5.0).await;
+    world.say_then_pass("lobby", "and you", 5.0).await;
 
-    let state = serde_json::to_value(world.backend.rooms.state(&room("lobby")).await.unwrap()).unwrap();
+    let state = serde_json::to_value(world.state("lobby").await).unwrap();
     let why = why(&world, "aria", None).await;
 
     let aria = &state["companions"][0];
@@ -208,25 +180,23 @@ async fn a_companion_that_ended_the_conversation_says_what_opens_it_again() {
 #[tokio::test(start_paused = true)]
 async fn an_external_companion_votes_and_speaks() {
     let world = World::with_lobby().await;
-    put(&world, json!(["aria", { "id": "zed", "external": true, "aliases": ["zeddy"] }])).await;
+    world.open_with("lobby", json!(["aria", { "id": "zed", "external": true, "aliases": ["zeddy"] }])).await;
     let mut watching = world.watch("lobby", None).await;
 
     let asked = world.say("lobby", "Zeddy, are you there?").await;
     world.rest().await;
     let seen = watching.seen().await;
-    let ballot = json!({ "from": "zed", "messageId": asked.to_string(), "state": "speak", "importance": 6, "selected": false });
+    let ballot = external_vote("zed", asked, "speak", 6);
     let listed = newest(&seen, "round_opened")["asked"].clone();
-    let early = speak(&world, json!({ "from": "zed", "message_id": asked, "text": "I am" })).await;
-    let other =
-        vote(&world, json!({ "from": "zed", "messageId": "1", "state": "listen", "importance": 0, "selected": false })).await;
-    let played =
-        vote(&world, json!({ "from": "aria", "messageId": "1", "state": "listen", "importance": 0, "selected": false })).await;
-    vote(&world, ballot.clone()).await.unwrap();
-    let twice = vote(&world, ballot).await;
+    let early = world.speak("lobby", json!({ "from": "zed", "message_id": asked, "text": "I am" })).await;
+    let other = world.vote("lobby", external_vote("zed", "1", "listen", 0)).await;
+    let played = world.vote("lobby", external_vote("aria", "1", "listen", 0)).await;
+    world.vote("lobby", ballot.clone()).await.unwrap();
+    let twice = world.vote("lobby", ballot).await;
     world.pass(3.0).await;
     let respond = newest(&watching.seen().await, "respond").clone();
-    let seq = speak(&world, json!({ "from": "zed", "message_id": asked, "text": "I am" })).await.unwrap();
-    let again = speak(&world, json!({ "from": "zed", "message_id": asked, "text": "I am still" })).await;
+    let seq = world.speak("lobby", json!({ "from": "zed", "message_id": asked, "text": "I am" })).await.unwrap();
+    let again = world.speak("lobby", json!({ "from": "zed", "message_id": asked, "text": "I am still" })).await;
     world.rest().await;
 
     assert_eq!(listed, json!(["zed"]));
@@ -255,27 +225,26 @@ async fn an_external_companion_votes_and_speaks() {
 #[tokio::test(start_paused = true)]
 async fn an_external_companion_that_was_not_asked_is_told_so_even_after_a_crash() {
     let world = World::with_lobby().await;
-    put(&world, json!(["aria", { "id": "vera", "external": true }, { "id": "zed", "external": true }])).await;
+    world.open_with("lobby", json!(["aria", { "id": "vera", "external": true }, { "id": "zed", "external": true }])).await;
     world.side.set_delay_for("aria", std::time::Duration::from_secs(9));
-    let asked = world.say("lobby", "Aria, Zed, are you there?").await;
-    world.pass(1.0).await;
-    let ballot = |from: &str| json!({ "from": from, "messageId": asked.to_string(), "state": "speak", "importance": 5, "selected": false });
+    let asked = world.say_then_pass("lobby", "Aria, Zed, are you there?", 1.0).await;
+    let ballot = |from: &str| external_vote(from, asked, "speak", 5);
 
     // Enough messages for a snapshot within the round.
     for number in 0..130 {
         world.say("lobby", &format!("and {number}")).await;
     }
 
-    let not_asked = vote(&world, ballot("vera")).await;
-    let first = vote(&world, ballot("zed")).await;
-    let second = vote(&world, ballot("zed")).await;
+    let not_asked = world.vote("lobby", ballot("vera")).await;
+    let first = world.vote("lobby", ballot("zed")).await;
+    let second = world.vote("lobby", ballot("zed")).await;
     let channel_key = channel_key("lobby");
     let restored = world.reader().restore(&channel_key).await.unwrap();
     let world = world.crash().await;
     world.side.set_delay_for("aria", std::time::Duration::from_secs(9));
     world.pass(0.5).await;
-    let still_not_asked = vote(&world, ballot("vera")).await;
-    let third = vote(&world, ballot("zed")).await;
+    let still_not_asked = world.vote("lobby", ballot("vera")).await;
+    let third = world.vote("lobby", ballot("zed")).await;
 
     first.unwrap();
     let open = restored.snapshot.map(|snapshot| snapshot.conversation.rounds().to_vec()).unwrap_or_default();
@@ -291,10 +260,9 @@ async fn an_external_companion_that_was_not_asked_is_told_so_even_after_a_crash(
 #[tokio::test(start_paused = true)]
 async fn a_program_that_does_not_vote_is_named_as_the_cause() {
     let world = World::with_lobby().await;
-    put(&world, json!(["aria", { "id": "zed", "external": true }])).await;
+    world.open_with("lobby", json!(["aria", { "id": "zed", "external": true }])).await;
     world.side.answers([Ok("{\"reason\": \"me\", \"decision\": \"YES\", \"importance\": 7}")]);
-    world.say("lobby", "Aria, Zed, are you there?").await;
-    world.pass(21.0).await;
+    world.say_then_pass("lobby", "Aria, Zed, are you there?", 21.0).await;
 
     let silent = why(&world, "zed", None).await;
     let seq = world.decisions("lobby").await[0]["seq"].as_u64();
@@ -315,31 +283,30 @@ async fn a_program_that_does_not_vote_is_named_as_the_cause() {
 #[tokio::test(start_paused = true)]
 async fn an_external_companion_survives_a_crash_and_leaves_when_it_is_left_out() {
     let world = World::with_lobby().await;
-    put(&world, json!(["aria", { "id": "zed", "external": true, "name": "Zed the Bot" }])).await;
+    world.open_with("lobby", json!(["aria", { "id": "zed", "external": true, "name": "Zed the Bot" }])).await;
 
     let world = world.crash().await;
     let lobby = world.backend.rooms.get(&room("lobby")).await.unwrap();
     world.say("lobby", "hello, Zed the Bot").await;
     world.rest().await;
-    let asked = world.backend.rooms.state(&room("lobby")).await.unwrap().rounds.remove(0).asked;
-    put(&world, json!(["aria"])).await;
+    let asked = world.state("lobby").await.rounds.remove(0).asked;
+    world.open_with("lobby", json!(["aria"])).await;
 
     assert_eq!((lobby.companions[1].external, &*lobby.companions[1].name), (true, "Zed the Bot"));
     assert_eq!(asked, ["zed".into()]);
-    assert_eq!(present(&world).await, ["aria"]);
-    let late =
-        vote(&world, json!({ "from": "zed", "messageId": "1", "state": "listen", "importance": 0, "selected": false })).await;
+    assert_eq!(world.present("lobby").await, ["aria"]);
+    let late = world.vote("lobby", external_vote("zed", "1", "listen", 0)).await;
     assert!(conflict(late).contains("zed is not in room lobby"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn votes_without_an_open_round_or_room_are_refused() {
     let world = World::with_lobby().await;
-    put(&world, json!(["aria", { "id": "zed", "external": true }])).await;
-    let state = json!({ "from": "zed", "messageId": "1", "state": "listen", "importance": 0, "selected": false });
+    world.open_with("lobby", json!(["aria", { "id": "zed", "external": true }])).await;
+    let ballot = external_vote("zed", 1, "listen", 0);
 
-    let no_round = vote(&world, state.clone()).await;
-    let nowhere = world.backend.messages.vote(&room("nowhere"), serde_json::from_value(state).unwrap()).await;
+    let no_round = world.vote("lobby", ballot.clone()).await;
+    let nowhere = world.vote("nowhere", ballot).await;
 
     assert!(conflict(no_round).contains("no round is open"));
     assert!(matches!(nowhere, Err(Refused::NotFound(_))));
@@ -348,18 +315,16 @@ async fn votes_without_an_open_round_or_room_are_refused() {
 #[tokio::test(start_paused = true)]
 async fn a_script_with_one_external_companion_decides_the_same_and_names_what_is_missing() {
     let world = World::new().await;
-    put(&world, json!([{ "id": "zed", "external": true }])).await;
+    world.open_with("lobby", json!([{ "id": "zed", "external": true }])).await;
     let asked = world.say("lobby", "Zed, are you there?").await;
     world.rest().await;
-    let ballot = json!({ "from": "zed", "messageId": asked.to_string(), "state": "speak", "importance": 6, "selected": false });
-    vote(&world, ballot).await.unwrap();
+    let ballot = external_vote("zed", asked, "speak", 6);
+    world.vote("lobby", ballot).await.unwrap();
     world.pass(3.0).await;
-    speak(&world, json!({ "from": "zed", "message_id": asked, "text": "I am" })).await.unwrap();
+    world.speak("lobby", json!({ "from": "zed", "message_id": asked, "text": "I am" })).await.unwrap();
     world.rest().await;
 
-    let query = ExportQuery { room: Some(room("lobby")), form: ExportForm::Replay };
-    let script: Vec<String> = world.backend.records.export(query).await.unwrap().try_collect().await.unwrap();
-    let script = Script::from_json(&script[0]).unwrap();
+    let script = Script::from_json(&world.export("lobby", ExportForm::Replay).await[0]).unwrap();
     let happened = run(&script).unwrap();
 
     assert_eq!(script.notes.len(), 1, "{:?}", script.notes);
@@ -395,18 +360,13 @@ async fn an_exported_talk_of_three_decides_the_same_when_it_is_replayed() {
     ];
     world.side.answers(answers.map(|answer| Ok(&*answer.leak())));
     world.main.answers(["First.", "Second.", "Third.", "Fourth."].map(Ok));
-    world.say("lobby", "Aria, Bruno, Cleo: what now?").await;
-    world.pass(40.0).await;
-    world.say("lobby", "and what do you think of the harbour?").await;
-    world.pass(9.0).await;
-    world.say("lobby", "it is old").await;
-    world.pass(60.0).await;
-    world.say("lobby", "Bruno?").await;
-    world.pass(60.0).await;
+    world.say_then_pass("lobby", "Aria, Bruno, Cleo: what now?", 40.0).await;
+    world.say_then_pass("lobby", "and what do you think of the harbour?", 9.0).await;
+    world.say_then_pass("lobby", "it is old", 60.0).await;
+    world.say_then_pass("lobby", "Bruno?", 60.0).await;
 
-    let query = ExportQuery { room: Some(room("lobby")), form: ExportForm::Replay };
-    let script: Vec<String> = world.backend.records.export(query).await.unwrap().try_collect().await.unwrap();
-    let happened = run(&Script::from_json(&script[0]).unwrap()).unwrap();
+    let script = Script::from_json(&world.export("lobby", ExportForm::Replay).await[0]).unwrap();
+    let happened = run(&script).unwrap();
 
     let replayed: Vec<_> = happened
         .iter()
@@ -437,17 +397,17 @@ async fn an_exported_talk_of_three_decides_the_same_when_it_is_replayed() {
 async fn a_reload_removes_companions_that_are_no_longer_configured_and_leaves_the_others() {
     let world = World::new().await;
     let zed = json!({ "id": "zed", "external": true });
-    put(&world, json!(["aria", "bruno", zed])).await;
+    world.open_with("lobby", json!(["aria", "bruno", zed])).await;
 
     world.reload_companions(&["aria"]).await;
-    let without = present(&world).await;
+    let without = world.present("lobby").await;
     world.say("lobby", "one").await;
     world.reload_companions(&["aria", "bruno"]).await;
     world.say("lobby", "two").await;
     world.rest().await;
 
     assert_eq!(without, ["aria", "zed"]);
-    let state = world.backend.rooms.state(&room("lobby")).await.unwrap();
+    let state = world.state("lobby").await;
     let buffers: Vec<_> = state.companions.iter().map(|companion| (companion.id.as_str(), companion.buffer.len())).collect();
     assert_eq!(buffers, [("aria", 2), ("bruno", 1), ("zed", 2)]);
 }

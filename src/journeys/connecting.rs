@@ -21,8 +21,7 @@ async fn there_are_as_many_connections_as_the_platform_says() {
 
 #[tokio::test(start_paused = true)]
 async fn a_platform_that_does_not_answer_is_asked_again_less_and_less_often() {
-    let gateway = FakeGateway::counting([later(None), later(None), later(Some(300)), Ok(1)]);
-    let world = World::with_gateway(gateway.clone()).await;
+    let (gateway, world) = counting([later(None), later(None), later(Some(300)), Ok(1)]).await;
 
     let mut asked = Vec::new();
     for _ in 0..4 {
@@ -107,9 +106,7 @@ async fn a_connection_that_never_lasts_is_run_less_and_less_often() {
 async fn connections_that_need_a_person_to_repair_them_are_paused_for_a_long_while() {
     let (gateway, world) = connected(2).await;
 
-    for shard in [0, 1] {
-        gateway.ends(shard, End::Returns(Disconnected::Never("the token is wrong".into())));
-    }
+    refuse_both(&gateway);
     world.pass(590.0).await;
     let before = (gateway.alive(), gateway.asked(), gateway.lived(0));
     world.pass(20.0).await;
@@ -126,24 +123,19 @@ async fn an_error_that_needs_a_person_is_logged_once_and_again_when_it_recurs() 
     let error_count =
         || lines.text().lines().filter(|line| line.contains("ERROR") && line.contains("the token is wrong")).count();
     let (gateway, world) = connected(2).await;
-    let refuse = || {
-        for shard in [0, 1] {
-            gateway.ends(shard, End::Returns(Disconnected::Never("the token is wrong".into())));
-        }
-    };
 
     let mut times = Vec::new();
-    refuse();
+    refuse_both(&gateway);
     world.pass(1.0).await;
     times.push(error_count());
     // They are opened again after a while, and refused at once.
-    refuse();
+    refuse_both(&gateway);
     world.pass(700.0).await;
     times.push(error_count());
     // Then they last, until the next failure.
     world.pass(1_000.0).await;
     assert_eq!(gateway.alive().len(), 2);
-    refuse();
+    refuse_both(&gateway);
     world.pass(1.0).await;
     times.push(error_count());
 
@@ -152,8 +144,7 @@ async fn an_error_that_needs_a_person_is_logged_once_and_again_when_it_recurs() 
 
 #[tokio::test(start_paused = true)]
 async fn a_platform_that_refuses_is_asked_again_after_a_long_while() {
-    let gateway = FakeGateway::counting([Err(Disconnected::Never("the token is wrong".into())), Ok(1)]);
-    let world = World::with_gateway(gateway.clone()).await;
+    let (gateway, world) = counting([Err(refused()), Ok(1)]).await;
 
     world.pass(590.0).await;
     let before = gateway.asked();
@@ -164,8 +155,7 @@ async fn a_platform_that_refuses_is_asked_again_after_a_long_while() {
 
 #[tokio::test(start_paused = true)]
 async fn connections_with_another_number_end_when_the_platform_wants_more() {
-    let gateway = FakeGateway::counting([Ok(2), Ok(4)]);
-    let world = World::with_gateway(gateway.clone()).await;
+    let (gateway, world) = counting([Ok(2), Ok(4)]).await;
     world.pass(1.0).await;
 
     gateway.ends(0, End::Returns(Disconnected::Never("more connections are needed".into())));
@@ -212,8 +202,7 @@ async fn a_supervisor_that_keeps_dying_affects_no_other_part() {
 
 #[tokio::test(start_paused = true)]
 async fn readiness_shows_the_state_of_the_connections_and_does_not_depend_on_it() {
-    let gateway = FakeGateway::counting([Err(Disconnected::Never("the token is wrong".into()))]);
-    let world = World::with_gateway(gateway.clone()).await;
+    let (gateway, world) = counting([Err(refused())]).await;
     world.pass(1.0).await;
 
     let readiness = world.backend.maintenance.readiness().await;
@@ -225,11 +214,27 @@ async fn readiness_shows_the_state_of_the_connections_and_does_not_depend_on_it(
     assert_eq!((part.ready, part.detail.as_str()), (false, "0 connections"));
 }
 
-async fn connected(count: u32) -> (Arc<FakeGateway>, World) {
-    let gateway = FakeGateway::counting([Ok(count)]);
+/// A system with a platform that gives these numbers of connections.
+async fn counting(counts: impl IntoIterator<Item = Result<u32, Disconnected>>) -> (Arc<FakeGateway>, World) {
+    let gateway = FakeGateway::counting(counts);
     let world = World::with_gateway(gateway.clone()).await;
+    (gateway, world)
+}
+
+async fn connected(count: u32) -> (Arc<FakeGateway>, World) {
+    let (gateway, world) = counting([Ok(count)]).await;
     world.pass(1.0).await;
     (gateway, world)
+}
+
+fn refused() -> Disconnected {
+    Disconnected::Never("the token is wrong".into())
+}
+
+fn refuse_both(gateway: &FakeGateway) {
+    for shard in [0, 1] {
+        gateway.ends(shard, End::Returns(refused()));
+    }
 }
 
 fn not_now(after: Option<u64>) -> Disconnected {

@@ -2,13 +2,10 @@
 
 use std::time::Duration;
 
-use ractor::{Actor, ActorProcessingErr, ActorRef};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::world::{World, lines, room};
-use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::runtime::actor_keys::ChannelActorKey;
-use crate::actors::runtime::directory::{Directory, Registration};
 use crate::ports::backend::Refused;
 
 #[tokio::test(start_paused = true)]
@@ -18,11 +15,11 @@ async fn a_full_channel_mailbox_is_bounded_and_other_channels_continue() {
     world.open("den", &["bruno"]).await;
     world.side.answers([Ok("Me.\nYES")]);
     let before = world.context.directory.find(&ChannelActorKey(room("lobby").channel())).unwrap();
-    let (stuck, _) = Actor::spawn(None, Stuck, world.context.directory.clone()).await.unwrap();
+    let stuck = world.replace(ChannelActorKey(room("lobby").channel()), true).await;
 
     let mut accepted = 0;
     let refused = loop {
-        match world.backend.messages.say(&room("lobby"), spoken(&format!("number {accepted}"))).await {
+        match world.try_say("lobby", json!({ "from": "Ana", "text": format!("number {accepted}") })).await {
             Ok(_) => accepted += 1,
             Err(refused) => break refused,
         }
@@ -30,16 +27,14 @@ async fn a_full_channel_mailbox_is_bounded_and_other_channels_continue() {
 
     assert!(matches!(refused, Refused::TooMany { .. }), "{refused:?}");
     assert_eq!(accepted, 4_096);
-    world.say("den", "Bruno?").await;
-    world.pass(10.0).await;
+    world.say_then_pass("den", "Bruno?", 10.0).await;
     assert_eq!(world.history("den").await, lines(&[("Ana", "Bruno?"), ("bruno", "Hello!")]));
 
     // A restarted channel begins with the record, and catches up.
     stuck.kill();
     before.kill();
     world.rest().await;
-    world.say("lobby", "Ari, are you back?").await;
-    world.pass(60.0).await;
+    world.say_then_pass("lobby", "Ari, are you back?", 60.0).await;
     assert_eq!(world.history("lobby").await.last(), Some(&("aria".to_owned(), "Hello!".to_owned())));
 }
 
@@ -54,11 +49,11 @@ async fn a_guild_that_floods_the_models_sheds_its_own_calls_and_others_are_answe
         },
     });
     let world = World::with_overlay(overlay).await;
-    world.open_in("flood", (0..60).map(|number| format!("flood-{number}"))).await;
+    let flood: Vec<String> = (0..60).map(|number| format!("flood-{number}")).collect();
+    world.open_in("flood", flood.clone()).await;
     world.open_in("calm", (0..3).map(|number| format!("calm-{number}"))).await;
     world.side.answers([Ok("Me.\nYES")]);
 
-    let flood: Vec<String> = (0..60).map(|number| format!("flood-{number}")).collect();
     futures_util::future::join_all(flood.iter().map(|id| world.say(id, "Ari?"))).await;
     world.pass(0.1).await;
     for number in 0..3 {
@@ -101,38 +96,7 @@ async fn lulls_are_shed_first_and_direct_addresses_last() {
     }
     world.pass(1.0).await;
 
-    let shed = |priority| world.spans.metrics().total("tertulia_pool_shed_total", &[("pool_priority", priority)]) as u64;
+    let shed = |priority| world.total("tertulia_pool_shed_total", &[("pool_priority", priority)]);
     assert!(shed("lull") >= 8, "{}", shed("lull"));
     assert_eq!(shed("direct_address"), 0);
-}
-
-/// A channel that never handles a message.
-struct Stuck;
-
-impl Actor for Stuck {
-    type Msg = ChannelMessage;
-    type State = Registration;
-    type Arguments = Directory;
-
-    async fn pre_start(
-        &self,
-        myself: ActorRef<ChannelMessage>,
-        directory: Directory,
-    ) -> Result<Registration, ActorProcessingErr> {
-        Ok(directory.register(&ChannelActorKey(room("lobby").channel()), &myself))
-    }
-
-    async fn handle(
-        &self,
-        _: ActorRef<ChannelMessage>,
-        _: ChannelMessage,
-        _: &mut Registration,
-    ) -> Result<(), ActorProcessingErr> {
-        std::future::pending().await
-    }
-}
-
-fn spoken(text: &str) -> crate::ports::backend::messages::NewMessage {
-    let message: Value = json!({ "from": "Ana", "text": text });
-    serde_json::from_value(message).unwrap()
 }

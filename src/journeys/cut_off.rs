@@ -2,14 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::keeping::exported;
 use super::retaining::left_of;
 use super::world::{World, room};
 use crate::actors::inbound::Inbound;
 use crate::domain::id::Seq;
 use crate::domain::message::{Cut, Message, Modality, Role};
 use crate::ports::backend::keeping::ExportForm;
-use crate::ports::backend::messages::{Edit, HistoryQuery};
+use crate::ports::backend::messages::Edit;
 use crate::samples::{author, lobby, message, person, said};
 
 /// A room in which Ana has cut Aria off, and the number of the statement.
@@ -25,9 +24,7 @@ async fn cut_off() -> (World, Seq) {
 
 /// The first message of the history.
 async fn shown(world: &World) -> Value {
-    let history =
-        world.backend.records.history(&room("lobby"), HistoryQuery { after: None, before: None, limit: 10 }).await.unwrap();
-    serde_json::to_value(&history.messages[0]).unwrap()
+    serde_json::to_value(&world.try_history("lobby").await.unwrap().messages[0]).unwrap()
 }
 
 #[tokio::test(start_paused = true)]
@@ -38,7 +35,7 @@ async fn what_nobody_heard_is_shown_beside_what_was_heard() {
     let (shown, seen) = (shown(&world).await, world.recorded("lobby", "message").await);
     assert_eq!((&shown["text"], &shown["cut"]), (&json!("The tide turns"), &cut));
     assert_eq!((&seen[0]["cut"], &seen[1]["cut"]), (&cut, &Value::Null));
-    assert!(exported(&world, ExportForm::Json).await.join("\n").contains("zebras"));
+    assert!(world.export("lobby", ExportForm::Json).await.join("\n").contains("zebras"));
 }
 
 #[tokio::test(start_paused = true)]

@@ -5,14 +5,12 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::world::{World, asking_companion, lines, refusal, room};
+use super::world::{World, asking_companion, ballot, channel_key, lines, newest, refusal, room};
 use crate::actors::erasure::deletion::append_deletion;
 use crate::actors::service;
 use crate::domain::id::Seq;
-use crate::journal::channel_key::ChannelKey;
 use crate::ports::backend::decisions::{Outcome, Why, WhyAt};
 use crate::ports::backend::state::Doing;
-use crate::telemetry::memory::attribute;
 
 const LOBBY: &str = "lobby";
 const SALON: &str = "salon";
@@ -20,21 +18,17 @@ const YES: &str = "They mean me.\nYES";
 
 /// Ana's message is asked about, for three more seconds.
 async fn asked() -> (World, Seq) {
-    let world = World::with_lobby().await;
-    world.side.answers([Ok(YES)]);
+    let world = World::with_willing_lobby().await;
     world.side.set_delay(Duration::from_secs(5));
-    let seq = world.say(LOBBY, "Ari, are you there?").await;
-    world.pass(2.0).await;
+    let seq = world.say_then_pass(LOBBY, "Ari, are you there?", 2.0).await;
     (world, seq)
 }
 
 /// Ana's message is being answered, for more than ten more seconds.
 async fn answered() -> (World, Seq) {
-    let world = World::with_lobby().await;
-    world.side.answers([Ok(YES)]);
+    let world = World::with_willing_lobby().await;
     world.main.set_delay(Duration::from_secs(20));
-    let seq = world.say(LOBBY, "Ari, are you there?").await;
-    world.pass(5.0).await;
+    let seq = world.say_then_pass(LOBBY, "Ari, are you there?", 5.0).await;
     (world, seq)
 }
 
@@ -43,12 +37,10 @@ async fn salon(secs: f64, brunos: u64) -> (World, Seq) {
     let world = World::with_salon(json!({})).await;
     world.side.answer_by(|request| {
         let importance = if asking_companion(request) == "aria" { 8 } else { 4 };
-        let vote = json!({ "reason": "So.", "decision": "YES", "importance": importance, "selected": false, "closing": "none" });
-        Some(Ok(vote.to_string()))
+        Some(Ok(ballot("YES", importance, "none")))
     });
     world.side.set_delay_for("bruno", Duration::from_secs(brunos));
-    let seq = world.say(SALON, "Ari and Bruno, what of it?").await;
-    world.pass(secs).await;
+    let seq = world.say_then_pass(SALON, "Ari and Bruno, what of it?", secs).await;
     (world, seq)
 }
 
@@ -58,24 +50,15 @@ async fn delete(world: &World, id: &str, seq: Seq) {
 }
 
 async fn doing(world: &World, id: &str) -> Vec<Doing> {
-    world.backend.rooms.state(&room(id)).await.unwrap().companions.iter().map(|companion| companion.doing).collect()
+    world.state(id).await.companions.iter().map(|companion| companion.doing).collect()
 }
 
 async fn owed(world: &World) -> usize {
-    let channel_key = ChannelKey { guild: "home".into(), channel: room(LOBBY).channel() };
-    world.reader().outbox(&channel_key).await.unwrap().len()
+    world.reader().outbox(&channel_key(LOBBY)).await.unwrap().len()
 }
 
 async fn why(world: &World, at: WhyAt) -> Why {
     world.why(LOBBY, Some("aria"), Some(at)).await.unwrap()
-}
-
-fn outcomes(world: &World) -> Vec<String> {
-    world.spans.named("conversation.turn").iter().filter_map(|turn| attribute(turn, "turn.outcome")).collect()
-}
-
-fn newest<'a>(seen: &'a [Value], name: &str) -> &'a Value {
-    seen.iter().rev().find(|event| event["event"] == name).unwrap_or_else(|| panic!("no {name} in {seen:#?}"))
 }
 
 /// The names of these events, as seen, in order.
@@ -95,8 +78,8 @@ async fn nothing_is_said_about_messages_deleted_while_they_were_asked_about() {
     assert_eq!(at_once, [Doing::Asked], "the question continues with what it has read");
     assert_eq!(world.history(LOBBY).await, lines(&[]));
     assert_eq!(world.decisions(LOBBY).await[0]["decision"], "YES");
-    assert_eq!((outcomes(&world), owed(&world).await), (vec!["failed".to_owned()], 0));
-    assert_eq!(world.main.asked.lock().unwrap().len(), 0, "the main model is not called");
+    assert_eq!((world.turn_outcomes(), owed(&world).await), (vec!["failed".to_owned()], 0));
+    assert_eq!(world.main.asked.lock().len(), 0, "the main model is not called");
     let seen = watching.seen().await;
     assert_eq!(only(&seen, &["evaluate", "decision", "respond", "failed"]), ["evaluate", "decision", "respond", "failed"]);
     assert_eq!(newest(&seen, "failed")["error"], "taken_back");
@@ -119,12 +102,10 @@ async fn later_messages_are_answered_although_the_others_were_deleted() {
 
 #[tokio::test(start_paused = true)]
 async fn a_question_continues_while_any_of_its_messages_is_left() {
-    let world = World::with_lobby().await;
-    world.side.answers([Ok(YES)]);
+    let world = World::with_willing_lobby().await;
     world.side.set_delay(Duration::from_secs(5));
     world.say_with(LOBBY, json!({ "from": "Ben", "text": "good morning" })).await;
-    let seq = world.say(LOBBY, "Ari, are you there?").await;
-    world.pass(2.0).await;
+    let seq = world.say_then_pass(LOBBY, "Ari, are you there?", 2.0).await;
 
     delete(&world, LOBBY, seq).await;
     world.pass(60.0).await;
@@ -135,10 +116,8 @@ async fn a_question_continues_while_any_of_its_messages_is_left() {
 #[tokio::test(start_paused = true)]
 async fn messages_deleted_meanwhile_are_not_asked_about_again() {
     let world = World::with_lobby().await;
-    let refused = refusal();
-    world.side.answers([Err(refused), Ok(YES)]);
-    let seq = world.say(LOBBY, "Ari, are you there?").await;
-    world.pass(2.0).await;
+    world.side.answers([Err(refusal()), Ok(YES)]);
+    let seq = world.say_then_pass(LOBBY, "Ari, are you there?", 2.0).await;
     let before = doing(&world, LOBBY).await;
 
     delete(&world, LOBBY, seq).await;
@@ -151,12 +130,10 @@ async fn messages_deleted_meanwhile_are_not_asked_about_again() {
 
 #[tokio::test(start_paused = true)]
 async fn a_reply_is_dropped_with_the_last_message_that_it_answers() {
-    let world = World::with_lobby().await;
-    world.side.answers([Ok(YES)]);
+    let world = World::with_willing_lobby().await;
     world.main.set_delay(Duration::from_secs(20));
     let one = world.say_with(LOBBY, json!({ "from": "Ben", "text": "good morning" })).await;
-    let other = world.say(LOBBY, "Ari, are you there?").await;
-    world.pass(5.0).await;
+    let other = world.say_then_pass(LOBBY, "Ari, are you there?", 5.0).await;
     let mut watching = world.watch(LOBBY, None).await;
 
     delete(&world, LOBBY, other).await;
@@ -168,7 +145,7 @@ async fn a_reply_is_dropped_with_the_last_message_that_it_answers() {
     assert_eq!(with_one_left, (vec![Doing::Speaking], 1));
     assert_eq!(at_once, (vec![Doing::Listening], 0));
     assert_eq!(world.history(LOBBY).await, lines(&[]));
-    assert_eq!(outcomes(&world), ["cancelled"]);
+    assert_eq!(world.turn_outcomes(), ["cancelled"]);
     assert_eq!(only(&watching.seen().await, &["dropped", "failed", "statement"]), ["dropped"]);
 }
 
@@ -243,7 +220,7 @@ async fn a_companion_selected_to_speak_about_deleted_messages_says_nothing() {
     assert_eq!(before[0], Doing::WaitingItsTurn);
     assert_eq!(at_once, [Doing::Listening; 3]);
     assert_eq!(world.history(SALON).await, lines(&[]));
-    assert_eq!(outcomes(&world), ["cancelled"]);
+    assert_eq!(world.turn_outcomes(), ["cancelled"]);
     assert_eq!(only(&watching.seen().await, &["dropped", "respond"]), ["dropped"]);
 }
 
@@ -256,8 +233,7 @@ async fn repeating_a_deletion_does_not_change_a_turn_about_nothing() {
     let mut watching = world.watch(SALON, None).await;
 
     // A restarted server does this if it does not know how far the deletion came.
-    let channel_key = ChannelKey { guild: "home".into(), channel: room(SALON).channel() };
-    append_deletion(&world.context, &channel_key, &BTreeSet::from([seq]), Vec::new()).await.unwrap();
+    append_deletion(&world.context, &channel_key(SALON), &BTreeSet::from([seq]), Vec::new()).await.unwrap();
     let at_once = doing(&world, SALON).await;
     world.pass(1_000.0).await;
 

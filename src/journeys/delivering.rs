@@ -18,29 +18,20 @@ use crate::samples::lobby;
 /// Three times longer than the platform's shortest parts.
 const LONG: &str = "First comes a sentence. Then there is another one. And then the third ends it.";
 
-#[tokio::test(start_paused = true)]
-async fn a_statement_is_posted_and_then_put_on_record() {
-    let (platform, world) = asked("Hello!").await;
-
-    world.pass(60.0).await;
-
-    assert_eq!(platform.posted(), lines(&[("Aria", "Hello!")]));
-    assert_eq!(platform.pictures(), [Some("https://example.org/aria.png".into())]);
-    assert_eq!(world.history("lobby").await, lines(&[("Ana", "Ari, one"), ("aria", "Hello!")]));
-    assert_eq!(owed(&world).await, 0);
-}
+/// How `LONG` is cut.
+const PARTS: [&str; 3] = ["First comes a sentence.", "Then there is another one.", "And then the third ends it."];
 
 #[tokio::test(start_paused = true)]
-async fn posted_statements_do_not_count_as_the_newest_message_received() {
+async fn a_statement_is_posted_and_put_on_record_and_does_not_count_as_the_newest_message_received() {
     let (platform, world) = asked("Hello!").await;
-    let inbound_events = Inbound::new(world.context.clone());
     let channel_ref = ChannelRef { guild: lobby().guild, channel: lobby().channel, parent: None };
 
     world.pass(60.0).await;
 
+    delivered(&platform, &world, 1).await;
+    assert_eq!(platform.pictures(), [Some("https://example.org/aria.png".into())]);
     // Earlier messages, sent while no connection was up, may still have to be read.
-    assert_eq!(platform.posted(), lines(&[("Aria", "Hello!")]));
-    assert_eq!(inbound_events.reached(&channel_ref).await.unwrap().unwrap().newest, None);
+    assert_eq!(Inbound::new(world.context.clone()).reached(&channel_ref).await.unwrap().unwrap().newest, None);
 }
 
 #[tokio::test(start_paused = true)]
@@ -69,26 +60,15 @@ async fn a_typing_indicator_shows_while_the_model_writes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_long_statement_is_sent_in_parts_and_found_by_the_id_of_each() {
-    let (platform, world) = asked(LONG).await;
-    platform.takes_at_most(32);
+async fn a_long_statement_is_sent_in_parts_found_by_the_id_of_each_and_is_being_sent_meanwhile() {
+    let (platform, world) = asked_for_long().await;
 
     world.pass(60.0).await;
 
-    let posted: Vec<_> = platform.posted().into_iter().map(|(_, text)| text).collect();
-    assert_eq!(posted, ["First comes a sentence.", "Then there is another one.", "And then the third ends it."]);
+    assert_eq!(texts(&platform), PARTS);
     let reader = world.reader();
     let by_id = [reader.message(&lobby(), "1").await.unwrap(), reader.message(&lobby(), "3").await.unwrap()];
     assert!(by_id[0].is_some() && by_id[0] == by_id[1], "{by_id:?}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_state_is_sending_from_the_words_until_the_platform_has_them() {
-    let (platform, world) = asked(LONG).await;
-    platform.takes_at_most(32);
-
-    world.pass(60.0).await;
-
     let took = |name: &str| {
         let spans = world.spans.named(name);
         let [span] = &spans[..] else { panic!("expected one span {name}") };
@@ -103,8 +83,7 @@ async fn no_part_is_lost_or_doubled_when_a_channel_dies_or_the_system_crashes_at
     // Asked at 1 s, written at 2 s, then half a second for each of three parts.
     for tick in 0..32 {
         for crashes in [false, true] {
-            let (platform, mut world) = asked(LONG).await;
-            platform.takes_at_most(32);
+            let (platform, mut world) = asked_for_long().await;
             world.pass(f64::from(tick) * step + 0.01).await;
 
             if crashes {
@@ -116,9 +95,7 @@ async fn no_part_is_lost_or_doubled_when_a_channel_dies_or_the_system_crashes_at
             }
             world.pass(700.0).await;
 
-            let posted: Vec<_> = platform.posted().into_iter().map(|(_, text)| text).collect();
-            let expected = ["First comes a sentence.", "Then there is another one.", "And then the third ends it."];
-            assert_eq!(posted, expected, "tick {tick}, crashes: {crashes}");
+            assert_eq!(texts(&platform), PARTS, "tick {tick}, crashes: {crashes}");
             assert_eq!(world.history("lobby").await, lines(&[("Ana", "Ari, one"), ("aria", LONG)]), "tick {tick}");
             assert_eq!(owed(&world).await, 0, "tick {tick}");
         }
@@ -138,8 +115,7 @@ async fn a_part_whose_answer_is_lost_is_looked_up_and_sent_again_only_if_it_neve
 
         world.pass(within).await;
 
-        assert_eq!(platform.posted(), lines(&[("Aria", "Hello!")]), "within {within} s");
-        assert_eq!(world.history("lobby").await, lines(&[("Ana", "Ari, one"), ("aria", "Hello!")]), "within {within} s");
+        delivered(&platform, &world, 1).await;
     }
 }
 
@@ -177,9 +153,7 @@ async fn earlier_posts_of_the_same_words_are_not_taken_for_a_part_that_never_arr
 
     world.pass(60.0).await;
 
-    assert_eq!(platform.posted(), lines(&[("Aria", "Hello!"), ("Aria", "Hello!")]));
-    assert_eq!(world.history("lobby").await, lines_twice());
-    assert_eq!(owed(&world).await, 0);
+    delivered(&platform, &world, 2).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -191,14 +165,12 @@ async fn a_part_recorded_with_the_id_of_another_message_is_looked_up_again() {
     let world = world.crash_with_platform(None).await;
     let (ticket, owed_before) = world.reader().outbox(&lobby()).await.unwrap().remove(0);
     let mistaken = OutboxRecord { text: Some("Hello!".into()), parts: vec![PartRecord::Sent { id: "1".into() }], ..owed_before };
-    put(&world, ticket, mistaken).await;
+    put_owed(&world, ticket, mistaken).await;
 
     let world = world.crash_with_platform(Some(platform.clone())).await;
     world.pass(60.0).await;
 
-    assert_eq!(platform.posted(), lines(&[("Aria", "Hello!"), ("Aria", "Hello!")]));
-    assert_eq!(world.history("lobby").await, lines_twice());
-    assert_eq!(owed(&world).await, 0);
+    delivered(&platform, &world, 2).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -212,14 +184,13 @@ async fn a_part_that_may_have_arrived_is_not_sent_again_while_the_platform_canno
     assert_eq!(platform.posted(), lines(&[]));
     // It may have arrived, so it counts as said. It is not counted as posted.
     assert_eq!(world.history("lobby").await, lines(&[("Ana", "Ari, one"), ("aria", "Hello!")]));
-    let sends = |outcome| world.spans.metrics().total("tertulia_platform_sends_total", &[("send_outcome", outcome)]) as u64;
+    let sends = |outcome| world.total("tertulia_platform_sends_total", &[("send_outcome", outcome)]);
     assert_eq!((sends("unconfirmed"), sends("posted")), (1, 0));
 }
 
 #[tokio::test(start_paused = true)]
 async fn no_part_is_sent_after_one_with_unknown_outcome() {
-    let (platform, world) = asked(LONG).await;
-    platform.takes_at_most(32);
+    let (platform, world) = asked_for_long().await;
     platform.will([Fate::Fails(cut_off())]);
     platform.hides(NotRead::Never("no permission".into()));
 
@@ -254,8 +225,7 @@ async fn no_model_is_asked_while_nothing_can_be_posted() {
     let before = calls();
 
     for text in ["Ari, two", "Ari, three", "Ari, four"] {
-        world.say("lobby", text).await;
-        world.pass(60.0).await;
+        world.say_then_pass("lobby", text, 60.0).await;
     }
 
     assert_eq!((before, calls()), (2, 2));
@@ -275,8 +245,7 @@ async fn a_reply_that_could_not_be_posted_is_not_written() {
     let world = World::with_platform(platform.clone()).await;
     world.side.answers([Ok("Me.\nYES"), Ok("Not me.\nNO")]);
     world.side.set_delay(Duration::from_secs(5));
-    world.say("lobby", "Ari, one").await;
-    world.pass(2.0).await;
+    world.say_then_pass("lobby", "Ari, one", 2.0).await;
 
     platform.takes_nothing(true);
     world.pass(60.0).await;
@@ -301,18 +270,15 @@ async fn a_long_platform_outage_fails_the_reply_and_a_short_one_does_not() {
 
 #[tokio::test(start_paused = true)]
 async fn clearing_stops_further_parts_and_keeps_posted_parts_on_record() {
-    let (platform, world) = asked(LONG).await;
-    platform.takes_at_most(32);
+    let (platform, world) = asked_for_long().await;
     // In the middle of the second part.
     world.pass(2.8).await;
 
     world.backend.rooms.clear(&room("lobby")).await.unwrap();
     world.pass(60.0).await;
 
-    let posted: Vec<_> = platform.posted().into_iter().map(|(_, text)| text).collect();
-    assert_eq!(posted, ["First comes a sentence.", "Then there is another one."]);
-    let history = world.history("lobby").await;
-    assert_eq!(history[1], ("aria".to_owned(), posted.join("\n")));
+    assert_eq!(texts(&platform), PARTS[..2]);
+    assert_eq!(world.history("lobby").await[1], ("aria".to_owned(), PARTS[..2].join("\n")));
     assert_eq!(owed(&world).await, 0);
 }
 
@@ -323,8 +289,7 @@ async fn a_room_recreated_after_its_deletion_repeats_no_nonce() {
     world.backend.rooms.delete(&room("lobby")).await.unwrap();
     world.rest().await;
 
-    let plan = serde_json::from_value(serde_json::json!({ "guild": "home", "companions": ["aria"] })).unwrap();
-    world.backend.rooms.put(&room("lobby"), plan).await.unwrap();
+    world.open("lobby", &["aria"]).await;
     asked_again(&world).await;
     world.pass(60.0).await;
 
@@ -357,9 +322,7 @@ async fn a_part_is_looked_up_under_the_name_it_was_sent_with_after_a_reload() {
     world.kill(&ChannelActorKey(room("lobby").channel())).await;
     world.pass(60.0).await;
 
-    assert_eq!(platform.posted(), lines(&[("Aria", "Hello!")]));
-    assert_eq!(world.history("lobby").await, lines(&[("Ana", "Ari, one"), ("aria", "Hello!")]));
-    assert_eq!(owed(&world).await, 0);
+    delivered(&platform, &world, 1).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -373,9 +336,7 @@ async fn a_part_in_flight_when_the_room_was_cleared_is_looked_up_after_a_crash()
     let world = world.crash_with_platform(Some(platform.clone())).await;
     world.pass(60.0).await;
 
-    assert_eq!(platform.posted(), lines(&[("Aria", "Hello!")]));
-    assert_eq!(world.history("lobby").await, lines(&[("Ana", "Ari, one"), ("aria", "Hello!")]));
-    assert_eq!(owed(&world).await, 0);
+    delivered(&platform, &world, 1).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -393,8 +354,20 @@ async fn repeated_words_are_not_taken_for_a_dropped_statement_that_never_arrived
     assert_eq!(owed(&world).await, 0);
 }
 
+/// `Hello!` was posted as often as Ana asked, each is on record after its question, and no reply is owed.
+async fn delivered(platform: &FakePlatform, world: &World, times: usize) {
+    assert_eq!(platform.posted(), lines(&[("Aria", "Hello!"); 2][..times]));
+    let talk = [("Ana", "Ari, one"), ("aria", "Hello!"), ("Ana", "Ari, two"), ("aria", "Hello!")];
+    assert_eq!(world.history("lobby").await, lines(&talk[..2 * times]));
+    assert_eq!(owed(world).await, 0);
+}
+
+fn texts(platform: &FakePlatform) -> Vec<String> {
+    platform.posted().into_iter().map(|(_, text)| text).collect()
+}
+
 fn cut_off() -> NotSent {
-    NotSent::Unknown { detail: "cut off".into(), within: std::time::Duration::from_secs(10) }
+    NotSent::Unknown { detail: "cut off".into(), within: Duration::from_secs(10) }
 }
 
 /// A world in which Aria was just addressed and will say this, and the platform of its lobby.
@@ -407,6 +380,13 @@ async fn asked(words: &'static str) -> (Arc<FakePlatform>, World) {
     (platform, world)
 }
 
+/// The same, with a statement of three parts.
+async fn asked_for_long() -> (Arc<FakePlatform>, World) {
+    let (platform, world) = asked(LONG).await;
+    platform.takes_at_most(32);
+    (platform, world)
+}
+
 /// Aria is addressed once more, and says the same.
 async fn asked_again(world: &World) {
     world.side.answers([Ok("Me.\nYES"), Ok("Not me.\nNO")]);
@@ -414,12 +394,8 @@ async fn asked_again(world: &World) {
     world.say("lobby", "Ari, two").await;
 }
 
-fn lines_twice() -> Vec<(String, String)> {
-    lines(&[("Ana", "Ari, one"), ("aria", "Hello!"), ("Ana", "Ari, two"), ("aria", "Hello!")])
-}
-
-/// Stores how far a statement was posted.
-async fn put(world: &World, ticket: Ticket, owed: OutboxRecord) {
+/// Stores an owed reply of the lobby, with how far its statement was posted.
+pub(super) async fn put_owed(world: &World, ticket: Ticket, owed: OutboxRecord) {
     let (reply, committed) = Reply::awaited();
     let outbox = vec![OutboxWrite::Put(ticket, owed)];
     let (at, made, usage) = (world.context.clock.now(), Vec::new(), Vec::new());

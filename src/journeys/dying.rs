@@ -4,22 +4,20 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ractor::{Actor, ActorProcessingErr, ActorRef};
 use tokio::sync::Notify;
 
 use super::keeping::one_turn;
 use super::world::{World, channel_key, lines, room};
 use crate::actors::membership::memberships::CompanionSet;
-use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::runtime::actor_keys::{
     ChannelActorKey, CompanionKey, GuildKey, GuildsKey, PoolKey, SwitchboardKey, WriterKey,
 };
 use crate::actors::service;
 use crate::domain::conversation::poison;
-use crate::domain::id::{Ticket, Ward};
+use crate::domain::id::{Seq, Ticket, Ward};
 use crate::journal::key;
 use crate::ports::store::Write;
-use crate::ports::store::key::{ChannelNo, Key};
+use crate::ports::store::key::ChannelNo;
 
 macro_rules! survives {
     ($($name:ident: $channel_key:expr;)+) => {
@@ -30,8 +28,7 @@ macro_rules! survives {
                     let mut world = World::with_lobby().await;
                     world.side.answers([Ok("Me.\nYES"), Ok("Not me.\nNO")]);
 
-                    world.say("lobby", "Ari, one").await;
-                    world.pass(moment).await;
+                    world.say_then_pass("lobby", "Ari, one", moment).await;
                     world.kill(&$channel_key).await;
                     world.pass(700.0).await;
 
@@ -57,8 +54,7 @@ survives! {
 async fn questions_of_a_dying_companion_are_cancelled_and_asked_again_at_once() {
     let mut world = World::with_lobby().await;
     world.side.set_delay(Duration::from_secs(5));
-    world.say("lobby", "Ari, one").await;
-    world.pass(0.5).await;
+    world.say_then_pass("lobby", "Ari, one", 0.5).await;
     assert_eq!((world.side.asked_for("aria"), world.calls().await), (1, 1));
 
     world.kill(&CompanionKey("home".into(), "aria".into())).await;
@@ -90,8 +86,7 @@ async fn a_reply_of_a_companion_that_is_no_longer_configured_fails_at_once() {
             memberships.reload_companions(CompanionSet::new()).unwrap();
         });
 
-        world.say("lobby", "Ari, one").await;
-        world.pass(5.0).await;
+        world.say_then_pass("lobby", "Ari, one", 5.0).await;
 
         reload.await.unwrap();
         let failed = world.recorded("lobby", "failed").await;
@@ -102,66 +97,22 @@ async fn a_reply_of_a_companion_that_is_no_longer_configured_fails_at_once() {
     assert_eq!(outcomes, ["absent", "posted"].map(str::to_owned).into());
 }
 
-/// Accepts messages, and does nothing.
-struct Deaf;
-
-impl Actor for Deaf {
-    type Msg = ChannelMessage;
-    type State = ();
-    type Arguments = ();
-
-    async fn pre_start(&self, _: ActorRef<ChannelMessage>, (): ()) -> Result<(), ActorProcessingErr> {
-        Ok(())
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_message_sent_to_a_channel_killed_with_its_guild_is_found_by_the_next_guild() {
     let mut world = World::with_lobby().await;
     world.pass(1_000.0).await;
     let lobby = ChannelActorKey(room("lobby").channel());
     assert!(world.context.directory.find(&lobby).is_none(), "it sleeps");
-    let (dying, _) = Actor::spawn(None, Deaf, ()).await.unwrap();
-    let registration = world.context.directory.register(&lobby, &dying);
+    let dying = world.replace(lobby, false).await;
     world.kill(&GuildKey("home".into())).await;
 
     world.side.answers([Ok("Me.\nYES")]);
-    world.say("lobby", "Ari, one").await;
-    world.pass(1.0).await;
+    world.say_then_pass("lobby", "Ari, one", 1.0).await;
     assert_eq!(world.history("lobby").await, lines(&[("Ana", "Ari, one")]));
-    drop(registration);
     dying.kill();
     world.pass(60.0).await;
 
     assert_eq!(world.history("lobby").await, lines(&[("Ana", "Ari, one"), ("aria", "Hello!")]));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_crash_between_any_two_steps_loses_no_message_and_no_answer() {
-    for moment in [0.0, 0.5, 1.0, 1.5, 2.0, 2.5] {
-        let world = World::with_lobby().await;
-        world.side.answers([Ok("Me.\nYES"), Ok("Not me.\nNO")]);
-        world.say("lobby", "Ari, one").await;
-        world.pass(moment).await;
-
-        let world = world.crash().await;
-        world.side.answers([Ok("Me.\nYES"), Ok("Not me.\nNO")]);
-        world.pass(60.0).await;
-
-        let history = world.history("lobby").await;
-        assert_eq!(history, lines(&[("Ana", "Ari, one"), ("aria", "Hello!")]), "crashed after {moment} s");
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_statement_is_requested_once() {
-    let world = World::with_lobby().await;
-    world.side.answers([Ok("Me.\nYES"), Ok("Not me.\nNO")]);
-
-    world.say("lobby", "Ari, one").await;
-    world.pass(60.0).await;
-
-    assert_eq!(world.main.asked.lock().unwrap().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -170,14 +121,13 @@ async fn a_reply_that_dies_is_started_again() {
         let mut world = World::with_lobby().await;
         world.side.answers([Ok("Me.\nYES"), Ok("Not me.\nNO")]);
 
-        world.say("lobby", "Ari, one").await;
-        world.pass(moment).await;
+        world.say_then_pass("lobby", "Ari, one", moment).await;
         world.kill_replies("lobby").await;
         world.pass(60.0).await;
 
         let history = world.history("lobby").await;
         assert_eq!(history, lines(&[("Ana", "Ari, one"), ("aria", "Hello!")]), "killed after {moment} s");
-        assert_eq!(world.main.asked.lock().unwrap().len(), 2, "killed after {moment} s");
+        assert_eq!(world.main.asked.lock().len(), 2, "killed after {moment} s");
     }
 }
 
@@ -187,26 +137,20 @@ async fn a_decision_whose_call_panics_is_asked_again() {
     world.side.answers([Ok("Me.\nYES"), Ok("Not me.\nNO")]);
     world.side.panics(1);
 
-    world.say("lobby", "Ari, one").await;
-    world.pass(60.0).await;
+    world.say_then_pass("lobby", "Ari, one", 60.0).await;
 
-    let history = world.history("lobby").await;
-    assert_eq!(history, lines(&[("Ana", "Ari, one"), ("aria", "Hello!")]));
+    assert_eq!(world.history("lobby").await, lines(&[("Ana", "Ari, one"), ("aria", "Hello!")]));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_statement_whose_call_panics_fails_alone() {
-    let world = World::with_lobby().await;
-    world.side.answers([Ok("Me.\nYES")]);
+    let world = World::with_willing_lobby().await;
     world.main.panics(1);
 
-    world.say("lobby", "Ari, one").await;
-    world.pass(60.0).await;
-    world.say("lobby", "Ari, two").await;
-    world.pass(60.0).await;
+    world.say_then_pass("lobby", "Ari, one", 60.0).await;
+    world.say_then_pass("lobby", "Ari, two", 60.0).await;
 
-    let history = world.history("lobby").await;
-    assert_eq!(history, lines(&[("Ana", "Ari, one"), ("Ana", "Ari, two"), ("aria", "Hello!")]));
+    assert_eq!(world.history("lobby").await, lines(&[("Ana", "Ari, one"), ("Ana", "Ari, two"), ("aria", "Hello!")]));
 }
 
 #[tokio::test(start_paused = true)]
@@ -214,8 +158,7 @@ async fn a_question_that_dies_with_the_pool_is_asked_again_at_once() {
     let mut world = World::with_lobby().await;
     world.side.answers([Ok("Me.\nYES"), Ok("Not me.\nNO")]);
 
-    world.say("lobby", "Ari, one").await;
-    world.pass(0.5).await;
+    world.say_then_pass("lobby", "Ari, one", 0.5).await;
     world.kill(&PoolKey()).await;
     world.pass(1.0).await;
 
@@ -225,31 +168,10 @@ async fn a_question_that_dies_with_the_pool_is_asked_again_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_channel_with_a_damaged_record_stays_stopped_and_affects_no_other() {
-    let world = World::with_lobby().await;
-    world.open("den", &["bruno"]).await;
-    let seq = world.say("lobby", "one").await;
-    world.pass(60.0).await;
-    let channel_key = channel_key("lobby");
-    world.put(&channel_key, |ward, no| Key::event(ward, no, seq), b"\x01not what it was").await;
-
-    let world = world.crash().await;
-    world.side.answers([Ok("They mean me.\nYES")]);
-    let later_message = world.say("lobby", "two").await;
-    world.say("den", "Bruno?").await;
-    world.pass(60.0).await;
-
-    assert!(later_message > seq);
-    assert_eq!(world.history("den").await, lines(&[("Ana", "Bruno?"), ("bruno", "Hello!")]));
-    assert_eq!(world.spans.named("actor.restart").len(), 0);
-}
-
-#[tokio::test(start_paused = true)]
 async fn unreadable_pending_records_keep_no_other_channel_from_waking() {
     let world = World::with_lobby().await;
     world.open("den", &["bruno"]).await;
-    world.say("den", "one").await;
-    world.pass(60.0).await;
+    world.say_then_pass("den", "one", 60.0).await;
     let channel_key = channel_key("den");
     let (den, nobodys) = (world.reader().channel_no(&channel_key).await.unwrap().unwrap(), ChannelNo(900));
     for ward in [Ward(0), channel_key.ward()] {
@@ -266,6 +188,14 @@ async fn unreadable_pending_records_keep_no_other_channel_from_waking() {
     assert_eq!(world.spans.named("actor.restart").len(), 0);
 }
 
+/// Of all messages only this one of the lobby is a dead letter, no guild is in quarantine, and Aria has answered another one.
+async fn only_it_is_a_dead_letter(world: &World, deadly: Seq, kind: &str) {
+    let quarantine = world.backend.maintenance.quarantine().await.unwrap();
+    let dead_letters: Vec<_> = quarantine.messages.iter().map(|message| (&*message.room, message.seq)).collect();
+    assert_eq!((quarantine.guilds, dead_letters), (Vec::new(), vec![("lobby", deadly)]), "{kind}");
+    assert!(world.history("lobby").await.contains(&("aria".into(), "Hello!".into())), "{kind}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn only_the_message_that_kills_its_handler_becomes_a_dead_letter() {
     for kind in [poison::TAKEN_IN, poison::GONE_ON] {
@@ -278,14 +208,9 @@ async fn only_the_message_that_kills_its_handler_becomes_a_dead_letter() {
         let deadly = world.say("lobby", &format!("Ari, {kind}")).await;
         world.say("lobby", "Ari, one").await;
         world.say("lobby", "Ari, two").await;
-        world.say("den", "Bruno?").await;
-        world.pass(600.0).await;
+        world.say_then_pass("den", "Bruno?", 600.0).await;
 
-        let quarantine = world.backend.maintenance.quarantine().await.unwrap();
-        assert_eq!(quarantine.guilds, [], "{kind}");
-        let dead_letters: Vec<_> = quarantine.messages.iter().map(|message| (&*message.room, message.seq)).collect();
-        assert_eq!(dead_letters, [("lobby", deadly)], "{kind}");
-        assert!(world.history("lobby").await.contains(&("aria".into(), "Hello!".into())), "{kind}");
+        only_it_is_a_dead_letter(&world, deadly, kind).await;
         assert_eq!(world.history("den").await, lines(&[("Ana", "Bruno?"), ("bruno", "Hello!")]), "{kind}");
     }
 }
@@ -333,10 +258,7 @@ async fn a_message_that_hung_the_reader_becomes_a_dead_letter_at_the_next_start(
     world.side.answers([Ok("They mean me.\nYES")]);
     world.pass(600.0).await;
 
-    let quarantine = world.backend.maintenance.quarantine().await.unwrap();
-    let dead_letters: Vec<_> = quarantine.messages.iter().map(|message| message.seq).collect();
-    assert_eq!((quarantine.guilds, dead_letters), (Vec::new(), vec![deadly]));
-    assert!(world.history("lobby").await.contains(&("aria".into(), "Hello!".into())));
+    only_it_is_a_dead_letter(&world, deadly, "").await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -345,13 +267,8 @@ async fn a_message_that_kills_when_its_lull_ends_becomes_a_dead_letter() {
     world.expect_deaths();
     world.side.answers([Ok("They mean me.\nYES")]);
 
-    let deadly = world.say("lobby", poison::WOKEN).await;
-    world.pass(600.0).await;
-    world.say("lobby", "Ari, one").await;
-    world.pass(60.0).await;
+    let deadly = world.say_then_pass("lobby", poison::WOKEN, 600.0).await;
+    world.say_then_pass("lobby", "Ari, one", 60.0).await;
 
-    let quarantine = world.backend.maintenance.quarantine().await.unwrap();
-    let dead_letters: Vec<_> = quarantine.messages.iter().map(|message| message.seq).collect();
-    assert_eq!((quarantine.guilds, dead_letters), (Vec::new(), vec![deadly]));
-    assert!(world.history("lobby").await.contains(&("aria".into(), "Hello!".into())));
+    only_it_is_a_dead_letter(&world, deadly, "").await;
 }

@@ -5,12 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use futures_util::StreamExt;
 use serde_json::Value;
 
-use super::abroad::is_of_discord;
-use super::abroad::{self, ana, channel_ref};
-use super::keeping::write_dead_letter_at;
+use super::abroad::{self, ana, channel_ref, is_of_discord};
+use super::keeping::dead_letter;
 use super::world::{World, lines, room};
 use crate::actors::membership::changes;
 use crate::domain::event::Event;
@@ -18,14 +16,17 @@ use crate::domain::id::{ChannelId, GuildId};
 use crate::journal::channel_key::ChannelKey;
 use crate::ports::backend::Refused;
 use crate::ports::backend::decisions::DecisionQuery;
-use crate::ports::backend::keeping::{ExportForm, ExportQuery, Forget};
+use crate::ports::backend::keeping::ExportForm;
 use crate::ports::backend::usage::UsageQuery;
 use crate::ports::chat_platform::{Capabilities, ChatPlatform, NotRead, NotSent, Part};
+
+const CHANNELS: [(&str, &str); 4] =
+    [("discord:1", "discord:10"), ("discord:1", "discord:11"), ("discord:2", "discord:20"), ("dm:discord:77", "discord:77")];
 
 /// Two channels of a guild and one of another, in which Aria is a member, and a direct message with her.
 async fn has_members() -> World {
     let world = World::new().await;
-    for (guild, channel) in [("discord:1", "discord:10"), ("discord:1", "discord:11"), ("discord:2", "discord:20")] {
+    for (guild, channel) in &CHANNELS[..3] {
         world.backend.rooms.admit(&channel_ref(guild, channel), &"aria".into()).await.unwrap();
     }
     assert!(changes::ensure_room(&world.context, &channel_ref("dm:discord:77", "discord:77")).await.unwrap());
@@ -35,11 +36,6 @@ async fn has_members() -> World {
 
 async fn post(world: &World, guild: &str, channel: &str, text: &str) {
     abroad::deliver(world, &channel_ref(guild, channel), ana(world, &format!("{channel}/{text}"), text)).await;
-}
-
-async fn exported(world: &World, id: Option<&str>, form: ExportForm) -> String {
-    let lines = world.backend.records.export(ExportQuery { room: id.map(room), form }).await.unwrap();
-    lines.map(|line| line.unwrap()).collect::<Vec<_>>().await.join("\n")
 }
 
 async fn used(world: &World, guild: &str) -> Value {
@@ -63,21 +59,17 @@ async fn a_channel_is_shown_like_any_room() {
         ["message", "evaluate", "decision", "statement"].iter().all(|name| names.iter().any(|seen| seen == name)),
         "{names:?}"
     );
-    let state = world.backend.rooms.state(&room("discord:10")).await.unwrap();
+    let state = world.state("discord:10").await;
     assert_eq!(state.companions[0].id.as_str(), "aria");
     let why = world.why("discord:10", None, None).await.unwrap();
     assert_eq!(why.story[0].text, "Ana said to Aria: “Ari, are you there?”");
-    assert!(exported(&world, Some("discord:10"), ExportForm::Json).await.contains(r#""channel":"discord:10""#));
-    let script: Value = serde_json::from_str(&exported(&world, Some("discord:10"), ExportForm::Replay).await).unwrap();
+    assert!(world.export("discord:10", ExportForm::Json).await[0].contains(r#""channel":"discord:10""#));
+    let script: Value = serde_json::from_str(&world.export("discord:10", ExportForm::Replay).await[0]).unwrap();
     assert_eq!(script["events"].as_array().unwrap().iter().filter(|event| event["text"] == "Ari, are you there?").count(), 1);
     assert_eq!(used(&world, "discord:1").await, 2);
     world.backend.rooms.clear(&room("discord:10")).await.unwrap();
     world.backend.rooms.delete(&room("discord:10")).await.unwrap();
-    assert!(matches!(world.backend.records.history(&room("discord:10"), all()).await, Err(Refused::NotFound(_))));
-}
-
-fn all() -> crate::ports::backend::messages::HistoryQuery {
-    crate::ports::backend::messages::HistoryQuery { after: None, before: None, limit: 10 }
+    assert!(matches!(world.try_history("discord:10").await, Err(Refused::NotFound(_))));
 }
 
 #[tokio::test(start_paused = true)]
@@ -90,7 +82,7 @@ async fn nothing_of_a_direct_message_or_a_guild_is_shown_in_another() {
     post(&world, "discord:1", "discord:10", "Bruno?").await;
     world.pass(60.0).await;
 
-    let asked = format!("{:?}", world.side.asked.lock().unwrap().last().unwrap());
+    let asked = format!("{:?}", world.side.asked.lock().last().unwrap());
     assert!(asked.contains("Bruno?") && !asked.contains("secret") && !asked.contains("story"), "{asked}");
     // A companion that is a member only in another guild has no name here.
     assert_eq!(world.decisions("discord:10").await[0]["trigger"], "lull");
@@ -102,17 +94,15 @@ async fn nothing_of_a_direct_message_or_a_guild_is_shown_in_another() {
     );
     // The operator sees all of them.
     let query = DecisionQuery { room: None, companion: None, after: None, limit: 10 };
-    let rooms: Vec<_> =
-        world.backend.records.decisions(query).await.unwrap().decisions.iter().map(|one| one.room.to_string()).collect();
+    let everywhere = world.backend.records.decisions(query).await.unwrap().decisions;
+    let rooms: Vec<_> = everywhere.iter().map(|one| one.room.to_string()).collect();
     assert!(rooms.contains(&"discord:77".to_owned()) && rooms.contains(&"discord:20".to_owned()), "{rooms:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_person_is_forgotten_in_all_channels_of_the_guild_and_in_no_other_guild() {
     let world = has_members().await;
-    for (guild, channel) in
-        [("discord:1", "discord:10"), ("discord:1", "discord:11"), ("discord:2", "discord:20"), ("dm:discord:77", "discord:77")]
-    {
+    for (guild, channel) in CHANNELS {
         post(&world, guild, channel, "zebra").await;
     }
     world.pass(3_600.0).await;
@@ -120,18 +110,13 @@ async fn a_person_is_forgotten_in_all_channels_of_the_guild_and_in_no_other_guil
     world.backend.rooms.dismiss(&channel_ref("discord:1", "discord:10"), &"aria".into()).await.unwrap();
     let membership = world.context.memberships.take(&"discord:11".into()).unwrap();
 
-    let forgotten = world
-        .backend
-        .maintenance
-        .forget(Forget { guild: "discord:1".into(), person: "discord:5".into(), answers: false })
-        .await
-        .unwrap();
+    let forgotten = world.forget_in("discord:1", "discord:5", false).await.unwrap();
 
     world.context.memberships.put(&"discord:11".into(), membership).unwrap();
     assert_eq!(forgotten.messages, 2);
     for (channel, left) in [("discord:10", 0), ("discord:11", 0), ("discord:20", 1), ("discord:77", 1)] {
         assert_eq!(world.history(channel).await.len(), left, "{channel}");
-        assert_eq!(exported(&world, Some(channel), ExportForm::Json).await.contains("zebra"), left > 0, "{channel}");
+        assert_eq!(world.export(channel, ExportForm::Json).await.concat().contains("zebra"), left > 0, "{channel}");
     }
 }
 
@@ -142,7 +127,7 @@ async fn a_retried_dead_letter_keeps_the_id_of_its_platform() {
     let channel_key = ChannelKey::new(&"discord:1".into(), &"discord:10".into());
     let by_id = async |world: &World| world.reader().message(&channel_key, "discord:10/one").await.unwrap().unwrap();
     let first = by_id(&world).await;
-    write_dead_letter_at(&world, &channel_key, first).await;
+    dead_letter(&world, &channel_key, first, "a bug").await;
     let world = world.crash().await;
 
     let listed = world.backend.maintenance.quarantine().await.unwrap().messages;
@@ -152,17 +137,8 @@ async fn a_retried_dead_letter_keeps_the_id_of_its_platform() {
     assert_eq!(world.history("discord:10").await, lines(&[("Ana", "one")]));
     let again = by_id(&world).await;
     assert!(again > first);
-    assert_eq!(
-        world.reader().event(&channel_key, again).await.unwrap().map(|recorded| text_of(&recorded.event)),
-        Some("one".into())
-    );
-}
-
-fn text_of(event: &Event) -> Arc<str> {
-    match event {
-        Event::Said { message, .. } => message.text.clone(),
-        other => panic!("{other:?} is no message"),
-    }
+    let event = world.reader().event(&channel_key, again).await.unwrap().unwrap().event;
+    assert!(matches!(&event, Event::Said { message, .. } if *message.text == *"one"), "{event:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -19,16 +19,13 @@ async fn a_message_that_kills_its_channel_is_a_dead_letter_until_the_operator_re
     world.expect_deaths();
     world.open("den", &["bruno"]).await;
     world.side.answers([Ok("Me.\nYES")]);
-    world.say("den", "Bruno?").await;
-    world.pass(60.0).await;
+    world.say_then_pass("den", "Bruno?", 60.0).await;
     // The deaths: while it is handled; when its channel continues from the record, for which no message is blamed; and twice in the dry run.
     world.panic_on_draws(4);
 
-    let poison = world.say("lobby", "Ari, one").await;
-    world.pass(60.0).await;
+    let poison = world.say_then_pass("lobby", "Ari, one", 60.0).await;
     world.say("den", "Bruno again?").await;
-    world.say("lobby", "Ari, two").await;
-    world.pass(60.0).await;
+    world.say_then_pass("lobby", "Ari, two", 60.0).await;
 
     let answered = lines(&[("Ana", "Ari, one"), ("Ana", "Ari, two"), ("aria", "Hello!")]);
     assert_eq!(world.history("lobby").await, answered);
@@ -38,9 +35,9 @@ async fn a_message_that_kills_its_channel_is_a_dead_letter_until_the_operator_re
     let [entry] = &listed.messages[..] else { panic!("there is not exactly one dead letter: {listed:?}") };
     assert_eq!((entry.seq, entry.attempts, &*entry.room), (poison, 3, "lobby"));
     assert!(entry.detail.contains("as the test planned"), "{}", entry.detail);
-    assert_eq!((total(&world, "tertulia_messages_set_aside_total", &[]), listed.guilds.len()), (1, 0));
-    assert_eq!(total(&world, "tertulia_actor_restarts_total", &[("actor_sort", "channel")]), 4);
-    assert_eq!(total(&world, "tertulia_supervisor_escalations_total", &[]), 0);
+    assert_eq!((world.total("tertulia_messages_set_aside_total", &[]), listed.guilds.len()), (1, 0));
+    assert_eq!(world.total("tertulia_actor_restarts_total", &[("actor_sort", "channel")]), 4);
+    assert_eq!(world.total("tertulia_supervisor_escalations_total", &[]), 0);
 
     world.backend.maintenance.retry(&entry.id).await.unwrap();
     world.pass(60.0).await;
@@ -65,7 +62,7 @@ async fn a_guild_that_keeps_failing_is_quarantined_and_others_are_not_affected()
         } else if is_quarantined(&world).await {
             break;
         }
-        let _ = world.backend.messages.say(&room("lobby"), spoken("Ari?")).await;
+        let _ = world.try_say("lobby", json!({ "from": "Ana", "text": "Ari?" })).await;
         calm.push(world.say("yard", "Ari?").await);
         world.pass(3.5).await;
     }
@@ -73,59 +70,49 @@ async fn a_guild_that_keeps_failing_is_quarantined_and_others_are_not_affected()
     let quarantined = world.backend.maintenance.quarantine().await.unwrap().guilds;
     assert_eq!(quarantined.iter().map(|guild| guild.id.as_str()).collect::<Vec<_>>(), ["home"]);
     assert!(quarantined[0].detail.contains("console:lobby"), "{}", quarantined[0].detail);
-    assert_eq!(total(&world, "tertulia_guilds_quarantined", &[]), 1);
-    assert_eq!(total(&world, "tertulia_guild_quarantines_total", &[]), 1);
-    assert_eq!(total(&world, "tertulia_supervisor_escalations_total", &[("actor_sort", "guild")]), 1);
-    assert_eq!(total(&world, "tertulia_actor_restarts_total", &[("actor_sort", "guild")]), 1, "as a whole, once");
+    assert_eq!(world.total("tertulia_guilds_quarantined", &[]), 1);
+    assert_eq!(world.total("tertulia_guild_quarantines_total", &[]), 1);
+    assert_eq!(world.total("tertulia_supervisor_escalations_total", &[("actor_sort", "guild")]), 1);
+    assert_eq!(world.total("tertulia_actor_restarts_total", &[("actor_sort", "guild")]), 1, "as a whole, once");
     world.pass(10.0).await;
     let answers = world.history("yard").await.into_iter().filter(|(from, _)| from == "aria").count();
     assert_eq!(answers, calm.len(), "every message was answered");
 
     // Messages that arrive meanwhile are stored, and handled once the operator releases the guild.
-    world.say("lobby", "Ari, at last?").await;
-    world.pass(60.0).await;
+    world.say_then_pass("lobby", "Ari, at last?", 60.0).await;
     assert!(world.context.directory.find(&GuildKey("home".into())).is_none());
     world.backend.maintenance.release("home").await.unwrap();
     world.pass(60.0).await;
 
     assert_eq!(world.history("lobby").await.last().map(|(from, _)| from.as_str()), Some("aria"));
-    assert_eq!(total(&world, "tertulia_guilds_quarantined", &[]), 0);
+    assert_eq!(world.total("tertulia_guilds_quarantined", &[]), 0);
     assert_eq!(world.backend.maintenance.quarantine().await.unwrap().guilds, []);
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_waits_to_ask_again_asks_at_once_when_other_models_are_connected() {
-    let world = World::with_lobby().await;
-    let failed = NoAnswer::KeyRejected { endpoint: "scripted".into(), detail: "401".into() };
-    world.side.answers([Err(failed.clone()), Err(failed.clone()), Err(failed.clone()), Err(failed)]);
-    world.say("lobby", "Ari?").await;
-    // Asked at once, and after pauses of 10, 20 and 40 s; the next pause is 80 s.
-    world.pass(75.0).await;
-    let before = world.history("lobby").await;
-    world.side.answers([Ok("Me.\nYES")]);
+async fn who_waits_for_a_model_asks_again_at_once_when_other_models_are_connected() {
+    for hangs in [false, true] {
+        let world = World::with_lobby().await;
+        if hangs {
+            world.side.set_delay(Duration::from_secs(1_000));
+            world.say_then_pass("lobby", "Ari?", 5.0).await;
+        } else {
+            let failed = NoAnswer::KeyRejected { endpoint: "scripted".into(), detail: "401".into() };
+            world.side.answers([Err(failed.clone()), Err(failed.clone()), Err(failed.clone()), Err(failed)]);
+            // Asked at once, and after pauses of 10, 20 and 40 s; the next pause is 80 s.
+            world.say_then_pass("lobby", "Ari?", 75.0).await;
+        }
+        let before = world.history("lobby").await;
+        world.side.set_delay(Duration::from_secs(u64::from(!hangs)));
+        world.side.answers([Ok("Me.\nYES")]);
 
-    let models = Models::new(world.side.clone(), world.main.clone());
-    replace_models(world.context.settings.models.clone(), models, &world.context);
-    world.pass(10.0).await;
+        let models = Models::new(world.side.clone(), world.main.clone());
+        replace_models(world.context.settings.models.clone(), models, &world.context);
+        world.pass(10.0).await;
 
-    assert_eq!(before, lines(&[("Ana", "Ari?")]));
-    assert_eq!(world.history("lobby").await, lines(&[("Ana", "Ari?"), ("aria", "Hello!")]));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_question_to_a_model_that_hangs_is_asked_again_when_other_models_are_connected() {
-    let world = World::with_lobby().await;
-    world.side.set_delay(Duration::from_secs(1_000));
-    world.say("lobby", "Ari?").await;
-    world.pass(5.0).await;
-    world.side.set_delay(Duration::ZERO);
-    world.side.answers([Ok("Me.\nYES")]);
-
-    let models = Models::new(world.side.clone(), world.main.clone());
-    replace_models(world.context.settings.models.clone(), models, &world.context);
-    world.pass(10.0).await;
-
-    assert_eq!(world.history("lobby").await, lines(&[("Ana", "Ari?"), ("aria", "Hello!")]));
+        assert_eq!(before, lines(&[("Ana", "Ari?")]), "hangs: {hangs}");
+        assert_eq!(world.history("lobby").await, lines(&[("Ana", "Ari?"), ("aria", "Hello!")]), "hangs: {hangs}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -140,8 +127,7 @@ async fn channels_that_die_together_all_return_with_their_contents() {
     for id in &rooms {
         world.say(id, "Ari?").await;
     }
-    world.say("yard", "Ari?").await;
-    world.pass(0.5).await;
+    world.say_then_pass("yard", "Ari?", 0.5).await;
 
     for id in &rooms {
         world.context.directory.find(&ChannelActorKey(room(id).channel())).expect("it is awake").kill();
@@ -152,8 +138,8 @@ async fn channels_that_die_together_all_return_with_their_contents() {
         assert_eq!(world.history(id).await, lines(&[("Ana", "Ari?"), ("aria", "Hello!")]), "{id}");
     }
     assert_eq!(world.history("yard").await, lines(&[("Ana", "Ari?"), ("aria", "Hello!")]));
-    assert_eq!(total(&world, "tertulia_actor_restarts_total", &[("actor_sort", "guild")]), 1, "as a whole, once");
-    assert_eq!(total(&world, "tertulia_guild_quarantines_total", &[]), 0);
+    assert_eq!(world.total("tertulia_actor_restarts_total", &[("actor_sort", "guild")]), 1, "as a whole, once");
+    assert_eq!(world.total("tertulia_guild_quarantines_total", &[]), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -174,7 +160,7 @@ async fn a_guild_is_not_affected_by_a_dying_writer() {
         world.pass(100.0).await;
     }
 
-    assert_eq!(total(&world, "tertulia_supervisor_escalations_total", &[]), 0);
+    assert_eq!(world.total("tertulia_supervisor_escalations_total", &[]), 0);
     assert_eq!(world.backend.maintenance.quarantine().await.unwrap().guilds, []);
     for id in &rooms {
         let history = world.history(id).await;
@@ -189,13 +175,11 @@ async fn a_question_that_cannot_be_queued_kills_no_actor() {
     world.side.answers([Ok("Me.\nYES")]);
     world.side.panic_on_identity(2);
 
-    world.say("lobby", "Ari, one").await;
-    world.pass(5.0).await;
-    world.say("den", "Ari?").await;
-    world.pass(5.0).await;
+    world.say_then_pass("lobby", "Ari, one", 5.0).await;
+    world.say_then_pass("den", "Ari?", 5.0).await;
 
     // The world checks on drop that no actor died.
-    assert_eq!(total(&world, "tertulia_evaluations_unanswered_total", &[("error_type", "unreachable")]), 2);
+    assert_eq!(world.total("tertulia_evaluations_unanswered_total", &[("error_type", "unreachable")]), 2);
     world.pass(60.0).await;
     assert_eq!(world.history("lobby").await, lines(&[("Ana", "Ari, one"), ("aria", "Hello!")]));
     assert_eq!(world.history("den").await, lines(&[("Ana", "Ari?"), ("aria", "Hello!")]));
@@ -207,19 +191,17 @@ async fn a_question_whose_prompt_cannot_be_built_kills_no_actor() {
     world.open("den", &["aria"]).await;
     world.side.answers([Ok("Me.\nYES")]);
 
-    world.say("lobby", &format!("Ari, {}", poison::WORDED)).await;
-    world.pass(5.0).await;
-    world.say("den", "Ari?").await;
-    world.pass(60.0).await;
+    world.say_then_pass("lobby", &format!("Ari, {}", poison::WORDED), 5.0).await;
+    world.say_then_pass("den", "Ari?", 60.0).await;
 
     // The world checks on drop that no actor died.
-    let without_words = total(&world, "tertulia_evaluations_unanswered_total", &[("error_type", "unworded")]);
+    let without_words = world.total("tertulia_evaluations_unanswered_total", &[("error_type", "unworded")]);
     assert!(without_words >= 2);
     assert_eq!(world.history("den").await, lines(&[("Ana", "Ari?"), ("aria", "Hello!")]));
     // No model is to blame, and none was called for it.
-    assert_eq!(total(&world, "tertulia_pool_unworded_total", &[]), without_words);
-    assert_eq!(total(&world, "tertulia_evaluations_unanswered_total", &[]), without_words);
-    assert_eq!(total(&world, "tertulia_pool_panics_total", &[]) + total(&world, "tertulia_breakers_opened_total", &[]), 0);
+    assert_eq!(world.total("tertulia_pool_unworded_total", &[]), without_words);
+    assert_eq!(world.total("tertulia_evaluations_unanswered_total", &[]), without_words);
+    assert_eq!(world.total("tertulia_pool_panics_total", &[]) + world.total("tertulia_breakers_opened_total", &[]), 0);
     assert_eq!(world.context.pool.report().await.unwrap().troubles, []);
     let waits = world.why("lobby", Some("aria"), None).await.unwrap().waiting_for.unwrap().text;
     assert!(waits.contains("prompt could not be built") && !waits.contains("gave no answer"), "{waits}");
@@ -236,8 +218,7 @@ async fn a_platform_that_never_answers_or_panics_holds_up_its_channel_for_a_limi
         world.say("lobby", "Ari, one").await;
 
         world.pass(until).await;
-        world.say("lobby", "Ari, two").await;
-        world.pass(60.0).await;
+        world.say_then_pass("lobby", "Ari, two", 60.0).await;
 
         assert_eq!(platform.posted(), lines(&[("Aria", "Hello!"), ("Aria", "Hello!")]), "each once");
         let expected = [("Ana", "Ari, one"), ("aria", "Hello!"), ("Ana", "Ari, two"), ("aria", "Hello!")];
@@ -253,13 +234,4 @@ fn plenty() -> Value {
 
 async fn is_quarantined(world: &World) -> bool {
     !world.backend.maintenance.quarantine().await.unwrap().guilds.is_empty()
-}
-
-fn spoken(text: &str) -> crate::ports::backend::messages::NewMessage {
-    let message: Value = json!({ "from": "Ana", "text": text });
-    serde_json::from_value(message).unwrap()
-}
-
-fn total(world: &World, name: &str, labels: &[(&str, &str)]) -> u64 {
-    world.spans.metrics().total(name, labels) as u64
 }

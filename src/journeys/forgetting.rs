@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use super::keeping::{exported, one_turn, write_dead_letter};
+use super::keeping::{one_turn, write_dead_letter};
 use super::retaining::left_of;
 use super::world::{World, channel_key, lines, purpose, room};
 use crate::actors::erasure::deletion::{append_deletion, redact_traces, traces_of};
@@ -37,7 +37,7 @@ async fn a_forgotten_person_leaves_no_word_in_the_store() {
     assert!(first.decisions > 0);
     assert!(matches!(again, Err(Refused::NotFound(_))), "{again:?}");
     assert_eq!(world.history("lobby").await, lines(&[("Ben", "hello")]));
-    let export = exported(&world, ExportForm::Json).await.join("\n");
+    let export = world.export("lobby", ExportForm::Json).await.join("\n");
     assert!(!export.contains("zebra") && !export.contains("Ana"), "{export}");
     let channel_key = channel_key("lobby");
     let snapshot = world.reader().restore(&channel_key).await.unwrap().snapshot.expect("the channel went to sleep");
@@ -66,8 +66,7 @@ async fn the_thoughts_from_a_summary_are_forgotten_with_it() {
     let world = World::with_lobby_settings(json!({ "prompt": { "summary_after": 2 } })).await;
     world.side.answers([Ok("As I heard: zebra.\nNO")]);
     world.say("lobby", "zebra one").await;
-    world.say("lobby", "zebra two").await;
-    world.pass(60.0).await;
+    world.say_then_pass("lobby", "zebra two", 60.0).await;
     for number in 0..16 {
         world.say_with("lobby", json!({ "from": "Ben", "text": format!("number {number}") })).await;
         world.pass(60.0).await;
@@ -94,7 +93,7 @@ async fn no_summary_restores_words_that_are_being_redacted() {
         ana.push(world.say("lobby", &format!("zebra {number}")).await);
         world.say_with("lobby", json!({ "from": "Ben", "text": format!("hello {number}") })).await;
     }
-    let summaries = || world.side.asked.lock().unwrap().iter().filter(|asked| *purpose(asked) == Purpose::Summary).count();
+    let summaries = || world.side.asked.lock().iter().filter(|asked| *purpose(asked) == Purpose::Summary).count();
     while summaries() == 0 {
         world.pass(1.0).await;
     }
@@ -119,8 +118,7 @@ async fn the_words_of_a_repetition_judgement_are_forgotten_with_the_statements()
         let is_judging = request.companion.is_none();
         Some(Ok(if is_judging { "They repeat zebra.\n0.1".into() } else { "Me.\nYES".to_owned() }))
     });
-    world.say("salon", "Ari, Bruno, Cleo: zebra").await;
-    world.pass(600.0).await;
+    world.say_then_pass("salon", "Ari, Bruno, Cleo: zebra", 600.0).await;
     assert!(left_of("They repeat zebra", &world).await > 0);
 
     world.forget("Ana", true).await.unwrap();
@@ -131,11 +129,9 @@ async fn the_words_of_a_repetition_judgement_are_forgotten_with_the_statements()
 
 #[tokio::test(start_paused = true)]
 async fn answers_of_companions_are_deleted_too_on_request() {
-    let world = World::with_lobby().await;
-    world.side.answers([Ok("Me.\nYES")]);
+    let world = World::with_willing_lobby().await;
     world.main.answers([Ok("A zebra, Ana?"), Ok("Hello, Ben.")]);
-    world.say("lobby", "Ari, a zebra!").await;
-    world.pass(60.0).await;
+    world.say_then_pass("lobby", "Ari, a zebra!", 60.0).await;
     world.say_with("lobby", json!({ "from": "Ben", "text": "Ari, hello" })).await;
     world.pass(1_000.0).await;
 
@@ -150,11 +146,9 @@ async fn answers_of_companions_are_deleted_too_on_request() {
 
 #[tokio::test(start_paused = true)]
 async fn answers_can_still_be_deleted_after_the_person_was_forgotten() {
-    let world = World::with_lobby().await;
-    world.side.answers([Ok("Me.\nYES")]);
+    let world = World::with_willing_lobby().await;
     world.main.answers([Ok("A zebra, Ana?")]);
-    world.say("lobby", "Ari, a zebra!").await;
-    world.pass(1_000.0).await;
+    world.say_then_pass("lobby", "Ari, a zebra!", 1_000.0).await;
 
     world.forget("Ana", false).await.unwrap();
     let again = [world.forget("Ana", true).await, world.forget("Ana", false).await];
@@ -162,7 +156,7 @@ async fn answers_can_still_be_deleted_after_the_person_was_forgotten() {
     let [Err(Refused::NotFound(with)), Err(Refused::NotFound(without))] = again else { panic!("{again:?}") };
     assert!(with.contains("delete them one by one") && !without.contains("one by one"), "{with}; {without}");
     assert_eq!(world.history("lobby").await, lines(&[("aria", "A zebra, Ana?")]));
-    let exported = exported(&world, ExportForm::Json).await;
+    let exported = world.export("lobby", ExportForm::Json).await;
     let lines = exported.iter().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let named: Vec<u64> = lines.filter(|line| line.to_string().contains("Ana")).filter_map(|line| line["seq"].as_u64()).collect();
     for seq in &named {
@@ -238,16 +232,11 @@ async fn a_crash_while_a_message_is_deleted_leaves_no_person_listed_without_mess
     for steps in 0..8 {
         let world = World::with_lobby().await;
         let seq = world.say_with("lobby", json!({ "from": "Zoe", "text": "zebra" })).await;
-        world.say("lobby", "news").await;
-        world.pass(1_000.0).await;
+        world.say_then_pass("lobby", "news", 1_000.0).await;
         let (context, store) = (world.context.clone(), world.store.clone());
         store.hold();
         let deletion = tokio::spawn(async move { service::backend(context, store).messages.delete(&room("lobby"), seq).await });
-        let mut written = 0;
-        while written < steps && !deletion.is_finished() {
-            world.pass(0.001).await;
-            written += u32::from(world.store.commit_next());
-        }
+        world.commit_groups(steps, &deletion).await;
         let is_over = deletion.is_finished();
         deletion.abort();
         let is_half = left_of("zebra", &world).await == 0 && left_of("Zoe", &world).await > 0;
@@ -270,10 +259,8 @@ async fn a_crash_while_a_message_is_deleted_leaves_no_person_listed_without_mess
 
 #[tokio::test(start_paused = true)]
 async fn no_note_is_left_of_a_deleted_statement() {
-    let world = World::with_lobby().await;
-    world.side.answers([Ok("Me.\nYES")]);
-    let seq = world.say("lobby", "Ari?").await;
-    world.pass(60.0).await;
+    let world = World::with_willing_lobby().await;
+    let seq = world.say_then_pass("lobby", "Ari?", 60.0).await;
     let channel_key = channel_key("lobby");
     let last = world.reader().head(&channel_key).await.unwrap().last;
 
@@ -335,30 +322,26 @@ async fn a_person_who_deletes_a_retried_message_is_not_listed_any_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_room_whose_deletion_was_interrupted_holds_no_word_after_the_next_start() {
-    let world = half_deleted().await;
-    assert!(left_of("zebra", &world).await > 0);
+async fn no_word_is_left_in_a_room_whose_deletion_was_interrupted_after_the_next_start_or_when_a_person_is_forgotten() {
+    for restarts in [true, false] {
+        let mut world = half_deleted().await;
+        assert!(left_of("zebra", &world).await > 0);
 
-    let world = world.crash().await;
-    world.rest().await;
+        if restarts {
+            world = world.crash().await;
+            world.rest().await;
+        } else {
+            world.forget("Ana", false).await.unwrap();
+        }
 
-    assert_eq!([left_of("zebra", &world).await, left_of("Ana", &world).await], [0, 0]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_forgotten_person_leaves_no_word_in_a_room_whose_deletion_was_interrupted() {
-    let world = half_deleted().await;
-
-    world.forget("Ana", false).await.unwrap();
-
-    assert_eq!([left_of("zebra", &world).await, left_of("Ana", &world).await], [0, 0]);
+        assert_eq!([left_of("zebra", &world).await, left_of("Ana", &world).await], [0, 0], "restarts: {restarts}");
+    }
 }
 
 /// The lobby was deleted, and nothing was swept before the crash.
 async fn half_deleted() -> World {
     let world = World::with_lobby().await;
-    let last = world.say("lobby", "zebra").await;
-    world.pass(1_000.0).await;
+    let last = world.say_then_pass("lobby", "zebra", 1_000.0).await;
     let channel_key = channel_key("lobby");
     let head = world.reader().head(&channel_key).await.unwrap();
     let (ward, no, lowest) = (channel_key.ward(), head.no.unwrap(), encode_number(head.last.next()));
@@ -374,8 +357,7 @@ async fn forgetting_fails_if_a_room_with_the_persons_words_cannot_be_found() {
     let world = World::with_lobby().await;
     world.open("den", &["bruno"]).await;
     world.say("lobby", "zebra one").await;
-    world.say("den", "zebra two").await;
-    world.pass(1_000.0).await;
+    world.say_then_pass("den", "zebra two", 1_000.0).await;
     let name = world.key(&channel_key("lobby"), key::channel_of).await;
     world.write(channel_key("lobby").ward(), vec![Write::Remove(name)]).await;
 
@@ -387,12 +369,10 @@ async fn forgetting_fails_if_a_room_with_the_persons_words_cannot_be_found() {
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_in_the_making_is_forgotten_too_or_forgetting_fails() {
-    let world = World::with_lobby().await;
-    world.side.answers([Ok("Me.\nYES")]);
+    let world = World::with_willing_lobby().await;
     world.main.answers([Ok("A zebra, Ana?")]);
     world.main.set_delay(Duration::from_secs(20));
-    world.say("lobby", "Ari, a zebra!").await;
-    world.pass(5.0).await;
+    world.say_then_pass("lobby", "Ari, a zebra!", 5.0).await;
 
     let early = world.forget("Ana", true).await;
     world.pass(60.0).await;

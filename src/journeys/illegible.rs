@@ -1,7 +1,6 @@
 //! Journal entries that cannot be read. They may be anybody's, so an erasure that must leave them reports it.
 
 use futures_util::StreamExt;
-
 use serde_json::json;
 
 use super::abroad::{self, ana, general};
@@ -14,9 +13,7 @@ use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
 use crate::ports::backend::Refused;
 use crate::ports::backend::decisions::{DecisionQuery, Decisions};
-use crate::ports::backend::keeping::Forgotten;
-use crate::ports::backend::keeping::Person;
-use crate::ports::backend::messages::HistoryQuery;
+use crate::ports::backend::keeping::{Forgotten, Person};
 use crate::ports::inbound_events::{Answers, InboundError, InboundEvents, InboundMessage};
 use crate::ports::store::Value;
 use crate::ports::store::key::{ChannelNo, Key};
@@ -83,8 +80,7 @@ async fn a_person_in_an_unreadable_room_is_forgotten_and_exported_everywhere_els
         let world = World::with_lobby().await;
         world.open("den", &["bruno"]).await;
         let sent = sent_by_ana(&world, 2).await;
-        world.say("den", "zebra-den").await;
-        world.pass(60.0).await;
+        world.say_then_pass("den", "zebra-den", 60.0).await;
         let first = |ward, no| if is_nameless { key::channel_of(ward, no) } else { Key::event(ward, no, sent[0]) };
         world.damage(&channel_key("lobby"), first).await;
 
@@ -132,14 +128,11 @@ async fn a_room_with_an_unreadable_last_entry_is_shown_as_far_as_possible() {
     }
     let world = world.crash().await;
 
-    let state = world.backend.rooms.state(&room("lobby")).await.unwrap();
+    let state = world.state("lobby").await;
     let why = world.why("lobby", Some("aria"), None).await.unwrap();
     let rooms = world.backend.rooms.list().await.unwrap();
     world.pass(1.0).await;
-    let (listed, later) = (
-        world.backend.maintenance.quarantine().await.unwrap().channels,
-        world.backend.rooms.state(&room("lobby")).await.unwrap(),
-    );
+    let (listed, later) = (world.backend.maintenance.quarantine().await.unwrap().channels, world.state("lobby").await);
     let asked_later = world.why("lobby", Some("aria"), None).await.unwrap();
 
     let named = format!("event {damaged} of channel console:lobby of guild home cannot be read: it has format version 63");
@@ -190,8 +183,7 @@ async fn an_unreadable_usage_record_silences_nobody() {
     world.put(&channel_key("lobby"), |_, no| key::usage(&"home".into(), world.context.clock.now(), no, 99), b"?").await;
     let world = world.crash().await;
 
-    let seq = world.say("lobby", "Ari, one").await;
-    world.pass(60.0).await;
+    let seq = world.say_then_pass("lobby", "Ari, one", 60.0).await;
 
     assert!(world.backend.maintenance.quarantine().await.unwrap().channels.is_empty());
     let decided = world.recorded("lobby", "decision").await;
@@ -212,23 +204,24 @@ async fn messages_are_accepted_although_the_pending_mark_is_unreadable() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_platform_is_caught_up_with_beside_an_unreadable_entry() {
-    let world = heard_on_a_platform().await;
+async fn a_platform_is_caught_up_with_beside_an_unreadable_entry_and_an_answer_to_it_is_accepted() {
+    let (world, channel_key) = on_a_platform("hello").await;
+    let damaged = world.reader().message(&channel_key, "101").await.unwrap().unwrap();
+    world.put(&channel_key, |ward, no| Key::event(ward, no, damaged), b"?").await;
+    let newest = async || Inbound::new(world.context.clone()).reached(&general()).await.unwrap().unwrap().newest;
 
-    let reached = Inbound::new(world.context.clone()).reached(&general()).await.unwrap().unwrap();
+    let before = newest().await;
+    let answers = Some(Answers { message: "101".into(), by: None });
+    abroad::deliver(&world, &general(), InboundMessage { answers, ..ana(&world, "102", "an answer") }).await;
 
-    assert_eq!(reached.newest.as_deref(), Some("100"), "everything after it is read again");
+    assert_eq!(before.as_deref(), Some("100"), "everything after it is read again");
+    assert_eq!(newest().await.as_deref(), Some("102"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_deletion_on_a_platform_works_beside_an_unreadable_id() {
-    let world = World::new().await;
-    world.backend.rooms.admit(&general(), &"aria".into()).await.unwrap();
-    for id in ["100", "101"] {
-        abroad::deliver(&world, &general(), ana(&world, id, "zebra")).await;
-    }
-    world.pass(60.0).await;
-    let (channel_key, reader) = (ChannelKey::new(&general().guild, &general().channel), world.reader());
+    let (world, channel_key) = on_a_platform("zebra").await;
+    let reader = world.reader();
     let intact = reader.message(&channel_key, "100").await.unwrap().unwrap();
     world.damage(&channel_key, |ward, no| key::message_id(ward, no, "101")).await;
 
@@ -240,17 +233,6 @@ async fn a_deletion_on_a_platform_works_beside_an_unreadable_id() {
         panic!("it exists")
     };
     assert_eq!(&*message.text, "");
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_answer_to_an_unreadable_message_is_accepted() {
-    let world = heard_on_a_platform().await;
-    let answers = Some(Answers { message: "101".into(), by: None });
-
-    abroad::deliver(&world, &general(), InboundMessage { answers, ..ana(&world, "102", "an answer") }).await;
-
-    let reached = Inbound::new(world.context.clone()).reached(&general()).await.unwrap().unwrap();
-    assert_eq!(reached.newest.as_deref(), Some("102"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -269,20 +251,14 @@ async fn retention_deletes_old_events_beside_an_unreadable_entry() {
 
 #[tokio::test(start_paused = true)]
 async fn reads_of_a_room_with_unreadable_records_say_so_and_what_to_do() {
-    let world = World::with_lobby().await;
-    world.open("den", &["bruno"]).await;
-    let sent = sent_by_ana(&world, 3).await;
-    let last = last_of(&world).await;
-    world.damage(&channel_key("lobby"), |ward, no| Key::event(ward, no, last)).await;
+    let (world, sent) = torn_lobby().await;
     let world = world.crash().await;
 
-    let query = HistoryQuery { after: None, before: None, limit: 10 };
-    let history = world.backend.records.history(&room("lobby"), query).await.map(drop);
+    let history = world.try_history("lobby").await.map(drop);
     let why = world.why("lobby", Some("aria"), None).await.map(drop);
     let deleted = world.backend.messages.delete(&room("lobby"), sent[0]).await.map(drop);
-    let message = serde_json::from_value(json!({ "from": "Ana", "text": "hello?" })).unwrap();
-    let accepted = world.backend.messages.say(&room("lobby"), message).await.map(drop);
-    let state = world.backend.rooms.state(&room("lobby")).await.unwrap();
+    let accepted = world.try_say("lobby", json!({ "from": "Ana", "text": "hello?" })).await.map(drop);
+    let state = world.state("lobby").await;
     let rooms = world.backend.rooms.list().await.unwrap().rooms;
 
     let named = "what is on record of channel console:lobby of guild home cannot be read (`tertulia history verify` says what): ";
@@ -292,8 +268,7 @@ async fn reads_of_a_room_with_unreadable_records_say_so_and_what_to_do() {
     }
     assert!(state.kept_away.unwrap().detail.contains(named));
     assert_eq!(rooms.len(), 2);
-    let seq = world.say("den", "Bruno?").await;
-    world.pass(60.0).await;
+    let seq = world.say_then_pass("den", "Bruno?", 60.0).await;
     let everywhere = DecisionQuery { room: None, companion: None, after: None, limit: 10 };
     let Decisions { decisions, unreadable } = world.backend.records.decisions(everywhere).await.unwrap();
     assert_eq!(unreadable, [room("lobby")]);
@@ -303,11 +278,7 @@ async fn reads_of_a_room_with_unreadable_records_say_so_and_what_to_do() {
 
 #[tokio::test(start_paused = true)]
 async fn an_unreadable_room_is_reported_to_those_who_watch_all_rooms_and_the_others_go_on() {
-    let world = World::with_lobby().await;
-    world.open("den", &["bruno"]).await;
-    let sent = sent_by_ana(&world, 3).await;
-    let last = last_of(&world).await;
-    world.damage(&channel_key("lobby"), |ward, no| Key::event(ward, no, last)).await;
+    let (world, sent) = torn_lobby().await;
 
     let mut resumed = world.watch_rooms(&format!("lobby.{}", sent[0])).await;
     let seen = resumed.seen().await;
@@ -370,9 +341,8 @@ async fn a_record_that_cannot_be_decoded_is_reported_with_its_room_and_what_to_d
         world.put(&lobby, |_, no| of(&lobby, no), b"\x01!").await;
         let world = world.crash().await;
 
-        let query = HistoryQuery { after: None, before: None, limit: 10 };
-        let history = world.backend.records.history(&room("lobby"), query).await.map(drop);
-        let state = world.backend.rooms.state(&room("lobby")).await.unwrap();
+        let history = world.try_history("lobby").await.map(drop);
+        let state = world.state("lobby").await;
         let kept_away = Err(Refused::Damaged(state.kept_away.unwrap().detail.to_string()));
         let deleted = world.backend.rooms.delete(&room("lobby")).await.map(drop);
 
@@ -395,8 +365,7 @@ async fn dead_letters_are_listed_beside_an_unreadable_one() {
     let sent = sent_by_ana(&world, 1).await;
     world.put(&channel_key("lobby"), |ward, no| key::dead_letter(ward, no, sent[0]), b"?").await;
     let world = world.crash().await;
-    world.say("lobby", "Ari?").await;
-    world.pass(1.0).await;
+    world.say_then_pass("lobby", "Ari?", 1.0).await;
 
     let listed = world.backend.maintenance.quarantine().await.unwrap();
 
@@ -419,11 +388,8 @@ async fn a_person_stays_opted_out_although_the_record_of_it_is_unreadable() {
 
 #[tokio::test(start_paused = true)]
 async fn undecodable_ids_and_owed_replies_are_reported_with_their_room() {
-    let world = World::new().await;
-    world.backend.rooms.admit(&general(), &"aria".into()).await.unwrap();
-    abroad::deliver(&world, &general(), ana(&world, "100", "hello")).await;
-    world.pass(60.0).await;
-    let (channel_key, reader) = (ChannelKey::new(&general().guild, &general().channel), world.reader());
+    let (world, channel_key) = on_a_platform("hello").await;
+    let reader = world.reader();
     world.put(&channel_key, |ward, no| key::message_id(ward, no, "100"), b"?").await;
     world.put(&channel_key, |ward, no| key::outbox(ward, no, Ticket(7)), b"?").await;
 
@@ -439,18 +405,25 @@ async fn undecodable_ids_and_owed_replies_are_reported_with_their_room() {
     assert!(so_far.restored.head > Seq::NONE, "the readable part is shown");
 }
 
-/// A system in which Ana sent messages to the channel under the ids 100 and 101, and the latter cannot be read.
-async fn heard_on_a_platform() -> World {
+/// A system in which Ana sent messages to the channel under the ids 100 and 101.
+async fn on_a_platform(text: &str) -> (World, ChannelKey) {
     let world = World::new().await;
     world.backend.rooms.admit(&general(), &"aria".into()).await.unwrap();
     for id in ["100", "101"] {
-        abroad::deliver(&world, &general(), ana(&world, id, "hello")).await;
+        abroad::deliver(&world, &general(), ana(&world, id, text)).await;
     }
     world.pass(60.0).await;
-    let channel_key = ChannelKey::new(&general().guild, &general().channel);
-    let damaged = world.reader().message(&channel_key, "101").await.unwrap().unwrap();
-    world.put(&channel_key, |ward, no| Key::event(ward, no, damaged), b"?").await;
-    world
+    (world, ChannelKey::new(&general().guild, &general().channel))
+}
+
+/// A lobby in which Ana has sent messages, and whose last entry is torn; and another room. Returns the numbers of the messages, too.
+async fn torn_lobby() -> (World, Vec<Seq>) {
+    let world = World::with_lobby().await;
+    world.open("den", &["bruno"]).await;
+    let sent = sent_by_ana(&world, 3).await;
+    let last = last_of(&world).await;
+    world.damage(&channel_key("lobby"), |ward, no| Key::event(ward, no, last)).await;
+    (world, sent)
 }
 
 /// The number of the journal's last entry.

@@ -20,7 +20,7 @@ use crate::domain::event::Event;
 use crate::domain::id::{PersonId, Seq};
 use crate::domain::message::{Author, Message, Role};
 use crate::journal::channel_key::ChannelKey;
-use crate::ports::backend::messages::{HistoryMessage, HistoryQuery};
+use crate::ports::backend::messages::HistoryQuery;
 use crate::ports::chat_platform::fake::FakePlatform;
 use crate::ports::inbound_events::{
     Acceptance, Answered, Answers, ChannelRef, InboundError, InboundEvents, InboundMessage, Reached,
@@ -43,10 +43,25 @@ async fn world() -> World {
 
 async fn with(world: World) -> World {
     for companion in ["aria", "bruno"] {
-        world.backend.rooms.admit(&general(), &companion.into()).await.unwrap();
+        admit(&world, &general(), companion).await;
     }
-    world.rest().await;
     world
+}
+
+async fn admit(world: &World, channel_ref: &ChannelRef, companion: &str) {
+    world.backend.rooms.admit(channel_ref, &companion.into()).await.unwrap();
+    world.rest().await;
+}
+
+/// Aria and Bruno leave the channel.
+async fn dismiss_all(world: &World) {
+    for companion in ["aria", "bruno"] {
+        world.backend.rooms.dismiss(&general(), &companion.into()).await.unwrap();
+    }
+}
+
+fn channel_key(channel_ref: &ChannelRef) -> ChannelKey {
+    ChannelKey::new(&channel_ref.guild, &channel_ref.channel)
 }
 
 fn inbound_events(world: &World) -> Inbound {
@@ -76,8 +91,7 @@ async fn say_in(world: &World, channel_ref: &ChannelRef, inbound_message: Inboun
 
 /// The message of this number as it is on record.
 async fn message(world: &World, channel_ref: &ChannelRef, seq: Seq) -> Message {
-    let channel_key = ChannelKey::new(&channel_ref.guild, &channel_ref.channel);
-    match world.reader().event(&channel_key, seq).await.unwrap().map(|recorded| recorded.event) {
+    match world.reader().event(&channel_key(channel_ref), seq).await.unwrap().map(|recorded| recorded.event) {
         Some(Event::Said { message, .. }) => message,
         other => panic!("{other:?} is no message"),
     }
@@ -97,8 +111,7 @@ async fn answering_in_two_parts() -> (Arc<FakePlatform>, World, ChannelRef) {
 
 /// The number of a channel's events.
 async fn events(world: &World, channel_ref: &ChannelRef) -> usize {
-    let channel_key = ChannelKey::new(&channel_ref.guild, &channel_ref.channel);
-    world.journal(&channel_key).await.len()
+    world.journal(&channel_key(channel_ref)).await.len()
 }
 
 #[tokio::test(start_paused = true)]
@@ -155,7 +168,7 @@ async fn messages_in_flight_when_the_writer_dies_are_on_record_once_after_a_rese
 #[tokio::test(start_paused = true)]
 async fn messages_sent_one_after_the_other_are_on_record_in_that_order_in_every_channel() {
     let world = world().await;
-    world.backend.rooms.admit(&other(), &"aria".into()).await.unwrap();
+    admit(&world, &other(), "aria").await;
 
     let talk = |channel_ref: ChannelRef| {
         let (inbound, world) = (inbound_events(&world), &world);
@@ -179,8 +192,9 @@ async fn in_a_channel_without_members_nothing_is_accepted_or_stored() {
     let world = world().await;
     let elsewhere = ChannelRef { guild: "discord:2".into(), ..general() };
 
+    let inbound = inbound_events(&world);
     for channel_ref in [other(), elsewhere.clone(), ChannelRef { parent: Some(other().channel), ..thread() }] {
-        assert!(!inbound_events(&world).listens(&channel_ref));
+        assert!(!inbound.listens(&channel_ref));
         assert_eq!(inbound_events(&world).said(&channel_ref, ana(&world, "100", "Ari?")).await, Ok(Acceptance::Ignored));
         assert_eq!(inbound_events(&world).reached(&channel_ref).await, Ok(None));
         assert_eq!(inbound_events(&world).caught_up(&channel_ref, 3, None).await, Ok(()));
@@ -191,8 +205,7 @@ async fn in_a_channel_without_members_nothing_is_accepted_or_stored() {
     for channel_ref in [other(), elsewhere.clone(), thread()] {
         assert_eq!(events(&world, &channel_ref).await, 0);
     }
-    let unknown = ChannelKey::new(&elsewhere.guild, &elsewhere.channel);
-    assert_eq!(world.reader().channel_no(&unknown).await.unwrap(), None);
+    assert_eq!(world.reader().channel_no(&channel_key(&elsewhere)).await.unwrap(), None);
 }
 
 #[tokio::test(start_paused = true)]
@@ -237,23 +250,18 @@ async fn messages_sent_while_a_channel_had_no_members_are_not_requested() {
     let world = world().await;
     say(&world, "100", "one").await;
     say_in(&world, &thread(), ana(&world, "1", "two")).await;
-    for companion in ["aria", "bruno"] {
-        world.backend.rooms.dismiss(&general(), &companion.into()).await.unwrap();
-    }
+    dismiss_all(&world).await;
     assert_eq!(inbound_events(&world).reached(&general()).await, Ok(None));
 
     world.pass(3_600.0).await;
     let since = world.context.clock.now();
-    world.backend.rooms.admit(&general(), &"aria".into()).await.unwrap();
+    admit(&world, &general(), "aria").await;
     world.pass(60.0).await;
-    world.backend.rooms.admit(&general(), &"bruno".into()).await.unwrap();
+    admit(&world, &general(), "bruno").await;
 
     for channel_ref in [general(), thread()] {
-        assert_eq!(
-            inbound_events(&world).reached(&channel_ref).await.unwrap().map(|reached| reached.since),
-            Some(since),
-            "{channel_ref:?}"
-        );
+        let reached = inbound_events(&world).reached(&channel_ref).await.unwrap().unwrap();
+        assert_eq!(reached.since, since, "{channel_ref:?}");
     }
 }
 
@@ -262,7 +270,7 @@ async fn the_guilds_of_a_platform_are_those_with_members() {
     let world = world().await;
     world.open("lobby", &["aria"]).await;
     let far = ChannelRef { guild: "discord:3".into(), channel: "discord:30".into(), parent: None };
-    world.backend.rooms.admit(&far, &"aria".into()).await.unwrap();
+    admit(&world, &far, "aria").await;
     say_in(&world, &direct(), ana(&world, "1", "hello")).await;
 
     assert_eq!(inbound_events(&world).guilds(is_of_discord), ["discord:1", "discord:3", "dm:discord:77"].map(Into::into));
@@ -287,9 +295,7 @@ async fn messages_sent_without_members_are_not_read_when_a_companion_returns() {
     let since =
         async |channel_ref: ChannelRef| inbound_events(&world).reached(&channel_ref).await.unwrap().map(|reached| reached.since);
     let before = since(general()).await.unwrap();
-    for companion in ["aria", "bruno"] {
-        world.backend.rooms.dismiss(&general(), &companion.into()).await.unwrap();
-    }
+    dismiss_all(&world).await;
     world.pass(3_600.0).await;
     assert_eq!((since(general()).await, since(thread()).await), (None, None));
 
@@ -309,9 +315,8 @@ async fn messages_sent_without_members_are_not_read_when_a_companion_returns() {
 
 #[tokio::test(start_paused = true)]
 async fn statements_do_not_hide_messages_that_were_missed() {
-    let platform = Arc::new(FakePlatform::default());
-    let world = World::with_platform(platform).await;
-    let lobby = ChannelRef { guild: "home".into(), channel: "console:lobby".into(), parent: None };
+    let world = World::with_platform(Arc::new(FakePlatform::default())).await;
+    let lobby = channel_ref("home", "console:lobby");
     world.side.answers([Ok("Me.\nYES"), Ok("No.\nNO")]);
     say_in(&world, &lobby, ana(&world, "0", "Ari?")).await;
     world.pass(20.0).await;
@@ -320,11 +325,4 @@ async fn statements_do_not_hide_messages_that_were_missed() {
 
     assert_eq!(world.history("lobby").await, lines(&[("Ana", "Ari?"), ("aria", "Hello!")]));
     assert_eq!(reached.newest.as_deref(), Some("0"));
-}
-
-/// The messages in the room of the channel, as the backend shows them.
-async fn history(world: &World) -> Vec<HistoryMessage> {
-    use crate::ports::backend::messages::HistoryQuery;
-    let query = HistoryQuery { after: None, before: None, limit: 1_000 };
-    world.backend.records.history(&room("discord:10"), query).await.unwrap().messages
 }

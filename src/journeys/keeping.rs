@@ -3,46 +3,38 @@
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 
-use super::world::{World, channel_key, lines, room};
+use super::world::{World, ballot, channel_key, lines, room};
 use crate::domain::id::Seq;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
 use crate::journal::record::{DeadLetterRecord, encode};
 use crate::ports::backend::Refused;
 use crate::ports::backend::decisions::{Why, WhyAt};
-use crate::ports::backend::keeping::{ExportForm, ExportQuery, Forget, Person};
+use crate::ports::backend::keeping::{ExportForm, Person};
 use crate::replay::{ReplayEventKind, Script, run};
 
 async fn why(world: &World, at: Option<WhyAt>) -> Why {
     world.why("lobby", None, at).await.unwrap()
 }
 
-pub(super) async fn exported(world: &World, form: ExportForm) -> Vec<String> {
-    let lines = world.backend.records.export(ExportQuery { room: Some(room("lobby")), form }).await.unwrap();
-    lines.map(|line| line.unwrap()).collect().await
-}
-
 #[tokio::test(start_paused = true)]
 async fn the_story_of_a_yes_covers_the_messages_and_the_statement() {
-    let world = World::with_lobby().await;
-    world.side.answers([Ok("They mean me.\nYES")]);
-    world.say("lobby", "Ari, are you there?").await;
-    world.pass(5.0).await;
+    let world = World::with_willing_lobby().await;
+    world.say_then_pass("lobby", "Ari, are you there?", 5.0).await;
 
     let explanation = why(&world, None).await;
 
     let events: Vec<&str> = explanation.story.iter().map(|line| &*line.event).collect();
     assert_eq!(events, ["message", "evaluate", "decision", "respond", "statement"]);
     assert_eq!(explanation.story[0].text, "Ana said to Aria: “Ari, are you there?”");
-    assert!(explanation.story[2].text.contains("YES: “They mean me.”"), "{}", explanation.story[2].text);
+    assert!(explanation.story[2].text.contains("YES: “Me.”"), "{}", explanation.story[2].text);
     assert_eq!(explanation.decision.unwrap().more["messages"], json!(["Ari, are you there?"]));
 }
 
 #[tokio::test(start_paused = true)]
 async fn before_the_first_decision_a_story_tells_what_is_waited_for() {
     let world = World::with_lobby().await;
-    world.say("lobby", "one").await;
-    world.pass(2.0).await;
+    world.say_then_pass("lobby", "one", 2.0).await;
 
     let explanation = why(&world, None).await;
 
@@ -56,11 +48,9 @@ async fn before_the_first_decision_a_story_tells_what_is_waited_for() {
 #[tokio::test(start_paused = true)]
 async fn a_story_is_found_by_its_number_and_by_its_time() {
     let world = World::with_lobby().await;
-    world.say("lobby", "one").await;
-    world.pass(60.0).await;
+    world.say_then_pass("lobby", "one", 60.0).await;
     let first = world.context.clock.now();
-    world.say("lobby", "two").await;
-    world.pass(60.0).await;
+    world.say_then_pass("lobby", "two", 60.0).await;
     let decisions = world.decisions("lobby").await;
 
     let by_time = why(&world, Some(WhyAt::Moment(first))).await;
@@ -73,10 +63,9 @@ async fn a_story_is_found_by_its_number_and_by_its_time() {
 #[tokio::test(start_paused = true)]
 async fn every_event_is_exported() {
     let world = World::with_lobby().await;
-    world.say("lobby", "one").await;
-    world.pass(60.0).await;
+    world.say_then_pass("lobby", "one", 60.0).await;
 
-    let lines = exported(&world, ExportForm::Json).await;
+    let lines = world.export("lobby", ExportForm::Json).await;
 
     let events: Vec<Value> = lines.iter().map(|line| serde_json::from_str(line).unwrap()).collect();
     let names: Vec<&str> = events.iter().map(|event| event["event"].as_str().unwrap()).collect();
@@ -89,12 +78,9 @@ async fn every_event_is_exported() {
 async fn an_exported_script_decides_the_same_when_it_is_replayed() {
     let world = World::with_lobby().await;
     world.side.answers([Ok("Not mine.\nNO"), Ok("They mean me.\nYES"), Ok("Enough.\nNO")]);
-    world.say("lobby", "one").await;
-    world.pass(30.0).await;
-    world.say("lobby", "Ari?").await;
-    world.pass(30.0).await;
-    world.say("lobby", "thanks").await;
-    world.pass(30.0).await;
+    world.say_then_pass("lobby", "one", 30.0).await;
+    world.say_then_pass("lobby", "Ari?", 30.0).await;
+    world.say_then_pass("lobby", "thanks", 30.0).await;
 
     let (replayed, statements) = replayed(&world).await;
 
@@ -112,17 +98,14 @@ async fn a_script_exported_after_a_deletion_decides_the_same_without_the_words()
         let is_one = |name| request.companion.as_ref().is_some_and(|companion| &*companion.name == name);
         let speaks = (is_one("Aria") && is_about("Ari?") && !is_about("ask Bruno"))
             || (is_one("Bruno") && is_about("ask Bruno") && !is_about("Hello!"));
-        Some(Ok(if speaks { ballot("YES") } else { ballot("NO") }))
+        Some(Ok(ballot(if speaks { "YES" } else { "NO" }, 5, "none")))
     });
     world.main.answers([Ok("I would ask Bruno."), Ok("Hello!")]);
-    let zebra = world.say("lobby", "a zebra").await;
-    world.pass(60.0).await;
-    world.say("lobby", "Ari?").await;
-    world.pass(60.0).await;
+    let zebra = world.say_then_pass("lobby", "a zebra", 60.0).await;
+    world.say_then_pass("lobby", "Ari?", 60.0).await;
     let decided = decided(&world).await;
-    let answer =
-        world.recorded("lobby", "message").await.iter().find(|explanation| explanation["from"] == "aria").unwrap()["seq"]
-            .as_u64();
+    let messages = world.recorded("lobby", "message").await;
+    let answer = messages.iter().find(|message| message["from"] == "aria").and_then(|answer| answer["seq"].as_u64());
     for seq in [zebra, Seq(answer.unwrap())] {
         world.backend.messages.delete(&room("lobby"), seq).await.unwrap();
     }
@@ -131,11 +114,7 @@ async fn a_script_exported_after_a_deletion_decides_the_same_without_the_words()
 
     assert_eq!(replayed, decided);
     assert_eq!(statements, ["… Bruno", "Hello!"]);
-    assert!(!exported(&world, ExportForm::Replay).await[0].contains("zebra"));
-}
-
-fn ballot(decision: &str) -> String {
-    json!({ "reason": "so", "decision": decision, "importance": 5, "selected": false, "closing": "none" }).to_string()
+    assert!(!world.export("lobby", ExportForm::Replay).await[0].contains("zebra"));
 }
 
 /// The decisions, and their reasons.
@@ -147,7 +126,7 @@ async fn decided(world: &World) -> Vec<(String, String)> {
 
 /// The decisions and statements of a replay of the export.
 async fn replayed(world: &World) -> (Vec<(String, String)>, Vec<String>) {
-    let lines = exported(world, ExportForm::Replay).await;
+    let lines = world.export("lobby", ExportForm::Replay).await;
     let (mut decided, mut statements) = (Vec::new(), Vec::new());
     for happening in run(&Script::from_json(&lines[0]).unwrap()).unwrap() {
         match happening.kind {
@@ -182,18 +161,11 @@ async fn an_export_of_a_person_in_a_guild_has_their_messages_and_nothing_else() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_export_of_a_person_without_messages_says_so() {
-    let world = World::with_lobby().await;
-
-    let refused = world.backend.records.export_person(Person { guild: "home".into(), id: "Zoe".into() }).await.map(drop);
-
-    let words = "no message of Zoe in home is on record, nor of anybody else there";
-    assert_eq!(refused, Err(Refused::NotFound(words.into())));
-}
-
-#[tokio::test(start_paused = true)]
 async fn an_unknown_name_is_answered_with_the_existing_ones() {
     let world = World::with_lobby().await;
+    let refused = world.backend.records.export_person(Person { guild: "home".into(), id: "Zoe".into() }).await.map(drop);
+    let nobody = "no message of Zoe in home is on record, nor of anybody else there";
+    assert_eq!(refused, Err(Refused::NotFound(nobody.into())));
     world.say("lobby", "zebra").await;
     world.say_with("lobby", json!({ "from": "Ben", "text": "hello" })).await;
     world.rest().await;
@@ -204,8 +176,7 @@ async fn an_unknown_name_is_answered_with_the_existing_ones() {
     ];
 
     for (guild, person, words) in asked {
-        let forget = Forget { guild: guild.into(), person: person.into(), answers: false };
-        let forgotten = world.backend.maintenance.forget(forget).await.map(drop);
+        let forgotten = world.forget_in(guild, person, false).await.map(drop);
         let exported = world.backend.records.export_person(Person { guild: guild.into(), id: person.into() }).await.map(drop);
 
         for refused in [forgotten, exported] {
@@ -241,7 +212,6 @@ async fn a_dead_letter_can_be_retried_and_dropped() {
     let channel_key = channel_key("lobby");
     let again = world.reader().message(&channel_key, &format!("retry:{}", listed[0].id)).await.unwrap().unwrap();
     assert!(explanation.iter().any(|text| text.contains(&format!("retried as message {again}"))), "{explanation:?}");
-    assert!(explanation.iter().any(|text| text.contains(&format!("retried as message {again}"))), "{explanation:?}");
     assert!(matches!(world.backend.maintenance.retry(&listed[0].id).await, Err(Refused::NotFound(_))));
     assert!(matches!(world.backend.maintenance.release("home").await, Err(Refused::NotFound(_))));
 }
@@ -250,8 +220,7 @@ async fn a_dead_letter_can_be_retried_and_dropped() {
 async fn a_dead_letter_that_is_no_message_can_be_dropped_and_not_retried() {
     let world = World::with_lobby().await;
     world.side.answers([Ok("No.\nNO")]);
-    world.say("lobby", "Ari, one").await;
-    world.pass(60.0).await;
+    world.say_then_pass("lobby", "Ari, one", 60.0).await;
     let decision = Seq(world.decisions("lobby").await[0]["seq"].as_u64().unwrap());
     write_dead_letter(&world, decision).await;
     let listed = world.backend.maintenance.quarantine().await.unwrap().messages;
@@ -277,11 +246,7 @@ pub(super) async fn one_turn() {
 }
 
 pub(super) async fn write_dead_letter(world: &World, seq: Seq) {
-    write_dead_letter_at(world, &channel_key("lobby"), seq).await;
-}
-
-pub(super) async fn write_dead_letter_at(world: &World, channel_key: &ChannelKey, seq: Seq) {
-    dead_letter(world, channel_key, seq, "a bug").await;
+    dead_letter(world, &channel_key("lobby"), seq, "a bug").await;
 }
 
 pub(super) async fn dead_letter(world: &World, channel_key: &ChannelKey, seq: Seq, error: &str) {

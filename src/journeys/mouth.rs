@@ -3,9 +3,10 @@
 //! It is independent of the code that it checks: a sentence plays only when its start is on record, and the ledger knows what was played.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::Instant;
 
@@ -108,7 +109,7 @@ impl Ledger {
 pub(crate) type Shared = Arc<Mutex<Ledger>>;
 
 fn lock(ledger: &Shared) -> MutexGuard<'_, Ledger> {
-    ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    ledger.lock()
 }
 
 /// The mouth of all companions in one channel.

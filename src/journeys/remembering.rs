@@ -16,8 +16,9 @@ fn marks(text: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// A lobby whose side model says YES, and whose summaries repeat all marks that they are shown.
-async fn world_that_repeats_marks(overlay: serde_json::Value) -> World {
+/// A lobby whose side model says YES, and makes a summary after so many messages, which repeats all marks that it is shown.
+async fn world_that_repeats_marks(summary_after: u32) -> World {
+    let overlay = json!({ "prompt": { "summary_after": summary_after }, "gate": { "addresses_per_minute": 1000 } });
     let world = World::with_lobby_settings(overlay).await;
     world.side.answer_by(|request: &Request| {
         Some(Ok(match purpose(request) {
@@ -30,15 +31,14 @@ async fn world_that_repeats_marks(overlay: serde_json::Value) -> World {
 
 /// The prompt of the newest statement.
 fn newest_prompt(world: &World) -> String {
-    world.main.asked.lock().unwrap().last().map(|request| request.user().into_owned()).unwrap_or_default()
+    world.main.asked.lock().last().map(|request| request.user().into_owned()).unwrap_or_default()
 }
 
 #[tokio::test(start_paused = true)]
 async fn every_message_is_in_the_prompt_of_a_statement_or_in_its_summary() {
     for talk in 0..24_u64 {
         let after = [1, 3, 12, 40][talk as usize % 4];
-        let settings = json!({ "prompt": { "summary_after": after }, "gate": { "addresses_per_minute": 1000 } });
-        let world = world_that_repeats_marks(settings).await;
+        let world = world_that_repeats_marks(after).await;
         let mut sent = BTreeSet::new();
         for number in 0..60_u64 {
             let mark = format!("m{number}x");
@@ -63,12 +63,10 @@ async fn the_first_sentence_is_known_when_the_sixtieth_message_is_answered() {
     });
     world.say("lobby", "My name is Zebulon, remember that.").await;
     for number in 2..60 {
-        world.say("lobby", &format!("This is number {number}.")).await;
-        world.pass(10.0).await;
+        world.say_then_pass("lobby", &format!("This is number {number}."), 10.0).await;
     }
 
-    world.say("lobby", "Ari, what is my name?").await;
-    world.pass(10.0).await;
+    world.say_then_pass("lobby", "Ari, what is my name?", 10.0).await;
 
     let prompt = newest_prompt(&world);
     assert!(prompt.contains("Zebulon"), "{prompt}");
@@ -76,8 +74,7 @@ async fn the_first_sentence_is_known_when_the_sixtieth_message_is_answered() {
 
 #[tokio::test(start_paused = true)]
 async fn a_deleted_message_leaves_the_summary_at_once_and_the_others_return_to_it() {
-    let world =
-        world_that_repeats_marks(json!({ "prompt": { "summary_after": 3 }, "gate": { "addresses_per_minute": 1000 } })).await;
+    let world = world_that_repeats_marks(3).await;
     let mut seqs = Vec::new();
     for number in 0..20 {
         seqs.push(world.say("lobby", &format!("m{number}x")).await);
@@ -86,8 +83,7 @@ async fn a_deleted_message_leaves_the_summary_at_once_and_the_others_return_to_i
 
     world.backend.messages.delete(&room("lobby"), seqs[0]).await.unwrap();
     world.pass(60.0).await;
-    world.say("lobby", "Ari, m99x").await;
-    world.pass(10.0).await;
+    world.say_then_pass("lobby", "Ari, m99x", 10.0).await;
 
     let known = marks(&newest_prompt(&world));
     assert!(!known.contains("m0x"), "{known:?}");
@@ -96,17 +92,14 @@ async fn a_deleted_message_leaves_the_summary_at_once_and_the_others_return_to_i
 
 #[tokio::test(start_paused = true)]
 async fn nothing_from_before_a_clear_and_nobody_who_opted_out_is_shown() {
-    let world =
-        world_that_repeats_marks(json!({ "prompt": { "summary_after": 3 }, "gate": { "addresses_per_minute": 1000 } })).await;
+    let world = world_that_repeats_marks(3).await;
     for number in 0..10 {
-        world.say("lobby", &format!("m{number}x")).await;
-        world.pass(15.0).await;
+        world.say_then_pass("lobby", &format!("m{number}x"), 15.0).await;
     }
 
     world.backend.rooms.clear(&room("lobby")).await.unwrap();
     world.say("lobby", "m10x").await;
-    world.say("lobby", "Ari, m11x").await;
-    world.pass(10.0).await;
+    world.say_then_pass("lobby", "Ari, m11x", 10.0).await;
 
     assert_eq!(marks(&newest_prompt(&world)), marks("m10x m11x"));
 }

@@ -1,9 +1,8 @@
 //! Retention: what is deleted when it has expired, and what continues after that.
 
-use futures_util::StreamExt;
 use serde_json::{Value, json};
 
-use super::keeping::{dead_letter, one_turn};
+use super::keeping::dead_letter;
 use super::world::{World, channel_key, lines, room};
 use crate::actors::erasure::retention::{self, PassReport};
 use crate::actors::writer::requests::write_meta;
@@ -15,7 +14,7 @@ use crate::journal::channel_key::ChannelKey;
 use crate::journal::key;
 use crate::journal::record::{encode, encode_number};
 use crate::ports::backend::decisions::WhyAt;
-use crate::ports::backend::keeping::{ExportForm, ExportQuery};
+use crate::ports::backend::keeping::ExportForm;
 use crate::ports::language_model::NoAnswer;
 use crate::ports::store::Write;
 use crate::ports::store::key::ChannelNo;
@@ -25,6 +24,29 @@ const DAY: f64 = 86_400.0;
 
 async fn lobby_keeping(storage: Value) -> World {
     World::with_lobby_settings(json!({ "storage": storage })).await
+}
+
+async fn lobby_for_two_days() -> World {
+    lobby_keeping(json!({ "retention_days": 2 })).await
+}
+
+/// Ana said "zebra" three days ago, and what is said is kept for two days.
+async fn with_expired_zebra() -> World {
+    let world = lobby_for_two_days().await;
+    world.say_then_pass("lobby", "zebra", 3.0 * DAY).await;
+    world
+}
+
+/// The record is whole, and Aria answers after a restart. Returns the number of the message that she answers.
+async fn continues(world: World, before: &[(&str, &str)]) -> Seq {
+    assert_eq!(problems(&world).await, []);
+    let world = world.crash().await;
+    world.side.answers([Ok("Me.\nYES")]);
+    let seq = world.say_then_pass("lobby", "Ari?", 60.0).await;
+    let expected = [before, &[("Ana", "Ari?"), ("aria", "Hello!")]].concat();
+    assert_eq!(world.history("lobby").await, lines(&expected));
+    assert_eq!(problems(&world).await, []);
+    seq
 }
 
 /// How often a word is found in the store.
@@ -51,13 +73,12 @@ async fn numbers(world: &World) -> Vec<u64> {
 
 #[tokio::test(start_paused = true)]
 async fn expired_events_are_deleted_and_the_room_continues() {
-    let world = lobby_keeping(json!({ "retention_days": 2 })).await;
+    let world = lobby_for_two_days().await;
     world.side.answers([Ok("A zebra.\nNO")]);
     world.say_with("lobby", json!({ "from": "Zoe", "text": "Ari, a zebra", "id": "zebra-1" })).await;
     world.pass(3.0 * DAY).await;
     world.side.answers([Ok("News.\nNO")]);
-    world.say("lobby", "news").await;
-    world.pass(1_000.0).await;
+    world.say_then_pass("lobby", "news", 1_000.0).await;
 
     let passed = retention::pass(&world.context).await;
 
@@ -65,41 +86,39 @@ async fn expired_events_are_deleted_and_the_room_continues() {
     assert!(passed.events > 0);
     assert_eq!([left_of("zebra", &world).await, left_of("Zoe", &world).await], [0, 0]);
     assert_eq!(world.history("lobby").await, lines(&[("Ana", "news")]));
-    assert_eq!(problems(&world).await, []);
+    assert_eq!(world.total("tertulia_retention_events_total", &[]), passed.events);
+    let passed_at = world.context.clock.now().as_micros() / 1_000_000;
+    assert_eq!(world.total("tertulia_retention_passed_seconds", &[]), passed_at);
     assert_eq!(retention::pass(&world.context).await, PassReport::default());
-    let world = world.crash().await;
-    world.side.answers([Ok("Me.\nYES")]);
-    world.say("lobby", "Ari, are you there?").await;
-    world.pass(60.0).await;
-    assert_eq!(world.history("lobby").await, lines(&[("Ana", "news"), ("Ana", "Ari, are you there?"), ("aria", "Hello!")]));
+    continues(world, &[("Ana", "news")]).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_room_silent_for_long_is_empty_and_can_be_used_again() {
-    let world = lobby_keeping(json!({ "retention_days": 2 })).await;
-    world.say("lobby", "zebra").await;
-    world.pass(3.0 * DAY).await;
+    // In a room that is killed soon it is not on record that it fell asleep.
+    for is_killed in [false, true] {
+        let mut world = lobby_for_two_days().await;
+        world.say_with("lobby", json!({ "from": "Zoe", "text": "zebra", "id": "zebra-1" })).await;
+        world.pass(20.0).await;
+        if is_killed {
+            world = world.crash().await;
+        }
+        world.pass(3.0 * DAY).await;
 
-    let passed = retention::pass(&world.context).await;
+        let passed = retention::pass(&world.context).await;
 
-    assert_eq!((passed.channels, left_of("zebra", &world).await), (1, 0));
-    assert_eq!(numbers(&world).await, [0; 0]);
-    assert_eq!(problems(&world).await, []);
-    let world = world.crash().await;
-    world.side.answers([Ok("Me.\nYES")]);
-    let seq = world.say("lobby", "Ari?").await;
-    world.pass(60.0).await;
-    assert!(seq > Seq(passed.events), "numbers continue");
-    assert_eq!(world.history("lobby").await, lines(&[("Ana", "Ari?"), ("aria", "Hello!")]));
-    assert_eq!(problems(&world).await, []);
+        assert_eq!((passed.channels, passed.failed), (1, 0), "killed: {is_killed}");
+        assert_eq!([left_of("zebra", &world).await, left_of("Zoe", &world).await], [0, 0], "killed: {is_killed}");
+        assert_eq!(numbers(&world).await, [0; 0]);
+        assert!(continues(world, &[]).await > Seq(passed.events), "numbers continue");
+    }
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_last_statement_expires_like_any_other_event() {
-    let world = lobby_keeping(json!({ "retention_days": 2 })).await;
+    let world = lobby_for_two_days().await;
     world.side.answers([Ok("Me.\nYES")]);
-    world.say("lobby", "Ari?").await;
-    world.pass(3.0 * DAY).await;
+    world.say_then_pass("lobby", "Ari?", 3.0 * DAY).await;
     assert_eq!(world.history("lobby").await, lines(&[("Ana", "Ari?"), ("aria", "Hello!")]));
 
     retention::pass(&world.context).await;
@@ -113,8 +132,7 @@ async fn the_retention_of_a_guild_follows_its_own_setting() {
     let kept = lobby_keeping(json!({ "retention_days": 2, "guild_retention_days": { "home": 0 } })).await;
     let gone = lobby_keeping(json!({ "guild_retention_days": { "home": 2 } })).await;
     for world in [&kept, &gone] {
-        world.say("lobby", "zebra").await;
-        world.pass(3.0 * DAY).await;
+        world.say_then_pass("lobby", "zebra", 3.0 * DAY).await;
 
         retention::pass(&world.context).await;
     }
@@ -124,34 +142,9 @@ async fn the_retention_of_a_guild_follows_its_own_setting() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_room_that_never_slept_before_a_kill_and_stayed_quiet_is_emptied() {
-    let world = lobby_keeping(json!({ "retention_days": 2 })).await;
-    world.say_with("lobby", json!({ "from": "Zoe", "text": "zebra", "id": "zebra-1" })).await;
-    world.pass(20.0).await;
-    let world = world.crash().await;
-    world.pass(3.0 * DAY).await;
-
-    let passed = retention::pass(&world.context).await;
-
-    assert_eq!((passed.channels, passed.failed), (1, 0));
-    assert_eq!([left_of("zebra", &world).await, left_of("Zoe", &world).await], [0, 0]);
-    assert_eq!(numbers(&world).await, [0; 0]);
-    assert_eq!(problems(&world).await, []);
-    let world = world.crash().await;
-    world.side.answers([Ok("Me.\nYES")]);
-    world.say("lobby", "Ari?").await;
-    world.pass(60.0).await;
-    assert_eq!(world.history("lobby").await, lines(&[("Ana", "Ari?"), ("aria", "Hello!")]));
-    assert_eq!(problems(&world).await, []);
-}
-
-#[tokio::test(start_paused = true)]
 async fn an_awake_room_remembers_nothing_that_has_expired() {
-    let world = lobby_keeping(json!({ "retention_days": 2 })).await;
-    world.say("lobby", "zebra").await;
-    world.pass(3.0 * DAY).await;
-    world.say("lobby", "news").await;
-    world.pass(20.0).await;
+    let world = with_expired_zebra().await;
+    world.say_then_pass("lobby", "news", 20.0).await;
 
     let passed = retention::pass(&world.context).await;
 
@@ -164,7 +157,7 @@ async fn an_awake_room_remembers_nothing_that_has_expired() {
 
 #[tokio::test(start_paused = true)]
 async fn a_room_without_members_is_emptied() {
-    let world = lobby_keeping(json!({ "retention_days": 2 })).await;
+    let world = lobby_for_two_days().await;
     world.say("lobby", "zebra").await;
     world.open("lobby", &[]).await;
     let world = world.crash().await;
@@ -178,7 +171,7 @@ async fn a_room_without_members_is_emptied() {
 
 #[tokio::test(start_paused = true)]
 async fn an_unreadable_room_keeps_no_other_room_from_being_emptied() {
-    let world = lobby_keeping(json!({ "retention_days": 2 })).await;
+    let world = lobby_for_two_days().await;
     world.open("salon", &["aria"]).await;
     world.open("attic", &["aria"]).await;
     for room in ["lobby", "salon", "attic"] {
@@ -200,9 +193,8 @@ async fn an_unreadable_room_keeps_no_other_room_from_being_emptied() {
 
 #[tokio::test(start_paused = true)]
 async fn the_remainder_of_an_interrupted_deletion_is_deleted() {
-    let world = lobby_keeping(json!({ "retention_days": 2 })).await;
-    world.say("lobby", "zebra").await;
-    world.pass(1_000.0).await;
+    let world = lobby_for_two_days().await;
+    world.say_then_pass("lobby", "zebra", 1_000.0).await;
     let (ward, no) = (lobby().ward(), number_of(&world, &lobby()).await);
     let lowest = Seq(numbers(&world).await.last().unwrap() + 1);
     let mut marks = vec![Write::Remove(key::snapshot(ward, no))];
@@ -217,9 +209,8 @@ async fn the_remainder_of_an_interrupted_deletion_is_deleted() {
 
 #[tokio::test(start_paused = true)]
 async fn events_below_the_mark_after_a_loss_are_kept_and_forgotten_like_others() {
-    let world = lobby_keeping(json!({ "retention_days": 2 })).await;
-    world.say("lobby", "zebra one").await;
-    world.pass(DAY).await;
+    let world = lobby_for_two_days().await;
+    world.say_then_pass("lobby", "zebra one", DAY).await;
     world.say_with("lobby", json!({ "from": "Ben", "text": "zebra two" })).await;
     world.pass(1_000.0).await;
     let mark = Seq(numbers(&world).await.last().unwrap() + 1);
@@ -240,7 +231,7 @@ async fn events_below_the_mark_after_a_loss_are_kept_and_forgotten_like_others()
 
 #[tokio::test(start_paused = true)]
 async fn an_index_entry_without_an_event_is_deleted_with_its_range() {
-    let world = lobby_keeping(json!({ "retention_days": 2 })).await;
+    let world = lobby_for_two_days().await;
     for number in 0..300 {
         world.say_with("lobby", json!({ "from": "Ben", "text": format!("number {number}") })).await;
     }
@@ -255,24 +246,10 @@ async fn an_index_entry_without_an_event_is_deleted_with_its_range() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn deletions_are_counted() {
-    let world = lobby_keeping(json!({ "retention_days": 2 })).await;
-    world.say("lobby", "zebra").await;
-    world.pass(3.0 * DAY).await;
-
-    let passed = retention::pass(&world.context).await;
-
-    let measured = |name| world.spans.metrics().total(name, &[]);
-    assert_eq!(measured("tertulia_retention_events_total") as u64, passed.events);
-    assert_eq!(measured("tertulia_retention_passed_seconds") as u64, world.context.clock.now().as_micros() / 1_000_000);
-}
-
-#[tokio::test(start_paused = true)]
 async fn unfinished_work_is_kept_however_old_it_is() {
     let world = lobby_keeping(json!({})).await;
     world.side.answers([Err(NoAnswer::Unreachable { endpoint: "scripted".into(), detail: "gone".into() })]);
-    world.say("lobby", "zebra").await;
-    world.pass(20.0).await;
+    world.say_then_pass("lobby", "zebra", 20.0).await;
     let later = Moment::from_micros(u64::MAX);
 
     retention::delete_before(&world.context, &lobby(), later).await.unwrap();
@@ -288,8 +265,7 @@ async fn unfinished_work_is_kept_however_old_it_is() {
 async fn a_busy_room_loses_old_events_and_no_work_in_progress() {
     let world = lobby_keeping(json!({})).await;
     for number in 0..200 {
-        world.say("lobby", &format!("number {number}")).await;
-        world.pass(20.0).await;
+        world.say_then_pass("lobby", &format!("number {number}"), 20.0).await;
     }
     let seq = world.say("lobby", "the last one").await;
     let later = Moment::from_micros(u64::MAX);
@@ -308,7 +284,7 @@ async fn a_busy_room_loses_old_events_and_no_work_in_progress() {
 
 #[tokio::test(start_paused = true)]
 async fn a_person_without_stored_messages_is_not_listed_and_others_are_found() {
-    let world = lobby_keeping(json!({ "retention_days": 2 })).await;
+    let world = lobby_for_two_days().await;
     for number in 0..400 {
         let from = ["Zoe", "Ana"][usize::from(number % 40 != 0)];
         world.say_with("lobby", json!({ "from": from, "text": format!("number {number}") })).await;
@@ -316,8 +292,7 @@ async fn a_person_without_stored_messages_is_not_listed_and_others_are_found() {
     }
     world.pass(3.0 * DAY).await;
     world.say_with("lobby", json!({ "from": "Ben", "text": "news" })).await;
-    world.say("lobby", "news indeed").await;
-    world.pass(1_000.0).await;
+    world.say_then_pass("lobby", "news indeed", 1_000.0).await;
 
     retention::pass(&world.context).await;
 
@@ -334,20 +309,15 @@ async fn a_person_without_stored_messages_is_not_listed_and_others_are_found() {
 #[tokio::test(start_paused = true)]
 async fn a_crash_while_expiring_leaves_a_whole_journal_and_the_next_pass_continues() {
     for steps in 0..12 {
-        let world = lobby_keeping(json!({ "retention_days": 2 })).await;
+        let world = lobby_for_two_days().await;
         let old = world.say_with("lobby", json!({ "from": "Zoe", "text": "zebra", "id": "zebra-1" })).await;
         world.pass(3.0 * DAY).await;
         dead_letter(&world, &lobby(), old, "a zebra killed it").await;
-        world.say("lobby", "news").await;
-        world.pass(1_000.0).await;
+        world.say_then_pass("lobby", "news", 1_000.0).await;
         let context = world.context.clone();
         world.store.hold();
         let passing = tokio::spawn(async move { retention::pass(&context).await });
-        let mut written = 0;
-        while written < steps && !passing.is_finished() {
-            one_turn().await;
-            written += u32::from(world.store.commit_next());
-        }
+        world.commit_groups(steps, &passing).await;
         passing.abort();
         world.store.release();
 
@@ -363,7 +333,7 @@ async fn a_crash_while_expiring_leaves_a_whole_journal_and_the_next_pass_continu
 
 #[tokio::test(start_paused = true)]
 async fn usage_stays_and_the_addresses_of_a_person_do_not() {
-    let world = lobby_keeping(json!({ "retention_days": 2 })).await;
+    let world = lobby_for_two_days().await;
     world.say_with("lobby", json!({ "from": "Zoe", "text": "Ari?" })).await;
     world.pass(3.0 * DAY).await;
 
@@ -391,11 +361,8 @@ async fn addresses_made_after_everything_expired_are_forgotten_in_time_too() {
 
 #[tokio::test(start_paused = true)]
 async fn stories_and_scripts_of_the_remaining_events_work() {
-    let world = lobby_keeping(json!({ "retention_days": 2 })).await;
-    world.say("lobby", "zebra").await;
-    world.pass(3.0 * DAY).await;
-    world.say("lobby", "news").await;
-    world.pass(1_000.0).await;
+    let world = with_expired_zebra().await;
+    world.say_then_pass("lobby", "news", 1_000.0).await;
 
     retention::pass(&world.context).await;
 
@@ -403,18 +370,14 @@ async fn stories_and_scripts_of_the_remaining_events_work() {
     let at = WhyAt::Event(Seq(decision["seq"].as_u64().unwrap()));
     let why = world.why("lobby", None, Some(at)).await.unwrap();
     assert_eq!(&*why.story[0].text, "Ana said: “news”");
-    let query = ExportQuery { room: Some(room("lobby")), form: ExportForm::Replay };
-    let script: Vec<_> = world.backend.records.export(query).await.unwrap().collect().await;
-    let script: Value = serde_json::from_str(script[0].as_ref().unwrap()).unwrap();
+    let script: Value = serde_json::from_str(&world.export("lobby", ExportForm::Replay).await[0]).unwrap();
     assert_eq!(script["events"].as_array().unwrap().len(), 1, "{script}");
     assert!(script["notes"][0].as_str().unwrap().starts_with("1 beginning"), "{script}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_room_deleted_meanwhile_stays_deleted() {
-    let world = lobby_keeping(json!({ "retention_days": 2 })).await;
-    world.say("lobby", "zebra").await;
-    world.pass(3.0 * DAY).await;
+    let world = with_expired_zebra().await;
     let context = world.context.clone();
 
     let lobby_room = room("lobby");

@@ -6,21 +6,14 @@ use serde_json::{Value, json};
 
 use super::world::{World, lines, room};
 use crate::ports::backend::Refused;
-use crate::ports::backend::room::RoomPlan;
 use crate::ports::language_model::NoAnswer;
 use crate::settings::companion::ModelChoice;
-
-fn plan(json: serde_json::Value) -> RoomPlan {
-    serde_json::from_value(json).unwrap()
-}
 
 #[tokio::test(start_paused = true)]
 async fn a_room_is_created_changed_and_survives_a_crash() {
     let world = World::with_lobby().await;
 
-    let patch =
-        serde_json::from_value(json!({ "companions": { "aria": { "interjection": "very_eager", "paused": true } } })).unwrap();
-    world.backend.rooms.patch(&room("lobby"), patch).await.unwrap();
+    world.patch("lobby", json!({ "companions": { "aria": { "interjection": "very_eager", "paused": true } } })).await.unwrap();
     let world = world.crash().await;
 
     let lobby = world.backend.rooms.get(&room("lobby")).await.unwrap();
@@ -32,22 +25,17 @@ async fn a_room_is_created_changed_and_survives_a_crash() {
 async fn invalid_rooms_are_refused() {
     let world = World::with_lobby().await;
 
-    let another_guild = world.backend.rooms.put(&room("lobby"), plan(json!({ "guild": "away", "companions": [] }))).await;
-    let not_new = plan(json!({ "guild": "home", "companions": [], "new": true }));
-    let not_new = world.backend.rooms.put(&room("lobby"), not_new).await;
-    let unknown = world.backend.rooms.put(&room("study"), plan(json!({ "guild": "home", "companions": ["nobody"] }))).await;
-    let ids: Vec<_> = (0..33).map(|number| json!({ "id": format!("zed{number}"), "external": true })).collect();
-    let many = world.backend.rooms.put(&room("study"), plan(json!({ "guild": "home", "companions": ids }))).await;
-    let shared = world.backend.rooms.put(&room("study"), plan(json!({ "guild": "home", "companions": ["twin"] }))).await;
-    let external = |zed| plan(json!({ "guild": "home", "companions": [zed] }));
-    let configured = external(json!({ "id": "bruno", "external": true }));
-    let configured = world.backend.rooms.put(&room("study"), configured).await;
-    let namesake = external(json!({ "id": "zed", "external": true, "aliases": ["ARIA"] }));
-    let namesake = world.backend.rooms.put(&room("study"), namesake).await;
-    let elsewhere = plan(json!({ "guild": "away", "companions": [{ "id": "zed", "external": true, "aliases": ["ARIA"] }] }));
-    let elsewhere = world.backend.rooms.put(&room("attic"), elsewhere).await;
-    let too_many_aliases = external(json!({ "id": "zed", "external": true, "aliases": vec!["z"; 17] }));
-    let too_many_aliases = world.backend.rooms.put(&room("study"), too_many_aliases).await;
+    let study = async |companions: Value| world.put_room("study", json!({ "guild": "home", "companions": companions })).await;
+    let another_guild = world.put_room("lobby", json!({ "guild": "away", "companions": [] })).await;
+    let not_new = world.put_room("lobby", json!({ "guild": "home", "companions": [], "new": true })).await;
+    let unknown = study(json!(["nobody"])).await;
+    let many = study((0..33).map(|number| json!({ "id": format!("zed{number}"), "external": true })).collect()).await;
+    let shared = study(json!(["twin"])).await;
+    let configured = study(json!([{ "id": "bruno", "external": true }])).await;
+    let namesake_of_aria = json!([{ "id": "zed", "external": true, "aliases": ["ARIA"] }]);
+    let namesake = study(namesake_of_aria.clone()).await;
+    let elsewhere = world.put_room("attic", json!({ "guild": "away", "companions": namesake_of_aria })).await;
+    let too_many_aliases = study(json!([{ "id": "zed", "external": true, "aliases": vec!["z"; 17] }])).await;
 
     assert!(matches!(another_guild, Err(Refused::Conflict(_))));
     assert!(matches!(not_new, Err(Refused::Conflict(detail)) if detail.contains("already")));
@@ -89,28 +77,22 @@ async fn a_deleted_room_is_gone_with_its_history() {
     assert_eq!(world.history("lobby").await, []);
     let world = world.crash().await;
     assert_eq!(world.history("lobby").await, []);
-    world.say("lobby", "two").await;
-    world.pass(60.0).await;
+    world.say_then_pass("lobby", "two", 60.0).await;
     assert_eq!(world.decisions("lobby").await.len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_paused_room_receives_messages_and_stays_silent() {
     let world = World::with_lobby().await;
-    let pause = |paused: bool| serde_json::from_value(json!({ "paused": paused })).unwrap();
 
-    world.backend.rooms.patch(&room("lobby"), pause(true)).await.unwrap();
-    world.rest().await;
-    world.say("lobby", "Ari?").await;
-    world.pass(60.0).await;
+    world.patch("lobby", json!({ "paused": true })).await.unwrap();
+    world.say_then_pass("lobby", "Ari?", 60.0).await;
 
     let decisions = world.decisions("lobby").await;
     assert_eq!(decisions.len(), 1);
     assert_eq!(decisions[0]["reason"], "paused");
-    world.backend.rooms.patch(&room("lobby"), pause(false)).await.unwrap();
-    world.rest().await;
-    world.say("lobby", "Ari?").await;
-    world.pass(60.0).await;
+    world.patch("lobby", json!({ "paused": false })).await.unwrap();
+    world.say_then_pass("lobby", "Ari?", 60.0).await;
     assert_eq!(world.decisions("lobby").await[1]["reason"], "model_no");
 }
 
@@ -118,18 +100,16 @@ async fn a_paused_room_receives_messages_and_stays_silent() {
 async fn another_interjection_policy_is_shown_and_holds_from_then_on() {
     let world = World::with_lobby().await;
     let mut watching = world.watch("lobby", None).await;
-    let patch = |json| serde_json::from_value(json).unwrap();
+    let interject =
+        async |policy: Value| world.patch("lobby", json!({ "companions": { "aria": { "interjection": policy } } })).await;
 
-    let eager = patch(json!({ "companions": { "aria": { "interjection": "very_eager" } } }));
-    world.backend.rooms.patch(&room("lobby"), eager).await.unwrap();
+    interject(json!("very_eager")).await.unwrap();
     for text in ["one", "two", "three"] {
         world.say("lobby", text).await;
     }
     world.pass(60.0).await;
-    let chatty =
-        world.backend.rooms.patch(&room("lobby"), patch(json!({ "companions": { "aria": { "interjection": "chatty" } } }))).await;
-    let back = patch(json!({ "companions": { "aria": { "interjection": null } } }));
-    let back = world.backend.rooms.patch(&room("lobby"), back).await.unwrap();
+    let chatty = interject(json!("chatty")).await;
+    let back = interject(Value::Null).await.unwrap();
 
     assert!(watching.seen().await.iter().any(|event| event["event"] == "tempered" && event["interjection"] == "very_eager"));
     assert_eq!(world.decisions("lobby").await[0]["trigger"], "interjection");
@@ -142,19 +122,14 @@ async fn limits_and_models_of_one_room_are_checked_shown_and_used() {
     let small = json!({ "models": { "small": { "base_url": "http://127.0.0.1:1/v1", "model": "s" } } });
     let world = World::with_lobby_settings(small).await;
     let mut watching = world.watch("lobby", None).await;
-    let patch = |aria: Value| {
-        let patch = serde_json::from_value(json!({ "companions": { "aria": aria } })).unwrap();
-        async { world.backend.rooms.patch(&room("lobby"), patch).await }
-    };
+    let patch = async |aria: Value| world.patch("lobby", json!({ "companions": { "aria": aria } })).await;
 
-    let wrong = [json!({ "model": { "main": "smal" } }), json!({ "max_turns": 0 })];
-    let [unknown, never] = wrong.map(&patch);
-    let (unknown, never) = (unknown.await, never.await);
+    let unknown = patch(json!({ "model": { "main": "smal" } })).await;
+    let never = patch(json!({ "max_turns": 0 })).await;
     let changed = patch(json!({ "max_turns": 1, "repetition": false, "model": { "side": "small" } })).await.unwrap();
     world.side.answers([Ok("They mean me.\nYES")]);
-    world.say("lobby", "Ari?").await;
-    world.pass(60.0).await;
-    let state = serde_json::to_value(world.backend.rooms.state(&room("lobby")).await.unwrap()).unwrap();
+    world.say_then_pass("lobby", "Ari?", 60.0).await;
+    let state = serde_json::to_value(world.state("lobby").await).unwrap();
     let back = patch(json!({ "max_turns": null, "repetition": null, "model": null })).await.unwrap();
 
     let Err(Refused::Invalid { field, detail }) = unknown else { panic!("{unknown:?}") };
@@ -167,7 +142,7 @@ async fn limits_and_models_of_one_room_are_checked_shown_and_used() {
         (&json!(1), &json!(false), &json!({ "main": "main", "side": "small" }))
     );
     assert!(watching.seen().await.iter().any(|event| event["event"] == "tempered" && event["model"]["side"] == "small"));
-    assert_eq!(world.side.asked.lock().unwrap().last().map(|request| request.model.to_string()).as_deref(), Some("small"));
+    assert_eq!(world.side.asked.lock().last().map(|request| request.model.to_string()).as_deref(), Some("small"));
     let aria = &state["companions"][0];
     assert_eq!((&aria["closing"], &aria["turns"], &aria["max_turns"]), (&json!("terminal"), &json!(1), &json!(1)));
     assert_eq!(back.companions[0].model, ModelChoice::default());
@@ -189,8 +164,7 @@ async fn a_companion_removed_from_the_settings_while_it_was_asked_answers_once_i
     }
 
     world.side.answers([Ok("They mean me.\nYES")]);
-    world.say("lobby", "Ari, and now?").await;
-    world.pass(5.0).await;
+    world.say_then_pass("lobby", "Ari, and now?", 5.0).await;
 
     assert_eq!(world.history("lobby").await.last(), lines(&[("aria", "Hello!")]).last());
 }
@@ -198,12 +172,12 @@ async fn a_companion_removed_from_the_settings_while_it_was_asked_answers_once_i
 #[tokio::test(start_paused = true)]
 async fn a_room_has_a_language_of_its_own() {
     let world = World::with_lobby().await;
-    let put = async |language: serde_json::Value| {
+    let put = async |language: Value| {
         let mut body = json!({ "guild": "home", "companions": ["aria"] });
         if language != json!("kept") {
             body["language"] = language;
         }
-        world.backend.rooms.put(&room("lobby"), plan(body)).await.map(|(room, _)| room.language)
+        world.put_room("lobby", body).await.map(|room| room.language)
     };
     let language = || world.context.memberships.language(&room("lobby").channel());
 

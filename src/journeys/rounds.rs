@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::world::{World, asking_companion, channel_key, context, lines, purpose, refusal, room};
-use crate::actors::runtime::actor_keys::TurnTakingManagerKey;
+use super::world::{World, asking_companion, ballot, channel_key, context, lines, purpose, refusal, room};
+use crate::actors::runtime::actor_keys::{ChannelActorKey, TurnTakingManagerKey};
 use crate::domain::question_context::Purpose;
 use crate::domain::vote::Stance;
 use crate::ports::language_model::Request;
@@ -29,10 +29,6 @@ fn vote(request: &Request) -> String {
         "bruno" => ballot("YES", 8, "none"),
         _ => ballot("YES", 4, "none"),
     }
-}
-
-fn ballot(decision: &str, importance: u8, closing: &str) -> String {
-    json!({ "reason": "So.", "decision": decision, "importance": importance, "selected": false, "closing": closing }).to_string()
 }
 
 fn words(request: &Request) -> String {
@@ -64,8 +60,7 @@ fn the_whole_talk() -> Vec<(String, String)> {
 async fn the_most_important_wish_speaks_and_calls_upon_the_next_until_the_talk_ends() {
     let world = salon().await;
 
-    world.say("salon", QUESTION).await;
-    world.pass(2.9).await;
+    world.say_then_pass("salon", QUESTION, 2.9).await;
     assert_eq!(world.history("salon").await.len(), 1, "the turn delay is respected");
     world.pass(60.0).await;
 
@@ -82,13 +77,12 @@ async fn the_most_important_wish_speaks_and_calls_upon_the_next_until_the_talk_e
 async fn in_a_round_decision_and_vote_are_one_question() {
     let world = salon().await;
 
-    world.say("salon", QUESTION).await;
-    world.pass(60.0).await;
+    world.say_then_pass("salon", QUESTION, 60.0).await;
 
-    let asked = world.side.asked.lock().unwrap();
+    let asked = world.side.asked.lock();
     assert!(asked.iter().all(|request| matches!(purpose(request), Purpose::Vote { .. })));
     assert!(asked[0].user().contains("Answer with one JSON object"));
-    let stages = world.main.asked.lock().unwrap();
+    let stages = world.main.asked.lock();
     let closing =
         |request: &Request| matches!(purpose(request), Purpose::Statement { closing, .. } if closing.as_str() == "closing");
     assert_eq!(stages.iter().map(closing).collect::<Vec<_>>(), [false, true]);
@@ -98,20 +92,17 @@ async fn in_a_round_decision_and_vote_are_one_question() {
 #[tokio::test(start_paused = true)]
 async fn a_terminal_companion_is_silent_until_it_is_addressed() {
     let world = salon().await;
-    world.say("salon", QUESTION).await;
-    world.pass(60.0).await;
+    world.say_then_pass("salon", QUESTION, 60.0).await;
     let asked = world.side.asked_for("aria");
 
-    world.say("salon", "By the way, the tide is in.").await;
-    world.pass(60.0).await;
+    world.say_then_pass("salon", "By the way, the tide is in.", 60.0).await;
 
     let changes = world.recorded("salon", "closing").await;
     assert!(
         changes.iter().any(|change| change["companion"] == "aria" && change["to"] == "terminal" && change["cause"] == "state")
     );
     assert_eq!(world.side.asked_for("aria"), asked, "she is not asked any more");
-    world.say("salon", "Aria?").await;
-    world.pass(5.0).await;
+    world.say_then_pass("salon", "Aria?", 5.0).await;
     assert_eq!(world.side.asked_for("aria"), asked + 1);
 }
 
@@ -145,8 +136,7 @@ async fn a_companion_whose_model_hangs_is_not_waited_for_after_the_round() {
     world.side.set_delay_for("aria", Duration::from_secs(1_000));
     let overdue = world.context.settings.models.side.timeout().min(Duration::from_secs(16)).as_secs_f64();
 
-    world.say("salon", QUESTION).await;
-    world.pass(overdue - 0.1).await;
+    world.say_then_pass("salon", QUESTION, overdue - 0.1).await;
     assert_eq!(world.recorded("salon", "round").await.len(), 0);
     world.pass(0.2).await;
 
@@ -165,8 +155,7 @@ async fn a_companion_whose_endpoint_is_dead_listens_and_others_continue() {
         _ => Some(Ok(vote(request))),
     });
 
-    world.say("salon", QUESTION).await;
-    world.pass(5.0).await;
+    world.say_then_pass("salon", QUESTION, 5.0).await;
 
     assert_eq!(world.history("salon").await, lines(&[("Ana", QUESTION), ("aria", "As I said.")]));
 }
@@ -175,13 +164,11 @@ async fn a_companion_whose_endpoint_is_dead_listens_and_others_continue() {
 async fn a_companions_own_statement_is_in_its_next_prompt() {
     let world = World::with_lobby().await;
     world.side.answers([Ok("Me.\nYES"), Ok("Me again.\nYES"), Ok("Not me.\nNO")]);
-    world.say("lobby", "Ari?").await;
-    world.pass(5.0).await;
+    world.say_then_pass("lobby", "Ari?", 5.0).await;
 
-    world.say("lobby", "I see.").await;
-    world.pass(60.0).await;
+    world.say_then_pass("lobby", "I see.", 60.0).await;
 
-    let (side, main) = (world.side.asked.lock().unwrap(), world.main.asked.lock().unwrap());
+    let (side, main) = (world.side.asked.lock(), world.main.asked.lock());
     for second in [&side[1], &main[1]] {
         assert!(second.user().contains("Hello!"), "{}", second.user());
         assert_eq!(context(second).newest.iter().map(|line| &*line.text).collect::<Vec<_>>(), ["Ari?", "Hello!", "I see."]);
@@ -189,43 +176,9 @@ async fn a_companions_own_statement_is_in_its_next_prompt() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_round_is_one_trace_and_the_round_that_its_statement_opens_follows_it() {
-    let world = salon().await;
-
-    world.say("salon", QUESTION).await;
-    world.pass(60.0).await;
-
-    let turns = world.spans.named("conversation.turn");
-    let outcomes: Vec<_> = turns.iter().map(|turn| attribute(turn, "turn.outcome").unwrap()).collect();
-    assert_eq!(outcomes, ["posted", "posted", "silence"]);
-    let first = turns[0].span_context.trace_id();
-    let in_first =
-        |name: &str| world.spans.named(name).into_iter().filter(|span| span.span_context.trace_id() == first).collect::<Vec<_>>();
-    let gates = in_first("decision.gate");
-    let floors: Vec<_> =
-        gates.iter().map(|gate| (attribute(gate, "companion.id").unwrap(), attribute(gate, "decision.floor").unwrap())).collect();
-    assert_eq!(floors, [("aria".into(), "lost".into()), ("bruno".into(), "won".into())]);
-    let [selection] = &in_first("decision.select_speaker")[..] else { panic!("one selection") };
-    assert_eq!(attribute(selection, "round.selected").as_deref(), Some("bruno"));
-    assert_eq!(attribute(selection, "round.states").as_deref(), Some("3"));
-    assert_eq!(attribute(selection, "round.missing").as_deref(), Some("0"));
-    assert_eq!(in_first("chat scripted").len(), 3, "two votes and a statement");
-    for (turn, before) in turns[1..].iter().zip(&turns) {
-        let links: Vec<_> = turn.links.links.iter().map(|link| link.span_context.trace_id()).collect();
-        assert_eq!(links, [before.span_context.trace_id()]);
-    }
-    let closing = world.spans.named("decision.closing");
-    assert_eq!(attribute(&closing[0], "closing.cause").as_deref(), Some("state"));
-    assert_eq!(closing[0].span_context.trace_id(), turns[1].span_context.trace_id());
-    let errors = world.spans.named("decision.gate").iter().filter(|gate| attribute(gate, "decision").is_none()).count();
-    assert_eq!(errors, 0);
-}
-
-#[tokio::test(start_paused = true)]
 async fn clearing_ends_the_round_its_manager_and_its_trace() {
     let world = salon().await;
-    world.say("salon", QUESTION).await;
-    world.pass(0.5).await;
+    world.say_then_pass("salon", QUESTION, 0.5).await;
     assert!(world.context.directory.find(&TurnTakingManagerKey(room("salon").channel())).is_some());
 
     world.backend.rooms.clear(&room("salon")).await.unwrap();
@@ -233,8 +186,7 @@ async fn clearing_ends_the_round_its_manager_and_its_trace() {
 
     assert!(world.context.directory.find(&TurnTakingManagerKey(room("salon").channel())).is_none());
     assert_eq!(world.history("salon").await.len(), 1);
-    let turns = world.spans.named("conversation.turn");
-    assert_eq!(turns.iter().map(|turn| attribute(turn, "turn.outcome").unwrap()).collect::<Vec<_>>(), ["cancelled"]);
+    assert_eq!(world.turn_outcomes(), ["cancelled"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -242,37 +194,30 @@ async fn a_companion_that_is_paused_or_leaves_while_others_vote_is_not_waited_fo
     for leaves in [true, false] {
         let world = salon().await;
         world.side.set_delay_for("bruno", Duration::from_secs(10));
-        world.say("salon", QUESTION).await;
-        world.pass(2.0).await;
+        world.say_then_pass("salon", QUESTION, 2.0).await;
 
         if leaves {
             world.open("salon", &["aria", "cleo"]).await;
         } else {
-            let patch = serde_json::from_value(json!({ "companions": { "bruno": { "paused": true } } })).unwrap();
-            world.backend.rooms.patch(&room("salon"), patch).await.unwrap();
+            world.patch("salon", json!({ "companions": { "bruno": { "paused": true } } })).await.unwrap();
         }
         world.pass(4.0).await;
 
         assert_eq!(world.history("salon").await[1], lines(&[("aria", "As I said.")])[0], "leaves: {leaves}");
-        let outcomes: Vec<_> =
-            world.spans.named("conversation.turn").iter().map(|turn| attribute(turn, "turn.outcome").unwrap()).collect();
-        assert_eq!(outcomes[0], "posted", "leaves: {leaves}");
+        assert_eq!(world.turn_outcomes()[0], "posted", "leaves: {leaves}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_selected_companion_that_is_paused_before_it_speaks_stays_silent() {
     let world = salon().await;
-    world.say("salon", QUESTION).await;
-    world.pass(1.5).await;
+    world.say_then_pass("salon", QUESTION, 1.5).await;
 
-    let patch = serde_json::from_value(json!({ "paused": true })).unwrap();
-    world.backend.rooms.patch(&room("salon"), patch).await.unwrap();
+    world.patch("salon", json!({ "paused": true })).await.unwrap();
     world.pass(60.0).await;
 
     assert_eq!(world.history("salon").await.len(), 1);
-    let turns = world.spans.named("conversation.turn");
-    assert_eq!(attribute(&turns[0], "turn.outcome").as_deref(), Some("cancelled"));
+    assert_eq!(world.turn_outcomes()[0], "cancelled");
 }
 
 #[tokio::test(start_paused = true)]
@@ -282,9 +227,7 @@ async fn a_salon_falls_asleep_when_the_talk_is_over() {
 
     world.pass(1_000.0).await;
 
-    assert!(
-        world.context.directory.find(&crate::actors::runtime::actor_keys::ChannelActorKey(room("salon").channel())).is_none()
-    );
+    assert!(world.context.directory.find(&ChannelActorKey(room("salon").channel())).is_none());
     assert!(world.context.directory.find(&TurnTakingManagerKey(room("salon").channel())).is_none());
 }
 
@@ -292,8 +235,7 @@ async fn a_salon_falls_asleep_when_the_talk_is_over() {
 async fn after_a_crash_a_round_is_shown_in_a_trace_that_follows_the_one_before() {
     let world = salon().await;
     world.side.set_delay_for("bruno", Duration::from_secs(2));
-    world.say("salon", QUESTION).await;
-    world.pass(1.5).await;
+    world.say_then_pass("salon", QUESTION, 1.5).await;
 
     let world = world.crash().await;
     follow_the_script(&world);

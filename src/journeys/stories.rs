@@ -9,24 +9,20 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::world::{World, asking_companion, room};
+use super::world::{World, asking_companion, ballot, refusal};
 use crate::domain::id::Seq;
 use crate::ports::backend::Refused;
-use crate::ports::backend::decisions::{Brief, Why, WhyAt, WhyQuery};
+use crate::ports::backend::decisions::{Brief, Why, WhyAt};
 use crate::ports::language_model::NoAnswer;
-
-async fn ask(world: &World, id: &str, companion: Option<&str>, at: Option<WhyAt>) -> Result<Why, Refused> {
-    world.backend.records.why(WhyQuery { room: room(id), companion: companion.map(Into::into), at }).await
-}
 
 /// The newest story of a companion, and what it waits for.
 async fn why(world: &World, id: &str, companion: &str) -> Why {
-    ask(world, id, Some(companion), None).await.unwrap()
+    world.why(id, Some(companion), None).await.unwrap()
 }
 
 /// The outcome of a message, for every companion.
 async fn fates(world: &World, id: &str, message: &str) -> Vec<Brief> {
-    ask(world, id, None, Some(WhyAt::Message(message.into()))).await.unwrap().companions
+    world.why(id, None, Some(WhyAt::Message(message.into()))).await.unwrap().companions
 }
 
 /// The lines of a story, one sentence each.
@@ -43,13 +39,9 @@ fn step<'a>(why: &'a Why, event: &str) -> &'a str {
     }
 }
 
-fn ballot(decision: &str, importance: u8) -> Result<String, NoAnswer> {
-    Ok(json!({ "reason": "So.", "decision": decision, "importance": importance }).to_string())
-}
-
-/// An error that is not retried at once.
-fn refused() -> NoAnswer {
-    NoAnswer::Refused { endpoint: "scripted".into(), detail: "no".into() }
+/// The only step with this name contains these words.
+fn assert_tells(why: &Why, event: &str, words: &str) {
+    assert!(step(why, event).contains(words), "{words} is not told: {}", texts(why));
 }
 
 #[tokio::test(start_paused = true)]
@@ -57,13 +49,11 @@ async fn a_question_whose_answer_kills_the_server_is_shown_with_a_hint() {
     let fatal = || Err(NoAnswer::Fatal { endpoint: "scripted".into() });
     let world = World::with_lobby().await;
     world.side.answers([fatal()]);
-    world.say("lobby", "ARI?").await;
-    world.pass(2.0).await;
+    world.say_then_pass("lobby", "ARI?", 2.0).await;
     let question = why(&world, "lobby", "aria").await;
     world.side.answers([Ok("Me.\nYES")]);
     world.main.answers([fatal()]);
-    world.say("lobby", "ARI, please?").await;
-    world.pass(5.0).await;
+    world.say_then_pass("lobby", "ARI, please?", 5.0).await;
     let reply = why(&world, "lobby", "aria").await;
 
     for explanation in [texts(&question), texts(&reply)] {
@@ -78,8 +68,7 @@ async fn a_question_whose_answer_kills_the_server_is_shown_with_a_hint() {
 async fn the_row_that_applied_is_shown_with_its_numbers() {
     let world = World::with_lobby().await;
 
-    world.say("lobby", "what a day").await;
-    world.pass(15.0).await;
+    world.say_then_pass("lobby", "what a day", 15.0).await;
     let lull = why(&world, "lobby", "aria").await;
     for number in 2..=9 {
         world.say("lobby", &format!("message {number}")).await;
@@ -92,8 +81,7 @@ async fn the_row_that_applied_is_shown_with_its_numbers() {
     world.pass(2.0).await;
     let sooner = why(&world, "lobby", "aria").await;
     world.side.answers([Ok("Me.\nYES"), Ok("No.\nNO")]);
-    world.say("lobby", "ARI?").await;
-    world.pass(5.0).await;
+    world.say_then_pass("lobby", "ARI?", 5.0).await;
     let named = why(&world, "lobby", "aria").await;
     let statement = named.story.last().and_then(|line| line.seq).unwrap();
     world.say_with("lobby", json!({ "from": "Ben", "text": "why?", "reply_to": statement })).await;
@@ -125,10 +113,9 @@ async fn the_row_that_applied_is_shown_with_its_numbers() {
 #[tokio::test(start_paused = true)]
 async fn a_question_without_an_answer_is_shown_with_the_one_after_it() {
     let world = World::with_lobby().await;
-    world.side.answers([Err(refused()), Ok("Not mine.\nNO")]);
+    world.side.answers([Err(refusal()), Ok("Not mine.\nNO")]);
 
-    let seq = world.say("lobby", "Ari, there?").await;
-    world.pass(5.0).await;
+    let seq = world.say_then_pass("lobby", "Ari, there?", 5.0).await;
     let tried = why(&world, "lobby", "aria").await;
     let waits = fates(&world, "lobby", &seq.to_string()).await.remove(0);
     world.pass(30.0).await;
@@ -152,18 +139,17 @@ async fn a_question_without_an_answer_is_shown_with_the_one_after_it() {
 async fn a_companion_that_lost_the_floor_is_told_the_outcome_of_its_wish() {
     let world = World::with_salon(json!({ "turn_taking": { "max_companion_streak": 2 } })).await;
     world.side.answer_by(|request| {
-        Some(match asking_companion(request) {
-            "bruno" => ballot("YES", 8),
-            "cleo" => ballot("NO", 0),
-            _ => ballot("YES", 4),
-        })
+        Some(Ok(match asking_companion(request) {
+            "bruno" => ballot("YES", 8, "none"),
+            "cleo" => ballot("NO", 0, "none"),
+            _ => ballot("YES", 4, "none"),
+        }))
     });
 
-    world.say("salon", "Ari and Bruno, what of it?").await;
-    world.pass(2.5).await;
+    world.say_then_pass("salon", "Ari and Bruno, what of it?", 2.5).await;
     let losing = why(&world, "salon", "aria").await;
     world.pass(60.0).await;
-    let lost = ask(&world, "salon", Some("aria"), Some(WhyAt::Event(losing.decision.as_ref().unwrap().seq))).await.unwrap();
+    let lost = world.why("salon", Some("aria"), Some(WhyAt::Event(losing.decision.as_ref().unwrap().seq))).await.unwrap();
 
     assert_eq!(
         step(&losing, "floor_lost"),
@@ -186,12 +172,11 @@ async fn a_companion_that_lost_the_floor_is_told_the_outcome_of_its_wish() {
 async fn a_turn_shows_who_had_spoken() {
     let world = World::with_salon(json!({})).await;
     world.side.answer_by(|request| {
-        let has_spoken = request.user().contains("Hello!");
-        Some(if asking_companion(request) == "bruno" && !has_spoken { ballot("YES", 5) } else { ballot("NO", 0) })
+        let speaks = asking_companion(request) == "bruno" && !request.user().contains("Hello!");
+        Some(Ok(ballot(if speaks { "YES" } else { "NO" }, 5, "none")))
     });
 
-    world.say("salon", "what a day").await;
-    world.pass(30.0).await;
+    world.say_then_pass("salon", "what a day", 30.0).await;
     let turn = why(&world, "salon", "cleo").await;
 
     assert_eq!(step(&turn, "evaluate"), "Bruno had just spoken, so Cleo was asked, about one message.");
@@ -202,14 +187,12 @@ async fn a_turn_shows_who_had_spoken() {
 #[tokio::test(start_paused = true)]
 async fn without_a_name_all_companions_are_shown_in_short() {
     let world = World::with_salon(json!({})).await;
-    world.say("salon", "Ari, are you there?").await;
-    world.pass(3.0).await;
+    world.say_then_pass("salon", "Ari, are you there?", 3.0).await;
     let noon = world.context.clock.now();
-    world.say("salon", "Bruno?").await;
-    world.pass(3.0).await;
+    world.say_then_pass("salon", "Bruno?", 3.0).await;
 
-    let now = ask(&world, "salon", None, None).await.unwrap();
-    let then = ask(&world, "salon", None, Some(WhyAt::Moment(noon))).await.unwrap();
+    let now = world.why("salon", None, None).await.unwrap();
+    let then = world.why("salon", None, Some(WhyAt::Moment(noon))).await.unwrap();
 
     let explanation: Vec<_> =
         now.companions.iter().map(|brief| (&*brief.name, brief.seq.is_some(), brief.waiting_for.is_some())).collect();
@@ -224,15 +207,14 @@ async fn without_a_name_all_companions_are_shown_in_short() {
 #[tokio::test(start_paused = true)]
 async fn a_companion_is_found_by_any_of_its_names_and_an_unknown_one_lists_the_members() {
     let world = World::with_salon(json!({})).await;
-    world.say("salon", "Ari?").await;
-    world.pass(3.0).await;
+    world.say_then_pass("salon", "Ari?", 3.0).await;
 
     for name in ["aria", "Aria", "ARI"] {
-        assert_eq!(ask(&world, "salon", Some(name), None).await.unwrap().companion, Some("aria".into()), "{name}");
+        assert_eq!(world.why("salon", Some(name), None).await.unwrap().companion, Some("aria".into()), "{name}");
     }
-    let unknown = ask(&world, "salon", Some("zoe"), None).await.unwrap_err();
-    let cellar = ask(&world, "cellar", None, None).await.unwrap_err();
-    let message = ask(&world, "salon", None, Some(WhyAt::Message("99".into()))).await.unwrap_err();
+    let unknown = world.why("salon", Some("zoe"), None).await.unwrap_err();
+    let cellar = world.why("cellar", None, None).await.unwrap_err();
+    let message = world.why("salon", None, Some(WhyAt::Message("99".into()))).await.unwrap_err();
 
     assert_eq!(unknown.to_string(), "zoe is not in room salon, and has no history there; present: aria, bruno, cleo");
     assert_eq!(cellar.to_string(), "there is no room cellar; there is salon");
@@ -242,12 +224,11 @@ async fn a_companion_is_found_by_any_of_its_names_and_an_unknown_one_lists_the_m
 #[tokio::test(start_paused = true)]
 async fn a_decision_of_one_companion_is_found_by_its_number_alone() {
     let world = World::with_salon(json!({})).await;
-    world.say("salon", "Bruno?").await;
-    world.pass(3.0).await;
+    world.say_then_pass("salon", "Bruno?", 3.0).await;
     let seq = why(&world, "salon", "bruno").await.decision.unwrap().seq;
 
-    let explanation = ask(&world, "salon", None, Some(WhyAt::Event(seq))).await.unwrap();
-    let beyond = ask(&world, "salon", None, Some(WhyAt::Event(Seq(seq.0 + 50)))).await.unwrap_err();
+    let explanation = world.why("salon", None, Some(WhyAt::Event(seq))).await.unwrap();
+    let beyond = world.why("salon", None, Some(WhyAt::Event(Seq(seq.0 + 50)))).await.unwrap_err();
 
     assert_eq!((explanation.companion, explanation.decision.unwrap().seq), (Some("bruno".into()), seq));
     assert!(matches!(beyond, Refused::NotFound(_)), "{beyond}");
@@ -256,12 +237,10 @@ async fn a_decision_of_one_companion_is_found_by_its_number_alone() {
 #[tokio::test(start_paused = true)]
 async fn a_new_conversation_is_shown_as_one() {
     let world = World::with_lobby().await;
-    world.say("lobby", "good night").await;
-    world.pass(12_000.0).await;
+    world.say_then_pass("lobby", "good night", 12_000.0).await;
     let over = why(&world, "lobby", "aria").await;
 
-    world.say("lobby", "good morning").await;
-    world.pass(2.0).await;
+    world.say_then_pass("lobby", "good morning", 2.0).await;
     let begun = why(&world, "lobby", "aria").await;
     world.pass(18.0).await;
     let explanation = why(&world, "lobby", "aria").await;
@@ -281,11 +260,10 @@ async fn a_new_conversation_is_shown_as_one() {
 #[tokio::test(start_paused = true)]
 async fn waiting_shows_how_long_a_turn_is_still_delayed() {
     let world = World::with_salon(json!({})).await;
-    world.side.answer_by(|_| Some(ballot("YES", 5)));
+    world.side.answer_by(|_| Some(Ok(ballot("YES", 5, "none"))));
     world.side.set_delay(Duration::from_secs(1));
 
-    world.say("salon", "Bruno?").await;
-    world.pass(1.5).await;
+    world.say_then_pass("salon", "Bruno?", 1.5).await;
     let explanation = why(&world, "salon", "bruno").await;
 
     assert!(

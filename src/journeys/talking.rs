@@ -2,45 +2,45 @@
 
 use std::time::Duration;
 
-use super::world::{World, channel_key, lines, purpose, refusal, room};
-use crate::actors::messages::reply::Reply;
-use crate::actors::messages::writer::{OutboxWrite, Record, WriterMessage};
-use crate::actors::runtime::actor_keys::{ChannelActorKey, WriterKey};
+use serde_json::json;
+
+use super::delivering::put_owed;
+use super::world::{World, channel_key, lines, on_record, purpose, refusal, room};
+use crate::actors::runtime::actor_keys::ChannelActorKey;
 use crate::actors::service;
 use crate::domain::event::Event;
 use crate::domain::id::{Seq, Ticket};
 use crate::domain::question_context::Purpose;
 use crate::domain::trigger::Trigger;
-use crate::journal::channel_key::ChannelKey;
 use crate::ports::backend::Refused;
-use crate::ports::backend::messages::{Edit, NewMessage};
+use crate::ports::backend::messages::Edit;
 use crate::ports::backend::state::Doing;
 use crate::samples::outbox_record;
 
 #[tokio::test(start_paused = true)]
-async fn an_address_that_is_granted_is_answered_in_history_and_live_in_order() {
-    let world = World::with_lobby().await;
-    world.side.answers([Ok("They mean me.\nYES")]);
+async fn an_address_that_is_granted_is_answered_in_history_and_live_in_order_after_its_drafts() {
+    let world = World::with_willing_lobby().await;
     let mut watching = world.watch("lobby", None).await;
 
-    world.say("lobby", "Ari, are you there?").await;
-    world.pass(5.0).await;
+    world.say_then_pass("lobby", "Ari, are you there?", 5.0).await;
 
     assert_eq!(world.history("lobby").await, lines(&[("Ana", "Ari, are you there?"), ("aria", "Hello!")]));
-    let names = watching.names().await;
-    assert_eq!(names, ["hello", "message", "evaluate", "decision", "respond", "statement", "message"]);
+    let seen = watching.seen().await;
+    assert_eq!(on_record(&seen), ["hello", "message", "evaluate", "decision", "respond", "statement", "message"]);
+    let draft = seen.iter().position(|event| event["event"] == "draft").expect("a draft was seen");
+    assert!(seen[draft]["seq"].is_null() && draft < seen.iter().position(|event| event["event"] == "statement").unwrap());
+    assert_eq!((&seen[draft]["text"], &seen[draft]["whole"]), (&"Hello!".into(), &true.into()));
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_address_that_wakes_a_room_counts_like_any_other() {
-    let world = World::with_overlay(serde_json::json!({ "gate": { "addresses_per_minute": 2 } })).await;
+    let world = World::with_overlay(json!({ "gate": { "addresses_per_minute": 2 } })).await;
     let rooms = ["one", "two", "three"];
     world.open_in("home", rooms.map(String::from)).await;
     world.pass(1_000.0).await;
 
     for id in rooms {
-        world.say(id, "Ari, are you there?").await;
-        world.pass(1.0).await;
+        world.say_then_pass(id, "Ari, are you there?", 1.0).await;
     }
 
     let mut refused = Vec::new();
@@ -56,23 +56,21 @@ async fn a_silence_is_on_record_with_the_messages_that_it_settled() {
     let world = World::with_lobby().await;
 
     world.say("lobby", "one").await;
-    world.say("lobby", "two").await;
-    world.pass(60.0).await;
+    world.say_then_pass("lobby", "two", 60.0).await;
 
     let decisions = world.decisions("lobby").await;
     assert_eq!(decisions.len(), 1);
     assert_eq!(decisions[0]["decision"], "NO");
     assert_eq!(decisions[0]["trigger"], "lull");
     assert_eq!(decisions[0]["why"], "No.");
-    assert_eq!(decisions[0]["messages"], serde_json::json!(["one", "two"]));
+    assert_eq!(decisions[0]["messages"], json!(["one", "two"]));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_returning_watcher_receives_what_it_missed() {
     let world = World::with_lobby().await;
     let first = world.say("lobby", "one").await;
-    world.say("lobby", "two").await;
-    world.pass(60.0).await;
+    world.say_then_pass("lobby", "two", 60.0).await;
 
     let mut watching = world.watch("lobby", Some(first.0)).await;
 
@@ -94,7 +92,7 @@ async fn hello_contains_the_state_of_the_room() {
     let aria = &hello["state"]["companions"][0];
     assert_eq!(aria["id"], "aria");
     assert_eq!(aria["message_count"], 1);
-    assert_eq!(aria["buffer"], serde_json::json!(["one"]));
+    assert_eq!(aria["buffer"], json!(["one"]));
     assert!(aria["lull_at"].is_string());
 }
 
@@ -107,7 +105,7 @@ async fn an_edit_is_visible_everywhere() {
     world.backend.messages.edit(&room("lobby"), seq, Edit { text: "hello".into() }).await.unwrap();
 
     assert_eq!(world.history("lobby").await, lines(&[("Ana", "hello")]));
-    let state = world.backend.rooms.state(&room("lobby")).await.unwrap();
+    let state = world.state("lobby").await;
     assert_eq!(state.companions[0].buffer, ["hello".into()]);
     assert_eq!(watching.names().await, ["hello", "message", "edited"]);
 }
@@ -122,7 +120,7 @@ async fn a_deleted_message_is_gone_and_a_second_deletion_changes_nothing() {
     world.backend.messages.delete(&room("lobby"), seq).await.unwrap();
 
     assert_eq!(world.history("lobby").await, []);
-    let state = world.backend.rooms.state(&room("lobby")).await.unwrap();
+    let state = world.state("lobby").await;
     assert!(state.companions[0].buffer.is_empty());
     assert_eq!(watching.names().await, ["hello", "message", "deleted"]);
     assert!(world.backend.messages.edit(&room("lobby"), Seq(seq.0), Edit { text: "x".into() }).await.is_err());
@@ -144,14 +142,11 @@ async fn clearing_drops_the_buffers_and_keeps_the_history() {
 #[tokio::test(start_paused = true)]
 async fn a_room_that_slept_answers_as_before() {
     let world = World::with_lobby().await;
-    world.say("lobby", "one").await;
-    world.pass(1_000.0).await;
-    let asleep =
-        world.context.directory.find(&crate::actors::runtime::actor_keys::ChannelActorKey(room("lobby").channel())).is_none();
+    world.say_then_pass("lobby", "one", 1_000.0).await;
+    let asleep = world.context.directory.find(&ChannelActorKey(room("lobby").channel())).is_none();
     world.side.answers([Ok("Me.\nYES")]);
 
-    world.say("lobby", "Ari?").await;
-    world.pass(5.0).await;
+    world.say_then_pass("lobby", "Ari?", 5.0).await;
 
     assert!(asleep);
     assert_eq!(world.history("lobby").await, lines(&[("Ana", "one"), ("Ana", "Ari?"), ("aria", "Hello!")]));
@@ -161,8 +156,8 @@ async fn a_room_that_slept_answers_as_before() {
 async fn the_same_id_again_is_the_same_message() {
     let world = World::with_lobby().await;
 
-    let first = world.say_with("lobby", serde_json::json!({ "from": "Ana", "text": "one", "id": "x" })).await;
-    let again = world.say_with("lobby", serde_json::json!({ "from": "Ana", "text": "two", "id": "x" })).await;
+    let first = world.say_with("lobby", json!({ "from": "Ana", "text": "one", "id": "x" })).await;
+    let again = world.say_with("lobby", json!({ "from": "Ana", "text": "two", "id": "x" })).await;
 
     assert_eq!(first, again);
     assert_eq!(world.history("lobby").await, lines(&[("Ana", "one")]));
@@ -170,12 +165,10 @@ async fn the_same_id_again_is_the_same_message() {
 
 #[tokio::test(start_paused = true)]
 async fn clearing_while_a_companion_speaks_drops_its_statement() {
-    let world = World::with_lobby().await;
-    world.side.answers([Ok("Me.\nYES")]);
+    let world = World::with_willing_lobby().await;
     world.main.set_delay(Duration::from_secs(10));
-    world.say("lobby", "Ari?").await;
-    world.pass(3.0).await;
-    let speaking = world.backend.rooms.state(&room("lobby")).await.unwrap();
+    world.say_then_pass("lobby", "Ari?", 3.0).await;
+    let speaking = world.state("lobby").await;
 
     world.backend.rooms.clear(&room("lobby")).await.unwrap();
     world.pass(60.0).await;
@@ -189,46 +182,14 @@ async fn clearing_while_a_companion_speaks_drops_its_statement() {
 #[tokio::test(start_paused = true)]
 async fn a_reply_dropped_before_a_crash_is_not_owed_after_it() {
     let mut world = World::with_lobby().await;
-    world.say("lobby", "one").await;
-    world.pass(60.0).await;
-    let (channel_key, channel) = (ChannelKey { guild: "home".into(), channel: room("lobby").channel() }, room("lobby").channel());
-    let dropped = outbox_record(Trigger::Lull);
-    let (reply, committed) = Reply::awaited();
-    let record = Record {
-        channel_key,
-        at: world.context.clock.now(),
-        made: Vec::new(),
-        quiet: None,
-        snapshot: None,
-        outbox: vec![OutboxWrite::Put(Ticket(1_000), dropped)],
-        usage: Vec::new(),
-        reply,
-    };
-    world.context.directory.find(&WriterKey()).unwrap().cast(WriterMessage::Record(record)).unwrap();
-    committed.await.unwrap().unwrap();
+    world.say_then_pass("lobby", "one", 60.0).await;
+    put_owed(&world, Ticket(1_000), outbox_record(Trigger::Lull)).await;
     let before = owed(&world).await;
 
-    world.kill(&ChannelActorKey(channel)).await;
+    world.kill(&ChannelActorKey(room("lobby").channel())).await;
     world.pass(10.0).await;
 
     assert_eq!((before, owed(&world).await), (vec![Ticket(1_000)], Vec::new()));
-}
-
-#[tokio::test(start_paused = true)]
-async fn drafts_are_seen_before_the_statement() {
-    let world = World::with_lobby().await;
-    world.side.answers([Ok("Me.\nYES")]);
-    let mut watching = world.watch("lobby", None).await;
-
-    world.say("lobby", "Ari?").await;
-    world.pass(5.0).await;
-
-    let seen = watching.seen().await;
-    let draft = seen.iter().position(|event| event["event"] == "draft").expect("a draft was seen");
-    let statement = seen.iter().position(|event| event["event"] == "statement").expect("a statement was seen");
-    assert!(draft < statement);
-    assert!(seen[draft]["seq"].is_null());
-    assert_eq!((&seen[draft]["text"], &seen[draft]["whole"]), (&"Hello!".into(), &true.into()));
 }
 
 #[tokio::test(start_paused = true)]
@@ -237,31 +198,27 @@ async fn a_question_without_an_answer_is_shown_with_the_time_of_the_next_one() {
     world.side.answers([Err(refusal())]);
     let mut watching = world.watch("lobby", None).await;
 
-    world.say("lobby", "Ari?").await;
-    world.pass(5.0).await;
+    world.say_then_pass("lobby", "Ari?", 5.0).await;
 
     let seen = watching.seen().await;
     let error = seen.iter().find(|event| event["event"] == "error").expect("the error was shown");
-    let state = world.backend.rooms.state(&room("lobby")).await.unwrap();
+    let state = world.state("lobby").await;
     assert_eq!(error["error"], "refused");
     assert_eq!(state.companions[0].doing, Doing::BackOff);
-    assert_eq!(error["retry_at"], serde_json::json!(state.companions[0].retry_at));
-    assert_eq!(error["trigger"], serde_json::json!(state.companions[0].trigger));
+    assert_eq!(error["retry_at"], json!(state.companions[0].retry_at));
+    assert_eq!(error["trigger"], json!(state.companions[0].trigger));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_reply_to_a_companion_addresses_it() {
     let world = World::with_lobby().await;
     world.side.answers([Ok("Me.\nYES"), Ok("Again.\nYES")]);
-    world.say("lobby", "Ari?").await;
-    world.pass(5.0).await;
-    let statement =
-        world.watch("lobby", Some(0)).await.seen().await.into_iter().rfind(|event| event["event"] == "message").unwrap();
+    world.say_then_pass("lobby", "Ari?", 5.0).await;
+    let statement = world.recorded("lobby", "message").await.pop().unwrap();
 
-    world.say_with("lobby", serde_json::json!({ "from": "Ana", "text": "really", "reply_to": statement["seq"] })).await;
+    world.say_with("lobby", json!({ "from": "Ana", "text": "really", "reply_to": statement["seq"] })).await;
     world.pass(5.0).await;
-    let unknown: NewMessage = serde_json::from_value(serde_json::json!({ "from": "Ana", "text": "x", "reply_to": 999 })).unwrap();
-    let refused = world.backend.messages.say(&room("lobby"), unknown).await;
+    let refused = world.try_say("lobby", json!({ "from": "Ana", "text": "x", "reply_to": 999 })).await;
 
     assert_eq!(world.decisions("lobby").await[1]["trigger"], "direct_address");
     assert!(matches!(refused, Err(Refused::Invalid { field, .. }) if field == "reply_to"));
@@ -273,14 +230,12 @@ async fn the_rolling_summary_is_refreshed_in_the_background_and_shown_in_later_p
     world.side.answers([Ok("They talked of nets and tar.\nNO")]);
 
     for number in 0..45 {
-        world.say("lobby", &format!("remark {number}")).await;
-        world.pass(3.0).await;
+        world.say_then_pass("lobby", &format!("remark {number}"), 3.0).await;
     }
     world.pass(60.0).await;
-    world.say("lobby", "and one more").await;
-    world.pass(60.0).await;
+    world.say_then_pass("lobby", "and one more", 60.0).await;
 
-    let asked = world.side.asked.lock().unwrap();
+    let asked = world.side.asked.lock();
     let summaries: Vec<_> = asked.iter().filter(|request| *purpose(request) == Purpose::Summary).collect();
     assert_eq!(summaries.len(), 1, "once for forty settled messages");
     assert!(summaries[0].user().contains("remark 0"));
@@ -291,8 +246,7 @@ async fn the_rolling_summary_is_refreshed_in_the_background_and_shown_in_later_p
 
 /// The replies that are on record as owed in the lobby.
 async fn owed(world: &World) -> Vec<Ticket> {
-    let channel_key = ChannelKey { guild: "home".into(), channel: room("lobby").channel() };
-    world.reader().outbox(&channel_key).await.unwrap().into_iter().map(|(ticket, _)| ticket).collect()
+    world.reader().outbox(&channel_key("lobby")).await.unwrap().into_iter().map(|(ticket, _)| ticket).collect()
 }
 
 #[tokio::test(start_paused = true)]
@@ -301,7 +255,7 @@ async fn a_message_sent_again_is_answered_once_it_is_durable() {
     world.pass(1.0).await;
     let backend = service::backend(world.context.clone(), world.store.clone());
     let say = || {
-        let (backend, message) = (backend.clone(), serde_json::json!({ "from": "Ana", "text": "one", "id": "a" }));
+        let (backend, message) = (backend.clone(), json!({ "from": "Ana", "text": "one", "id": "a" }));
         tokio::spawn(async move { backend.messages.say(&room("lobby"), serde_json::from_value(message).unwrap()).await })
     };
 

@@ -3,24 +3,24 @@
 mod greeting;
 mod while_written;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::StreamExt as _;
 use futures_util::stream::{self, BoxStream};
+use parking_lot::Mutex;
 use serde_json::json;
 use tokio::sync::mpsc::{Receiver, Sender};
 
 use super::abroad::channel_ref;
-use super::calling::events;
+use super::calling;
 use super::world::{World, room};
 use crate::actors::calls::Speech;
 use crate::actors::calls::shutdown::shut_down;
 use crate::actors::runtime::actor_keys::{RecognitionKey, VoiceCallKey, VoiceUserKey};
 use crate::adapters::speech::rehearsed::RehearsedSpeech;
-use crate::domain::event::Event;
 use crate::domain::id::{ChannelId, PersonId};
 use crate::domain::moment::Moment;
 use crate::domain::price::UnitPrice;
@@ -90,31 +90,31 @@ struct Page {
 
 impl Listener for Page {
     fn show(&self, view: &View) {
-        self.seen.lock().unwrap().push(view.clone());
+        self.seen.lock().push(view.clone());
     }
 
     fn play(&self, packet: &Packet) {
-        self.packets.lock().unwrap().push(packet.clone());
+        self.packets.lock().push(packet.clone());
     }
 
     fn end(&self, end: End) {
-        *self.ended.lock().unwrap() = Some(end);
+        *self.ended.lock() = Some(end);
     }
 }
 
 impl Page {
     /// What it was shown, without captions that were not final.
     fn seen(&self) -> Vec<View> {
-        let seen = self.seen.lock().unwrap().clone();
+        let seen = self.seen.lock().clone();
         seen.into_iter().filter(|view| !matches!(view, View::Caption { kind: None, .. })).collect()
     }
 
     fn has(&self, wanted: impl Fn(&View) -> bool) -> bool {
-        self.seen.lock().unwrap().iter().any(wanted)
+        self.seen.lock().iter().any(wanted)
     }
 
     fn ended(&self) -> Option<End> {
-        *self.ended.lock().unwrap()
+        *self.ended.lock()
     }
 }
 
@@ -147,11 +147,25 @@ impl Caller {
         }
     }
 
+    /// Talks long enough to be recognised, and then is silent.
+    async fn say_something(&mut self, world: &World) {
+        self.talk(world, 60, 1).await;
+        self.talk(world, 50, 0).await;
+    }
+
+    /// Asks Aria, and listens to the beginning of her answer.
+    async fn hear_the_beginning(&self, world: &World) {
+        self.line.tell(Told::Say("Aria, how are you?".into()));
+        while self.page.packets.lock().len() < 40 {
+            self.listen(world, 0.1).await;
+        }
+    }
+
     /// Listens for a while, and tells what was played of what was sent.
     async fn listen(&self, world: &World, secs: f64) {
         for _ in 0..(secs * 10.0) as u32 {
             world.pass(0.1).await;
-            let newest = self.page.packets.lock().unwrap().last().map(|packet| (packet.reply, packet.number));
+            let newest = self.page.packets.lock().last().map(|packet| (packet.reply, packet.number));
             if let Some((reply, number)) = newest {
                 self.line.tell(Told::Played { reply, position: Duration::from_millis(20) * (number + 1) });
             }
@@ -164,11 +178,20 @@ async fn world() -> World {
 }
 
 async fn world_with(overlay: serde_json::Value) -> World {
-    let speech =
-        Speech { audio: Arc::new(FakeAudio), recognition: Arc::new(RehearsedSpeech), synthesis: Arc::new(RehearsedSpeech) };
-    let world = World::with_speech(speech, overlay).await;
-    world.side.answer_by(|_| Some(Ok("Yes.\nYES".to_owned())));
+    let world = world_of(Arc::new(RehearsedSpeech), Arc::new(RehearsedSpeech), overlay).await;
     world.main.answer_by(|_| Some(Ok("Hello there. It is good to hear you.".to_owned())));
+    world
+}
+
+/// With these ears and this mouth. Aria says YES whenever she is asked, and greets.
+async fn world_of(
+    recognition: Arc<dyn SpeechRecognition>,
+    synthesis: Arc<dyn SpeechSynthesis>,
+    overlay: serde_json::Value,
+) -> World {
+    let world = World::with_speech(Speech { audio: Arc::new(FakeAudio), recognition, synthesis }, overlay).await;
+    world.side.answer_by(|_| Some(Ok("Yes.\nYES".to_owned())));
+    world.main.answer_by(|_| Some(Ok("Hello there.".to_owned())));
     world
 }
 
@@ -196,10 +219,6 @@ fn channel() -> ChannelId {
     room("lobby").channel()
 }
 
-fn user(name: &str) -> PersonId {
-    PersonId::from(name)
-}
-
 async fn people_in_call(world: &World) -> Vec<String> {
     let mut people = Vec::new();
     for event in world.recorded("lobby", "voice_joined").await {
@@ -221,7 +240,7 @@ async fn words_to_a_companion_are_answered_aloud() {
 
     let seen = ana.page.seen();
     let kinds: Vec<_> = seen.iter().map(std::mem::discriminant).collect();
-    assert!(matches!(&seen[0], View::Entered { you, people } if *you == user("ana") && people.len() == 1), "{seen:?}");
+    assert!(matches!(&seen[0], View::Entered { you, people } if *you == PersonId::from("ana") && people.len() == 1), "{seen:?}");
     let at = |wanted: fn(&View) -> bool| seen.iter().position(wanted).unwrap_or_else(|| panic!("{seen:?}"));
     let order = [
         at(|view| matches!(view, View::Talking(_, true))),
@@ -233,7 +252,7 @@ async fn words_to_a_companion_are_answered_aloud() {
         at(|view| matches!(view, View::Done(_))),
     ];
     assert!(order.is_sorted(), "{order:?} of {kinds:?}: {seen:?}");
-    let packets = ana.page.packets.lock().unwrap().clone();
+    let packets = ana.page.packets.lock().clone();
     assert!(packets.len() > 50, "{} packets", packets.len());
     assert!(packets.iter().enumerate().all(|(number, packet)| packet.number as usize == number));
     let history = world.history("lobby").await;
@@ -261,19 +280,11 @@ async fn speech_without_recognition_addresses_nobody() {
     world.reload_companion(json!({ "id": "aria", "voice": { "sounds_like": ["Speech"] } }));
     let mut ana = Caller::enter(&world, "ana").await;
 
-    ana.talk(&world, 60, 1).await;
-    ana.talk(&world, 50, 0).await;
+    ana.say_something(&world).await;
     ana.line.tell(Told::Say("Speech, are you there?".into()));
     world.pass(3.0).await;
 
-    let segments: Vec<_> = events(&world)
-        .await
-        .into_iter()
-        .filter_map(|recorded| match recorded.event {
-            Event::Segment(segment) => Some(segment),
-            _ => None,
-        })
-        .collect();
+    let segments = calling::segments(&world).await;
     assert_eq!(segments.iter().map(|segment| &*segment.text).collect::<Vec<_>>(), ["(speech, 1.2 s)", "Speech, are you there?"]);
     assert_eq!(segments.iter().map(|segment| segment.address.companions.len()).collect::<Vec<_>>(), [0, 1]);
 }
@@ -282,18 +293,15 @@ async fn speech_without_recognition_addresses_nobody() {
 async fn stop_cuts_a_reply_and_what_was_heard_is_the_statement() {
     let world = world().await;
     let ana = Caller::enter(&world, "ana").await;
-    ana.line.tell(Told::Say("Aria, how are you?".into()));
-    while ana.page.packets.lock().unwrap().len() < 40 {
-        ana.listen(&world, 0.1).await;
-    }
+    ana.hear_the_beginning(&world).await;
 
-    let reply = ana.page.packets.lock().unwrap()[0].reply;
+    let reply = ana.page.packets.lock()[0].reply;
     ana.line.tell(Told::Stop { reply });
     ana.listen(&world, 2.0).await;
 
-    let sent = ana.page.packets.lock().unwrap().len();
+    let sent = ana.page.packets.lock().len();
     ana.listen(&world, 2.0).await;
-    assert_eq!(ana.page.packets.lock().unwrap().len(), sent, "it goes on");
+    assert_eq!(ana.page.packets.lock().len(), sent, "it goes on");
     assert!(ana.page.has(|view| matches!(view, View::Cut { heard, .. } if heard.starts_with("Hello"))), "{:?}", ana.page.seen());
     let history = world.history("lobby").await;
     assert!(history[1].1.starts_with("Hello") && history[1].1.len() < 30, "{history:?}");
@@ -304,7 +312,7 @@ async fn who_leaves_is_gone_and_who_is_lost_has_ten_seconds() {
     let world = world().await;
     let ana = Caller::enter(&world, "ana").await;
     let ben = Caller::enter(&world, "ben").await;
-    assert!(ana.page.has(|view| matches!(view, View::Joined(person) if person.user == user("ben"))));
+    assert!(ana.page.has(|view| matches!(view, View::Joined(person) if person.user == PersonId::from("ben"))));
 
     drop(ben);
     world.pass(9.0).await;
@@ -315,7 +323,7 @@ async fn who_leaves_is_gone_and_who_is_lost_has_ten_seconds() {
     drop(ben);
     world.pass(11.0).await;
     assert!(people_in_call(&world).await.contains(&"-ben".to_owned()));
-    assert!(ana.page.has(|view| *view == View::Left(user("ben"))));
+    assert!(ana.page.has(|view| *view == View::Left(PersonId::from("ben"))));
 
     ana.line.tell(Told::Leave);
     world.pass(3.0).await;
@@ -452,16 +460,11 @@ async fn speech_used(world: &World) -> Vec<(String, usage::Speech)> {
 
 #[tokio::test(start_paused = true)]
 async fn speech_is_counted_with_its_price_where_something_leaves_the_machine() {
-    let speech =
-        Speech { audio: Arc::new(FakeAudio), recognition: Arc::<Counting>::default(), synthesis: Arc::new(RehearsedSpeech) };
     let prices = json!({ "speech": { "recognition_price": 0.6, "synthesis_price": 15.0 } });
-    let world = World::with_speech(speech, prices).await;
-    world.side.answer_by(|_| Some(Ok("Yes.\nYES".to_owned())));
-    world.main.answer_by(|_| Some(Ok("Hello there.".to_owned())));
+    let world = world_of(Arc::<Counting>::default(), Arc::new(RehearsedSpeech), prices).await;
     let mut ana = Caller::enter(&world, "ana").await;
 
-    ana.talk(&world, 60, 1).await;
-    ana.talk(&world, 50, 0).await;
+    ana.say_something(&world).await;
     ana.listen(&world, 12.0).await;
 
     let used = speech_used(&world).await;
@@ -484,31 +487,9 @@ pub(super) async fn short_call() -> (SpanMemory, Moment) {
     ana.line.tell(Told::Say("Aria, how are you?".into()));
     ana.listen(&world, 15.0).await;
     world.side.answer_by(|_| Some(Ok("Nothing to say.\nNO".to_owned())));
-    ana.talk(&world, 60, 1).await;
-    ana.talk(&world, 50, 0).await;
+    ana.say_something(&world).await;
     world.pass(20.0).await;
     (world.spans.clone(), began)
-}
-
-#[tokio::test(start_paused = true)]
-async fn spans_show_what_speech_services_did() {
-    let spans = short_call().await.0;
-
-    let synthesised = spans.named("voice.synthesise");
-    let shown: Vec<_> = synthesised.iter().map(|span| attribute(span, "speech.characters").unwrap()).collect();
-    assert_eq!(shown, ["Hello there.".len().to_string(), " It is good to hear you.".len().to_string()]);
-    let statement = &spans.named("invoke_agent Aria")[0];
-    for span in &synthesised {
-        assert_eq!(span.parent_span_id, statement.span_context.span_id());
-        assert_eq!(attribute(span, "gen_ai.provider.name").as_deref(), Some("rehearsal"));
-        assert_eq!(attribute(span, "companion.id").as_deref(), Some("aria"));
-        assert!(attribute(span, "speech.audio_secs").unwrap().parse::<f64>().unwrap() > 0.5);
-    }
-    let recognised = spans.named("voice.recognise");
-    let [recognised] = &*recognised else { panic!("{recognised:?}") };
-    assert!((1.2..1.7).contains(&attribute(recognised, "speech.audio_secs").unwrap().parse::<f64>().unwrap()));
-    let all = format!("{synthesised:?} {recognised:?}");
-    assert!(!["ana", "Hello", "good"].iter().any(|word| all.contains(word)), "{all}");
 }
 
 /// A mouth that fails after its first audio.
@@ -531,10 +512,7 @@ impl SpeechSynthesis for Hoarse {
 
 #[tokio::test(start_paused = true)]
 async fn a_synthesis_that_fails_is_counted_and_its_span_has_the_error() {
-    let speech = Speech { audio: Arc::new(FakeAudio), recognition: Arc::<Counting>::default(), synthesis: Arc::new(Hoarse) };
-    let world = World::with_speech(speech, json!({})).await;
-    world.side.answer_by(|_| Some(Ok("Yes.\nYES".to_owned())));
-    world.main.answer_by(|_| Some(Ok("Hello there.".to_owned())));
+    let world = world_of(Arc::<Counting>::default(), Arc::new(Hoarse), json!({})).await;
     let ana = Caller::enter(&world, "ana").await;
 
     ana.line.tell(Told::Say("Aria, how are you?".into()));
@@ -552,8 +530,7 @@ async fn a_synthesis_that_fails_is_counted_and_its_span_has_the_error() {
 #[tokio::test(start_paused = true)]
 async fn of_26_people_who_talk_at_once_the_first_one_waits_and_nobody_is_lost() {
     let ears = Arc::<Counting>::default();
-    let speech = Speech { audio: Arc::new(FakeAudio), recognition: ears.clone(), synthesis: Arc::new(RehearsedSpeech) };
-    let world = World::with_speech(speech, json!({})).await;
+    let world = world_of(ears.clone(), Arc::new(RehearsedSpeech), json!({})).await;
     let mut people = Vec::new();
     for person in 0..26 {
         people.push(Caller::enter(&world, &format!("p{person}")).await);
@@ -592,8 +569,8 @@ async fn die(killed: usize, after: u32) {
         ana.talk(&world, 1, u8::from(packet < 60)).await;
         if packet == after {
             match killed {
-                0 => world.kill(&VoiceUserKey(channel(), user("ana"))).await,
-                1 => world.kill(&RecognitionKey(channel(), user("ana"))).await,
+                0 => world.kill(&VoiceUserKey(channel(), PersonId::from("ana"))).await,
+                1 => world.kill(&RecognitionKey(channel(), PersonId::from("ana"))).await,
                 _ => world.kill(&VoiceCallKey(channel())).await,
             }
         }
@@ -644,10 +621,7 @@ async fn who_wants_to_be_ignored_is_not_heard() {
 async fn an_orderly_stop_keeps_what_was_heard() {
     let world = world().await;
     let ana = Caller::enter(&world, "ana").await;
-    ana.line.tell(Told::Say("Aria, how are you?".into()));
-    while ana.page.packets.lock().unwrap().len() < 40 {
-        ana.listen(&world, 0.1).await;
-    }
+    ana.hear_the_beginning(&world).await;
 
     shut_down(&world.context).await;
     let world = world.crash().await;
@@ -690,8 +664,7 @@ async fn a_connection_that_takes_over_is_heard_from_its_first_packet() {
     let mut after = Caller::enter(&world, "ana").await;
 
     after.talk(&world, 50, 0).await;
-    after.talk(&world, 60, 1).await;
-    after.talk(&world, 50, 0).await;
+    after.say_something(&world).await;
 
     assert_eq!(segments(&world).await, ["(speech, 1.2 s)"]);
 }

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 
-use futures_util::StreamExt;
 use serde_json::{Value, json};
 
 use super::abroad::{self, ana, channel_ref};
@@ -14,8 +13,7 @@ use crate::domain::id::Seq;
 use crate::domain::message::{Author, Role};
 use crate::domain::question_context::Purpose;
 use crate::ports::backend::decisions::{DecisionQuery, WhyAt, WhyQuery};
-use crate::ports::backend::keeping::{ExportForm, ExportQuery};
-use crate::ports::backend::messages::HistoryQuery;
+use crate::ports::backend::keeping::ExportForm;
 use crate::ports::backend::usage::UsageQuery;
 use crate::ports::inbound_events::{Acceptance, InboundEvents, InboundMessage};
 use crate::ports::language_model::Request;
@@ -95,13 +93,7 @@ async fn shown(world: &World, id: &str) -> Vec<(&'static str, String)> {
     let mut shown = vec![
         ("room", json(serde_json::to_value(backend.rooms.get(&id).await.unwrap()).unwrap())),
         ("state", json(serde_json::to_value(backend.rooms.state(&id).await.unwrap()).unwrap())),
-        (
-            "history",
-            format!(
-                "{:?}",
-                backend.records.history(&id, HistoryQuery { after: None, before: None, limit: 1_000 }).await.unwrap()
-            ),
-        ),
+        ("history", format!("{:?}", world.try_history(id.as_str()).await.unwrap())),
         ("live", format!("{:?}", world.watch(id.as_str(), Some(0)).await.seen().await)),
     ];
     let query = DecisionQuery { room: Some(id.clone()), companion: None, after: Some(Seq(0)), limit: 1_000 };
@@ -117,8 +109,7 @@ async fn shown(world: &World, id: &str) -> Vec<(&'static str, String)> {
         }
     }
     for form in [ExportForm::Json, ExportForm::Replay] {
-        let lines = backend.records.export(ExportQuery { room: Some(id.clone()), form }).await.unwrap();
-        shown.push(("export", lines.map(|line| line.unwrap()).collect::<Vec<_>>().await.join("\n")));
+        shown.push(("export", world.export(id.as_str(), form).await.join("\n")));
     }
     shown
 }
@@ -170,7 +161,7 @@ fn foreign(world: &World) -> InboundMessage {
 
 /// Whether every question contains words of its own guild only.
 fn check_questions(world: &World) {
-    let asked: Vec<Request> = [&world.side, &world.main].iter().flat_map(|model| model.asked.lock().unwrap().clone()).collect();
+    let asked: Vec<Request> = [&world.side, &world.main].iter().flat_map(|model| model.asked.lock().clone()).collect();
     for request in &asked {
         let own = BTreeSet::from([word(request.guild.as_str())]);
         let found = words(&format!("{request:?}"));

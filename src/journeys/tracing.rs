@@ -1,4 +1,4 @@
-//! What operators see of a turn: its spans, their places and links, also when an actor was killed in between.
+//! What operators see of a turn, where the evening of the telemetry contract (`contract.rs`) does not show it: what is old, left out, or interrupted.
 
 use std::time::Duration;
 
@@ -7,93 +7,18 @@ use serde_json::json;
 use super::world::{World, purpose, refusal, room};
 use crate::actors::runtime::actor_keys::ChannelActorKey;
 use crate::domain::question_context::Purpose;
-use crate::ports::language_model::{NoAnswer, Request};
+use crate::ports::language_model::NoAnswer;
 use crate::telemetry::memory::{attribute, drawn};
 
 const BALLOT_YES: &str = r#"{"reason": "So.", "decision": "YES", "importance": 5, "selected": false, "closing": "none"}"#;
 const BALLOT_NO: &str = r#"{"reason": "No.", "decision": "NO", "importance": 0, "selected": false, "closing": "none"}"#;
 
 #[tokio::test(start_paused = true)]
-async fn a_turn_from_its_message_to_its_statement_is_one_trace() {
-    let world = World::with_lobby().await;
-    world.side.answers([Ok("They mean me.\nYES")]);
-
-    world.say("lobby", "Ari, are you there?").await;
-    world.pass(5.0).await;
-
-    let expected = "\
-conversation.turn posted
-  history.append
-  decision.gate aria YES
-    chat scripted aria
-  invoke_agent Aria aria
-    chat scripted aria
-  send console aria
-  history.append
-";
-    assert_eq!(drawing(&world), expected);
-    let gate = &world.spans.named("decision.gate")[0];
-    for (name, value) in [("trigger", "direct_address"), ("reason", "model_yes"), ("message_count", "1")] {
-        assert_eq!(attribute(gate, &format!("decision.{name}")).as_deref(), Some(value), "{name}");
-    }
-    let turn = &world.spans.named("conversation.turn")[0];
-    assert_eq!(turn.end_time.duration_since(turn.start_time).unwrap().as_secs(), 2, "a second for each of the two models");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_lull_is_traced_from_the_message_before_it() {
-    let world = World::with_lobby().await;
-
-    world.say("lobby", "Quiet here.").await;
-    world.pass(30.0).await;
-
-    let expected = "\
-conversation.turn silence
-  history.append
-  decision.gate aria NO
-    chat scripted aria
-";
-    assert_eq!(drawing(&world), expected);
-    let spans = world.spans.spans();
-    let of = |name: &str| spans.iter().find(|span| span.name == name).unwrap();
-    let waited = of("decision.gate").start_time.duration_since(of("conversation.turn").start_time).unwrap();
-    assert_eq!(waited, Duration::from_secs(10));
-}
-
-#[tokio::test(start_paused = true)]
-async fn each_round_is_a_trace_that_follows_the_one_whose_statement_opened_it() {
-    let world = World::with_salon(json!({ "turn_taking": { "max_companion_streak": 1 } })).await;
-    world.side.answer_by(|_| Some(Ok(BALLOT_YES.to_owned())));
-
-    world.say("salon", "Ari and Bruno, what of it?").await;
-    world.pass(30.0).await;
-
-    let expected = "\
-conversation.turn posted
-  history.append
-  decision.gate aria YES
-    chat scripted aria
-  decision.gate bruno YES
-    chat scripted bruno
-  decision.select_speaker
-  invoke_agent Aria aria
-    chat scripted aria
-  send console aria
-  history.append
-conversation.turn silence follows 1
-  decision.gate bruno NO
-  decision.gate cleo NO
-";
-    assert_eq!(drawing(&world), expected);
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_round_follows_the_statement_that_opened_it_even_if_only_older_triggers_are_asked_about() {
     let world = World::with_salon(json!({})).await;
     world.side.answer_by(|_| Some(Ok(BALLOT_YES.to_owned())));
 
-    world.say("salon", "Aria, Bruno and Cleo, what of it?").await;
-    world.pass(8.5).await;
+    world.say_then_pass("salon", "Aria, Bruno and Cleo, what of it?", 8.5).await;
 
     let drawing = drawing(&world);
     let second = drawing.split("conversation.turn ").nth(2).unwrap_or_else(|| panic!("no second turn:\n{drawing}"));
@@ -101,32 +26,11 @@ async fn a_round_follows_the_statement_that_opened_it_even_if_only_older_trigger
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_without_an_answer_is_traced_and_the_next_try_follows_it() {
-    let world = World::with_lobby().await;
-    world.side.answers([Err(refusal()), Ok("Not me.\nNO")]);
-
-    world.say("lobby", "Ari?").await;
-    world.pass(60.0).await;
-
-    let expected = "\
-conversation.turn failed refused
-  history.append
-  decision.gate aria refused
-    chat scripted aria refused
-conversation.turn silence follows 1
-  decision.gate aria NO
-    chat scripted aria
-";
-    assert_eq!(drawing(&world), expected);
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_message_that_wakes_its_channel_has_its_append_in_the_trace() {
     let world = World::with_lobby().await;
     world.pass(600.0).await;
 
-    world.say("lobby", "Ari?").await;
-    world.pass(5.0).await;
+    world.say_then_pass("lobby", "Ari?", 5.0).await;
 
     let expected = "\
 conversation.turn silence
@@ -142,10 +46,8 @@ async fn a_message_too_old_to_be_asked_about_again_follows_the_question_and_noth
     let world = World::with_lobby_settings(json!({ "gate": { "stale_after_secs": 15.0 } })).await;
     world.side.answers([Err(refusal()), Ok("Not me.\nNO")]);
 
-    world.say("lobby", "Quiet here.").await;
-    world.pass(60.0).await;
-    world.say("lobby", "Ari?").await;
-    world.pass(5.0).await;
+    world.say_then_pass("lobby", "Quiet here.", 60.0).await;
+    world.say_then_pass("lobby", "Ari?", 5.0).await;
 
     let expected = "\
 conversation.turn failed refused
@@ -163,26 +65,8 @@ conversation.turn silence
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_judgement_by_the_model_is_below_the_turn_of_the_statement() {
-    let world = judged_salon().await;
-    world.side.answer_by(judging(Ok("They circle.\n0.9".to_owned())));
-
-    world.say("salon", "Bruno, what of it?").await;
-    world.pass(45.0).await;
-
-    let drawing = drawing(&world);
-    assert!(drawing.contains("  history.append\n  decision.repetition\n    chat scripted\n"), "{drawing}");
-    let judgement = &world.spans.named("decision.repetition")[0];
-    assert_eq!(judgement.end_time.duration_since(judgement.start_time).unwrap(), Duration::from_secs(1));
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_missing_judgement_is_traced_as_a_failure() {
-    let world = judged_salon().await;
-    world.side.answer_by(judging(Err(refusal())));
-
-    world.say("salon", "Bruno, what of it?").await;
-    world.pass(45.0).await;
+    let world = judged_salon(Err(refusal()), 45.0).await;
 
     let judgement = &world.spans.named("decision.repetition")[0];
     assert_eq!(attribute(judgement, "repetition.judge").as_deref(), Some("model"));
@@ -194,8 +78,7 @@ async fn a_summary_is_a_trace_of_its_own() {
     let world = World::with_lobby().await;
 
     for number in 0..46 {
-        world.say("lobby", &format!("remark {number}")).await;
-        world.pass(11.5).await;
+        world.say_then_pass("lobby", &format!("remark {number}"), 11.5).await;
     }
     world.pass(30.0).await;
 
@@ -207,10 +90,8 @@ async fn a_summary_is_a_trace_of_its_own() {
 #[tokio::test(start_paused = true)]
 async fn after_a_crash_a_lone_companions_turn_continues_in_a_trace_that_follows_the_one_before() {
     for at in [0.5, 1.5] {
-        let world = World::with_lobby().await;
-        world.side.answers([Ok("They mean me.\nYES")]);
-        world.say("lobby", "Ari, are you there?").await;
-        world.pass(at).await;
+        let world = World::with_willing_lobby().await;
+        world.say_then_pass("lobby", "Ari, are you there?", at).await;
 
         follows_after_a_crash(world, at).await;
     }
@@ -223,8 +104,7 @@ async fn after_a_crash_a_round_continues_in_a_trace_that_follows_the_one_before(
         let world = World::with_salon(json!({})).await;
         world.side.answer_by(|_| Some(Ok(BALLOT_YES.to_owned())));
         world.side.set_delay_for("bruno", Duration::from_secs(2));
-        world.say("salon", "Ari and Bruno, what of it?").await;
-        world.pass(at).await;
+        world.say_then_pass("salon", "Ari and Bruno, what of it?", at).await;
 
         follows_after_a_crash(world, at).await;
     }
@@ -248,15 +128,12 @@ async fn a_round_open_at_a_snapshot_is_followed_too() {
 
 #[tokio::test(start_paused = true)]
 async fn a_judgement_interrupted_by_a_crash_continues_in_a_trace_that_follows_the_one_before() {
-    let world = judged_salon().await;
-    world.side.answer_by(judging(Ok("They circle.\n0.9".to_owned())));
-    world.say("salon", "Bruno, what of it?").await;
-    world.pass(12.5).await;
+    let world = judged_salon(circling(), 12.5).await;
     let before = world.spans.named("conversation.turn").last().unwrap().span_context.clone();
     assert_eq!(world.spans.named("decision.repetition").len(), 0);
 
     let world = world.crash().await;
-    world.side.answer_by(judging(Ok("They circle.\n0.9".to_owned())));
+    judge(&world, circling());
     world.pass(2.0).await;
 
     let drawing = drawing(&world);
@@ -270,10 +147,7 @@ async fn a_judgement_interrupted_by_a_crash_continues_in_a_trace_that_follows_th
 
 #[tokio::test(start_paused = true)]
 async fn a_judgement_that_is_cleared_after_a_crash_has_ended() {
-    let world = judged_salon().await;
-    world.side.answer_by(judging(Ok("They circle.\n0.9".to_owned())));
-    world.say("salon", "Bruno, what of it?").await;
-    world.pass(12.5).await;
+    let world = judged_salon(circling(), 12.5).await;
     let world = world.crash().await;
     world.pass(0.2).await;
 
@@ -285,44 +159,16 @@ async fn a_judgement_that_is_cleared_after_a_crash_has_ended() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_killed_channel_continues_in_a_trace_that_follows_the_one_before() {
-    let mut world = World::with_lobby().await;
-    world.side.answers([Ok("They mean me.\nYES")]);
-    world.say("lobby", "Ari, are you there?").await;
-    world.pass(0.5).await;
-
-    world.kill(&ChannelActorKey(room("lobby").channel())).await;
-    world.pass(5.0).await;
-
-    let expected = "\
-? history.append
-actor.restart
-conversation.turn posted follows 1
-  decision.gate aria YES
-    chat scripted aria
-  invoke_agent Aria aria
-    chat scripted aria
-  send console aria
-  history.append
-chat scripted aria
-";
-    // The last is the call that was in flight when the channel died.
-    assert_eq!(drawing(&world), expected);
-}
-
-#[tokio::test(start_paused = true)]
 async fn an_unsampled_turn_is_left_out_whole_and_a_failed_one_is_kept_whole() {
     let mut world = World::with_overlay(json!({ "telemetry": { "sample_ratio": 0.0 } })).await;
     world.open("lobby", &["aria"]).await;
     world.side.answers([Ok("Not me.\nNO")]);
-    world.say("lobby", "Ari?").await;
-    world.pass(5.0).await;
+    world.say_then_pass("lobby", "Ari?", 5.0).await;
     assert_eq!(drawing(&world), "");
 
     world.side.answers([Ok("Me.\nYES")]);
     world.main.answers([Err(refusal()), Ok("Hello!")]);
-    world.say("lobby", "Ari?").await;
-    world.pass(5.0).await;
+    world.say_then_pass("lobby", "Ari?", 5.0).await;
     world.kill(&ChannelActorKey(room("lobby").channel())).await;
 
     let expected = "\
@@ -336,18 +182,6 @@ actor.restart
 ";
     assert_eq!(drawing(&world), expected);
     assert!(world.decisions("lobby").await.iter().all(|decision| !decision["trace"].is_null()), "the record names every trace");
-}
-
-#[tokio::test(start_paused = true)]
-async fn clearing_a_room_ends_its_turn() {
-    let world = World::with_lobby().await;
-    world.say("lobby", "Ari?").await;
-    world.pass(0.5).await;
-
-    world.backend.rooms.clear(&room("lobby")).await.unwrap();
-    world.pass(5.0).await;
-
-    assert_eq!(drawing(&world), "conversation.turn cancelled\n  history.append\nchat scripted aria cancelled\n");
 }
 
 #[tokio::test(start_paused = true)]
@@ -373,8 +207,7 @@ async fn turns_after_clearing_follow_nothing_before_it() {
     world.side.answers([Ok("Not me.\nNO")]);
 
     world.backend.rooms.clear(&room("lobby")).await.unwrap();
-    world.say("lobby", "Ari?").await;
-    world.pass(60.0).await;
+    world.say_then_pass("lobby", "Ari?", 60.0).await;
 
     let turns = world.spans.named("conversation.turn");
     assert_eq!(turns.len(), 2, "{}", drawing(&world));
@@ -389,26 +222,34 @@ fn drawing(world: &World) -> String {
 async fn unanswered_lobby(text: &str, secs: f64) -> World {
     let world = World::with_lobby().await;
     world.side.answers([Err(refusal())]);
-    world.say("lobby", text).await;
-    world.pass(secs).await;
+    world.say_then_pass("lobby", text, secs).await;
     assert_eq!(drawing(&world).lines().next(), Some("conversation.turn failed refused"));
     world
 }
 
-async fn judged_salon() -> World {
-    World::with_salon(json!({
+/// Bruno was addressed, and everybody always wants to speak. The side model judges repetition like this.
+async fn judged_salon(judgement: Result<String, NoAnswer>, secs: f64) -> World {
+    let world = World::with_salon(json!({
         "repetition": { "judge": "model" },
         "gate": { "skip_when_other_addressed": false },
         "turn_taking": { "max_companion_streak": 20 },
     }))
-    .await
+    .await;
+    judge(&world, judgement);
+    world.say_then_pass("salon", "Bruno, what of it?", secs).await;
+    world
 }
 
-fn judging(judgement: Result<String, NoAnswer>) -> impl Fn(&Request) -> Option<Result<String, NoAnswer>> + Send + 'static {
-    move |request| match purpose(request) {
+fn judge(world: &World, judgement: Result<String, NoAnswer>) {
+    world.side.answer_by(move |request| match purpose(request) {
         Purpose::Judgement => Some(judgement.clone()),
         _ => Some(Ok(BALLOT_YES.to_owned())),
-    }
+    });
+}
+
+/// They repeat themselves.
+fn circling() -> Result<String, NoAnswer> {
+    Ok("They circle.\n0.9".to_owned())
 }
 
 /// The first turn after a crash links to the root of the interrupted one.

@@ -20,10 +20,8 @@ const TOKENS: u64 = 12;
 async fn every_call_is_on_record_with_its_companion_its_role_and_its_price() {
     let world = World::with_lobby_settings(priced()).await;
     world.side.answers([Ok("Me.\nYES"), Ok("Not me.\nNO")]);
-    world.say("lobby", "Ari, are you there?").await;
-    world.pass(5.0).await;
-    world.say("lobby", "well then").await;
-    world.pass(60.0).await;
+    world.say_then_pass("lobby", "Ari, are you there?", 5.0).await;
+    world.say_then_pass("lobby", "well then", 60.0).await;
 
     let home = home(&world).await;
 
@@ -43,8 +41,7 @@ async fn every_call_is_on_record_with_its_companion_its_role_and_its_price() {
 #[tokio::test(start_paused = true)]
 async fn a_call_keeps_the_price_at_its_time() {
     let world = World::with_lobby_settings(priced()).await;
-    world.say("lobby", "Ari?").await;
-    world.pass(5.0).await;
+    world.say_then_pass("lobby", "Ari?", 5.0).await;
     let store = world.store.clone();
     drop(world.crash().await);
 
@@ -61,8 +58,7 @@ async fn a_call_keeps_the_price_at_its_time() {
 async fn a_model_without_a_price_has_an_unknown_cost() {
     let endpoint = json!({ "base_url": "http://127.0.0.1:1/v1", "model": "m" });
     let world = World::with_lobby_settings(json!({ "models": { "main": endpoint } })).await;
-    world.say("lobby", "Ari?").await;
-    world.pass(5.0).await;
+    world.say_then_pass("lobby", "Ari?", 5.0).await;
 
     let calls = home(&world).await.used.calls;
 
@@ -75,11 +71,9 @@ async fn failed_questions_and_statements_are_counted_with_every_try() {
     let broken = || Err(NoAnswer::Unreachable { endpoint: "scripted".into(), detail: "reset".into() });
     world.side.answers([broken(), Ok("Me.\nYES"), Err(refusal()), Ok("Not me.\nNO")]);
     world.main.answers([broken(), Err(refusal())]);
-    world.say("lobby", "Ari?").await;
-    world.pass(30.0).await;
+    world.say_then_pass("lobby", "Ari?", 30.0).await;
     let after_statement = home(&world).await;
-    world.say("lobby", "Ari??").await;
-    world.pass(5.0).await;
+    world.say_then_pass("lobby", "Ari??", 5.0).await;
 
     let calls = home(&world).await.used.calls;
 
@@ -93,8 +87,7 @@ async fn failed_questions_and_statements_are_counted_with_every_try() {
 async fn a_question_that_times_out_is_counted_as_a_call() {
     let world = World::with_lobby().await;
     world.side.set_delay(Duration::from_secs(3_600));
-    world.say("lobby", "Ari?").await;
-    world.pass(16.0).await;
+    world.say_then_pass("lobby", "Ari?", 16.0).await;
 
     let calls = home(&world).await.used.calls;
 
@@ -103,17 +96,14 @@ async fn a_question_that_times_out_is_counted_as_a_call() {
 
 #[tokio::test(start_paused = true)]
 async fn calls_dropped_while_a_model_works_on_them_are_counted() {
-    let world = World::with_lobby().await;
-    world.side.answers([Ok("Me.\nYES")]);
+    let world = World::with_willing_lobby().await;
     world.main.set_delay(Duration::from_secs(60));
-    world.say("lobby", "Ari?").await;
-    world.pass(5.0).await;
+    world.say_then_pass("lobby", "Ari?", 5.0).await;
     world.backend.rooms.clear(&room("lobby")).await.unwrap();
     world.pass(1.0).await;
     let speaking = home(&world).await.used.calls;
     world.side.set_delay(Duration::from_secs(10));
-    world.say("lobby", "Ari?").await;
-    world.pass(1.0).await;
+    world.say_then_pass("lobby", "Ari?", 1.0).await;
     world.backend.rooms.clear(&room("lobby")).await.unwrap();
     world.pass(1.0).await;
 
@@ -138,12 +128,11 @@ async fn summaries_are_counted_for_the_room_itself() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_counted_twice_after_a_crash() {
+async fn a_crash_between_any_two_steps_loses_no_message_and_no_answer_and_counts_nothing_twice() {
     for moment in [0.0, 0.5, 1.0, 1.5, 2.0, 2.5] {
         let world = World::with_lobby().await;
         world.side.answers([Ok("Me.\nYES"), Ok("Not me.\nNO")]);
-        world.say("lobby", "Ari, one").await;
-        world.pass(moment).await;
+        world.say_then_pass("lobby", "Ari, one", moment).await;
         let made = calls_made(&world);
 
         let world = world.crash().await;
@@ -152,7 +141,8 @@ async fn nothing_is_counted_twice_after_a_crash() {
 
         let home = home(&world).await;
         let made = made + calls_made(&world);
-        assert_eq!(world.history("lobby").await, lines(&[("Ana", "Ari, one"), ("aria", "Hello!")]));
+        let answered = lines(&[("Ana", "Ari, one"), ("aria", "Hello!")]);
+        assert_eq!(world.history("lobby").await, answered, "crashed after {moment} s");
         assert_eq!(home.used.statements, 1, "crashed after {moment} s");
         // The usage of a call is unknown if its answer was lost in the crash.
         assert!((2..=made).contains(&home.used.calls.calls), "{} of {made}, crashed after {moment} s", home.used.calls.calls);
@@ -164,11 +154,9 @@ async fn nothing_is_counted_twice_after_a_crash() {
 async fn a_guild_that_has_used_up_its_tokens_is_silent_until_enough_of_them_are_a_day_old() {
     let world = World::with_lobby_settings(json!({ "models": { "guild_tokens_per_day": 2 * TOKENS } })).await;
     world.side.answers([Ok("Me.\nYES")]);
-    world.say("lobby", "Ari, one").await;
-    world.pass(10.0).await;
+    world.say_then_pass("lobby", "Ari, one", 10.0).await;
     world.say("lobby", "Ari, two").await;
-    world.say("lobby", "three").await;
-    world.pass(60.0).await;
+    world.say_then_pass("lobby", "three", 60.0).await;
     let asked = calls_made(&world);
     let decisions = world.decisions("lobby").await;
     let caps = home(&world).await.caps;
@@ -194,13 +182,12 @@ async fn a_decision_that_takes_the_last_tokens_leads_to_no_statement() {
     let world = World::with_lobby_settings(json!({ "models": { "guild_tokens_per_day": TOKENS } })).await;
     world.side.answers([Ok("Me.\nYES")]);
 
-    world.say("lobby", "Ari, one").await;
-    world.pass(10.0).await;
+    world.say_then_pass("lobby", "Ari, one", 10.0).await;
 
     let decisions = world.decisions("lobby").await;
     assert_eq!(outcome(&decisions[0]), ("NO", "budget", "direct_address"));
     assert_eq!((&decisions[0]["budget"], &decisions[0]["input_tokens"]), (&json!("guild_tokens"), &json!(10)));
-    assert_eq!(world.main.asked.lock().unwrap().len(), 0);
+    assert_eq!(world.main.asked.lock().len(), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -208,8 +195,7 @@ async fn tokens_that_run_out_in_a_round_keep_later_votes_from_counting_and_hold_
     let world = World::with_salon(json!({ "models": { "guild_tokens_per_day": 2 * TOKENS + 1 } })).await;
     world.side.answers([Ok("Me.\nYES")]);
 
-    world.say("salon", "aria, bruno, cleo: what do you think?").await;
-    world.pass(60.0).await;
+    world.say_then_pass("salon", "aria, bruno, cleo: what do you think?", 60.0).await;
 
     let decisions = world.decisions("salon").await;
     let reasons: Vec<_> = decisions.iter().map(|decision| (outcome(decision).1, decision["vote"]["state"].as_str())).collect();
@@ -234,12 +220,11 @@ async fn repetition_is_judged_without_a_model_while_tokens_are_used_up() {
         .await;
         world.side.answers([Ok("Me.\nYES")]);
 
-        world.say("salon", "Bruno, what of it?").await;
-        world.pass(300.0).await;
+        world.say_then_pass("salon", "Bruno, what of it?", 300.0).await;
 
         assert_eq!(world.recorded("salon", "repetition_asked").await.len(), asked, "{most} tokens");
         assert_eq!(world.recorded("salon", "repetition").await.len(), judged, "{most} tokens");
-        assert_eq!(world.main.asked.lock().unwrap().len(), 3);
+        assert_eq!(world.main.asked.lock().len(), 3);
     }
 }
 
@@ -247,8 +232,7 @@ async fn repetition_is_judged_without_a_model_while_tokens_are_used_up() {
 async fn no_summary_is_made_while_tokens_are_used_up() {
     let settings = json!({ "models": { "guild_tokens_per_day": TOKENS }, "prompt": { "summary_after": 2 } });
     let world = World::with_lobby_settings(settings).await;
-    world.say("lobby", "Ari, one").await;
-    world.pass(10.0).await;
+    world.say_then_pass("lobby", "Ari, one", 10.0).await;
     for _ in 0..9 {
         world.say("lobby", "more").await;
     }
@@ -256,8 +240,7 @@ async fn no_summary_is_made_while_tokens_are_used_up() {
     let within = summaries(&world);
     world.pass(86_400.0).await;
 
-    world.say("lobby", "Ari, again").await;
-    world.pass(10.0).await;
+    world.say_then_pass("lobby", "Ari, again", 10.0).await;
 
     assert_eq!(within, 0);
     assert_eq!(summaries(&world), 1);
@@ -268,8 +251,7 @@ async fn a_guild_that_has_said_enough_for_a_day_is_silent_until_its_oldest_state
     let world = World::with_lobby_settings(json!({ "gate": { "guild_statements_per_day": 2 } })).await;
     world.side.answers([Ok("Me.\nYES")]);
     for text in ["Ari, one", "Ari, two", "Ari, three"] {
-        world.say("lobby", text).await;
-        world.pass(10.0).await;
+        world.say_then_pass("lobby", text, 10.0).await;
     }
     let asked = calls_made(&world);
     let decisions = world.decisions("lobby").await;
@@ -289,13 +271,11 @@ async fn a_guild_that_has_said_enough_for_a_day_is_silent_until_its_oldest_state
 async fn a_restart_frees_no_cap() {
     let world = World::with_lobby_settings(json!({ "gate": { "guild_statements_per_day": 1 } })).await;
     world.side.answers([Ok("Me.\nYES")]);
-    world.say("lobby", "Ari, one").await;
-    world.pass(10.0).await;
+    world.say_then_pass("lobby", "Ari, one", 10.0).await;
 
     let world = world.crash().await;
     world.side.answers([Ok("Me.\nYES")]);
-    world.say("lobby", "Ari, two").await;
-    world.pass(10.0).await;
+    world.say_then_pass("lobby", "Ari, two", 10.0).await;
 
     let decisions = world.decisions("lobby").await;
     assert_eq!(outcome(&decisions[1]), ("NO", "budget", "direct_address"));
@@ -319,13 +299,10 @@ async fn an_unknown_guild_differs_from_one_without_usage() {
 #[tokio::test(start_paused = true)]
 async fn only_usage_within_the_span_is_counted() {
     let world = World::with_lobby().await;
-    world.say("lobby", "Ari?").await;
-    world.pass(5.0).await;
+    world.say_then_pass("lobby", "Ari?", 5.0).await;
     let between = world.context.clock.now();
-    world.say("lobby", "Ari??").await;
-    world.pass(5.0).await;
-    world.say("lobby", "Ari???").await;
-    world.pass(5.0).await;
+    world.say_then_pass("lobby", "Ari??", 5.0).await;
+    world.say_then_pass("lobby", "Ari???", 5.0).await;
 
     let until = usage(&world, UsageQuery { to: Some(between), ..UsageQuery::default() }).await;
     let since = usage(&world, UsageQuery { from: Some(between), ..UsageQuery::default() }).await;
@@ -375,11 +352,11 @@ async fn usage(world: &World, query: UsageQuery) -> Usage {
 }
 
 fn calls_made(world: &World) -> u64 {
-    [&world.side, &world.main].map(|model| model.asked.lock().unwrap().len() as u64).iter().sum()
+    [&world.side, &world.main].map(|model| model.asked.lock().len() as u64).iter().sum()
 }
 
 fn summaries(world: &World) -> usize {
-    world.side.asked.lock().unwrap().iter().filter(|request| *purpose(request) == Purpose::Summary).count()
+    world.side.asked.lock().iter().filter(|request| *purpose(request) == Purpose::Summary).count()
 }
 
 fn outcome(decision: &Value) -> (&str, &str, &str) {
@@ -391,12 +368,10 @@ fn outcome(decision: &Value) -> (&str, &str, &str) {
 async fn answers_once_it_is_free(world: &World, decision: &Value) {
     let free_at = from_rfc3339(decision["free_at"].as_str().expect("it says when")).unwrap();
     world.pass(free_at.since(world.context.clock.now()).as_secs_f64() - 1.0).await;
-    world.say("lobby", "Ari, four").await;
-    world.pass(0.5).await;
+    world.say_then_pass("lobby", "Ari, four", 0.5).await;
     let before = world.decisions("lobby").await;
     world.pass(1.0).await;
-    world.say("lobby", "Ari, five").await;
-    world.pass(10.0).await;
+    world.say_then_pass("lobby", "Ari, five", 10.0).await;
 
     assert_eq!(before.last().unwrap()["reason"], "budget");
     assert_eq!(world.history("lobby").await.last().unwrap(), &("aria".to_owned(), "Hello!".to_owned()));

@@ -49,8 +49,7 @@ async fn drafts_and_states_of_any_room_are_shown() {
     let mut watching = world.watch_rooms("").await;
     watching.seen().await;
 
-    world.say("salon", "Aria, Bruno: hello?").await;
-    world.pass(20.0).await;
+    world.say_then_pass("salon", "Aria, Bruno: hello?", 20.0).await;
 
     let seen = watching.seen().await;
     for name in ["round_opened", "state", "round", "draft", "statement"] {

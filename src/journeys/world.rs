@@ -1,23 +1,26 @@
 //! A whole system in memory, and helpers for tests to drive and observe it.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::StreamExt;
-use ractor::{Actor, ActorRef};
+use parking_lot::Mutex;
+use ractor::{Actor, ActorProcessingErr, ActorRef};
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 
 use crate::actors::calls::Speech;
 use crate::actors::companion::brief_writing;
 use crate::actors::erasure::cleanup;
 use crate::actors::models::Models;
-use crate::actors::runtime::actor_keys::ChannelActorKey;
+use crate::actors::runtime::actor_keys::{ChannelActorKey, GuildKey};
 use crate::actors::runtime::context::{ActorContext, Environment};
-use crate::actors::runtime::directory::ActorKey as Address;
+use crate::actors::runtime::directory::{ActorKey as Address, Directory, Registration};
 use crate::actors::runtime::in_flight::RecentHangs;
 use crate::actors::runtime::root::{Root, RootMessage};
 use crate::actors::runtime::startup_log;
@@ -31,10 +34,11 @@ use crate::domain::question_context::{Purpose, QuestionContext};
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::reader::{Range, Reader};
 use crate::ports::backend::decisions::{DecisionQuery, Why, WhyAt, WhyQuery};
-use crate::ports::backend::keeping::{Forget, Forgotten};
+use crate::ports::backend::keeping::{ExportForm, ExportQuery, Forget, Forgotten};
 use crate::ports::backend::live::{Cursor, LiveStream};
-use crate::ports::backend::messages::{HistoryQuery, NewMessage};
-use crate::ports::backend::room::{Room, RoomId, RoomPlan, is_of_console};
+use crate::ports::backend::messages::{History, HistoryQuery};
+use crate::ports::backend::room::{Room, RoomId, is_of_console};
+use crate::ports::backend::state::RoomState;
 use crate::ports::backend::{Backend, Refused};
 use crate::ports::chat_platform::{ChatPlatform, Platforms};
 use crate::ports::clock::Clock;
@@ -47,7 +51,7 @@ use crate::ports::voice_call::fake::FakeCalls;
 use crate::samples::{self, Draws, NOON, take_one};
 use crate::settings::Settings;
 use crate::settings::companion::Companion;
-use crate::telemetry::memory::SpanMemory;
+use crate::telemetry::memory::{SpanMemory, attribute};
 use crate::telemetry::sampling::Sampling;
 
 pub(super) struct World {
@@ -116,7 +120,7 @@ impl Default for TokioClock {
 
 impl Clock for TokioClock {
     fn now(&self) -> Moment {
-        let panics = self.panics.lock().unwrap().take_if(|holds| holds());
+        let panics = self.panics.lock().take_if(|holds| holds());
         assert!(panics.is_none(), "as the test planned");
         let now = NOON + self.began.elapsed();
         Moment::from_micros(now.as_micros().saturating_add_signed(self.offset.load(Ordering::Relaxed) * 1_000_000))
@@ -140,7 +144,7 @@ impl Scripted {
 
     /// Sets the next answers.
     pub(super) fn answers(&self, answers: impl IntoIterator<Item = Result<&'static str, NoAnswer>>) {
-        *self.answers.lock().unwrap() = answers.into_iter().collect();
+        *self.answers.lock() = answers.into_iter().collect();
     }
 
     /// The number of next calls that panic half-way.
@@ -155,50 +159,50 @@ impl Scripted {
 
     /// Answers by the question, from now on.
     pub(super) fn answer_by(&self, script: impl Fn(&Request) -> Option<Result<String, NoAnswer>> + Send + 'static) {
-        *self.script.lock().unwrap() = Some(Box::new(script));
+        *self.script.lock() = Some(Box::new(script));
     }
 
     /// Sets the delay of answers to this companion.
     pub(super) fn set_delay_for(&self, companion: &str, delay: Duration) {
-        self.delays.lock().unwrap().insert(companion.into(), delay);
+        self.delays.lock().insert(companion.into(), delay);
     }
 
     /// How often it was asked for this companion.
     pub(super) fn asked_for(&self, companion: &str) -> usize {
         let is_by_companion = |request: &&Request| asking_companion(request) == companion;
-        self.asked.lock().unwrap().iter().filter(is_by_companion).count()
+        self.asked.lock().iter().filter(is_by_companion).count()
     }
 
     /// Writes word by word from now on. The next answers are lost after so many words.
     pub(super) fn write_at(&self, per_word: Duration, lost_after: impl IntoIterator<Item = usize>) {
-        *self.pace.lock().unwrap() = (per_word, lost_after.into_iter().collect());
+        *self.pace.lock() = (per_word, lost_after.into_iter().collect());
     }
 
     /// Sets the delay of answers.
     pub(super) fn set_delay(&self, delay: Duration) {
-        *self.delay.lock().unwrap() = delay;
+        *self.delay.lock() = delay;
     }
 }
 
 #[async_trait]
 impl LanguageModel for Scripted {
     async fn ask(&self, request: &Request, drafts: Option<&mpsc::UnboundedSender<Draft>>) -> Result<Answer, NoAnswer> {
-        let own_delay = self.delays.lock().unwrap().get(&CompanionId::from(asking_companion(request))).copied();
-        let delay = own_delay.unwrap_or(*self.delay.lock().unwrap());
-        self.asked.lock().unwrap().push(request.clone());
+        let own_delay = self.delays.lock().get(&CompanionId::from(asking_companion(request))).copied();
+        let delay = own_delay.unwrap_or(*self.delay.lock());
+        self.asked.lock().push(request.clone());
         tokio::time::sleep(delay).await;
         assert!(!take_one(&self.panics), "as the test planned");
-        let scripted = self.script.lock().unwrap().as_ref().and_then(|script| script(request));
+        let scripted = self.script.lock().as_ref().and_then(|script| script(request));
         let answer = if let Some(scripted) = scripted {
             Some(scripted)
         } else {
-            let mut answers = self.answers.lock().unwrap();
+            let mut answers = self.answers.lock();
             let next = if answers.len() > 1 { answers.pop_front() } else { answers.front().cloned() };
             next.map(|answer| answer.map(str::to_owned))
         };
         let text = answer.unwrap_or(Ok("NO".to_owned()))?;
         let (per_word, lost_after) = {
-            let mut pace = self.pace.lock().unwrap();
+            let mut pace = self.pace.lock();
             (pace.0, pace.1.pop_front())
         };
         let pieces: Vec<_> = if per_word.is_zero() { vec![&*text] } else { text.split_inclusive(' ').collect() };
@@ -230,6 +234,13 @@ impl World {
     pub(super) async fn with_lobby() -> Self {
         let world = Self::new().await;
         world.open("lobby", &["aria"]).await;
+        world
+    }
+
+    /// The same. Aria says YES whenever she is asked.
+    pub(super) async fn with_willing_lobby() -> Self {
+        let world = Self::with_lobby().await;
+        world.side.answers([Ok("Me.\nYES")]);
         world
     }
 
@@ -344,8 +355,7 @@ impl World {
     /// Opens rooms in a guild, each with Aria as its member.
     pub(super) async fn open_in(&self, guild: &str, ids: impl IntoIterator<Item = String>) {
         for id in ids {
-            let plan = serde_json::from_value(json!({ "guild": guild, "companions": ["aria"] })).unwrap();
-            self.backend.rooms.put(&room(&id), plan).await.unwrap();
+            self.put_room(&id, json!({ "guild": guild, "companions": ["aria"] })).await.unwrap();
         }
         self.rest().await;
     }
@@ -358,7 +368,7 @@ impl World {
     /// The first reader of the clock panics once an actor has this key.
     pub(super) fn panic_on_clock_once<P: Address + Send + 'static>(&self, channel_key: P) {
         let directory = self.context.directory.clone();
-        *self.surviving.clock.panics.lock().unwrap() = Some(Box::new(move || directory.find(&channel_key).is_some()));
+        *self.surviving.clock.panics.lock() = Some(Box::new(move || directory.find(&channel_key).is_some()));
     }
 
     /// What was to be done in the voice calls so far.
@@ -383,20 +393,61 @@ impl World {
 
     /// Opens a room for companions as the API writes them.
     pub(super) async fn open_with(&self, id: &str, companions: Value) -> Room {
-        let plan: RoomPlan = serde_json::from_value(json!({ "guild": "home", "companions": companions })).unwrap();
-        let (made, _) = self.backend.rooms.put(&room(id), plan).await.unwrap();
+        let made = self.put_room(id, json!({ "guild": "home", "companions": companions })).await.unwrap();
         self.rest().await;
         made
     }
 
+    /// Asks for a room as the API would.
+    pub(super) async fn put_room(&self, id: &str, plan: Value) -> Result<Room, Refused> {
+        self.backend.rooms.put(&room(id), of_json(plan)).await.map(|(room, _)| room)
+    }
+
+    /// Changes a room as the API would.
+    pub(super) async fn patch(&self, id: &str, patch: Value) -> Result<Room, Refused> {
+        let patched = self.backend.rooms.patch(&room(id), of_json(patch)).await;
+        self.rest().await;
+        patched
+    }
+
+    pub(super) async fn state(&self, id: &str) -> RoomState {
+        self.backend.rooms.state(&room(id)).await.unwrap()
+    }
+
+    /// The companions that are members of a room.
+    pub(super) async fn present(&self, id: &str) -> Vec<String> {
+        let found = self.backend.rooms.get(&room(id)).await.unwrap();
+        found.companions.iter().map(|companion| companion.id.to_string()).collect()
+    }
+
+    /// Ana says something.
     pub(super) async fn say(&self, id: &str, text: &str) -> Seq {
-        let message = serde_json::from_value(json!({ "from": "Ana", "text": text })).unwrap();
-        self.backend.messages.say(&room(id), message).await.unwrap()
+        self.say_with(id, json!({ "from": "Ana", "text": text })).await
+    }
+
+    /// Ana says something, and then this number of seconds pass.
+    pub(super) async fn say_then_pass(&self, id: &str, text: &str, secs: f64) -> Seq {
+        let seq = self.say(id, text).await;
+        self.pass(secs).await;
+        seq
     }
 
     pub(super) async fn say_with(&self, id: &str, message: Value) -> Seq {
-        let message: NewMessage = serde_json::from_value(message).unwrap();
-        self.backend.messages.say(&room(id), message).await.unwrap()
+        self.try_say(id, message).await.unwrap()
+    }
+
+    pub(super) async fn try_say(&self, id: &str, message: Value) -> Result<Seq, Refused> {
+        self.backend.messages.say(&room(id), of_json(message)).await
+    }
+
+    /// Votes as a program does that plays a companion.
+    pub(super) async fn vote(&self, id: &str, state: Value) -> Result<(), Refused> {
+        self.backend.messages.vote(&room(id), of_json(state)).await
+    }
+
+    /// Speaks as a program does that plays a companion.
+    pub(super) async fn speak(&self, id: &str, words: Value) -> Result<Seq, Refused> {
+        self.backend.messages.speak(&room(id), of_json(words)).await
     }
 
     /// From now on actors may die, and their deaths are not counted.
@@ -419,9 +470,13 @@ impl World {
 
     /// Senders and texts, oldest first.
     pub(super) async fn history(&self, id: &str) -> Vec<(String, String)> {
-        let query = HistoryQuery { after: None, before: None, limit: 1_000 };
-        let history = self.backend.records.history(&room(id), query).await.unwrap();
+        let history = self.try_history(id).await.unwrap();
         history.messages.iter().map(|message| (message.from.to_string(), message.text.to_string())).collect()
+    }
+
+    pub(super) async fn try_history(&self, id: &str) -> Result<History, Refused> {
+        let query = HistoryQuery { after: None, before: None, limit: 1_000 };
+        self.backend.records.history(&room(id), query).await
     }
 
     /// The events of a room with this name that are on record, oldest first.
@@ -436,6 +491,22 @@ impl World {
         let query = DecisionQuery { room: Some(room(id)), companion: None, after: None, limit: 1_000 };
         let decisions = self.backend.records.decisions(query).await.unwrap();
         decisions.decisions.iter().map(|decision| serde_json::to_value(decision).unwrap()).collect()
+    }
+
+    /// The export of a room, line by line.
+    pub(super) async fn export(&self, id: &str, form: ExportForm) -> Vec<String> {
+        let lines = self.backend.records.export(ExportQuery { room: Some(room(id)), form }).await.unwrap();
+        lines.map(|line| line.unwrap()).collect().await
+    }
+
+    /// The outcomes of the turns that have ended.
+    pub(super) fn turn_outcomes(&self) -> Vec<String> {
+        self.spans.named("conversation.turn").iter().filter_map(|turn| attribute(turn, "turn.outcome")).collect()
+    }
+
+    /// The sum of the series with this name and all of these labels.
+    pub(super) fn total(&self, name: &str, labels: &[(&str, &str)]) -> u64 {
+        self.spans.metrics().total(name, labels) as u64
     }
 
     pub(super) fn reader(&self) -> Reader<'_> {
@@ -492,7 +563,11 @@ impl World {
 
     /// Forgets a person of the guild `home`, with the answers to the person or without.
     pub(super) async fn forget(&self, person: &str, answers: bool) -> Result<Forgotten, Refused> {
-        self.backend.maintenance.forget(Forget { guild: "home".into(), person: person.into(), answers }).await
+        self.forget_in("home", person, answers).await
+    }
+
+    pub(super) async fn forget_in(&self, guild: &str, person: &str, answers: bool) -> Result<Forgotten, Refused> {
+        self.backend.maintenance.forget(Forget { guild: guild.into(), person: person.into(), answers }).await
     }
 
     /// Explains a decision in a room.
@@ -518,6 +593,37 @@ impl World {
         replies.iter().for_each(ractor::ActorCell::kill);
         self.killed = self.killed.saturating_add(replies.len());
         self.rest().await;
+    }
+
+    /// Puts an actor in the place of the one with this key. It hangs with the first message, or ignores every one.
+    pub(super) async fn replace<K: Address + Send + Sync + 'static>(&self, key: K, hangs: bool) -> ActorRef<K::Message> {
+        Actor::spawn(None, Stub { key, hangs }, self.context.directory.clone()).await.unwrap().0
+    }
+
+    /// Kills a channel of the guild `home` whenever it runs, until the guild is in quarantine. Returns the last actor of the guild.
+    pub(super) async fn kill_until_quarantine(&self, id: &str) -> Option<ractor::ActorId> {
+        let mut last = None;
+        for _ in 0..2_000 {
+            let guild = self.context.directory.find(&GuildKey("home".into())).map(|guild| guild.get_id());
+            last = guild.or(last);
+            if let Some(channel) = self.context.directory.find(&ChannelActorKey(room(id).channel())) {
+                channel.kill();
+            }
+            self.pass(0.1).await;
+            if guild.is_none() && !self.backend.maintenance.quarantine().await.unwrap().guilds.is_empty() {
+                break;
+            }
+        }
+        last
+    }
+
+    /// Lets the store commit so many groups of what a task writes, or all of it.
+    pub(super) async fn commit_groups<T>(&self, groups: u32, task: &JoinHandle<T>) {
+        let mut written = 0;
+        while written < groups && !task.is_finished() {
+            self.pass(0.001).await;
+            written += u32::from(self.store.commit_next());
+        }
     }
 
     /// Kills the actor with this key. A test must say so, because no other actor may die.
@@ -560,15 +666,33 @@ impl Watching {
 
     /// The names of the events that can be seen by now, without notes and drafts.
     pub(super) async fn names(&mut self) -> Vec<String> {
-        let seen = self.seen().await;
-        let on_record = seen.iter().filter(|event| !event["seq"].is_null() || event["event"] == "hello");
-        on_record.map(|event| event["event"].as_str().unwrap().to_owned()).collect()
+        on_record(&self.seen().await)
     }
 
     /// Whether the stream has ended.
     pub(super) async fn is_over(&mut self) -> bool {
         self.seen().await;
         self.is_over
+    }
+}
+
+/// An actor in the place of another, under its key. It hangs with the first message, or ignores every one.
+struct Stub<K> {
+    key: K,
+    hangs: bool,
+}
+
+impl<K: Address + Send + Sync + 'static> Actor for Stub<K> {
+    type Msg = K::Message;
+    type State = Registration;
+    type Arguments = Directory;
+
+    async fn pre_start(&self, myself: ActorRef<K::Message>, directory: Directory) -> Result<Registration, ActorProcessingErr> {
+        Ok(directory.register(&self.key, &myself))
+    }
+
+    async fn handle(&self, _: ActorRef<K::Message>, _: K::Message, _: &mut Registration) -> Result<(), ActorProcessingErr> {
+        if self.hangs { std::future::pending().await } else { Ok(()) }
     }
 }
 
@@ -594,6 +718,27 @@ pub(super) fn room(id: &str) -> RoomId {
 /// A room of the guild `home`.
 pub(super) fn channel_key(id: &str) -> ChannelKey {
     ChannelKey::new(&"home".into(), &room(id).channel())
+}
+
+/// What the API reads of a request's body.
+pub(super) fn of_json<T: DeserializeOwned>(json: Value) -> T {
+    serde_json::from_value(json).unwrap()
+}
+
+/// An answer of the side model in a round.
+pub(super) fn ballot(decision: &str, importance: u8, closing: &str) -> String {
+    json!({ "reason": "So.", "decision": decision, "importance": importance, "selected": false, "closing": closing }).to_string()
+}
+
+/// The names of these events, without notes and drafts.
+pub(super) fn on_record(seen: &[Value]) -> Vec<String> {
+    let on_record = seen.iter().filter(|event| !event["seq"].is_null() || event["event"] == "hello");
+    on_record.map(|event| event["event"].as_str().unwrap().to_owned()).collect()
+}
+
+/// The newest event with this name.
+pub(super) fn newest<'a>(seen: &'a [Value], name: &str) -> &'a Value {
+    seen.iter().rev().find(|event| event["event"] == name).unwrap_or_else(|| panic!("no {name} in {seen:#?}"))
 }
 
 /// A model that refuses the question.

@@ -119,8 +119,8 @@ pub trait VoiceCalls: Send + Sync + 'static {
 /// Calls that remember what they should do, and may pass it on.
 #[cfg(test)]
 pub(crate) mod fake {
-    use std::sync::{Mutex, PoisonError};
 
+    use parking_lot::Mutex;
     use tokio::sync::mpsc::UnboundedSender;
 
     use super::{CallEffect, ChannelId, VoiceCalls};
@@ -135,21 +135,21 @@ pub(crate) mod fake {
     impl FakeCalls {
         /// The effects so far, oldest first.
         pub(crate) fn carried_out(&self) -> Vec<(ChannelId, CallEffect)> {
-            self.carried_out.lock().unwrap_or_else(PoisonError::into_inner).clone()
+            self.carried_out.lock().clone()
         }
 
         /// From now on this one carries out the effects.
         pub(crate) fn play_by(&self, player: UnboundedSender<(ChannelId, CallEffect)>) {
-            *self.player.lock().unwrap_or_else(PoisonError::into_inner) = Some(player);
+            *self.player.lock() = Some(player);
         }
     }
 
     impl VoiceCalls for FakeCalls {
         fn carry_out(&self, channel: &ChannelId, effect: CallEffect) {
-            if let Some(player) = &*self.player.lock().unwrap_or_else(PoisonError::into_inner) {
+            if let Some(player) = &*self.player.lock() {
                 drop(player.send((channel.clone(), effect.clone())));
             }
-            self.carried_out.lock().unwrap_or_else(PoisonError::into_inner).push((channel.clone(), effect));
+            self.carried_out.lock().push((channel.clone(), effect));
         }
     }
 }

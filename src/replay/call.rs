@@ -3,7 +3,7 @@
 use super::mouth::{Player, Progress};
 use super::replay_event::ReplayEventKind;
 use super::run::{Arrival, Run};
-use crate::domain::address::{self, Incoming};
+use crate::domain::address::Incoming;
 use crate::domain::conversation::{Aloud, Input, Notice};
 use crate::domain::id::{PersonId, Ticket};
 use crate::domain::message::Author;
@@ -14,17 +14,7 @@ use crate::domain::voice::segment::Kind;
 impl Run<'_> {
     /// What words count as that a person said.
     pub(super) fn words(&self, from: &Author, text: &str, kind: Kind) -> Words {
-        let is_companion = |id: &str| self.script.companions.contains_key(&id.into());
-        let incoming = Incoming {
-            speaker: from,
-            text,
-            mentions: &[],
-            reply_to: None,
-            to_all_of: &[],
-            sounds: Some(&self.sounds),
-            names_narrow: false,
-        };
-        let addressed = address::resolve(&self.names, is_companion, &incoming).companions;
+        let addressed = self.address(&Incoming { sounds: Some(&self.sounds), ..Incoming::new(from, text) }).companions;
         let is_name = |name: &str| self.names.owner(name).or(self.sounds.owner(name)).is_some();
         Words::of(text, kind, addressed, self.script.settings.speech.word_lists(None), is_name)
     }

@@ -60,7 +60,7 @@ impl Mouth {
 }
 
 /// Plays a reply.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Player {
     mouth: Mouth,
     /// After this time without audio the synthesis of a sentence stalls.
@@ -93,17 +93,7 @@ pub(super) enum Progress {
 
 impl Player {
     pub(super) fn new(mouth: Mouth, stall_timeout: Duration) -> Self {
-        Self {
-            mouth,
-            stall_timeout,
-            sentences: Vec::new(),
-            sent: Vec::new(),
-            is_all: false,
-            is_finished: false,
-            position: Duration::ZERO,
-            plays_since: None,
-            awaited_since: None,
-        }
+        Self { mouth, stall_timeout, ..Self::default() }
     }
 
     pub(super) fn mouth(&self) -> &Mouth {

@@ -16,10 +16,11 @@ use crate::domain::conversation::{self, Conversation, Input, Notice, Output, Pos
 use crate::domain::event::{Evaluated, Event, Recorded, Segment};
 use crate::domain::gate::InterjectionPolicy;
 use crate::domain::id::{ChannelId, CompanionId, PersonId, Seq, Ticket, TurnId};
-use crate::domain::message::{Author, Message, Modality, Role};
+use crate::domain::message::{Address, Author, Message, Modality, Role};
 use crate::domain::moment::Moment;
 use crate::domain::names::Names;
 use crate::domain::stop_phrase::is_stop_phrase;
+use crate::domain::trigger::Trigger;
 use crate::domain::voice::interruption::Input as Told;
 use crate::domain::voice::segment::{Heard, Kind as SegmentKind, kind_of};
 use crate::domain::voice::speech::HOP;
@@ -291,40 +292,28 @@ impl<'a> Run<'a> {
     fn say(&mut self, channel: &str, saying: &ScriptedMessage) {
         let role = if saying.bot { Role::Bot } else { Role::Person };
         let from = Author { id: saying.from.as_str().into(), name: saying.from.as_str().into(), role };
-        let is_companion = |id: &str| self.script.companions.contains_key(&id.into());
         let role_of = |author: &str| match author {
-            companion if is_companion(companion) => Role::Companion,
+            companion if self.is_companion(companion) => Role::Companion,
             speaker if speaker == saying.from => role,
             _ => Role::Person,
         };
         let reply_to = saying.reply_to.as_deref().map(|author| (author, role_of(author)));
         let mentions: Vec<_> = saying.mentions.iter().map(String::as_str).collect();
         let present: Vec<_> = self.channels[channel].conversation.companions().map(|view| view.companion.clone()).collect();
-        let incoming = Incoming {
-            speaker: &from,
-            text: &saying.text,
-            mentions: &mentions,
-            reply_to,
-            to_all_of: if saying.direct { &present } else { &[] },
-            sounds: None,
-            names_narrow: false,
-        };
-        if !address::admits(self.script.settings.gate.foreign_bots, is_companion, &incoming) {
+        let to_all_of = if saying.direct { &present[..] } else { &[] };
+        let incoming = Incoming { mentions: &mentions, reply_to, to_all_of, ..Incoming::new(&from, &saying.text) };
+        if !address::admits(self.script.settings.gate.foreign_bots, |id| self.is_companion(id), &incoming) {
             return;
         }
         let message = Message {
-            id: None,
-            address: address::resolve(&self.names, is_companion, &incoming),
-            text: saying.text.as_str().into(),
+            address: self.address(&incoming),
             modality: saying.modality,
             lull_endpoint: saying.lull_endpoint,
             kind: saying.kind.as_deref().map(Arc::from),
-            speech: None,
-            cut: None,
             asks_to_stop: saying.kind.is_none()
                 && role == Role::Person
                 && is_stop_phrase(&saying.text, Some(&self.names), self.script.settings.reply.all_stop_phrases()),
-            from,
+            ..Message::new(from, saying.text.as_str().into())
         };
         self.receive_message(channel, message, None);
     }
@@ -375,16 +364,7 @@ impl<'a> Run<'a> {
     /// A recogniser returns a final result with words.
     fn hear_segment(&mut self, channel: &str, from: Author, text: &str, (started, ended): (Moment, Moment), is_last: bool) {
         let settings = &self.script.settings;
-        let is_companion = |id: &str| self.script.companions.contains_key(&id.into());
-        let incoming = Incoming {
-            speaker: &from,
-            text,
-            mentions: &[],
-            reply_to: None,
-            to_all_of: &[],
-            sounds: Some(&self.sounds),
-            names_narrow: false,
-        };
+        let address = self.address(&Incoming { sounds: Some(&self.sounds), ..Incoming::new(&from, text) });
         let stop = self.words(&from, text, SegmentKind::Words).stop;
         let heard = Heard {
             text,
@@ -404,7 +384,7 @@ impl<'a> Run<'a> {
             provider: "rehearsal".into(),
             kind,
             stop,
-            address: address::resolve(&self.names, is_companion, &incoming),
+            address,
             asks_to_stop: is_stop_phrase(text, [&self.names, &self.sounds], settings.reply.all_stop_phrases()),
             is_last,
             from,
@@ -556,26 +536,20 @@ impl<'a> Run<'a> {
             }
             Event::Unanswered { companion, trigger, .. } => self.print(channel, ReplayEventKind::Error { companion, trigger }),
             Event::ReplyOwed { companion, ticket, trigger, messages, .. } => {
-                let answer = self.ask(channel, Question::Statement { companion: &companion, trigger, messages: &messages });
-                self.schedule(channel, Some(&companion), Arrival::Main { ticket, answer });
-                let messages = self.texts(channel, &messages);
+                let messages = self.ask_statement(channel, &companion, ticket, trigger, &messages);
                 self.print(channel, ReplayEventKind::Respond { companion, trigger, messages });
             }
             Event::Replanning { companion, ticket, .. } => {
                 self.cancel(channel, ticket);
                 self.print(channel, ReplayEventKind::Replanning { companion });
             }
-            Event::Replanned { companion, next: ticket, trigger, messages, .. } => {
-                let answer = self.ask(channel, Question::Statement { companion: &companion, trigger, messages: &messages });
-                self.schedule(channel, Some(&companion), Arrival::Main { ticket, answer });
-                let messages = self.texts(channel, &messages);
+            Event::Replanned { companion, next, trigger, messages, .. } => {
+                let messages = self.ask_statement(channel, &companion, next, trigger, &messages);
                 self.print(channel, ReplayEventKind::Replanned { companion, trigger, messages });
             }
             Event::ReplyExtended { companion, ticket, next, trigger, messages, .. } => {
                 self.cancel(channel, ticket);
-                let answer = self.ask(channel, Question::Statement { companion: &companion, trigger, messages: &messages });
-                self.schedule(channel, Some(&companion), Arrival::Main { ticket: next, answer });
-                let messages = self.texts(channel, &messages);
+                let messages = self.ask_statement(channel, &companion, next, trigger, &messages);
                 self.print(channel, ReplayEventKind::Extended { companion, trigger, messages });
             }
             Event::Cancelled { companion, ticket, trigger, .. } => {
@@ -594,31 +568,8 @@ impl<'a> Run<'a> {
                 self.print(channel, ReplayEventKind::Failed { companion, trigger, reason });
             }
             Event::VoiceQuiet { companions } => self.print(channel, ReplayEventKind::VoiceQuiet { companions }),
-            Event::Said { .. }
-            | Event::Edited { .. }
-            | Event::Deleted { .. }
-            | Event::Joined { .. }
-            | Event::Left { .. }
-            | Event::Paused { .. }
-            | Event::Cleared
-            | Event::VoiceJoined { .. }
-            | Event::VoiceLeft { .. }
-            | Event::Segment(_)
-            | Event::CaughtUp { .. }
-            | Event::JitterDrawn { .. }
-            | Event::LullFired { .. }
-            | Event::SilenceFired { .. }
-            | Event::EventsDeferred { .. }
-            | Event::EventsReleased
-            | Event::BackOffEnded { .. }
-            | Event::DeadlinesExtended { .. }
-            | Event::AddressRefused { .. }
-            | Event::RoundOpened(_)
-            | Event::RepetitionJudged { .. }
-            | Event::SentenceStarting { .. }
-            | Event::SentencePlayed { .. }
-            | Event::Interrupted { .. }
-            | Event::Summarised { .. } => {}
+            // The other events have no line of their own.
+            _ => {}
         }
     }
 
@@ -655,35 +606,37 @@ impl<'a> Run<'a> {
         self.print(channel, kind);
         let name = self.script.companions.get(&companion).map_or_else(|| companion.as_str().into(), |known| known.name.clone());
         let from = Author { id: companion.as_str().into(), name, role: Role::Companion };
-        let is_companion = |id: &str| self.script.companions.contains_key(&id.into());
-        let incoming = Incoming {
-            speaker: &from,
-            text: &text,
-            mentions: &[],
-            reply_to: None,
-            to_all_of: &[],
-            sounds: None,
-            names_narrow: false,
-        };
-        let address = address::resolve(&self.names, is_companion, &incoming);
+        let address = self.address(&Incoming::new(&from, &text));
         let modality = if spoken.is_some() { Modality::Voice } else { Modality::Text };
-        let message = Message {
-            id: None,
-            from,
-            text,
-            modality,
-            lull_endpoint: false,
-            asks_to_stop: false,
-            speech: None,
-            cut: spoken.and_then(|spoken| spoken.cut),
-            kind: None,
-            address,
-        };
+        let cut = spoken.and_then(|spoken| spoken.cut);
+        let message = Message { modality, cut, address, ..Message::new(from, text) };
         self.receive_message(channel, message, Some(ticket));
+    }
+
+    fn is_companion(&self, id: &str) -> bool {
+        self.script.companions.contains_key(&id.into())
+    }
+
+    pub(super) fn address(&self, incoming: &Incoming<'_>) -> Address {
+        address::resolve(&self.names, |id| self.is_companion(id), incoming)
     }
 
     fn ask(&mut self, channel: &str, question: Question<'_>) -> Answer {
         self.responder.answer(question, &self.channels[channel].conversation)
+    }
+
+    /// Asks for a statement that answers these messages. Returns their texts.
+    fn ask_statement(
+        &mut self,
+        channel: &str,
+        companion: &CompanionId,
+        ticket: Ticket,
+        trigger: Trigger,
+        messages: &[Seq],
+    ) -> Vec<String> {
+        let answer = self.ask(channel, Question::Statement { companion, trigger, messages });
+        self.schedule(channel, Some(companion), Arrival::Main { ticket, answer });
+        self.texts(channel, messages)
     }
 
     pub(super) fn schedule(&mut self, channel: &str, companion: Option<&CompanionId>, arrival: Arrival) {

@@ -24,26 +24,20 @@ pub const MOST_SHARDS: u32 = 16_000;
 #[serde(deny_unknown_fields)]
 pub struct Discord {
     /// The bot's token, only from the environment (`TERTULIA__DISCORD__TOKEN`). See also `token_file`.
-    #[serde(default)]
     pub token: Option<SecretString>,
     /// A file whose first line is the token.
-    #[serde(default)]
     pub token_file: Option<PathBuf>,
     /// The URL of Discord's REST API, without a version. It differs only for tests and proxies.
     pub api_url: String,
     /// The URL of the gateway. `None`: the one that Discord announces.
-    #[serde(default)]
     pub gateway_url: Option<String>,
     /// Whether to request the text of all messages.
     pub message_content: MessageContent,
     /// The text below the bot's name, 1 to 128 characters. `None`: no text.
-    #[serde(default)]
     pub presence: Option<String>,
     /// The number of connections to the gateway, 1 to 16,000. `None`: as many as Discord recommends.
-    #[serde(default)]
     pub shards: Option<NonZeroU32>,
     /// The companions that answer in direct messages: at most [`MOST_IN_A_ROOM`], none twice. `None`: the first one by id. Empty: none.
-    #[serde(default)]
     pub direct_companions: Option<Vec<CompanionId>>,
     /// Whether companions may mention people who take part in a conversation.
     pub mention_people: bool,

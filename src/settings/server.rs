@@ -28,16 +28,13 @@ pub struct Server {
     pub listen: String,
     /// The URL that browsers use, if it is not `listen`: `https://talk.example.org` behind a proxy. The server accepts its host as Host and its
     /// origin as Origin. With `https` cookies are Secure. Unless it names loopback, an admin token is required.
-    #[serde(default)]
     pub public_url: Option<String>,
     /// Addresses and networks (`10.0.0.5`, `10.0.0.0/8`) of trusted proxies. Their `X-Forwarded-For` and `Forwarded` headers are used as the
     /// client's address.
     pub trusted_proxies: Vec<String>,
     /// The token that programs and people need for access, only from the environment. See also `admin_token_file`.
-    #[serde(default)]
     pub admin_token: Option<SecretString>,
     /// A file whose first line is the admin token.
-    #[serde(default)]
     pub admin_token_file: Option<PathBuf>,
     /// Longest request body, in bytes: 1,024 to 16 MiB.
     pub max_body_bytes: usize,

@@ -66,13 +66,75 @@ fn each_source_overrides_earlier_ones() {
 }
 
 #[test]
-fn a_selected_profile_must_exist() {
-    let folder = Folder::empty().profile("night");
+fn what_is_wrong_in_a_file_is_reported_with_its_line_and_what_is_known() {
+    for (what, written, expected) in [
+        ("an unknown key", "# mine\n[gate]\nmax_bufer = 5\n", "3: gate.max_bufer is not a known key; did you mean max_buffer?"),
+        ("an unknown section", "\n[gaet]\nmax_buffer = 5\n", "2: gaet is not a known key; did you mean gate?"),
+        (
+            "an unknown key that is like no other",
+            "[storage]\nzzz = 1\n",
+            "2: storage.zzz is not a known key; known keys: path, retention_days, guild_retention_days, backup_every, backups_kept, \
+             compact_after_days, compact_hour",
+        ),
+        ("a quoted key, which is no path", "\"gate.max_buffer\" = 7\n", "1: gate.max_buffer is not a known key"),
+        ("a flag for a number", "[gate]\nmax_buffer = true\n", "2: gate.max_buffer = true is not a whole number from 0 up"),
+        (
+            "a fraction",
+            "[gate]\nevaluations_per_hour = 7.9\n",
+            "2: gate.evaluations_per_hour = 7.9 is not a whole number from 0 to 4294967295",
+        ),
+        (
+            "a text for a number",
+            "[gate]\naddresses_per_minute = \"1\"\n",
+            "2: gate.addresses_per_minute = \"1\" is not a whole number from 0 to 4294967295",
+        ),
+        (
+            "a number for a flag",
+            "[gate]\nskip_when_other_addressed = 1\n",
+            "2: gate.skip_when_other_addressed = 1 is not true or false",
+        ),
+        (
+            "a negative number",
+            "[gate]\nguild_statements_per_day = -1\n",
+            "2: gate.guild_statements_per_day = -1 is not a whole number from 0 to 4294967295",
+        ),
+        ("a date for a text", "[storage]\npath = 1979-05-27\n", "2: storage.path = 1979-05-27 is not a text in quotes"),
+        ("a value out of range", "[gate]\nmax_buffer = 0\n", "2: gate.max_buffer is 0, must be from 1 to 10000"),
+        (
+            "infinity",
+            "[gate]\nstale_after_secs = inf\n[console]\nrooms = []\n",
+            "2: gate.stale_after_secs is inf, must be from 0 to 31536000",
+        ),
+        ("no TOML", "[gate]\nmax_buffer = \n", "2: "),
+    ] {
+        let problems = Folder::with(&[("default.toml", written)]).problems();
 
-    let problems = folder.problems();
+        assert_eq!(problems.len(), 1, "{what}: {problems:?}");
+        assert!(problems[0].starts_with(&format!("default.toml:{expected}")), "{what}: {problems:?}");
+    }
+}
 
-    assert_eq!(problems.len(), 1);
-    assert!(problems[0].starts_with("night.toml: does not exist, but the profile night is selected"), "{problems:?}");
+#[test]
+fn what_is_wrong_in_a_variable_is_reported_with_its_name() {
+    for (what, name, value, expected) in [
+        ("an unknown value", "GATE__FOREIGN_BOTS", "some", "gate.foreign_bots = \"some\" is not one of ignore, mentions, all"),
+        ("an unknown key", "GATE__MAX_BUFER", "7", "gate.max_bufer is not a known key; did you mean max_buffer?"),
+        ("a text for a number", "GATE__MAX_BUFFER", "many", "gate.max_buffer = \"many\" is not a whole number from 0 up"),
+        ("a value out of range", "GATE__STALE_AFTER_SECS", "-1", "gate.stale_after_secs is -1, must be from 0 to 31536000"),
+        (
+            "an unknown key in an item of a list",
+            "CONSOLE__ROOMS",
+            r#"[{ id = "den", guidl = "home", companions = [] }]"#,
+            "console.rooms[0].guidl is not a known key; did you mean guild?",
+        ),
+        ("a dot in its name", "GATE.MAX_BUFFER", "7", "is not named TERTULIA__SECTION__KEY"),
+        ("an empty section", "__GATE", "7", "is not named TERTULIA__SECTION__KEY"),
+    ] {
+        let problems = Folder::empty().variable(&format!("TERTULIA__{name}"), value).problems();
+
+        assert_eq!(problems.len(), 1, "{what}: {problems:?}");
+        assert!(problems[0].starts_with(&format!("TERTULIA__{name}")) && problems[0].contains(expected), "{what}: {problems:?}");
+    }
 }
 
 #[test]
@@ -80,6 +142,16 @@ fn a_profile_cannot_name_a_file_outside_the_folder() {
     let folder = Folder::empty().profile("../secret");
 
     assert_eq!(folder.problems(), [r#"profile "../secret" is not a name of 1 to 64 letters, digits, _ or -"#]);
+}
+
+#[test]
+fn a_selected_profile_must_exist() {
+    let folder = Folder::empty().profile("night");
+
+    let problems = folder.problems();
+
+    assert_eq!(problems.len(), 1);
+    assert!(problems[0].starts_with("night.toml: does not exist, but the profile night is selected"), "{problems:?}");
 }
 
 #[test]
@@ -147,102 +219,12 @@ fn everything_that_keeps_a_server_from_starting_is_reported_at_once() {
 }
 
 #[test]
-fn an_unknown_key_is_named_with_its_line_and_a_suggestion() {
-    let folder = Folder::with(&[("default.toml", "# mine\n[gate]\nmax_bufer = 5\n")]);
-
-    assert_eq!(folder.problems(), ["default.toml:3: gate.max_bufer is not a known key; did you mean max_buffer?"]);
-}
-
-#[test]
-fn an_unknown_section_is_named_with_its_line() {
-    let folder = Folder::with(&[("default.toml", "\n[gaet]\nmax_buffer = 5\n")]);
-
-    assert_eq!(folder.problems(), ["default.toml:2: gaet is not a known key; did you mean gate?"]);
-}
-
-#[test]
-fn an_unknown_key_without_a_similar_one_lists_the_known_keys() {
-    let folder = Folder::with(&[("default.toml", "[storage]\nzzz = 1\n")]);
-
-    assert_eq!(
-        folder.problems(),
-        [
-            "default.toml:2: storage.zzz is not a known key; known keys: path, retention_days, guild_retention_days, backup_every, \
-          backups_kept, compact_after_days, compact_hour"
-        ]
-    );
-}
-
-#[test]
-fn a_value_of_another_type_is_not_converted() {
-    let folder = Folder::with(&[(
-        "default.toml",
-        "[gate]\nmax_buffer = true\nevaluations_per_hour = 7.9\naddresses_per_minute = \"1\"\nskip_when_other_addressed = 1\n\
-         guild_statements_per_day = -1\n[storage]\npath = 1979-05-27\n",
-    )]);
-
-    assert_eq!(
-        folder.problems(),
-        [
-            "default.toml:2: gate.max_buffer = true is not a whole number from 0 up",
-            "default.toml:3: gate.evaluations_per_hour = 7.9 is not a whole number from 0 to 4294967295",
-            "default.toml:4: gate.addresses_per_minute = \"1\" is not a whole number from 0 to 4294967295",
-            "default.toml:5: gate.skip_when_other_addressed = 1 is not true or false",
-            "default.toml:6: gate.guild_statements_per_day = -1 is not a whole number from 0 to 4294967295",
-            "default.toml:8: storage.path = 1979-05-27 is not a text in quotes",
-        ]
-    );
-}
-
-#[test]
 fn a_whole_number_is_accepted_for_a_fraction() {
     let folder = Folder::with(&[("default.toml", "[gate]\nstale_after_secs = 7\n")]);
 
     let loaded = folder.load().expect("nothing is wrong");
 
     assert_eq!(loaded.settings.gate.stale_after(), Duration::from_secs(7));
-}
-
-#[test]
-fn a_file_that_is_not_toml_is_named_with_the_line() {
-    let folder = Folder::with(&[("default.toml", "[gate]\nmax_buffer = \n")]);
-
-    let problems = folder.problems();
-
-    assert_eq!(problems.len(), 1);
-    assert!(problems[0].starts_with("default.toml:2: "), "{problems:?}");
-}
-
-#[test]
-fn a_value_out_of_range_is_named_where_it_was_set() {
-    let folder = Folder::with(&[("default.toml", "[gate]\nmax_buffer = 0\nstale_after_secs = inf\n[console]\nrooms = []\n")]);
-
-    assert_eq!(
-        folder.problems(),
-        [
-            "default.toml:2: gate.max_buffer is 0, must be from 1 to 10000",
-            "default.toml:3: gate.stale_after_secs is inf, must be from 0 to 31536000",
-        ]
-    );
-}
-
-#[test]
-fn a_variable_with_an_invalid_value_is_named() {
-    let folder = Folder::empty()
-        .variable("TERTULIA__GATE__MAX_BUFFER", "many")
-        .variable("TERTULIA__GATE__FOREIGN_BOTS", "some")
-        .variable("TERTULIA__GATE__STALE_AFTER_SECS", "-1")
-        .variable("TERTULIA__GATE__MAX_BUFER", "7");
-
-    assert_eq!(
-        folder.problems(),
-        [
-            "TERTULIA__GATE__FOREIGN_BOTS: gate.foreign_bots = \"some\" is not one of ignore, mentions, all",
-            "TERTULIA__GATE__MAX_BUFER: gate.max_bufer is not a known key; did you mean max_buffer?",
-            "TERTULIA__GATE__MAX_BUFFER: gate.max_buffer = \"many\" is not a whole number from 0 up",
-            "TERTULIA__GATE__STALE_AFTER_SECS: gate.stale_after_secs is -1, must be from 0 to 31536000",
-        ]
-    );
 }
 
 #[test]
@@ -261,33 +243,6 @@ fn a_variable_is_parsed_as_the_type_of_its_key() {
     assert_eq!(settings.gate.stale_after(), Duration::from_millis(1500));
     assert_eq!(settings.storage.path.as_os_str(), "data");
     assert_eq!(settings.console.rooms[0].companions[0].as_str(), "bruno");
-}
-
-#[test]
-fn a_variable_with_a_malformed_name_is_reported_with_the_format() {
-    let folder = Folder::empty().variable("TERTULIA__GATE.MAX_BUFFER", "7").variable("TERTULIA____GATE", "7");
-
-    let problems = folder.problems();
-
-    assert_eq!(problems.len(), 2);
-    assert!(problems.iter().all(|problem| problem.contains("is not named TERTULIA__SECTION__KEY")), "{problems:?}");
-}
-
-#[test]
-fn a_quoted_key_is_not_a_path() {
-    let folder = Folder::with(&[("default.toml", "\"gate.max_buffer\" = 7\n")]);
-
-    let problems = folder.problems();
-
-    assert_eq!(problems.len(), 1);
-    assert!(problems[0].starts_with("default.toml:1: gate.max_buffer is not a known key"), "{problems:?}");
-}
-
-#[test]
-fn a_list_in_a_variable_is_checked_item_by_item() {
-    let folder = Folder::empty().variable("TERTULIA__CONSOLE__ROOMS", r#"[{ id = "den", guidl = "home", companions = [] }]"#);
-
-    assert_eq!(folder.problems(), ["TERTULIA__CONSOLE__ROOMS: console.rooms[0].guidl is not a known key; did you mean guild?"]);
 }
 
 #[test]

@@ -16,7 +16,6 @@ pub struct TurnTaking {
     /// Statements that companions make in a row without a message by a person (1 to 1,000).
     pub max_companion_streak: u32,
     /// Statements by companions after which a conversation ends (1 to 1,000,000). `None`: no limit.
-    #[serde(default)]
     pub max_turns: Option<u32>,
     /// Seconds after the start of its call after which a companion loses the floor to others and writes on, late (1 to 3,600). Must exceed
     /// `reply.replan_within_secs` by more than one.

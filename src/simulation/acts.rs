@@ -95,6 +95,14 @@ pub(super) struct Say {
     pub(super) is_event: bool,
 }
 
+impl Say {
+    /// A message of a person, sent now.
+    pub(super) fn new(number: usize, room: usize, from: &'static str, text: String, has_id: bool) -> Self {
+        let turn = Turn::default();
+        Self { number, room, from, text, has_id, is_by_bot: false, turn, late_by: 0, is_deadly: false, is_event: false }
+    }
+}
+
 pub(super) const PEOPLE: [&str; 4] = ["Ana", "Ben", "Chloe", "Dan"];
 const TIERS: [&str; 5] = ["very_quiet", "quiet", "average", "eager", "very_eager"];
 

@@ -2,9 +2,10 @@
 //! actors may have died in between.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 use super::doing::PLANNED;
 use super::stage::{Stage, lock};

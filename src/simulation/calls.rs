@@ -5,16 +5,16 @@
 mod doing;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::acts::{Act, PEOPLE, Say};
 use super::dice::Dice;
 use super::interruptions::number_of;
-use super::manners::Turn;
-use super::plan::{CAST, FloorEvent, Guild, Room, Strike, Target, When};
+use super::plan::{CAST, FloorEvent, Guild, Room, Strike, Target, When, alias};
 use crate::domain::id::Seq;
 use crate::journeys::mouth;
 use crate::ports::voice_call::InboundSegment;
@@ -222,12 +222,7 @@ fn typed_by(
             format!("{mark} stop!")
         }
     };
-    let turn = Turn::default();
-    Say { number, room, from, text, has_id: true, is_by_bot: false, turn, late_by: 0, is_deadly: false, is_event: false }
-}
-
-fn alias(companion: &str) -> &'static str {
-    CAST.iter().find(|(id, _)| *id == companion).map_or("ari", |(_, alias)| *alias)
+    Say::new(number, room, from, text, true)
 }
 
 fn talk(number: usize, person: &'static str, companions: &[&'static str], dice: &mut Dice) -> Talk {

@@ -1,7 +1,9 @@
 //! A run: lives of the process, one after the other, until faults are over and everything is at rest.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 use super::checks;
 use super::dice::Dice;

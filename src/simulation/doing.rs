@@ -1,10 +1,11 @@
 //! What people and operators do, besides sending messages.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::TryStreamExt;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::acts::{Act, PEOPLE};

@@ -1,9 +1,10 @@
 //! When channels and writers ended, for whatever reason: killed, panicked, ended with a parent, restarted, asleep.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use ractor::{ActorCell, ActorId};
 
 use super::stage::{Stage, lock};

@@ -1,13 +1,12 @@
-//! Bursts of events that companions must acknowledge, what people do meanwhile, and kills between events or silences and their effects. It has random
-//! numbers of its own, so that the other parts of every seed's story stay the same.
+//! Bursts of events that companions must acknowledge, and what people do meanwhile. It has random numbers of its own, so that the other parts of every
+//! seed's story stay the same.
 
 use std::time::Duration;
 
 use super::acts::{Act, PEOPLE, Say};
 use super::dice::Dice;
 use super::interruptions::number_of;
-use super::manners::Turn;
-use super::plan::{CAST, FloorEvent, Guild, Room, Strike, Target, When};
+use super::plan::{Guild, Room, alias};
 
 /// Adds these acts to the plan.
 pub(super) fn add(acts: &mut Vec<(Duration, Act)>, guilds: &[Guild], rooms: &[Room], until: Duration, dice: &mut Dice) {
@@ -39,8 +38,8 @@ fn event(number: usize, room: usize, guilds: &[Guild], rooms: &[Room], dice: &mu
     let home = &rooms[room];
     let text = match dice.below(6) {
         0..3 => "a raid of 40".to_owned(),
-        3 | 4 => format!("a raid for {}", alias(home, dice)),
-        _ => format!("a raid for {} and {}", alias(home, dice), alias(home, dice)),
+        3 | 4 => format!("a raid for {}", some_alias(home, dice)),
+        _ => format!("a raid for {} and {}", some_alias(home, dice), some_alias(home, dice)),
     };
     Say { is_event: true, has_id: true, ..say(number, room, &text, guilds, rooms, dice) }
 }
@@ -53,7 +52,7 @@ fn meanwhile(number: &mut usize, room: usize, guilds: &[Guild], rooms: &[Room], 
         vec![(Duration::ZERO, Act::Say(say(*number, room, &text, guilds, rooms, dice)))]
     };
     match dice.below(12) {
-        0..4 => said(format!("{}, have you seen that?", alias(home, dice)), dice),
+        0..4 => said(format!("{}, have you seen that?", some_alias(home, dice)), dice),
         4 | 5 => said("what a day".to_owned(), dice),
         6 | 7 => vec![(dice.millis(0, 3_000), Act::DeleteMessage(last))],
         8 => vec![(dice.millis(0, 3_000), Act::Edit(last))],
@@ -69,37 +68,9 @@ fn meanwhile(number: &mut usize, room: usize, guilds: &[Guild], rooms: &[Room], 
 fn say(number: usize, room: usize, text: &str, guilds: &[Guild], rooms: &[Room], dice: &mut Dice) -> Say {
     let text = format!("{} m{number}m {text}", guilds[rooms[room].guild].word);
     let (from, has_id) = (*dice.pick(&PEOPLE), dice.chance(0.8));
-    Say {
-        number,
-        room,
-        from,
-        text,
-        has_id,
-        is_by_bot: false,
-        turn: Turn::default(),
-        late_by: 0,
-        is_deadly: false,
-        is_event: false,
-    }
+    Say::new(number, room, from, text, has_id)
 }
 
-fn alias(home: &Room, dice: &mut Dice) -> &'static str {
-    let id = *dice.pick(&home.companions);
-    CAST.iter().find(|(companion, _)| *companion == id).map_or("ari", |(_, alias)| *alias)
-}
-
-/// Kills between an event or a silence and its effects.
-pub(super) fn strikes(dice: &mut Dice) -> Vec<Strike> {
-    let strike = |_| {
-        let target = match dice.below(10) {
-            0..4 => Target::Channel(0),
-            4..7 => Target::Process,
-            7 => Target::ReplyOrDelivery(0),
-            8 => Target::Switchboard,
-            _ => Target::Guild(0),
-        };
-        let when = When::Floor(*dice.pick(&FloorEvent::OF_EVENTS), dice.between(1, 3));
-        Strike { when, steps: *dice.pick(&[0, 0, 1, 2, 4, 8, 16, 24]), target }
-    };
-    (0..2).map(strike).collect()
+fn some_alias(home: &Room, dice: &mut Dice) -> &'static str {
+    alias(dice.pick::<&str>(&home.companions))
 }

@@ -7,8 +7,7 @@ use serde_json::{Value, json};
 
 use super::acts::{Act, PEOPLE, Say};
 use super::dice::Dice;
-use super::manners::Turn;
-use super::plan::{CAST, FloorEvent, Guild, Room, Strike, Target, When};
+use super::plan::{CAST, Guild, Room, alias};
 
 /// Messages that are interrupted, at most.
 const MOST: usize = 7;
@@ -56,7 +55,6 @@ pub(super) fn number_of((_, act): &(Duration, Act)) -> Option<usize> {
 fn interruption(say: &Say, number: usize, guilds: &[Guild], rooms: &[Room], phrases: &mut Vec<String>, dice: &mut Dice) -> Act {
     let home = &rooms[say.room];
     let mark = format!("{} m{number}m", guilds[home.guild].word);
-    let alias = |companion: &str| CAST.iter().find(|(id, _)| *id == companion).map_or("ari", |(_, alias)| *alias);
     let named = CAST.iter().find(|(_, alias)| say.text.contains(alias)).map_or("ari", |(_, alias)| *alias);
     let other = alias(dice.pick::<&str>(&home.companions));
     let mut from = say.from;
@@ -81,27 +79,10 @@ fn interruption(say: &Say, number: usize, guilds: &[Guild], rooms: &[Room], phra
         _ => return Act::DeleteMessage(say.number),
     };
     let has_id = home.is_on_platform || dice.chance(0.8);
-    let (room, turn) = (say.room, Turn::default());
-    Act::Say(Say { number, room, from, text, has_id, is_by_bot: false, turn, late_by: 0, is_deadly: false, is_event: false })
+    Act::Say(Say::new(number, say.room, from, text, has_id))
 }
 
 /// Adds the stop phrases to the settings of a process.
 pub(super) fn add_phrases(settings: &mut Value, phrases: &[String]) {
     settings["reply"]["stop_phrases"] = json!({ "sim": phrases });
-}
-
-/// Kills between an event about the floor and its effects.
-pub(super) fn strikes(dice: &mut Dice) -> Vec<Strike> {
-    let strike = |_| {
-        let target = match dice.below(10) {
-            0..4 => Target::Channel(0),
-            4..7 => Target::Process,
-            7 => Target::ReplyOrDelivery(0),
-            8 => Target::Writer,
-            _ => Target::Guild(0),
-        };
-        let when = When::Floor(*dice.pick(&FloorEvent::ALL), dice.between(1, 3));
-        Strike { when, steps: *dice.pick(&[0, 0, 1, 2, 4, 8, 16, 24]), target }
-    };
-    (0..3).map(strike).collect()
 }

@@ -1,7 +1,8 @@
 //! One life of the process: the real actors on the simulation's ports.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use ractor::{Actor, ActorRef};
 use serde_json::json;
 use tokio::task::JoinHandle;

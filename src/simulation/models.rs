@@ -1,11 +1,12 @@
 //! Models whose answers depend on the planned weather: late, wrong, malformed or missing. They check that a guild's words stay in it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use serde_json::json;
 use tokio::sync::mpsc;
 

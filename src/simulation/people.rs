@@ -1,10 +1,11 @@
 //! People and operators do what is planned. They send a message again if they do not know whether it was accepted.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde_json::json;
 
 use super::acts::Say;
@@ -237,19 +238,7 @@ impl Life {
             let message = serde_json::from_value(message).expect("a good message");
             return self.backend.messages.say(&self.room(say.room), message).await.map(Some);
         }
-        let speech = Speech {
-            id: id.map(Into::into),
-            from: author(say),
-            text: say.text.as_str().into(),
-            own_words: None,
-            modality: Modality::Text,
-            lull_endpoint: false,
-            kind: None,
-            mentions: Vec::new(),
-            reply_to: None,
-            to_all: false,
-            said_at: None,
-        };
+        let speech = Speech { id: id.map(Into::into), ..Speech::new(author(say), say.text.as_str().into()) };
         let taken = Inbound::new(self.context.clone()).say(&self.channel_key(say.room), speech).await;
         let unavailable = |error: writer::Refused| Refused::Unavailable { detail: error.to_string(), retry_after: None };
         taken.map(|accepted| accepted.map(|accepted| accepted.seq)).map_err(unavailable)

@@ -341,8 +341,8 @@ impl Plan {
         let mut strikes = if weather.is_deadly { strikes(&rooms, calm_at, &mut dice) } else { Vec::new() };
         if weather.is_deadly {
             strikes.extend(storm_on_companion(&rooms, calm_at, &mut Dice::new(seed, "storm on a companion")));
-            strikes.extend(interruptions::strikes(&mut Dice::new(seed, "strikes at the floor")));
-            strikes.extend(events::strikes(&mut Dice::new(seed, "strikes at events")));
+            strikes.extend(strikes_at(&FloorEvent::ALL, 3, Target::Writer, &mut Dice::new(seed, "strikes at the floor")));
+            strikes.extend(strikes_at(&FloorEvent::OF_EVENTS, 2, Target::Switchboard, &mut Dice::new(seed, "strikes at events")));
             let of_calls = with_call.map(|call| calls::strikes(call.room, &mut Dice::new(seed, "strikes at calls")));
             strikes.extend(of_calls.into_iter().flatten());
             strikes.extend(strikes_on_connections(calm_at, &mut Dice::new(seed, "strikes on connections")));
@@ -487,6 +487,27 @@ fn strikes_on_connections(calm_at: Duration, dice: &mut Dice) -> Vec<Strike> {
         strikes.push(Strike { when, steps: 0, target: Target::StormOnConnections });
     }
     strikes
+}
+
+/// Kills between these events and their effects. What is killed is the channel or what is around it, and sometimes another actor.
+fn strikes_at(events: &[FloorEvent], times: usize, other: Target, dice: &mut Dice) -> Vec<Strike> {
+    let strike = |_| {
+        let target = match dice.below(10) {
+            0..4 => Target::Channel(0),
+            4..7 => Target::Process,
+            7 => Target::ReplyOrDelivery(0),
+            8 => other.clone(),
+            _ => Target::Guild(0),
+        };
+        let when = When::Floor(*dice.pick(events), dice.between(1, 3));
+        Strike { when, steps: *dice.pick(&[0, 0, 1, 2, 4, 8, 16, 24]), target }
+    };
+    (0..times).map(strike).collect()
+}
+
+/// By what a companion is called.
+pub(super) fn alias(companion: &str) -> &'static str {
+    CAST.iter().find(|(id, _)| *id == companion).map_or("ari", |(_, alias)| *alias)
 }
 
 fn strikes(rooms: &[Room], calm_at: Duration, dice: &mut Dice) -> Vec<Strike> {

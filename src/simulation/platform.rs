@@ -1,10 +1,11 @@
 //! A chat platform behind a bad connection: requests arrive late, twice or never, answers get lost, and reads are refused.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 
 use super::dice::Dice;
 use super::faults::FaultKind;
@@ -77,7 +78,7 @@ impl SimPlatform {
     }
 
     /// The board, with every request that has arrived by now.
-    fn settled(&self) -> std::sync::MutexGuard<'_, Board> {
+    fn settled(&self) -> parking_lot::MutexGuard<'_, Board> {
         let now = self.stage.now();
         let mut board = lock(&self.board);
         board.on_their_way.sort_by_key(|(at, request, _)| (*at, *request));

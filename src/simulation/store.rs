@@ -3,12 +3,13 @@
 //! A group that is being committed can be read before it is on disk, as in the real store. A process that dies in between loses it again.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::FutureExt;
+use parking_lot::Mutex;
 
 use super::book::{Arrival, Book, InFlight};
 use super::dice::Dice;

@@ -1,9 +1,10 @@
 //! The simulation's clock, which may be set while everything runs, and its random numbers.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::dice::Dice;
@@ -24,19 +25,19 @@ pub(super) struct SimClock {
 impl SimClock {
     /// The process starts at this time of the run.
     pub(super) fn begin(&self, at: Duration) {
-        *self.began.lock().unwrap_or_else(PoisonError::into_inner) = (at, Some(Instant::now()));
+        *self.began.lock() = (at, Some(Instant::now()));
     }
 
     /// The process ended. Time stands still until the next one starts.
     pub(super) fn stop(&self) -> Duration {
         let now = self.elapsed();
-        *self.began.lock().unwrap_or_else(PoisonError::into_inner) = (now, None);
+        *self.began.lock() = (now, None);
         now
     }
 
     /// The time of the run, which never jumps.
     pub(super) fn elapsed(&self) -> Duration {
-        let (at, since) = *self.began.lock().unwrap_or_else(PoisonError::into_inner);
+        let (at, since) = *self.began.lock();
         at + since.map_or(Duration::ZERO, |since| since.elapsed())
     }
 
@@ -72,7 +73,7 @@ impl SimRng {
 
     /// When handlers panicked.
     pub(super) fn panicked(&self) -> Vec<Duration> {
-        self.panicked.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.panicked.lock().clone()
     }
 
     pub(super) fn panics(&self, times: u64) {
@@ -80,7 +81,7 @@ impl SimRng {
     }
 
     fn draw<T>(&self, from: impl FnOnce(&mut Dice) -> T) -> T {
-        from(&mut self.dice.lock().unwrap_or_else(PoisonError::into_inner))
+        from(&mut self.dice.lock())
     }
 }
 
@@ -88,7 +89,7 @@ impl Rng for SimRng {
     fn jitter(&self) -> i8 {
         let is_to_panic = take_one(&self.panics);
         if is_to_panic {
-            self.panicked.lock().unwrap_or_else(PoisonError::into_inner).push(self.clock.elapsed());
+            self.panicked.lock().push(self.clock.elapsed());
             std::panic::resume_unwind(Box::new("a handler panics, as the simulation planned".to_owned()));
         }
         self.draw(|dice| dice.below(5) as i8 - 2)

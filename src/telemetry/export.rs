@@ -1,8 +1,8 @@
 //! Sends spans to an OTLP endpoint from a separate thread. If the endpoint is slow or missing, spans are lost and counted, and nothing else happens.
 
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use opentelemetry::{Context, KeyValue};
@@ -13,6 +13,7 @@ use opentelemetry_sdk::resource::{EnvResourceDetector, TelemetryResourceDetector
 use opentelemetry_sdk::trace::{
     BatchConfigBuilder, BatchSpanProcessor, Sampler, SdkTracerProvider, Span, SpanData, SpanExporter, SpanProcessor,
 };
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::recorder::RecordedIds;
@@ -251,7 +252,7 @@ impl<E: SpanExporter> SpanExporter for Monitored<E> {
         counter.fetch_add(spans, Ordering::Relaxed);
         let lost = self.ledger.failed() + self.ledger.dropped();
         let (failed, dropped) = (self.ledger.failed(), self.ledger.dropped());
-        match self.losses.lock().unwrap_or_else(PoisonError::into_inner).update(lost, Instant::now()) {
+        match self.losses.lock().update(lost, Instant::now()) {
             Some(Change::Begin) => {
                 let error = outcome.as_ref().err().map(tracing::field::display);
                 tracing::warn!(failed, dropped, error, "spans are being lost: the OTLP endpoint is failing or too slow");

@@ -1,11 +1,12 @@
 //! Stores spans, log lines and metrics in memory, for tests.
 
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use opentelemetry::trace::{SpanId, TraceId, TracerProvider};
 use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::trace::{Sampler, SdkTracerProvider, SpanData, SpanExporter};
+use parking_lot::Mutex;
 
 use tracing_subscriber::fmt::MakeWriter;
 
@@ -53,7 +54,7 @@ impl SpanMemory {
     }
 
     pub fn spans(&self) -> Vec<SpanData> {
-        self.spans.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.spans.lock().clone()
     }
 
     /// The spans with this name.
@@ -98,7 +99,7 @@ fn draw(span: &SpanData, all: &[&SpanData], traces: &[TraceId], mark: &str, dept
 
 impl SpanExporter for SpanMemory {
     async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
-        self.spans.lock().unwrap_or_else(PoisonError::into_inner).extend(batch);
+        self.spans.lock().extend(batch);
         Ok(())
     }
 }
@@ -109,7 +110,7 @@ pub struct Lines(Arc<Mutex<Vec<u8>>>);
 
 impl Lines {
     pub fn text(&self) -> String {
-        String::from_utf8_lossy(&self.0.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
+        String::from_utf8_lossy(&self.0.lock()).into_owned()
     }
 
     /// The part of each line after this mark. A line without the mark stays as it is.
@@ -120,7 +121,7 @@ impl Lines {
 
 impl io::Write for Lines {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
+        self.0.lock().extend_from_slice(bytes);
         Ok(bytes.len())
     }
 

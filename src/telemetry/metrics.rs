@@ -4,7 +4,7 @@ mod monitored;
 mod process;
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use opentelemetry::metrics::MeterProvider as _;
 use opentelemetry_otlp::{ExporterBuildError, Protocol, WithExportConfig};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::metrics::{Instrument, MeterProviderBuilder, PeriodicReader, SdkMeterProvider, Stream};
+use parking_lot::Mutex;
 use prometheus::{Registry, TextEncoder};
 use tokio::time::Instant;
 
@@ -199,7 +200,7 @@ impl Cached {
     }
 
     fn get(&self) -> Option<u64> {
-        let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut newest = self.newest.lock();
         match *newest {
             Some((computed, value)) if computed.elapsed() < DISK_LASTS => value,
             _ => {

@@ -4,7 +4,9 @@
 //! held for a while, and exported after all if one of them fails.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use super::recorder::FinishedSpan;
 
@@ -54,7 +56,7 @@ impl Sampling {
         if self.keeps(trace) {
             return vec![span];
         }
-        self.held.lock().unwrap_or_else(PoisonError::into_inner).take(trace, span, self.limit)
+        self.held.lock().take(trace, span, self.limit)
     }
 }
 
@@ -170,7 +172,7 @@ mod tests {
             sampling.pass(trace, root(None));
         }
 
-        let held = sampling.held.lock().unwrap();
+        let held = sampling.held.lock();
         assert_eq!((held.count, held.spans.len(), held.oldest_first.len()), (10, 10, 10));
     }
 
@@ -183,7 +185,7 @@ mod tests {
             sampling.pass(trace, child(Some("timeout")));
         }
 
-        let held = sampling.held.lock().unwrap();
+        let held = sampling.held.lock();
         assert_eq!((held.count, held.spans.len(), held.oldest_first.len(), held.failed.len()), (0, 0, 0, FAILED));
     }
 

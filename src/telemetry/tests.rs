@@ -1,5 +1,5 @@
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Bytes;
@@ -8,6 +8,7 @@ use axum::routing::post;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::trace::v1::Span;
+use parking_lot::Mutex;
 use prost::Message as _;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -326,8 +327,8 @@ impl Collector {
         let answer = Arc::new(Mutex::new(answer));
         let (kept, answers) = (received.clone(), answer.clone());
         let take = async move |body: Bytes| {
-            kept.lock().expect("not poisoned").push(ExportTraceServiceRequest::decode(body).expect("it is OTLP"));
-            *answers.lock().expect("not poisoned")
+            kept.lock().push(ExportTraceServiceRequest::decode(body).expect("it is OTLP"));
+            *answers.lock()
         };
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("loopback is there");
         let url = format!("http://{}/v1/traces", listener.local_addr().expect("it is bound"));
@@ -337,7 +338,7 @@ impl Collector {
 
     /// Sets the answer from now on.
     fn answers(&self, answer: StatusCode) {
-        *self.answer.lock().expect("not poisoned") = answer;
+        *self.answer.lock() = answer;
     }
 
     fn plan(&self) -> Option<ExportPlan> {
@@ -345,7 +346,7 @@ impl Collector {
     }
 
     fn spans(&self) -> Vec<Span> {
-        let received = self.received.lock().expect("not poisoned");
+        let received = self.received.lock();
         let scopes = received.iter().flat_map(|request| &request.resource_spans).flat_map(|spans| &spans.scope_spans);
         scopes.flat_map(|scope| scope.spans.clone()).collect()
     }
@@ -359,7 +360,7 @@ impl Collector {
     }
 
     fn resources(&self) -> Vec<(String, String)> {
-        let received = self.received.lock().expect("not poisoned");
+        let received = self.received.lock();
         let spans = received.iter().flat_map(|request| request.resource_spans.clone());
         spans.filter_map(|spans| spans.resource).flat_map(|resource| texts(&resource.attributes)).collect()
     }

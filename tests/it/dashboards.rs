@@ -6,7 +6,7 @@ mod links;
 mod prometheus;
 mod promql;
 mod running;
-mod structure;
+pub mod structure;
 
 use std::path::{Path, PathBuf};
 

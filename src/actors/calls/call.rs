@@ -1,10 +1,11 @@
 //! What all actors of one call share: who takes part, and what is known of their voices. It outlives the actors.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
@@ -172,12 +173,12 @@ impl Call {
     }
 
     pub fn link(&self) -> Option<Arc<Link>> {
-        self.link.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.link.lock().clone()
     }
 
     /// This connection carries the whole call, unless there is one already.
     pub fn connect(&self, connection: Arc<dyn CallConnection>) {
-        let mut link = self.link.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut link = self.link.lock();
         if link.as_ref().is_none_or(|link| link.is_over()) {
             *link = Some(Arc::new(Link::new(connection)));
         }
@@ -186,23 +187,23 @@ impl Call {
     /// The listener plays to all, in place of the one before. Returns its connection.
     pub fn attach(&self, listener: Arc<dyn Listener>) -> u64 {
         let line = self.lines.fetch_add(1, Ordering::Relaxed);
-        self.lock().speaker = Some((line, listener));
+        self.participants.lock().speaker = Some((line, listener));
         line
     }
 
     /// The listener at this connection plays no more.
     pub fn detach(&self, line: u64) {
-        drop(self.lock().speaker.take_if(|(speaker, _)| *speaker == line));
+        drop(self.participants.lock().speaker.take_if(|(speaker, _)| *speaker == line));
     }
 
     /// What plays to all.
     pub fn speaker(&self) -> Option<Arc<dyn Listener>> {
-        self.lock().speaker.as_ref().map(|(_, listener)| listener.clone())
+        self.participants.lock().speaker.as_ref().map(|(_, listener)| listener.clone())
     }
 
     /// Whether a connection plays the call to somebody.
     pub fn plays(&self, line: u64) -> bool {
-        let participants = self.lock();
+        let participants = self.participants.lock();
         participants.lines.contains_key(&line) || participants.speaker.as_ref().is_some_and(|(speaker, _)| *speaker == line)
     }
 
@@ -211,7 +212,7 @@ impl Call {
     pub fn enter(&self, author: Author, has_microphone: bool, listener: Arc<dyn Listener>, most: usize) -> Option<Entered> {
         let user = &PersonId::from(&*author.id);
         let line = self.lines.fetch_add(1, Ordering::Relaxed);
-        let mut participants = self.lock();
+        let mut participants = self.participants.lock();
         let Participants { people, lines } = &mut *participants;
         let is_here = people.get(user).is_some_and(|participant| !participant.has_left());
         if !is_here && people.values().filter(|participant| !participant.has_left()).count() >= most {
@@ -245,7 +246,7 @@ impl Call {
 
     /// Removes a connection. None: it was removed before.
     pub fn part(&self, line: u64, gone: Gone) -> Option<Parted> {
-        let mut participants = self.lock();
+        let mut participants = self.participants.lock();
         let Participants { people, lines } = &mut *participants;
         let user = lines.remove(&line)?.user;
         let is_last = !lines.values().any(|other| other.user == user);
@@ -262,38 +263,38 @@ impl Call {
 
     /// Whether and since when a person has no connection. None: there is one, or the person is unknown.
     pub fn gone(&self, user: &PersonId) -> Option<(Duration, Gone)> {
-        let participants = self.lock();
+        let participants = self.participants.lock();
         let (at, gone) = participants.people.get(user)?.gone?;
         Some((at.elapsed(), gone))
     }
 
     /// A person who was lost counts as having left.
     pub fn give_up(&self, user: &PersonId) {
-        if let Some(gone) = self.lock().people.get_mut(user).and_then(|participant| participant.gone.as_mut()) {
+        if let Some(gone) = self.participants.lock().people.get_mut(user).and_then(|participant| participant.gone.as_mut()) {
             *gone = (Instant::now(), Gone::Left);
         }
     }
 
     /// Removes a person who has left.
     pub fn remove(&self, user: &PersonId) {
-        let mut participants = self.lock();
+        let mut participants = self.participants.lock();
         if participants.people.get(user).is_some_and(Participant::has_left) {
             participants.people.remove(user);
         }
     }
 
     pub fn is_connected(&self, user: &PersonId) -> bool {
-        self.lock().people.get(user).is_some_and(|participant| participant.gone.is_none())
+        self.participants.lock().people.get(user).is_some_and(|participant| participant.gone.is_none())
     }
 
     /// Everybody whose voice is kept, also of those who have just left.
     pub fn known(&self) -> Vec<PersonId> {
-        self.lock().people.keys().cloned().collect()
+        self.participants.lock().people.keys().cloned().collect()
     }
 
     /// Greets the connections of a person that were not greeted yet, and then shows them what is going on. Returns whether there was one.
     pub fn greet(&self, user: &PersonId, going_on: &[View]) -> bool {
-        let mut participants = self.lock();
+        let mut participants = self.participants.lock();
         let Participants { people, lines } = &mut *participants;
         let here = people.iter().filter(|(_, participant)| !participant.has_left());
         let entered =
@@ -309,7 +310,7 @@ impl Call {
 
     /// Shows something to everybody else.
     pub fn show_others(&self, user: &PersonId, view: &View) {
-        for line in self.lock().lines.values().filter(|line| line.user != *user && line.is_greeted) {
+        for line in self.participants.lock().lines.values().filter(|line| line.user != *user && line.is_greeted) {
             line.listener.show(view);
         }
     }
@@ -317,7 +318,7 @@ impl Call {
     /// Shows something to one person.
     pub fn show_to(&self, user: &PersonId, view: &View) {
         self.count_trouble(view);
-        for line in self.lock().lines.values().filter(|line| line.user == *user && line.is_greeted) {
+        for line in self.participants.lock().lines.values().filter(|line| line.user == *user && line.is_greeted) {
             line.listener.show(view);
         }
     }
@@ -329,7 +330,7 @@ impl Call {
 
     /// Removes everybody. Returns them and their connections.
     pub fn clear(&self) -> (Vec<PersonId>, Vec<Arc<dyn Listener>>) {
-        let participants = std::mem::take(&mut *self.lock());
+        let participants = std::mem::take(&mut *self.participants.lock());
         let speaker = participants.speaker.map(|(_, listener)| listener);
         let lines = participants.lines.into_values().map(|line| line.listener);
         (participants.people.into_keys().collect(), lines.chain(speaker).collect())
@@ -337,39 +338,40 @@ impl Call {
 
     /// Whether nobody is in it any more, and nothing connects it.
     pub fn is_empty(&self) -> bool {
-        self.lock().people.is_empty() && self.link().is_none_or(|link| link.is_over())
+        self.participants.lock().people.is_empty() && self.link().is_none_or(|link| link.is_over())
     }
 
     /// All connections.
     pub fn connections(&self) -> Vec<u64> {
-        self.lock().lines.keys().copied().collect()
+        self.participants.lock().lines.keys().copied().collect()
     }
 
     /// How long `voice.max_call_secs` has run.
     pub fn lasted(&self) -> Duration {
-        self.limited_since.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
+        self.limited_since.lock().elapsed()
     }
 
     /// Everybody was sent out. For whoever enters again before the call is gone, its time limit starts again.
     pub fn limit_again(&self) {
-        *self.limited_since.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        *self.limited_since.lock() = Instant::now();
     }
 
     /// The person at a connection, and whether the connection has the microphone.
     pub fn at(&self, line: u64) -> Option<(PersonId, bool)> {
-        let participants = self.lock();
+        let participants = self.participants.lock();
         let user = participants.lines.get(&line)?.user.clone();
         let has_microphone = participants.people.get(&user).is_some_and(|participant| participant.microphone == Some(line));
         Some((user, has_microphone))
     }
 
     pub fn listener(&self, line: u64) -> Option<Arc<dyn Listener>> {
-        self.lock().lines.get(&line).map(|line| line.listener.clone())
+        self.participants.lock().lines.get(&line).map(|line| line.listener.clone())
     }
 
     /// The people in the call.
     pub fn people(&self) -> Vec<Person> {
-        self.lock()
+        self.participants
+            .lock()
             .people
             .iter()
             .filter(|(_, participant)| !participant.has_left())
@@ -378,18 +380,18 @@ impl Call {
     }
 
     pub fn voice(&self, user: &PersonId) -> Option<Arc<Voice>> {
-        self.lock().people.get(user).map(|participant| participant.voice.clone())
+        self.participants.lock().people.get(user).map(|participant| participant.voice.clone())
     }
 
     pub fn person(&self, user: &PersonId) -> Option<Person> {
-        let participants = self.lock();
+        let participants = self.participants.lock();
         participants.people.get(user).filter(|participant| !participant.has_left()).map(|participant| participant.person(user))
     }
 
     /// Changes a person, and shows it if that makes a difference. Returns whether it does.
     pub fn change(&self, user: &PersonId, change: impl FnOnce(&mut Change<'_>)) -> bool {
         let changed = {
-            let mut participants = self.lock();
+            let mut participants = self.participants.lock();
             let Some(participant) = participants.people.get_mut(user) else { return false };
             let before = participant.person(user);
             let Participant { is_muted, is_ignored, .. } = participant;
@@ -404,15 +406,19 @@ impl Call {
 
     /// Whether the person is not to be listened to now, and whether the person wants to be ignored in this call.
     pub fn deafness(&self, user: &PersonId) -> (bool, bool) {
-        self.lock().people.get(user).map_or((true, false), |participant| (participant.is_muted, participant.is_ignored))
+        self.participants
+            .lock()
+            .people
+            .get(user)
+            .map_or((true, false), |participant| (participant.is_muted, participant.is_ignored))
     }
 
     pub fn set_talking(&self, user: &PersonId, talks: bool) {
-        if let Some(participant) = self.lock().people.get_mut(user) {
+        if let Some(participant) = self.participants.lock().people.get_mut(user) {
             participant.talks = talks;
             participant.moments.note(talks);
         }
-        self.moments.lock().unwrap_or_else(PoisonError::into_inner).note(talks);
+        self.moments.lock().note(talks);
         self.show(&View::Talking(user.clone(), talks));
     }
 
@@ -439,14 +445,14 @@ impl Call {
 
     /// What shows the call to everybody who was greeted, and what plays it to all.
     fn listeners(&self) -> Vec<Arc<dyn Listener>> {
-        let participants = self.lock();
+        let participants = self.participants.lock();
         let greeted = participants.lines.values().filter(|line| line.is_greeted).map(|line| &line.listener);
         greeted.chain(participants.speaker.as_ref().map(|(_, listener)| listener)).cloned().collect()
     }
 
     /// The reply that is prepared or played from now on.
     pub fn set_reply(&self, reply: Option<Ticket>, now: Moment) {
-        let mut replying = self.reply.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut replying = self.reply.lock();
         match reply {
             Some(_) => replying.since = now,
             None if replying.ticket.is_some() => replying.until = now,
@@ -457,12 +463,12 @@ impl Call {
 
     /// Whether something that began then was said during a reply.
     pub fn was_replying(&self, at: Moment) -> bool {
-        let replying = self.reply.lock().unwrap_or_else(PoisonError::into_inner);
+        let replying = self.reply.lock();
         at >= replying.since && (replying.ticket.is_some() || at <= replying.until)
     }
 
     pub fn reply(&self) -> Option<Ticket> {
-        self.reply.lock().unwrap_or_else(PoisonError::into_inner).ticket
+        self.reply.lock().ticket
     }
 
     /// Opens a recognition stream for somebody who talks. None: those who have one need it more.
@@ -477,7 +483,7 @@ impl Call {
 
     /// How much a person needs a stream. It is needed while the person talks, and then until all words are there, for at most [`LINGERS_FOR`].
     pub fn need_of_stream(&self, user: &PersonId) -> Need {
-        let participants = self.lock();
+        let participants = self.participants.lock();
         let Some(participant) = participants.people.get(user) else { return Need { is_active: false, since: None } };
         let has_just_talked = participant.moments.offset.is_some_and(|offset| offset.elapsed() < LINGERS_FOR);
         let is_active = participant.talks || has_just_talked && participant.voice.found().awaits_words;
@@ -485,25 +491,25 @@ impl Call {
     }
 
     pub fn onset(&self) -> Option<Instant> {
-        self.moments.lock().unwrap_or_else(PoisonError::into_inner).onset
+        self.moments.lock().onset
     }
 
     /// The newest offset, once: a reply to what a companion said answers nobody's speech.
     pub fn take_offset(&self) -> Option<Instant> {
-        self.moments.lock().unwrap_or_else(PoisonError::into_inner).offset.take()
+        self.moments.lock().offset.take()
     }
 
     /// What was played lately.
     pub fn played(&self) -> PlayedWords {
-        self.played.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.played.lock().clone()
     }
 
     pub fn note_played(&self, at: Moment, words: &str) {
-        self.played.lock().unwrap_or_else(PoisonError::into_inner).note(at, words);
+        self.played.lock().note(at, words);
     }
 
     pub fn author(&self, user: &PersonId) -> Option<Author> {
-        self.lock().people.get(user).map(|participant| participant.author.clone())
+        self.participants.lock().people.get(user).map(|participant| participant.author.clone())
     }
 
     /// The id of the event to which a companion answers with a greeting.
@@ -513,12 +519,8 @@ impl Call {
 
     /// The beginning of the ids of what a person says.
     pub fn id_prefix(&self, user: &PersonId) -> String {
-        let number = self.lock().people.get(user).map_or(u64::MAX, |participant| participant.number);
+        let number = self.participants.lock().people.get(user).map_or(u64::MAX, |participant| participant.number);
         format!("voice/{}/{number}", self.begun.as_micros())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Participants> {
-        self.participants.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,9 +1,10 @@
 //! The connection that carries a whole call. It belongs to the call, so that an actor that dies does not interrupt it.
 
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use futures_util::FutureExt;
+use parking_lot::Mutex;
 use tokio::task::JoinHandle;
 
 use crate::ports::platform_call::{CallConnection, Ended, PlatformCall};
@@ -29,7 +30,7 @@ impl Link {
 
     /// Runs the connection, unless it runs, or ended and nobody has taken that yet. `report` is called when it has ended.
     pub fn run(self: &Arc<Self>, call: Arc<dyn PlatformCall>, report: impl FnOnce() + Send + 'static) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.is_over || state.ended.is_some() || state.task.is_some() {
             return;
         }
@@ -37,7 +38,7 @@ impl Link {
         state.task = Some(tokio::spawn(async move {
             let ended = AssertUnwindSafe(connection.live(call)).catch_unwind().await.ok();
             let Some(link) = link.upgrade() else { return };
-            let mut state = link.lock();
+            let mut state = link.state.lock();
             (state.task, state.ended) = (None, Some(ended));
             drop(state);
             report();
@@ -46,12 +47,12 @@ impl Link {
 
     /// How the last run ended, once. `None` within: it panicked.
     pub fn take_ended(&self) -> Option<Option<Ended>> {
-        self.lock().ended.take()
+        self.state.lock().ended.take()
     }
 
     /// The connection is not needed any more.
     pub fn end(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.is_over = true;
         if let Some(task) = state.task.take() {
             task.abort();
@@ -59,11 +60,7 @@ impl Link {
     }
 
     pub fn is_over(&self) -> bool {
-        self.lock().is_over
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().is_over
     }
 }
 

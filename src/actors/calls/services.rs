@@ -36,18 +36,7 @@ impl Work {
     pub fn recognition(hearing: Hearing, started: Moment) -> Self {
         let recogniser = &hearing.context().speech.recognition;
         let (provider, is_outside) = (recogniser.provider(), recogniser.host().is_some());
-        Self {
-            service: Service::SpeechRecognition,
-            provider,
-            is_outside,
-            companion: None,
-            under: None,
-            started,
-            samples: 0,
-            characters: 0,
-            error: None,
-            hearing,
-        }
+        Self::begun(hearing, Service::SpeechRecognition, provider, is_outside, started)
     }
 
     /// The audio of a sentence is being made, for the reply whose span is `under`.
@@ -55,18 +44,14 @@ impl Work {
         let synthesiser = &hearing.context().speech.synthesis;
         let (provider, is_outside) = (synthesiser.provider(), synthesiser.host().is_some());
         let started = hearing.context().clock.now();
-        Self {
-            service: Service::SpeechSynthesis,
-            provider,
-            is_outside,
-            companion: Some(companion),
-            under,
-            started,
-            samples: 0,
-            characters: text.chars().count() as u64,
-            error: None,
-            hearing,
-        }
+        let mut work = Self::begun(hearing, Service::SpeechSynthesis, provider, is_outside, started);
+        (work.companion, work.under, work.characters) = (Some(companion), under, text.chars().count() as u64);
+        work
+    }
+
+    const fn begun(hearing: Hearing, service: Service, provider: &'static str, is_outside: bool, started: Moment) -> Self {
+        let (companion, under, samples, characters, error) = (None, None, 0, 0, None);
+        Self { hearing, service, provider, is_outside, companion, under, started, samples, characters, error }
     }
 
     /// The service was given so much audio, or has made it.
@@ -110,17 +95,9 @@ impl Drop for Work {
         if let Used::Speech { amount, price: Some(price), .. } = &used {
             speech::record_cost(&context.recorder, self.service, price, *amount);
         }
-        let record = Record {
-            channel_key: ChannelKey::new(&channel_ref.guild, &channel_ref.channel),
-            at: now,
-            made: Vec::new(),
-            quiet: None,
-            snapshot: None,
-            outbox: Vec::new(),
-            usage: vec![used],
-            // Nobody waits for it. What a store does not take now is not counted.
-            reply: Reply::new(drop),
-        };
+        let channel_key = ChannelKey::new(&channel_ref.guild, &channel_ref.channel);
+        // Nobody waits for it. What a store does not take now is not counted.
+        let record = Record { usage: vec![used], ..Record::new(channel_key, now, Reply::new(drop)) };
         if let Err(error) = send_to_writer(context, WriterMessage::Record(record)) {
             tracing::warn!(provider = self.provider, %error, "the usage of a service for speech is not on record");
         }

@@ -1,8 +1,8 @@
 //! Which people in a call have a recognition stream: those who began to speak most recently.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::Mutex;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
@@ -41,7 +41,7 @@ impl Streams {
         need: impl Fn(&PersonId) -> Need,
         begin: impl FnOnce() -> (AbortHandle, Counted),
     ) -> Option<Opened> {
-        let mut open = self.lock();
+        let mut open = self.open.lock();
         let mut displaced = None;
         if open.len() >= most && !open.contains_key(user) {
             let needed_least = open.keys().map(|other| (need(other), other)).min()?;
@@ -62,20 +62,16 @@ impl Streams {
 
     /// Whether a stream was not displaced.
     pub fn has(&self, user: &PersonId, task: &AbortHandle) -> bool {
-        self.lock().get(user).is_some_and(|(other, _)| other.id() == task.id())
+        self.open.lock().get(user).is_some_and(|(other, _)| other.id() == task.id())
     }
 
     /// Ends a stream. One that was displaced has ended already.
     pub fn close(&self, user: &PersonId, task: &AbortHandle) {
         task.abort();
-        let mut open = self.lock();
+        let mut open = self.open.lock();
         if open.get(user).is_some_and(|(other, _)| other.id() == task.id()) {
             open.remove(user);
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<PersonId, (AbortHandle, Counted)>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

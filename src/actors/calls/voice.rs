@@ -1,9 +1,11 @@
 //! What is known of one person's voice. It outlives the actors, so that one that dies loses only the state of its decoder.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::domain::moment::Moment;
 use crate::domain::voice::speech::{LONGEST_CUT, Pulse, Speech};
@@ -64,7 +66,7 @@ pub(super) struct Found {
 impl Voice {
     /// Adds a packet. Returns how many were dropped for it, and whether it is the only one that waits.
     pub fn push(&self, line: u64, number: u32, packet: &[u8]) -> (usize, bool) {
-        let mut packets = self.packets.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut packets = self.packets.lock();
         let is_first = packets.is_empty();
         packets.push_back(Waiting { line, number, packet: packet.to_vec() });
         let dropped = packets.len().saturating_sub(MOST_WAITING);
@@ -73,7 +75,7 @@ impl Voice {
     }
 
     pub fn take(&self) -> VecDeque<Waiting> {
-        std::mem::take(&mut *self.packets.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.packets.lock())
     }
 
     /// Forgets everything that was heard and is not on record: the person wants to be ignored.
@@ -97,7 +99,7 @@ impl Voice {
     }
 
     pub(super) fn found(&self) -> MutexGuard<'_, Found> {
-        self.found.lock().unwrap_or_else(PoisonError::into_inner)
+        self.found.lock()
     }
 }
 

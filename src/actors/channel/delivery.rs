@@ -283,18 +283,13 @@ impl Arguments {
         self.owed.parts[index] = part;
         let (reply, committed) = Reply::awaited();
         let record = Record {
-            channel_key: self.channel_key.clone(),
-            at: self.context.clock.now(),
-            made: Vec::new(),
-            quiet: None,
-            snapshot: None,
             outbox: vec![if is_planted(Bug::OwedLeavesTooEarly) {
                 OutboxWrite::Remove(self.ticket)
             } else {
                 OutboxWrite::Put(self.ticket, self.owed.clone())
             }],
             usage: std::mem::take(&mut self.used),
-            reply,
+            ..Record::new(self.channel_key.clone(), self.context.clock.now(), reply)
         };
         match self.context.directory.find(&WriterKey()) {
             Some(writer) => drop(writer.cast(WriterMessage::Record(record))),

@@ -1,9 +1,9 @@
 //! What the channels of a guild share: the usage that counts against the budgets, and the interjection policies.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::OnceCell;
 
 use super::interjection_policies::SharedPolicies;
@@ -29,12 +29,12 @@ pub struct GuildBudgets {
 impl GuildBudgets {
     /// Locks the ledger. The guard must not be held across an await.
     pub fn ledger(&self) -> MutexGuard<'_, Ledger> {
-        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+        self.ledger.lock()
     }
 
     /// Notes that this budget silenced a companion. True if it is to be logged, because the budget was sufficient for a while before.
     pub(super) fn must_log(&self, budget: Budget, now: Moment) -> bool {
-        let before = self.last_refused.lock().unwrap_or_else(PoisonError::into_inner).insert(budget, now);
+        let before = self.last_refused.lock().insert(budget, now);
         before.is_none_or(|before| now.since(before) >= ENOUGH_FOR)
     }
 }

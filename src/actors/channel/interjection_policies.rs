@@ -1,7 +1,9 @@
 //! The interjection policies of a channel. Channels of a guild with equal policies share one copy in memory.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
 
 use crate::domain::gate::InterjectionPolicy;
 use crate::domain::id::CompanionId;
@@ -16,7 +18,7 @@ pub(super) struct SharedPolicies(Mutex<Vec<Weak<InterjectionPolicies>>>);
 impl SharedPolicies {
     /// The shared copy of these policies.
     pub(super) fn shared(&self, policies: InterjectionPolicies) -> Arc<InterjectionPolicies> {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.lock();
         known.retain(|known| known.strong_count() > 0);
         if let Some(same) = known.iter().filter_map(Weak::upgrade).find(|known| **known == policies) {
             return same;
@@ -58,6 +60,6 @@ mod tests {
         assert_eq!(*attic, policies(3));
         drop((lobby, den));
         assert_eq!(guild.shared(policies(9)).len(), 1);
-        assert_eq!(guild.0.lock().unwrap().len(), 2, "policies that no channel uses are dropped");
+        assert_eq!(guild.0.lock().len(), 2, "policies that no channel uses are dropped");
     }
 }

@@ -123,16 +123,8 @@ impl JournalState {
 
     /// Removes a reply from the outbox that is no longer owed.
     pub(super) fn remove_from_outbox(&mut self, ticket: Ticket, conversation: &Conversation, channel: &ChannelContext) {
-        let record = Record {
-            channel_key: channel.key.clone(),
-            at: conversation.clock(),
-            made: Vec::new(),
-            quiet: None,
-            snapshot: None,
-            outbox: vec![OutboxWrite::Remove(ticket)],
-            usage: Vec::new(),
-            reply: self.add(Vec::new(), channel),
-        };
+        let empty = Record::new(channel.key.clone(), conversation.clock(), self.add(Vec::new(), channel));
+        let record = Record { outbox: vec![OutboxWrite::Remove(ticket)], ..empty };
         channel.send_to_writer(WriterMessage::Record(record));
     }
 

@@ -80,16 +80,8 @@ fn message(
     let name = known.map_or_else(|| companion.as_str().into(), |known| known.name);
     let from = Author { id: companion.as_str().into(), name, role: Role::Companion };
     let is_companion = |id: &str| memberships.is_in_guild(&channel.key.guild, id);
-    let addressing = Incoming {
-        speaker: &from,
-        text: &text,
-        mentions: &[],
-        reply_to: None,
-        to_all_of: &[],
-        sounds: None,
-        names_narrow: false,
-    };
     let names = memberships.names(&channel.key.guild);
-    let address = names.map(|names| address::resolve(&names, is_companion, &addressing)).unwrap_or_default();
-    Message { id, address, modality, lull_endpoint: false, asks_to_stop: false, speech: None, cut, kind: None, text, from }
+    let incoming = Incoming::new(&from, &text);
+    let address = names.map(|names| address::resolve(&names, is_companion, &incoming)).unwrap_or_default();
+    Message { id, address, modality, cut, ..Message::new(from, text) }
 }

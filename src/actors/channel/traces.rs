@@ -185,30 +185,9 @@ impl Traces {
                 records.push(TraceRecord::Interruption { turn, companion, interrupted, at: now });
             }
             Event::HeldSelected { selected, others } => self.held_selected(selected, others, now, records),
-            // These events do not appear in traces.
-            Event::Replanning { .. } | Event::FloorExpired { .. } | Event::FloorTaken { .. } => {}
-            Event::JitterDrawn { .. }
-            | Event::LullFired { .. }
-            | Event::SilenceFired { .. }
-            | Event::VoiceQuiet { .. }
-            | Event::EventsDeferred { .. }
-            | Event::EventsReleased
-            | Event::BackOffEnded { .. }
-            | Event::DeadlinesExtended { .. }
-            | Event::AddressRefused { .. }
-            | Event::Summarised { .. } => {}
-            // Inbound events are traced in `receive` once they are committed, and through the turns that they trigger.
-            Event::Said { .. }
-            | Event::Edited { .. }
-            | Event::Deleted { .. }
-            | Event::Joined { .. }
-            | Event::Left { .. }
-            | Event::Paused { .. }
-            | Event::Cleared
-            | Event::VoiceJoined { .. }
-            | Event::VoiceLeft { .. }
-            | Event::Segment(_)
-            | Event::CaughtUp { .. } => {}
+            // The other events do not appear in traces. Inbound events are traced in `receive` once they are committed, and through the turns that
+            // they trigger.
+            _ => {}
         }
     }
 

@@ -1,9 +1,10 @@
 //! The briefs of long personas (docs/design/gate.md G-32), cached in memory for the prompts of decisions.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::journal::key;
@@ -35,7 +36,7 @@ pub(super) struct Attempt {
 impl Briefs {
     /// The brief of a persona, if it is made.
     pub(super) fn of(&self, persona: &str) -> Option<Arc<str>> {
-        match self.lock().get(&key::brief(persona)) {
+        match self.0.lock().get(&key::brief(persona)) {
             Some(Brief::Made(text)) => Some(text.clone()),
             _ => None,
         }
@@ -44,7 +45,7 @@ impl Briefs {
     /// Begins to make a brief. `None`: it is made, is being made, or backs off.
     pub(super) fn begin(&self, persona: &str) -> Option<Attempt> {
         let key = key::brief(persona);
-        let mut briefs = self.lock();
+        let mut briefs = self.0.lock();
         let failures = match briefs.get(&key) {
             None => 0,
             Some(Brief::Failed(failures, until)) if Instant::now() >= *until => *failures,
@@ -55,16 +56,12 @@ impl Briefs {
     }
 
     pub(super) fn put(&self, key: Key, text: Arc<str>) {
-        self.lock().insert(key, Brief::Made(text));
+        self.0.lock().insert(key, Brief::Made(text));
     }
 
     /// Forgets all briefs but those of these keys.
     pub(super) fn retain(&self, is_needed: impl Fn(&Key) -> bool) {
-        self.lock().retain(|key, brief| is_needed(key) || matches!(brief, Brief::Asked(_)));
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Key, Brief>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().retain(|key, brief| is_needed(key) || matches!(brief, Brief::Asked(_)));
     }
 }
 
@@ -77,7 +74,7 @@ impl Attempt {
 
 impl Drop for Attempt {
     fn drop(&mut self) {
-        let mut briefs = self.briefs.lock();
+        let mut briefs = self.briefs.0.lock();
         if let Some(Brief::Asked(failures)) = briefs.get(&self.key) {
             let failures = *failures;
             let back_off = FIRST_BACK_OFF.saturating_mul(1 << failures.min(10)).min(MAX_BACK_OFF);

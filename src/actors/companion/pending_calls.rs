@@ -1,7 +1,9 @@
 //! A companion's calls in flight: its questions in the pool.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
+
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::actors::messages::companion::DecisionRequest;
 use crate::actors::messages::models::CallId;
@@ -121,5 +123,5 @@ impl CallEnd {
 }
 
 fn locked(open: &Mutex<Open>) -> MutexGuard<'_, Open> {
-    open.lock().unwrap_or_else(PoisonError::into_inner)
+    open.lock()
 }

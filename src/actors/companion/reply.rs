@@ -28,7 +28,7 @@ use crate::domain::statement::clean_statement;
 use crate::journal::channel_key::ChannelKey;
 use crate::ports::backend::stamp::rfc3339;
 use crate::ports::clock::Clock;
-use crate::ports::language_model::{self, Draft, LazyRequest, ModelRole, Request};
+use crate::ports::language_model::{self, Draft, LazyRequest, ModelRole, NoAnswer, Request};
 use crate::settings;
 use crate::settings::companion::Companion as Settings;
 use crate::telemetry::instruments::kinds::Counted;
@@ -112,11 +112,14 @@ impl Actor for Reply {
         };
         drop(drafts);
         let Outcome { result, facts } = outcome;
+        let has_lost = speaking.as_ref().is_some_and(Speaking::has_lost);
         if let Some(speaking) = speaking.filter(|_| result.is_ok()) {
             speaking.finish();
         }
         let text = match &result {
             Ok(answer) => clean_statement(&answer.text(), &name).map(Into::into).ok_or("empty"),
+            // The rest was cancelled because its beginning was lost.
+            Err(NoAnswer::Cancelled) if has_lost => Err("unreachable"),
             Err(error) => Err(error.code()),
         };
         let ended = ChannelMessage::ReplyEnded {

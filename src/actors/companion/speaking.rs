@@ -58,6 +58,11 @@ impl Speaking {
         }
     }
 
+    /// Whether the answer was lost after a sentence of it was handed over.
+    pub(super) const fn has_lost(&self) -> bool {
+        self.pieces.is_none()
+    }
+
     /// The answer is whole. Its rest is handed over, if anything of it was: an answer of one sentence comes as the text of the reply.
     pub(super) fn finish(self) {
         if self.has_begun && self.pieces.is_some() {

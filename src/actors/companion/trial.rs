@@ -20,18 +20,10 @@ const PERSON: &str = "Ana";
 
 /// The question whether the companion wants to answer, and the request for its answer.
 pub fn requests(companion: &Settings, prompt: &Prompt) -> [Request; 2] {
-    let said = Arc::new(Message {
-        id: None,
-        from: Author { id: PERSON.into(), name: PERSON.into(), role: Role::Person },
-        text: format!("Good morning, {}! How does one begin a rainy day well?", companion.name).into(),
-        modality: Modality::Text,
-        lull_endpoint: false,
-        asks_to_stop: false,
-        address: Address { companions: [companion.id.clone()].into(), others: false },
-        kind: None,
-        speech: None,
-        cut: None,
-    });
+    let from = Author { id: PERSON.into(), name: PERSON.into(), role: Role::Person };
+    let text = format!("Good morning, {}! How does one begin a rainy day well?", companion.name);
+    let address = Address { companions: [companion.id.clone()].into(), others: false };
+    let said = Arc::new(Message { address, ..Message::new(from, text.into()) });
     let decision = DecisionInput {
         trigger: Trigger::DirectAddress,
         stage: Stage::None,

@@ -1,8 +1,9 @@
 //! One lock per channel for rewriting its stored events. Nobody waits for the lock of another channel.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
 use crate::journal::channel_key::ChannelKey;
@@ -33,19 +34,15 @@ struct Waiter {
 impl RewriteLocks {
     /// Waits for the lock of a channel.
     pub async fn lock(&self, channel_key: &ChannelKey) -> RewriteLock {
-        let lock = self.entries().entry(channel_key.clone()).or_default().clone();
+        let lock = self.0.lock().entry(channel_key.clone()).or_default().clone();
         let waiter = Waiter { locks: self.clone(), channel_key: channel_key.clone(), lock: Some(lock.clone()) };
         RewriteLock { _held: lock.lock_owned().await, _waiter: waiter }
-    }
-
-    fn entries(&self) -> MutexGuard<'_, Locks> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Waiter {
     fn drop(&mut self) {
-        let mut entries = self.locks.entries();
+        let mut entries = self.locks.0.lock();
         self.lock = None;
         // A count of 1 means that only the map refers to the lock. Other waiters have references too, and take or drop them only while they
         // hold the map.
@@ -84,7 +81,7 @@ mod tests {
         let first = locks.lock(&lobby).await;
         let (mut second, mut third) = (Box::pin(locks.lock(&lobby)), Box::pin(locks.lock(&lobby)));
         assert!((&mut second).now_or_never().is_none() && (&mut third).now_or_never().is_none());
-        assert_eq!(locks.entries().len(), 1);
+        assert_eq!(locks.0.lock().len(), 1);
 
         drop(first);
         let second = second.now_or_never().expect("it has the lock");
@@ -94,7 +91,7 @@ mod tests {
         let third = third.now_or_never().expect("it has the lock");
         drop(third);
 
-        assert_eq!(locks.entries().len(), 0);
+        assert_eq!(locks.0.lock().len(), 0);
     }
 
     #[tokio::test]
@@ -107,7 +104,7 @@ mod tests {
         drop(held);
         drop(waiting);
 
-        assert_eq!(locks.entries().len(), 0);
+        assert_eq!(locks.0.lock().len(), 0);
         assert!(locks.lock(&lobby).now_or_never().is_some());
     }
 }

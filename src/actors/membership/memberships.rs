@@ -4,8 +4,10 @@ mod name_sets;
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use parking_lot::{Mutex, RwLock, RwLockWriteGuard};
 
 use crate::domain::gate::InterjectionPolicy;
 use crate::domain::id::{ChannelId, CompanionId, GuildId};
@@ -95,7 +97,7 @@ impl Memberships {
     }
 
     pub fn companions(&self) -> Arc<CompanionSet> {
-        self.read().cast.clone()
+        self.0.register.read().cast.clone()
     }
 
     /// A number that is different after every change.
@@ -133,30 +135,30 @@ impl Memberships {
 
     /// The channel's membership, if it has one. A thread that inherits from its parent channel has the parent's companions, overrides and pause.
     pub fn get(&self, channel: &ChannelId) -> Option<Membership> {
-        let register = self.read();
+        let register = self.0.register.read();
         Some(register.resolved(register.channels.get(channel)?))
     }
 
     /// The channel's guild, if the channel has a membership.
     pub fn guild_of(&self, channel: &ChannelId) -> Option<GuildId> {
-        self.read().channels.get(channel).map(|membership| membership.guild.clone())
+        self.0.register.read().channels.get(channel).map(|membership| membership.guild.clone())
     }
 
     /// All channels with their memberships, by id; each as returned by [`get`](Self::get).
     pub fn all(&self) -> Vec<(ChannelId, Membership)> {
-        let register = self.read();
+        let register = self.0.register.read();
         register.channels.iter().map(|(channel, membership)| (channel.clone(), register.resolved(membership))).collect()
     }
 
     /// The first channel by id; with `after`, the first one after it.
     pub fn next_channel(&self, after: Option<&ChannelId>) -> Option<ChannelId> {
         let begin = after.map_or(Bound::Unbounded, Bound::Excluded);
-        self.read().channels.range((begin, Bound::Unbounded)).next().map(|(channel, _)| channel.clone())
+        self.0.register.read().channels.range((begin, Bound::Unbounded)).next().map(|(channel, _)| channel.clone())
     }
 
     /// A thread's membership as it was last journaled, and as it is now, if they differ.
     pub fn outdated(&self, thread: &ChannelId) -> Option<(Membership, Membership)> {
-        let register = self.read();
+        let register = self.0.register.read();
         let recorded = register.channels.get(thread)?;
         recorded.inherits_from()?;
         let membership = register.resolved(recorded);
@@ -165,28 +167,28 @@ impl Memberships {
 
     /// The threads of a channel, by id.
     pub fn threads_of(&self, channel: &ChannelId) -> Vec<ChannelId> {
-        let register = self.read();
+        let register = self.0.register.read();
         let threads = register.channels.iter().filter(|(_, membership)| membership.within.as_ref() == Some(channel));
         threads.map(|(thread, _)| thread.clone()).collect()
     }
 
     /// The threads of a channel that inherit from it, by id.
     pub fn inheriting_from(&self, channel: &ChannelId) -> Vec<ChannelId> {
-        let register = self.read();
+        let register = self.0.register.read();
         let threads = register.channels.iter().filter(|(_, membership)| membership.inherits_from() == Some(channel));
         threads.map(|(thread, _)| thread.clone()).collect()
     }
 
     /// Whether a configured or external companion is a member of a channel. None: the channel has no membership.
     pub fn has_members(&self, channel: &ChannelId) -> Option<bool> {
-        let register = self.read();
+        let register = self.0.register.read();
         let membership = register.channels.get(channel)?;
         Some(register.effective(membership).is_some_and(|membership| register.has_somebody(membership)))
     }
 
     /// Whether a channel with this membership would have a configured or external companion.
     pub fn would_have_members(&self, membership: &Membership) -> bool {
-        self.read().has_somebody(membership)
+        self.0.register.read().has_somebody(membership)
     }
 
     /// Checks whether a membership could be applied.
@@ -194,7 +196,7 @@ impl Memberships {
     /// # Errors
     /// Two companions of the guild would share a name.
     pub fn allows(&self, channel: &ChannelId, membership: &Membership) -> Result<(), SharedName> {
-        let register = self.read();
+        let register = self.0.register.read();
         register.members_with(channel, Some(membership), &membership.guild).map(drop)
     }
 
@@ -231,33 +233,29 @@ impl Memberships {
 
     /// Marks that a change of a channel is being journaled, until the returned guard is dropped.
     pub fn begin_change(&self, channel: &ChannelId) -> MembershipChange {
-        *self.changing().entry(channel.clone()).or_default() += 1;
+        *self.0.changing.lock().entry(channel.clone()).or_default() += 1;
         MembershipChange { memberships: self.clone(), channel: channel.clone() }
     }
 
     /// Whether a change of a channel is being journaled. Then the journal may not contain it yet.
     pub fn is_changing(&self, channel: &ChannelId) -> bool {
-        self.changing().contains_key(channel)
-    }
-
-    fn changing(&self) -> MutexGuard<'_, HashMap<ChannelId, usize>> {
-        self.0.changing.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.changing.lock().contains_key(channel)
     }
 
     /// The name matcher of a guild.
     pub fn names(&self, guild: &GuildId) -> Option<Arc<Names>> {
-        self.read().guilds.get(guild)?.names.clone()
+        self.0.register.read().guilds.get(guild)?.names.clone()
     }
 
     /// Whether this is the id of a companion that is a member of a channel of this guild.
     pub fn is_in_guild(&self, guild: &GuildId, id: &str) -> bool {
         let id = CompanionId::from(id);
-        self.read().guilds.get(guild).is_some_and(|members| members.channels.contains_key(&id))
+        self.0.register.read().guilds.get(guild).is_some_and(|members| members.channels.contains_key(&id))
     }
 
     /// A companion's settings in a channel, with the channel's overrides.
     pub fn companion(&self, channel: &ChannelId, id: &CompanionId) -> Option<Companion> {
-        let register = self.read();
+        let register = self.0.register.read();
         let membership = register.channels.get(channel).and_then(|membership| register.effective(membership));
         let external = membership.and_then(|membership| membership.externals.get(id));
         let companion = match external {
@@ -270,7 +268,7 @@ impl Memberships {
 
     /// The companions that are present in a channel: members that are configured or external. The value says whether a companion is external.
     pub fn present(&self, channel: &ChannelId) -> BTreeMap<CompanionId, bool> {
-        let register = self.read();
+        let register = self.0.register.read();
         let memberships = register.channels.get(channel).and_then(|membership| register.effective(membership)).into_iter();
         let members =
             memberships.flat_map(|membership| membership.companions.iter().map(|id| (id.clone(), membership.is_external(id))));
@@ -279,7 +277,7 @@ impl Memberships {
 
     /// The language that is spoken in a channel. None: `speech.language`.
     pub fn language(&self, channel: &ChannelId) -> Option<Arc<str>> {
-        let register = self.read();
+        let register = self.0.register.read();
         register.effective(register.channels.get(channel)?)?.language.clone()
     }
 
@@ -299,13 +297,8 @@ impl Memberships {
         present.filter_map(|id| Some((id.clone(), self.companion(channel, &id)?.policy()))).collect()
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, Register> {
-        // No code that holds the lock can panic halfway through a change.
-        self.0.register.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn write(&self) -> RwLockWriteGuard<'_, Register> {
-        let register = self.0.register.write().unwrap_or_else(PoisonError::into_inner);
+        let register = self.0.register.write();
         self.0.edition.fetch_add(1, Ordering::Release);
         register
     }
@@ -319,7 +312,7 @@ pub struct MembershipChange {
 
 impl Drop for MembershipChange {
     fn drop(&mut self) {
-        let mut changing = self.memberships.changing();
+        let mut changing = self.memberships.0.changing.lock();
         if let Some(count) = changing.get_mut(&self.channel) {
             *count -= 1;
         }

@@ -1,8 +1,9 @@
 //! The people who opted out, by guild, cached in memory for inbound messages.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
+use parking_lot::RwLock;
 use tokio::sync::{Mutex, MutexGuard};
 
 use crate::domain::id::{GuildId, PersonId, Ward};
@@ -35,7 +36,7 @@ impl OptOuts {
 
     /// Whether a person opted out in a guild.
     pub fn holds(&self, guild: &GuildId, person: &PersonId) -> bool {
-        let people = self.0.people.read().unwrap_or_else(PoisonError::into_inner);
+        let people = self.0.people.read();
         people.get(guild).is_some_and(|people| people.contains(person))
     }
 
@@ -45,7 +46,7 @@ impl OptOuts {
     }
 
     pub(super) fn note(&self, guild: &GuildId, person: &PersonId, ignored: bool) {
-        let mut people = self.0.people.write().unwrap_or_else(PoisonError::into_inner);
+        let mut people = self.0.people.write();
         if ignored {
             people.entry(guild.clone()).or_default().insert(person.clone());
         } else if let Some(ignored) = people.get_mut(guild) {

@@ -97,6 +97,14 @@ pub struct Record {
     pub reply: Reply<Committed>,
 }
 
+impl Record {
+    /// A batch without events.
+    pub fn new(channel_key: ChannelKey, at: Moment, reply: Reply<Committed>) -> Self {
+        let (made, outbox, usage) = (Vec::new(), Vec::new(), Vec::new());
+        Self { channel_key, at, made, quiet: None, snapshot: None, outbox, usage, reply }
+    }
+}
+
 /// A channel is at rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quiet {

@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use parking_lot::{Mutex, RwLock};
 use ractor::ActorRef;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit, mpsc, oneshot};
 use tokio::time::Instant;
@@ -103,7 +104,7 @@ impl Summaries {
     }
 
     fn of(&self, guild: &GuildId) -> Arc<Semaphore> {
-        let mut guilds = self.guilds.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut guilds = self.guilds.lock();
         if let Some(known) = guilds.get(guild).and_then(Weak::upgrade) {
             return known;
         }
@@ -143,7 +144,7 @@ impl Pool {
     /// From now on these models are asked. Questions that were asked before go to the models of before.
     pub fn replace(&self, settings: Settings, models: Models) {
         let current = Arc::new(Current { models, settings: Arc::new(settings) });
-        *self.0.current.write().unwrap_or_else(PoisonError::into_inner) = current;
+        *self.0.current.write() = current;
         self.send(PoolMessage::Replaced(CallId(NEXT_CALL.load(Ordering::Relaxed))));
     }
 
@@ -153,7 +154,7 @@ impl Pool {
     }
 
     fn current(&self) -> Arc<Current> {
-        self.0.current.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.current.read().clone()
     }
 
     /// The model that serves a role, unless a companion names another.

@@ -4,9 +4,10 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use parking_lot::RwLock;
 use ractor::{ActorCell, ActorId, ActorRef, ActorStatus, Message};
 
 use crate::domain::id::{ChannelId, CompanionId, GuildId, PersonId, Ticket};
@@ -129,7 +130,7 @@ impl Directory {
     pub fn register<P: ActorKey>(&self, key: &P, actor: &ActorRef<P::Message>) -> Registration {
         let (address, cell) = (key.address(), actor.get_cell());
         let waiting = Arc::<AtomicUsize>::default();
-        let mut entries = self.write();
+        let mut entries = self.0.write();
         let is_successor = matches!(&address, Address::Guild(guild) if !entries.guilds.insert(guild.clone()));
         let (directory, id) = (self.clone(), cell.get_id());
         let registration = Registration { directory, address: address.clone(), id, waiting: waiting.clone(), is_successor };
@@ -147,7 +148,7 @@ impl Directory {
     /// How many actors were registered so far.
     #[cfg(test)]
     pub(crate) fn registrations(&self) -> u64 {
-        self.read().registrations
+        self.0.read().registrations
     }
 
     /// The running actor. None if there is none, or if it is stopping.
@@ -166,12 +167,12 @@ impl Directory {
 
     /// How many messages were handed over and not taken yet. Zero if the actor is not running.
     pub fn waiting<P: ActorKey>(&self, key: &P) -> usize {
-        self.read().actors.get(&key.address()).map_or(0, |entry| entry.waiting.load(Ordering::Relaxed))
+        self.0.read().actors.get(&key.address()).map_or(0, |entry| entry.waiting.load(Ordering::Relaxed))
     }
 
     fn find_entry<P: ActorKey>(&self, key: &P) -> Option<(ActorRef<P::Message>, Arc<AtomicUsize>)> {
         let address = key.address();
-        let (actor, waiting) = self.read().actors.get(&address).map(|entry| (entry.actor.clone(), entry.waiting.clone()))?;
+        let (actor, waiting) = self.0.read().actors.get(&address).map(|entry| (entry.actor.clone(), entry.waiting.clone()))?;
         if actor.get_status() >= ActorStatus::Draining {
             return None;
         }
@@ -185,7 +186,7 @@ impl Directory {
 
     /// Removes an actor, unless a successor has replaced it.
     pub fn remove(&self, address: &Address, id: ActorId) -> bool {
-        let mut entries = self.write();
+        let mut entries = self.0.write();
         let is_same = entries.actors.get(address).is_some_and(|entry| entry.actor.get_id() == id);
         if is_same {
             entries.actors.remove(address);
@@ -196,16 +197,8 @@ impl Directory {
 
     /// The number of registered actors of every sort, including zeros.
     pub fn alive(&self) -> impl Iterator<Item = (Sort, usize)> + use<> {
-        let alive = self.read().alive;
+        let alive = self.0.read().alive;
         Sort::ALL.into_iter().zip(alive)
-    }
-
-    fn read(&self) -> RwLockReadGuard<'_, Entries> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn write(&self) -> RwLockWriteGuard<'_, Entries> {
-        self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

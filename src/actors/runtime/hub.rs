@@ -4,9 +4,10 @@ mod last_message_times;
 
 use std::collections::HashMap;
 use std::hash::Hash;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use parking_lot::Mutex;
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 
@@ -173,7 +174,7 @@ impl<T: Clone, K: Eq + Hash> Watcher<T, K> {
 
 impl<T, K: Eq + Hash> Drop for Watcher<T, K> {
     fn drop(&mut self) {
-        let mut watched = self.topic.lock();
+        let mut watched = self.topic.watched.lock();
         // This watcher's own receiver still counts.
         if watched.get(&self.key).is_some_and(|watched| watched.items.receiver_count() <= 1) {
             watched.remove(&self.key);
@@ -187,13 +188,8 @@ impl<T, K: Eq + Hash> Topic<T, K> {
         Self { watched: Mutex::default(), backlog, joined, count: AtomicUsize::new(0) }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<K, Watched<T>>> {
-        // No code that holds the lock can panic halfway through a change.
-        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn is_watched(&self, key: &K) -> bool {
-        self.count.load(Ordering::Acquire) > 0 && self.lock().contains_key(key)
+        self.count.load(Ordering::Acquire) > 0 && self.watched.lock().contains_key(key)
     }
 
     /// The number of the watcher of this key that joined last.
@@ -201,13 +197,13 @@ impl<T, K: Eq + Hash> Topic<T, K> {
         if self.count.load(Ordering::Acquire) == 0 {
             return None;
         }
-        self.lock().get(key).map(|watched| watched.newest)
+        self.watched.lock().get(key).map(|watched| watched.newest)
     }
 }
 
 impl<T: Clone, K: Eq + Hash + Clone> Topic<T, K> {
     fn watch(topic: &Arc<Self>, key: &K) -> Watcher<T, K> {
-        let mut watched = topic.lock();
+        let mut watched = topic.watched.lock();
         let newest = topic.joined.fetch_add(1, Ordering::Relaxed);
         let channel = || Watched { items: broadcast::channel(topic.backlog).0, newest };
         let entry = watched.entry(key.clone()).or_insert_with(channel);
@@ -221,7 +217,7 @@ impl<T: Clone, K: Eq + Hash + Clone> Topic<T, K> {
         if self.count.load(Ordering::Acquire) == 0 {
             return;
         }
-        if let Some(watched) = self.lock().get(key) {
+        if let Some(watched) = self.watched.lock().get(key) {
             // An error only means that no watcher is left.
             let _ = watched.items.send(item);
         }

@@ -1,8 +1,10 @@
 //! Marks what a channel is handling, so that its guild can find out why it died.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use crate::actors::runtime::watchdog::at_message;
 use crate::domain::id::{ChannelId, Seq};
@@ -20,17 +22,17 @@ struct Hung {
 impl RecentHangs {
     /// The channel itself hung.
     pub fn note(&self, channel: ChannelId) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).channels.insert(channel);
+        self.0.lock().channels.insert(channel);
     }
 
     /// A companion or a reply hung while it built a prompt from the channel's messages.
     pub fn note_prompt_hang(&self, channel: ChannelId) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).prompts.insert(channel);
+        self.0.lock().prompts.insert(channel);
     }
 
     /// Whether the channel hung, and whether building a prompt of it hung. Each is returned once.
     fn take(&self, channel: &ChannelId) -> (bool, bool) {
-        let mut hung = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut hung = self.0.lock();
         (hung.channels.remove(channel), hung.prompts.remove(channel))
     }
 }
@@ -84,12 +86,12 @@ impl InFlight {
 
     /// The channel ends because its record cannot be read.
     pub fn mark_unreadable(&self, why: String) {
-        *self.unreadable.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
+        *self.unreadable.lock() = Some(why);
     }
 
     /// Why the previous actor could not read its record, if it ended because of that.
     pub fn take_unreadable(&self) -> Option<String> {
-        self.unreadable.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.unreadable.lock().take()
     }
 
     /// The channel begins the step that follows from its restored state. Any unsettled message may affect this step.

@@ -68,8 +68,8 @@ pub fn is_planted(bug: Bug) -> bool {
 #[cfg(test)]
 #[derive(Clone, Debug, Default)]
 pub struct Leak {
-    message: std::sync::Arc<std::sync::Mutex<Option<std::sync::Arc<crate::domain::message::Message>>>>,
-    summary: std::sync::Arc<std::sync::Mutex<Option<std::sync::Arc<str>>>>,
+    message: std::sync::Arc<parking_lot::Mutex<Option<std::sync::Arc<crate::domain::message::Message>>>>,
+    summary: std::sync::Arc<parking_lot::Mutex<Option<std::sync::Arc<str>>>>,
 }
 
 #[cfg(test)]
@@ -77,20 +77,20 @@ impl Leak {
     /// Adds the newest message of the question before to this one, of whatever guild that was.
     pub fn add_message(&self, input: &mut crate::actors::messages::companion::DecisionInput) {
         if is_planted(Bug::PromptOfAnotherGuild) {
-            let before = std::mem::replace(&mut *self.message.lock().unwrap(), input.buffer.last().cloned());
+            let before = std::mem::replace(&mut *self.message.lock(), input.buffer.last().cloned());
             input.buffer.splice(0..0, before);
         }
     }
 
     /// Keeps a summary for the next question, of whatever guild that is.
     pub fn keep_summary(&self, summary: Option<&std::sync::Arc<str>>) {
-        *self.summary.lock().unwrap() = summary.cloned();
+        *self.summary.lock() = summary.cloned();
     }
 
     /// Replaces the summary of this question by the newest one of any guild.
     pub fn replace_summary(&self, input: &mut crate::actors::messages::companion::DecisionInput) {
         if is_planted(Bug::SummaryOfAnotherGuild) {
-            input.summary.clone_from(&self.summary.lock().unwrap());
+            input.summary.clone_from(&self.summary.lock());
         }
     }
 }

@@ -8,10 +8,11 @@
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::task::AbortHandle;
 
 use crate::actors::runtime::directory::Address;
@@ -44,7 +45,7 @@ static ACTIVITIES: Mutex<Vec<Weak<Activity>>> = Mutex::new(Vec::new());
 thread_local! {
     static ACTIVITY: Arc<Activity> = {
         let activity = Arc::<Activity>::default();
-        let mut activities = ACTIVITIES.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut activities = ACTIVITIES.lock();
         activities.retain(|other| other.strong_count() > 0);
         activities.push(Arc::downgrade(&activity));
         activity
@@ -59,7 +60,7 @@ pub struct AtWork(Arc<Activity>);
 /// Marks this thread as working on one thing. The guard must not be held over an `await`, and a thread must not have two at once.
 pub fn at_work(actor: Address) -> AtWork {
     let activity = ACTIVITY.with(Clone::clone);
-    *activity.work.lock().unwrap_or_else(PoisonError::into_inner) = (Some(actor), None);
+    *activity.work.lock() = (Some(actor), None);
     activity.message.store(Seq::NONE.0, Ordering::Relaxed);
     activity.generation.fetch_add(1, Ordering::Relaxed);
     AtWork(activity)
@@ -74,7 +75,7 @@ impl AtWork {
     /// Adds the channel and the companion that a prompt is built for, if the actor's address does not name both.
     pub fn about(self, channel_key: &ChannelKey, companion: &CompanionId) -> Self {
         let about = About { channel_key: channel_key.clone(), companion: companion.clone() };
-        self.0.work.lock().unwrap_or_else(PoisonError::into_inner).1 = Some(about);
+        self.0.work.lock().1 = Some(about);
         self
     }
 }
@@ -212,7 +213,7 @@ struct Signs {
 
 /// The activity of each busy thread, and its generation.
 fn busy_threads() -> Vec<(Arc<Activity>, u64)> {
-    let activities = ACTIVITIES.lock().unwrap_or_else(PoisonError::into_inner);
+    let activities = ACTIVITIES.lock();
     let current = activities.iter().filter_map(Weak::upgrade).map(|activity| {
         let generation = activity.generation.load(Ordering::Relaxed);
         (activity, generation)
@@ -252,7 +253,7 @@ impl Pulse {
             .collect();
         let hung = self.busy.iter().find(|(.., silent)| *silent >= self.limit);
         if let Some((activity, _, silent)) = hung {
-            let (at, about) = activity.work.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let (at, about) = activity.work.lock().clone();
             let message = Some(Seq(activity.message.load(Ordering::Relaxed))).filter(|seq| *seq != Seq::NONE);
             return Some(Stall { silent: *silent, at, about, message });
         }
@@ -304,7 +305,7 @@ mod tests {
     #[test]
     fn a_handler_that_never_ends_is_named_while_others_make_progress() {
         let (hung, other) = (Arc::new(Activity::default()), Arc::new(Activity::default()));
-        *hung.work.lock().unwrap() = (Some(lobby()), None);
+        *hung.work.lock() = (Some(lobby()), None);
         hung.message.store(7, Ordering::Relaxed);
         let mut acted = None;
         let ticks = [(1, 7, 1), (2, 9, 3), (3, 9, 5), (4, 9, 7), (5, 9, 9), (6, 11, 11)];

@@ -67,16 +67,14 @@ impl InboundEvents for Inbound {
             inbound_message;
         let speech = Speech {
             id: Some(id).filter(|_| !is_planted(Bug::MessageWithoutId)),
-            from,
-            text,
             own_words: Some(own_words),
             modality,
             lull_endpoint,
             mentions,
             reply_to,
             to_all,
-            kind: None,
             said_at: Some(at),
+            ..Speech::new(from, text)
         };
         let accepted = self.say(&channel_key, speech).await?;
         Ok(accepted.map_or(Acceptance::Ignored, |accepted| {

@@ -17,7 +17,7 @@ use crate::actors::writer::requests::fence;
 use crate::domain::address::at_names;
 use crate::domain::event::Event;
 use crate::domain::id::{CompanionId, Seq};
-use crate::domain::message::{Author, Modality, Role};
+use crate::domain::message::{Author, Role};
 use crate::domain::vote::State;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::redaction::is_redacted;
@@ -43,19 +43,9 @@ impl MessageService for ActorBackend {
         };
         let mut mentions = message.mentions;
         mentions.extend(at_names(&message.text).into_iter().map(Arc::from));
-        let speech = Speech {
-            id: message.id,
-            from: Author { id: message.from.clone(), name: message.from, role: Role::Person },
-            text: message.text,
-            own_words: None,
-            modality: message.modality,
-            lull_endpoint: message.lull_endpoint,
-            mentions,
-            reply_to,
-            to_all: false,
-            kind: None,
-            said_at: None,
-        };
+        let (modality, lull_endpoint) = (message.modality, message.lull_endpoint);
+        let from = Author { id: message.from.clone(), name: message.from, role: Role::Person };
+        let speech = Speech { id: message.id, modality, lull_endpoint, mentions, reply_to, ..Speech::new(from, message.text) };
         let accepted = self.inbound.say(&channel_key, speech).await?;
         accepted.map(|accepted| accepted.seq).ok_or_else(|| broken("a person's message was not admitted"))
     }
@@ -66,19 +56,9 @@ impl MessageService for ActorBackend {
         if let Some(known) = self.known_as(&channel_key, &event.id).await? {
             return Ok(known);
         }
-        let speech = Speech {
-            id: Some(event.id),
-            from: Author { id: event.who.clone(), name: event.who, role: Role::Person },
-            mentions: at_names(&event.text).into_iter().map(Arc::from).collect(),
-            text: event.text,
-            own_words: None,
-            modality: Modality::Text,
-            lull_endpoint: false,
-            reply_to: None,
-            to_all: false,
-            kind: Some(event.kind),
-            said_at: None,
-        };
+        let mentions = at_names(&event.text).into_iter().map(Arc::from).collect();
+        let from = Author { id: event.who.clone(), name: event.who, role: Role::Person };
+        let speech = Speech { id: Some(event.id), mentions, kind: Some(event.kind), ..Speech::new(from, event.text) };
         let accepted = self.inbound.say(&channel_key, speech).await?;
         accepted.map(|accepted| accepted.seq).ok_or_else(|| broken("an event was not admitted"))
     }

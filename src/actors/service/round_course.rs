@@ -15,10 +15,11 @@ use crate::ports::backend::stamp::Stamp;
 /// The most rounds that are followed at a time: those of late statements wait longest. If there are more, the newest.
 const MAX_ROUNDS: usize = 16;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Phase {
     /// Votes are missing.
+    #[default]
     Open,
     /// Votes wait until the floor is free.
     Held,
@@ -44,7 +45,7 @@ pub(super) enum Outcome {
 }
 
 /// One round, as the API shows it (docs/live.md).
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(super) struct RoundCourse {
     seq: Seq,
     at: Stamp,
@@ -80,31 +81,8 @@ pub(super) struct RoundCourse {
 
 impl RoundCourse {
     fn new(recorded: &Recorded, message_id: Seq) -> Self {
-        Self {
-            seq: recorded.seq,
-            at: recorded.at.into(),
-            message_id,
-            deadline: None,
-            phase: Phase::Open,
-            asked: BTreeSet::new(),
-            awaited: BTreeSet::new(),
-            missing: BTreeSet::new(),
-            states: BTreeMap::new(),
-            answers: BTreeMap::new(),
-            candidates: Vec::new(),
-            held: BTreeSet::new(),
-            selected: None,
-            reason: None,
-            speaker: None,
-            late: false,
-            outcome: None,
-            declined: None,
-            instead: None,
-            closed_at: None,
-            speak_at: None,
-            turn: recorded.turn,
-            has_changed: true,
-        }
+        let (seq, at, turn) = (recorded.seq, recorded.at.into(), recorded.turn);
+        Self { seq, at, message_id, turn, has_changed: true, ..Self::default() }
     }
 
     /// Whether a companion that voted to speak got the floor, once that is decided. Nothing is if the round was given up first.

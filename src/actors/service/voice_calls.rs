@@ -79,17 +79,11 @@ impl Inbound {
         }
         let speech = Speech {
             id: Some(id),
-            from: from.clone(),
-            text: format!("{}{ENTERED_CALL}", from.name).into(),
             // A person's name addresses no companion.
             own_words: Some("".into()),
             modality: Modality::Voice,
-            lull_endpoint: false,
-            mentions: Vec::new(),
-            reply_to: None,
-            to_all: false,
             kind: Some("voice_call".into()),
-            said_at: None,
+            ..Speech::new(from.clone(), format!("{}{ENTERED_CALL}", from.name).into())
         };
         self.say(&channel_key_of(channel_ref), speech).await?;
         Ok(())

@@ -2,16 +2,18 @@
 //!
 //! * `finding`: finds the decision, by its number, its time, or as the newest one. Every search is bounded.
 //! * `story`: what led to a decision, and what followed from it.
+//! * `course`: what each later event means for the decision.
 //! * `rows`: which row of the gate's table applied (docs/design/gate.md G-4).
 //! * `rules`: the rules that decide without asking a model, and what the user can do about them.
-//! * `round`: a round, its votes and who was selected.
+//! * `round`: a round, and the rule by which a companion was selected.
 //! * `aloud`: what happened to a spoken reply, and what of it was heard.
 //! * `fate`: what happened to a message, for every companion.
 //! * `speech`: in which message a segment of speech is, or why in none.
 //! * `waiting`: what a companion waits for now.
-//! * `sentences`: one sentence for each thing that happened.
+//! * `sentences`: one sentence for each thing that happened. What followed from a decision is data until it gets there.
 
 mod aloud;
+mod course;
 mod fate;
 mod finding;
 mod round;
@@ -23,7 +25,9 @@ mod story;
 mod waiting;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use super::ActorBackend;
 use super::errors::invalid;
@@ -87,13 +91,13 @@ impl<'a> Scene<'a> {
     /// The readable events of a range. Unreadable ones are collected, and mentioned at the end of the story.
     async fn entries(&self, range: Range) -> Result<Legible, ReadError> {
         let page = self.reader().legible(&self.channel_key, range).await?;
-        self.illegible.lock().unwrap_or_else(PoisonError::into_inner).extend(&page.illegible);
+        self.illegible.lock().extend(&page.illegible);
         Ok(page)
     }
 
     /// A line saying that the story may be incomplete, if events could not be read.
     pub(super) fn unreadable_line(&self) -> Option<StoryLine> {
-        let illegible = self.illegible.lock().unwrap_or_else(PoisonError::into_inner);
+        let illegible = self.illegible.lock();
         let first = *illegible.first()?;
         let more = match illegible.len() - 1 {
             0 => String::new(),

@@ -11,9 +11,7 @@ use std::time::Duration;
 use self::world::{World, channel_key, jitter, made_event, new, outbox_record, retry, said};
 use super::*;
 use crate::actors::messages::reply::Reply;
-use crate::actors::messages::writer::{
-    Accept, Committed, MetaWriteError, OutboxWrite, Quiet, RedactEvents, Refused, WriteError, WriteMeta,
-};
+use crate::actors::messages::writer::{Committed, MetaWriteError, OutboxWrite, Quiet, Refused, WriteError, WriteMeta};
 use crate::actors::runtime::hub::Live;
 use crate::domain::id::{Seq, Ticket};
 use crate::domain::message::Role;
@@ -23,7 +21,6 @@ use crate::journal::erased;
 use crate::journal::key;
 use crate::journal::reader::{Pending, Range};
 use crate::journal::record::{Used, encode, encode_number};
-use crate::journal::redaction::redact;
 use crate::ports::store::Write;
 use crate::ports::store::key::{ChannelNo, Key, Kind};
 
@@ -53,40 +50,33 @@ async fn every_channel_is_numbered_without_gaps_when_many_interleave() {
 
 #[tokio::test(start_paused = true)]
 async fn requests_that_arrive_during_a_commit_are_committed_together() {
-    let world = World::new().await;
-    world.accept("lobby", "first", None).await.unwrap().unwrap();
+    let world = World::with_one().await;
     world.store.hold();
 
     let answers: Vec<_> = (0..60).map(|_| world.accept("lobby", "more", None)).collect();
     world.finish().await;
     world.store.release();
-    for answer in answers {
-        answer.await.unwrap().unwrap();
-    }
+    World::all(answers).await;
 
     assert_eq!(world.store.groups(), [1, 1, 59]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_second_group_is_sent_before_the_first_is_answered_when_many_requests_wait() {
-    let world = World::new().await;
-    world.accept("lobby", "first", None).await.unwrap().unwrap();
+    let world = World::with_one().await;
     world.store.hold();
 
     let answers: Vec<_> = (0..300).map(|_| world.accept("lobby", "more", None)).collect();
     world.finish().await;
     world.store.release();
-    for (answer, number) in answers.into_iter().zip(2..) {
-        assert_eq!(answer.await.unwrap(), Ok(new(number)));
-    }
+    assert_eq!(World::all(answers).await, (2..=301).map(new).collect::<Vec<_>>());
 
     assert_eq!(world.store.groups(), [1, 1, 64, 235]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn requests_behind_a_refused_one_get_new_numbers_in_later_groups() {
-    let world = World::bounded(Bounds { ahead: 2, ..Bounds::default() }).await;
-    world.accept("lobby", "one", Some("a")).await.unwrap().unwrap();
+    let world = World::bounded_with_one(Bounds { ahead: 2, ..Bounds::default() }).await;
     world.store.hold();
 
     let duplicate = world.accept("lobby", "one", Some("a"));
@@ -104,8 +94,7 @@ async fn requests_behind_a_refused_one_get_new_numbers_in_later_groups() {
 
 #[tokio::test(start_paused = true)]
 async fn requests_behind_a_failed_group_are_answered() {
-    let world = World::bounded(Bounds { ahead: 2, ..Bounds::default() }).await;
-    world.accept("lobby", "one", Some("a")).await.unwrap().unwrap();
+    let world = World::bounded_with_one(Bounds { ahead: 2, ..Bounds::default() }).await;
     world.store.hold();
 
     let failing = world.accept("lobby", "two", None);
@@ -124,25 +113,21 @@ async fn requests_behind_a_failed_group_are_answered() {
 
 #[tokio::test(start_paused = true)]
 async fn a_group_is_limited_in_batches_and_bytes() {
-    let world = World::bounded(Bounds { group_batches: 10, group_bytes: 100_000, ..Bounds::default() }).await;
-    world.accept("lobby", "first", None).await.unwrap().unwrap();
+    let world = World::bounded_with_one(Bounds { group_batches: 10, group_bytes: 100_000, ..Bounds::default() }).await;
     world.store.hold();
 
     let answers: Vec<_> = (0..20).map(|_| world.accept("lobby", "short", None)).collect();
     let large: Vec<_> = (0..2).map(|_| world.accept("lobby", &"long".repeat(30_000), None)).collect();
     world.finish().await;
     world.store.release();
-    for answer in answers.into_iter().chain(large) {
-        answer.await.unwrap().unwrap();
-    }
+    World::all(answers.into_iter().chain(large)).await;
 
     assert_eq!(world.store.groups(), [1, 1, 10, 10, 1]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_duplicate_id_returns_the_first_number_whatever_the_text() {
-    let world = World::new().await;
-    world.accept("lobby", "one", Some("a")).await.unwrap().unwrap();
+    let world = World::with_one().await;
 
     let stored = world.accept("lobby", "other", Some("a")).await.unwrap();
     let elsewhere = world.accept("attic", "one", Some("a")).await.unwrap();
@@ -156,18 +141,13 @@ async fn a_duplicate_id_returns_the_first_number_whatever_the_text() {
     assert_eq!(stored, Ok(retry(1)));
     assert_eq!(elsewhere, Ok(new(1)));
     assert_eq!(in_flight.await.unwrap(), Ok(new(2)));
-    let mut answers = Vec::new();
-    for answer in same_group {
-        answers.push(answer.await.unwrap().unwrap());
-    }
-    assert_eq!(answers, [retry(2), new(3), retry(3), new(4), retry(1)]);
+    assert_eq!(World::all(same_group).await, [retry(2), new(3), retry(3), new(4), retry(1)]);
     assert_eq!(world.delivered_to("lobby"), [1, 2, 3, 4]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn requests_behind_a_duplicate_get_new_numbers_in_order() {
-    let world = World::new().await;
-    world.accept("lobby", "one", Some("a")).await.unwrap().unwrap();
+    let world = World::with_one().await;
     world.store.hold();
     world.accept("attic", "blocks the store", None);
     world.finish().await;
@@ -196,8 +176,7 @@ async fn requests_behind_a_duplicate_get_new_numbers_in_order() {
 
 #[tokio::test(start_paused = true)]
 async fn an_unknown_outcome_fails_all_requests_and_ends_all_writing() {
-    let world = World::new().await;
-    world.accept("lobby", "one", None).await.unwrap().unwrap();
+    let world = World::with_one().await;
     world.store.hold();
     world.store.fail_next(StoreError::Unknown("no answer".into()));
     let in_flight = world.accept("lobby", "two", None);
@@ -212,7 +191,7 @@ async fn an_unknown_outcome_fails_all_requests_and_ends_all_writing() {
     assert!(matches!(elsewhere.await.unwrap(), Err(Refused::WriteError(WriteError::Unavailable(_)))));
     let later = world.accept("lobby", "three", None).await.unwrap();
     assert!(matches!(later, Err(Refused::WriteError(WriteError::Unavailable(_)))));
-    assert!(matches!(&world.failures.lock().unwrap()[..], [Fate::StoreFailed(why)] if why.contains("no answer")));
+    assert!(matches!(&world.failures.lock()[..], [Fate::StoreFailed(why)] if why.contains("no answer")));
 }
 
 #[tokio::test(start_paused = true)]
@@ -223,25 +202,23 @@ async fn a_failed_store_is_not_an_unknown_outcome() {
     let answer = world.accept("lobby", "one", None).await.unwrap();
 
     assert!(matches!(answer, Err(Refused::WriteError(WriteError::Unavailable(why))) if why.contains("disk full")));
-    assert_eq!(world.failures.lock().unwrap().len(), 1);
+    assert_eq!(world.failures.lock().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_ward_taken_by_another_writer_ends_all_writing() {
-    let world = World::new().await;
-    world.accept("lobby", "one", None).await.unwrap().unwrap();
+    let world = World::with_one().await;
     world.store.take(channel_key("lobby").ward()).await.unwrap();
 
     let answer = world.accept("lobby", "two", None).await.unwrap();
 
     assert!(matches!(answer, Err(Refused::WriteError(WriteError::Unavailable(_)))));
-    assert_eq!(world.failures.lock().unwrap().len(), 1);
+    assert_eq!(world.failures.lock().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_killed_writer_answers_all_requests_and_its_successor_continues_the_numbers() {
-    let world = World::new().await;
-    world.accept("lobby", "one", None).await.unwrap().unwrap();
+    let world = World::with_one().await;
     world.store.hold();
     let in_flight = world.accept("lobby", "two", None);
     world.finish().await;
@@ -265,11 +242,9 @@ async fn a_message_to_a_stopped_writer_is_answered() {
     let world = World::new().await;
     world.writer.stop_and_wait(None, None).await.unwrap();
 
-    let (reply, answer) = Reply::awaited();
-    let accept = Accept { channel_key: channel_key("lobby"), at: None, event: said("hi", Role::Person), id: None, reply };
-    let _ = world.writer.cast(WriterMessage::Accept(accept));
+    let answer = world.accept("lobby", "hi", None).await.unwrap();
 
-    assert_eq!(answer.await.unwrap(), Err(WriteError::Unknown.into()));
+    assert_eq!(answer, Err(WriteError::Unknown.into()));
 }
 
 #[tokio::test(start_paused = true)]
@@ -306,8 +281,7 @@ async fn a_channel_that_waits_for_a_silence_is_due_then_and_has_no_unfinished_wo
 
 #[tokio::test(start_paused = true)]
 async fn a_message_accepted_while_a_quiet_record_is_in_flight_stays_pending() {
-    let world = World::new().await;
-    world.accept("lobby", "one", None).await.unwrap().unwrap();
+    let world = World::with_one().await;
     world.store.hold();
 
     let before = world.accept("lobby", "two", None);
@@ -326,8 +300,7 @@ async fn a_message_accepted_while_a_quiet_record_is_in_flight_stays_pending() {
 
 #[tokio::test(start_paused = true)]
 async fn the_pending_mark_survives_a_restart() {
-    let world = World::new().await;
-    world.accept("lobby", "one", None).await.unwrap().unwrap();
+    let world = World::with_one().await;
     world.accept("lobby", "two", None).await.unwrap().unwrap();
     let successor = World::on(world.store.clone(), Bounds::default()).await;
 
@@ -384,8 +357,7 @@ async fn an_interrupted_deletion_is_finished_when_the_channel_is_next_used() {
 
 #[tokio::test(start_paused = true)]
 async fn late_events_of_a_deleted_conversation_are_not_recorded() {
-    let world = World::new().await;
-    world.accept("lobby", "one", None).await.unwrap().unwrap();
+    let world = World::with_one().await;
     world.delete("lobby").await.unwrap().unwrap();
 
     let late = world.record(|record| record.made = vec![made_event(Seq(1), jitter(9))]).await.unwrap();
@@ -400,7 +372,7 @@ async fn a_redacted_event_keeps_its_number_and_loses_its_words() {
     world.accept("lobby", "secret", None).await.unwrap().unwrap();
     world.accept("lobby", "open", None).await.unwrap().unwrap();
 
-    world.redact(1).await;
+    world.redact([1]).await;
 
     assert_eq!(world.texts("lobby").await, [(1, "".into()), (2, "open".into())]);
 }
@@ -439,8 +411,7 @@ async fn event_times_never_go_back_when_the_clock_does() {
 
 #[tokio::test(start_paused = true)]
 async fn inbound_events_over_the_limit_are_refused_but_never_events_that_channels_make() {
-    let world = World::bounded(Bounds { waiting: 3, ..Bounds::default() }).await;
-    world.accept("lobby", "one", None).await.unwrap().unwrap();
+    let world = World::bounded_with_one(Bounds { waiting: 3, ..Bounds::default() }).await;
     world.store.hold();
     let taken: Vec<_> = (0..3).map(|_| world.accept("lobby", "more", None)).collect();
 
@@ -451,9 +422,7 @@ async fn inbound_events_over_the_limit_are_refused_but_never_events_that_channel
 
     assert_eq!(refused.await.unwrap(), Err(Refused::Busy { retry_after: Duration::from_secs(1) }));
     assert_eq!(made.await.unwrap(), Ok(Committed { first: Seq(5), last: Seq(5) }));
-    for answer in taken {
-        answer.await.unwrap().unwrap();
-    }
+    World::all(taken).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -462,11 +431,8 @@ async fn committed_events_are_published_in_order_before_the_answer() {
     let mut watcher = world.hub.watch(&channel_key("lobby"));
 
     world.accept("lobby", "one", None).await.unwrap().unwrap();
-    world
-        .record(|record| record.made = vec![made_event(Seq(1), jitter(9)), made_event(Seq(1), jitter(6))])
-        .await
-        .unwrap()
-        .unwrap();
+    let two = vec![made_event(Seq(1), jitter(9)), made_event(Seq(1), jitter(6))];
+    world.record(|record| record.made = two).await.unwrap().unwrap();
 
     for seq in 1..=3 {
         let Ok(Live::Recorded(recorded)) = watcher.next().await else { panic!("an event is expected") };
@@ -519,8 +485,7 @@ async fn usages_at_the_same_moment_are_all_recorded() {
 async fn an_event_of_the_wrong_kind_is_not_recorded() {
     let world = World::new().await;
 
-    let (reply, answer) = Reply::awaited();
-    world.send(WriterMessage::Accept(Accept { channel_key: channel_key("lobby"), at: None, event: jitter(9), id: None, reply }));
+    let answer = world.accept_event("lobby", None, jitter(9), None);
     let heard = world.record(|record| record.made = vec![made_event(Seq(0), said("hi", Role::Person))]);
 
     assert!(matches!(answer.await.unwrap(), Err(Refused::WriteError(WriteError::Unfit(_)))));
@@ -539,7 +504,7 @@ async fn a_journal_that_cannot_be_opened_does_not_affect_others() {
     let refused = broken.await.unwrap();
     assert!(matches!(refused, Err(Refused::WriteError(WriteError::Unreadable(why))) if why.contains("version 9")));
     assert_eq!(sound.await.unwrap(), Ok(new(1)));
-    assert!(world.failures.lock().unwrap().is_empty());
+    assert!(world.failures.lock().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -566,9 +531,7 @@ async fn journaled_events_are_counted_once() {
     let not_yet = world.metrics.total("tertulia_messages_total", &[]);
     world.store.release();
     late.await.unwrap().unwrap();
-    for answer in together {
-        answer.await.unwrap().unwrap();
-    }
+    World::all(together).await;
     world.record(|record| record.made.push(made_event(Seq(1), jitter(3)))).await.unwrap().unwrap();
     world.post("hello", Ticket(9)).await.unwrap().unwrap();
 
@@ -599,16 +562,7 @@ async fn every_erasing_write_marks_that_the_stores_file_still_has_the_words() {
         all.iter().filter(|(key, _)| erased::is_mark(key)).count()
     };
 
-    let (reply, redacted) = Reply::awaited();
-    let events = world.reader().restore(&channel_key("lobby")).await.unwrap().events;
-    let events = events.iter().map(redact).collect();
-    world.send(WriterMessage::RedactEvents(RedactEvents {
-        channel_key: channel_key("lobby"),
-        events,
-        writes: Vec::new(),
-        reply,
-    }));
-    redacted.await.unwrap().unwrap();
+    world.redact([1, 2]).await;
     assert_eq!((erased::oldest(&*world.store).await, marks().await), (Ok(Some(day(3))), 1));
 
     set(5);

@@ -2,11 +2,12 @@
 
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::header::{AUTHORIZATION, COOKIE};
 use axum::http::{HeaderMap, StatusCode};
+use parking_lot::Mutex;
 use secrecy::{ExposeSecret, SecretString};
 use subtle::ConstantTimeEq;
 use tokio::time::Instant;
@@ -103,7 +104,7 @@ impl Auth {
     pub(super) fn sign_in(&self, token: &str, address: IpAddr, now: Instant) -> Result<String, Problem> {
         self.try_token(token.trim(), address, now)?;
         let session = Session(format!("{:032x}{:032x}", self.rng.id(), self.rng.id()));
-        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sessions = self.sessions.lock();
         sessions.retain(|_, ends_at| *ends_at > now);
         if sessions.len() >= self.max_sessions {
             // All sessions have the same length, so the one that ends first is the oldest.
@@ -118,14 +119,14 @@ impl Auth {
     /// Ends the sessions in these headers. Returns a cookie that removes the session cookie.
     pub(super) fn sign_out(&self, headers: &HeaderMap) -> String {
         for session in self.sessions_in(headers) {
-            self.sessions.lock().unwrap_or_else(PoisonError::into_inner).remove(&session);
+            self.sessions.lock().remove(&session);
         }
         self.cookie("", Duration::ZERO)
     }
 
     /// Whether a session is still open.
     pub(super) fn is_signed_in(&self, session: &Session, now: Instant) -> bool {
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner).get(session).is_some_and(|ends_at| *ends_at > now)
+        self.sessions.lock().get(session).is_some_and(|ends_at| *ends_at > now)
     }
 
     fn try_token(&self, presented: &str, address: IpAddr, now: Instant) -> Result<(), Problem> {
@@ -174,11 +175,11 @@ impl Auth {
     }
 
     fn is_trusted(&self, address: IpAddr) -> bool {
-        self.trusted.lock().unwrap_or_else(PoisonError::into_inner).contains(&client_key(address))
+        self.trusted.lock().contains(&client_key(address))
     }
 
     fn trust(&self, address: IpAddr) {
-        let mut trusted = self.trusted.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut trusted = self.trusted.lock();
         if trusted.len() < MAX_TRUSTED {
             trusted.insert(client_key(address));
         }

@@ -2,7 +2,9 @@
 //! that end without a carriage return, more than one length, encodings other than `chunked`.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use super::connection::HEAD_BYTES;
 
@@ -28,7 +30,7 @@ pub(super) struct Heads(Arc<Mutex<VecDeque<HeadInfo>>>);
 impl Heads {
     /// Takes the result for the next request's head.
     pub(super) fn next(&self) -> HeadInfo {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop_front().unwrap_or_default()
+        self.0.lock().pop_front().unwrap_or_default()
     }
 }
 
@@ -85,7 +87,7 @@ impl Inspector {
                     if let Some(next) = self.head.add(line) {
                         let head = std::mem::take(&mut self.head);
                         let info = HeadInfo { fault: head.fault, is_last: matches!(next, Position::Rest) };
-                        self.heads.0.lock().unwrap_or_else(PoisonError::into_inner).push_back(info);
+                        self.heads.0.lock().push_back(info);
                         self.position = next;
                     }
                 }
@@ -165,7 +167,7 @@ mod tests {
         let heads = Heads::default();
         let mut inspector = Inspector::new(heads.clone());
         requests.as_bytes().chunks(piece).for_each(|piece| inspector.inspect(piece));
-        heads.0.lock().unwrap().drain(..).collect()
+        heads.0.lock().drain(..).collect()
     }
 
     fn fault(fields: &str) -> Option<Fault> {

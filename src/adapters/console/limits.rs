@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 /// How many addresses have a bucket of their own. Further addresses share one bucket until others are removed.
@@ -44,7 +45,7 @@ impl RateLimiter {
     /// Takes a token unless `is_free` returns true, or returns how long to wait. `is_free` is called only if a token is left. All of this happens
     /// under one lock, so that concurrent attempts neither exceed the limit nor block each other wrongly.
     pub(super) fn take_unless(&self, address: IpAddr, now: Instant, is_free: impl FnOnce() -> bool) -> Result<bool, Duration> {
-        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut buckets = self.buckets.lock();
         let bucket = buckets.bucket(client_key(address), now, self);
         bucket.tokens = self.tokens(bucket, now);
         bucket.updated_at = now;
@@ -135,7 +136,7 @@ impl Slots {
 
     fn take_within(self: &Arc<Self>, address: IpAddr, per_address: usize, total: usize) -> Result<Slot, NoSlot> {
         let address = client_key(address);
-        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = self.taken.lock();
         if taken.values().sum::<usize>() >= total {
             return Err(NoSlot::Full);
         }
@@ -148,13 +149,13 @@ impl Slots {
 
     #[cfg(test)]
     pub(super) fn taken(&self) -> usize {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner).values().sum()
+        self.taken.lock().values().sum()
     }
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        let mut taken = self.slots.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = self.slots.taken.lock();
         if let Some(count) = taken.get_mut(&self.address) {
             *count -= 1;
             if *count == 0 {
@@ -209,7 +210,7 @@ mod tests {
         let refused =
             (0..20_000_u32).filter(|n| limiter.take(IpAddr::V4(Ipv4Addr::from_bits(0x0A00_0000 + n)), now).is_err()).count();
 
-        assert_eq!(limiter.buckets.lock().unwrap().by_address.len(), MAX_ADDRESSES + 1);
+        assert_eq!(limiter.buckets.lock().by_address.len(), MAX_ADDRESSES + 1);
         assert_eq!(refused, 20_000 - MAX_ADDRESSES - 1);
         assert!(limiter.take(BEN, now + Duration::from_secs(2)).is_ok());
     }

@@ -5,7 +5,7 @@ pub(crate) mod fuzz;
 mod outbox;
 pub mod protocol;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::State;
@@ -17,6 +17,7 @@ use axum::{Extension, Json};
 use bytes::Bytes;
 use futures_util::stream::SplitSink;
 use futures_util::{Sink, SinkExt, Stream, StreamExt};
+use parking_lot::Mutex;
 use serde::Deserialize;
 use tokio::time::{Instant, interval_at, timeout};
 
@@ -169,7 +170,7 @@ impl Session {
                     if !self.is_admitted() {
                         return Ending::Close(Close::Refused, "signed out".into());
                     }
-                    if self.heard_at.lock().unwrap_or_else(PoisonError::into_inner).elapsed() > SILENT_FOR {
+                    if self.heard_at.lock().elapsed() > SILENT_FOR {
                         return Ending::Gone;
                     }
                     // A browser answers this by itself, so a page that only listens is heard, too.
@@ -195,7 +196,7 @@ impl Session {
         let mut messages = Allowance::new(MAX_MESSAGES_PER_SECOND);
         loop {
             let received = inbound.next().await;
-            *self.heard_at.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+            *self.heard_at.lock() = Instant::now();
             let taken = match received {
                 Some(Ok(Message::Binary(_))) if !frames.take() => Err(too_often("binary frames", MAX_FRAMES_PER_SECOND)),
                 Some(Ok(Message::Binary(frame))) => MicrophoneFrame::read(&frame)

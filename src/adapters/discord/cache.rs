@@ -19,7 +19,7 @@ use super::names::plain;
 use super::outgoing::Mentionables;
 use super::snowflake::Snowflake;
 use super::wire;
-use crate::domain::id::{ChannelId, GuildId};
+use crate::domain::id::ChannelId;
 use crate::domain::moment::Moment;
 use crate::ports::inbound_events::ChannelRef;
 
@@ -146,12 +146,6 @@ impl Cache {
         };
         let parent = entries.channels.get(&target.root).and_then(|parent| parent.name.as_deref());
         Some(parent.map_or_else(|| format!("{name} · {guild}"), |parent| format!("{name} · #{parent} · {guild}")))
-    }
-
-    /// The name of a guild for people.
-    pub fn guild_title(&self, guild: &GuildId) -> Option<String> {
-        let entries = self.0.lock();
-        Some(entries.guilds.get(&Snowflake::of_guild(guild)?)?.name.as_deref()?.to_owned())
     }
 
     /// Removes a channel. Its threads stay.

@@ -96,7 +96,6 @@ pub(super) struct ErrorBody {
     pub code: u32,
     #[serde(default)]
     pub message: String,
-    #[serde(default)]
     retry_after: Option<f64>,
     /// The errors of single fields.
     #[serde(default)]

@@ -39,9 +39,7 @@ struct Entry {
 #[derive(Deserialize)]
 struct Listed {
     id: Snowflake,
-    #[serde(default)]
     application_id: Option<Snowflake>,
-    #[serde(default)]
     token: Option<SecretString>,
 }
 

@@ -10,9 +10,10 @@ use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::domain::moment::Moment;
@@ -89,7 +90,7 @@ impl Arrivals {
         if Instant::now() >= self.until {
             return 0;
         }
-        self.deaths.lock().unwrap_or_else(PoisonError::into_inner).get(&question).copied().unwrap_or_default()
+        self.deaths.lock().get(&question).copied().unwrap_or_default()
     }
 
     fn path(&self, question: Fingerprint) -> PathBuf {
@@ -106,7 +107,7 @@ pub struct Arriving {
 
 impl Drop for Arriving {
     fn drop(&mut self) {
-        self.arrivals.deaths.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.question);
+        self.arrivals.deaths.lock().remove(&self.question);
         // This runs on the current thread: the process may be about to end, and that must not count as a death.
         match fs::remove_file(self.arrivals.path(self.question)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => warn_unwritten(&error),

@@ -111,8 +111,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_manifest_reads_back_as_written() {
+    fn a_new_folder_has_no_manifest_and_a_manifest_reads_back_as_written() {
         let folder = tempfile::tempdir().unwrap();
+        assert_eq!(read(folder.path()).unwrap(), None);
 
         write(folder.path(), &manifest()).unwrap();
 
@@ -120,30 +121,17 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_without_a_manifest_has_none() {
+    fn a_newer_manifest_is_refused_whatever_its_other_fields_and_one_that_is_not_json_is_damage() {
         let folder = tempfile::tempdir().unwrap();
+        let refusal = |written: &[u8]| {
+            fs::write(path(folder.path()), written).unwrap();
+            read(folder.path()).unwrap_err()
+        };
 
-        assert_eq!(read(folder.path()).unwrap(), None);
-    }
-
-    #[test]
-    fn a_newer_manifest_is_refused_whatever_its_other_fields() {
-        let folder = tempfile::tempdir().unwrap();
-        fs::write(path(folder.path()), r#"{"format": 3, "shards": []}"#).unwrap();
-
-        let refused = read(folder.path()).unwrap_err();
-
-        assert!(matches!(refused, OpenError::NewerVersion { found: 3, known: FORMAT, .. }), "{refused}");
-    }
-
-    #[test]
-    fn a_manifest_that_is_not_json_is_damage() {
-        let folder = tempfile::tempdir().unwrap();
-        fs::write(path(folder.path()), [0; 64]).unwrap();
-
-        let refused = read(folder.path()).unwrap_err();
-
-        assert!(matches!(refused, OpenError::Damaged(_)), "{refused}");
+        let newer = refusal(br#"{"format": 3, "shards": []}"#);
+        assert!(matches!(newer, OpenError::NewerVersion { found: 3, known: FORMAT, .. }), "{newer}");
+        let damaged = refusal(&[0; 64]);
+        assert!(matches!(damaged, OpenError::Damaged(_)), "{damaged}");
     }
 
     fn manifest() -> Manifest {

@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use super::batch::{changes, refusal};
@@ -64,13 +65,13 @@ impl MemoryStore {
     /// An empty store whose commits wait for [`Self::commit_next`].
     pub fn holding() -> Self {
         let store = Self::default();
-        store.state().is_held = true;
+        store.state.lock().is_held = true;
         store
     }
 
     /// Commits the group that has waited longest, and responds to it. False if none waits.
     pub fn commit_next(&self) -> bool {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let Some((work, answer)) = state.waiting.pop_front() else { return false };
         let outcome = match work {
             Work::Commit(group) => state.commit(group),
@@ -84,7 +85,7 @@ impl MemoryStore {
 
     /// Commits everything that waits, and commits at once from now on.
     pub fn release(&self) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         (state.is_held, state.is_held_visible) = (false, false);
         drop(state);
         while self.commit_next() {}
@@ -92,44 +93,44 @@ impl MemoryStore {
 
     /// Makes commits wait for [`Self::commit_next`] from now on.
     pub fn hold(&self) {
-        self.state().is_held = true;
+        self.state.lock().is_held = true;
     }
 
     /// Like [`hold`](Self::hold), but waiting commits can be read meanwhile, as on a disk that was written and not synced.
     pub fn hold_in_sight(&self) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         (state.is_held, state.is_held_visible) = (true, true);
     }
 
     /// Makes every read that includes this key fail from now on.
     pub fn damage(&self, key: Key) {
-        self.state().damaged.insert(key);
+        self.state.lock().damaged.insert(key);
     }
 
     /// Whether it holds a value with such a key.
     pub fn has(&self, is: impl FnMut(&Key) -> bool) -> bool {
-        self.state().values.keys().any(is)
+        self.state.lock().values.keys().any(is)
     }
 
     /// The number of reads and writes so far.
     pub fn asked(&self) -> u64 {
-        self.state().asked
+        self.state.lock().asked
     }
 
     /// The number of waiting groups.
     pub fn waiting(&self) -> usize {
-        self.state().waiting.len()
+        self.state.lock().waiting.len()
     }
 
     /// Adds a fault to the queue; each commit takes one.
     pub fn fail_next(&self, fault: Fault) {
-        self.state().faults.push_back(fault);
+        self.state.lock().faults.push_back(fault);
     }
 
     /// Simulates a crash and a new start: committed data stays, waiting groups are lost with an unknown outcome, nobody holds a ward, and faults
     /// are cleared.
     pub fn reopen(&self) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.held.clear();
         state.faults.clear();
         state.failed = false;
@@ -139,17 +140,12 @@ impl MemoryStore {
             let _ = answer.send(Err(StoreError::Unknown("the store was reopened before it answered".into())));
         }
     }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        // No code below can panic between two related changes.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 #[async_trait]
 impl Store for MemoryStore {
     async fn take(&self, ward: Ward) -> Result<Term, StoreError> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.failed {
             return Err(failed());
         }
@@ -161,7 +157,7 @@ impl Store for MemoryStore {
 
     async fn commit(&self, group: Vec<Batch>) -> Outcome {
         let answer = {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             state.asked += 1;
             if !state.is_held {
                 return state.commit(group);
@@ -175,7 +171,7 @@ impl Store for MemoryStore {
     }
 
     async fn get(&self, key: Key) -> Result<Option<Value>, StoreError> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.asked += 1;
         state.check(&key)?;
         Ok(state.values.get(&key).cloned())
@@ -185,7 +181,7 @@ impl Store for MemoryStore {
         if from >= to {
             return Ok(Vec::new());
         }
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.asked += 1;
         let state = &*state;
         let found = state.values.range(from..to).map(|(key, value)| {
@@ -199,7 +195,7 @@ impl Store for MemoryStore {
 #[async_trait]
 impl StoreMaintenance for MemoryStore {
     async fn backup(self: Arc<Self>, to: &Path) -> Result<u64, MaintenanceError> {
-        let records: Vec<_> = self.state().values.iter().map(|(key, value)| Ok((key.clone(), value.clone()))).collect();
+        let records: Vec<_> = self.state.lock().values.iter().map(|(key, value)| Ok((key.clone(), value.clone()))).collect();
         let to = to.to_path_buf();
         let copied = tokio::task::spawn_blocking(move || super::backup::write(&to, records.into_iter(), |_| {}));
         Ok(copied.await.map_err(|panic| MaintenanceError::Failed(format!("copying panicked: {panic}")))??.records)

@@ -17,7 +17,7 @@ use crate::actors::messages::writer::Refused;
 use crate::actors::models::Models;
 use crate::adapters::store::sled::disk_bytes;
 use crate::cli::failure::Failure;
-use crate::domain::message::{Author, Modality, Role};
+use crate::domain::message::{Author, Role};
 use crate::journal::channel_key::ChannelKey;
 use crate::ports::backend::room::RoomId;
 use crate::server::apart::Apart;
@@ -99,19 +99,9 @@ impl Monitored for InProcess {
 
 impl Target for InProcess {
     async fn send(&self, message: Message) -> Outcome {
-        let speech = Speech {
-            id: None,
-            from: Author { id: message.from.into(), name: message.from.into(), role: Role::Person },
-            text: message.text,
-            own_words: None,
-            modality: Modality::Text,
-            lull_endpoint: false,
-            mentions: message.mention.map(Arc::from).into_iter().collect(),
-            reply_to: None,
-            to_all: false,
-            kind: None,
-            said_at: None,
-        };
+        let from = Author { id: message.from.into(), name: message.from.into(), role: Role::Person };
+        let mentions = message.mention.map(Arc::from).into_iter().collect();
+        let speech = Speech { mentions, ..Speech::new(from, message.text) };
         match self.system.inbound().say(&self.rooms[message.room].1, speech).await {
             Ok(_) => Outcome::Accepted,
             Err(Refused::Busy { .. }) => Outcome::Refused,

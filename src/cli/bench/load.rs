@@ -4,12 +4,13 @@
 //! one was accepted, would leave that wait out.
 
 use std::num::NonZeroUsize;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use hdrhistogram::Histogram;
+use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -57,12 +58,12 @@ impl Default for Recent {
 impl Recent {
     fn note(&self, micros: u64) {
         // The histogram resizes itself. Only a far larger value than any latency here would fail.
-        let _ = self.0.lock().unwrap_or_else(PoisonError::into_inner).record(micros);
+        let _ = self.0.lock().record(micros);
     }
 
     /// Returns the latencies so far, and starts with an empty histogram.
     pub(super) fn take(&self) -> Histogram<u64> {
-        std::mem::replace(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner), times())
+        std::mem::replace(&mut *self.0.lock(), times())
     }
 }
 

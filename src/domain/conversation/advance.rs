@@ -30,22 +30,22 @@ const FIRST_SPOKEN_BACK_OFF: Duration = Duration::from_secs(1);
 
 impl Conversation {
     /// Handles an inbound event. Events that were handled before are ignored.
-    pub(super) fn handle_inbound(&mut self, recorded: Recorded, world: &mut World<'_>, out: &mut Vec<Output>) {
+    pub(super) fn handle_inbound(&mut self, recorded: Recorded, step: &mut Step<'_, '_>) {
         if recorded.seq <= self.handled && recorded.seq != Seq::NONE {
             return;
         }
-        self.end_unwanted_reply(&recorded.event, world, out);
-        let first = out.len();
+        self.end_unwanted_reply(&recorded.event, step);
+        let first = step.out.len();
         let heard = voice::heard(&recorded);
         let (mut refused, mut is_late) = (None, false);
         let (mut when_said, mut stops) = (None, Stops::default());
         let changed = match &recorded.event {
             Event::Said { message, said_at, .. } if !message.is_backchannel() => {
-                stops = self.stop_replies(recorded.seq, message, world, out);
+                stops = self.stop_replies(recorded.seq, message, step);
                 if !stops.are_all(message) {
-                    refused = self.refuse_address(recorded.seq, message, *said_at, world, out);
+                    refused = self.refuse_address(recorded.seq, message, *said_at, step);
                 }
-                self.settle_full_buffers(message, refused.is_some(), world, out);
+                self.settle_full_buffers(message, refused.is_some(), step);
                 self.note_settled(&mut stops, recorded.seq, message);
                 is_late = said_at.is_some();
                 when_said = Some(self.when_said(*said_at));
@@ -56,43 +56,41 @@ impl Conversation {
             _ => Vec::new(),
         };
         let answered = if changed.is_empty() { Vec::new() } else { self.answered_now() };
-        count_statement(&recorded, world);
+        count_statement(&recorded, step.world);
         let seq = recorded.seq;
-        self.apply_inbound(recorded, world, out);
+        self.apply_inbound(recorded, step.world, &mut step.out);
         // In the journal, the overflow comes before the message. In the outputs, the cancelled timers come first.
-        out[first..].sort_by_key(|output| !matches!(output, Output::LullCancelled { .. }));
+        step.out[first..].sort_by_key(|output| !matches!(output, Output::LullCancelled { .. }));
         if !self.opened_again.is_empty() {
-            let cancelled = out[first..].partition_point(|output| matches!(output, Output::LullCancelled { .. }));
-            let rest = out.split_off(first + cancelled);
-            self.record_reopened(world, out);
-            out.extend(rest);
+            let cancelled = step.out[first..].partition_point(|output| matches!(output, Output::LullCancelled { .. }));
+            let rest = step.out.split_off(first + cancelled);
+            self.record_reopened(step);
+            step.out.extend(rest);
         }
         if let Some(used_up) = refused {
-            self.decline_address(seq, used_up, world, out);
+            self.decline_address(seq, used_up, step);
         }
         if let Some(heard) = heard {
-            self.hear_on_record(heard, world, out);
+            self.hear_on_record(heard, step);
         }
         let said = self.window.get(seq).map(|entry| entry.message.clone());
-        if said.as_ref().is_some_and(|message| message.is_backchannel()) {
-            self.settle_backchannel(seq, world, out);
-        }
+        self.settle_backchannel(step);
         if let Some((message, said_at)) = said.zip(when_said) {
             if refused.is_none() {
-                self.replan_for_message(seq, &message, said_at, world, out);
+                self.replan_for_message(seq, &message, said_at, step);
             }
-            self.settle_stopped(stops, seq, &message, world, out);
+            self.settle_stopped(stops, seq, &message, step);
         }
-        self.replan_for_change(seq, &changed, &answered, world, out);
+        self.replan_for_change(seq, &changed, &answered, step);
         if is_late {
-            self.settle_late(world, out);
+            self.settle_late(step);
         }
     }
 
     /// Journals the companions whose stage a message set back to none.
-    pub(super) fn record_reopened(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
+    pub(super) fn record_reopened(&mut self, step: &mut Step<'_, '_>) {
         for (companion, (from, cause)) in self.opened_again.clone() {
-            self.record(Event::StageChanged { companion, from, to: Stage::None, cause }, world, out);
+            self.record(Event::StageChanged { companion, from, to: Stage::None, cause }, step);
         }
     }
 
@@ -110,40 +108,40 @@ impl Conversation {
         seq: Seq,
         message: &Message,
         said_at: Option<Moment>,
-        world: &mut World<'_>,
-        out: &mut Vec<Output>,
+        step: &mut Step<'_, '_>,
     ) -> Option<UsedUp> {
         let address = &message.address;
         if address.companions.is_empty() || message.from.role == Role::Companion || message.is_event() {
             return None;
         }
         let now = self.clock;
-        let begins_episode = self.begins_episode(now, world.rules);
+        let begins_episode = self.begins_episode(now, step.world.rules);
         let receives_it = |(companion, gate): (&CompanionId, &Gate)| {
-            let is_open = !gate.is_closed() || reopening_cause(companion, gate, message, begins_episode, world.rules).is_some();
+            let is_open =
+                !gate.is_closed() || reopening_cause(companion, gate, message, begins_episode, step.world.rules).is_some();
             address.includes(companion) && !gate.paused && is_open
         };
-        if is_too_late(now, self.when_said(said_at), true, &world.rules) || !self.gates.iter().any(receives_it) {
+        if is_too_late(now, self.when_said(said_at), true, &step.world.rules) || !self.gates.iter().any(receives_it) {
             return None;
         }
-        self.use_address(seq, &PersonId::from(&*message.from.id), now, world, out)
+        self.use_address(seq, &PersonId::from(&*message.from.id), now, step)
     }
 
     /// Journals which companions decline an address over the budget.
-    fn decline_address(&mut self, seq: Seq, used_up: UsedUp, world: &mut World<'_>, out: &mut Vec<Output>) {
+    fn decline_address(&mut self, seq: Seq, used_up: UsedUp, step: &mut Step<'_, '_>) {
         let declined_by = self.window.get(seq).map(|entry| entry.declined_by.clone()).unwrap_or_default();
-        let used_up = UsedUp::last_of(world.exhausted_statement_budget(self.clock).into_iter().chain([used_up]));
+        let used_up = UsedUp::last_of(step.world.exhausted_statement_budget(self.clock).into_iter().chain([used_up]));
         for companion in declined_by {
             let answered = AnswerRecord { used_up, ..AnswerRecord::default() };
             let mut record = self.decided(&companion, Trigger::DirectAddress, Decision::No, Reason::Budget, Seq::NONE, answered);
             record.messages = vec![seq];
-            self.record(Event::Decided(record), world, out);
+            self.record(Event::Decided(record), step);
         }
     }
 
     /// Counts the addresses that wait after a restart. They were on record before the channel handled them, so each counts from the time when it was
     /// said, unless it is already counted. Earlier messages that lead to the same question do not count in addition.
-    pub(super) fn count_addresses_after_restart(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
+    pub(super) fn count_addresses_after_restart(&mut self, step: &mut Step<'_, '_>) {
         let mut counted = BTreeSet::new();
         // If an address is refused, an earlier one may wait in its place.
         while let Some(seq) = self.waiting_address(&counted) {
@@ -151,10 +149,10 @@ impl Conversation {
             let Some(entry) = self.window.get(seq).filter(|entry| self.clock.since(entry.at) < MINUTE) else { continue };
             let (person, said_at) = (PersonId::from(&*entry.message.from.id), entry.at);
             if entry.message.from.role != Role::Companion
-                && !world.ledger.knows_address(&person, world.channel, seq)
-                && let Some(used_up) = self.use_address(seq, &person, said_at, world, out)
+                && !step.world.ledger.knows_address(&person, step.world.channel, seq)
+                && let Some(used_up) = self.use_address(seq, &person, said_at, step)
             {
-                self.decline_address(seq, used_up, world, out);
+                self.decline_address(seq, used_up, step);
             }
         }
     }
@@ -166,75 +164,62 @@ impl Conversation {
     }
 
     /// Counts an address. If it is over the budget, journals that and returns the budget.
-    fn use_address(
-        &mut self,
-        seq: Seq,
-        person: &PersonId,
-        at: Moment,
-        world: &mut World<'_>,
-        out: &mut Vec<Output>,
-    ) -> Option<UsedUp> {
-        let used_up = world.ledger.refuses_address(person, at, world.rules.gate);
+    fn use_address(&mut self, seq: Seq, person: &PersonId, at: Moment, step: &mut Step<'_, '_>) -> Option<UsedUp> {
+        let used_up = step.world.ledger.refuses_address(person, at, step.world.rules.gate);
         if used_up.is_some() {
-            self.record(Event::AddressRefused { message: seq }, world, out);
+            self.record(Event::AddressRefused { message: seq }, step);
         } else {
-            let used = Use::Address { person, channel: world.channel, message: seq };
-            world.ledger.count(used, at, world.rules.gate);
+            let used = Use::Address { person, channel: step.world.channel, message: seq };
+            step.world.ledger.count(used, at, step.world.rules.gate);
         }
         used_up
     }
 
     /// Continues as far as possible. First whatever has ended is closed. Then every companion's trigger is handled, in the order of ids. Then the
     /// summary is refreshed. The back-offs in `ended_back_offs` are known to have ended; the others are checked.
-    pub(super) fn advance(
-        &mut self,
-        occasion: Occasion,
-        mut ended_back_offs: Vec<CompanionId>,
-        world: &mut World<'_>,
-        out: &mut Vec<Output>,
-    ) {
+    pub(super) fn advance(&mut self, occasion: Occasion, mut ended_back_offs: Vec<CompanionId>, step: &mut Step<'_, '_>) {
         #[cfg(test)]
         poison::check_unsettled(poison::GONE_ON, self);
-        self.settle_silenced(world, out);
-        self.end_overdue_questions(occasion, world, out);
-        self.close_rounds(occasion, world, out);
-        self.fail_late_words(occasion, world, out);
-        self.replan_due(occasion, world, out);
-        self.expire_floor(occasion, world, out);
-        self.begin_turn_at_once(world, out);
+        self.settle_silenced(step);
+        self.end_overdue_questions(occasion, step);
+        self.close_rounds(occasion, step);
+        self.fail_late_words(occasion, step);
+        self.replan_due(occasion, step);
+        self.expire_floor(occasion, step);
+        self.begin_turn_at_once(step);
         if occasion.after_statement {
-            self.assess_statement(world, out);
+            self.assess_statement(step);
             // Companions that became terminal withdrew their States.
-            self.close_rounds(occasion, world, out);
+            self.close_rounds(occasion, step);
         }
-        self.close_newcomers(world, out);
-        self.answer_again(world, out);
-        self.use_free_floor(world, out);
+        self.close_newcomers(step);
+        self.answer_again(step);
+        self.use_free_floor(step);
         let speaker = self.spoken.as_ref().filter(|_| occasion.after_statement).map(|spoken| &spoken.companion);
         let left_out = speaker.filter(|speaker| self.gates.get(speaker).is_none_or(|gate| gate.waiting.is_none())).cloned();
         for companion in &self.gates.companions_where(Gate::lacks_interval) {
-            self.draw_first_interval(companion, world, out);
+            self.draw_first_interval(companion, step);
         }
         self.collect_ended_back_offs(occasion, &mut ended_back_offs);
         ended_back_offs.sort();
         ended_back_offs.dedup();
         ended_back_offs.retain(|companion| self.gates.contains_key(companion));
-        self.end_back_offs(&ended_back_offs, world, out);
-        self.acknowledge_events(world, out);
-        self.ask_waiting(left_out, world, out);
-        self.await_voice_lull(world, out);
-        self.refresh_summary(world, out);
+        self.end_back_offs(&ended_back_offs, step);
+        self.acknowledge_events(step);
+        self.ask_waiting(left_out, step);
+        self.await_voice_lull(step);
+        self.refresh_summary(step);
     }
 
     /// Decides waiting triggers without a call, or asks about them, in the order of ids.
-    fn ask_waiting(&mut self, left_out: Option<CompanionId>, world: &mut World<'_>, out: &mut Vec<Output>) {
+    fn ask_waiting(&mut self, left_out: Option<CompanionId>, step: &mut Step<'_, '_>) {
         let is_ready_after_lull = |(companion, gate): (&CompanionId, &Gate)| {
             let is_lull = gate.waiting.is_some_and(|waiting| waiting.trigger == Trigger::Lull);
-            is_lull && self.is_ready(companion, gate, world)
+            is_lull && self.is_ready(companion, gate, step.world)
         };
         if !self.is_busy() && self.gates.iter().any(is_ready_after_lull) {
             // Companions whose lull ends at the same moment are asked together.
-            self.fire_lulls(Due::Now, world, out);
+            self.fire_lulls(Due::Now, step);
         }
         let waiting_companions = self.gates.companions_where(|gate| gate.waiting.is_some());
         if waiting_companions.is_empty() {
@@ -244,59 +229,52 @@ impl Conversation {
         let called = if self.holds_rounds() { self.called() } else { BTreeSet::new() };
         let mut asked = Vec::with_capacity(waiting_companions.len());
         for companion in waiting_companions {
-            if let Some(waiting) = self.proceed(&companion, world, out) {
+            if let Some(waiting) = self.proceed(&companion, step) {
                 asked.push((companion, waiting));
             }
         }
-        if world.rules.asks_everyone && !asked.is_empty() {
-            self.add_listeners(&mut asked, left_out.as_ref(), world);
+        if step.world.rules.asks_everyone && !asked.is_empty() {
+            self.add_listeners(&mut asked, left_out.as_ref(), step.world);
         }
-        self.ask(asked, &Attendance { left_out, called }, world, out);
+        self.ask(asked, &Attendance { left_out, called }, step);
     }
 
-    pub(super) fn wake(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
+    pub(super) fn wake(&mut self, step: &mut Step<'_, '_>) {
         #[cfg(test)]
         poison::check_unsettled(poison::WOKEN, self);
-        self.advance_voice(Due::Now, world, out);
-        self.fire_lulls(Due::Now, world, out);
-        self.fire_silences(Due::Now, world, out);
-        self.release_events(Due::Now, world, out);
+        self.advance_voice(Due::Now, step);
+        self.fire_lulls(Due::Now, step);
+        self.fire_silences(Due::Now, step);
+        self.release_events(Due::Now, step);
     }
 
     /// Advances the time: ends the back-offs that were due before `at`, and fires the lull timers that were due before it, however late that is
     /// noticed. Deadlines at `at` itself come after the inbound events of that moment.
-    pub(super) fn advance_to(&mut self, at: Moment, world: &mut World<'_>, out: &mut Vec<Output>) {
+    pub(super) fn advance_to(&mut self, at: Moment, step: &mut Step<'_, '_>) {
         self.clock = self.clock.max(at);
         let now = self.clock;
         let ended_back_offs = self.gates.companions_where(|gate| gate.retry_at().is_some_and(|until| until < now));
-        self.end_back_offs(&ended_back_offs, world, out);
-        self.advance_voice(Due::Before, world, out);
-        self.fire_lulls(Due::Before, world, out);
-        self.fire_silences(Due::Before, world, out);
-        self.release_events(Due::Before, world, out);
+        self.end_back_offs(&ended_back_offs, step);
+        self.advance_voice(Due::Before, step);
+        self.fire_lulls(Due::Before, step);
+        self.fire_silences(Due::Before, step);
+        self.release_events(Due::Before, step);
     }
 
     /// Fires the lull timers that are due.
-    pub(super) fn fire_lulls(&mut self, due: Due, world: &mut World<'_>, out: &mut Vec<Output>) {
+    pub(super) fn fire_lulls(&mut self, due: Due, step: &mut Step<'_, '_>) {
         let now = self.clock;
         let is_due = |lull_at: Moment| lull_at < now || lull_at == now && due == Due::Now;
         let companions = self.gates.companions_where(|gate| gate.lull_at.is_some_and(is_due));
         if !companions.is_empty() && !self.hold_text_lulls() {
-            self.record(Event::LullFired { companions }, world, out);
+            self.record(Event::LullFired { companions }, step);
         }
     }
 
     /// A question was answered. An answer that nobody waits for is ignored.
-    pub(super) fn on_answer(
-        &mut self,
-        ticket: Ticket,
-        vote: Vote,
-        mut call: Option<Box<Call>>,
-        world: &mut World<'_>,
-        out: &mut Vec<Output>,
-    ) {
+    pub(super) fn on_answer(&mut self, ticket: Ticket, vote: Vote, mut call: Option<Box<Call>>, step: &mut Step<'_, '_>) {
         let Some((companion, evaluation)) = self.question(ticket) else { return };
-        world.count_tokens(call.as_deref(), self.clock);
+        step.world.count_tokens(call.as_deref(), self.clock);
         // Words about a message that was deleted in the meantime are not stored.
         let why = vote.why.as_deref().filter(|_| !evaluation.is_spoilt).map(Into::into);
         if let Some(call) = call.as_mut().filter(|_| evaluation.is_spoilt) {
@@ -315,108 +293,101 @@ impl Conversation {
             vote
         };
         if self.round_awaiting(&companion).is_some() {
-            self.conclude_vote(&companion, &vote, reason, answered, world, out);
+            self.conclude_vote(&companion, &vote, reason, answered, step);
             return;
         }
-        self.conclude_alone(companion, &evaluation, &vote, reason, answered, world, out);
+        self.conclude_alone(companion, &evaluation, &vote, reason, answered, step);
     }
 
-    pub(super) fn on_unanswered(&mut self, ticket: Ticket, error: Arc<str>, world: &mut World<'_>, out: &mut Vec<Output>) {
+    pub(super) fn on_unanswered(&mut self, ticket: Ticket, error: Arc<str>, step: &mut Step<'_, '_>) {
         let Some((companion, evaluation)) = self.question(ticket) else { return };
         let last = self.gates[&companion].back_off.map(|back_off| back_off.pause);
         // A companion without configuration is about to leave. Until that is on record, nobody waits for it.
         let first = if self.is_spoken(evaluation.message) { Some(FIRST_SPOKEN_BACK_OFF) } else { None };
-        let back_off = world.policies.get(&companion).map_or(LEAVING, |policy| match first.filter(|_| last.is_none()) {
+        let back_off = step.world.policies.get(&companion).map_or(LEAVING, |policy| match first.filter(|_| last.is_none()) {
             Some(first) => first,
             None => policy.back_off(last),
         });
-        self.record(Event::Unanswered { companion, ticket, trigger: evaluation.trigger, error, back_off }, world, out);
+        self.record(Event::Unanswered { companion, ticket, trigger: evaluation.trigger, error, back_off }, step);
     }
 
     /// Ends questions about spoken words that were not answered in time. Those of a round end with it.
-    pub(super) fn end_overdue_questions(&mut self, occasion: Occasion, world: &mut World<'_>, out: &mut Vec<Output>) {
+    pub(super) fn end_overdue_questions(&mut self, occasion: Occasion, step: &mut Step<'_, '_>) {
         let is_overdue = |gate: &Gate| {
             let due_at = gate.evaluation.and_then(|evaluation| evaluation.due_at);
             due_at.is_some_and(|due_at| self.is_due(due_at, occasion))
         };
         for companion in self.gates.companions_where(is_overdue) {
             let Some(ticket) = self.gates[&companion].evaluation.map(|evaluation| evaluation.ticket) else { continue };
-            self.on_unanswered(ticket, "timeout".into(), world, out);
-            out.push(Output::Cancel { ticket });
+            self.on_unanswered(ticket, "timeout".into(), step);
+            step.out.push(Output::Cancel { ticket });
         }
     }
 
     /// A reply failed. The failure of an attempt that is being stopped does not count.
-    pub(super) fn fail_reply(&mut self, ticket: Ticket, error: Arc<str>, world: &mut World<'_>, out: &mut Vec<Output>) {
+    pub(super) fn fail_reply(&mut self, ticket: Ticket, error: Arc<str>, step: &mut Step<'_, '_>) {
         if let Some(floor) = self.owed_reply(ticket).filter(|floor| floor.replan_at.is_none()) {
             let (companion, trigger) = (floor.companion.clone(), floor.trigger);
-            self.record(Event::ReplyFailed { companion, ticket, trigger, error }, world, out);
+            self.record(Event::ReplyFailed { companion, ticket, trigger, error }, step);
         }
     }
 
-    pub(super) fn accept_summary(
-        &mut self,
-        upto: Seq,
-        messages: u64,
-        text: Option<Arc<str>>,
-        world: &mut World<'_>,
-        out: &mut Vec<Output>,
-    ) {
+    pub(super) fn accept_summary(&mut self, upto: Seq, messages: u64, text: Option<Arc<str>>, step: &mut Step<'_, '_>) {
         // If a message was deleted in the meantime, the summary of the rest is requested again.
-        let is_usable = self.summary.end(text.is_some(), world.summary);
+        let is_usable = self.summary.end(text.is_some(), step.world.summary);
         if let Some(text) = text.filter(|_| is_usable) {
-            self.record(Event::Summarised { upto, text, messages }, world, out);
+            self.record(Event::Summarised { upto, text, messages }, step);
         }
     }
 
     /// Settles messages that arrived too late to be answered. A companion that is being asked answers first: its question may be about a message that
     /// is not too late.
-    fn settle_late(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
+    fn settle_late(&mut self, step: &mut Step<'_, '_>) {
         let now = self.clock;
-        if self.window.entries().next_back().is_none_or(|entry| now.since(entry.at) <= world.rules.gate.stale_after()) {
+        if self.window.entries().next_back().is_none_or(|entry| now.since(entry.at) <= step.world.rules.gate.stale_after()) {
             return;
         }
-        let patience = world.rules.gate.stale_address_after();
+        let patience = step.world.rules.gate.stale_address_after();
         for companion in &self.gates.companions_where(|gate| !gate.is_silent() && !gate.is_engaged()) {
-            self.settle_stale(companion, Some(patience), world, out);
+            self.settle_stale(companion, Some(patience), step);
         }
     }
 
     /// After a restart, settles messages that are too old to be answered. Addresses may be older than the rest.
-    pub(super) fn settle_stale_after_restart(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
-        let patience = world.rules.gate.stale_address_after();
+    pub(super) fn settle_stale_after_restart(&mut self, step: &mut Step<'_, '_>) {
+        let patience = step.world.rules.gate.stale_address_after();
         for companion in self.gates.keys().cloned().collect::<Vec<_>>() {
-            self.settle_stale(&companion, Some(patience), world, out);
+            self.settle_stale(&companion, Some(patience), step);
         }
     }
 
     /// Journals an event and applies it.
-    pub(super) fn record(&mut self, event: Event, world: &mut World<'_>, out: &mut Vec<Output>) {
-        let turn = self.turn_of(&event, world);
-        let index = out.len();
-        self.apply(self.clock, Seq::NONE, turn, &event, world, out);
-        out.insert(index, Output::Made(Box::new(Made { handled: self.handled, turn, event })));
+    pub(super) fn record(&mut self, event: Event, step: &mut Step<'_, '_>) {
+        let turn = self.turn_of(&event, step.world);
+        let index = step.out.len();
+        self.apply(self.clock, Seq::NONE, turn, &event, step.world, &mut step.out);
+        step.out.insert(index, Output::Made(Box::new(Made { handled: self.handled, turn, event })));
     }
 
     /// Settles the oldest messages of full buffers before one more message arrives.
-    fn settle_full_buffers(&mut self, message: &Message, is_refused: bool, world: &mut World<'_>, out: &mut Vec<Output>) {
-        if self.window.len() < world.rules.gate.max_buffer {
+    fn settle_full_buffers(&mut self, message: &Message, is_refused: bool, step: &mut Step<'_, '_>) {
+        if self.window.len() < step.world.rules.gate.max_buffer {
             return;
         }
         let adds_nothing =
             |companion: &CompanionId| message.is_by(companion) || is_refused && message.address.includes(companion);
         let receivers: Vec<_> = self.gates.keys().filter(|companion| !adds_nothing(companion)).cloned().collect();
-        self.settle_overflow(receivers, 1, world, out);
+        self.settle_overflow(receivers, 1, step);
     }
 
     /// After a restart, settles the oldest messages of buffers that exceed their size: more may have been accepted than a buffer holds.
-    pub(super) fn settle_overflow_after_restart(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
-        self.settle_overflow(self.gates.keys().cloned().collect(), 0, world, out);
+    pub(super) fn settle_overflow_after_restart(&mut self, step: &mut Step<'_, '_>) {
+        self.settle_overflow(self.gates.keys().cloned().collect(), 0, step);
     }
 
     /// Settles the oldest messages, until there is room for `more`.
-    fn settle_overflow(&mut self, companions: Vec<CompanionId>, more: usize, world: &mut World<'_>, out: &mut Vec<Output>) {
-        let most = world.rules.gate.max_buffer;
+    fn settle_overflow(&mut self, companions: Vec<CompanionId>, more: usize, step: &mut Step<'_, '_>) {
+        let most = step.world.rules.gate.max_buffer;
         for companion in companions {
             let gate = &self.gates[&companion];
             if gate.is_silent() || self.window.count_after(gate.cursor) + more <= most {
@@ -425,13 +396,13 @@ impl Conversation {
             let surplus = (self.window.buffer(&companion, gate.cursor).count() + more).saturating_sub(most);
             if let Some(upto) = surplus.checked_sub(1).and_then(|last| self.window.buffer(&companion, gate.cursor).nth(last)) {
                 let upto = upto.seq;
-                self.settle_unasked(&companion, Reason::Overflow, upto, world, out);
+                self.settle_unasked(&companion, Reason::Overflow, upto, step);
             }
         }
     }
 
     /// Settles at once what companions receive while they are paused or closed, with one record for all that received the same.
-    fn settle_silenced(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
+    fn settle_silenced(&mut self, step: &mut Step<'_, '_>) {
         if !self.gates.values().any(Gate::is_silent) {
             return;
         }
@@ -444,45 +415,32 @@ impl Conversation {
             }
         }
         for ((_, reason, _), companions) in by_messages {
-            self.settle_all(companions, reason, world, out);
+            self.settle_all(companions, reason, step);
         }
     }
 
     /// Settles all unsettled messages of these companions, which must be the same for each of them.
-    pub(super) fn settle_all(
-        &mut self,
-        companions: Vec<CompanionId>,
-        reason: Reason,
-        world: &mut World<'_>,
-        out: &mut Vec<Output>,
-    ) {
+    pub(super) fn settle_all(&mut self, companions: Vec<CompanionId>, reason: Reason, step: &mut Step<'_, '_>) {
         let trigger = self.trigger_without_question(&companions[0], self.handled);
         let mut record = self.decided(&companions[0], trigger, Decision::No, reason, self.handled, AnswerRecord::default());
         record.companions = companions;
-        self.record(Event::Decided(record), world, out);
+        self.record(Event::Decided(record), step);
     }
 
     /// Gives the floor to a candidate, which then owes a statement that answers all its unsettled messages.
-    pub(super) fn give_floor(&mut self, candidate: &Candidate, world: &mut World<'_>, out: &mut Vec<Output>) {
+    pub(super) fn give_floor(&mut self, candidate: &Candidate, step: &mut Step<'_, '_>) {
         let messages = self.unsettled(&candidate.companion, &self.gates[&candidate.companion], self.handled);
-        self.owe_reply(candidate, messages, None, world, out);
+        self.owe_reply(candidate, messages, None, step);
     }
 
     /// Gives the floor to a candidate, which then owes a statement that answers these messages, in the place of `again` if that is given.
-    pub(super) fn owe_reply(
-        &mut self,
-        candidate: &Candidate,
-        messages: Vec<Seq>,
-        again: Option<Seq>,
-        world: &mut World<'_>,
-        out: &mut Vec<Output>,
-    ) {
+    pub(super) fn owe_reply(&mut self, candidate: &Candidate, messages: Vec<Seq>, again: Option<Seq>, step: &mut Step<'_, '_>) {
         let companion = &candidate.companion;
-        let next_interjection_at = world.policies.get(companion).map(|policy| policy.interval(0, (world.jitter)()));
+        let next_interjection_at = step.world.policies.get(companion).map(|policy| policy.interval(0, (step.world.jitter)()));
         let gate = &self.gates[companion];
         let is_external = gate.external;
         let answered = candidate.message.or_else(|| self.newest_event(&messages));
-        let modality = if is_external { Modality::Text } else { self.modality_of_reply(answered, world) };
+        let modality = if is_external { Modality::Text } else { self.modality_of_reply(answered, step.world) };
         // A spoken reply has deadlines of its own, and nobody else could use the floor of a companion that is alone.
         let may_expire = !is_external && self.holds_rounds() && modality.is_text();
         let owed = Event::ReplyOwed {
@@ -491,28 +449,28 @@ impl Conversation {
             messages,
             upto: self.handled,
             next_interjection_at: next_interjection_at.or(gate.next_interjection_at).unwrap_or_default(),
-            due_at: is_external.then(|| self.clock + world.rules.turn_taking.external_statement_timeout()),
-            expires_at: may_expire.then(|| self.clock + world.rules.turn_taking.floor_timeout()),
+            due_at: is_external.then(|| self.clock + step.world.rules.turn_taking.external_statement_timeout()),
+            expires_at: may_expire.then(|| self.clock + step.world.rules.turn_taking.floor_timeout()),
             is_farewell: candidate.is_farewell,
-            is_unjudged: world.policies.get(companion).is_some_and(|policy| !policy.repetition),
+            is_unjudged: step.world.policies.get(companion).is_some_and(|policy| !policy.repetition),
             message: candidate.message,
             modality,
             again,
             companion: companion.clone(),
         };
-        self.record(owed, world, out);
+        self.record(owed, step);
         // A long silence is about no message.
         let is_empty = |floor: &Floor| floor.messages.is_empty() && floor.trigger != Trigger::Silence;
         let has_no_messages = self.floor.as_deref().is_some_and(is_empty);
         // The budget of the others was checked with their votes.
-        let is_over_budget = again.is_some() && world.exhausted_statement_budget(self.clock).is_some();
+        let is_over_budget = again.is_some() && step.world.exhausted_statement_budget(self.clock).is_some();
         if has_no_messages || is_over_budget {
             let error = if has_no_messages { DELETED } else { Reason::Budget.as_str() };
-            self.fail_reply(self.tickets, error.into(), world, out);
+            self.fail_reply(self.tickets, error.into(), step);
         } else {
-            self.begin_statement(companion, world, out);
+            self.begin_statement(companion, step);
             let is_called = candidate.trigger == Trigger::DirectAddress;
-            self.begin_aloud(if is_called { Duration::ZERO } else { world.rules.voice.turn_delay() }, world, out);
+            self.begin_aloud(if is_called { Duration::ZERO } else { step.world.rules.voice.turn_delay() }, step);
         }
     }
 
@@ -523,15 +481,13 @@ impl Conversation {
         trigger: Trigger,
         reason: Reason,
         answered: AnswerRecord,
-        world: &mut World<'_>,
-        out: &mut Vec<Output>,
+        step: &mut Step<'_, '_>,
     ) {
         let yes = self.decided(companion, trigger, Decision::Yes, reason, Seq::NONE, answered);
-        self.record(Event::Decided(yes), world, out);
+        self.record(Event::Decided(yes), step);
     }
 
     /// Journals a NO, from a model or without one. The considered messages settle, and the counters change by the trigger.
-    #[expect(clippy::too_many_arguments, reason = "each argument is one property of the decision")]
     pub(super) fn decline(
         &mut self,
         companion: &CompanionId,
@@ -539,33 +495,25 @@ impl Conversation {
         reason: Reason,
         upto: Seq,
         answered: AnswerRecord,
-        world: &mut World<'_>,
-        out: &mut Vec<Output>,
+        step: &mut Step<'_, '_>,
     ) {
         let mut record = self.decided(companion, trigger, Decision::No, reason, upto, answered);
         let gate = &self.gates[companion];
-        if let Some(policy) = world.policies.get(companion).filter(|_| !reason.leaves_counters_alone()) {
+        if let Some(policy) = step.world.policies.get(companion).filter(|_| !reason.leaves_counters_alone()) {
             record.next_interjection_at = match trigger {
-                Trigger::DirectAddress => Some(policy.interval(0, (world.jitter)())),
-                Trigger::Interjection => Some(gate.after_declining(policy.interval(gate.check_count + 1, (world.jitter)()))),
+                Trigger::DirectAddress => Some(policy.interval(0, (step.world.jitter)())),
+                Trigger::Interjection => Some(gate.after_declining(policy.interval(gate.check_count + 1, (step.world.jitter)()))),
                 Trigger::Silence | Trigger::Lull | Trigger::Turn | Trigger::Event => None,
             };
         }
-        self.record(Event::Decided(record), world, out);
+        self.record(Event::Decided(record), step);
     }
 
     /// Journals a NO that leaves the counters alone.
-    pub(super) fn settle_unasked(
-        &mut self,
-        companion: &CompanionId,
-        reason: Reason,
-        upto: Seq,
-        world: &mut World<'_>,
-        out: &mut Vec<Output>,
-    ) {
+    pub(super) fn settle_unasked(&mut self, companion: &CompanionId, reason: Reason, upto: Seq, step: &mut Step<'_, '_>) {
         let trigger = self.trigger_without_question(companion, upto);
         let record = self.decided(companion, trigger, Decision::No, reason, upto, AnswerRecord::default());
-        self.record(Event::Decided(record), world, out);
+        self.record(Event::Decided(record), step);
     }
 
     pub(super) fn decided(
@@ -624,14 +572,14 @@ impl Conversation {
         }
     }
 
-    fn refresh_summary(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
-        let due = world.summary.and_then(|limits| self.summary.due(limits));
+    fn refresh_summary(&mut self, step: &mut Step<'_, '_>) {
+        let due = step.world.summary.and_then(|limits| self.summary.due(limits));
         // It waits while no tokens may be used, or nothing can be posted.
-        if let Some((after, upto)) = due.filter(|_| !world.is_unpostable)
-            && world.exhausted_token_budget(self.clock).is_none()
+        if let Some((after, upto)) = due.filter(|_| !step.world.is_unpostable)
+            && step.world.exhausted_token_budget(self.clock).is_none()
         {
             self.summary.begin();
-            out.push(Output::Summarise { after, upto });
+            step.out.push(Output::Summarise { after, upto });
         }
     }
 

@@ -89,7 +89,7 @@ impl Conversation {
 
     /// If somebody wants another statement in the place of the newest one, its companion answers the same messages again once the floor is free,
     /// and everything that it has not settled since.
-    pub(super) fn answer_again(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
+    pub(super) fn answer_again(&mut self, step: &mut Step<'_, '_>) {
         let Some(newest) = self.replaceable.as_deref().filter(|newest| newest.is_due) else { return };
         if self.is_busy() || self.check_replaceable(newest).is_err() {
             return;
@@ -99,7 +99,7 @@ impl Conversation {
         let mut messages = newest.messages.clone();
         messages.extend(self.unsettled(&companion, &self.gates[&companion], self.handled));
         let candidate = Candidate { companion, trigger, why: None, message, is_farewell: false };
-        self.owe_reply(&candidate, messages, Some(statement), world, out);
+        self.owe_reply(&candidate, messages, Some(statement), step);
     }
 
     /// The statement that is replaced does not count. Returns how many statements the new one takes the place of.

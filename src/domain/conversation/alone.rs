@@ -7,7 +7,6 @@ use super::*;
 impl Conversation {
     /// A companion that is alone answers. Its stage takes effect after the decision. If it ends the conversation when it was called, it says so
     /// first (docs/design/closing.md C-18).
-    #[expect(clippy::too_many_arguments, reason = "each argument is one property of the answer")]
     pub(super) fn conclude_alone(
         &mut self,
         companion: CompanionId,
@@ -15,26 +14,25 @@ impl Conversation {
         vote: &Vote,
         reason: Reason,
         mut answered: AnswerRecord,
-        world: &mut World<'_>,
-        out: &mut Vec<Output>,
+        step: &mut Step<'_, '_>,
     ) {
         let closing = self.at_least_minimum(&companion, vote).closing;
         let wants = vote.verdict == Verdict::Yes;
         let is_farewell = wants && closing == Stage::Terminal && evaluation.trigger == Trigger::DirectAddress;
         let withdraws = closing == Stage::Terminal && !is_farewell;
         if wants && !withdraws {
-            answered.used_up = world.exhausted_statement_budget(self.clock);
+            answered.used_up = step.world.exhausted_statement_budget(self.clock);
         }
         self.answered_turn = evaluation.turn;
         let (trigger, upto) = (evaluation.trigger, evaluation.upto);
         if wants && !withdraws && answered.used_up.is_none() {
             let candidate =
                 Candidate { companion, trigger, why: answered.why.clone(), message: Some(evaluation.message), is_farewell };
-            self.agree(&candidate.companion, trigger, reason, answered, world, out);
-            self.change_stage(&candidate.companion, closing.min(Stage::Closing), Cause::State, upto, world, out);
+            self.agree(&candidate.companion, trigger, reason, answered, step);
+            self.change_stage(&candidate.companion, closing.min(Stage::Closing), Cause::State, upto, step);
             // Another companion may have joined and got the floor in the meantime.
             if !self.is_held(&candidate.companion) {
-                self.give_floor(&candidate, world, out);
+                self.give_floor(&candidate, step);
             }
             return;
         }
@@ -43,7 +41,7 @@ impl Conversation {
             false if answered.used_up.is_some() => Reason::Budget,
             false => reason,
         };
-        self.decline(&companion, trigger, reason, upto, answered, world, out);
-        self.change_stage(&companion, closing, Cause::State, upto, world, out);
+        self.decline(&companion, trigger, reason, upto, answered, step);
+        self.change_stage(&companion, closing, Cause::State, upto, step);
     }
 }

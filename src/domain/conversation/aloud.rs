@@ -162,9 +162,9 @@ impl Conversation {
     }
 
     /// A companion has got the floor for a spoken reply: people who talk hold it back from now on.
-    pub(super) fn begin_aloud(&mut self, delay: Duration, world: &World<'_>, out: &mut Vec<Output>) {
+    pub(super) fn begin_aloud(&mut self, delay: Duration, step: &mut Step<'_, '_>) {
         let Some(floor) = self.floor.as_deref().filter(|floor| floor.modality == Modality::Voice) else { return };
-        let Some(policy) = world.policies.get(&floor.companion) else { return };
+        let Some(policy) = step.world.policies.get(&floor.companion) else { return };
         let mood = self.gates.get(&floor.companion).map_or(0.0, |gate| gate.mood);
         let tolerance = tolerance::probability(policy.level, mood, floor.trigger.is_unsolicited());
         let (companion, ticket, now) = (floor.companion.clone(), floor.ticket, self.clock);
@@ -172,7 +172,7 @@ impl Conversation {
         let is_extended = floor.replans > 0;
         let Some(call) = self.live.call_mut() else { return };
         let talkers: Vec<_> = call.utterances.talkers().cloned().collect();
-        let answer_timeout = world.rules.answer_timeout + AUDIO_AFTER_ANSWER;
+        let answer_timeout = step.world.rules.answer_timeout + AUDIO_AFTER_ANSWER;
         let machine = Interruption::new(companion.clone(), tolerance, answer_timeout, call.played.clone(), talkers, now);
         let machine = if is_extended { machine.extended_before() } else { machine };
         call.reply = Some(Box::new(LiveReply {
@@ -193,58 +193,58 @@ impl Conversation {
             replaced: None,
             is_extending: false,
         }));
-        out.push(Output::Aloud { ticket, aloud: prepare });
+        step.out.push(Output::Aloud { ticket, aloud: prepare });
     }
 
     /// After a restart: a reply of which a sentence had started is closed as cut. One of which none had is made again, as text if the call is gone.
-    pub(super) fn resume_aloud(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
+    pub(super) fn resume_aloud(&mut self, step: &mut Step<'_, '_>) {
         let Some(floor) = self.floor.as_deref().filter(|floor| floor.modality == Modality::Voice && !floor.is_posting) else {
             return;
         };
         if floor.sentences.is_empty() {
             // With nobody in the call it is written.
             if self.call.is_connected() {
-                self.begin_aloud(Duration::ZERO, world, out);
+                self.begin_aloud(Duration::ZERO, step);
             }
             return;
         }
         let (ticket, heard) = (floor.ticket, floor.heard());
         let full: String = floor.sentences.iter().map(|one| &*one.text).collect();
         let cut = (heard != full).then_some((full, None));
-        self.conclude_spoken(ticket, heard, cut, None, world, out);
+        self.conclude_spoken(ticket, heard, cut, None, step);
     }
 
     /// A sentence of a spoken reply is written: it is spoken, as far as the reply is not too long. A reply that is going to be made again, or has
     /// ended, needs none.
-    pub(super) fn speak_sentence(&mut self, ticket: Ticket, text: Arc<str>, world: &World<'_>, out: &mut Vec<Output>) {
+    pub(super) fn speak_sentence(&mut self, ticket: Ticket, text: Arc<str>, step: &mut Step<'_, '_>) {
         let Some(reply) = self.live.reply_mut().filter(|reply| reply.ticket == ticket) else { return };
         if reply.is_extending || reply.is_all {
             return;
         }
         let length = reply.words.chars().count() + text.chars().count();
-        if !reply.rest.is_empty() || reply.said > 0 && length > world.rules.voice.max_spoken_chars {
+        if !reply.rest.is_empty() || reply.said > 0 && length > step.world.rules.voice.max_spoken_chars {
             return reply.rest.push_str(&text);
         }
         reply.words.push_str(&text);
-        out.push(Output::Aloud { ticket, aloud: Aloud::Say { sentence: reply.said, text } });
+        step.out.push(Output::Aloud { ticket, aloud: Aloud::Say { sentence: reply.said, text } });
         reply.said += 1;
     }
 
     /// The text of a spoken reply is complete: its sentences are spoken, unless that was done while it was written. Returns the text if it is to be
     /// posted.
-    pub(super) fn speak(&mut self, ticket: Ticket, text: Arc<str>, world: &World<'_>, out: &mut Vec<Output>) -> Option<Arc<str>> {
+    pub(super) fn speak(&mut self, ticket: Ticket, text: Arc<str>, step: &mut Step<'_, '_>) -> Option<Arc<str>> {
         let Some(reply) = self.live.reply_mut().filter(|reply| reply.ticket == ticket) else { return Some(text) };
         if reply.is_extending || reply.is_all {
             return None;
         }
         if reply.said == 0 {
             for sentence in SpokenSentences::of(&text) {
-                self.speak_sentence(ticket, sentence, world, out);
+                self.speak_sentence(ticket, sentence, step);
             }
         }
         let reply = self.live.reply_mut()?;
         (reply.text, reply.is_all) = (Some(text), true);
-        out.push(Output::Aloud { ticket, aloud: Aloud::SaidAll });
+        step.out.push(Output::Aloud { ticket, aloud: Aloud::SaidAll });
         None
     }
 
@@ -269,31 +269,31 @@ impl Conversation {
     }
 
     /// A reply failed of which something was heard: its rest could not be posted. What was heard is the statement.
-    pub(super) fn keep_heard(&mut self, ticket: Ticket, world: &mut World<'_>, out: &mut Vec<Output>) -> bool {
+    pub(super) fn keep_heard(&mut self, ticket: Ticket, step: &mut Step<'_, '_>) -> bool {
         let heard = self.floor.as_ref().filter(|floor| floor.ticket == ticket).map(|floor| floor.heard()).unwrap_or_default();
         if !heard.trim().is_empty() {
-            self.conclude_spoken(ticket, heard.clone(), None, None, world, out);
+            self.conclude_spoken(ticket, heard.clone(), None, None, step);
         }
         !heard.trim().is_empty()
     }
 
     /// Takes in what happened in the call and is not on record.
-    pub(super) fn notice(&mut self, notice: Notice, world: &mut World<'_>, out: &mut Vec<Output>) {
+    pub(super) fn notice(&mut self, notice: Notice, step: &mut Step<'_, '_>) {
         match notice {
-            Notice::Call(heard) => self.hear(heard, world, out),
+            Notice::Call(heard) => self.hear(heard, step),
             Notice::Voiced { user, .. } | Notice::Partial { user, .. } if !self.hears(&user) => {}
-            Notice::Voiced { user, from, to } => self.tell_reply(Told::Voiced { user, from, to }, world, out),
+            Notice::Voiced { user, from, to } => self.tell_reply(Told::Voiced { user, from, to }, step),
             Notice::Partial { user, started, words } => {
                 let words = self.to_those_present(words);
-                self.tell_reply(Told::Words { user: user.clone(), started, is_final: false, words }, world, out);
-                self.hear(utterance::Input::Partial { user }, world, out);
+                self.tell_reply(Told::Words { user: user.clone(), started, is_final: false, words }, step);
+                self.hear(utterance::Input::Partial { user }, step);
             }
-            Notice::Reply { ticket, told } => self.hear_mouth(ticket, told, world, out),
+            Notice::Reply { ticket, told } => self.hear_mouth(ticket, told, step),
         }
     }
 
     /// Takes in what the mouth tells of a reply. What it tells of an earlier one, or of what was prepared before a restart, is ignored.
-    fn hear_mouth(&mut self, ticket: Ticket, told: Told, world: &mut World<'_>, out: &mut Vec<Output>) {
+    fn hear_mouth(&mut self, ticket: Ticket, told: Told, step: &mut Step<'_, '_>) {
         let now = self.clock;
         let Some(reply) = self.live.reply_mut() else { return };
         let is_stop = told == Told::StopPressed;
@@ -316,25 +316,25 @@ impl Conversation {
             && *sentence >= reply.started.len()
         {
             let sentence = *sentence;
-            self.start_sentences(sentence, world, out);
+            self.start_sentences(sentence, step);
         }
-        self.tell_reply(told, world, out);
+        self.tell_reply(told, step);
     }
 
     /// Tells the reply in progress what happened.
-    pub(super) fn tell_reply(&mut self, told: Told, world: &mut World<'_>, out: &mut Vec<Output>) {
+    pub(super) fn tell_reply(&mut self, told: Told, step: &mut Step<'_, '_>) {
         let now = self.clock;
         let Some(reply) = self.live.reply_mut() else { return };
         let is_position = matches!(told, Told::Played { .. });
-        let effects = reply.machine.handle(now, told, world.roll);
+        let effects = reply.machine.handle(now, told, step.world.roll);
         if is_position {
-            self.note_heard(false, world, out);
+            self.note_heard(false, step);
         }
-        self.follow_reply(effects, world, out);
+        self.follow_reply(effects, step);
     }
 
     /// What people do in the call also concerns the reply in progress.
-    pub(super) fn tell_reply_of_call(&mut self, heard: &utterance::Input, world: &mut World<'_>, out: &mut Vec<Output>) {
+    pub(super) fn tell_reply_of_call(&mut self, heard: &utterance::Input, step: &mut Step<'_, '_>) {
         let is_deaf_to = match heard {
             utterance::Input::Started { user, .. } => !self.hears(user),
             utterance::Input::Final { user, .. } => self.ignores(user),
@@ -363,13 +363,13 @@ impl Conversation {
             | Heard::Replied { .. }
             | Heard::LeftUnsettled => return,
         };
-        self.tell_reply(told, world, out);
+        self.tell_reply(told, step);
     }
 
     /// The final words of a person.
-    pub(super) fn tell_reply_of_segment(&mut self, segment: &Segment, world: &mut World<'_>, out: &mut Vec<Output>) {
+    pub(super) fn tell_reply_of_segment(&mut self, segment: &Segment, step: &mut Step<'_, '_>) {
         let words = self.to_those_present(Words::of_segment(segment));
-        self.tell_reply(Told::Words { user: segment.person(), started: segment.started, is_final: true, words }, world, out);
+        self.tell_reply(Told::Words { user: segment.person(), started: segment.started, is_final: true, words }, step);
     }
 
     /// Whether a person in the call wants to be ignored.
@@ -389,7 +389,7 @@ impl Conversation {
     }
 
     /// Before an inbound event is applied: it may end the reply in progress. Then what was heard becomes the statement.
-    pub(super) fn end_unwanted_reply(&mut self, event: &Event, world: &mut World<'_>, out: &mut Vec<Output>) {
+    pub(super) fn end_unwanted_reply(&mut self, event: &Event, step: &mut Step<'_, '_>) {
         let Some(ticket) = self.spoken_reply() else { return };
         let Some(floor) = self.floor.as_deref().filter(|floor| floor.ticket == ticket) else { return };
         let told = match event {
@@ -399,11 +399,11 @@ impl Conversation {
             Event::VoiceLeft { from } if self.call.is_only(&PersonId::from(&*from.id)) => Told::CallEnded,
             _ => return,
         };
-        self.tell_reply(told, world, out);
+        self.tell_reply(told, step);
     }
 
     /// Does what is due for the reply in progress.
-    pub(super) fn advance_reply(&mut self, due: Due, world: &mut World<'_>, out: &mut Vec<Output>) {
+    pub(super) fn advance_reply(&mut self, due: Due, step: &mut Step<'_, '_>) {
         let now = self.clock;
         let Some(reply) = self.live.reply_mut() else { return };
         let effects = match due {
@@ -411,58 +411,58 @@ impl Conversation {
             Due::Now => reply.machine.wake(now),
         };
         let is_due = now > reply.speaks_from || now == reply.speaks_from && due == Due::Now;
-        self.follow_reply(effects, world, out);
+        self.follow_reply(effects, step);
         // An extension or an end has dropped the audio.
         let waiting = self.live.reply_mut().filter(|reply| reply.awaits_delay && is_due);
         if let Some(reply) = waiting {
             reply.awaits_delay = false;
-            self.tell_reply(Told::FirstAudio, world, out);
+            self.tell_reply(Told::FirstAudio, step);
         }
     }
 
-    fn follow_reply(&mut self, effects: Vec<Effect>, world: &mut World<'_>, out: &mut Vec<Output>) {
+    fn follow_reply(&mut self, effects: Vec<Effect>, step: &mut Step<'_, '_>) {
         for effect in effects {
             let Some(reply) = self.live.reply_mut() else { return };
             let (companion, ticket) = (reply.companion.clone(), reply.ticket);
             match effect {
                 Effect::Finalize { user } => {
-                    out.push(Output::Voice(Box::new(utterance::Effect::Finalize { user: user.clone() })));
-                    self.tell(utterance::Input::Finalized { user }, world, out);
+                    step.out.push(Output::Voice(Box::new(utterance::Effect::Finalize { user: user.clone() })));
+                    self.tell(utterance::Input::Finalized { user }, step);
                 }
-                Effect::Extend => self.extend_reply(world, out),
+                Effect::Extend => self.extend_reply(step),
                 Effect::Interrupted(mut interrupted) => {
                     interrupted.who = interrupted.who.filter(|who| !self.live.has_forgotten(who));
-                    self.record(Event::Interrupted { companion, ticket, interrupted }, world, out);
+                    self.record(Event::Interrupted { companion, ticket, interrupted }, step);
                 }
                 Effect::SentenceDropped { sentence } => {
-                    self.note_dropped(sentence, world, out);
-                    out.push(Output::Aloud { ticket, aloud: Aloud::Play(Effect::SentenceDropped { sentence }) });
+                    self.note_dropped(sentence, step);
+                    step.out.push(Output::Aloud { ticket, aloud: Aloud::Play(Effect::SentenceDropped { sentence }) });
                 }
                 Effect::Ended(outcome) => {
-                    out.push(Output::Aloud { ticket, aloud: Aloud::Play(Effect::Ended(outcome.clone())) });
-                    self.end_reply(outcome, world, out);
+                    step.out.push(Output::Aloud { ticket, aloud: Aloud::Play(Effect::Ended(outcome.clone())) });
+                    self.end_reply(outcome, step);
                 }
                 Effect::Speak => {
                     let early = std::mem::take(&mut reply.early);
-                    self.start_sentences(0, world, out);
-                    out.push(Output::Aloud { ticket, aloud: Aloud::Play(Effect::Speak) });
+                    self.start_sentences(0, step);
+                    step.out.push(Output::Aloud { ticket, aloud: Aloud::Play(Effect::Speak) });
                     for told in early {
-                        self.hear_mouth(ticket, told, world, out);
+                        self.hear_mouth(ticket, told, step);
                     }
                 }
                 Effect::Pause => {
-                    self.note_heard(true, world, out);
-                    out.push(Output::Aloud { ticket, aloud: Aloud::Play(Effect::Pause) });
+                    self.note_heard(true, step);
+                    step.out.push(Output::Aloud { ticket, aloud: Aloud::Play(Effect::Pause) });
                 }
                 Effect::Duck | Effect::Unduck | Effect::Resume { .. } => {
-                    out.push(Output::Aloud { ticket, aloud: Aloud::Play(effect) });
+                    step.out.push(Output::Aloud { ticket, aloud: Aloud::Play(effect) });
                 }
             }
         }
     }
 
     /// Journals that the sentences up to this one are about to be heard.
-    fn start_sentences(&mut self, upto: usize, world: &mut World<'_>, out: &mut Vec<Output>) {
+    fn start_sentences(&mut self, upto: usize, step: &mut Step<'_, '_>) {
         loop {
             let Some(reply) = self.live.reply_mut() else { return };
             let sentence = reply.started.len();
@@ -470,13 +470,13 @@ impl Conversation {
             let (companion, ticket, text) = (reply.companion.clone(), reply.ticket, text.clone());
             reply.started.push(0);
             let number = sentence as u32;
-            self.record(Event::SentenceStarting { companion, ticket, sentence: number, text }, world, out);
-            out.push(Output::Aloud { ticket, aloud: Aloud::Start { sentence } });
+            self.record(Event::SentenceStarting { companion, ticket, sentence: number, text }, step);
+            step.out.push(Output::Aloud { ticket, aloud: Aloud::Start { sentence } });
         }
     }
 
     /// Journals how much of the sentences was heard: of those that were played to their end, or of all.
-    fn note_heard(&mut self, all: bool, world: &mut World<'_>, out: &mut Vec<Output>) {
+    fn note_heard(&mut self, all: bool, step: &mut Step<'_, '_>) {
         let Some(reply) = self.live.reply_mut() else { return };
         let (companion, ticket) = (reply.companion.clone(), reply.ticket);
         let mut events = Vec::new();
@@ -491,25 +491,25 @@ impl Conversation {
             }
         }
         for event in events {
-            self.record(event, world, out);
+            self.record(event, step);
         }
     }
 
     /// Journals that the synthesis of a sentence stalled.
-    fn note_dropped(&mut self, number: usize, world: &mut World<'_>, out: &mut Vec<Output>) {
+    fn note_dropped(&mut self, number: usize, step: &mut Step<'_, '_>) {
         if self.live.reply_mut().is_some_and(|reply| reply.machine.is_preparing()) {
             return;
         }
-        self.start_sentences(number, world, out);
+        self.start_sentences(number, step);
         let Some(reply) = self.live.reply_mut() else { return };
         let Some(progress) = reply.machine.script().progress().nth(number) else { return };
         let (companion, ticket, sentence) = (reply.companion.clone(), reply.ticket, number as u32);
         let (heard, ms) = (progress.heard.chars().count() as u32, u64::try_from(progress.played.as_millis()).unwrap_or(u64::MAX));
-        self.record(Event::SentencePlayed { companion, ticket, sentence, ms, heard, dropped: true }, world, out);
+        self.record(Event::SentencePlayed { companion, ticket, sentence, ms, heard, dropped: true }, step);
     }
 
     /// Everything that is buffered is handed over, and then the reply is made again.
-    fn extend_reply(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
+    fn extend_reply(&mut self, step: &mut Step<'_, '_>) {
         let Some(call) = self.live.call_mut() else { return };
         if let Some(reply) = &mut call.reply {
             reply.is_extending = true;
@@ -517,15 +517,15 @@ impl Conversation {
             (reply.has_audio, reply.awaits_delay) = (false, false);
         }
         match call.utterances.hand_over_now() {
-            Some(hand_over) => self.hand_over(&hand_over, out),
+            Some(hand_over) => self.hand_over(&hand_over, &mut step.out),
             // An early hand-over was first.
-            None if !call.is_handing_over() => self.extended(world, out),
+            None if !call.is_handing_over() => self.extended(step),
             None => {}
         }
     }
 
     /// The words that extend a reply are messages by now.
-    pub(super) fn extended(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
+    pub(super) fn extended(&mut self, step: &mut Step<'_, '_>) {
         let Some(call) = self.live.call_mut() else { return };
         let is_handing_over = call.is_handing_over();
         let Some(reply) = call.reply.as_mut().filter(|reply| reply.is_extending && !is_handing_over) else { return };
@@ -539,12 +539,12 @@ impl Conversation {
         if let Some(gate) = self.gates.get(&companion) {
             messages.extend(self.unsettled(&companion, gate, self.handled));
         }
-        self.record(Event::ReplyExtended { companion, ticket, next, trigger, messages, upto: self.handled }, world, out);
+        self.record(Event::ReplyExtended { companion, ticket, next, trigger, messages, upto: self.handled }, step);
     }
 
     /// The reply has ended: what was heard of it becomes the statement.
-    fn end_reply(&mut self, outcome: Outcome, world: &mut World<'_>, out: &mut Vec<Output>) {
-        self.note_heard(true, world, out);
+    fn end_reply(&mut self, outcome: Outcome, step: &mut Step<'_, '_>) {
+        self.note_heard(true, step);
         let now = self.clock;
         let Some(call) = self.live.call_mut() else { return };
         let Some(reply) = call.reply.take() else { return };
@@ -553,23 +553,23 @@ impl Conversation {
         let (ticket, heard) = (reply.ticket, reply.machine.heard());
         match outcome {
             Outcome::Done => {
-                self.note_reply(&reply.companion, ticket, None, world, out);
+                self.note_reply(&reply.companion, ticket, None, step);
                 let rest = (!reply.rest.trim().is_empty()).then(|| reply.rest.as_str().into());
-                self.conclude_spoken(ticket, heard, None, rest, world, out);
+                self.conclude_spoken(ticket, heard, None, rest, step);
             }
             Outcome::Cut { by } => {
-                self.note_reply(&reply.companion, ticket, by.clone(), world, out);
+                self.note_reply(&reply.companion, ticket, by.clone(), step);
                 let full = format!("{}{}", reply.words, reply.rest);
-                self.conclude_spoken(ticket, heard, Some((full, by)), None, world, out);
+                self.conclude_spoken(ticket, heard, Some((full, by)), None, step);
             }
-            Outcome::Cancelled => self.fail_reply(ticket, INTERRUPTED.into(), world, out),
+            Outcome::Cancelled => self.fail_reply(ticket, INTERRUPTED.into(), step),
             Outcome::AsText | Outcome::Failed => match reply.text {
-                Some(text) => self.post(text, out),
+                Some(text) => self.post(text, &mut step.out),
                 // It is still being written, and is posted then.
                 None if outcome == Outcome::AsText && !reply.is_lost => {}
                 None => {
-                    self.fail_reply(ticket, UNVOICED.into(), world, out);
-                    out.push(Output::Cancel { ticket });
+                    self.fail_reply(ticket, UNVOICED.into(), step);
+                    step.out.push(Output::Cancel { ticket });
                 }
             },
             Outcome::StaysOwed => {}
@@ -577,14 +577,7 @@ impl Conversation {
     }
 
     /// A spoken reply is over: the person whom it answered, and the one who cut it, are heard sooner for a while.
-    fn note_reply(
-        &mut self,
-        companion: &CompanionId,
-        ticket: Ticket,
-        by: Option<PersonId>,
-        world: &mut World<'_>,
-        out: &mut Vec<Output>,
-    ) {
+    fn note_reply(&mut self, companion: &CompanionId, ticket: Ticket, by: Option<PersonId>, step: &mut Step<'_, '_>) {
         let message = self.owed_reply(ticket).and_then(|floor| floor.message).and_then(|message| self.window.get(message));
         let author = message.filter(|entry| entry.message.from.role == Role::Person);
         let mut people: BTreeSet<_> = by.iter().cloned().collect();
@@ -593,7 +586,7 @@ impl Conversation {
             call.interrupter = by;
         }
         let (companion, last_frame) = (companion.clone(), self.clock);
-        self.tell(utterance::Input::Replied { companion, people, last_frame }, world, out);
+        self.tell(utterance::Input::Replied { companion, people, last_frame }, step);
     }
 
     /// What was heard becomes the statement. Without a word there is none, and nobody else takes the floor.
@@ -603,12 +596,11 @@ impl Conversation {
         heard: String,
         cut: Option<(String, Option<PersonId>)>,
         rest: Option<Arc<str>>,
-        world: &mut World<'_>,
-        out: &mut Vec<Output>,
+        step: &mut Step<'_, '_>,
     ) {
         if heard.trim().is_empty() {
-            self.fail_reply(ticket, INTERRUPTED.into(), world, out);
-            return out.push(Output::Cancel { ticket });
+            self.fail_reply(ticket, INTERRUPTED.into(), step);
+            return step.out.push(Output::Cancel { ticket });
         }
         let Some(floor) = self.floor.as_mut().filter(|floor| floor.ticket == ticket) else { return };
         floor.is_posting = true;
@@ -628,9 +620,9 @@ impl Conversation {
         };
         // Its model may still write.
         if posting.spoken.as_ref().is_some_and(|spoken| spoken.cut.is_some()) {
-            out.push(Output::Cancel { ticket });
+            step.out.push(Output::Cancel { ticket });
         }
-        out.push(Output::Post(Box::new(posting)));
+        step.out.push(Output::Post(Box::new(posting)));
     }
 
     /// A reply that nobody owes any more is not spoken on.

@@ -356,6 +356,9 @@ impl Conversation {
             // Only the round that the State is for accepts it.
             self.rounds.iter_mut().for_each(|round| round.submit(state.clone()));
         }
+        if decided.reason == Reason::Backchannel {
+            self.overheard.retain(|seq, _| !decided.messages.contains(seq));
+        }
         if decided.reason == Reason::Event {
             return self.apply_acknowledging(decided, turn);
         }

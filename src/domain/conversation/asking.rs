@@ -18,11 +18,11 @@ pub(super) struct Attendance {
 }
 
 impl Conversation {
-    pub(super) fn draw_first_interval(&mut self, companion: &CompanionId, world: &mut World<'_>, out: &mut Vec<Output>) {
+    pub(super) fn draw_first_interval(&mut self, companion: &CompanionId, step: &mut Step<'_, '_>) {
         let gate = &self.gates[companion];
-        let Some(policy) = world.policies.get(companion).filter(|_| gate.lacks_interval()) else { return };
-        let next_interjection_at = policy.interval(0, (world.jitter)());
-        self.record(Event::JitterDrawn { companion: companion.clone(), next_interjection_at }, world, out);
+        let Some(policy) = step.world.policies.get(companion).filter(|_| gate.lacks_interval()) else { return };
+        let next_interjection_at = policy.interval(0, (step.world.jitter)());
+        self.record(Event::JitterDrawn { companion: companion.clone(), next_interjection_at }, step);
     }
 
     /// Adds the companions whose back-off has ended: its deadline was handled, or a human's address cuts it short.
@@ -36,23 +36,18 @@ impl Conversation {
 
     /// Ends back-offs, all at once, so that questions that are asked again come before new lull timers. Then settles the messages that became stale
     /// in the meantime.
-    pub(super) fn end_back_offs(&mut self, ended_back_offs: &[CompanionId], world: &mut World<'_>, out: &mut Vec<Output>) {
-        self.record_ended_back_offs(ended_back_offs, world, out);
+    pub(super) fn end_back_offs(&mut self, ended_back_offs: &[CompanionId], step: &mut Step<'_, '_>) {
+        self.record_ended_back_offs(ended_back_offs, step);
         for companion in ended_back_offs {
-            self.settle_stale(companion, None, world, out);
+            self.settle_stale(companion, None, step);
         }
     }
 
-    pub(super) fn record_ended_back_offs(
-        &mut self,
-        ended_back_offs: &[CompanionId],
-        world: &mut World<'_>,
-        out: &mut Vec<Output>,
-    ) {
+    pub(super) fn record_ended_back_offs(&mut self, ended_back_offs: &[CompanionId], step: &mut Step<'_, '_>) {
         let is_running = |companion: &&CompanionId| self.gates.get(companion).is_some_and(Gate::is_backing_off);
         let companions: Vec<_> = ended_back_offs.iter().filter(is_running).cloned().collect();
         if !companions.is_empty() {
-            self.record(Event::BackOffEnded { companions }, world, out);
+            self.record(Event::BackOffEnded { companions }, step);
         }
     }
 
@@ -78,13 +73,7 @@ impl Conversation {
 
     /// Settles messages older than `gate.stale_after_secs`, up to the first address that no question was about yet. With `patience`, an address older
     /// than that settles, too.
-    pub(super) fn settle_stale(
-        &mut self,
-        companion: &CompanionId,
-        patience: Option<Duration>,
-        world: &mut World<'_>,
-        out: &mut Vec<Output>,
-    ) {
+    pub(super) fn settle_stale(&mut self, companion: &CompanionId, patience: Option<Duration>, step: &mut Step<'_, '_>) {
         let gate = &self.gates[companion];
         let age = |at: Moment| self.clock.since(at);
         let stale = self
@@ -99,26 +88,26 @@ impl Conversation {
                 };
                 let is_untried = entry.seq > gate.tried && is_address;
                 let may_be_answered = is_untried && patience.is_none_or(|patience| age(entry.at) < patience);
-                age(entry.at) > world.rules.gate.stale_after() && !may_be_answered
+                age(entry.at) > step.world.rules.gate.stale_after() && !may_be_answered
             })
             .last()
             .map(|entry| entry.seq);
         if let Some(upto) = stale {
             // A lull that ends at the same moment may be about some of these messages.
-            self.fire_lulls(Due::Now, world, out);
-            self.settle_unasked(companion, Reason::Stale, upto, world, out);
+            self.fire_lulls(Due::Now, step);
+            self.settle_unasked(companion, Reason::Stale, upto, step);
         }
     }
 
     /// Handles a waiting trigger, if no question is in flight. It is decided without a call, or returned to be asked. Then it is already counted as
     /// asked.
-    pub(super) fn proceed(&mut self, companion: &CompanionId, world: &mut World<'_>, out: &mut Vec<Output>) -> Option<Waiting> {
+    pub(super) fn proceed(&mut self, companion: &CompanionId, step: &mut Step<'_, '_>) -> Option<Waiting> {
         loop {
             let gate = &self.gates[companion];
             // Events are acknowledged without a question.
             let waiting = gate.waiting.filter(|waiting| waiting.trigger != Trigger::Event)?;
             let may_ask = !self.is_busy() || self.is_asked_at_once(companion, gate, waiting);
-            if !may_ask || !self.is_ready(companion, gate, world) {
+            if !may_ask || !self.is_ready(companion, gate, step.world) {
                 return None;
             }
             if waiting.trigger == Trigger::Interjection && self.holds_interjections()
@@ -126,9 +115,9 @@ impl Conversation {
             {
                 return None;
             }
-            let Some((reason, used_up)) = self.decide_without_call(companion, waiting, world) else { return Some(waiting) };
+            let Some((reason, used_up)) = self.decide_without_call(companion, waiting, step.world) else { return Some(waiting) };
             let answered = AnswerRecord { used_up, ..AnswerRecord::default() };
-            self.decline(companion, waiting.trigger, reason, self.handled, answered, world, out);
+            self.decline(companion, waiting.trigger, reason, self.handled, answered, step);
         }
     }
 
@@ -182,25 +171,19 @@ impl Conversation {
     }
 
     /// Asks the companions whose triggers fired together: in a round, or without one if a companion is alone.
-    pub(super) fn ask(
-        &mut self,
-        asked: Vec<(CompanionId, Waiting)>,
-        attendance: &Attendance,
-        world: &mut World<'_>,
-        out: &mut Vec<Output>,
-    ) {
+    pub(super) fn ask(&mut self, asked: Vec<(CompanionId, Waiting)>, attendance: &Attendance, step: &mut Step<'_, '_>) {
         if asked.is_empty() {
             return;
         }
         if self.holds_rounds() {
-            self.open_round(asked.iter().map(|(companion, _)| companion.clone()).collect(), attendance, world, out);
+            self.open_round(asked.iter().map(|(companion, _)| companion.clone()).collect(), attendance, step);
         }
         for (companion, waiting) in asked {
             let gate = &self.gates[&companion];
             let messages = self.unsettled(&companion, gate, self.handled);
             let is_alone_and_spoken = !self.holds_rounds() && self.is_spoken(waiting.message);
             let evaluated = Evaluated {
-                due_at: is_alone_and_spoken.then(|| self.clock + world.rules.voice.decision_timeout()),
+                due_at: is_alone_and_spoken.then(|| self.clock + step.world.rules.voice.decision_timeout()),
                 ticket: Ticket(self.tickets.0 + 1),
                 trigger: waiting.trigger,
                 message: waiting.message,
@@ -211,7 +194,7 @@ impl Conversation {
                 threshold: gate.next_interjection_at,
                 companion,
             };
-            self.record(Event::Evaluated(evaluated), world, out);
+            self.record(Event::Evaluated(evaluated), step);
         }
     }
 }

@@ -26,10 +26,9 @@ impl Conversation {
         to: Stage,
         cause: Cause,
         opened: Seq,
-        world: &mut World<'_>,
-        out: &mut Vec<Output>,
+        step: &mut Step<'_, '_>,
     ) {
-        self.change_stages(vec![companion.clone()], to, cause, opened, world, out);
+        self.change_stages(vec![companion.clone()], to, cause, opened, step);
     }
 
     /// Changes the stage of companions where it differs: first all stages, then what follows from them. A companion that becomes terminal settles all
@@ -41,13 +40,12 @@ impl Conversation {
         to: Stage,
         cause: Cause,
         opened: Seq,
-        world: &mut World<'_>,
-        out: &mut Vec<Output>,
+        step: &mut Step<'_, '_>,
     ) {
         let mut changed = Vec::new();
         for companion in companions {
             if let Some(from) = self.gates.get(&companion).map(|gate| gate.stage).filter(|from| *from != to) {
-                self.record(Event::StageChanged { companion: companion.clone(), from, to, cause }, world, out);
+                self.record(Event::StageChanged { companion: companion.clone(), from, to, cause }, step);
                 changed.push(companion);
             }
         }
@@ -57,9 +55,9 @@ impl Conversation {
             if is_called || self.gates.get(&companion).is_some_and(Gate::owes_acknowledgement) {
                 let (from, to) = (Stage::Terminal, Stage::None);
                 let cause = if is_called { Cause::DirectAddress } else { Cause::Event };
-                self.record(Event::StageChanged { companion, from, to, cause }, world, out);
+                self.record(Event::StageChanged { companion, from, to, cause }, step);
             } else if self.buffer(&companion).next().is_some() {
-                self.settle_all(vec![companion], Reason::Closed, world, out);
+                self.settle_all(vec![companion], Reason::Closed, step);
             }
         }
     }
@@ -81,12 +79,12 @@ impl Conversation {
     }
 
     /// The call for a statement begins. If it is the last statement that `max_turns` allows, its speaker says goodbye.
-    pub(super) fn begin_statement(&mut self, companion: &CompanionId, world: &mut World<'_>, out: &mut Vec<Output>) {
+    pub(super) fn begin_statement(&mut self, companion: &CompanionId, step: &mut Step<'_, '_>) {
         let Some(gate) = self.gates.get(companion).filter(|gate| gate.stage < Stage::Closing) else { return };
-        if has_reached(world.rules.turn_taking.max_turns, self.turns_count() + 1)
-            || has_reached(own_max_turns(companion, world), gate.turns + 1)
+        if has_reached(step.world.rules.turn_taking.max_turns, self.turns_count() + 1)
+            || has_reached(own_max_turns(companion, step.world), gate.turns + 1)
         {
-            self.change_stage(companion, Stage::Closing, Cause::MaxTurns, self.handled, world, out);
+            self.change_stage(companion, Stage::Closing, Cause::MaxTurns, self.handled, step);
         }
     }
 
@@ -103,7 +101,7 @@ impl Conversation {
     }
 
     /// A statement was posted: ends the conversation of those for whom it was the last one, and judges the last statements for repetition.
-    pub(super) fn assess_statement(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
+    pub(super) fn assess_statement(&mut self, step: &mut Step<'_, '_>) {
         let Some(PostedStatement { companion, opened, message, judgement, is_farewell, is_unjudged, .. }) = self.spoken.clone()
         else {
             return;
@@ -111,40 +109,33 @@ impl Conversation {
         if matches!(judgement, Judgement::Asked(_) | Judgement::Given) {
             return;
         }
-        let (ended, cause) = self.ended_by(&companion, is_farewell, world);
-        self.change_stages(ended, Stage::Terminal, cause, opened, world, out);
-        if is_unjudged || !world.rules.repetition.enabled || self.recent_texts().len() < repetition::LEAST_STATEMENTS {
+        let (ended, cause) = self.ended_by(&companion, is_farewell, step.world);
+        self.change_stages(ended, Stage::Terminal, cause, opened, step);
+        if is_unjudged || !step.world.rules.repetition.enabled || self.recent_texts().len() < repetition::LEAST_STATEMENTS {
             return;
         }
         // While no tokens may be used, only the lexical judge runs.
-        let judge = world.exhausted_token_budget(self.clock).map_or(world.rules.repetition.judge, |_| Judge::Lexical);
+        let judge = step.world.exhausted_token_budget(self.clock).map_or(step.world.rules.repetition.judge, |_| Judge::Lexical);
         let score = if judge == Judge::Model { 0.0 } else { repetition::lexical(&self.recent_texts()) };
         if judge == Judge::Model || judge == Judge::Both && score > repetition::THRESHOLD {
-            self.record(Event::RepetitionAsked { ticket: Ticket(self.tickets.0 + 1), message }, world, out);
+            self.record(Event::RepetitionAsked { ticket: Ticket(self.tickets.0 + 1), message }, step);
         } else {
-            self.record_judgement(message, opened, score, None, world, out);
+            self.record_judgement(message, opened, score, None, step);
         }
     }
 
     /// Companions that join after the last statement that `max_turns` allows are terminal like the others, also if all others have left.
-    pub(super) fn close_newcomers(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
-        let has_ended = has_reached(world.rules.turn_taking.max_turns, self.tally.turns);
+    pub(super) fn close_newcomers(&mut self, step: &mut Step<'_, '_>) {
+        let has_ended = has_reached(step.world.rules.turn_taking.max_turns, self.tally.turns);
         let have_others_left = || self.gates.values().all(|gate| gate.turns == 0);
         if has_ended && (self.gates.values().any(Gate::is_closed) || have_others_left()) {
             let newcomers = self.gates.companions_where(|gate| !gate.is_closed());
-            self.change_stages(newcomers, Stage::Terminal, Cause::MaxTurns, self.handled, world, out);
+            self.change_stages(newcomers, Stage::Terminal, Cause::MaxTurns, self.handled, step);
         }
     }
 
     /// The side model has judged. Returns whether the judgement was awaited.
-    pub(super) fn judge(
-        &mut self,
-        ticket: Ticket,
-        score: f64,
-        mut call: Option<Box<Call>>,
-        world: &mut World<'_>,
-        out: &mut Vec<Output>,
-    ) -> bool {
+    pub(super) fn judge(&mut self, ticket: Ticket, score: f64, mut call: Option<Box<Call>>, step: &mut Step<'_, '_>) -> bool {
         let is_awaited = |spoken: &&PostedStatement| spoken.judgement == Judgement::Asked(ticket);
         let Some(PostedStatement { message, opened, is_spoilt, .. }) = self.spoken.as_ref().filter(is_awaited) else {
             return false;
@@ -154,20 +145,12 @@ impl Conversation {
         if let Some(call) = call.as_mut().filter(|_| *is_spoilt) {
             call.answer = Arc::from("");
         }
-        world.count_tokens(call.as_deref(), self.clock);
-        self.record_judgement(message, opened, score, call, world, out);
+        step.world.count_tokens(call.as_deref(), self.clock);
+        self.record_judgement(message, opened, score, call, step);
         true
     }
 
-    fn record_judgement(
-        &mut self,
-        message: Seq,
-        opened: Seq,
-        score: f64,
-        call: Option<Box<Call>>,
-        world: &mut World<'_>,
-        out: &mut Vec<Output>,
-    ) {
+    fn record_judgement(&mut self, message: Seq, opened: Seq, score: f64, call: Option<Box<Call>>, step: &mut Step<'_, '_>) {
         // While the side model judged, the conversation may have reopened. Then the statements before do not count.
         let is_detection = score > repetition::THRESHOLD && !self.recent_statements.is_empty();
         let detections = if is_detection { self.tally.detections.saturating_add(1) } else { 0 };
@@ -176,13 +159,13 @@ impl Conversation {
         // A statement under the last forced stage comes first, so that a goodbye is said.
         let is_next_allowed = last.is_none() || self.tally.is_next_allowed || detections == 0;
         let forced = if is_next_allowed { Stage::forced_by(detections).min(most) } else { last };
-        let is_exempt = |companion: &&CompanionId| world.policies.get(*companion).is_some_and(|policy| !policy.repetition);
+        let is_exempt = |companion: &&CompanionId| step.world.policies.get(*companion).is_some_and(|policy| !policy.repetition);
         let (exempt, judged): (Vec<_>, Vec<_>) = self.gates.keys().partition(is_exempt);
         let exempt: Vec<_> = exempt.into_iter().filter(|_| !forced.is_none()).cloned().collect();
         let is_behind = |companion: &&CompanionId| self.gates[companion].stage < forced;
         let behind = judged.into_iter().filter(is_behind).cloned().collect();
-        self.record(Event::RepetitionJudged { message, score, detections, forced, exempt, call }, world, out);
-        self.change_stages(behind, forced, Cause::Repetition, opened, world, out);
+        self.record(Event::RepetitionJudged { message, score, detections, forced, exempt, call }, step);
+        self.change_stages(behind, forced, Cause::Repetition, opened, step);
     }
 
     /// Whether a person spoke between the statements that were judged. The side model judges all of them, the words a window of them.

@@ -109,28 +109,28 @@ impl Conversation {
 
     /// Selects without a question a companion that must acknowledge events, if the way is free. Over the budget, events wait, unless a person has
     /// addressed the companion as well.
-    pub(super) fn acknowledge_events(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
-        while let Some((companion, is_called)) = self.next_acknowledger(world) {
-            world.ledger.promise_statements(world.channel, self.expected_statements());
-            let reason = if world.is_unpostable { Some((Reason::Unpostable, None)) } else { None };
-            let used_up = || world.exhausted_statement_budget(self.clock).map(|used_up| (Reason::Budget, Some(used_up)));
+    pub(super) fn acknowledge_events(&mut self, step: &mut Step<'_, '_>) {
+        while let Some((companion, is_called)) = self.next_acknowledger(step.world) {
+            step.world.ledger.promise_statements(step.world.channel, self.expected_statements());
+            let reason = if step.world.is_unpostable { Some((Reason::Unpostable, None)) } else { None };
+            let used_up = || step.world.exhausted_statement_budget(self.clock).map(|used_up| (Reason::Budget, Some(used_up)));
             if let Some((reason, used_up)) = reason.or_else(used_up) {
                 let answered = AnswerRecord { used_up, ..AnswerRecord::default() };
-                self.decline(&companion, Trigger::Event, reason, self.handled, answered, world, out);
+                self.decline(&companion, Trigger::Event, reason, self.handled, answered, step);
                 continue;
             }
-            if !is_called && self.are_events_deferred(world, out) {
+            if !is_called && self.are_events_deferred(step) {
                 return;
             }
             let mut yes =
                 self.decided(&companion, Trigger::Event, Decision::Yes, Reason::Event, Seq::NONE, AnswerRecord::default());
             yes.messages = self.unsettled(&companion, &self.gates[&companion], self.handled);
             // A spoken reply has its own delay.
-            let is_spoken =
-                !self.gates[&companion].external && !self.modality_of_reply(self.newest_event(&yes.messages), world).is_text();
-            yes.speak_at = (self.holds_rounds() && !is_spoken).then(|| self.clock + world.rules.turn_taking.turn_delay());
-            self.record(Event::Decided(yes), world, out);
-            self.begin_turn_at_once(world, out);
+            let is_spoken = !self.gates[&companion].external
+                && !self.modality_of_reply(self.newest_event(&yes.messages), step.world).is_text();
+            yes.speak_at = (self.holds_rounds() && !is_spoken).then(|| self.clock + step.world.rules.turn_taking.turn_delay());
+            self.record(Event::Decided(yes), step);
+            self.begin_turn_at_once(step);
         }
     }
 
@@ -158,23 +158,23 @@ impl Conversation {
     }
 
     /// Whether events must wait. If the budget has just been used up, journals until when.
-    fn are_events_deferred(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) -> bool {
+    fn are_events_deferred(&mut self, step: &mut Step<'_, '_>) -> bool {
         if self.acknowledgements.deferred_until.is_some() {
             return true;
         }
-        let free_at = self.acknowledgements.free_at(self.clock, world.rules.gate.acknowledgements_per_minute);
+        let free_at = self.acknowledgements.free_at(self.clock, step.world.rules.gate.acknowledgements_per_minute);
         if let Some(until) = free_at {
-            self.record(Event::EventsDeferred { until }, world, out);
+            self.record(Event::EventsDeferred { until }, step);
         }
         free_at.is_some()
     }
 
     /// Journals that events need not wait any more, if that is due.
-    pub(super) fn release_events(&mut self, due: Due, world: &mut World<'_>, out: &mut Vec<Output>) {
+    pub(super) fn release_events(&mut self, due: Due, step: &mut Step<'_, '_>) {
         let now = self.clock;
         let is_due = |until: Moment| until < now || until == now && due == Due::Now;
         if self.acknowledgements.deferred_until.is_some_and(is_due) {
-            self.record(Event::EventsReleased, world, out);
+            self.record(Event::EventsReleased, step);
         }
     }
 

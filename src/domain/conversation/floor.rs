@@ -85,36 +85,36 @@ impl Conversation {
     }
 
     /// Takes the floor from a companion that has written for too long.
-    pub(super) fn expire_floor(&mut self, occasion: Occasion, world: &mut World<'_>, out: &mut Vec<Output>) {
+    pub(super) fn expire_floor(&mut self, occasion: Occasion, step: &mut Step<'_, '_>) {
         let has_expired = |floor: &&Floor| {
             floor.is_being_made() && floor.expires_at.is_some_and(|expires_at| self.is_due(expires_at, occasion))
         };
         if let Some(floor) = self.floor.as_deref().filter(has_expired) {
-            self.record(Event::FloorExpired { companion: floor.companion.clone(), ticket: floor.ticket }, world, out);
+            self.record(Event::FloorExpired { companion: floor.companion.clone(), ticket: floor.ticket }, step);
         }
     }
 
     /// Drops late replies of companions that were closed or paused, or have left.
-    fn drop_silenced_late(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
+    fn drop_silenced_late(&mut self, step: &mut Step<'_, '_>) {
         let is_silenced = |late: &&Floor| self.gates.get(&late.companion).is_none_or(Gate::is_silent);
         for ticket in self.late.iter().filter(is_silenced).map(|late| late.ticket).collect::<Vec<_>>() {
-            self.fail_reply(ticket, CLOSED.into(), world, out);
-            out.push(Output::Cancel { ticket });
+            self.fail_reply(ticket, CLOSED.into(), step);
+            step.out.push(Output::Cancel { ticket });
         }
     }
 
     /// Gives a free floor to a complete late text, else to one of the companions whose votes are held.
-    pub(super) fn use_free_floor(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
+    pub(super) fn use_free_floor(&mut self, step: &mut Step<'_, '_>) {
         // A statement may have closed companions, and a paused one may have lost the floor.
-        self.drop_silenced_late(world, out);
+        self.drop_silenced_late(step);
         while !self.is_floor_taken() && !self.is_being_judged() {
             if let Some(late) = self.late.iter_mut().find(|late| late.text.is_some()) {
                 let (companion, ticket, text) = (late.companion.clone(), late.ticket, late.text.take());
-                self.record(Event::FloorTaken { companion, ticket }, world, out);
+                self.record(Event::FloorTaken { companion, ticket }, step);
                 if let Some(text) = text {
-                    self.post(text, out);
+                    self.post(text, &mut step.out);
                 }
-            } else if self.held.is_empty() || !self.select_held(world, out) {
+            } else if self.held.is_empty() || !self.select_held(step) {
                 return;
             }
         }
@@ -122,11 +122,11 @@ impl Conversation {
 
     /// Selects among the companions whose votes are held. The loop guard and the budget may have changed since they voted. Returns whether one was
     /// selected.
-    fn select_held(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) -> bool {
+    fn select_held(&mut self, step: &mut Step<'_, '_>) -> bool {
         // The statement of one of them is expected already.
-        world.ledger.promise_statements(world.channel, self.expected_statements() - 1);
-        let used_up = world.exhausted_statement_budget(self.clock);
-        let refusal = if self.streak() >= world.rules.turn_taking.max_companion_streak {
+        step.world.ledger.promise_statements(step.world.channel, self.expected_statements() - 1);
+        let used_up = step.world.exhausted_statement_budget(self.clock);
+        let refusal = if self.streak() >= step.world.rules.turn_taking.max_companion_streak {
             Some(Reason::LoopGuard)
         } else {
             used_up.map(|_| Reason::Budget)
@@ -138,15 +138,15 @@ impl Conversation {
                 let (trigger, upto) = (wish.trigger, wish.upto);
                 let answered = AnswerRecord { used_up: used_up.filter(|_| reason == Reason::Budget), ..AnswerRecord::default() };
                 // What was said since its question waits for the next one.
-                self.decline(&companion, trigger, reason, upto, answered, world, out);
+                self.decline(&companion, trigger, reason, upto, answered, step);
             }
             return false;
         }
         let mut ranking = ranking.into_iter();
         let Some(selected) = ranking.next() else { return false };
-        let others = self.outvoted(ranking, world);
-        self.record(Event::HeldSelected { selected, others }, world, out);
-        self.begin_turn_at_once(world, out);
+        let others = self.outvoted(ranking, step.world);
+        self.record(Event::HeldSelected { selected, others }, step);
+        self.begin_turn_at_once(step);
         true
     }
 

@@ -98,6 +98,9 @@ impl Conversation {
         entry.declined_by = companions.clone().into();
         self.push(entry, world);
         self.settle_declined(&companions, seq);
+        if !companions.is_empty() {
+            self.overheard.insert(seq, companions.into());
+        }
     }
 
     /// Moves the cursor past a declined message, for companions that have nothing else unsettled.

@@ -21,37 +21,23 @@ struct Stopped {
 
 impl Conversation {
     /// Begins a statement again once nobody has said more for a moment, if this message concerns it.
-    pub(super) fn replan_for_message(
-        &mut self,
-        seq: Seq,
-        message: &Message,
-        said_at: Moment,
-        world: &mut World<'_>,
-        out: &mut Vec<Output>,
-    ) {
+    pub(super) fn replan_for_message(&mut self, seq: Seq, message: &Message, said_at: Moment, step: &mut Step<'_, '_>) {
         let is_person = message.from.role == Role::Person && !message.asks_to_stop && !message.is_event();
         // A message that is too old is not answered.
         let is_too_late = |floor: &Floor| {
             let is_address = message.address.includes(&floor.companion);
-            super::inbound::is_too_late(self.clock, said_at, is_address, &world.rules)
+            super::inbound::is_too_late(self.clock, said_at, is_address, &step.world.rules)
         };
         let concerns = |floor: &&Floor| self.concerns(message, &floor.companion, &floor.messages) && !is_too_late(floor);
         if is_person && self.floor.as_deref().filter(concerns).is_some() {
-            self.stop_attempt(seq, said_at, world, out);
+            self.stop_attempt(seq, said_at, step);
         }
     }
 
     /// Begins a statement again if messages that it answers were edited or deleted.
-    pub(super) fn replan_for_change(
-        &mut self,
-        seq: Seq,
-        changed: &[Seq],
-        before: &[Seq],
-        world: &mut World<'_>,
-        out: &mut Vec<Output>,
-    ) {
+    pub(super) fn replan_for_change(&mut self, seq: Seq, changed: &[Seq], before: &[Seq], step: &mut Step<'_, '_>) {
         if changed.iter().any(|seq| before.contains(seq)) {
-            self.stop_attempt(seq, self.clock, world, out);
+            self.stop_attempt(seq, self.clock, step);
         }
     }
 
@@ -61,8 +47,8 @@ impl Conversation {
     }
 
     /// Stops the attempt in progress, if it may be begun again. If it is stopped already, it waits longer.
-    fn stop_attempt(&mut self, message: Seq, said_at: Moment, world: &mut World<'_>, out: &mut Vec<Output>) {
-        let reply = world.rules.reply;
+    fn stop_attempt(&mut self, message: Seq, said_at: Moment, step: &mut Step<'_, '_>) {
+        let reply = step.world.rules.reply;
         // What is said to a spoken reply extends it (docs/design/voice.md A-23), and what is typed waits.
         let Some(floor) = self.floor.as_deref().filter(|floor| !floor.is_posting && !self.is_aloud(floor.ticket)) else { return };
         let is_external = self.gates.get(&floor.companion).is_none_or(|gate| gate.external);
@@ -72,12 +58,12 @@ impl Conversation {
         let until = said_at + REPLAN_PAUSE;
         if floor.replan_at.is_none_or(|at| at < until) {
             let (companion, ticket) = (floor.companion.clone(), floor.ticket);
-            self.record(Event::Replanning { companion, ticket, message, until }, world, out);
+            self.record(Event::Replanning { companion, ticket, message, until }, step);
         }
     }
 
     /// Starts the next attempt. It answers everything that is unsettled by now, too.
-    pub(super) fn replan_due(&mut self, occasion: Occasion, world: &mut World<'_>, out: &mut Vec<Output>) {
+    pub(super) fn replan_due(&mut self, occasion: Occasion, step: &mut Step<'_, '_>) {
         let is_due = |floor: &&Floor| !floor.is_posting && floor.replan_at.is_some_and(|at| self.is_due(at, occasion));
         let Some(floor) = self.floor.as_deref().filter(is_due) else { return };
         let Some(gate) = self.gates.get(&floor.companion) else { return };
@@ -91,7 +77,7 @@ impl Conversation {
             messages,
             upto: self.handled,
         };
-        self.record(replanned, world, out);
+        self.record(replanned, step);
     }
 
     pub(super) fn apply_replanning(&mut self, ticket: Ticket, until: Moment) {
@@ -118,30 +104,30 @@ impl Conversation {
     }
 
     /// Cancels the replies that a stop phrase is about, before the message is applied.
-    pub(super) fn stop_replies(&mut self, seq: Seq, message: &Message, world: &mut World<'_>, out: &mut Vec<Output>) -> Stops {
+    pub(super) fn stop_replies(&mut self, seq: Seq, message: &Message, step: &mut Step<'_, '_>) -> Stops {
         let stopped = self.stopped_by(seq, message);
         for one in &stopped {
             let Stopped { companion, ticket, trigger, .. } = one;
             if ticket.is_some_and(|ticket| self.is_aloud(ticket)) {
-                self.tell_reply(interruption::Input::StopPressed, world, out);
+                self.tell_reply(interruption::Input::StopPressed, step);
                 continue;
             }
             let cancelled =
                 Event::Cancelled { companion: companion.clone(), ticket: *ticket, trigger: *trigger, message: Some(seq) };
-            self.record(cancelled, world, out);
+            self.record(cancelled, step);
         }
         Stops { stopped, settled: Vec::new() }
     }
 
     /// Cancels the reply of one companion, because somebody pressed Stop (docs/design/speaking.md S-16).
-    pub(super) fn stop_reply_of(&mut self, companion: &CompanionId, world: &mut World<'_>, out: &mut Vec<Output>) {
+    pub(super) fn stop_reply_of(&mut self, companion: &CompanionId, step: &mut Step<'_, '_>) {
         let Some(floor) = self.stoppable_reply(companion) else { return };
         let (ticket, trigger) = (floor.ticket, floor.trigger);
         if self.is_aloud(ticket) {
-            return self.tell_reply(interruption::Input::StopPressed, world, out);
+            return self.tell_reply(interruption::Input::StopPressed, step);
         }
         let cancelled = Event::Cancelled { companion: companion.clone(), ticket: Some(ticket), trigger, message: None };
-        self.record(cancelled, world, out);
+        self.record(cancelled, step);
     }
 
     /// The reply of a companion that the Stop button cancels, if it owes one that is not being posted.
@@ -155,14 +141,7 @@ impl Conversation {
     }
 
     /// Journals that the phrase, and what the cancelled replies would have answered, settle without a question.
-    pub(super) fn settle_stopped(
-        &mut self,
-        stops: Stops,
-        seq: Seq,
-        message: &Message,
-        world: &mut World<'_>,
-        out: &mut Vec<Output>,
-    ) {
+    pub(super) fn settle_stopped(&mut self, stops: Stops, seq: Seq, message: &Message, step: &mut Step<'_, '_>) {
         if stops.settled.is_empty() {
             return;
         }
@@ -171,7 +150,7 @@ impl Conversation {
             let trigger = if message.address.includes(&companion) { Trigger::DirectAddress } else { Trigger::Lull };
             let is_left = |gate: &Gate| !gate.is_silent() && !self.unsettled(&companion, gate, seq).is_empty();
             if self.gates.get(&companion).is_some_and(is_left) {
-                self.decline(&companion, trigger, Reason::Cancelled, seq, AnswerRecord::default(), world, out);
+                self.decline(&companion, trigger, Reason::Cancelled, seq, AnswerRecord::default(), step);
             }
         }
         self.turn_without_question = None;
@@ -304,7 +283,7 @@ impl Conversation {
     }
 
     /// After a restart: messages that were on record before the channel handled them may concern a reply.
-    pub(super) fn reconsider_replies_after_restart(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
+    pub(super) fn reconsider_replies_after_restart(&mut self, step: &mut Step<'_, '_>) {
         let Some(oldest) =
             self.owed_replies().map(|floor| floor.upto).chain(self.turn.iter().map(|turn| turn.selection.selected_at)).min()
         else {
@@ -316,13 +295,13 @@ impl Conversation {
         for (seq, said_at, message) in later {
             if message.asks_to_stop {
                 let is_newest = self.window.after(seq).next().is_none();
-                let mut stops = self.stop_replies(seq, &message, world, out);
+                let mut stops = self.stop_replies(seq, &message, step);
                 if is_newest {
                     self.note_settled(&mut stops, seq, &message);
-                    self.settle_stopped(stops, seq, &message, world, out);
+                    self.settle_stopped(stops, seq, &message, step);
                 }
             } else if self.floor.as_ref().is_some_and(|floor| seq > floor.upto) {
-                self.replan_for_message(seq, &message, said_at, world, out);
+                self.replan_for_message(seq, &message, said_at, step);
             }
         }
     }

@@ -9,13 +9,7 @@ use super::*;
 
 impl Conversation {
     /// Opens a round. Every companion takes part except the last speaker, if its statement opens the round.
-    pub(super) fn open_round(
-        &mut self,
-        asked: Vec<CompanionId>,
-        attendance: &Attendance,
-        world: &mut World<'_>,
-        out: &mut Vec<Output>,
-    ) {
+    pub(super) fn open_round(&mut self, asked: Vec<CompanionId>, attendance: &Attendance, step: &mut Step<'_, '_>) {
         let listens = |companion: &CompanionId| attendance.left_out.as_ref() != Some(companion) && !asked.contains(companion);
         let listeners = self.gates.iter().filter(|(companion, _)| listens(companion));
         let listening = listeners
@@ -26,11 +20,11 @@ impl Conversation {
             waiting.is_some_and(|waiting| self.is_spoken(waiting.message))
         };
         let timeout = match asked.iter().any(is_spoken) {
-            true => world.rules.voice.decision_timeout(),
-            false => world.rules.turn_taking.state_timeout(),
+            true => step.world.rules.voice.decision_timeout(),
+            false => step.world.rules.turn_taking.state_timeout(),
         };
         let opened = RoundOpened { message: self.handled, deadline: self.clock + timeout, asked, listening };
-        self.record(Event::RoundOpened(opened), world, out);
+        self.record(Event::RoundOpened(opened), step);
     }
 
     /// The round that waits for this companion's State. A companion is asked in one round at a time.
@@ -65,8 +59,7 @@ impl Conversation {
         vote: &Vote,
         reason: Reason,
         mut answered: AnswerRecord,
-        world: &mut World<'_>,
-        out: &mut Vec<Output>,
+        step: &mut Step<'_, '_>,
     ) {
         let Some(round) = self.round_awaiting(companion) else { return };
         let Some(evaluation) = self.gates.get(companion).and_then(|gate| gate.evaluation) else { return };
@@ -76,9 +69,9 @@ impl Conversation {
         if wants && vote.closing != Stage::Terminal {
             // If another companion of the round wants to speak, one of them will, and that statement is already promised.
             answered.used_up = if round.has_wishes() {
-                world.exhausted_token_budget(self.clock)
+                step.world.exhausted_token_budget(self.clock)
             } else {
-                world.exhausted_statement_budget(self.clock)
+                step.world.exhausted_statement_budget(self.clock)
             };
         }
         let reason = match vote.closing {
@@ -90,15 +83,15 @@ impl Conversation {
         let voted = State::voted(vote, companion.clone(), round.message_id(), self.is_called(companion));
         answered.vote = Some(State { state: if speaks { Stance::Speak } else { Stance::Listen }, ..voted });
         if speaks {
-            self.agree(companion, evaluation.trigger, reason, answered, world, out);
+            self.agree(companion, evaluation.trigger, reason, answered, step);
         } else {
-            self.decline(companion, evaluation.trigger, reason, evaluation.upto, answered, world, out);
+            self.decline(companion, evaluation.trigger, reason, evaluation.upto, answered, step);
         }
-        self.change_stage(companion, vote.closing, Cause::State, opened, world, out);
+        self.change_stage(companion, vote.closing, Cause::State, opened, step);
     }
 
     /// An external companion votes. A vote that nobody waits for is ignored.
-    pub(super) fn accept_vote(&mut self, state: State, world: &mut World<'_>, out: &mut Vec<Output>) {
+    pub(super) fn accept_vote(&mut self, state: State, step: &mut Step<'_, '_>) {
         let is_awaited = self.round_awaiting(&state.from).is_some_and(|round| round.message_id() == state.message_id);
         let Some(gate) = self.gates.get(&state.from).filter(|gate| gate.external && is_awaited) else { return };
         let Some(evaluation) = gate.evaluation else { return };
@@ -111,13 +104,13 @@ impl Conversation {
             mood: state.mood,
         };
         let answered = AnswerRecord { ticket: Some(evaluation.ticket), mood: state.mood, ..AnswerRecord::default() };
-        self.conclude_vote(&state.from, &vote, Reason::External, answered, world, out);
+        self.conclude_vote(&state.from, &vote, Reason::External, answered, step);
     }
 
     /// Closes the rounds whose States have all arrived, or whose deadline is due.
-    pub(super) fn close_rounds(&mut self, occasion: Occasion, world: &mut World<'_>, out: &mut Vec<Output>) {
+    pub(super) fn close_rounds(&mut self, occasion: Occasion, step: &mut Step<'_, '_>) {
         for message in self.rounds.iter().map(|round| round.message).collect::<Vec<_>>() {
-            self.close_round(message, occasion, world, out);
+            self.close_round(message, occasion, step);
         }
     }
 
@@ -128,13 +121,13 @@ impl Conversation {
 
     /// Closes a round once all States have arrived, or its deadline is due. Questions without a State are then unanswered. While the floor is taken,
     /// or a model judges a statement, the companions that want to speak keep their votes.
-    fn close_round(&mut self, message: Seq, occasion: Occasion, world: &mut World<'_>, out: &mut Vec<Output>) {
+    fn close_round(&mut self, message: Seq, occasion: Occasion, step: &mut Step<'_, '_>) {
         let Some(round) = self.round(message) else { return };
         if self.is_due(round.deadline, occasion) {
             for companion in round.missing().cloned().collect::<Vec<_>>() {
                 if let Some(evaluation) = self.gates.get(&companion).and_then(|gate| gate.evaluation) {
-                    self.on_unanswered(evaluation.ticket, "timeout".into(), world, out);
-                    out.push(Output::Cancel { ticket: evaluation.ticket });
+                    self.on_unanswered(evaluation.ticket, "timeout".into(), step);
+                    step.out.push(Output::Cancel { ticket: evaluation.ticket });
                 } else if let Some(round) = self.rounds.iter_mut().find(|round| round.message == message) {
                     // It was not asked: if events were lost, a round may name a companion that never joined.
                     round.withdraw(&companion);
@@ -145,13 +138,13 @@ impl Conversation {
             // Back-offs that end at the same moment end with the round, so that questions that are asked again come before new lull timers.
             let now = self.clock;
             let ended_back_offs = self.gates.companions_where(|gate| gate.retry_at().is_some_and(|until| until <= now));
-            self.record_ended_back_offs(&ended_back_offs, world, out);
+            self.record_ended_back_offs(&ended_back_offs, step);
         }
         let Some(round) = self.round(message).filter(|round| round.missing().next().is_none()) else { return };
         let ranking = round.ranking(|companion| self.spoke.get(companion).copied()).into_iter();
         let mut ranking = ranking.filter(|companion| self.gates.contains_key(companion));
         // Held votes are selected when the floor is free, if the loop guard still allows it.
-        let is_guarded = self.streak() >= world.rules.turn_taking.max_companion_streak;
+        let is_guarded = self.streak() >= step.world.rules.turn_taking.max_companion_streak;
         let (selected, held) = if self.is_floor_taken() || self.is_being_judged() || is_guarded {
             (None, ranking.by_ref().collect())
         } else {
@@ -160,55 +153,55 @@ impl Conversation {
         let message_of = |companion: &CompanionId| self.gates.get(companion)?.wish.as_ref().map(|wish| wish.message);
         let is_spoken = selected.as_ref().is_some_and(|one| {
             let is_external = self.gates.get(one).is_some_and(|gate| gate.external);
-            !is_external && !self.modality_of_reply(message_of(one), world).is_text()
+            !is_external && !self.modality_of_reply(message_of(one), step.world).is_text()
         });
         let closed = RoundClosed {
             message: round.message,
             states: round.states().cloned().collect(),
-            others: self.outvoted(ranking, world),
+            others: self.outvoted(ranking, step.world),
             // A spoken reply is prepared at once, and waits for its delay before it is heard.
-            speak_at: selected.as_ref().filter(|_| !is_spoken).map(|_| self.clock + world.rules.turn_taking.turn_delay()),
+            speak_at: selected.as_ref().filter(|_| !is_spoken).map(|_| self.clock + step.world.rules.turn_taking.turn_delay()),
             selected,
             held,
         };
-        self.record(Event::RoundClosed(closed), world, out);
+        self.record(Event::RoundClosed(closed), step);
     }
 
     /// Gives the floor to the selected companion after its delay.
-    pub(super) fn begin_turn_due(&mut self, occasion: Occasion, world: &mut World<'_>, out: &mut Vec<Output>) {
+    pub(super) fn begin_turn_due(&mut self, occasion: Occasion, step: &mut Step<'_, '_>) {
         let is_due = |turn: &&Turn| turn.speak_at.is_some_and(|at| self.is_due(at, occasion));
         if let Some(candidate) = self.turn.as_deref().filter(is_due).map(|turn| turn.candidate.clone()) {
-            self.give_floor(&candidate, world, out);
+            self.give_floor(&candidate, step);
         }
     }
 
     /// Gives the floor without a delay to a companion that takes over from a failed reply.
-    pub(super) fn begin_turn_at_once(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
+    pub(super) fn begin_turn_at_once(&mut self, step: &mut Step<'_, '_>) {
         while let Some(candidate) = self.turn.as_ref().filter(|turn| turn.speak_at.is_none()).map(|turn| turn.candidate.clone()) {
-            self.give_floor(&candidate, world, out);
+            self.give_floor(&candidate, step);
         }
     }
 
     /// Fails the reply of an external companion whose words did not arrive in time.
-    pub(super) fn fail_late_words(&mut self, occasion: Occasion, world: &mut World<'_>, out: &mut Vec<Output>) {
+    pub(super) fn fail_late_words(&mut self, occasion: Occasion, step: &mut Step<'_, '_>) {
         let is_due = |floor: &&Floor| !floor.is_posting && floor.due_at.is_some_and(|at| self.is_due(at, occasion));
         if let Some(ticket) = self.floor.as_deref().filter(is_due).map(|floor| floor.ticket) {
-            self.fail_reply(ticket, "timeout".into(), world, out);
+            self.fail_reply(ticket, "timeout".into(), step);
         }
     }
 
     /// Extends deadlines after a restart. Open rounds are held again, and an external companion with the floor is waited for again. All get the
     /// whole time.
-    pub(super) fn extend_deadlines(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
-        let turn_taking = world.rules.turn_taking;
+    pub(super) fn extend_deadlines(&mut self, step: &mut Step<'_, '_>) {
+        let turn_taking = step.world.rules.turn_taking;
         let round =
             self.rounds.iter().map(|round| round.deadline).max().map(|last| last.max(self.clock + turn_taking.state_timeout()));
         let is_waited_for = self.floor.as_ref().is_some_and(|floor| floor.due_at.is_some());
         let floor = is_waited_for.then(|| self.clock + turn_taking.external_statement_timeout());
         let is_timed = |gate: &Gate| gate.evaluation.is_some_and(|evaluation| evaluation.due_at.is_some());
-        let questions = self.gates.values().any(is_timed).then(|| self.clock + world.rules.voice.decision_timeout());
+        let questions = self.gates.values().any(is_timed).then(|| self.clock + step.world.rules.voice.decision_timeout());
         if round.is_some() || floor.is_some() || questions.is_some() {
-            self.record(Event::DeadlinesExtended { round, floor, questions }, world, out);
+            self.record(Event::DeadlinesExtended { round, floor, questions }, step);
         }
     }
 

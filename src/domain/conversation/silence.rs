@@ -18,12 +18,12 @@ impl Conversation {
     }
 
     /// Journals the silences that are due.
-    pub(super) fn fire_silences(&mut self, due: Due, world: &mut World<'_>, out: &mut Vec<Output>) {
+    pub(super) fn fire_silences(&mut self, due: Due, step: &mut Step<'_, '_>) {
         let now = self.clock;
         let is_due = |silence_at: Moment| silence_at < now || silence_at == now && due == Due::Now;
         let companions = self.gates.companions_where(|gate| gate.silence_at.is_some_and(is_due));
         if !companions.is_empty() {
-            self.record(Event::SilenceFired { companions }, world, out);
+            self.record(Event::SilenceFired { companions }, step);
         }
     }
 

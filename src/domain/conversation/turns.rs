@@ -58,42 +58,10 @@ impl Conversation {
                 Some(turn) => turn.selection.turn,
                 None => self.gates.get(companion).and_then(|gate| gate.wish.as_ref()).and_then(|wish| wish.turn),
             },
-            Event::ReplyFailed { ticket, .. }
-            | Event::Replanning { ticket, .. }
-            | Event::Replanned { ticket, .. }
-            | Event::ReplyExtended { ticket, .. }
-            | Event::SentenceStarting { ticket, .. }
-            | Event::SentencePlayed { ticket, .. }
-            | Event::Interrupted { ticket, .. }
-            | Event::FloorExpired { ticket, .. }
-            | Event::FloorTaken { ticket, .. }
-            | Event::Cancelled { ticket: Some(ticket), .. } => self.owed_reply(*ticket).and_then(|floor| floor.selection.turn),
             Event::Cancelled { ticket: None, .. } => self.turn.as_ref().and_then(|turn| turn.selection.turn),
-            // These events may lead to a turn. If they do, `assign_first_turn` sets it later.
-            Event::JitterDrawn { .. }
-            | Event::LullFired { .. }
-            | Event::SilenceFired { .. }
-            | Event::VoiceQuiet { .. }
-            | Event::EventsDeferred { .. }
-            | Event::EventsReleased
-            | Event::BackOffEnded { .. }
-            | Event::DeadlinesExtended { .. }
-            | Event::AddressRefused { .. }
-            | Event::StageChanged {
-                cause: Cause::DirectAddress | Cause::Event | Cause::ReopenAfter | Cause::NewEpisode, ..
-            } => None,
-            Event::Summarised { .. } => None,
-            Event::Said { .. }
-            | Event::Edited { .. }
-            | Event::Deleted { .. }
-            | Event::Joined { .. }
-            | Event::Left { .. }
-            | Event::Paused { .. }
-            | Event::Cleared
-            | Event::VoiceJoined { .. }
-            | Event::VoiceLeft { .. }
-            | Event::Segment(_)
-            | Event::CaughtUp { .. } => None,
+            event if event.is_inbound() => None,
+            // Events about no reply may lead to a turn. If they do, `assign_first_turn` sets it later.
+            event => event.reply().and_then(|ticket| self.owed_reply(ticket)).and_then(|floor| floor.selection.turn),
         }
     }
 

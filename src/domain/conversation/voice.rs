@@ -117,14 +117,10 @@ impl Call {
             let ends_lull_for =
                 endpoint.filter(|(message, _)| std::ptr::eq(*message, spoken)).map(|(_, companions)| companions.to_vec());
             let message = Message {
-                id: None,
-                from: first.from.clone(),
-                text: spoken.text.clone(),
                 modality: Modality::Voice,
                 lull_endpoint: ends_lull_for.is_some(),
                 asks_to_stop: parts.iter().all(|part| part.asks_to_stop),
                 address: Address { companions, others: parts.iter().any(|part| part.address.others) },
-                kind: None,
                 speech: Some(Box::new(Speech {
                     started: spoken.started,
                     ended: spoken.ended,
@@ -135,7 +131,7 @@ impl Call {
                     ends_lull_for: ends_lull_for.unwrap_or_default(),
                     is_backchannel: spoken.is_backchannel,
                 })),
-                cut: None,
+                ..Message::new(first.from.clone(), spoken.text.clone())
             };
             messages.push(Event::Said { message, reply_to: None, reply: None, said_at: None });
         }
@@ -267,27 +263,27 @@ impl Conversation {
     }
 
     /// Takes in what happened in the call and is not on record. Nothing happens in a call without people.
-    pub(super) fn hear(&mut self, heard: utterance::Input, world: &mut World<'_>, out: &mut Vec<Output>) {
-        self.tell_reply_of_call(&heard, world, out);
+    pub(super) fn hear(&mut self, heard: utterance::Input, step: &mut Step<'_, '_>) {
+        self.tell_reply_of_call(&heard, step);
         if self.live.0.is_some() || matches!(heard, utterance::Input::OptedOut { .. }) {
-            self.tell(heard, world, out);
+            self.tell(heard, step);
         }
     }
 
     /// Takes in what an inbound event tells the call.
-    pub(super) fn hear_on_record(&mut self, heard: Heard, world: &mut World<'_>, out: &mut Vec<Output>) {
+    pub(super) fn hear_on_record(&mut self, heard: Heard, step: &mut Step<'_, '_>) {
         match heard {
             Heard::Input(input) => {
-                self.tell_reply_of_call(&input, world, out);
-                self.tell(input, world, out);
+                self.tell_reply_of_call(&input, step);
+                self.tell(input, step);
             }
             Heard::Segment(_, segment) if self.ignores(&segment.person()) => {
                 // It was on its way when the person opted out.
-                out.push(Output::Voice(Box::new(Effect::Redact { user: segment.person() })));
+                step.out.push(Output::Voice(Box::new(Effect::Redact { user: segment.person() })));
             }
             Heard::Segment(input, segment) => {
-                self.tell_reply_of_segment(&segment, world, out);
-                self.tell(input, world, out);
+                self.tell_reply_of_segment(&segment, step);
+                self.tell(input, step);
             }
             Heard::Deleted(segments) => {
                 let people = &self.call.people;
@@ -296,8 +292,8 @@ impl Conversation {
                 let gone: Vec<_> = live.utterances.present().filter(|user| !people.contains_key(*user)).cloned().collect();
                 live.forgotten.extend(gone.iter().cloned());
                 for user in gone {
-                    self.tell_reply(interruption::Input::PersonGone { user: user.clone() }, world, out);
-                    self.tell(utterance::Input::Left { user }, world, out);
+                    self.tell_reply(interruption::Input::PersonGone { user: user.clone() }, step);
+                    self.tell(utterance::Input::Left { user }, step);
                 }
             }
             Heard::Cleared => self.live.0.iter_mut().for_each(|live| live.utterances.clear()),
@@ -305,49 +301,49 @@ impl Conversation {
     }
 
     /// The messages of a hand-over are on record: all of them are taken in before anything is decided.
-    pub(super) fn take_in(&mut self, batch: Vec<Recorded>, world: &mut World<'_>, out: &mut Vec<Output>) {
+    pub(super) fn take_in(&mut self, batch: Vec<Recorded>, step: &mut Step<'_, '_>) {
         if let Some(live) = &mut self.live.0 {
             live.in_flight = live.in_flight.saturating_sub(1);
         }
         for recorded in batch {
-            self.handle_inbound(recorded, world, out);
+            self.handle_inbound(recorded, step);
         }
-        self.extended(world, out);
+        self.extended(step);
     }
 
     /// Does what is due in the call.
-    pub(super) fn advance_voice(&mut self, due: Due, world: &mut World<'_>, out: &mut Vec<Output>) {
+    pub(super) fn advance_voice(&mut self, due: Due, step: &mut Step<'_, '_>) {
         // Words that extend a reply come before those that are handed over early at the same moment.
-        self.advance_reply(due, world, out);
+        self.advance_reply(due, step);
         let Some(live) = &mut self.live.0 else { return };
-        let policy = policy(&self.gates, world);
+        let policy = policy(&self.gates, step.world);
         let effects = match due {
             Due::Before => live.utterances.advance_to(self.clock, &policy),
             Due::Now => live.utterances.wake(self.clock, &policy),
         };
-        self.follow_effects(effects, world, out);
+        self.follow_effects(effects, step);
     }
 
-    pub(super) fn tell(&mut self, input: utterance::Input, world: &mut World<'_>, out: &mut Vec<Output>) {
-        let policy = policy(&self.gates, world);
+    pub(super) fn tell(&mut self, input: utterance::Input, step: &mut Step<'_, '_>) {
+        let policy = policy(&self.gates, step.world);
         let effects = self.live.0.get_or_insert_default().utterances.handle(self.clock, input, &policy);
-        self.follow_effects(effects, world, out);
+        self.follow_effects(effects, step);
     }
 
-    fn follow_effects(&mut self, effects: Vec<Effect>, world: &mut World<'_>, out: &mut Vec<Output>) {
+    fn follow_effects(&mut self, effects: Vec<Effect>, step: &mut Step<'_, '_>) {
         for effect in effects {
             match effect {
-                Effect::HandOver(hand_over) => self.hand_over(&hand_over, out),
-                Effect::Quiet { companions } => self.fall_quiet(companions, world, out),
+                Effect::HandOver(hand_over) => self.hand_over(&hand_over, &mut step.out),
+                Effect::Quiet { companions } => self.fall_quiet(companions, step),
                 effect => {
                     let about_reply = match &effect {
                         Effect::CountsAsNoise { user } => Some(interruption::Input::Noise { user: user.clone() }),
                         Effect::Left { user } => Some(interruption::Input::PersonGone { user: user.clone() }),
                         _ => None,
                     };
-                    out.push(Output::Voice(Box::new(effect)));
+                    step.out.push(Output::Voice(Box::new(effect)));
                     if let Some(told) = about_reply {
-                        self.tell_reply(told, world, out);
+                        self.tell_reply(told, step);
                     }
                 }
             }
@@ -367,11 +363,11 @@ impl Conversation {
     }
 
     /// The voice lull has ended without new words. A text lull that waited for it fires, and so do earlier voice messages.
-    fn fall_quiet(&mut self, companions: Vec<CompanionId>, world: &mut World<'_>, out: &mut Vec<Output>) {
+    fn fall_quiet(&mut self, companions: Vec<CompanionId>, step: &mut Step<'_, '_>) {
         if let Some(live) = &mut self.live.0 {
             (live.holds_interjections, live.holds_text_lulls) = (false, false);
         }
-        self.fire_lulls(Due::Now, world, out);
+        self.fire_lulls(Due::Now, step);
         let is_left_over = |companion: &CompanionId| {
             let Some(gate) = self.gates.get(companion) else { return false };
             let newest = self.window.newest(companion, gate.cursor);
@@ -382,23 +378,24 @@ impl Conversation {
         let companions: Vec<_> = companions.into_iter().filter(is_left_over).collect();
         // After the call, gates have timers of their own.
         if !companions.is_empty() && self.call.is_connected() {
-            self.record(Event::VoiceQuiet { companions }, world, out);
+            self.record(Event::VoiceQuiet { companions }, step);
         }
     }
 
     /// Voice messages that are left over wait for the next end of the voice lull (docs/design/voice.md A-12).
-    pub(super) fn await_voice_lull(&mut self, world: &mut World<'_>, out: &mut Vec<Output>) {
+    pub(super) fn await_voice_lull(&mut self, step: &mut Step<'_, '_>) {
         let Some(live) = self.live.0.as_ref().filter(|live| !live.is_handing_over()) else { return };
         if !self.call.is_connected() || self.is_busy() {
             return;
         }
         let is_left_over = |(companion, gate): (&CompanionId, &Gate)| {
             let waits = gate.is_silent() || gate.waiting.is_some() || gate.is_backing_off() || gate.lull_at.is_some();
-            let newest = self.window.newest(companion, gate.cursor).filter(|_| !waits && world.policies.contains_key(companion));
+            let newest =
+                self.window.newest(companion, gate.cursor).filter(|_| !waits && step.world.policies.contains_key(companion));
             newest.is_some_and(|newest| newest.message.modality == Modality::Voice) && !live.utterances.awaits_lull(companion)
         };
         if self.gates.iter().any(is_left_over) {
-            self.tell(utterance::Input::LeftUnsettled, world, out);
+            self.tell(utterance::Input::LeftUnsettled, step);
         }
     }
 
@@ -421,15 +418,15 @@ impl Conversation {
         live.holds_text_lulls
     }
 
-    /// Journals that all companions have settled backchannel.
-    pub(super) fn settle_backchannel(&mut self, seq: Seq, world: &mut World<'_>, out: &mut Vec<Output>) {
-        let companions = self.window.get(seq).map(|entry| entry.declined_by.to_vec()).unwrap_or_default();
-        let Some(first) = companions.first() else { return };
-        let mut record =
-            self.decided(first, Trigger::Lull, Decision::No, Reason::Backchannel, Seq::NONE, AnswerRecord::default());
-        record.messages = vec![seq];
-        record.companions = companions;
-        self.record(Event::Decided(record), world, out);
+    /// Journals that all companions have settled backchannel, also that of a hand-over after which the process died.
+    pub(super) fn settle_backchannel(&mut self, step: &mut Step<'_, '_>) {
+        for (seq, companions) in self.overheard.clone() {
+            let answered = AnswerRecord::default();
+            let mut record = self.decided(&companions[0], Trigger::Lull, Decision::No, Reason::Backchannel, Seq::NONE, answered);
+            record.messages = vec![seq];
+            record.companions = companions.into();
+            self.record(Event::Decided(record), step);
+        }
     }
 }
 

@@ -365,18 +365,11 @@ fn peoples_text_is_in_no_line_of_the_server() {
 fn a_statement_prompt_says_whether_the_statement_is_solicited() {
     let input = message(Role::Person, "p", "Ana", "hi");
     let parts = |trigger| StatementParts {
-        character: character(),
         trigger,
         message_count: 9,
-        minutes: 30,
-        speaker: None,
         reason: Some("I know\nthis."),
-        summary: None,
-        recent: &[],
-        left_out: 0,
-        snapshot: &[],
         notes: &["Say goodbye."],
-        is_spoken: false,
+        ..speaking(character())
     };
 
     let unasked = statement(&StatementParts { snapshot: &[&input], ..parts(Trigger::Interjection) }, &words());

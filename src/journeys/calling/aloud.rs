@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use super::super::keeping::exported;
 use super::super::retaining::left_of;
 use super::super::world::{World, room};
-use super::{call, events, inbound, lobby, says, user};
+use super::{call, events, inbound, lobby, notice, says, user};
 use crate::domain::conversation::{Aloud, Notice};
 use crate::domain::event::Event;
 use crate::domain::id::{Seq, Ticket};
@@ -36,18 +35,19 @@ async fn tell(world: &World, ticket: Ticket, told: impl IntoIterator<Item = Told
     world.rest().await;
 }
 
-fn starts(world: &World, name: &str) {
-    let started = world.context.clock.now();
-    assert!(inbound(world).noticed(&lobby().channel, Notice::Call(Heard::Started { user: user(name), started })));
-}
-
-/// Ben has asked, and Aria speaks: half of its first sentence has been heard.
-async fn speaking() -> (World, Ticket) {
+/// Ben has asked, and Aria's answer is to be spoken.
+async fn asked() -> World {
     let world = call(&["Zora", "Ben"]).await;
     world.side.answer_by(|_| Some(Ok("Yes.\nYES".to_owned())));
     world.main.answer_by(|_| Some(Ok(ANSWER.to_owned())));
     says(&world, "Ben", "Ari, what is striped?").await;
     world.pass(3.5).await;
+    world
+}
+
+/// Aria speaks: half of its first sentence has been heard.
+async fn speaking() -> (World, Ticket) {
+    let world = asked().await;
     let (ticket, sentences) = asked_to_say(&world);
     assert_eq!(sentences.concat().trim(), ANSWER);
     let sentences = sentences.into_iter().map(|text| Told::Sentence { text, words: Vec::new() });
@@ -62,7 +62,7 @@ async fn speaking() -> (World, Ticket) {
 /// Zora says a stop word into it.
 async fn cut_by_zora() -> World {
     let (world, _) = speaking().await;
-    starts(&world, "Zora");
+    notice(&world, Heard::Started { user: user("Zora"), started: world.context.clock.now() });
     world.pass(1.2).await;
     says(&world, "Zora", "Stop that, please").await;
     world.pass(20.0).await;
@@ -115,11 +115,7 @@ async fn why_tells_who_cut_a_spoken_reply_and_what_nobody_heard() {
 
 #[tokio::test(start_paused = true)]
 async fn why_tells_that_nothing_was_heard() {
-    let world = call(&["Zora", "Ben"]).await;
-    world.side.answer_by(|_| Some(Ok("Yes.\nYES".to_owned())));
-    world.main.answer_by(|_| Some(Ok(ANSWER.to_owned())));
-    says(&world, "Ben", "Ari, what is striped?").await;
-    world.pass(3.5).await;
+    let world = asked().await;
     let (ticket, _) = asked_to_say(&world);
 
     tell(&world, ticket, [Told::StopPressed]).await;
@@ -143,7 +139,7 @@ async fn who_cut_a_statement_is_forgotten_and_the_statement_stays() {
     assert_eq!(left_of("Zora", &world).await, 0);
     assert_eq!(statement(&world).await.1, Some((ANSWER.to_owned(), None)));
     for form in [ExportForm::Json, ExportForm::Replay] {
-        let export = exported(&world, form).await.join("\n");
+        let export = world.export("lobby", form).await.join("\n");
         assert!(!export.contains("Zora"), "{export}");
     }
     let world = world.crash().await;

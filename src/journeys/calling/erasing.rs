@@ -2,7 +2,6 @@
 
 use serde_json::json;
 
-use super::super::keeping::exported;
 use super::super::retaining::left_of;
 use super::super::world::{World, lines, room};
 use super::{call, events, join_all, leave, says, segment, words};
@@ -43,7 +42,7 @@ async fn a_forgotten_person_leaves_nothing_of_a_call() {
 
         assert_eq!([left_of("zebra", &world).await, left_of("Zora", &world).await], [0, 0], "left: {has_left}");
         for form in [ExportForm::Json, ExportForm::Replay] {
-            let export = exported(&world, form).await.join("\n");
+            let export = world.export("lobby", form).await.join("\n");
             assert!(!export.contains("zebra") && !export.contains("Zora"), "{export}");
         }
         assert_eq!(words(&world).await, ["it is one"]);
@@ -81,8 +80,7 @@ async fn a_call_expires_with_everything_that_was_said_in_it() {
     leave(&world, "lobby", "Zora").await;
     leave(&world, "lobby", "Ben").await;
     world.pass(3.0 * DAY).await;
-    world.say("lobby", "news").await;
-    world.pass(1_000.0).await;
+    world.say_then_pass("lobby", "news", 1_000.0).await;
 
     let passed = retention::pass(&world.context).await;
 
@@ -97,7 +95,7 @@ async fn an_exported_call_is_handed_over_the_same_when_it_is_replayed() {
     let world = talked().await;
     world.pass(10.0).await;
 
-    let script = exported(&world, ExportForm::Replay).await.remove(0);
+    let script = world.export("lobby", ExportForm::Replay).await.remove(0);
 
     let replayed = run(&Script::from_json(&script).unwrap()).unwrap().into_iter().filter_map(|event| match event.kind {
         ReplayEventKind::Utterance { text, .. } => Some(text),

@@ -54,7 +54,7 @@ impl Talk {
     }
 
     fn ledger(&self) -> Ledger {
-        self.ledger.lock().unwrap().clone()
+        self.ledger.lock().clone()
     }
 
     /// When something was first to be done for the reply.
@@ -192,26 +192,18 @@ async fn no_death_around_the_start_of_a_sentence_says_it_twice() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_death_around_the_start_of_a_later_sentence_says_it_twice() {
-    let outcomes =
-        kill_around(Besides::Nothing, |talk| talk.moment_of(|aloud| matches!(aloud, Aloud::Start { sentence: 2 }))).await;
+async fn no_death_around_the_start_of_a_later_sentence_a_pause_or_a_resume_says_anything_twice() {
+    type IsIt = fn(&Aloud) -> bool;
+    let moments: [(Besides, IsIt); 3] = [
+        (Besides::Nothing, |aloud| matches!(aloud, Aloud::Start { sentence: 2 })),
+        (Besides::Remark, |aloud| matches!(aloud, Aloud::Play(Effect::Pause))),
+        (Besides::Remark, |aloud| matches!(aloud, Aloud::Play(Effect::Resume { .. }))),
+    ];
+    for (besides, is_it) in moments {
+        let outcomes = kill_around(besides, |talk| talk.moment_of(is_it)).await;
 
-    assert!(outcomes["cut"] > 0, "{outcomes:?}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn no_death_around_a_pause_says_anything_twice() {
-    let outcomes = kill_around(Besides::Remark, |talk| talk.moment_of(|aloud| matches!(aloud, Aloud::Play(Effect::Pause)))).await;
-
-    assert!(outcomes["cut"] > 0, "{outcomes:?}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn no_death_around_a_resume_says_anything_twice() {
-    let outcomes =
-        kill_around(Besides::Remark, |talk| talk.moment_of(|aloud| matches!(aloud, Aloud::Play(Effect::Resume { .. })))).await;
-
-    assert!(outcomes["cut"] > 0, "{outcomes:?}");
+        assert!(outcomes["cut"] > 0, "{outcomes:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,4 +1,4 @@
-//! What `why` tells of spoken words, and what is measured of them.
+//! What `why` tells of spoken words.
 
 use std::time::Duration;
 
@@ -47,24 +47,4 @@ async fn why_tells_what_became_of_a_segment() {
     assert_eq!(told(&no_words), ["segment", "rule"]);
     assert!(no_words.story[1].text.starts_with("It counts as noise"), "{no_words:?}");
     assert_eq!(told(&cleared), ["segment", "cleared"]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_utterance_lasts_from_its_first_word_to_its_hand_over() {
-    let world = call(&["ana", "ben"]).await;
-    let began = world.context.clock.now() - Duration::from_secs(1);
-    says(&world, "ana", "the tide").await;
-    world.pass(2.0).await;
-    says(&world, "ben", "it is").await;
-    world.pass(20.0).await;
-
-    let spans = world.spans.named("voice.utterance");
-
-    let lasted = |span: &opentelemetry_sdk::trace::SpanData| span.end_time.duration_since(span.start_time).unwrap();
-    assert_eq!(spans.len(), 1, "the messages of one hand-over are one utterance");
-    assert_eq!(spans[0].start_time, std::time::UNIX_EPOCH + Duration::from_micros(began.as_micros()));
-    assert_eq!(lasted(&spans[0]), Duration::from_secs(8));
-    let attribute = |name| crate::telemetry::memory::attribute(&spans[0], name);
-    assert_eq!(attribute("hand_over.cause").as_deref(), Some("lull_ended"));
-    assert_eq!(attribute("hand_over.segments").as_deref(), Some("2"));
 }

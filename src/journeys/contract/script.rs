@@ -1,9 +1,10 @@
 //! The steps of a scripted evening, and how each is performed.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::super::calling;
@@ -191,29 +192,24 @@ async fn happen(step: &Step, world: &mut World, models: &Mutex<Models>) {
         Step::Enters(id, who) => calling::join(world, id, who).await,
         Step::Tells(id, who, text) => drop(calling::says_in(world, id, who, text).await),
         Step::Quits(id, who) => calling::leave(world, id, who).await,
-        Step::Thinks(companion, mind) => drop(models.lock().unwrap().minds.insert(companion, *mind)),
+        Step::Thinks(companion, mind) => drop(models.lock().minds.insert(companion, *mind)),
         Step::Takes(companion, secs) => world.side.set_delay_for(companion, Duration::from_secs_f64(*secs)),
-        Step::Judges(judgement) => models.lock().unwrap().judgement = judgement,
-        Step::Writes(text) => models.lock().unwrap().writing = Some(Ok(text)),
-        Step::RefusesToWrite => models.lock().unwrap().writing = Some(Err(refusal())),
+        Step::Judges(judgement) => models.lock().judgement = judgement,
+        Step::Writes(text) => models.lock().writing = Some(Ok(text)),
+        Step::RefusesToWrite => models.lock().writing = Some(Err(refusal())),
         Step::Pass(secs) => world.pass(*secs).await,
         Step::Votes(id, from, mind) => {
             let state = if mind.answer == Kind::Yes { "speak" } else { "listen" };
             let about = opened(world, id).await;
             let Mind { importance, closing, .. } = mind;
             let vote = json!({ "from": from, "messageId": about, "state": state, "importance": importance, "selected": false, "closing": closing });
-            world.backend.messages.vote(&room(id), serde_json::from_value(vote).unwrap()).await.unwrap();
+            world.vote(id, vote).await.unwrap();
         }
         Step::Speaks(id, from, text) => {
             let about = opened(world, id).await;
-            let words = json!({ "from": from, "message_id": about, "text": text });
-            world.backend.messages.speak(&room(id), serde_json::from_value(words).unwrap()).await.unwrap();
+            world.speak(id, json!({ "from": from, "message_id": about, "text": text })).await.unwrap();
         }
-        Step::Pauses(id, is_paused) => {
-            let patch = serde_json::from_value(json!({ "paused": is_paused })).unwrap();
-            world.backend.rooms.patch(&room(id), patch).await.unwrap();
-            world.rest().await;
-        }
+        Step::Pauses(id, is_paused) => drop(world.patch(id, json!({ "paused": is_paused })).await.unwrap()),
         Step::Clears(id) => world.backend.rooms.clear(&room(id)).await.unwrap(),
         Step::Dies(who) => {
             kill(world, *who);
@@ -251,7 +247,7 @@ fn kill(world: &World, who: Who) -> bool {
 /// Makes the models of a world follow the script.
 fn equip(world: &mut World, models: &Arc<Mutex<Models>>) {
     world.expect_deaths();
-    let script = |models: Arc<Mutex<Models>>| move |request: &Request| Some(models.lock().unwrap().answers(request));
+    let script = |models: Arc<Mutex<Models>>| move |request: &Request| Some(models.lock().answers(request));
     world.side.answer_by(script(models.clone()));
     world.main.answer_by(script(models.clone()));
     calling::play_aloud(world, Default::default());

@@ -1,9 +1,7 @@
 //! Messages that are edited and deleted on a platform.
 
-use futures_util::StreamExt;
-
 use super::*;
-use crate::ports::backend::keeping::{ExportForm, ExportQuery};
+use crate::ports::backend::keeping::ExportForm;
 
 #[tokio::test(start_paused = true)]
 async fn an_edit_replaces_the_words_everywhere() {
@@ -14,7 +12,7 @@ async fn an_edit_replaces_the_words_everywhere() {
     world.pass(60.0).await;
 
     assert_eq!(world.history("discord:10").await, lines(&[("Ana", "giraffe")]));
-    let asked = world.side.asked.lock().unwrap();
+    let asked = world.side.asked.lock();
     assert!(!asked.is_empty());
     assert!(asked.iter().all(|request| !format!("{request:?}").contains("zebra")));
 }
@@ -83,11 +81,9 @@ async fn a_deleted_message_leaves_no_word_in_the_store() {
 
     assert_eq!(world.history("discord:10").await, lines(&[("Ana", "kept")]));
     assert_eq!(world.recorded("discord:10", "deleted").await.len(), 1, "a bulk is one event");
-    let query = ExportQuery { room: Some(room("discord:10")), form: ExportForm::Json };
-    let exported: Vec<_> = world.backend.records.export(query).await.unwrap().map(|line| line.unwrap()).collect().await;
+    let exported = world.export("discord:10", ExportForm::Json).await;
     assert!(!exported.join("\n").contains("zebra"), "{exported:?}");
-    let channel_key = ChannelKey::new(&general().guild, &general().channel);
-    let snapshot = world.reader().restore(&channel_key).await.unwrap().snapshot.expect("the channel went to sleep");
+    let snapshot = world.reader().restore(&channel_key(&general())).await.unwrap().snapshot.expect("the channel went to sleep");
     assert!(!serde_json::to_string(&snapshot).unwrap().contains("zebra"));
     let again = inbound_events(&world).said(&general(), ana(&world, "1", "zebra one")).await.unwrap();
     assert!(matches!(again, Acceptance::Duplicate(_)), "{again:?}");
@@ -99,10 +95,7 @@ async fn a_person_who_deleted_all_their_messages_is_not_listed_any_more() {
     say(&world, "1", "zebra one").await;
     say(&world, "2", "zebra two").await;
     world.pass(1_000.0).await;
-    let entries = async || {
-        let listed = world.reader().listed(&general().guild, &"discord:5".into()).await;
-        listed.unwrap().len()
-    };
+    let entries = async || world.reader().listed(&general().guild, &"discord:5".into()).await.unwrap().len();
     assert_eq!(entries().await, 1);
 
     inbound_events(&world).deleted(&general(), &["1".into()]).await.unwrap();
@@ -120,7 +113,7 @@ async fn a_deleted_message_is_not_answered() {
     inbound_events(&world).deleted(&general(), &["1".into()]).await.unwrap();
     world.pass(60.0).await;
 
-    assert_eq!(world.side.asked.lock().unwrap().len(), 0);
+    assert_eq!(world.side.asked.lock().len(), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -145,7 +138,7 @@ async fn a_deletion_interrupted_by_a_crash_is_finished_when_it_is_delivered_agai
     assert_eq!(world.history("discord:10").await, []);
     let world = world.crash().await;
     world.pass(60.0).await;
-    assert_eq!(world.side.asked.lock().unwrap().len(), 0);
+    assert_eq!(world.side.asked.lock().len(), 0);
 }
 
 #[tokio::test(start_paused = true)]

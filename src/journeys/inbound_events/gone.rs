@@ -3,11 +3,17 @@
 use super::*;
 use crate::ports::language_model::NoAnswer;
 
-#[tokio::test(start_paused = true)]
-async fn a_deleted_channel_takes_its_messages_and_threads_along() {
+/// Ana has said something in the channel and in its thread.
+async fn world_with_thread() -> World {
     let world = world().await;
     say(&world, "1", "hello").await;
     say_in(&world, &thread(), ana(&world, "2", "hello")).await;
+    world
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deleted_channel_takes_its_messages_and_threads_along() {
+    let world = world_with_thread().await;
 
     inbound_events(&world).channel_gone(&"discord:2".into(), &general().channel).await.unwrap();
     let of_another_guild = world.history("discord:10").await.len();
@@ -27,9 +33,7 @@ async fn a_deleted_channel_takes_its_messages_and_threads_along() {
 
 #[tokio::test(start_paused = true)]
 async fn a_deletion_of_a_channel_completes_although_its_caller_goes_away() {
-    let world = world().await;
-    say(&world, "1", "hello").await;
-    say_in(&world, &thread(), ana(&world, "2", "hello")).await;
+    let world = world_with_thread().await;
 
     for steps in 0..12 {
         let (inbound, guild, channel) = (inbound_events(&world), general().guild, general().channel);
@@ -53,24 +57,24 @@ async fn a_deletion_of_a_channel_completes_although_its_caller_goes_away() {
 #[tokio::test(start_paused = true)]
 async fn in_a_lost_guild_nothing_continues_and_it_may_return() {
     let world = world().await;
-    world.backend.rooms.admit(&other(), &"aria".into()).await.unwrap();
+    admit(&world, &other(), "aria").await;
     world.side.answers([Ok("Me.\nYES"), Ok("No.\nNO")]);
     world.main.set_delay(Duration::from_secs(30));
     say(&world, "1", "Ari?").await;
     say_in(&world, &other(), ana(&world, "2", "hello")).await;
     world.pass(5.0).await;
-    let before = world.side.asked.lock().unwrap().len();
+    let before = world.side.asked.lock().len();
 
     inbound_events(&world).guild_gone(&general().guild).await.unwrap();
     world.pass(600.0).await;
 
     assert_eq!(world.history("discord:10").await, lines(&[("Ana", "Ari?")]));
-    assert_eq!(world.side.asked.lock().unwrap().len(), before);
+    assert_eq!(world.side.asked.lock().len(), before);
     assert_eq!(world.recorded("discord:20", "cleared").await.len(), 1);
     assert!(inbound_events(&world).listens(&general()));
     say(&world, "3", "Ari?").await;
     world.pass(5.0).await;
-    assert!(world.side.asked.lock().unwrap().len() > before);
+    assert!(world.side.asked.lock().len() > before);
 }
 
 #[tokio::test(start_paused = true)]
@@ -84,7 +88,6 @@ async fn a_guild_lost_while_its_channels_sleep_is_cleared_too() {
     inbound_events(&world).guild_gone(&general().guild).await.unwrap();
     world.pass(3_600.0).await;
 
-    let channel_key = ChannelKey::new(&general().guild, &general().channel);
-    assert_eq!(world.reader().head(&channel_key).await.unwrap().pending, None);
+    assert_eq!(world.reader().head(&channel_key(&general())).await.unwrap().pending, None);
     assert_eq!(world.decisions("discord:10").await, Vec::<serde_json::Value>::new());
 }

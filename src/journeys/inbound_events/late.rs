@@ -1,9 +1,7 @@
 //! Messages that are read after a downtime.
 
-use futures_util::StreamExt;
-
 use super::*;
-use crate::ports::backend::keeping::{ExportForm, ExportQuery};
+use crate::ports::backend::keeping::ExportForm;
 use crate::ports::inbound_events::Missed;
 use crate::replay::Script;
 
@@ -34,16 +32,15 @@ async fn a_catch_up_fires_no_timer_and_lets_channels_sleep() {
     let world = world().await;
     say(&world, "1", "hello").await;
     world.pass(60.0).await;
-    let asked = world.side.asked.lock().unwrap().len();
+    let asked = world.side.asked.lock().len();
     let decided = world.decisions("discord:10").await.len();
 
     inbound_events(&world).caught_up(&general(), 2, missed("200")).await.unwrap();
     world.pass(1_000.0).await;
 
-    assert_eq!(world.side.asked.lock().unwrap().len(), asked);
+    assert_eq!(world.side.asked.lock().len(), asked);
     assert_eq!(world.decisions("discord:10").await.len(), decided);
-    let channel_key = ChannelKey::new(&general().guild, &general().channel);
-    assert_eq!(world.reader().head(&channel_key).await.unwrap().pending, None);
+    assert_eq!(world.reader().head(&channel_key(&general())).await.unwrap().pending, None);
 }
 
 #[tokio::test(start_paused = true)]
@@ -51,12 +48,9 @@ async fn a_catch_up_is_in_the_export_and_a_script_names_what_it_lacks() {
     let world = world().await;
     say(&world, "1", "hello").await;
     inbound_events(&world).caught_up(&general(), 2, missed("200")).await.unwrap();
-    let export = |form| {
-        let query = ExportQuery { room: Some(room("discord:10")), form };
-        async { world.backend.records.export(query).await.unwrap().map(|line| line.unwrap()).collect::<Vec<_>>().await }
-    };
 
-    let (json, replay) = (export(ExportForm::Json).await, export(ExportForm::Replay).await);
+    let json = world.export("discord:10", ExportForm::Json).await;
+    let replay = world.export("discord:10", ExportForm::Replay).await;
 
     assert!(json.iter().any(|line| line.contains(r#""event":"caught_up""#) && line.contains(r#""too_many""#)), "{json:?}");
     Script::from_json(&replay[0]).unwrap();
@@ -75,11 +69,11 @@ async fn messages_of_yesterday_are_not_answered_and_are_in_the_history_with_thei
 
     world.pass(60.0).await;
 
-    assert_eq!(world.side.asked.lock().unwrap().len(), 0);
+    assert_eq!(world.side.asked.lock().len(), 0);
     let decisions = world.decisions("discord:10").await;
     assert!(decisions.iter().all(|decision| decision["reason"] == "stale"), "{decisions:?}");
     assert_eq!(decisions.len(), 2 * 30);
-    let history = history(&world).await;
+    let history = world.try_history("discord:10").await.unwrap().messages;
     assert_eq!(history.len(), 30);
     assert_eq!(history[7].at, (yesterday + Duration::from_secs(7)).into());
 }
@@ -103,6 +97,6 @@ async fn no_message_has_a_time_in_the_future() {
 
     say_in(&world, &general(), InboundMessage { at, ..ana(&world, "1", "hello") }).await;
 
-    let at = history(&world).await[0].at;
+    let at = world.try_history("discord:10").await.unwrap().messages[0].at;
     assert!(at <= world.context.clock.now().into(), "{at:?}");
 }

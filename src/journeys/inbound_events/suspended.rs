@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::actors::membership::opt_out::OptOutService;
-use crate::ports::backend::keeping::Forget;
 use crate::ports::opt_out::OptOut;
 
 #[tokio::test(start_paused = true)]
@@ -43,19 +42,14 @@ async fn earlier_messages_can_be_deleted_and_replies_to_the_person_address_other
 #[tokio::test(start_paused = true)]
 async fn an_opt_out_holds_in_one_guild_over_crashes_and_forgetting_until_it_is_withdrawn() {
     let world = world().await;
-    let elsewhere = ChannelRef { guild: "discord:2".into(), channel: "discord:30".into(), parent: None };
-    world.backend.rooms.admit(&elsewhere, &"aria".into()).await.unwrap();
+    let elsewhere = channel_ref("discord:2", "discord:30");
+    admit(&world, &elsewhere, "aria").await;
     say(&world, "1", "before").await;
     assert_eq!(ignore(&world, "1", true).await, (true, true));
     assert_eq!(ignore(&world, "1", true).await, (false, true));
 
     let world = world.crash().await;
-    world
-        .backend
-        .maintenance
-        .forget(Forget { guild: "discord:1".into(), person: "discord:5".into(), answers: false })
-        .await
-        .unwrap();
+    world.forget_in("discord:1", "discord:5", false).await.unwrap();
     let world = world.crash().await;
 
     assert_eq!(inbound_events(&world).said(&general(), ana(&world, "2", "hi")).await, Ok(Acceptance::Ignored));

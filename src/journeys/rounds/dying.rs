@@ -3,9 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::actors::runtime::actor_keys::{
-    ChannelActorKey, CompanionKey, GuildKey, GuildsKey, PoolKey, TurnTakingManagerKey, WriterKey,
-};
+use crate::actors::runtime::actor_keys::{CompanionKey, GuildKey, GuildsKey, PoolKey, WriterKey};
 use crate::actors::runtime::directory::ActorKey as Address;
 use crate::journeys::keeping::one_turn;
 
@@ -29,8 +27,7 @@ macro_rules! survives {
                 for moment in MOMENTS {
                     let mut world = salon().await;
 
-                    world.say("salon", QUESTION).await;
-                    world.pass(moment).await;
+                    world.say_then_pass("salon", QUESTION, moment).await;
                     world.kill(&$place).await;
                     world.pass(700.0).await;
 
@@ -54,8 +51,7 @@ async fn a_writer_that_dies_loses_no_vote() {
     for moment in MOMENTS {
         let mut world = salon().await;
 
-        world.say("salon", QUESTION).await;
-        world.pass(moment).await;
+        world.say_then_pass("salon", QUESTION, moment).await;
         world.kill(&WriterKey()).await;
         // A channel with a write in flight restarts.
         world.expect_deaths();
@@ -71,8 +67,7 @@ async fn a_manager_that_dies_is_replaced_and_nothing_is_lost() {
         let mut world = salon().await;
         let manager = TurnTakingManagerKey(room("salon").channel());
 
-        world.say("salon", QUESTION).await;
-        world.pass(moment).await;
+        world.say_then_pass("salon", QUESTION, moment).await;
         world.kill(&manager).await;
         assert!(world.context.directory.find(&manager).is_some(), "{moment} s");
         world.pass(700.0).await;
@@ -86,8 +81,7 @@ async fn an_answer_lost_with_its_manager_is_asked_for_again() {
     let mut world = salon().await;
     let manager = TurnTakingManagerKey(room("salon").channel());
     world.side.set_delay_for("bruno", Duration::from_secs(2));
-    world.say("salon", QUESTION).await;
-    world.pass(1.5).await;
+    world.say_then_pass("salon", QUESTION, 1.5).await;
 
     world.kill(&manager).await;
     world.pass(2.1).await;
@@ -106,8 +100,7 @@ async fn an_answer_lost_with_its_manager_is_asked_for_again() {
 async fn a_round_whose_managers_keep_dying_is_held_without_one() {
     let mut world = salon().await;
     let manager = TurnTakingManagerKey(room("salon").channel());
-    world.say("salon", QUESTION).await;
-    world.pass(0.1).await;
+    world.say_then_pass("salon", QUESTION, 0.1).await;
 
     for _ in 0..4 {
         world.kill(&manager).await;
@@ -122,8 +115,7 @@ async fn a_round_whose_managers_keep_dying_is_held_without_one() {
 async fn a_crash_between_any_two_steps_of_a_round_loses_and_repeats_nothing() {
     for moment in MOMENTS {
         let world = salon().await;
-        world.say("salon", QUESTION).await;
-        world.pass(moment).await;
+        world.say_then_pass("salon", QUESTION, moment).await;
 
         let world = world.crash().await;
         follow_the_script(&world);
@@ -136,8 +128,7 @@ async fn a_crash_between_any_two_steps_of_a_round_loses_and_repeats_nothing() {
 #[tokio::test(start_paused = true)]
 async fn a_reply_that_dies_in_a_round_is_started_again() {
     let mut world = salon().await;
-    world.say("salon", QUESTION).await;
-    world.pass(3.5).await;
+    world.say_then_pass("salon", QUESTION, 3.5).await;
 
     world.kill_replies("salon").await;
     world.pass(700.0).await;
@@ -180,8 +171,7 @@ macro_rules! survives_at_every_step {
                     let mut world = salon().await;
                     let saboteur = saboteur(&world, steps, kill(&world, $place));
 
-                    world.say("salon", QUESTION).await;
-                    world.pass(700.0).await;
+                    world.say_then_pass("salon", QUESTION, 700.0).await;
 
                     saboteur.await.unwrap();
                     // A manager whose round has ended is not replaced.

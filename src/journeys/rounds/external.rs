@@ -1,13 +1,10 @@
 //! External companions: they are notified of a round, vote, and send their statements when they were selected.
 
-use ractor::{Actor, ActorProcessingErr, ActorRef, RpcReplyPort};
+use ractor::RpcReplyPort;
 
 use super::*;
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::turn_taking_manager::{ManagerMessage, VoteError};
-use crate::actors::runtime::actor_keys::{ChannelActorKey, TurnTakingManagerKey};
-use crate::actors::runtime::context::ActorContext;
-use crate::actors::runtime::directory::Registration;
 use crate::domain::closing::Stage;
 use crate::domain::id::Seq;
 use crate::domain::vote::State;
@@ -25,6 +22,13 @@ async fn inn() -> World {
     });
     world.main.answer_by(|_| Some(Ok("As I said.".to_owned())));
     world
+}
+
+/// Ana has called both, and the round is open. Returns the number of her message, too.
+async fn called() -> (World, String) {
+    let world = inn().await;
+    let seq = world.say_then_pass("inn", CALL, 0.5).await;
+    (world, seq.to_string())
 }
 
 async fn submit(world: &World, state: State) -> Result<(), VoteError> {
@@ -50,9 +54,7 @@ fn state(from: &str, message_id: &str, importance: f64) -> State {
 
 #[tokio::test(start_paused = true)]
 async fn an_external_companion_that_is_selected_makes_its_statement() {
-    let world = inn().await;
-    let seq = world.say("inn", CALL).await.to_string();
-    world.pass(0.5).await;
+    let (world, seq) = called().await;
     let opened = world.recorded("inn", "round_opened").await;
 
     submit(&world, state("zed", &seq, 9.0)).await.unwrap();
@@ -80,8 +82,7 @@ async fn a_round_whose_manager_fails_as_it_starts_is_closed_a_little_after_its_d
     let _watching = world.watch("inn", None).await;
     world.panic_on_clock_once(manager());
 
-    world.say("inn", CALL).await;
-    world.pass(deadline + 4.9).await;
+    world.say_then_pass("inn", CALL, deadline + 4.9).await;
     assert!(world.context.directory.find(&manager()).is_none());
     assert_eq!((world.recorded("inn", "round_opened").await.len(), world.recorded("inn", "round").await.len()), (1, 0));
     world.pass(0.2).await;
@@ -89,44 +90,16 @@ async fn a_round_whose_manager_fails_as_it_starts_is_closed_a_little_after_its_d
     assert_eq!(world.recorded("inn", "round").await[0]["selected"], "bruno");
 }
 
-/// A turn-taking manager that ends before it reads a message.
-struct Ended;
-
-impl Actor for Ended {
-    type Msg = ManagerMessage;
-    type State = Registration;
-    type Arguments = ActorContext;
-
-    async fn pre_start(
-        &self,
-        myself: ActorRef<ManagerMessage>,
-        context: ActorContext,
-    ) -> Result<Registration, ActorProcessingErr> {
-        Ok(context.directory.register(&TurnTakingManagerKey(room("inn").channel()), &myself))
-    }
-
-    async fn handle(
-        &self,
-        _: ActorRef<ManagerMessage>,
-        _: ManagerMessage,
-        _: &mut Registration,
-    ) -> Result<(), ActorProcessingErr> {
-        Ok(())
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_vote_that_arrives_as_the_round_ends_is_answered_with_no_open_round() {
     let world = inn().await;
-    world.say("inn", CALL).await;
-    world.pass(120.0).await;
-    let (manager, ended) = Actor::spawn(None, Ended, world.context.clone()).await.unwrap();
+    world.say_then_pass("inn", CALL, 120.0).await;
+    let manager = world.replace(TurnTakingManagerKey(room("inn").channel()), false).await;
 
     let refused = world.backend.messages.vote(&room("inn"), state("zed", "1", 9.0)).await;
 
     assert!(matches!(&refused, Err(Refused::Conflict(detail)) if detail.starts_with("no round is open")), "{refused:?}");
-    manager.stop(None);
-    ended.await.unwrap();
+    manager.stop_and_wait(None, None).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -154,8 +127,7 @@ async fn invalid_votes_are_answered_with_the_reason() {
 async fn an_external_companion_that_does_not_vote_listens_at_the_deadline() {
     let world = inn().await;
 
-    world.say("inn", CALL).await;
-    world.pass(19.9).await;
+    world.say_then_pass("inn", CALL, 19.9).await;
     assert_eq!(world.recorded("inn", "round").await.len(), 0);
     world.pass(5.0).await;
 
@@ -174,9 +146,7 @@ async fn an_external_companion_that_does_not_vote_listens_at_the_deadline() {
 
 #[tokio::test(start_paused = true)]
 async fn the_next_candidate_speaks_if_the_statement_is_missing() {
-    let world = inn().await;
-    let seq = world.say("inn", CALL).await.to_string();
-    world.pass(0.5).await;
+    let (world, seq) = called().await;
     submit(&world, state("zed", &seq, 9.0)).await.unwrap();
 
     world.pass(62.0).await;
@@ -189,16 +159,12 @@ async fn the_next_candidate_speaks_if_the_statement_is_missing() {
     let failed = world.spans.named("invoke_agent Zed");
     assert_eq!(failed.len(), 1);
     assert_eq!(attribute(&failed[0], "error.type").as_deref(), Some("timeout"));
-    let outcomes: Vec<_> =
-        world.spans.named("conversation.turn").iter().map(|turn| attribute(turn, "turn.outcome").unwrap()).collect();
-    assert_eq!(outcomes[0], "posted", "the turn continued with Bruno");
+    assert_eq!(world.turn_outcomes()[0], "posted", "the turn continued with Bruno");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_statement_of_a_companion_that_was_not_selected_is_refused() {
-    let world = inn().await;
-    let seq = world.say("inn", CALL).await.to_string();
-    world.pass(0.5).await;
+    let (world, seq) = called().await;
     submit(&world, state("zed", &seq, 1.0)).await.unwrap();
     world.pass(2.0).await;
 
@@ -211,9 +177,7 @@ async fn a_statement_of_a_companion_that_was_not_selected_is_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn a_crash_while_its_statement_is_awaited_restarts_its_time() {
-    let world = inn().await;
-    let seq = world.say("inn", CALL).await.to_string();
-    world.pass(0.5).await;
+    let (world, seq) = called().await;
     submit(&world, state("zed", &seq, 9.0)).await.unwrap();
     world.pass(30.0).await;
 

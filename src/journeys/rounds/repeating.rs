@@ -1,8 +1,7 @@
 //! Companions that repeat each other, and the side model that judges repetition.
 
 use super::*;
-use crate::actors::runtime::actor_keys::{ChannelActorKey, PoolKey};
-use crate::journeys::world::{purpose, refusal};
+use crate::actors::runtime::actor_keys::PoolKey;
 
 /// Three companions that agree for ever, and a side model that judges their statements.
 async fn echo_chamber(score: &'static str) -> World {
@@ -28,22 +27,21 @@ fn agree(world: &World, score: &'static str) {
 async fn repetition_closes_the_conversation_step_by_step() {
     let world = echo_chamber("0.9").await;
 
-    world.say("salon", "Bruno, what of it?").await;
-    world.pass(300.0).await;
+    world.say_then_pass("salon", "Bruno, what of it?", 300.0).await;
 
     let judged = world.recorded("salon", "repetition").await;
     assert_eq!(judged.iter().map(|judged| &judged["detections"]).collect::<Vec<_>>(), [1, 2, 3]);
     let stages = world.recorded("salon", "closing").await;
     let forced = stages.iter().filter(|stage| stage["cause"] == "repetition" && stage["to"] == "terminal").count();
     assert_eq!(forced, 3, "all present");
-    let statements = world.main.asked.lock().unwrap().len();
+    let statements = world.main.asked.lock().len();
     assert_eq!(statements, 5, "the first judgement follows the third statement, and the third one ends the talk");
     let warning = &world.context.settings.prompt.repetition;
-    assert!(world.main.asked.lock().unwrap().last().unwrap().user().contains(warning));
+    assert!(world.main.asked.lock().last().unwrap().user().contains(warning));
     let spans = world.spans.named("decision.repetition");
     assert_eq!(spans.len(), 3);
     assert_eq!(attribute(&spans[0], "repetition.judge").as_deref(), Some("model"));
-    let usage = world.backend.rooms.state(&room("salon")).await.unwrap();
+    let usage = world.state("salon").await;
     assert!(usage.companions.iter().all(|companion| companion.closing.as_str() == "terminal"));
 }
 
@@ -57,8 +55,7 @@ async fn a_malformed_or_failed_judgement_holds_nothing_up() {
             _ => Some(Ok(ballot("YES", 5, "none"))),
         });
 
-        world.say("salon", "Bruno, what of it?").await;
-        world.pass(40.0).await;
+        world.say_then_pass("salon", "Bruno, what of it?", 40.0).await;
 
         let judged = world.recorded("salon", "repetition").await;
         assert!(judged.len() > 1, "{answer}");
@@ -68,37 +65,24 @@ async fn a_malformed_or_failed_judgement_holds_nothing_up() {
 
 #[tokio::test(start_paused = true)]
 async fn a_judgement_is_asked_for_again_whatever_dies() {
-    for is_pool in [true, false] {
+    for dies in ["pool", "channel", "server"] {
         let mut world = echo_chamber("0.9").await;
         world.say("salon", "Bruno, what of it?").await;
         while world.recorded("salon", "repetition_asked").await.is_empty() {
             world.pass(0.2).await;
         }
 
-        if is_pool {
-            world.kill(&PoolKey()).await;
-        } else {
-            world.kill(&ChannelActorKey(room("salon").channel())).await;
+        match dies {
+            "pool" => world.kill(&PoolKey()).await,
+            "channel" => world.kill(&ChannelActorKey(room("salon").channel())).await,
+            _ => {
+                world = world.crash().await;
+                agree(&world, "0.9");
+            }
         }
         world.pass(300.0).await;
 
-        assert_eq!(world.recorded("salon", "repetition_asked").await.len(), 3);
-        assert_eq!(world.recorded("salon", "repetition").await.len(), 3);
+        assert_eq!(world.recorded("salon", "repetition_asked").await.len(), 3, "{dies}");
+        assert_eq!(world.recorded("salon", "repetition").await.len(), 3, "{dies}");
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_judgement_is_asked_for_again_after_a_crash() {
-    let world = echo_chamber("0.9").await;
-    world.say("salon", "Bruno, what of it?").await;
-    while world.recorded("salon", "repetition_asked").await.is_empty() {
-        world.pass(0.2).await;
-    }
-
-    let world = world.crash().await;
-    agree(&world, "0.9");
-    world.pass(300.0).await;
-
-    assert_eq!(world.recorded("salon", "repetition_asked").await.len(), 3);
-    assert_eq!(world.recorded("salon", "repetition").await.len(), 3);
 }

@@ -4,19 +4,17 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::super::world::{World, room};
-use super::{ask, ballot, fates, texts};
+use super::super::keeping::write_dead_letter;
+use super::super::world::{World, channel_key, room};
+use super::{ballot, fates, texts};
 use crate::domain::id::Seq;
-use crate::journal::channel_key::ChannelKey;
-use crate::journal::reader::Reader;
 use crate::ports::backend::decisions::{Brief, Outcome, WhyAt};
 
 #[tokio::test(start_paused = true)]
 async fn a_message_that_settled_with_a_later_batch_names_the_decision() {
     let world = World::with_lobby().await;
     let first = world.say_with("lobby", json!({ "from": "Ana", "text": "one", "id": "mine-1" })).await;
-    world.say("lobby", "two").await;
-    world.pass(30.0).await;
+    world.say_then_pass("lobby", "two", 30.0).await;
 
     let by_number = fates(&world, "lobby", &first.to_string()).await;
     let by_id = fates(&world, "lobby", "mine-1").await;
@@ -35,8 +33,7 @@ async fn a_message_that_settled_with_a_later_batch_names_the_decision() {
 async fn a_message_by_a_companion_and_one_answered_by_another_are_shown_for_each() {
     let world = World::with_salon(json!({})).await;
     world.side.answers([Ok("{\"decision\": \"YES\", \"importance\": 5}"), Ok("{\"decision\": \"NO\"}")]);
-    let asked = world.say("salon", "Bruno, tell us").await;
-    world.pass(60.0).await;
+    let asked = world.say_then_pass("salon", "Bruno, tell us", 60.0).await;
     let statement = world.recorded("salon", "statement").await[0]["seq"].as_u64().unwrap();
 
     let question = fates(&world, "salon", &asked.to_string()).await;
@@ -51,11 +48,10 @@ async fn a_message_by_a_companion_and_one_answered_by_another_are_shown_for_each
 async fn a_message_that_waits_shows_for_what() {
     let world = World::with_lobby().await;
     world.say("lobby", "one").await;
-    let seq = world.say("lobby", "two").await;
-    world.pass(4.0).await;
+    let seq = world.say_then_pass("lobby", "two", 4.0).await;
 
     let explanation = fates(&world, "lobby", &seq.to_string()).await.remove(0);
-    let whole = ask(&world, "lobby", Some("aria"), Some(WhyAt::Message(seq.to_string().into()))).await.unwrap();
+    let whole = world.why("lobby", Some("aria"), Some(WhyAt::Message(seq.to_string().into()))).await.unwrap();
 
     assert_eq!(
         (explanation.outcome, &*explanation.text),
@@ -78,7 +74,7 @@ async fn a_message_that_was_deleted_or_cleared_first_says_so() {
     world.backend.rooms.clear(&room("lobby")).await.unwrap();
     world.pass(60.0).await;
 
-    let deleted = ask(&world, "lobby", None, Some(WhyAt::Message(deleted_message.to_string().into()))).await.unwrap();
+    let deleted = world.why("lobby", None, Some(WhyAt::Message(deleted_message.to_string().into()))).await.unwrap();
     let cleared = fates(&world, "lobby", &stays.to_string()).await;
 
     assert_eq!(outcomes(&deleted.companions), [("aria", Outcome::Deleted)]);
@@ -88,17 +84,15 @@ async fn a_message_that_was_deleted_or_cleared_first_says_so() {
 
 #[tokio::test(start_paused = true)]
 async fn a_message_that_was_deleted_while_it_was_asked_about_says_so() {
-    let world = World::with_lobby().await;
-    world.side.answers([Ok("Me.\nYES")]);
+    let world = World::with_willing_lobby().await;
     world.side.set_delay(Duration::from_secs(5));
-    let seq = world.say("lobby", "Ari?").await;
-    world.pass(2.0).await;
+    let seq = world.say_then_pass("lobby", "Ari?", 2.0).await;
     world.backend.messages.delete(&room("lobby"), seq).await.unwrap();
     world.rest().await;
     let at_once = fates(&world, "lobby", &seq.to_string()).await;
     world.pass(60.0).await;
 
-    let explanation = ask(&world, "lobby", Some("aria"), Some(WhyAt::Message(seq.to_string().into()))).await.unwrap();
+    let explanation = world.why("lobby", Some("aria"), Some(WhyAt::Message(seq.to_string().into()))).await.unwrap();
 
     let text = "It was being asked about it, or about to answer it, when the message was deleted.";
     let decision = world.decisions("lobby").await[0]["seq"].as_u64().map(Seq);
@@ -109,10 +103,8 @@ async fn a_message_that_was_deleted_while_it_was_asked_about_says_so() {
 
 #[tokio::test(start_paused = true)]
 async fn a_message_whose_answer_was_deleted_says_so() {
-    let world = World::with_lobby().await;
-    world.side.answers([Ok("Me.\nYES")]);
-    let seq = world.say("lobby", "Ari?").await;
-    world.pass(60.0).await;
+    let world = World::with_willing_lobby().await;
+    let seq = world.say_then_pass("lobby", "Ari?", 60.0).await;
     let answer = world.recorded("lobby", "message").await.pop().unwrap()["seq"].as_u64().unwrap();
     world.backend.messages.delete(&room("lobby"), Seq(answer)).await.unwrap();
     world.rest().await;
@@ -140,11 +132,11 @@ async fn companions_that_joined_later_or_left_first_are_shown_as_such() {
 async fn a_dead_letter_says_so_and_where_it_is_listed() {
     let world = World::with_lobby().await;
     let seq = world.say("lobby", "poison").await;
-    super::super::keeping::write_dead_letter(&world, seq).await;
+    write_dead_letter(&world, seq).await;
     let world = world.crash().await;
     world.pass(60.0).await;
 
-    let explanation = ask(&world, "lobby", Some("aria"), Some(WhyAt::Message(seq.to_string().into()))).await.unwrap();
+    let explanation = world.why("lobby", Some("aria"), Some(WhyAt::Message(seq.to_string().into()))).await.unwrap();
 
     assert_eq!(outcomes(&explanation.companions), [("aria", Outcome::DeadLetter)]);
     assert!(explanation.companions[0].text.contains("GET /api/quarantine"), "{}", explanation.companions[0].text);
@@ -158,9 +150,8 @@ async fn a_dead_letter_says_so_and_where_it_is_listed() {
 #[tokio::test(start_paused = true)]
 async fn a_message_of_a_paused_companion_says_that_it_was_paused() {
     let world = World::with_lobby().await;
-    world.backend.rooms.patch(&room("lobby"), serde_json::from_value(json!({ "paused": true })).unwrap()).await.unwrap();
-    let seq = world.say("lobby", "Ari?").await;
-    world.pass(5.0).await;
+    world.patch("lobby", json!({ "paused": true })).await.unwrap();
+    let seq = world.say_then_pass("lobby", "Ari?", 5.0).await;
 
     let explanation = fates(&world, "lobby", &seq.to_string()).await.remove(0);
 
@@ -175,13 +166,11 @@ async fn a_message_of_a_paused_companion_says_that_it_was_paused() {
 #[tokio::test(start_paused = true)]
 async fn a_message_that_arrived_after_the_yes_is_among_the_answered_ones() {
     let world = World::with_salon(json!({})).await;
-    world.side.answer_by(|_| Some(ballot("YES", 5)));
-    world.say("salon", "Bruno?").await;
-    world.pass(1.5).await;
-    let late = world.say("salon", "quick now").await;
-    world.pass(3.0).await;
+    world.side.answer_by(|_| Some(Ok(ballot("YES", 5, "none"))));
+    world.say_then_pass("salon", "Bruno?", 1.5).await;
+    let late = world.say_then_pass("salon", "quick now", 3.0).await;
 
-    let explanation = ask(&world, "salon", Some("bruno"), Some(WhyAt::Message(late.to_string().into()))).await.unwrap();
+    let explanation = world.why("salon", Some("bruno"), Some(WhyAt::Message(late.to_string().into()))).await.unwrap();
 
     assert_eq!(outcomes(&explanation.companions), [("bruno", Outcome::Answered)]);
     assert_eq!(explanation.companions[0].text, "It answered it, together with one other message: “Hello!”");
@@ -194,12 +183,10 @@ async fn a_message_that_arrived_after_the_yes_is_among_the_answered_ones() {
 #[tokio::test(start_paused = true)]
 async fn the_number_of_an_event_that_is_no_message_is_refused() {
     let world = World::with_lobby().await;
-    world.say("lobby", "one").await;
-    world.pass(30.0).await;
-    let channel_key = ChannelKey::new(&"home".into(), &room("lobby").channel());
-    let last = Reader::new(&*world.store).head(&channel_key).await.unwrap().last;
+    world.say_then_pass("lobby", "one", 30.0).await;
+    let last = world.reader().head(&channel_key("lobby")).await.unwrap().last;
 
-    let refused = ask(&world, "lobby", None, Some(WhyAt::Message(last.to_string().into()))).await.unwrap_err();
+    let refused = world.why("lobby", None, Some(WhyAt::Message(last.to_string().into()))).await.unwrap_err();
 
     assert!(refused.to_string().contains("is the number of an event that is not a message"), "{refused}");
 }

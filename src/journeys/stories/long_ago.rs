@@ -5,14 +5,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 
-use super::super::world::{World, room};
+use super::super::world::{World, channel_key, room};
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::service;
 use crate::adapters::store::memory::MemoryStore;
 use crate::domain::id::{Seq, Ward};
 use crate::domain::moment::Moment;
-use crate::journal::channel_key::ChannelKey;
-use crate::journal::reader::Reader;
 use crate::ports::backend::Backend;
 use crate::ports::backend::decisions::{Why, WhyAt, WhyQuery};
 use crate::ports::store::key::Key;
@@ -52,8 +50,7 @@ impl Store for Counted {
 #[tokio::test(start_paused = true)]
 async fn a_story_of_the_beginning_of_a_long_past_is_found_with_few_reads() {
     let world = World::with_lobby().await;
-    let first = world.say("lobby", "the very first").await;
-    world.pass(60.0).await;
+    let first = world.say_then_pass("lobby", "the very first", 60.0).await;
     let beginning = world.context.clock.now();
     let mut middle = None;
     while last(&world).await < Seq(EVENTS) {
@@ -90,6 +87,5 @@ async fn reads(backend: &Backend, counted: &Counted, at: WhyAt) -> (Why, usize) 
 }
 
 async fn last(world: &World) -> Seq {
-    let channel_key = ChannelKey::new(&"home".into(), &room("lobby").channel());
-    Reader::new(&*world.store).head(&channel_key).await.unwrap().last
+    world.reader().head(&channel_key("lobby")).await.unwrap().last
 }

@@ -6,14 +6,13 @@ use serde_json::json;
 
 use super::super::world::World;
 use super::{ballot, fates, step, texts, why};
-use crate::ports::backend::decisions::{Outcome, Why};
+use crate::ports::backend::decisions::{Outcome, Why, WhyAt};
 
 #[tokio::test(start_paused = true)]
 async fn a_question_in_flight_over_a_restart_is_shown_with_both_attempts_and_its_outcome() {
     let world = World::with_lobby().await;
     world.side.set_delay(Duration::from_secs(60));
-    world.say("lobby", "Ari, are you there?").await;
-    world.pass(3.0).await;
+    world.say_then_pass("lobby", "Ari, are you there?", 3.0).await;
     let asked = why(&world, "lobby", "aria").await;
 
     let world = world.crash().await;
@@ -30,11 +29,9 @@ async fn a_question_in_flight_over_a_restart_is_shown_with_both_attempts_and_its
 
 #[tokio::test(start_paused = true)]
 async fn a_statement_in_the_making_over_a_restart_is_shown_as_started_again() {
-    let world = World::with_lobby().await;
-    world.side.answers([Ok("They mean me.\nYES")]);
+    let world = World::with_willing_lobby().await;
     world.main.set_delay(Duration::from_secs(60));
-    let seq = world.say("lobby", "Ari, are you there?").await;
-    world.pass(3.0).await;
+    let seq = world.say_then_pass("lobby", "Ari, are you there?", 3.0).await;
     let speaking = fates(&world, "lobby", &seq.to_string()).await.remove(0);
 
     let world = world.crash().await;
@@ -61,19 +58,16 @@ async fn a_statement_in_the_making_over_a_restart_is_shown_as_started_again() {
 async fn a_round_over_a_restart_is_whole() {
     let world = World::with_salon(json!({})).await;
     world.side.set_delay_for("bruno", Duration::from_secs(60));
-    world.side.answer_by(|_| Some(ballot("YES", 5)));
-    world.say("salon", "Ari and Bruno?").await;
-    world.pass(3.0).await;
+    world.side.answer_by(|_| Some(Ok(ballot("YES", 5, "none"))));
+    world.say_then_pass("salon", "Ari and Bruno?", 3.0).await;
     let before = why(&world, "salon", "aria").await;
 
     let world = world.crash().await;
-    world.side.answer_by(|_| Some(ballot("YES", 6)));
+    world.side.answer_by(|_| Some(Ok(ballot("YES", 6, "none"))));
     world.pass(3.5).await;
     let seq = before.decision.as_ref().unwrap().seq;
-    let explanation =
-        super::ask(&world, "salon", Some("aria"), Some(crate::ports::backend::decisions::WhyAt::Event(seq))).await.unwrap();
-    let other =
-        super::ask(&world, "salon", Some("bruno"), Some(crate::ports::backend::decisions::WhyAt::Event(seq))).await.unwrap();
+    let explanation = world.why("salon", Some("aria"), Some(WhyAt::Event(seq))).await.unwrap();
+    let other = world.why("salon", Some("bruno"), Some(WhyAt::Event(seq))).await.unwrap();
 
     assert_eq!(before.waiting_for.unwrap().text, "the votes of Bruno: it wants to speak");
     assert_eq!(step(&explanation, "restart"), "The server was restarted: it continued from there.");

@@ -3,7 +3,8 @@
 use serde_json::json;
 
 use super::super::world::{World, asking_companion, room};
-use super::{ask, ballot, fates, refused, step, texts, why};
+use super::{assert_tells, ballot, fates, refusal, step, texts, why};
+use crate::domain::id::Seq;
 use crate::ports::backend::decisions::WhyAt;
 use crate::ports::language_model::NoAnswer;
 
@@ -20,7 +21,7 @@ async fn messages_to_others_show_the_addressee_and_the_setting() {
         step(&explanation, "decision"),
         "Aria was not asked: everything was addressed to somebody else. That is a NO (it was quiet)."
     );
-    assert!(step(&explanation, "rule").contains("gate.skip_when_other_addressed"), "{}", texts(&explanation));
+    assert_tells(&explanation, "rule", "gate.skip_when_other_addressed");
 }
 
 #[tokio::test(start_paused = true)]
@@ -45,7 +46,7 @@ async fn a_budget_is_named() {
 
     for (explanation, setting) in rules {
         assert_eq!(&*explanation.decision.as_ref().unwrap().reason, "budget", "{}", texts(&explanation));
-        assert!(step(&explanation, "rule").contains(setting), "{setting}: {}", texts(&explanation));
+        assert_tells(&explanation, "rule", setting);
     }
 }
 
@@ -54,8 +55,7 @@ async fn while_a_guild_is_out_of_statements_that_is_shown_first() {
     let world = World::with_lobby_settings(json!({ "gate": { "guild_statements_per_day": 1 } })).await;
     world.side.answers([Ok("Me.\nYES")]);
     for text in ["Ari, one", "Ari, two"] {
-        world.say("lobby", text).await;
-        world.pass(10.0).await;
+        world.say_then_pass("lobby", text, 10.0).await;
     }
     world.pass(3_600.0).await;
 
@@ -72,13 +72,11 @@ async fn while_a_guild_is_out_of_statements_that_is_shown_first() {
 #[tokio::test(start_paused = true)]
 async fn an_endpoints_own_error_text_is_in_no_story_of_another_guild() {
     let world = World::with_lobby().await;
-    let plan = json!({ "guild": "elsewhere", "companions": ["aria"] });
-    world.backend.rooms.put(&room("den"), serde_json::from_value(plan).unwrap()).await.unwrap();
+    world.put_room("den", json!({ "guild": "elsewhere", "companions": ["aria"] })).await.unwrap();
     let detail = "400: “I do not like sesame”".to_owned();
-    world.side.answers([Err(super::refused()), Err(NoAnswer::Refused { endpoint: "scripted".into(), detail })]);
+    world.side.answers([Err(refusal()), Err(NoAnswer::Refused { endpoint: "scripted".into(), detail })]);
     for place in ["lobby", "den"] {
-        world.say(place, "Ari?").await;
-        world.pass(2.0).await;
+        world.say_then_pass(place, "Ari?", 2.0).await;
     }
 
     let explanation = why(&world, "lobby", "aria").await.waiting_for.unwrap().text;
@@ -86,13 +84,18 @@ async fn an_endpoints_own_error_text_is_in_no_story_of_another_guild() {
     assert!(explanation.contains("because the model gave no answer (scripted refused: 400: …)"), "{explanation}");
 }
 
+/// Everybody always wants to speak, and two statements in a row are allowed.
+async fn guarded_salon() -> World {
+    let overlay = json!({ "turn_taking": { "max_companion_streak": 2 }, "repetition": { "enabled": false } });
+    let world = World::with_salon(overlay).await;
+    world.side.answer_by(|_| Some(Ok(ballot("YES", 5, "none"))));
+    world
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_loop_guard_shows_the_number_of_statements_in_a_row() {
-    let world =
-        World::with_salon(json!({ "turn_taking": { "max_companion_streak": 2 }, "repetition": { "enabled": false } })).await;
-    world.side.answer_by(|_| Some(ballot("YES", 5)));
-    world.say("salon", "Ari and Bruno?").await;
-    world.pass(30.0).await;
+    let world = guarded_salon().await;
+    world.say_then_pass("salon", "Ari and Bruno?", 30.0).await;
 
     let explanation = why(&world, "salon", "cleo").await;
 
@@ -103,13 +106,9 @@ async fn the_loop_guard_shows_the_number_of_statements_in_a_row() {
 
 #[tokio::test(start_paused = true)]
 async fn a_statement_in_flight_when_a_person_spoke_is_not_counted_in_the_streak() {
-    let world =
-        World::with_salon(json!({ "turn_taking": { "max_companion_streak": 2 }, "repetition": { "enabled": false } })).await;
-    world.side.answer_by(|_| Some(ballot("YES", 5)));
-    world.say("salon", "Ari and Bruno?").await;
-    world.pass(2.0).await;
-    world.say("salon", "And one thing more").await;
-    world.pass(30.0).await;
+    let world = guarded_salon().await;
+    world.say_then_pass("salon", "Ari and Bruno?", 2.0).await;
+    world.say_then_pass("salon", "And one thing more", 30.0).await;
 
     let explanation = why(&world, "salon", "bruno").await;
 
@@ -125,31 +124,25 @@ async fn a_closed_or_paused_companion_shows_since_when_and_what_opens_it() {
         let terminal = json!({ "reason": "bye", "decision": "NO", "closing": "terminal" }).to_string();
         (asking_companion(request) == "aria").then_some(Ok(terminal))
     });
-    world.say("salon", "Ari, good night").await;
-    world.pass(5.0).await;
-    let patch = json!({ "companions": { "bruno": { "paused": true } } });
-    world.backend.rooms.patch(&room("salon"), serde_json::from_value(patch).unwrap()).await.unwrap();
-    world.say("salon", "still here").await;
-    world.pass(5.0).await;
+    world.say_then_pass("salon", "Ari, good night", 5.0).await;
+    world.patch("salon", json!({ "companions": { "bruno": { "paused": true } } })).await.unwrap();
+    world.say_then_pass("salon", "still here", 5.0).await;
 
     let closed = why(&world, "salon", "aria").await;
     let paused = why(&world, "salon", "bruno").await;
 
     assert_eq!(step(&closed, "closing"), "Aria went from none to terminal, because its own vote said so.");
-    assert!(step(&closed, "rule").contains("after 9 messages by people (closing.reopen_after)"), "{}", texts(&closed));
+    assert_tells(&closed, "rule", "after 9 messages by people (closing.reopen_after)");
     assert_eq!(step(&paused, "moved"), "An operator paused Bruno.");
-    assert!(step(&paused, "rule").contains("{\"companions\": {\"bruno\": {\"paused\": null}}}"), "{}", texts(&paused));
+    assert_tells(&paused, "rule", "{\"companions\": {\"bruno\": {\"paused\": null}}}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_pause_that_has_ended_is_shown_with_who_ended_it() {
     let world = World::with_lobby().await;
-    let pause = async |patch: serde_json::Value| {
-        world.backend.rooms.patch(&room("lobby"), serde_json::from_value(patch).unwrap()).await.unwrap();
-    };
+    let pause = async |patch| world.patch("lobby", patch).await.unwrap();
     pause(json!({ "paused": true })).await;
-    let seq = world.say("lobby", "Ari?").await;
-    world.pass(5.0).await;
+    let seq = world.say_then_pass("lobby", "Ari?", 5.0).await;
     pause(json!({ "companions": { "aria": { "paused": true } } })).await;
     let twice = why(&world, "lobby", "aria").await;
     pause(json!({ "paused": false })).await;
@@ -161,8 +154,9 @@ async fn a_pause_that_has_ended_is_shown_with_who_ended_it() {
     let message = fates(&world, "lobby", &seq.to_string()).await.remove(0);
 
     let both = "{\"paused\": false, \"companions\": {\"aria\": {\"paused\": null}}}";
-    assert!(step(&twice, "rule").contains("and Aria itself, too") && step(&twice, "rule").contains(both), "{}", texts(&twice));
-    assert!(step(&own, "rule").contains("with {\"companions\": {\"aria\": {\"paused\": null}}}"), "{}", texts(&own));
+    assert_tells(&twice, "rule", "and Aria itself, too");
+    assert_tells(&twice, "rule", both);
+    assert_tells(&own, "rule", "with {\"companions\": {\"aria\": {\"paused\": null}}}");
     let explanation = texts(&over);
     assert!(explanation.contains("rule: That pause is over: new messages are considered.\n"), "{explanation}");
     assert!(!explanation.contains("PATCH") && !message.text.contains("PATCH"), "{explanation} {}", message.text);
@@ -172,18 +166,14 @@ async fn a_pause_that_has_ended_is_shown_with_who_ended_it() {
 #[tokio::test(start_paused = true)]
 async fn messages_dropped_by_clearing_are_shown_with_it_in_the_order_of_time() {
     let world = World::with_lobby().await;
-    world.say("lobby", "what a day").await;
-    world.pass(15.0).await;
-    world.side.answers([Err(refused())]);
-    world.say("lobby", "Ari, are you there?").await;
-    world.pass(3.0).await;
+    world.say_then_pass("lobby", "what a day", 15.0).await;
+    world.side.answers([Err(refusal())]);
+    world.say_then_pass("lobby", "Ari, are you there?", 3.0).await;
     world.backend.rooms.clear(&room("lobby")).await.unwrap();
     world.pass(3.0).await;
-    world.say("lobby", "well").await;
-    world.pass(2.0).await;
-    world.side.answers([Err(refused())]);
-    world.say("lobby", "Ari?").await;
-    world.pass(2.0).await;
+    world.say_then_pass("lobby", "well", 2.0).await;
+    world.side.answers([Err(refusal())]);
+    world.say_then_pass("lobby", "Ari?", 2.0).await;
 
     let explanation = why(&world, "lobby", "aria").await;
 
@@ -196,68 +186,49 @@ async fn messages_dropped_by_clearing_are_shown_with_it_in_the_order_of_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_silence_is_explained_by_its_pause_and_not_by_later_events() {
-    let world = World::with_lobby().await;
-    world.backend.rooms.patch(&room("lobby"), serde_json::from_value(json!({ "paused": true })).unwrap()).await.unwrap();
-    world.backend.rooms.clear(&room("lobby")).await.unwrap();
-    world.say("lobby", "hello?").await;
-    world.pass(5.0).await;
+async fn a_pause_of_the_whole_room_is_shown_as_one_and_not_replaced_by_later_events() {
+    for clears in [false, true] {
+        let world = World::with_lobby().await;
+        world.patch("lobby", json!({ "paused": true })).await.unwrap();
+        if clears {
+            world.backend.rooms.clear(&room("lobby")).await.unwrap();
+        }
+        world.say_then_pass("lobby", "hello?", 5.0).await;
 
-    let explanation = why(&world, "lobby", "aria").await;
+        let explanation = why(&world, "lobby", "aria").await;
 
-    assert_eq!(step(&explanation, "moved"), "An operator paused everybody here.");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_pause_of_the_whole_room_is_shown_as_one() {
-    let world = World::with_lobby().await;
-    world.backend.rooms.patch(&room("lobby"), serde_json::from_value(json!({ "paused": true })).unwrap()).await.unwrap();
-    world.say("lobby", "hello?").await;
-    world.pass(5.0).await;
-
-    let explanation = why(&world, "lobby", "aria").await;
-
-    assert_eq!(&*explanation.decision.as_ref().unwrap().reason, "paused");
-    assert!(texts(&explanation).contains("paused"), "{}", texts(&explanation));
-    assert_eq!(explanation.waiting_for.unwrap().text, "an operator, who paused it and can resume it");
+        assert_eq!(&*explanation.decision.as_ref().unwrap().reason, "paused");
+        assert_eq!(step(&explanation, "moved"), "An operator paused everybody here.");
+        assert_eq!(explanation.waiting_for.unwrap().text, "an operator, who paused it and can resume it");
+    }
 }
 
 #[tokio::test(start_paused = true)]
 async fn too_many_and_too_old_messages_show_the_limit() {
     let world = World::with_lobby_settings(json!({ "gate": { "max_buffer": 3, "stale_after_secs": 30.0 } })).await;
     world.side.set_delay(std::time::Duration::from_secs(6));
-    world.say("lobby", "Ari?").await;
-    world.pass(1.0).await;
+    world.say_then_pass("lobby", "Ari?", 1.0).await;
     for number in 0..4 {
         world.say("lobby", &format!("number {number}")).await;
     }
     world.rest().await;
     let overflow = why(&world, "lobby", "aria").await;
-    world.side.answers([Err(super::refused())]);
+    world.side.answers([Err(refusal())]);
     world.pass(300.0).await;
     let decisions = world.decisions("lobby").await;
     let stale = decisions.iter().find(|decision| decision["reason"] == "stale").unwrap_or_else(|| panic!("{decisions:#?}"));
     let seq = stale["seq"].as_u64().unwrap();
-    let stale = ask(&world, "lobby", None, Some(WhyAt::Event(crate::domain::id::Seq(seq)))).await.unwrap();
+    let stale = world.why("lobby", None, Some(WhyAt::Event(Seq(seq)))).await.unwrap();
 
-    assert!(
-        step(&overflow, "rule").contains("At most 3 messages wait to be considered (gate.max_buffer)"),
-        "{}",
-        texts(&overflow)
-    );
-    assert!(
-        step(&stale, "rule").contains("older than 30 s are not answered any more (gate.stale_after_secs"),
-        "{}",
-        texts(&stale)
-    );
+    assert_tells(&overflow, "rule", "At most 3 messages wait to be considered (gate.max_buffer)");
+    assert_tells(&stale, "rule", "older than 30 s are not answered any more (gate.stale_after_secs");
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_unreadable_answer_shows_what_was_expected() {
     let world = World::with_lobby().await;
     world.side.answers([Ok("Perhaps, perhaps not.")]);
-    world.say("lobby", "Ari?").await;
-    world.pass(5.0).await;
+    world.say_then_pass("lobby", "Ari?", 5.0).await;
 
     let explanation = why(&world, "lobby", "aria").await;
 

@@ -90,7 +90,7 @@ async fn a_reply_that_is_cut_while_it_is_written_keeps_what_was_heard() {
     let (world, ana) = asked([]).await;
     ana.listen_for(&world, FIRST).await;
     ana.listen(&world, 0.4).await;
-    let reply = ana.page.packets.lock().unwrap().last().unwrap().reply;
+    let reply = ana.page.packets.lock().last().unwrap().reply;
 
     ana.line.tell(Told::Stop { reply });
     ana.listen(&world, 40.0).await;

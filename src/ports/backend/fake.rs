@@ -6,11 +6,12 @@
 //! `torn` breaks off.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::{StreamExt, stream};
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Map, json};
 use tokio::sync::{Notify, broadcast, watch};
 
@@ -37,7 +38,7 @@ use crate::ports::backend::room::{
     CompanionPatch, CompanionView, Companions, Invited, Override, Room, RoomCompanion, RoomId, RoomPatch, RoomPlan, Rooms,
 };
 use crate::ports::backend::room_service::RoomService;
-use crate::ports::backend::state::{CompanionState, Doing, RepetitionState, RoomState};
+use crate::ports::backend::state::{CompanionState, Doing, RoomState};
 use crate::ports::backend::usage::{Calls, Cap, Caps, GuildUsage, Speech, SpeechBy, Usage, UsageBy, UsageQuery, Used};
 use crate::ports::call_room::{CallRooms, Description, Entrance, Line, SpeechService};
 use crate::ports::inbound_events::ChannelRef;
@@ -136,6 +137,19 @@ impl FakeRoom {
         }
     }
 
+    /// The next message, typed by a person.
+    fn typed(&self, from: Arc<str>, text: Arc<str>) -> HistoryMessage {
+        let (seq, at) = (Seq(self.messages.len() as u64 + 1), NOON.into());
+        let (id, name, kind, reply_to, cut) = (None, None, None, None, None);
+        HistoryMessage { seq, id, from, name, role: Role::Person, kind, text, at, modality: Modality::Text, reply_to, cut }
+    }
+
+    fn store(&mut self, message: HistoryMessage) -> Seq {
+        let _ = self.live.send(rendered(&message));
+        self.messages.push(message);
+        Seq(self.messages.len() as u64)
+    }
+
     fn message(&mut self, seq: Seq) -> Result<&mut HistoryMessage, Refused> {
         self.messages
             .iter_mut()
@@ -164,23 +178,23 @@ impl FakeBackend {
     /// Adds a room with Aria in it.
     pub(crate) fn add(&self, room: &str) {
         let room = RoomId::parse(room).unwrap();
-        self.lock().insert(room, new_room("home", vec!["aria".into()]));
+        self.rooms.lock().insert(room, new_room("home", vec!["aria".into()]));
     }
 
     /// Adds a channel of another platform with Aria in it.
     pub(crate) fn add_channel(&self, room: &str, guild: &str, title: &str) {
         let room = RoomId::parse(room).unwrap();
-        self.lock().insert(room, FakeRoom { title: Some(title.into()), ..new_room(guild, vec!["aria".into()]) });
+        self.rooms.lock().insert(room, FakeRoom { title: Some(title.into()), ..new_room(guild, vec!["aria".into()]) });
     }
 
     /// Sends an event to the watchers of a room.
     pub(crate) fn show(&self, room: &str, live: Live) {
         let room = RoomId::parse(room).unwrap();
-        let _ = self.lock()[&room].live.send(live);
+        let _ = self.rooms.lock()[&room].live.send(live);
     }
 
     pub(crate) fn probe(&self) -> MutexGuard<'_, Probe> {
-        self.probe.lock().unwrap_or_else(PoisonError::into_inner)
+        self.probe.lock()
     }
 
     /// Makes callers wait until [`FakeBackend::release`].
@@ -204,17 +218,13 @@ impl FakeBackend {
         refuses.map_or(Ok(()), Err)
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<RoomId, FakeRoom>> {
-        self.rooms.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn with_room<T>(&self, id: &RoomId, act: impl FnOnce(&mut FakeRoom) -> Result<T, Refused>) -> Result<T, Refused> {
         if id.as_str() == "full" {
             return Err(Refused::Unavailable { detail: "the store is full".into(), retry_after: Some(Duration::from_secs(7)) });
         }
         assert_ne!(id.as_str(), "boom");
         let missing = || Refused::NotFound(format!("there is no room {id}, PUT /api/rooms/{id} creates it"));
-        self.lock().get_mut(id).ok_or_else(missing).and_then(act)
+        self.rooms.lock().get_mut(id).ok_or_else(missing).and_then(act)
     }
 }
 
@@ -274,7 +284,7 @@ impl CallRooms for FakeBackend {
 #[async_trait]
 impl RoomService for FakeBackend {
     async fn list(&self) -> Result<Rooms, Refused> {
-        Ok(Rooms { rooms: self.lock().iter().map(|(id, room)| room.view(id)).collect() })
+        Ok(Rooms { rooms: self.rooms.lock().iter().map(|(id, room)| room.view(id)).collect() })
     }
 
     async fn get(&self, id: &RoomId) -> Result<Room, Refused> {
@@ -283,7 +293,7 @@ impl RoomService for FakeBackend {
     }
 
     async fn put(&self, id: &RoomId, plan: RoomPlan) -> Result<(Room, bool), Refused> {
-        let mut rooms = self.lock();
+        let mut rooms = self.rooms.lock();
         let is_new = !rooms.contains_key(id);
         let room = rooms.entry(id.clone()).or_insert_with(|| new_room(plan.guild.as_str(), Vec::new()));
         if room.guild != plan.guild {
@@ -301,11 +311,7 @@ impl RoomService for FakeBackend {
             if patch.paused != Override::Keep {
                 room.paused = patch.paused == Override::Set(true);
             }
-            match patch.title {
-                Override::Keep => {}
-                Override::Reset => room.title = None,
-                Override::Set(title) => room.title = Some(title),
-            }
+            apply(&patch.title, &mut room.title);
             for (companion, CompanionPatch { interjection, paused, .. }) in &patch.companions {
                 let missing =
                     || Refused::Invalid { field: format!("companions.{companion}"), detail: "is not in the room".into() };
@@ -321,7 +327,7 @@ impl RoomService for FakeBackend {
 
     async fn delete(&self, id: &RoomId) -> Result<(), Refused> {
         self.with_room(id, |_| Ok(()))?;
-        self.lock().remove(id);
+        self.rooms.lock().remove(id);
         Ok(())
     }
 
@@ -362,21 +368,7 @@ impl RoomService for FakeBackend {
                 external: room.externals.contains_key(id),
             };
             let companions = room.companions.iter().map(companion).collect();
-            Ok(RoomState {
-                companions,
-                floor: None,
-                late: Vec::new(),
-                rounds: Vec::new(),
-                turn: None,
-                streak: 0,
-                max_companion_streak: 4,
-                turns: 0,
-                max_turns: None,
-                repetition: RepetitionState::default(),
-                episode: None,
-                kept_away: None,
-                at: NOON.into(),
-            })
+            Ok(RoomState { companions, max_companion_streak: 4, at: NOON.into(), ..RoomState::default() })
         })
     }
 
@@ -402,7 +394,7 @@ impl RoomService for FakeBackend {
         self.check().await?;
         self.probe().admitted.push((channel_ref.clone(), companion.clone()));
         let id = RoomId::of(&channel_ref.channel).expect("a room's id");
-        let mut rooms = self.lock();
+        let mut rooms = self.rooms.lock();
         let room = rooms.entry(id.clone()).or_insert_with(|| new_room(channel_ref.guild.as_str(), Vec::new()));
         let is_new = !room.companions.contains_key(companion);
         room.companions.entry(companion.clone()).or_default();
@@ -413,7 +405,7 @@ impl RoomService for FakeBackend {
         self.check().await?;
         self.probe().dismissed.push((channel_ref.clone(), companion.clone()));
         let id = RoomId::of(&channel_ref.channel).expect("a room's id");
-        Ok(self.lock().get_mut(&id).is_some_and(|room| room.companions.remove(companion).is_some()))
+        Ok(self.rooms.lock().get_mut(&id).is_some_and(|room| room.companions.remove(companion).is_some()))
     }
 
     async fn live(&self, id: &RoomId, after: Option<Seq>) -> Result<LiveStream, Refused> {
@@ -447,22 +439,8 @@ impl MessageService for FakeBackend {
             if let Some(existing) = room.messages.iter().find(|existing| message.id.is_some() && existing.id == message.id) {
                 return Ok(existing.seq);
             }
-            let stored = HistoryMessage {
-                seq: Seq(room.messages.len() as u64 + 1),
-                id: message.id,
-                from: message.from,
-                name: None,
-                role: Role::Person,
-                kind: None,
-                text: message.text,
-                at: NOON.into(),
-                modality: message.modality,
-                reply_to: message.reply_to,
-                cut: None,
-            };
-            let _ = room.live.send(rendered(&stored));
-            room.messages.push(stored);
-            Ok(Seq(room.messages.len() as u64))
+            let (id, modality, reply_to) = (message.id, message.modality, message.reply_to);
+            Ok(room.store(HistoryMessage { id, modality, reply_to, ..room.typed(message.from, message.text) }))
         })
     }
 
@@ -517,22 +495,9 @@ impl MessageService for FakeBackend {
     async fn speak(&self, id: &RoomId, words: Words) -> Result<Seq, Refused> {
         self.with_room(id, |room| {
             room.check_external(&words.from, &words.message_id)?;
-            let stored = HistoryMessage {
-                seq: Seq(room.messages.len() as u64 + 1),
-                id: None,
-                from: words.from.as_str().into(),
-                name: Some(words.from.as_str().into()),
-                role: Role::Companion,
-                kind: None,
-                text: words.text,
-                at: NOON.into(),
-                modality: Modality::Text,
-                reply_to: None,
-                cut: None,
-            };
-            let _ = room.live.send(rendered(&stored));
-            room.messages.push(stored);
-            Ok(Seq(room.messages.len() as u64))
+            let from: Arc<str> = words.from.as_str().into();
+            let (name, role) = (Some(from.clone()), Role::Companion);
+            Ok(room.store(HistoryMessage { name, role, ..room.typed(from, words.text) }))
         })
     }
 }
@@ -678,7 +643,7 @@ impl MaintenanceService for FakeBackend {
     }
 
     async fn readiness(&self) -> Readiness {
-        let detail = self.not_ready_because.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let detail = self.not_ready_because.lock().clone();
         let ready = detail.is_none();
         let store = ReadyPart { part: "store".into(), ready, detail: detail.unwrap_or_default() };
         let models = ReadyPart { part: "models".into(), ready: false, detail: "https://secret.example: 500".into() };

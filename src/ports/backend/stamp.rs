@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use crate::domain::moment::Moment;
 
 /// A moment since the Unix epoch, written as `2026-05-01T12:00:00.250Z`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Stamp(pub Moment);
 
 /// Formats a moment as RFC 3339 in UTC, truncated to milliseconds. Moments after the year 9999 are formatted as its end.

@@ -13,7 +13,7 @@ use crate::domain::vote::State;
 use crate::settings::companion::ModelChoice;
 
 /// The state of a room at one moment.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct RoomState {
     /// The companions that are present, ordered by id.
     pub companions: Vec<CompanionState>,

@@ -1,7 +1,9 @@
 //! The tests that every implementation of [`CallRooms`] has to pass. A companion answers who says something to it.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 use super::{CallRooms, End, Entrance, Line, Listener, Packet, Told, View};
 use crate::domain::id::PersonId;
@@ -191,21 +193,21 @@ struct Page(Mutex<Vec<Seen>>);
 
 impl Listener for Page {
     fn show(&self, view: &View) {
-        self.0.lock().unwrap().push(Seen::View(view.clone()));
+        self.0.lock().push(Seen::View(view.clone()));
     }
 
     fn play(&self, packet: &Packet) {
-        self.0.lock().unwrap().push(Seen::Packet(packet.clone()));
+        self.0.lock().push(Seen::Packet(packet.clone()));
     }
 
     fn end(&self, end: End) {
-        self.0.lock().unwrap().push(Seen::End(end));
+        self.0.lock().push(Seen::End(end));
     }
 }
 
 impl Page {
     fn seen(&self) -> Vec<Seen> {
-        self.0.lock().unwrap().clone()
+        self.0.lock().clone()
     }
 
     fn packets(&self) -> Vec<Packet> {

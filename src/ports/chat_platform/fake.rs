@@ -1,10 +1,11 @@
 //! A platform in memory that behaves as a test tells it: it rejects, delays, or loses responses. It takes the place of the console.
 
 use std::collections::{BTreeSet, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 
 use super::{Capabilities, ChatPlatform, NotRead, NotSent, Part};
 use crate::domain::id::{ChannelId, GuildId};
@@ -181,6 +182,6 @@ impl ChatPlatform for FakePlatform {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(mutex: &Mutex<T>) -> parking_lot::MutexGuard<'_, T> {
+    mutex.lock()
 }

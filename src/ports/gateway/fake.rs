@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::num::NonZeroU32;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::{Command, Condition, Disconnected, Gateway, Shard, Unsent};
@@ -43,33 +44,33 @@ impl FakeGateway {
 
     /// Ends a connection like this: now if it runs, otherwise as soon as it does.
     pub(crate) fn ends(&self, shard: u32, end: End) {
-        self.inner.lock().unwrap().ends.entry(shard).or_default().push_back(end);
+        self.inner.lock().ends.entry(shard).or_default().push_back(end);
         self.changed.notify_waiters();
     }
 
     /// Makes the server unready without this platform.
     pub(crate) fn blocks_readiness(&self) {
-        self.inner.lock().unwrap().blocks_readiness = true;
+        self.inner.lock().blocks_readiness = true;
     }
 
     /// How often the number of connections was requested.
     pub(crate) fn asked(&self) -> usize {
-        self.inner.lock().unwrap().asked
+        self.inner.lock().asked
     }
 
     /// The connections that run now, each with the total number of connections.
     pub(crate) fn alive(&self) -> Vec<(u32, u32)> {
-        self.inner.lock().unwrap().alive.iter().map(|(shard, of)| (*shard, *of)).collect()
+        self.inner.lock().alive.iter().map(|(shard, of)| (*shard, *of)).collect()
     }
 
     /// How often a connection was started.
     pub(crate) fn lived(&self, shard: u32) -> usize {
-        self.inner.lock().unwrap().lived.get(&shard).copied().unwrap_or_default()
+        self.inner.lock().lived.get(&shard).copied().unwrap_or_default()
     }
 
     /// How often a connection was dropped from outside.
     pub(crate) fn dropped(&self, shard: u32) -> usize {
-        self.inner.lock().unwrap().dropped.get(&shard).copied().unwrap_or_default()
+        self.inner.lock().dropped.get(&shard).copied().unwrap_or_default()
     }
 }
 
@@ -82,7 +83,7 @@ struct Alive<'a> {
 
 impl Drop for Alive<'_> {
     fn drop(&mut self) {
-        let mut inner = self.gateway.inner.lock().unwrap();
+        let mut inner = self.gateway.inner.lock();
         inner.alive.remove(&self.shard);
         if !self.ended_itself {
             *inner.dropped.entry(self.shard).or_default() += 1;
@@ -97,7 +98,7 @@ impl Gateway for FakeGateway {
     }
 
     async fn shards(&self) -> Result<NonZeroU32, Disconnected> {
-        let mut inner = self.inner.lock().unwrap();
+        let mut inner = self.inner.lock();
         inner.asked += 1;
         let count = if inner.counts.len() > 1 { inner.counts.pop_front() } else { inner.counts.front().cloned() };
         count.expect("the gateway has a count").map(|count| NonZeroU32::new(count).expect("at least one"))
@@ -105,7 +106,7 @@ impl Gateway for FakeGateway {
 
     async fn live(&self, shard: Shard) -> Disconnected {
         let before = {
-            let mut inner = self.inner.lock().unwrap();
+            let mut inner = self.inner.lock();
             *inner.lived.entry(shard.number).or_default() += 1;
             inner.alive.insert(shard.number, shard.of.get())
         };
@@ -113,7 +114,7 @@ impl Gateway for FakeGateway {
         assert_eq!(before, None, "a shard runs once at a time");
         loop {
             let changed = self.changed.notified();
-            let end = self.inner.lock().unwrap().ends.get_mut(&shard.number).and_then(VecDeque::pop_front);
+            let end = self.inner.lock().ends.get_mut(&shard.number).and_then(VecDeque::pop_front);
             if let Some(end) = end {
                 alive.ended_itself = true;
                 match end {
@@ -130,7 +131,7 @@ impl Gateway for FakeGateway {
     }
 
     fn condition(&self) -> Condition {
-        let inner = self.inner.lock().unwrap();
+        let inner = self.inner.lock();
         let detail = format!("{} connections", inner.alive.len());
         Condition { ready: !inner.alive.is_empty(), detail, blocks_readiness: inner.blocks_readiness }
     }

@@ -1,7 +1,9 @@
 //! A request whose prompt is built only when it is about to be sent: a prompt is long, and a thousand requests may wait in the queue.
 
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
+
+use parking_lot::Mutex;
 
 use super::Request;
 
@@ -22,7 +24,7 @@ impl LazyRequest {
 
     /// Builds the prompt, on the first call only. If that panics, the request stays without a prompt.
     pub fn build(&self) -> &Request {
-        let build_prompt = self.build_prompt.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let build_prompt = self.build_prompt.lock().take();
         if let Some(build_prompt) = build_prompt {
             self.built.get_or_init(|| Box::new(build_prompt(self.base.clone())));
         }

@@ -1,7 +1,6 @@
 //! Models in memory: every connection works.
 
-use std::sync::{Mutex, PoisonError};
-
+use parking_lot::Mutex;
 use secrecy::ExposeSecret as _;
 
 use super::*;
@@ -12,7 +11,7 @@ pub(crate) struct FakeModels(Mutex<Option<NewConnection>>);
 
 impl FakeModels {
     fn view(&self) -> ModelsView {
-        let connected = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let connected = self.0.lock().clone();
         let name = |model: &ConnectedModel| model.model.as_str().into();
         let view = |model: Option<Arc<str>>| ModelView {
             provider: if model.is_some() { "models.example".into() } else { "rehearsal".into() },
@@ -62,12 +61,12 @@ impl ModelSetup for FakeModels {
     }
 
     async fn connect(&self, connection: NewConnection) -> Result<ModelsView, Refused> {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(connection);
+        *self.0.lock() = Some(connection);
         Ok(self.view())
     }
 
     async fn disconnect(&self) -> Result<ModelsView, Refused> {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.0.lock() = None;
         Ok(self.view())
     }
 }

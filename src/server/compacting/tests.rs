@@ -54,25 +54,15 @@ async fn a_running_server_compacts_in_the_configured_hour_once_deletions_are_old
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_running_server_without_deletions_does_not_compact() {
-    let clock = Arc::new(TestClock(Instant::now()));
-
-    let waited =
-        timeout(30 * 24 * HOUR, due(&*store_with(&[]).await, &*clock, &storage(), || false, &AtomicBool::new(false))).await;
-
-    assert!(waited.is_err());
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_server_with_automatic_compaction_off_does_not_compact() {
-    let clock = Arc::new(TestClock(Instant::now()));
+async fn without_deletions_or_with_automatic_compaction_off_a_server_does_not_compact() {
     let never = Storage { compact_after_days: 0, ..storage() };
+    for (erased, storage) in [(&[][..], storage()), (&[Moment::ZERO], never)] {
+        let (clock, store) = (TestClock(Instant::now()), store_with(erased).await);
 
-    let waited =
-        timeout(30 * 24 * HOUR, due(&*store_with(&[Moment::ZERO]).await, &*clock, &never, || false, &AtomicBool::new(false)))
-            .await;
+        let waited = timeout(30 * 24 * HOUR, due(&*store, &clock, &storage, || false, &AtomicBool::new(false))).await;
 
-    assert!(waited.is_err());
+        assert!(waited.is_err());
+    }
 }
 
 #[tokio::test(start_paused = true)]

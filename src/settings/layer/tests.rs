@@ -20,7 +20,6 @@ struct Models {
 struct Endpoint {
     base_url: String,
     model: String,
-    #[serde(default)]
     api_key: Option<String>,
 }
 
@@ -40,13 +39,19 @@ fn one_source_may_add_what_another_leaves_out() {
 }
 
 #[test]
-fn a_key_that_no_source_sets_is_named_with_its_table() {
-    let mut layers =
-        [file("default.toml", "models = {}"), file("local.toml", "\n[models.side]\nmodel = \"small\""), variables(&[])];
+fn each_problem_names_its_source_and_key_and_shows_no_secret() {
+    let whole = "[models.main]\nmodel = \"small\"\nbase_url = \"http://one\"\n";
+    let table = ("TERTULIA__MODELS__MAIN", r#"{ model = 7, base_url = "http://two" }"#);
+    for (text, set, problem) in [
+        ("\n[models.side]\nmodel = \"small\"".to_owned(), vec![], "local.toml:2: models.side.base_url is missing"),
+        // The table in the variable replaces the whole table.
+        (whole.to_owned(), vec![table], "TERTULIA__MODELS__MAIN: models.main.model is not a text in quotes"),
+        (format!("{whole}api_key = 12345"), vec![], "local.toml:4: models.main.api_key is not a text in quotes"),
+    ] {
+        let (_, problems) = read_all(&mut [file("default.toml", "models = {}"), file("local.toml", &text), variables(&set)]);
 
-    let (_, problems) = read_all(&mut layers);
-
-    assert_eq!(problems, ["local.toml:2: models.side.base_url is missing"]);
+        assert_eq!(problems, [problem]);
+    }
 }
 
 #[test]
@@ -71,41 +76,11 @@ fn a_variable_whose_table_is_incomplete_is_named() {
 }
 
 #[test]
-fn a_table_in_a_variable_replaces_the_whole_table() {
-    let mut layers = [
-        file("default.toml", "models = {}"),
-        file("local.toml", "[models.main]\nmodel = \"small\"\nbase_url = \"http://one\""),
-        variables(&[("TERTULIA__MODELS__MAIN", r#"{ model = 7, base_url = "http://two" }"#)]),
-    ];
-
-    let (_, problems) = read_all(&mut layers);
-
-    assert_eq!(problems, ["TERTULIA__MODELS__MAIN: models.main.model is not a text in quotes"]);
-}
-
-#[test]
-fn a_secret_of_the_wrong_type_is_not_shown() {
-    let mut layers = [
-        file("default.toml", "models = {}"),
-        file("local.toml", "[models.main]\nmodel = \"small\"\nbase_url = \"http://one\"\napi_key = 12345"),
-    ];
-
-    let (_, problems) = read_all(&mut layers);
-
-    assert_eq!(problems, ["local.toml:4: models.main.api_key is not a text in quotes"]);
-}
-
-#[test]
-fn other_variables_and_empty_ones_are_ignored() {
+fn other_variables_and_empty_ones_are_ignored_and_no_value_is_listed() {
     let layer = variables(&[("PATH", "/bin"), ("TERTULIA_PROFILE", "night"), ("TERTULIA__GATE__MAX_BUFFER", "")]);
 
     assert_eq!(layer.title(), None);
-}
-
-#[test]
-fn variables_are_listed_without_their_values() {
     let layer = variables(&[("TERTULIA__SERVER__ADMIN_TOKEN", "secret")]);
-
     assert_eq!(layer.title().as_deref(), Some("environment (TERTULIA__SERVER__ADMIN_TOKEN)"));
 }
 

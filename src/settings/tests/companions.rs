@@ -22,16 +22,6 @@ fn the_built_in_companions_are_valid_and_have_different_interjection_levels() {
 }
 
 #[test]
-fn an_unknown_interjection_level_lists_the_known_ones() {
-    let folder = Folder::with(&[("companions/mira.toml", "name = \"Mira\"\n\ninterjection = \"chatty\"\n")]);
-
-    assert_eq!(
-        folder.problems(),
-        ["companions/mira.toml:3: interjection = \"chatty\" is not one of very_quiet, quiet, average, eager, very_eager"]
-    );
-}
-
-#[test]
 fn a_companions_folder_replaces_the_built_in_ones() {
     let folder = Folder::with(&[
         ("companions/mira.toml", "aliases = [\"mi\"]\n"),
@@ -139,91 +129,61 @@ fn a_room_has_at_most_32_companions() {
 }
 
 #[test]
-fn an_unknown_companion_in_a_room_lists_the_known_ones() {
-    let folder =
-        Folder::with(&[("default.toml", "[[console.rooms]]\nid = \"den\"\nguild = \"home\"\ncompanions = [\n  \"ghost\"]\n")]);
-
-    assert_eq!(
-        folder.problems(),
-        ["default.toml:5: console.rooms[0].companions[0] = \"ghost\" is not a companion; the companions are: aria, bruno, cleo"]
-    );
-}
-
-#[test]
-fn companions_for_direct_messages_must_exist_and_share_no_name() {
-    let unknown = Folder::with(&[("default.toml", "[discord]\ndirect_companions = [\"aria\", \"ghost\"]\n")]);
-    let namesakes = Folder::with(&[
-        ("default.toml", "[discord]\ndirect_companions = [\"mira\", \"mora\"]\n\n[console]\nrooms = []\n"),
-        ("companions/mira.toml", "aliases = [\"mo\"]\n"),
-        ("companions/mora.toml", "aliases = [\"Mo\"]\n"),
-    ]);
-
-    assert_eq!(
-        unknown.problems(),
-        ["default.toml:2: discord.direct_companions[1] = \"ghost\" is not a companion; the companions are: aria, bruno, cleo"]
-    );
-    assert_eq!(
-        namesakes.problems(),
-        ["default.toml:2: discord.direct_companions names mira and mora, and both answer to \"Mo\"; rename one or remove it"]
-    );
-}
-
-#[test]
-fn companions_of_one_guild_must_not_share_a_name() {
-    let folder = Folder::with(&[
+fn what_is_wrong_with_companions_and_their_rooms_is_said_with_its_place() {
+    let rooms = "[console]\nrooms = [\n  { id = \"a\", guild = \"g\", companions = [\"mira\"] },\n  { id = \"b\", guild = \"g\", companions = [\"zed\"] },\n]\n";
+    let of_two_guilds = rooms.replace("\"b\", guild = \"g\"", "\"b\", guild = \"h\"");
+    let namesakes = [("companions/mira.toml", "aliases = [\"Sunny\"]"), ("companions/zed.toml", "aliases = [\"sUNNY\"]")];
+    let same_id =
+        ["g", "h"].map(|guild| format!("[[console.rooms]]\nid = \"a\"\nguild = \"{guild}\"\ncompanions = []\n")).concat();
+    for (files, problems) in [
         (
-            "default.toml",
-            "[console]\nrooms = [\n  { id = \"a\", guild = \"g\", companions = [\"mira\"] },\n  { id = \"b\", guild = \"g\", companions = [\"zed\"] },\n]\n",
+            &[("companions/mira.toml", "name = \"Mira\"\n\ninterjection = \"chatty\"\n")][..],
+            &["companions/mira.toml:3: interjection = \"chatty\" is not one of very_quiet, quiet, average, eager, very_eager"][..],
         ),
-        ("companions/mira.toml", "aliases = [\"Sunny\"]"),
-        ("companions/zed.toml", "aliases = [\"sUNNY\"]"),
-    ]);
-
-    assert_eq!(
-        folder.problems(),
-        [
-            "default.toml:3: console.rooms[0].companions brings mira and zed into guild g, and both answer to \"sUNNY\"; rename one or \
-          keep them in different guilds"
-        ]
-    );
-}
-
-#[test]
-fn companions_of_different_guilds_may_share_a_name() {
-    let folder = Folder::with(&[
         (
-            "default.toml",
-            "[console]\nrooms = [\n  { id = \"a\", guild = \"g\", companions = [\"mira\"] },\n  { id = \"b\", guild = \"h\", companions = [\"zed\"] },\n]\n",
+            &[("companions/mira.toml", "name = \"Mi\\nra\"\naliases = [\"ok\", \"a\\u202Eb\"]\n")],
+            &[
+                r#"companions/mira.toml:1: name = "Mi\nra" contains a control character; remove it"#,
+                r#"companions/mira.toml:2: aliases[1] = "a\u{202e}b" contains a control character; remove it"#,
+            ],
         ),
-        ("companions/mira.toml", "aliases = [\"Sunny\"]"),
-        ("companions/zed.toml", "aliases = [\"sUNNY\"]"),
-    ]);
-
-    assert!(folder.load().is_ok());
-}
-
-#[test]
-fn two_rooms_must_not_share_an_id() {
-    let folder = Folder::with(&[(
-        "default.toml",
-        "[[console.rooms]]\nid = \"a\"\nguild = \"g\"\ncompanions = []\n[[console.rooms]]\nid = \"a\"\nguild = \"h\"\ncompanions = []\n",
-    )]);
-
-    assert_eq!(
-        folder.problems(),
-        ["default.toml:6: console.rooms[1].id = \"a\" is the id of rooms[0] already; each room needs its own"]
-    );
-}
-
-#[test]
-fn a_name_that_could_look_like_another_line_is_rejected() {
-    let folder = Folder::with(&[("companions/mira.toml", "name = \"Mi\\nra\"\naliases = [\"ok\", \"a\\u202Eb\"]\n")]);
-
-    let problems = folder.problems();
-
-    assert_eq!(problems.len(), 2);
-    assert_eq!(problems[0], r#"companions/mira.toml:1: name = "Mi\nra" contains a control character; remove it"#);
-    assert_eq!(problems[1], r#"companions/mira.toml:2: aliases[1] = "a\u{202e}b" contains a control character; remove it"#);
+        (
+            &[("default.toml", "[[console.rooms]]\nid = \"den\"\nguild = \"home\"\ncompanions = [\n  \"ghost\"]\n")],
+            &[
+                "default.toml:5: console.rooms[0].companions[0] = \"ghost\" is not a companion; the companions are: aria, bruno, cleo",
+            ],
+        ),
+        (
+            &[("default.toml", "[discord]\ndirect_companions = [\"aria\", \"ghost\"]\n")],
+            &[
+                "default.toml:2: discord.direct_companions[1] = \"ghost\" is not a companion; the companions are: aria, bruno, cleo",
+            ],
+        ),
+        (
+            &[
+                ("default.toml", "[discord]\ndirect_companions = [\"mira\", \"zed\"]\n\n[console]\nrooms = []\n"),
+                namesakes[0],
+                namesakes[1],
+            ],
+            &[
+                "default.toml:2: discord.direct_companions names mira and zed, and both answer to \"sUNNY\"; rename one or remove it",
+            ],
+        ),
+        (
+            &[("default.toml", rooms), namesakes[0], namesakes[1]],
+            &[
+                "default.toml:3: console.rooms[0].companions brings mira and zed into guild g, and both answer to \"sUNNY\"; rename one or \
+               keep them in different guilds",
+            ],
+        ),
+        (
+            &[("default.toml", &*same_id)],
+            &["default.toml:6: console.rooms[1].id = \"a\" is the id of rooms[0] already; each room needs its own"],
+        ),
+    ] {
+        assert_eq!(Folder::with(files).problems(), problems, "{files:?}");
+    }
+    assert!(Folder::with(&[("default.toml", &*of_two_guilds), namesakes[0], namesakes[1]]).load().is_ok());
 }
 
 #[test]

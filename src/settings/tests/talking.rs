@@ -22,52 +22,30 @@ fn the_defaults_are_those_of_the_design() {
 
 #[test]
 fn a_value_out_of_range_is_reported_with_the_range() {
-    let invalid = [
-        (
-            json!({ "turn_taking": { "turn_delay_secs": 601 } }),
-            "settings.turn_taking.turn_delay_secs is 601, must be from 0 to 600",
-        ),
-        (
-            json!({ "turn_taking": { "turn_delay_secs": -1 } }),
-            "settings.turn_taking.turn_delay_secs is -1, must be from 0 to 600",
-        ),
-        (
-            json!({ "turn_taking": { "state_timeout_secs": 0 } }),
-            "settings.turn_taking.state_timeout_secs is 0, must be from 0.001 to 3600",
-        ),
-        (
-            json!({ "turn_taking": { "max_companion_streak": 1001 } }),
-            "settings.turn_taking.max_companion_streak is 1001, must be from 1 to 1000",
-        ),
-        (json!({ "turn_taking": { "max_turns": 0 } }), "settings.turn_taking.max_turns is 0, must be from 1 to 1000000"),
-        (
-            json!({ "turn_taking": { "external_statement_timeout_secs": 0 } }),
-            "settings.turn_taking.external_statement_timeout_secs is 0, must be from 0.1 to 3600",
-        ),
-        (
-            json!({ "turn_taking": { "floor_timeout_secs": 0.5 } }),
-            "settings.turn_taking.floor_timeout_secs is 0.5, must be from 1 to 3600",
-        ),
-        (json!({ "reply": { "max_replans": 11 } }), "settings.reply.max_replans is 11, must be from 0 to 10"),
-        (json!({ "reply": { "replan_within_secs": 601 } }), "settings.reply.replan_within_secs is 601, must be from 0 to 600"),
-        (
-            json!({ "reply": { "stop_phrases": { "en": ["stop", "!?"] } } }),
-            "settings.reply.stop_phrases.en \"!?\" must be 1 to 8 words without mentions, with at most 60 characters",
-        ),
-        (json!({ "closing": { "reopen_after": 0 } }), "settings.closing.reopen_after is 0, must be from 1 to 10000"),
-        (
-            json!({ "closing": { "episode_idle_secs": 0.5 } }),
-            "settings.closing.episode_idle_secs is 0.5, must be from 1 to 604800",
-        ),
-        (
-            json!({ "repetition": { "judge": "words" } }),
-            "settings.repetition.judge = \"words\" is not one of lexical, model, both",
-        ),
-    ];
-
-    for (script, problem) in invalid {
-        assert_eq!(problems_of(script), [problem]);
+    for (section, key, value, range) in [
+        ("turn_taking", "turn_delay_secs", json!(601), "0 to 600"),
+        ("turn_taking", "turn_delay_secs", json!(-1), "0 to 600"),
+        ("turn_taking", "state_timeout_secs", json!(0), "0.001 to 3600"),
+        ("turn_taking", "max_companion_streak", json!(1001), "1 to 1000"),
+        ("turn_taking", "max_turns", json!(0), "1 to 1000000"),
+        ("turn_taking", "external_statement_timeout_secs", json!(0), "0.1 to 3600"),
+        ("turn_taking", "floor_timeout_secs", json!(0.5), "1 to 3600"),
+        ("reply", "max_replans", json!(11), "0 to 10"),
+        ("reply", "replan_within_secs", json!(601), "0 to 600"),
+        ("closing", "reopen_after", json!(0), "1 to 10000"),
+        ("closing", "episode_idle_secs", json!(0.5), "1 to 604800"),
+    ] {
+        let problem = format!("settings.{section}.{key} is {value}, must be from {range}");
+        assert_eq!(problems_of(json!({ section: { key: value } })), [problem]);
     }
+    assert_eq!(
+        problems_of(json!({ "reply": { "stop_phrases": { "en": ["stop", "!?"] } } })),
+        ["settings.reply.stop_phrases.en \"!?\" must be 1 to 8 words without mentions, with at most 60 characters"]
+    );
+    assert_eq!(
+        problems_of(json!({ "repetition": { "judge": "words" } })),
+        ["settings.repetition.judge = \"words\" is not one of lexical, model, both"]
+    );
 }
 
 #[test]

@@ -130,6 +130,7 @@ impl Failure<'_> {
         let has_failed = |what: &FaultKind| matches!(what, FaultKind::Failed { code, guild, companion } if *code == self.error && is_its(guild, companion));
         let is_platforms = |what: &FaultKind| matches!(what, FaultKind::Platform(guild) if *guild == self.channel_key.guild);
         let is_making = |what: &FaultKind| matches!(what, FaultKind::Killed("reply or delivery"));
+        let has_call = stage.plan.has_call(self.channel_key.guild.as_str());
         match self.error {
             // No reply times out sooner.
             "timeout" if self.companion.as_str() == EXTERNAL => {
@@ -149,13 +150,17 @@ impl Failure<'_> {
             "empty" => meanwhile.any(|what| matches!(what, FaultKind::Wordless { guild, companion } if is_its(guild, companion))),
             // If a post was refused lately, no statement is written.
             "refused" => meanwhile.any(has_failed) || within(UNPOSTABLE_FOR).any(is_platforms),
-            "unreachable" => meanwhile.any(|what| has_failed(what) || is_platforms(what) || is_making(what)),
+            "unreachable" => {
+                // A spoken answer was lost after its first sentence, for whatever reason.
+                let is_lost = |what: &FaultKind| has_call && matches!(what, FaultKind::Failed { .. } | FaultKind::Called(_));
+                meanwhile.any(|what| has_failed(what) || is_platforms(what) || is_making(what) || is_lost(what))
+            }
             // A call is shed only if the queue is full of others.
             "overloaded" => self.rivals >= stage.plan.rules.least_queue || meanwhile.any(has_failed),
             // Who is silent, the check of rooms knows.
             CLOSED => true,
             // What was heard, and who interrupted it, the check of calls knows.
-            INTERRUPTED | UNVOICED => stage.plan.has_call(self.channel_key.guild.as_str()),
+            INTERRUPTED | UNVOICED => has_call,
             "left_alone" => within(BREAKER_OPEN_FOR).any(|what| matches!(what, FaultKind::Failed { .. } | FaultKind::Called(_))),
             "absent" => {
                 let is_gone =

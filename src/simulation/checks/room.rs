@@ -121,6 +121,8 @@ pub(super) struct Record<'a> {
     cancels: BTreeMap<Seq, Vec<Cancel>>,
     /// Replies that were owed and dropped. A part in flight may still be posted.
     dropped: BTreeSet<Ticket>,
+    /// What was posted before may be a part of one of them.
+    dropped_until: Duration,
     tickets: BTreeSet<Ticket>,
     /// The turn of each question and each reply.
     turns: BTreeMap<Ticket, TurnId>,
@@ -169,6 +171,7 @@ impl<'a> Record<'a> {
             refused: BTreeSet::new(),
             cancels: BTreeMap::new(),
             dropped: BTreeSet::new(),
+            dropped_until: Duration::ZERO,
             tickets: BTreeSet::new(),
             turns: BTreeMap::new(),
             spoke: BTreeMap::new(),

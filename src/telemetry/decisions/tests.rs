@@ -8,10 +8,9 @@ use crate::domain::id::{ChannelId, GuildId};
 
 #[test]
 fn a_decision_is_a_span_with_all_its_attributes() {
-    let memory = SpanMemory::new();
     let world = World::default();
 
-    record(&memory.recorder(false), &world.facts(YES));
+    let memory = recorded(&world.facts(YES));
 
     let [span] = &memory.named("decision.gate")[..] else { panic!("not one span") };
     let expected = [
@@ -34,10 +33,9 @@ fn a_decision_is_a_span_with_all_its_attributes() {
 
 #[test]
 fn a_span_has_the_times_of_its_record() {
-    let memory = SpanMemory::new();
     let world = World::default();
 
-    record(&memory.recorder(false), &world.facts(YES));
+    let memory = recorded(&world.facts(YES));
 
     let since_epoch = |time: std::time::SystemTime| time.duration_since(std::time::UNIX_EPOCH).expect("after").as_micros();
     let span = &memory.spans()[0];
@@ -76,10 +74,9 @@ fn a_turn_that_follows_another_is_linked_to_its_root() {
 
 #[test]
 fn an_evaluation_without_an_answer_is_an_error_and_no_decision() {
-    let memory = SpanMemory::new();
     let world = World::default();
 
-    record(&memory.recorder(false), &world.facts(Answer::Missing { error_type: "timeout" }));
+    let memory = recorded(&world.facts(Answer::Missing { error_type: "timeout" }));
 
     let span = &memory.spans()[0];
     assert_eq!(span.status, Status::error("timeout"));
@@ -89,11 +86,10 @@ fn an_evaluation_without_an_answer_is_an_error_and_no_decision() {
 
 #[test]
 fn a_vote_is_recorded_with_whether_it_won() {
-    let memory = SpanMemory::new();
     let world = World::default();
     let vote = VoteFacts { state: "speak", importance: 7.5, selected: true, closing: "none", floor: Some("lost") };
 
-    record(&memory.recorder(false), &DecisionFacts { vote: Some(vote), ..world.facts(YES) });
+    let memory = recorded(&DecisionFacts { vote: Some(vote), ..world.facts(YES) });
 
     let span = &memory.spans()[0];
     assert_eq!(attribute(span, "decision.floor").as_deref(), Some("lost"));
@@ -120,15 +116,21 @@ impl Default for World {
     }
 }
 
+fn recorded(facts: &DecisionFacts<'_>) -> SpanMemory {
+    let memory = SpanMemory::new();
+    record(&memory.recorder(false), facts);
+    memory
+}
+
 impl World {
+    fn in_turn(&self) -> InTurn<'_> {
+        let (trace, turn_id) = (TurnTrace::new(0xabcdef), "turn-1".to_owned());
+        InTurn { trace, turn_id, guild: &self.guild, channel: &self.channel }
+    }
+
     fn facts<'a>(&'a self, answer: Answer<'a>) -> DecisionFacts<'a> {
         DecisionFacts {
-            turn: InTurn {
-                trace: TurnTrace::new(0xabcdef),
-                turn_id: "turn-1".to_owned(),
-                guild: &self.guild,
-                channel: &self.channel,
-            },
+            turn: self.in_turn(),
             ticket: Some(Ticket(1)),
             companion: &self.companion,
             trigger: Trigger::DirectAddress,
@@ -144,12 +146,7 @@ impl World {
 
     fn turn(&self) -> TurnFacts<'_> {
         TurnFacts {
-            turn: InTurn {
-                trace: TurnTrace::new(0xabcdef),
-                turn_id: "turn-1".to_owned(),
-                guild: &self.guild,
-                channel: &self.channel,
-            },
+            turn: self.in_turn(),
             trigger: Trigger::DirectAddress,
             outcome: "posted",
             error_type: None,

@@ -1,12 +1,12 @@
 //! A metrics exporter that logs when failures begin and end. The SDK itself logs nothing.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::metrics::Temporality;
 use opentelemetry_sdk::metrics::data::ResourceMetrics;
 use opentelemetry_sdk::metrics::exporter::PushMetricExporter;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::telemetry::export::{Change, Losses};
@@ -25,7 +25,7 @@ impl<E> Monitored<E> {
     }
 
     fn log(&self, outcome: &OTelSdkResult) {
-        let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut failed = self.failed.lock();
         let (exports, losses) = &mut *failed;
         *exports += u64::from(outcome.is_err());
         match (losses.update(*exports, Instant::now()), outcome) {

@@ -29,7 +29,7 @@ async fn verify_names_an_undecodable_record_and_a_remedy() {
     let backup_verified = premises.run(&["history", "verify", "torn.backup", "--json"]).await;
     let restored = premises.run(&["history", "restore", "torn.backup", "--json"]).await;
     let offline = premises.run(&["history", "verify"]).await;
-    let forgotten = premises.run(&["history", "forget", "--guild", "home", "--person", "Ana", "--yes"]).await;
+    let forgotten = premises.run(&["history", "forget", "--guild", "home", "--person", "Ana", "--yes"]).await.exits_with(3);
     let server = premises.start().await;
     server.say("lobby", "Ben", "is anybody there?").await;
     server.logs("this channel cannot continue").await;
@@ -54,7 +54,6 @@ async fn verify_names_an_undecodable_record_and_a_remedy() {
         assert!(says(&named) && says("history restore") && says("DELETE /api/rooms/ROOM"), "{verified:?}");
         assert!(!says("compact --accept-loss"), "that command would not help: {verified:?}");
     }
-    assert_eq!(forgotten.code, Some(3), "{forgotten:?}");
     assert!(forgotten.stderr.contains("1 entry cannot be read and may be this person's"), "{forgotten:?}");
     assert!(state["kept_away"]["detail"].as_str().is_some_and(|detail| detail.contains(&named)), "{state}");
     let text = why.stdout.split_whitespace().collect::<Vec<_>>().join(" ");

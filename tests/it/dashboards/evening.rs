@@ -1,8 +1,9 @@
 //! An evening of talk that produces every kind of metric: answered and unanswered questions, rounds, a tie, repetition, a voice call, and a killed
 //! server.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -30,7 +31,7 @@ impl Evening {
     pub async fn prepare() -> Self {
         let behaviour = Arc::<Mutex<Behaviour>>::default();
         let current = Arc::clone(&behaviour);
-        let model = Model::start(move |request| answer(*current.lock().expect("no panic while held"), request)).await;
+        let model = Model::start(move |request| answer(*current.lock(), request)).await;
         let rooms = r#"[
             { id = "study", guild = "home", companions = ["aria"] },
             { id = "lobby", guild = "home", companions = ["aria", "bruno", "cleo"] },
@@ -157,7 +158,7 @@ impl Evening {
     }
 
     fn set_behaviour(&self, behaviour: Behaviour) {
-        *self.behaviour.lock().expect("no panic while held") = behaviour;
+        *self.behaviour.lock() = behaviour;
     }
 }
 

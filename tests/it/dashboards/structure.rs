@@ -212,10 +212,10 @@ fn every_alert_compares_a_series_with_a_number_and_is_tested_both_ways() {
 }
 
 /// The metrics in Prometheus, with their labels and the allowed values of each label (empty: any value).
-struct Catalogue(BTreeMap<String, BTreeMap<String, &'static [&'static str]>>);
+pub struct Catalogue(pub BTreeMap<String, BTreeMap<String, &'static [&'static str]>>);
 
 impl Catalogue {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let mut metrics = BTreeMap::new();
         let mut add = |name: String, labels: &[(&str, &'static [&'static str])]| {
             let everywhere = [("job", &[][..]), ("instance", &[][..])];

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use serde_json::Value;
 use tertulia::adapters::discord::dispatch::{Dispatch, Intake, Receipt};
 use tertulia::adapters::discord::gateway::{Gateway, MakeIntake, Parts, Times};
@@ -125,7 +126,7 @@ impl Inbox {
 
     /// Acknowledges the events whose receipts are held.
     pub fn acknowledge_held(&self) {
-        let held = std::mem::take(&mut *self.held.lock().expect("held"));
+        let held = std::mem::take(&mut *self.held.lock());
         held.into_iter().for_each(Receipt::kept);
     }
 
@@ -180,7 +181,7 @@ impl Intake for InboxIntake {
         let receipt = match handling {
             Handling::Drops(text) if data["content"] == text => Some(dispatch.receipt),
             Handling::Holds => {
-                self.inbox.held.lock().expect("held").push(dispatch.receipt);
+                self.inbox.held.lock().push(dispatch.receipt);
                 None
             }
             _ => {

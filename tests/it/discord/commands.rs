@@ -9,9 +9,10 @@ mod reporting;
 mod speaking;
 
 use std::ops::Deref;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tertulia::adapters::discord::commands::Commands;
@@ -98,7 +99,7 @@ impl Scene {
     }
 
     fn send_interactions_to(&self, target: InteractionTarget) {
-        *self.interaction_target.lock().expect("nobody panicked") = target;
+        *self.interaction_target.lock() = target;
     }
 
     /// A person uses `/tertulia` in a channel. Returns the first answer.
@@ -158,7 +159,7 @@ async fn forward_interactions(discord: &Counterpart, target: Arc<Mutex<Interacti
     let forwarding = async move {
         while let Some(mut payload) = socket.next().await {
             if payload["t"] == "INTERACTION_CREATE" {
-                match &*target.lock().expect("nobody panicked") {
+                match &*target.lock() {
                     InteractionTarget::Commands(commands) => commands.take(raw(&payload["d"])),
                     // At the end of a test the receiver may be gone.
                     InteractionTarget::Test(test) => drop(test.send(payload["d"].take())),

@@ -1,9 +1,10 @@
 //! A small stand-in for the core: it stores accepted events, as the real one does.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use tertulia::domain::id::{ChannelId, GuildId, Seq};
 use tertulia::domain::message::Role;
 use tertulia::domain::moment::Moment;
@@ -48,29 +49,29 @@ impl Core {
     }
 
     pub fn add_companion_since(&self, guild: String, id: Id, since: Moment) {
-        self.record.lock().unwrap().memberships.insert(channel(id), (guild.into(), since));
+        self.record.lock().memberships.insert(channel(id), (guild.into(), since));
     }
 
     /// The messages of a channel on record, each as `author: text`.
     pub fn texts(&self, id: Id) -> Vec<String> {
-        let record = self.record.lock().unwrap();
+        let record = self.record.lock();
         let messages = record.messages.iter().filter(|(channel_ref, _)| channel_ref.channel == channel(id));
         messages.map(|(_, inbound_message)| format!("{}: {}", inbound_message.from.name, inbound_message.text)).collect()
     }
 
     /// All messages on record.
     pub fn messages(&self) -> Vec<(ChannelRef, InboundMessage)> {
-        self.record.lock().unwrap().messages.clone()
+        self.record.lock().messages.clone()
     }
 
     /// The ids of messages that were deleted.
     pub fn deleted(&self) -> Vec<Arc<str>> {
-        self.record.lock().unwrap().deleted.clone()
+        self.record.lock().deleted.clone()
     }
 
     /// The newest message of a channel on record.
     pub fn last(&self, id: Id) -> (ChannelRef, InboundMessage) {
-        let record = self.record.lock().unwrap();
+        let record = self.record.lock();
         record
             .messages
             .iter()
@@ -81,19 +82,19 @@ impl Core {
 
     /// The channels and guilds that were reported as gone. Guilds have the prefix `guild`.
     pub fn gone(&self) -> Vec<String> {
-        self.record.lock().unwrap().gone.clone()
+        self.record.lock().gone.clone()
     }
 
     /// The catch-ups of a channel: the number of messages read, and the code of the gap if there was one.
     pub fn catch_ups(&self, id: Id) -> Vec<(u32, Option<&'static str>)> {
-        let record = self.record.lock().unwrap();
+        let record = self.record.lock();
         let catch_ups = record.catch_ups.iter().filter(|(caught_up, ..)| *caught_up == channel(id));
         catch_ups.map(|(_, count, missed)| (*count, missed.as_ref().map(|missed| missed.why))).collect()
     }
 
     /// The recorded gaps of a channel.
     pub fn gaps(&self, id: Id) -> Vec<Missed> {
-        let record = self.record.lock().unwrap();
+        let record = self.record.lock();
         let catch_ups = record.catch_ups.iter().filter(|(caught_up, ..)| *caught_up == channel(id));
         catch_ups.filter_map(|(.., missed)| missed.clone()).collect()
     }
@@ -105,11 +106,11 @@ impl Core {
 
     /// Lets messages of a channel wait until [`Core::release`].
     pub fn hold(&self, id: Id) {
-        self.held.lock().unwrap().insert(channel(id));
+        self.held.lock().insert(channel(id));
     }
 
     pub fn release(&self, id: Id) {
-        self.held.lock().unwrap().remove(&channel(id));
+        self.held.lock().remove(&channel(id));
         self.changed.notify_waiters();
     }
 
@@ -130,7 +131,7 @@ impl Core {
     async fn until_released(&self, id: &ChannelId) {
         loop {
             let changed = self.changed.notified();
-            if !self.held.lock().unwrap().contains(id) {
+            if !self.held.lock().contains(id) {
                 return;
             }
             changed.await;
@@ -138,7 +139,7 @@ impl Core {
     }
 
     fn change<T>(&self, change: impl FnOnce(&mut Record) -> T) -> T {
-        let changed = change(&mut self.record.lock().unwrap());
+        let changed = change(&mut self.record.lock());
         self.changed.notify_waiters();
         changed
     }
@@ -147,7 +148,7 @@ impl Core {
 #[async_trait]
 impl InboundEvents for Core {
     fn listens(&self, channel_ref: &ChannelRef) -> bool {
-        let record = self.record.lock().unwrap();
+        let record = self.record.lock();
         let has_member = |id: &ChannelId| record.memberships.contains_key(id);
         channel_ref.guild.as_str().starts_with("dm:")
             || has_member(&channel_ref.channel)
@@ -155,7 +156,7 @@ impl InboundEvents for Core {
     }
 
     async fn reached(&self, channel_ref: &ChannelRef) -> Result<Option<Reached>, InboundError> {
-        let record = self.record.lock().unwrap();
+        let record = self.record.lock();
         let membership =
             record.memberships.get(&channel_ref.channel).or_else(|| record.memberships.get(channel_ref.parent.as_ref()?));
         let messages = record.messages.iter().filter(|(message_channel, _)| message_channel.channel == channel_ref.channel);
@@ -212,8 +213,7 @@ impl InboundEvents for Core {
     }
 
     fn guilds(&self, _: Serves) -> Vec<GuildId> {
-        let guilds: BTreeSet<GuildId> =
-            self.record.lock().unwrap().memberships.values().map(|(guild, _)| guild.clone()).collect();
+        let guilds: BTreeSet<GuildId> = self.record.lock().memberships.values().map(|(guild, _)| guild.clone()).collect();
         guilds.into_iter().collect()
     }
 }

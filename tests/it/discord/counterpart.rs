@@ -1,7 +1,8 @@
-//! A test double of Discord that runs in the test's process: the gateway and the REST API as Discord documents them.
+//! A test double of Discord that runs in the test's process: what is used of the gateway and of the REST API, as Discord documents it.
 //!
 //! It speaks the wire protocol and knows nothing of the client. It refuses what Discord would refuse, with the codes that Discord documents. A
-//! feature of Discord that it lacks is refused with 501 or noted in [`journal::Journal::unsupported`]. Every file names the page that it follows.
+//! feature of Discord that it lacks is an unknown route, is refused with 501 or is noted in [`journal::Journal::unsupported`]. Every file names
+//! the page that it follows.
 //!
 //! | where | what |
 //! | --- | --- |

@@ -16,7 +16,21 @@ use tertulia::ports::chat_platform::{ChatPlatform as _, NotSent, Part};
 use tertulia::settings::discord::Discord as Section;
 
 use super::counterpart::{Counterpart, Id};
-use super::home::{adapter, part, section, snowflake};
+use super::home::{Home, adapter, part, section, snowflake};
+
+/// A home, and the adapter for it.
+struct Scene {
+    home: Home,
+    client: Arc<Discord>,
+}
+
+impl Scene {
+    async fn new() -> Self {
+        let home = Home::new().await;
+        let client = client(&home.discord);
+        Self { home, client }
+    }
+}
 
 /// The adapter with default settings, except for the address of the API.
 fn client(discord: &Counterpart) -> Arc<Discord> {

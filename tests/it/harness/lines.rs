@@ -1,7 +1,8 @@
 //! Collects the output of a program.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
 use tokio::sync::Notify;
 
@@ -20,10 +21,10 @@ impl Lines {
         tokio::spawn(async move {
             let mut output = BufReader::new(output).lines();
             while let Ok(Some(line)) = output.next_line().await {
-                reader.written.lock().expect("no panic while held").0.push(line);
+                reader.written.lock().0.push(line);
                 reader.more.notify_waiters();
             }
-            reader.written.lock().expect("no panic while held").1 = true;
+            reader.written.lock().1 = true;
             reader.more.notify_waiters();
         });
         lines
@@ -41,7 +42,7 @@ impl Lines {
             tokio::pin!(more);
             more.as_mut().enable();
             {
-                let written = self.written.lock().expect("no panic while held");
+                let written = self.written.lock();
                 let found = written.0.iter().filter(|line| line.contains(text)).nth(times - 1).cloned();
                 if found.is_some() || written.1 {
                     return found;
@@ -58,6 +59,6 @@ impl Lines {
     }
 
     pub fn text(&self) -> String {
-        self.written.lock().expect("no panic while held").0.join("\n")
+        self.written.lock().0.join("\n")
     }
 }

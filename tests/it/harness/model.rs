@@ -1,13 +1,14 @@
 //! A language model on loopback that answers as a test says, and keeps what it was asked.
 
 use std::future::pending;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 
 use axum::extract::State;
 use axum::http::header::AUTHORIZATION;
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::{Json, Router};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -93,12 +94,12 @@ impl Model {
 
     /// Refuses requests without this key from now on.
     pub fn wants_key(&self, key: &str) {
-        *self.behaviour.key.lock().expect("not poisoned") = Some(key.to_owned());
+        *self.behaviour.key.lock() = Some(key.to_owned());
     }
 
     /// Reports these input and output tokens from now on.
     pub fn takes_tokens(&self, input: u64, output: u64) {
-        *self.behaviour.tokens.lock().expect("not poisoned") = (input, output);
+        *self.behaviour.tokens.lock() = (input, output);
     }
 
     /// Answers everything from now on.
@@ -147,7 +148,7 @@ async fn respond(
 ) -> (StatusCode, Json<Value>) {
     let refusal = |status: StatusCode, text: &str| (status, Json(json!({ "error": { "message": text } })));
     let given = headers.get(AUTHORIZATION).and_then(|given| given.to_str().ok()).unwrap_or_default();
-    let wanted = behaviour.key.lock().expect("not poisoned").clone().map(|key| format!("Bearer {key}"));
+    let wanted = behaviour.key.lock().clone().map(|key| format!("Bearer {key}"));
     if wanted.is_some_and(|wanted| given != wanted) {
         return refusal(StatusCode::UNAUTHORIZED, "Incorrect API key");
     }
@@ -162,7 +163,7 @@ async fn respond(
             refusal(StatusCode::from_u16(status).expect("a status"), &text.replace("{authorization}", given))
         }
         Answer::Text(text) => {
-            let (input, output) = *behaviour.tokens.lock().expect("not poisoned");
+            let (input, output) = *behaviour.tokens.lock();
             let choice = json!({ "index": 0, "message": { "role": "assistant", "content": text }, "finish_reason": "stop" });
             let usage = json!({ "prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output });
             (StatusCode::OK, Json(json!({ "id": "answer", "model": body["model"], "choices": [choice], "usage": usage })))

@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
 
+use reqwest::Method;
+use serde_json::json;
 use tempfile::TempDir;
 use tokio::process::Command;
 
@@ -121,6 +123,20 @@ impl Premises {
     /// Starts the server and waits until it says that it is ready.
     pub async fn start(&self) -> Server {
         Server::of(self.command(&[])).await.with_folder(Arc::clone(&self.folder))
+    }
+
+    /// Starts a server in whose paused lobby so many long messages were said, and then one with these words, which was deleted.
+    pub async fn start_after_a_deletion(&self, messages: u32, deleted: &str) -> Server {
+        let server = self.start().await;
+        server.done(Method::PATCH, "/api/rooms/lobby", Some(json!({ "paused": true }))).await;
+        let long_text = "so much was said ".repeat(200);
+        for number in 0..messages {
+            server.say("lobby", "Ana", &format!("{number}: {long_text}")).await;
+        }
+        let seq = server.say("lobby", "Ben", deleted).await;
+        server.say("lobby", "Ana", "and so on").await;
+        server.done(Method::DELETE, &format!("/api/rooms/lobby/messages/{seq}"), None).await;
+        server
     }
 
     /// A stopped server whose store has a message of Ana in the lobby.

@@ -92,17 +92,21 @@ impl Server {
         tokio::spawn(async move { drop(request.send().await) });
     }
 
-    pub async fn get(&self, path: &str) -> Value {
-        let (status, body) = self.ask(Method::GET, path, None).await;
-        assert_eq!(status, StatusCode::OK, "{path}: {body}");
+    /// Sends a request that must succeed, and returns the body of the answer.
+    pub async fn done(&self, method: Method, path: &str, body: Option<Value>) -> Value {
+        let (status, body) = self.ask(method, path, body).await;
+        assert!(status.is_success(), "{path}: {status}: {body}");
         body
+    }
+
+    pub async fn get(&self, path: &str) -> Value {
+        self.done(Method::GET, path, None).await
     }
 
     /// Sends a message to a room. Returns its number once it is accepted.
     pub async fn say(&self, room: &str, from: &str, text: &str) -> u64 {
         let message = json!({ "from": from, "text": text });
-        let (status, body) = self.ask(Method::POST, &format!("/api/rooms/{room}/messages"), Some(message)).await;
-        assert_eq!(status, StatusCode::ACCEPTED, "{body}");
+        let body = self.done(Method::POST, &format!("/api/rooms/{room}/messages"), Some(message)).await;
         body["seq"].as_u64().expect("a number")
     }
 
@@ -149,8 +153,7 @@ impl Server {
 
     /// Sends a change to a room of the console that changes nothing. It is answered once the writer has dispatched every earlier event to the room.
     async fn wait_for_writer(&self, room: &str) {
-        let (status, body) = self.ask(Method::PATCH, &format!("/api/rooms/{room}"), Some(json!({}))).await;
-        assert_eq!(status, StatusCode::OK, "{body}");
+        self.done(Method::PATCH, &format!("/api/rooms/{room}"), Some(json!({}))).await;
     }
 
     /// The state of a room, if nothing is open in it.
@@ -164,6 +167,14 @@ impl Server {
         let is_empty = |open: &str| state[open].as_array().is_none_or(Vec::is_empty);
         let is_free = ["turn", "floor"].iter().all(|open| state[open].is_null()) && is_empty("rounds") && is_empty("late");
         (is_free && companions.iter().all(is_idle)).then_some(state)
+    }
+
+    /// Watches a room from its first event, says this as Ana, and waits for the statement that follows. Returns the number of her message.
+    pub async fn exchange(&self, room: &str, text: &str) -> (Watch, u64) {
+        let mut watch = self.watch(room, Some(0)).await;
+        let seq = self.say(room, "Ana", text).await;
+        watch.event("statement").await;
+        (watch, seq)
     }
 
     /// Watches a room, from the event after this one if it is given.
@@ -233,10 +244,11 @@ impl Server {
         self.ended().await.1
     }
 
-    /// Stops the server with SIGTERM, as an operator does.
-    pub async fn stop(self) {
+    /// Stops the server with SIGTERM, as an operator does. Returns its log.
+    pub async fn stop(self) -> String {
         self.signal("TERM").await;
         let (status, log) = self.ended().await;
         assert!(status.success(), "{status}:\n{log}");
+        log
     }
 }

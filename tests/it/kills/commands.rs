@@ -2,8 +2,6 @@
 
 use std::path::Path;
 
-use reqwest::{Method, StatusCode};
-use serde_json::json;
 use tokio::process::Command;
 
 use crate::harness::{Lines, Premises, files_with};
@@ -14,17 +12,7 @@ const SECRET: &str = "quixotic-zephyr-7f3a";
 #[tokio::test]
 async fn a_killed_command_or_start_leaves_a_complete_store_and_no_half_of_anything() {
     let mut premises = Premises::new();
-    let server = premises.start().await;
-    let (status, _) = server.ask(Method::PATCH, "/api/rooms/lobby", Some(json!({ "paused": true }))).await;
-    assert_eq!(status, StatusCode::OK);
-    let words = "so much was said ".repeat(200);
-    for number in 0..150 {
-        server.say("lobby", "Ana", &format!("{number}: {words}")).await;
-    }
-    let secret = server.say("lobby", "Ben", SECRET).await;
-    server.say("lobby", "Ana", "and so on").await;
-    let (status, body) = server.ask(Method::DELETE, &format!("/api/rooms/lobby/messages/{secret}"), None).await;
-    assert!(status.is_success(), "{body}");
+    let server = premises.start_after_a_deletion(150, SECRET).await;
     let history = server.history("lobby").await;
     server.stop().await;
     let events = premises.verified_events().await;

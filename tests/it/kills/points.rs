@@ -123,8 +123,7 @@ impl KillPoint {
             Self::Restore => {
                 talk(server, chance).await;
                 let to = json!({ "to": backup_file(premises) });
-                let (status, body) = server.ask(Method::POST, "/api/backup", Some(to)).await;
-                assert_eq!(status, StatusCode::OK, "{body}");
+                server.done(Method::POST, "/api/backup", Some(to)).await;
             }
             Self::Forgetting => {
                 let count = say_secrets(server).await;
@@ -234,16 +233,14 @@ impl KillPoint {
                             .lost
                             .push(format!("{count} of {TENT_MESSAGES} messages are left of a room that is there"));
                     }
-                    let (status, body) = server.ask(Method::DELETE, "/api/rooms/tent", None).await;
-                    assert!(status.is_success(), "{status} {body}");
+                    server.done(Method::DELETE, "/api/rooms/tent", None).await;
                 }
                 let put = server.ask(Method::PUT, "/api/rooms/tent", Some(tent_plan())).await;
                 assert!(put.0.is_success(), "{put:?}");
                 if !server.history("tent").await.is_empty() {
                     outcome.ledger.faults.duplicated.push("a room that was deleted came back with its history".into());
                 }
-                let (status, body) = server.ask(Method::DELETE, "/api/rooms/tent", None).await;
-                assert!(status.is_success(), "{status} {body}");
+                server.done(Method::DELETE, "/api/rooms/tent", None).await;
             }
             Self::Expiry => {
                 let left: Vec<_> = server.history("shelf").await.into_iter().filter(|(_, from, _)| from == "Nora").collect();
@@ -260,8 +257,7 @@ impl KillPoint {
                 if pages > left.len() {
                     outcome.ledger.faults.lost.push(format!("{} pages are left, but {pages} are exported", left.len()));
                 }
-                let (status, body) = server.ask(Method::DELETE, "/api/rooms/shelf", None).await;
-                assert!(status.is_success(), "{status} {body}");
+                server.done(Method::DELETE, "/api/rooms/shelf", None).await;
             }
             Self::Talk | Self::Load | Self::Start | Self::Compaction | Self::Restore => {}
         }
@@ -309,8 +305,7 @@ const TENT_MESSAGES: usize = 12;
 
 /// Makes a room with some messages.
 async fn make_tent(server: &Server) {
-    let (status, body) = server.ask(Method::PUT, "/api/rooms/tent", Some(tent_plan())).await;
-    assert!(status.is_success(), "{body}");
+    server.done(Method::PUT, "/api/rooms/tent", Some(tent_plan())).await;
     for number in 0..TENT_MESSAGES {
         server.say("tent", "Mia", &format!("word {number} in the tent")).await;
     }
@@ -322,8 +317,7 @@ const ARCHIVE: &str = "archive";
 /// Makes a room with messages that expire.
 async fn fill_archive(server: &Server) {
     let plan = json!({ "guild": ARCHIVE, "companions": ["aria"] });
-    let (status, body) = server.ask(Method::PUT, "/api/rooms/shelf", Some(plan)).await;
-    assert!(status.is_success(), "{body}");
+    server.done(Method::PUT, "/api/rooms/shelf", Some(plan)).await;
     for number in 0..40 {
         server.say("shelf", "Nora", &format!("page {number:02}")).await;
     }

@@ -163,8 +163,7 @@ async fn no_secret_leaks_into_answers_outputs_or_the_log() {
         output += &format!("{}{}", ran.stdout, ran.stderr);
     }
     output += &String::from_utf8_lossy(&fs::read(premises.path().join("copy.backup")).expect("a backup"));
-    server.signal("TERM").await;
-    let (_, log) = server.ended().await;
+    let log = server.stop().await;
 
     assert!(!outside.asked().is_empty(), "it was asked with the key");
     let session = cookie.split_once('=').expect("a value").1.to_owned();
@@ -197,8 +196,7 @@ async fn outside_text_forges_no_log_line_and_controls_no_terminal() {
         let checked = premises.run(&["check"]).await;
         fs::remove_dir_all(premises.path().join("config/companions")).expect("a folder");
         shown += &format!("{}{}", checked.stdout, checked.stderr);
-        server.signal("TERM").await;
-        let (_, log) = server.ended().await;
+        let log = server.stop().await;
 
         assert!(!log.contains(controls_terminal), "{log:?}");
         assert!(!shown.contains(controls_terminal), "{shown:?}");

@@ -9,9 +9,7 @@ use crate::harness::Premises;
 async fn verify_and_an_export_say_the_same_with_and_without_a_server_and_a_script_can_be_replayed() {
     let premises = Premises::new();
     let server = premises.start().await;
-    let mut lobby = server.watch("lobby", Some(0)).await;
-    server.say("lobby", "Ana", "hey aria, how was your day?").await;
-    lobby.event("statement").await;
+    server.exchange("lobby", "hey aria, how was your day?").await;
     let script = ["history", "export", "--room", "lobby", "--as", "replay", "--out", "night.json"];
 
     let verified_online = premises.run(&["history", "verify", "--json"]).await.exits_with(0);
@@ -106,8 +104,7 @@ async fn reading_commands_create_no_store() {
     let premises = Premises::new();
 
     for command in [&["verify"][..], &["compact"], &["backup", "copy.backup"], &["export"]] {
-        let refused = premises.run(&[&["history"], command].concat()).await;
-        assert_eq!(refused.code, Some(3), "{refused:?}");
+        let refused = premises.run(&[&["history"], command].concat()).await.exits_with(3);
         assert!(refused.stderr.contains("there is no store in data"), "{refused:?}");
     }
     assert!(!premises.data().exists());

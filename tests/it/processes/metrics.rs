@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use reqwest::{Method, StatusCode};
+use reqwest::Method;
 use serde_json::json;
-use tertulia::telemetry::instruments::{CATALOGUE, Entry, OBSERVED};
 
+use crate::dashboards::structure::Catalogue;
 use crate::harness::{Premises, QUICK, Server};
 
 /// The prefix of all outside text in this test. No label may contain it.
@@ -15,9 +15,7 @@ const PLANTED: &str = "planted";
 async fn no_outside_text_becomes_a_series() {
     let premises = Premises::new().with_companion("aria", QUICK);
     let server = premises.start().await;
-    let mut lobby = server.watch("lobby", Some(0)).await;
-    server.say("lobby", "Ana", "Aria, are you there?").await;
-    lobby.event("statement").await;
+    server.exchange("lobby", "Aria, are you there?").await;
     send_varied_requests(&server, 0..10).await;
     // The first scrape adds series of its own.
     series(&server).await;
@@ -32,11 +30,12 @@ async fn no_outside_text_becomes_a_series() {
     // Companions may add series meanwhile. Requests add none: each kind was sent before.
     let http_series = |series: &Series| series.keys().filter(|(name, _)| name.contains("http")).cloned().collect::<BTreeSet<_>>();
     assert_eq!(http_series(&after).difference(&http_series(&before)).collect::<Vec<_>>(), Vec::<&Named>::new());
+    let catalogue = Catalogue::new();
     for ((name, labels), value) in &after {
-        let entry = declared(name).unwrap_or_else(|| panic!("{name} is not declared"));
-        for label in entry.labels.iter().filter(|label| !label.values.is_empty()) {
-            let value = labels.get(&label.name.replace('.', "_"));
-            assert!(value.is_none_or(|value| label.values.contains(&value.as_str())), "{name} {labels:?}");
+        let declared = catalogue.0.get(name).unwrap_or_else(|| panic!("{name} is not declared"));
+        for (label, values) in declared.iter().filter(|(_, values)| !values.is_empty()) {
+            let value = labels.get(label);
+            assert!(value.is_none_or(|value| values.contains(&value.as_str())), "{name} {labels:?}");
         }
         assert!(value.is_finite(), "{name} {labels:?}");
     }
@@ -54,8 +53,7 @@ async fn send_varied_requests(server: &Server, numbers: std::ops::Range<u32>) {
         let room = format!("{PLANTED}{}", number / 10);
         if number % 10 == 0 {
             let plan = json!({ "guild": format!("{PLANTED}{number}"), "companions": ["aria"] });
-            let (status, body) = server.ask(Method::PUT, &format!("/api/rooms/{room}"), Some(plan)).await;
-            assert_eq!(status, StatusCode::CREATED, "{body}");
+            server.done(Method::PUT, &format!("/api/rooms/{room}"), Some(plan)).await;
         }
         let from = [format!("{PLANTED}{number}"), format!("{PLANTED}\"}} 1 {number}"), format!("{PLANTED}\\{number}{{a=\"b\"}}")];
         let message = json!({
@@ -63,8 +61,7 @@ async fn send_varied_requests(server: &Server, numbers: std::ops::Range<u32>) {
             "text": format!("{PLANTED}_total{{a=\"{number}\"}} 1"),
             "id": format!("{PLANTED}-{number}"),
         });
-        let (status, body) = server.ask(Method::POST, &format!("/api/rooms/{room}/messages"), Some(message)).await;
-        assert_eq!(status, StatusCode::ACCEPTED, "{body}");
+        server.done(Method::POST, &format!("/api/rooms/{room}/messages"), Some(message)).await;
         for (method, path) in [
             (Method::GET, format!("/{PLANTED}/{number}")),
             (Method::GET, format!("/api/rooms/{PLANTED}-{number}")),
@@ -98,23 +95,4 @@ fn parse(line: &str) -> Option<(Named, f64)> {
         Some((label.to_owned(), value.strip_prefix('"')?.strip_suffix('"')?.to_owned()))
     };
     Some(((name.to_owned(), labels.map(pair).collect::<Option<_>>()?), value.parse().ok()?))
-}
-
-fn declared(series: &str) -> Option<Entry> {
-    let is_its_entry = |entry: &&Entry| {
-        let unit = match (entry.unit, entry.kind) {
-            ("s", _) => "_seconds",
-            ("By", _) => "_bytes",
-            ("1", "Histogram") => "_ratio",
-            _ => "",
-        };
-        let name = format!("{}{unit}", entry.name.replace('.', "_"));
-        let parts: &[&str] = match entry.kind {
-            "Counter" | "Sum" => &["_total"],
-            "Histogram" => &["_bucket", "_count", "_sum"],
-            _ => &[""],
-        };
-        parts.iter().any(|part| format!("{name}{part}") == series)
-    };
-    CATALOGUE.iter().chain(OBSERVED).find(is_its_entry).copied()
 }

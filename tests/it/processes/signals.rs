@@ -7,22 +7,6 @@ use tokio::net::TcpStream;
 use crate::harness::{PATIENCE, Premises, QUICK, Server};
 
 #[tokio::test]
-async fn sigterm_ends_the_server_cleanly_and_leaves_a_sound_store() {
-    let premises = Premises::new();
-    let server = premises.start().await;
-    server.say("lobby", "Ana", "good night, all").await;
-
-    server.signal("TERM").await;
-    let (status, _) = server.ended().await;
-
-    assert_eq!(status.code(), Some(0));
-    assert!(!premises.data().join("server.json").exists());
-    let verified = premises.run(&["history", "verify", "--json"]).await;
-    assert_eq!(verified.code, Some(0), "{verified:?}");
-    assert_eq!(verified.object()["sound"], true);
-}
-
-#[tokio::test]
 async fn a_second_signal_ends_a_draining_server_at_once() {
     let premises = Premises::new().with("server.drain_secs", "600").with("server.body_timeout_secs", "3600");
     let server = premises.start().await;

@@ -67,8 +67,7 @@ async fn every_log_line_of_a_decision_names_the_recorded_trace() {
             break server.get("/api/decisions?room=lobby").await["decisions"].clone();
         }
     };
-    server.signal("TERM").await;
-    let (_, log) = server.ended().await;
+    let log = server.stop().await;
 
     let lines: Vec<Value> = log.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     let is_telemetry = |line: &&Value| line["target"].as_str().is_some_and(|target| target.starts_with("tertulia::telemetry::"));
@@ -113,6 +112,5 @@ async fn hold_a_talk(premises: &Premises) -> String {
     watch.event("error").await;
     server.say("lobby", "xylosender", "Aria, xylomessage!").await;
     watch.event("statement").await;
-    server.signal("TERM").await;
-    server.ended().await.1
+    server.stop().await
 }

@@ -13,16 +13,13 @@ use crate::harness::{Premises, Ran, serve_answer};
 async fn costs_are_the_same_without_a_server_after_the_deletion_of_their_room_and_at_other_prices() {
     let mut premises = priced(Premises::new(), &model().await);
     let server = premises.start().await;
-    let mut lobby = server.watch("lobby", Some(0)).await;
-    server.say("lobby", "Ana", "hey aria, how was your day?").await;
-    lobby.event("statement").await;
+    server.exchange("lobby", "hey aria, how was your day?").await;
     let result = server.get("/api/usage").await;
     let span = ["--from", "2020-01-01", "--to", result["to"].as_str().expect("a time")];
 
     let online = usage(&premises, &[&span[..], &["--json"]].concat()).await;
     let online_table = usage(&premises, &[&span[..], &["--by", "companion"]].concat()).await;
-    let (status, body) = server.ask(Method::DELETE, "/api/rooms/lobby", None).await;
-    assert!(status.is_success(), "{body}");
+    server.done(Method::DELETE, "/api/rooms/lobby", None).await;
     server.stop().await;
     premises.set("models.main.input_price", "999");
     let offline = usage(&premises, &[&span[..], &["--json"]].concat()).await;
@@ -54,9 +51,7 @@ async fn a_companion_that_names_a_model_is_charged_at_its_price() {
         .with("models.large.input_price", "100")
         .with("models.large.output_price", "0");
     let server = premises.start().await;
-    let mut lobby = server.watch("lobby", Some(0)).await;
-    server.say("lobby", "Ana", "hey aria, how was your day?").await;
-    lobby.event("statement").await;
+    server.exchange("lobby", "hey aria, how was your day?").await;
 
     let result = server.get("/api/usage").await;
 
@@ -80,9 +75,7 @@ async fn a_servers_answer_does_not_control_the_terminal() {
 async fn an_exhausted_statement_budget_is_logged_once() {
     let premises = Premises::new().with("gate.guild_statements_per_day", "1");
     let server = premises.start().await;
-    let mut lobby = server.watch("lobby", Some(0)).await;
-    server.say("lobby", "Ana", "hey aria, how was your day?").await;
-    lobby.event("statement").await;
+    let (mut lobby, _) = server.exchange("lobby", "hey aria, how was your day?").await;
     for text in ["aria, and tomorrow?", "aria, are you there?"] {
         server.say("lobby", "Ana", text).await;
         let decision = lobby.event("decision").await;
@@ -90,8 +83,7 @@ async fn an_exhausted_statement_budget_is_logged_once() {
     }
     let shown = usage(&premises, &[]).await;
 
-    server.signal("TERM").await;
-    let (_, log) = server.ended().await;
+    let log = server.stop().await;
 
     let warnings: Vec<_> = log.lines().filter(|line| line.contains("a guild has used up its budget")).collect();
     assert_eq!(warnings.len(), 1, "{log}");

@@ -1,7 +1,8 @@
 //! Side models of 1 to 3 B parameters, which often answer in a form that nobody asked for.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::harness::model::{Answer, Model, prompt};
@@ -45,7 +46,7 @@ async fn a_direct_address_is_answered_whatever_a_weak_model_writes() {
         if !text.contains("You were directly addressed") {
             return NO.to_owned();
         }
-        answers.lock().expect("not poisoned").pop().unwrap_or_else(|| "no further call was expected".to_owned())
+        answers.lock().pop().unwrap_or_else(|| "no further call was expected".to_owned())
     })
     .await;
     let main = talkative().await;
@@ -54,7 +55,7 @@ async fn a_direct_address_is_answered_whatever_a_weak_model_writes() {
 
     let all = READABLE.iter().map(|case| (case, "model_yes")).chain(UNREADABLE.iter().map(|case| (case, "unreadable")));
     for (number, ((name, written), reason)) in all.enumerate() {
-        *script.lock().expect("not poisoned") = written.iter().rev().map(|text| (*text).to_owned()).collect();
+        *script.lock() = written.iter().rev().map(|text| (*text).to_owned()).collect();
         let before = addresses(&side);
         let seq = server.say("salon", "Ana", &format!("Aria, question {number}?")).await;
 

@@ -8,9 +8,7 @@ use crate::harness::Premises;
 async fn why_tells_the_same_story_with_and_without_a_server() {
     let premises = Premises::new();
     let server = premises.start().await;
-    let mut lobby = server.watch("lobby", Some(0)).await;
-    let seq = server.say("lobby", "Ana", "hey aria, how was your day?").await;
-    lobby.event("statement").await;
+    let (mut lobby, seq) = server.exchange("lobby", "hey aria, how was your day?").await;
     let at = lobby.event("message").await["at"].as_str().expect("a time").to_owned();
     let message = seq.to_string();
     let commands: [&[&str]; 4] = [
@@ -50,9 +48,8 @@ async fn before_the_first_trigger_why_says_what_is_awaited() {
     let server = premises.start().await;
     server.say("lobby", "Ana", "what a day").await;
 
-    let result = premises.run(&["why", "lobby"]).await;
+    let result = premises.run(&["why", "lobby"]).await.exits_with(0);
 
-    assert_eq!(result.code, Some(0), "{result:?}");
     assert!(result.stdout.starts_with("Aria in lobby: no decision yet\n"), "{result:?}");
     let on_one_line = result.stdout.replace('\n', " ");
     assert!(

@@ -1,3 +1,5 @@
+use std::ops::Range;
+
 use super::*;
 
 const PATIENCE: Patience = Patience { first_audio: Duration::from_secs(5), more: Duration::from_secs(2) };
@@ -15,6 +17,15 @@ fn audio(frames: usize) -> Option<Piece> {
     Some(Piece::Audio(vec![1; frames * SPOKEN_FRAME]))
 }
 
+/// Makes the audio of sentences, so many frames of each, and puts their starts on record.
+fn make(playback: &mut Playback, sentences: Range<usize>, frames: usize, now: Instant) {
+    for number in sentences {
+        playback.take(number, audio(frames), now);
+        playback.take(number, None, now);
+        playback.start(number);
+    }
+}
+
 fn made(playback: &mut Playback, now: Instant) -> Vec<usize> {
     playback.next_sentences(now).into_iter().map(|(number, _)| number).collect()
 }
@@ -25,11 +36,7 @@ fn two_sentences_are_made_ahead_of_the_one_that_plays() {
 
     assert_eq!(made(&mut playback, now), [0, 1, 2]);
     assert_eq!(made(&mut playback, now), [] as [usize; 0]);
-    for number in 0..2 {
-        playback.take(number, audio(10), now);
-        playback.take(number, None, now);
-        playback.start(number);
-    }
+    make(&mut playback, 0..2, 10, now);
     playback.play(now);
     playback.packets(now + FRAME * 12);
     assert_eq!(made(&mut playback, now), [3]);
@@ -86,11 +93,7 @@ fn a_resume_goes_back_to_the_beginning_of_a_packet() {
 #[test]
 fn a_sentence_begins_once_also_if_playback_resumes_before_it() {
     let (mut playback, now) = (playback(&["One.", " Two."]), Instant::now());
-    for number in 0..2 {
-        playback.take(number, audio(10), now);
-        playback.take(number, None, now);
-        playback.start(number);
-    }
+    make(&mut playback, 0..2, 10, now);
     playback.play(now);
     let begun = |packets: Vec<Next>| packets.into_iter().filter_map(|next| next.begins).map(|(from, _)| from).collect::<Vec<_>>();
     assert_eq!(begun(playback.packets(now + FRAME * 10)), [Duration::ZERO, FRAME * 10]);
@@ -166,9 +169,7 @@ fn a_reply_without_audio_is_finished_at_once() {
 #[test]
 fn nobody_has_heard_more_than_was_sent() {
     let (mut playback, now) = (playback(&["One two."]), Instant::now());
-    playback.take(0, audio(50), now);
-    playback.take(0, None, now);
-    playback.start(0);
+    make(&mut playback, 0..1, 50, now);
     playback.play(now);
     playback.progress(now);
     playback.packets(now);
@@ -181,11 +182,7 @@ fn nobody_has_heard_more_than_was_sent() {
 #[test]
 fn the_audio_of_earlier_sentences_is_let_go() {
     let (mut playback, now) = (playback(&["One.", " Two.", " Three.", " Four."]), Instant::now());
-    for number in 0..4 {
-        playback.take(number, audio(10), now);
-        playback.take(number, None, now);
-        playback.start(number);
-    }
+    make(&mut playback, 0..4, 10, now);
     playback.play(now);
     playback.progress(now);
     playback.packets(now + FRAME * 20);

@@ -104,7 +104,7 @@ fn name_matchers_that_no_guild_uses_are_removed() {
         memberships.put(&"one".into(), membership("home", &[id])).unwrap();
     }
 
-    let known = memberships.read().name_sets.matchers.len();
+    let known = memberships.0.register.read().name_sets.matchers.len();
     assert!(known < 10, "{known} are stored");
 }
 

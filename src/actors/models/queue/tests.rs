@@ -10,24 +10,30 @@ fn drained(queue: &mut Queue) -> Vec<u64> {
     std::iter::from_fn(|| queue.pop(|_| true)).map(|call| call.0).collect()
 }
 
-/// Pushes as the pool does, and returns the question that was shed.
-fn offer(
-    queue: &mut Queue,
-    call: u64,
-    priority: Priority,
-    guilds: &mut HashMap<CallId, (Priority, GuildId)>,
-    name: &str,
-) -> Option<u64> {
-    let new_call = CallId(call);
-    let shed = queue.question_to_shed(priority, new_call, &guild(name));
-    if let Some((priority, guild)) = shed.and_then(|shed| guilds.remove(&shed)) {
-        queue.remove(shed.expect("just found"), priority, &guild);
+/// A queue, and the questions that wait in it.
+struct Pool {
+    queue: Queue,
+    waiting: HashMap<CallId, (Priority, GuildId)>,
+}
+
+impl Pool {
+    fn new(capacity: usize) -> Self {
+        Self { queue: Queue::new(capacity), waiting: HashMap::new() }
     }
-    if shed != Some(new_call) {
-        guilds.insert(new_call, (priority, guild(name)));
-        queue.push(new_call, priority, &guild(name));
+
+    /// Pushes as the pool does, and returns the question that was shed.
+    fn offer(&mut self, call: u64, priority: Priority, name: &str) -> Option<u64> {
+        let (new_call, guild) = (CallId(call), guild(name));
+        let shed = self.queue.question_to_shed(priority, new_call, &guild);
+        if let Some((shed, (priority, guild))) = shed.and_then(|shed| Some((shed, self.waiting.remove(&shed)?))) {
+            self.queue.remove(shed, priority, &guild);
+        }
+        if shed != Some(new_call) {
+            self.queue.push(new_call, priority, &guild);
+            self.waiting.insert(new_call, (priority, guild));
+        }
+        shed.map(|call| call.0)
     }
-    shed.map(|call| call.0)
 }
 
 #[test]
@@ -40,17 +46,6 @@ fn more_urgent_questions_go_first_whatever_the_order_of_arrival() {
     let order = drained(&mut queue);
 
     assert_eq!(order, [5, 4, 3, 2, 1, 0]);
-}
-
-#[test]
-fn a_busy_guild_does_not_delay_a_quiet_one() {
-    let mut queue = Queue::new(10);
-    (0..4).for_each(|call| queue.push(CallId(call), Priority::Lull, &guild("busy")));
-    queue.push(CallId(9), Priority::Lull, &guild("quiet"));
-
-    let order = drained(&mut queue);
-
-    assert_eq!(order, [0, 9, 1, 2, 3]);
 }
 
 #[test]
@@ -67,28 +62,26 @@ fn a_guild_at_its_limit_is_skipped_and_keeps_its_place() {
 
 #[test]
 fn a_full_queue_sheds_the_oldest_lull_then_interjections() {
-    let mut queue = Queue::new(4);
-    let mut guilds = HashMap::new();
+    let mut pool = Pool::new(4);
     for (call, priority) in [(1, Priority::Interjection), (2, Priority::Lull), (3, Priority::Lull), (4, Priority::DirectAddress)]
     {
-        offer(&mut queue, call, priority, &mut guilds, "home");
+        pool.offer(call, priority, "home");
     }
 
-    let shed: Vec<_> = (5..9).map(|call| offer(&mut queue, call, Priority::DirectAddress, &mut guilds, "home")).collect();
+    let shed: Vec<_> = (5..9).map(|call| pool.offer(call, Priority::DirectAddress, "home")).collect();
 
     assert_eq!(shed, [Some(2), Some(3), Some(1), Some(8)], "the last one finds only direct addresses");
 }
 
 #[test]
 fn a_guild_that_floods_with_direct_addresses_takes_no_room_from_another() {
-    let mut queue = Queue::new(4);
-    let mut guilds = HashMap::new();
+    let mut pool = Pool::new(4);
     for call in 0..4 {
-        offer(&mut queue, call, Priority::DirectAddress, &mut guilds, "flood");
+        pool.offer(call, Priority::DirectAddress, "flood");
     }
 
     let shed: Vec<_> = [(4, "quiet"), (5, "flood"), (6, "quiet"), (7, "quiet"), (8, "other")]
-        .map(|(call, name)| offer(&mut queue, call, Priority::DirectAddress, &mut guilds, name))
+        .map(|(call, name)| pool.offer(call, Priority::DirectAddress, name))
         .into();
 
     assert_eq!(shed, [Some(3), Some(5), Some(2), Some(7), Some(1)], "the newest of the guild that has the most");
@@ -96,37 +89,34 @@ fn a_guild_that_floods_with_direct_addresses_takes_no_room_from_another() {
 
 #[test]
 fn a_guild_that_floods_with_lulls_sheds_its_own() {
-    let mut queue = Queue::new(4);
-    let mut guilds = HashMap::new();
-    offer(&mut queue, 0, Priority::Lull, &mut guilds, "quiet");
+    let mut pool = Pool::new(4);
+    pool.offer(0, Priority::Lull, "quiet");
     for call in 1..4 {
-        offer(&mut queue, call, Priority::Lull, &mut guilds, "flood");
+        pool.offer(call, Priority::Lull, "flood");
     }
 
-    let shed: Vec<_> = (4..7).map(|call| offer(&mut queue, call, Priority::Lull, &mut guilds, "flood")).collect();
+    let shed: Vec<_> = (4..7).map(|call| pool.offer(call, Priority::Lull, "flood")).collect();
 
     assert_eq!(shed, [Some(1), Some(2), Some(3)]);
-    assert_eq!(offer(&mut queue, 7, Priority::Turn, &mut guilds, "quiet"), Some(4), "also for a more urgent question");
+    assert_eq!(pool.offer(7, Priority::Turn, "quiet"), Some(4), "also for a more urgent question");
 }
 
 #[test]
 fn among_guilds_with_equally_many_the_oldest_question_is_shed() {
-    let mut queue = Queue::new(3);
-    let mut guilds = HashMap::new();
+    let mut pool = Pool::new(3);
     for (call, name) in [(1, "b"), (2, "a"), (3, "c")] {
-        offer(&mut queue, call, Priority::Lull, &mut guilds, name);
+        pool.offer(call, Priority::Lull, name);
     }
 
-    assert_eq!(offer(&mut queue, 4, Priority::Lull, &mut guilds, "d"), Some(1));
+    assert_eq!(pool.offer(4, Priority::Lull, "d"), Some(1));
 }
 
 #[test]
 fn a_less_urgent_new_question_is_shed_by_a_full_queue() {
-    let mut queue = Queue::new(1);
-    let mut guilds = HashMap::new();
-    offer(&mut queue, 1, Priority::Turn, &mut guilds, "home");
+    let mut pool = Pool::new(1);
+    pool.offer(1, Priority::Turn, "home");
 
-    let shed = offer(&mut queue, 2, Priority::Lull, &mut guilds, "home");
+    let shed = pool.offer(2, Priority::Lull, "home");
 
     assert_eq!(shed, Some(2));
 }
@@ -152,25 +142,24 @@ proptest! {
         offers in prop::collection::vec((any_priority(), 0..4_u8), 1..80),
         capacity in 1..12_usize,
     ) {
-        let mut queue = Queue::new(capacity);
-        let mut guilds = HashMap::new();
+        let mut pool = Pool::new(capacity);
         let mut removed = Vec::new();
 
         for (call, (priority, name)) in offers.iter().enumerate() {
-            let all_direct = queue.waiting.keys().all(|waiting| *waiting == Priority::DirectAddress);
-            let shed = offer(&mut queue, call as u64, *priority, &mut guilds, &name.to_string());
+            let all_direct = pool.queue.waiting.keys().all(|waiting| *waiting == Priority::DirectAddress);
+            let shed = pool.offer(call as u64, *priority, &name.to_string());
             if let Some(shed) = shed {
                 let was_direct = offers[shed as usize].0 == Priority::DirectAddress;
                 prop_assert!(!was_direct || (all_direct && *priority == Priority::DirectAddress));
                 removed.push(shed);
             }
-            prop_assert!(queue.len() <= capacity);
+            prop_assert!(pool.queue.len() <= capacity);
         }
-        removed.extend(drained(&mut queue));
+        removed.extend(drained(&mut pool.queue));
 
         removed.sort_unstable();
         prop_assert_eq!(removed, (0..offers.len() as u64).collect::<Vec<_>>());
-        prop_assert!(queue.is_empty());
+        prop_assert!(pool.queue.is_empty());
     }
 
     #[test]

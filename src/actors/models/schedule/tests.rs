@@ -30,6 +30,15 @@ fn entry(call: u64, asked: f64) -> Entry {
     }
 }
 
+/// A schedule that was asked so many questions at the beginning.
+fn asked(settings: models::Models, questions: u64) -> Schedule {
+    let mut schedule = Schedule::new(settings);
+    for call in 1..=questions {
+        schedule.ask(at(0.0), entry(call, 0.0));
+    }
+    schedule
+}
+
 fn served_at(endpoint: &str) -> ServiceEndpoint {
     ServiceEndpoint { service: Service::LanguageModel, endpoint: endpoint.into() }
 }
@@ -40,6 +49,10 @@ fn answer() -> Answer {
 
 fn overloaded(retry_after: Option<f64>) -> NoAnswer {
     NoAnswer::Overloaded { endpoint: ENDPOINT.into(), detail: "busy".into(), retry_after: retry_after.map(seconds) }
+}
+
+fn refused() -> NoAnswer {
+    NoAnswer::Refused { endpoint: ENDPOINT.into(), detail: "no such model".into() }
 }
 
 fn unreachable() -> NoAnswer {
@@ -76,9 +89,7 @@ fn a_question_waits_until_a_call_ends() {
 
 #[test]
 fn a_deadline_ends_waiting_and_running_questions_at_its_moment() {
-    let mut schedule = Schedule::new(tight());
-    schedule.ask(at(0.0), entry(1, 0.0));
-    schedule.ask(at(0.0), entry(2, 0.0));
+    let mut schedule = asked(tight(), 2);
 
     let due = schedule.next_wakeup();
     let steps = schedule.wake(at(15.0));
@@ -99,8 +110,7 @@ fn a_question_past_its_deadline_is_answered_without_a_call() {
 
 #[test]
 fn a_late_end_of_an_answered_question_is_ignored() {
-    let mut schedule = Schedule::new(tight());
-    schedule.ask(at(0.0), entry(1, 0.0));
+    let mut schedule = asked(tight(), 1);
     schedule.wake(at(15.0));
 
     let steps = schedule.ended(at(15.1), CallId(1), Ok(answer()), 0.0);
@@ -110,8 +120,7 @@ fn a_late_end_of_an_answered_question_is_ignored() {
 
 #[test]
 fn a_temporary_failure_is_retried_after_pauses_that_double() {
-    let mut schedule = Schedule::new(tight());
-    schedule.ask(at(0.0), entry(1, 0.0));
+    let mut schedule = asked(tight(), 1);
 
     schedule.ended(at(0.0), CallId(1), Err(unreachable()), 1.0);
     let first_pause = schedule.next_wakeup();
@@ -126,9 +135,7 @@ fn a_temporary_failure_is_retried_after_pauses_that_double() {
 
 #[test]
 fn other_questions_are_asked_during_a_pause() {
-    let mut schedule = Schedule::new(tight());
-    schedule.ask(at(0.0), entry(1, 0.0));
-    schedule.ask(at(0.0), entry(2, 0.0));
+    let mut schedule = asked(tight(), 2);
 
     let steps = schedule.ended(at(1.0), CallId(1), Err(unreachable()), 0.0);
 
@@ -137,8 +144,7 @@ fn other_questions_are_asked_during_a_pause() {
 
 #[test]
 fn retry_after_is_honoured_within_the_deadline() {
-    let mut schedule = Schedule::new(tight());
-    schedule.ask(at(0.0), entry(1, 0.0));
+    let mut schedule = asked(tight(), 1);
 
     schedule.ended(at(0.0), CallId(1), Err(overloaded(Some(7.0))), 0.0);
     let pause = schedule.next_wakeup();
@@ -151,11 +157,9 @@ fn retry_after_is_honoured_within_the_deadline() {
 
 #[test]
 fn a_refusal_is_never_retried() {
-    let mut schedule = Schedule::new(tight());
-    schedule.ask(at(0.0), entry(1, 0.0));
+    let mut schedule = asked(tight(), 1);
 
-    let refused = NoAnswer::Refused { endpoint: ENDPOINT.into(), detail: "no such model".into() };
-    let steps = schedule.ended(at(0.1), CallId(1), Err(refused), 0.0);
+    let steps = schedule.ended(at(0.1), CallId(1), Err(refused()), 0.0);
 
     assert_eq!(described(&steps), ["1 refused"]);
 }
@@ -174,18 +178,16 @@ fn a_request_that_cannot_be_sent_says_nothing_about_its_endpoint() {
         });
         described(&steps.collect::<Vec<_>>())
     };
-    let refused = NoAnswer::Refused { endpoint: ENDPOINT.into(), detail: "no such model".into() };
 
     assert_eq!(opens(unsendable()), ["1 unreachable", "2 refused", "alone", "3 unreachable"]);
-    assert_eq!(opens(refused), ["1 unreachable", "2 refused", "3 unreachable"], "a refusal is an answer");
+    assert_eq!(opens(refused()), ["1 unreachable", "2 refused", "3 unreachable"], "a refusal is an answer");
 }
 
 #[test]
 fn the_last_attempt_ends_with_its_own_error() {
     let mut settings = tight();
     settings.pool.max_attempts = 1;
-    let mut schedule = Schedule::new(settings);
-    schedule.ask(at(0.0), entry(1, 0.0));
+    let mut schedule = asked(settings, 1);
 
     let steps = schedule.ended(at(0.1), CallId(1), Err(unreachable()), 0.0);
 
@@ -196,9 +198,7 @@ fn the_last_attempt_ends_with_its_own_error() {
 fn an_open_breaker_answers_all_waiting_and_all_new_questions() {
     let mut settings = tight();
     settings.breaker.failures = 1;
-    let mut schedule = Schedule::new(settings);
-    schedule.ask(at(0.0), entry(1, 0.0));
-    schedule.ask(at(0.0), entry(2, 0.0));
+    let mut schedule = asked(settings, 2);
 
     let opened = schedule.ended(at(1.0), CallId(1), Err(unreachable()), 0.0);
     let refused = schedule.ask(at(2.0), entry(3, 2.0));
@@ -211,8 +211,7 @@ fn an_open_breaker_answers_all_waiting_and_all_new_questions() {
 fn after_the_cool_down_one_question_probes_and_the_others_wait_for_it() {
     let mut settings = defaults();
     settings.breaker.failures = 1;
-    let mut schedule = Schedule::new(settings);
-    schedule.ask(at(0.0), entry(1, 0.0));
+    let mut schedule = asked(settings, 1);
     schedule.ended(at(0.0), CallId(1), Err(unreachable()), 0.0);
 
     let probe = schedule.ask(at(10.0), entry(2, 10.0));
@@ -229,10 +228,8 @@ fn a_named_model_at_the_same_endpoint_has_its_own_limits_and_shares_the_breaker(
     let mut settings = tight();
     settings.breaker.failures = 1;
     settings.named.insert("fast".into(), named(2));
-    let mut schedule = Schedule::new(settings);
+    let mut schedule = asked(settings, 2);
     let fast = |call| Entry { model: "fast".into(), ..entry(call, 0.0) };
-    schedule.ask(at(0.0), entry(1, 0.0));
-    schedule.ask(at(0.0), entry(2, 0.0));
 
     let beside =
         [fast(3), Entry { guild: "away".into(), ..fast(4) }, fast(5)].map(|entry| described(&schedule.ask(at(0.0), entry)));
@@ -244,8 +241,7 @@ fn a_named_model_at_the_same_endpoint_has_its_own_limits_and_shares_the_breaker(
 
 #[test]
 fn a_hanging_endpoint_does_not_delay_another() {
-    let mut schedule = Schedule::new(tight());
-    schedule.ask(at(0.0), entry(1, 0.0));
+    let mut schedule = asked(tight(), 1);
 
     let steps = schedule.ask(at(0.0), Entry { at: served_at("http://there"), ..entry(2, 0.0) });
 
@@ -291,10 +287,8 @@ fn a_guild_whose_calls_hang_gets_fewer_until_they_are_answered_again() {
 fn calls_that_hang_while_others_are_answered_do_not_open_the_breaker() {
     let mut settings = defaults();
     settings.breaker.failures = 2;
-    let mut schedule = Schedule::new(settings);
+    let mut schedule = asked(settings, 2);
     let calm = |call, secs| Entry { guild: "calm".into(), ..entry(call, secs) };
-    schedule.ask(at(0.0), entry(1, 0.0));
-    schedule.ask(at(0.0), entry(2, 0.0));
     schedule.ask(at(13.0), calm(3, 13.0));
     schedule.ended(at(14.0), CallId(3), Ok(answer()), 0.0);
 
@@ -374,9 +368,7 @@ fn beside_a_hanging_guild(settings: models::Models) -> Waits {
 
 #[test]
 fn wait_time_and_call_time_are_reported_separately() {
-    let mut schedule = Schedule::new(tight());
-    schedule.ask(at(0.0), entry(1, 0.0));
-    schedule.ask(at(0.0), entry(2, 0.0));
+    let mut schedule = asked(tight(), 2);
     schedule.ended(at(2.0), CallId(1), Ok(answer()), 0.0);
 
     let steps = schedule.ended(at(5.0), CallId(2), Ok(answer()), 0.0);

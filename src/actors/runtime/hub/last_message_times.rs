@@ -3,7 +3,8 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use parking_lot::Mutex;
 
 use crate::journal::channel_key::ChannelKey;
 use crate::ports::backend::stamp::Stamp;
@@ -33,7 +34,7 @@ impl LastMessageTimes {
     /// # Errors
     /// The time is not cached. Read it from the record, and store it with [`loaded`](Self::loaded).
     pub fn get(&self, channel_key: &ChannelKey) -> Result<Option<Stamp>, Reading> {
-        let mut entries = self.lock();
+        let mut entries = self.entries.lock();
         if let Some(Entry::Loaded(at)) = entries.get(channel_key) {
             return Ok(*at);
         }
@@ -45,7 +46,7 @@ impl LastMessageTimes {
 
     /// Stores what was read from the record, unless something has happened in the channel since the read began.
     pub fn loaded(&self, channel_key: &ChannelKey, reading: Reading, at: Option<Stamp>) {
-        if let Some(entry) = self.lock().get_mut(channel_key)
+        if let Some(entry) = self.entries.lock().get_mut(channel_key)
             && matches!(entry, Entry::Loading(begun) if *begun == reading)
         {
             *entry = Entry::Loaded(at);
@@ -55,15 +56,10 @@ impl LastMessageTimes {
     /// Something happened in a channel.
     pub(super) fn invalidate(&self, channel_key: &ChannelKey) {
         if self.count.load(Ordering::Acquire) > 0 {
-            let mut entries = self.lock();
+            let mut entries = self.entries.lock();
             entries.remove(channel_key);
             self.count.store(entries.len(), Ordering::Release);
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<ChannelKey, Entry>> {
-        // No code that holds the lock can panic halfway through a change.
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -2,7 +2,7 @@ use super::*;
 
 #[test]
 fn a_guild_is_restarted_as_a_whole_once() {
-    let mut quarantine = quarantine();
+    let mut quarantine = over_limit(0);
 
     let ruling = quarantine.over_limit(&guild(), "boom", at(0));
 
@@ -12,8 +12,7 @@ fn a_guild_is_restarted_as_a_whole_once() {
 
 #[test]
 fn the_second_time_it_is_quarantined_and_listed() {
-    let mut quarantine = quarantine();
-    quarantine.over_limit(&guild(), "boom", at(0));
+    let mut quarantine = over_limit(1);
 
     let ruling = quarantine.over_limit(&guild(), "boom again", at(10));
 
@@ -25,9 +24,7 @@ fn the_second_time_it_is_quarantined_and_listed() {
 
 #[test]
 fn each_further_quarantine_doubles_up_to_the_longest() {
-    let mut quarantine = quarantine();
-    let mut now = at(0);
-    quarantine.over_limit(&guild(), "boom", now);
+    let (mut quarantine, mut now) = (over_limit(1), at(0));
     let mut lasted = Vec::new();
 
     for _ in 0..5 {
@@ -42,9 +39,7 @@ fn each_further_quarantine_doubles_up_to_the_longest() {
 
 #[test]
 fn a_quarantine_ends_once_and_not_before_its_time() {
-    let mut quarantine = quarantine();
-    quarantine.over_limit(&guild(), "boom", at(0));
-    quarantine.over_limit(&guild(), "boom", at(0));
+    let mut quarantine = over_limit(2);
     assert_eq!(quarantine.next_end(), Some(at(60)));
 
     assert!(quarantine.take_due(at(59)).is_empty());
@@ -55,9 +50,7 @@ fn a_quarantine_ends_once_and_not_before_its_time() {
 
 #[test]
 fn a_released_guild_has_no_history() {
-    let mut quarantine = quarantine();
-    quarantine.over_limit(&guild(), "boom", at(0));
-    quarantine.over_limit(&guild(), "boom", at(0));
+    let mut quarantine = over_limit(2);
 
     let released = quarantine.release(&guild());
 
@@ -68,8 +61,7 @@ fn a_released_guild_has_no_history() {
 
 #[test]
 fn a_guild_that_is_not_in_quarantine_cannot_be_released() {
-    let mut quarantine = quarantine();
-    quarantine.over_limit(&guild(), "boom", at(0));
+    let mut quarantine = over_limit(1);
 
     assert_eq!(quarantine.release(&guild()), None);
     assert!(matches!(quarantine.over_limit(&guild(), "boom", at(1)), Ruling::Quarantine { .. }));
@@ -77,8 +69,7 @@ fn a_guild_that_is_not_in_quarantine_cannot_be_released() {
 
 #[test]
 fn after_a_time_without_failures_the_history_is_dropped() {
-    let mut quarantine = quarantine();
-    quarantine.over_limit(&guild(), "boom", at(0));
+    let mut quarantine = over_limit(1);
 
     let ruling = quarantine.over_limit(&guild(), "boom", at(3_600));
 
@@ -87,20 +78,21 @@ fn after_a_time_without_failures_the_history_is_dropped() {
 
 #[test]
 fn a_long_reason_is_cut() {
-    let mut quarantine = quarantine();
-    quarantine.over_limit(&guild(), "boom", at(0));
+    let mut quarantine = over_limit(1);
 
     quarantine.over_limit(&guild(), &"ä".repeat(1_000), at(0));
 
     assert_eq!(quarantine.get(&guild()).map(|entry| entry.reason.chars().count()), Some(LONGEST_REASON));
 }
 
-fn quarantine() -> Quarantine {
-    Quarantine::new(QuarantinePolicy {
-        first: Duration::from_secs(60),
-        longest: Duration::from_secs(300),
-        forget_after: Duration::from_secs(3_600),
-    })
+/// The guild was over its limit so many times at the beginning.
+fn over_limit(times: usize) -> Quarantine {
+    let [first, longest, forget_after] = [60, 300, 3_600].map(Duration::from_secs);
+    let mut quarantine = Quarantine::new(QuarantinePolicy { first, longest, forget_after });
+    for _ in 0..times {
+        quarantine.over_limit(&guild(), "boom", at(0));
+    }
+    quarantine
 }
 
 fn guild() -> GuildId {

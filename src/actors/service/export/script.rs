@@ -43,26 +43,8 @@ pub(in crate::actors::service) fn of(
     settings: &Settings,
 ) -> Value {
     let began = events.first().map_or(Moment::ZERO, |first| first.at);
-    let mut script = Script {
-        began,
-        channel: channel_key.channel.as_str(),
-        present: BTreeSet::new(),
-        policies: BTreeMap::new(),
-        names: BTreeMap::new(),
-        asked_about: events.iter().filter_map(asked_about).flatten().copied().collect(),
-        authors: HashMap::new(),
-        spoken: BTreeSet::new(),
-        events: Vec::new(),
-        asked: Vec::new(),
-        owed: Vec::new(),
-        answers: HashMap::new(),
-        statements: HashMap::new(),
-        jitter: Vec::new(),
-        turn: None,
-        judging: None,
-        first_words: BTreeMap::new(),
-        judgements: Vec::new(),
-    };
+    let asked_about = events.iter().filter_map(asked_about).flatten().copied().collect();
+    let mut script = Script { began, channel: channel_key.channel.as_str(), asked_about, ..Script::default() };
     let cast = memberships.companions();
     for id in cast.keys().chain(memberships.present(&channel_key.channel).keys()) {
         if let Some(companion) = memberships.companion(&channel_key.channel, id) {
@@ -109,6 +91,7 @@ pub(in crate::actors::service) fn of(
     object
 }
 
+#[derive(Default)]
 struct Script<'a> {
     began: Moment,
     channel: &'a str,

@@ -7,9 +7,8 @@ use std::sync::Arc;
 
 use super::super::quarantine::retry_id;
 use super::super::state::CurrentState;
-use super::aloud::cut_off;
 use super::finding::{MAX_SEARCHED, Search};
-use super::sentences::{cut, decision_sentence, failed, line, together_with};
+use super::sentences::{cut, decision_sentence, fate as words, line, together_with};
 use super::story::in_order;
 use super::{Scene, Subject};
 use crate::domain::decision::{Decision, Reason};
@@ -17,7 +16,6 @@ use crate::domain::event::{Event, Recorded};
 use crate::domain::id::{CompanionId, Seq};
 use crate::domain::message::Role;
 use crate::journal::reader::ReadError;
-use crate::journal::redaction::is_redacted;
 use crate::ports::backend::Refused;
 use crate::ports::backend::decisions::{Brief, Outcome, StoryLine, Why, WhyAt};
 use fates::{Fate, Fates};
@@ -164,65 +162,17 @@ impl Scene<'_> {
                 Brief { seq: Some(recorded.seq), at: at(recorded), ..brief(Outcome::Silent, text) }
             }
             Fate::Owed { owed, yes, ending, .. } => {
-                let together = together_with(owed.event.owed().map_or(&[], |owed| owed.messages));
-                let (outcome, text) = match ending.as_ref().map(|ending| &ending.event) {
-                    Some(Event::Said { message, .. }) if is_redacted(message) => {
-                        (Outcome::Answered, format!("It answered it{together}. The answer has been deleted since."))
-                    }
-                    Some(Event::Said { message, .. }) => {
-                        let aloud = if message.modality.is_text() { "" } else { " aloud" };
-                        let text = format!("It answered it{aloud}{together}: “{}”{}", cut(&message.text), cut_off(message));
-                        (Outcome::Answered, text)
-                    }
-                    Some(Event::ReplyFailed { error, .. }) => (
-                        Outcome::Failed,
-                        format!("It got the floor to answer it{together}, but posted no statement ({}).", failed(error)),
-                    ),
-                    Some(Event::Cancelled { message: None, .. }) => {
-                        (Outcome::Failed, format!("It was about to answer it{together}, but somebody pressed Stop."))
-                    }
-                    Some(Event::Cancelled { .. }) => (
-                        Outcome::Failed,
-                        format!("It was about to answer it{together}, but a person asked it to stop (reply.stop_phrases)."),
-                    ),
-                    Some(Event::Deleted { .. }) => (
-                        Outcome::Deleted,
-                        format!("It was about to answer it{together}, but everything that it would have answered was deleted."),
-                    ),
-                    Some(_) => (Outcome::Cleared, format!("It was about to answer it{together}, but the reply was cancelled.")),
-                    None if found.is_read => {
-                        (Outcome::Speaking, format!("It has the floor to answer it{together}, and has not spoken yet."))
-                    }
-                    None => {
-                        (Outcome::Unknown, format!("It got the floor to answer it{together}. Later events were not searched."))
-                    }
-                };
+                let (outcome, text) = words::owed(owed, ending.as_deref(), found.is_read);
                 let seq = match yes {
                     Some(yes) => Some(*yes),
                     None => self.yes_before(who, owed).await?,
                 };
                 Brief { seq, at: at(ending.as_deref().unwrap_or(owed)), ..brief(outcome, text) }
             }
-            Fate::Lost(recorded) if matches!(recorded.event, Event::Joined { .. }) => {
-                let text = "It joined the room later. A companion that joins reads only the newest messages.".to_owned();
-                Brief { at: at(recorded), ..brief(Outcome::Absent, text) }
-            }
             Fate::Lost(recorded) => {
-                let (outcome, how) = match recorded.event {
-                    Event::Deleted { .. } => (Outcome::Deleted, "the message was deleted"),
-                    Event::Cleared => (Outcome::Cleared, "the room was cleared"),
-                    _ => (Outcome::Left, "it left the room"),
-                };
-                let text = match (outcome, found.retried_as) {
-                    (Outcome::Deleted, Some(again)) => {
-                        format!("It became a dead letter, and was retried as message {again}: ask about that one.")
-                    }
-                    _ if asked.is_some() => format!("It was being asked about it, or about to answer it, when {how}."),
-                    (Outcome::Deleted, None) => "It was deleted before it was considered.".to_owned(),
-                    (Outcome::Cleared, _) => "The room was cleared before it was considered.".to_owned(),
-                    _ => "It left the room before it was considered.".to_owned(),
-                };
-                Brief { seq: yes_to_it, at: at(recorded), ..brief(outcome, text) }
+                let (outcome, text) = words::lost(&recorded.event, asked.is_some(), found.retried_as);
+                let seq = yes_to_it.filter(|_| outcome != Outcome::Absent);
+                Brief { seq, at: at(recorded), ..brief(outcome, text) }
             }
             Fate::Open => self.open(who, found, current, brief).await,
         })

@@ -1,19 +1,31 @@
 //! The sentences of a story, one for each thing that happened.
+//!
+//! * `course`: what followed from a decision.
+//! * `fate`: what happened to a message for one companion.
+//! * `aloud`: a spoken reply, and what of it was heard.
+//! * `round`: a round, its votes and who was selected.
+
+pub(super) mod aloud;
+mod course;
+pub(super) mod fate;
+pub(super) mod round;
 
 use std::time::Duration;
 
-use super::aloud::cut_off;
+use super::speech::HandingOver;
 use super::{Scene, Subject};
 use crate::domain::closing::{Cause, Stage};
 use crate::domain::conversation::{INTERRUPTED, UNVOICED};
 use crate::domain::decision::{Decision, Reason};
-use crate::domain::event::{Call, Decided, Event, Recorded};
+use crate::domain::event::{Call, Decided, Event, Recorded, Segment};
 use crate::domain::id::Seq;
-use crate::domain::message::{Message, Role};
+use crate::domain::message::{Author, Message, Role};
 use crate::domain::text::shortened;
 use crate::domain::trigger::Trigger;
 use crate::journal::redaction::is_redacted;
 use crate::ports::backend::decisions::StoryLine;
+use aloud::cut_off;
+pub(super) use course::consequence;
 
 /// The number of characters after which a quotation is cut.
 const QUOTED_CHARS: usize = 200;
@@ -24,7 +36,11 @@ pub(super) fn line(recorded: &Recorded, event: &str, text: String) -> StoryLine 
 
 /// The author's name, or `Somebody` if it was deleted.
 pub(super) fn author(message: &Message) -> String {
-    if message.from.name.is_empty() { "Somebody".to_owned() } else { message.from.name.to_string() }
+    name_of(&message.from).to_owned()
+}
+
+fn name_of(person: &Author) -> &str {
+    if person.name.is_empty() { "Somebody" } else { &person.name }
 }
 
 impl Scene<'_> {
@@ -138,6 +154,40 @@ pub(super) fn decision_sentence(name: &str, decided: &Decided) -> String {
             format!("{name} was not asked: {because}. That is a {answer}{trigger}.")
         }
     }
+}
+
+/// A segment of speech with the person who said it.
+pub(super) fn heard(segment: &Segment) -> String {
+    if segment.is_redacted() {
+        return "Somebody said something in the voice call. It has been deleted since.".to_owned();
+    }
+    format!("{} said in the voice call: “{}”", segment.from.name, cut(&segment.text))
+}
+
+/// What became of a segment of speech.
+pub(super) fn handed_over(handing_over: HandingOver) -> (&'static str, String) {
+    let (event, text) = match handing_over {
+        HandingOver::Done(message) => {
+            return ("handed_over", format!("It was handed over as a part of message {message}."));
+        }
+        HandingOver::Noise => (
+            "rule",
+            "It counts as noise, because it has less than 0.3 s of voice, or because its recogniser takes it for no speech. Noise is no message.",
+        ),
+        HandingOver::Echo => (
+            "rule",
+            "It counts as echo, because a companion had just said nearly the same aloud: the microphone heard the loudspeaker. Echo is no message; \
+             headphones help.",
+        ),
+        HandingOver::Cleared => ("cleared", "The room was cleared before it was handed over, so it became no message."),
+        HandingOver::Waiting => (
+            "waiting",
+            "It is not handed over yet. It becomes a message at the end of the voice lull (voice_lull_timeout), or earlier if it addresses a \
+             companion (voice.address_timeout_secs).",
+        ),
+        HandingOver::Unknown => ("waiting", "Its message was not found in the events that follow it."),
+    };
+    (event, text.to_owned())
 }
 
 /// The rest of a State, besides the decision.

@@ -1,21 +1,17 @@
 //! Tells what led to a decision, and what followed from it.
 
-use super::aloud::{People, SpokenReply};
+use super::course::{Course, has_crossed};
 use super::round::Ballot;
 use super::rows::question_sentence;
 use super::rules::in_a_row;
-use super::sentences::{
-    cut, decision_sentence, failed, failure, line, messages_in_words, moved, repeated, secs, settled, stage_changed,
-};
+use super::sentences::{consequence, decision_sentence, failure, line, moved, repeated, round, secs, settled, stage_changed};
 use super::{Scene, Subject};
 use crate::actors::messages::channel::Inspection;
 use crate::actors::service::reading::record;
-use crate::domain::conversation::DELETED;
 use crate::domain::decision::{Decision, Reason};
-use crate::domain::event::{Decided, Evaluated, Event, Outvoted, Recorded, order_of_handling};
+use crate::domain::event::{Decided, Evaluated, Event, Recorded, order_of_handling};
 use crate::domain::id::Seq;
 use crate::domain::moment::Moment;
-use crate::domain::settlement::PendingReply;
 use crate::journal::reader::{Range, ReadError};
 use crate::journal::redaction::is_redacted;
 use crate::ports::backend::decisions::{PromptPart, StoryLine, Why};
@@ -65,8 +61,9 @@ impl Scene<'_> {
             story.extend(silenced.take(1));
         }
         story.sort_by_key(|line| line.seq);
-        let ballot = decided.vote.as_ref().map(|vote| Ballot::new(vote, &before, |id| self.name(id)));
-        story.extend(ballot.as_ref().and_then(Ballot::opened));
+        let ballot = decided.vote.as_ref().map(|vote| Ballot::new(vote, &before));
+        let opened = ballot.as_ref().and_then(|ballot| ballot.opened);
+        story.extend(opened.map(|(at, opened)| line(at, "round_opened", round::opened(opened, &|id| self.name(id)))));
         if let Some((asked, evaluated)) = question {
             story.push(line(asked, "evaluate", question_sentence(who, asked, evaluated, &before)));
         }
@@ -216,10 +213,12 @@ impl Scene<'_> {
             if let Event::RoundClosed(closed) = &recorded.event
                 && !course.is_over
             {
-                story.extend(ballot.as_ref().map(|ballot| line(&recorded, "round", ballot.closed(closed))));
+                let text = ballot.as_ref().map(|ballot| round::closed(ballot, closed, &|id| self.name(id)));
+                story.extend(text.map(|text| line(&recorded, "round", text)));
             }
             // The line comes after everything that was handled before it, whatever the numbers of the events are.
-            story.extend(course.follow(&recorded, who).into_iter().map(|line| StoryLine { seq: Some(newest), ..line }));
+            let then = course.follow(&recorded, who).and_then(|then| consequence(&recorded, &then, who));
+            story.extend(then.map(|line| StoryLine { seq: Some(newest), ..line }));
             if course.is_complete {
                 break;
             }
@@ -273,223 +272,6 @@ pub(super) fn in_order(story: &mut Vec<StoryLine>) {
         ordered.insert(index, other);
     }
     *story = ordered;
-}
-
-/// Whether an inbound event is on record before an event of the channel, but was handled after it.
-fn has_crossed(earlier: &Recorded, made: &Recorded) -> bool {
-    earlier.event.is_inbound() && earlier.seq > made.handled && earlier.seq < made.seq
-}
-
-/// The progress of a story after its decision.
-struct Course {
-    is_yes: bool,
-    /// The round is closed, or none was held.
-    is_over: bool,
-    /// The companion wanted the floor, and another one got it.
-    has_lost: bool,
-    /// What the companion wants to say, or owes. It is about no message after a NO.
-    reply: PendingReply,
-    /// The reply that is owed, if it is to be spoken.
-    spoken: Option<SpokenReply>,
-    people: People,
-    /// All messages that it was about were deleted.
-    is_dropped: bool,
-    /// Nothing more can follow.
-    is_complete: bool,
-}
-
-impl Course {
-    /// After a NO, nothing needs to be answered. Messages that were deleted before a YES need no answer either.
-    fn about(messages: &[Seq], is_yes: bool, who: &Subject, decided: &Recorded, before: &[Recorded]) -> Self {
-        let handled = || before.iter().filter(|earlier| !has_crossed(earlier, decided));
-        let is_gone = |seq: &Seq| {
-            handled().any(|earlier| matches!(&earlier.event, Event::Deleted { messages, .. } if messages.contains(seq)))
-        };
-        let messages = messages.iter().filter(|seq| is_yes && !is_gone(seq)).copied().collect();
-        let mut people = People::default();
-        before.iter().for_each(|earlier| people.note(&earlier.event));
-        let reply = PendingReply { companion: who.id.clone(), ticket: None, messages };
-        Self { is_yes, is_over: false, has_lost: false, reply, spoken: None, people, is_dropped: false, is_complete: false }
-    }
-
-    /// Whether the round is open, or the floor or the statement is still to come.
-    fn is_in_progress(&self) -> bool {
-        !self.is_complete && !self.is_dropped && !self.has_lost
-    }
-
-    fn follow(&mut self, recorded: &Recorded, who: &Subject) -> Vec<StoryLine> {
-        let mut lines = Vec::new();
-        self.people.note(&recorded.event);
-        lines.extend(self.spoken.as_mut().and_then(|spoken| spoken.hear(recorded, &who.name)));
-        let event = &recorded.event;
-        let has_floor = self.reply.ticket.is_some();
-        let is_about_another = event.reply().is_some_and(|ticket| self.reply.ticket != Some(ticket));
-        if is_about_another || self.is_dropped && !matches!(event, Event::Said { .. }) {
-            // The statement may have been posted in spite of the deletion. The conversation continues without it.
-            let continues =
-                matches!(event, Event::RoundClosed(_) | Event::RoundOpened(_) | Event::Evaluated(_) | Event::ReplyOwed { .. });
-            self.is_complete |= self.is_dropped && continues;
-            self.is_over |= self.is_complete;
-            return lines;
-        }
-        let before = self.reply.messages.clone();
-        let is_ended = self.reply.follow(event);
-        let line = |event: &str, text: String| line(recorded, event, text);
-        let name = &who.name;
-        match event {
-            Event::Said { message, reply: Some(_), .. } => {
-                let text = if is_redacted(message) {
-                    format!("{name} said something that was deleted since.")
-                } else if let Some(spoken) = &self.spoken {
-                    spoken.statement(message, name)
-                } else {
-                    format!("{name} said: “{}”", cut(&message.text))
-                };
-                lines.push(line("statement", text));
-                self.is_complete = true;
-            }
-            // The companion speaks again, and the record does not say how this statement ended.
-            Event::ReplyOwed { companion, .. } if has_floor && *companion == who.id => self.is_complete = true,
-            Event::Deleted { .. } if is_ended && !self.has_lost => {
-                self.is_dropped = true;
-                // A companion that was waiting for its turn had said nothing.
-                self.is_complete = self.is_over && !has_floor;
-                let text = format!("All messages that it was about were deleted, and with them what {name} had not said yet.");
-                lines.push(line("dropped", text));
-            }
-            Event::RoundClosed(closed) if !self.is_over => {
-                self.is_over = true;
-                self.is_complete = !self.is_yes;
-                if closed.held.contains(&who.id) {
-                    let text = format!("{name} wants to speak while another companion does: it waits until the floor is free.");
-                    lines.push(line("held", text));
-                } else if closed.selected.as_ref() == Some(&who.id) {
-                    let delay = closed.speak_at.map(|at| at.since(recorded.at)).filter(|delay| !delay.is_zero());
-                    lines.extend(delay.map(|delay| {
-                        let text = format!(
-                            "{name} waits {} before it speaks (turn_taking.turn_delay_secs); messages of that time are answered, too.",
-                            secs(delay)
-                        );
-                        line("turn", text)
-                    }));
-                } else {
-                    lines.extend(self.lose_floor(&closed.others, who).map(|text| line("floor_lost", text)));
-                }
-            }
-            Event::HeldSelected { selected, others } if *selected != who.id && !has_floor => {
-                lines.extend(self.lose_floor(others, who).map(|text| line("floor_lost", text)));
-            }
-            Event::Replanning { .. } => {
-                let text = format!("More was said that concerns it, so {name} stopped and begins again once nobody says more.");
-                lines.push(line("replanning", text));
-            }
-            Event::Replanned { messages, .. } => {
-                let text = format!("{name} begins again, and answers {}.", messages_in_words(messages.len()));
-                lines.push(line("replanned", text));
-            }
-            Event::ReplyExtended { messages, .. } => {
-                let text = self.spoken.as_mut().map(|spoken| spoken.extended(messages, &before, name));
-                lines.extend(text.map(|text| line("extended", text)));
-            }
-            Event::SentenceStarting { text, .. } => {
-                lines.extend(self.spoken.as_mut().and_then(|spoken| spoken.started(recorded, text, name)));
-            }
-            Event::SentencePlayed { dropped: true, .. } => {
-                let text =
-                    format!("The voice of {name} stalled, and the rest of a sentence was left out (voice.stall_timeout_secs).");
-                lines.push(line("stalled", text));
-            }
-            Event::Interrupted { interrupted, .. } => {
-                let text = self.spoken.as_mut().map(|spoken| spoken.interrupted(interrupted, &self.people, name));
-                lines.extend(text.map(|text| line("interrupted", text)));
-            }
-            Event::Cancelled { message, .. } if is_ended => {
-                let text = match message {
-                    Some(_) => "A person asked it to stop, so nothing was said (reply.stop_phrases).",
-                    None => "Somebody pressed Stop, so nothing was said.",
-                };
-                lines.push(line("failed", text.to_owned()));
-                self.is_complete = true;
-            }
-            Event::FloorExpired { .. } => {
-                let text = format!(
-                    "{name} wrote for too long and lost the floor to others (turn_taking.floor_timeout_secs). Its statement follows when it is ready."
-                );
-                lines.push(line("late", text));
-            }
-            Event::FloorTaken { .. } => {
-                lines.push(line("respond", format!("The floor is free, and {name} posts its late statement.")));
-            }
-            Event::Decided(decided) if self.has_lost && decided.companions.contains(&who.id) => {
-                let text = format!(
-                    "{name} was considered again, with the answer {} ({}): decision {}.",
-                    decided.decision, decided.reason, recorded.seq
-                );
-                lines.push(line("next", text));
-                self.is_complete = true;
-            }
-            // It is asked again: the wish is gone, or belongs to that round's story.
-            Event::Evaluated(evaluated) if evaluated.companion == who.id && !has_floor && self.is_over && !self.has_lost => {
-                self.is_complete = true;
-            }
-            Event::ReplyOwed { companion, messages, modality, .. } if *companion == who.id => {
-                self.spoken = (!modality.is_text()).then(|| SpokenReply::new(recorded));
-                let aloud = if modality.is_text() { "" } else { " aloud" };
-                let answers = messages_in_words(messages.len());
-                let text = if self.has_lost {
-                    format!(
-                        "The companion that was selected before it made no statement, so {name} took over, and answers {answers}{aloud}."
-                    )
-                } else if messages.is_empty() {
-                    format!("{name} got the floor, with nothing left to answer.")
-                } else {
-                    format!("{name} got the floor, and answers {answers}{aloud}.")
-                };
-                self.has_lost = false;
-                lines.push(line("respond", text));
-            }
-            Event::ReplyFailed { error, .. } => {
-                let text = if **error == *DELETED {
-                    "All messages that it would have answered were deleted, so nothing was said.".to_owned()
-                } else {
-                    format!("No statement was made ({}). The messages are in the history all the same.", failed(error))
-                };
-                lines.push(line("failed", text));
-                self.is_complete = true;
-            }
-            // What was heard is posted all the same.
-            Event::Cleared | Event::Left { .. } if self.spoken.as_ref().is_some_and(SpokenReply::leaves_statement) => {
-                lines.extend(moved(recorded, who));
-            }
-            Event::Cleared => {
-                lines.push(line("cleared", "The room was cleared before anything was said.".into()));
-                self.is_complete = true;
-            }
-            Event::Left { .. } if is_ended => {
-                lines.push(line("moved", format!("{name} left the room before anything was said.")));
-                self.is_complete = true;
-            }
-            event if !has_floor && event.pauses(&who.id) => {
-                lines.push(line("moved", format!("An operator paused {name} before it spoke.")));
-                self.is_complete = true;
-            }
-            _ => {}
-        }
-        lines
-    }
-
-    /// Another companion was selected. Says what that means, if this one wanted to speak.
-    fn lose_floor(&mut self, others: &[Outvoted], who: &Subject) -> Option<String> {
-        let lost = others.iter().find(|other| other.companion == who.id)?;
-        self.has_lost = true;
-        let due =
-            lost.next_interjection_at.map(|next| format!("; by its count of messages alone it would be asked again at {next}"));
-        Some(format!(
-            "{} did not get the floor. Nothing settles for it, and its wish is kept for the next round{}.",
-            who.name,
-            due.unwrap_or_default()
-        ))
-    }
 }
 
 fn question<'a>(before: &'a [Recorded], decided: &Decided) -> Option<(&'a Recorded, &'a Evaluated)> {

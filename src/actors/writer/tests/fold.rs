@@ -2,8 +2,6 @@ use proptest::prelude::*;
 
 use super::super::*;
 use super::world::{World, channel_key, made_event, said};
-use crate::actors::messages::reply::Reply;
-use crate::actors::messages::writer::Accept;
 use crate::domain::conversation::{self, Conversation, SummaryLimits};
 use crate::domain::event::{Evaluated, Event, Recorded, order_of_handling};
 use crate::domain::id::{CompanionId, Seq, Ticket};
@@ -57,16 +55,8 @@ async fn run(steps: Vec<Step>) -> (Conversation, Conversation, Conversation) {
     for (number, step) in steps.into_iter().enumerate() {
         match step {
             Step::Accepted(kind) => {
-                let (reply, answer) = Reply::awaited();
                 let at = Some(Moment::from_micros(number as u64 * 400_000));
-                world.send(WriterMessage::Accept(Accept {
-                    channel_key: channel_key("lobby"),
-                    at,
-                    event: inbound_event(kind, number),
-                    id: None,
-                    reply,
-                }));
-                answer.await.unwrap().unwrap();
+                world.accept_event("lobby", at, inbound_event(kind, number), None).await.unwrap().unwrap();
             }
             Step::Handled => {
                 handle_next(&world, &mut live, &mut handled).await;

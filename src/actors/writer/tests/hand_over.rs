@@ -21,8 +21,7 @@ fn two() -> Vec<Event> {
 
 #[tokio::test]
 async fn the_messages_of_a_hand_over_are_one_batch_and_one_message_to_the_channel() {
-    let world = World::new().await;
-    world.accept("lobby", "hello", None).await.unwrap().unwrap();
+    let world = World::with_one().await;
 
     let committed = hand_over(&world, Seq(1), two()).await.unwrap();
 
@@ -34,8 +33,7 @@ async fn the_messages_of_a_hand_over_are_one_batch_and_one_message_to_the_channe
 
 #[tokio::test]
 async fn words_of_a_channel_that_was_deleted_meanwhile_are_not_stored() {
-    let world = World::new().await;
-    world.accept("lobby", "hello", None).await.unwrap().unwrap();
+    let world = World::with_one().await;
     world.delete("lobby").await.unwrap().unwrap();
 
     let refused = hand_over(&world, Seq::NONE, two()).await.unwrap();

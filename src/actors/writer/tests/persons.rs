@@ -30,17 +30,14 @@ impl World {
         listed.get(&LOBBY).into_iter().flat_map(|stretches| stretches.keys()).map(|first| first.0).collect()
     }
 
-    /// Redacts an event of the lobby.
-    pub(super) async fn redact(&self, seq: u64) {
-        let event = self.reader().event(&channel_key("lobby"), Seq(seq)).await.unwrap().unwrap();
-        let (reply, answer) = Reply::awaited();
-        let events = vec![redact(&event)];
-        self.send(WriterMessage::RedactEvents(RedactEvents {
-            channel_key: channel_key("lobby"),
-            events,
-            writes: Vec::new(),
-            reply,
-        }));
+    /// Redacts events of the lobby.
+    pub(super) async fn redact(&self, seqs: impl IntoIterator<Item = u64>) {
+        let (mut events, (reply, answer)) = (Vec::new(), Reply::awaited());
+        for seq in seqs {
+            events.push(redact(&self.reader().event(&channel_key("lobby"), Seq(seq)).await.unwrap().unwrap()));
+        }
+        let redaction = RedactEvents { channel_key: channel_key("lobby"), events, writes: Vec::new(), reply };
+        self.send(WriterMessage::RedactEvents(redaction));
         answer.await.unwrap().unwrap();
     }
 
@@ -85,8 +82,7 @@ async fn a_persons_messages_are_found_by_one_entry_per_stretch() {
 
 #[tokio::test(start_paused = true)]
 async fn a_person_whose_first_message_is_refused_is_listed_with_the_next() {
-    let world = World::new().await;
-    world.accept("lobby", "one", Some("a")).await.unwrap().unwrap();
+    let world = World::with_one().await;
     world.store.hold();
     let busy = world.accept("attic", "hi", None);
     world.finish().await;
@@ -106,8 +102,7 @@ async fn people_without_messages_in_a_stretch_are_removed_and_others_stay() {
     for person in ["ana", "ben", "ana"] {
         world.accept_from(person, "lobby", "hi", None).await.unwrap().unwrap();
     }
-    world.redact(1).await;
-    world.redact(2).await;
+    world.redact([1, 2]).await;
 
     world.remove_from_index(3, 0, &["ana", "ben", "zoe"]).await.unwrap();
 
@@ -119,9 +114,8 @@ async fn people_without_messages_in_a_stretch_are_removed_and_others_stay() {
 
 #[tokio::test(start_paused = true)]
 async fn a_person_who_speaks_after_the_removal_is_listed_again() {
-    let world = World::new().await;
-    world.accept("lobby", "one", None).await.unwrap().unwrap();
-    world.redact(1).await;
+    let world = World::with_one().await;
+    world.redact([1]).await;
     world.remove_from_index(0, 0, &["ana"]).await.unwrap();
 
     world.accept("lobby", "two", None).await.unwrap().unwrap();
@@ -131,9 +125,8 @@ async fn a_person_who_speaks_after_the_removal_is_listed_again() {
 
 #[tokio::test(start_paused = true)]
 async fn a_person_who_speaks_meanwhile_is_not_removed() {
-    let world = World::new().await;
-    world.accept("lobby", "one", None).await.unwrap().unwrap();
-    world.redact(1).await;
+    let world = World::with_one().await;
+    world.redact([1]).await;
     world.store.hold();
 
     let meanwhile = world.accept("lobby", "two", None);
@@ -150,7 +143,7 @@ async fn a_person_is_removed_from_a_full_stretch_whatever_is_said_now() {
     let world = World::new().await;
     for seq in 1..STRETCH {
         world.accept("lobby", "hi", None).await.unwrap().unwrap();
-        world.redact(seq).await;
+        world.redact([seq]).await;
     }
     world.accept("lobby", "hi", None).await.unwrap().unwrap();
 
@@ -161,9 +154,8 @@ async fn a_person_is_removed_from_a_full_stretch_whatever_is_said_now() {
 
 #[tokio::test(start_paused = true)]
 async fn a_person_who_speaks_at_the_end_of_a_stretch_is_not_removed_when_it_is_full() {
-    let world = World::new().await;
-    world.accept("lobby", "one", None).await.unwrap().unwrap();
-    world.redact(1).await;
+    let world = World::with_one().await;
+    world.redact([1]).await;
     for _ in 2..=STRETCH {
         world.accept("lobby", "more", None).await.unwrap().unwrap();
     }

@@ -1,8 +1,9 @@
 //! A writer on an in-memory store, with its collaborators.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 
+use parking_lot::Mutex;
 use ractor::{Actor, ActorRef};
 use tokio::sync::oneshot::Receiver;
 
@@ -51,6 +52,17 @@ impl World {
         Self::on(Arc::new(TestStore::new()), bounds).await
     }
 
+    /// A writer that has accepted one message, with the id `a`, in the lobby.
+    pub(super) async fn with_one() -> Self {
+        Self::bounded_with_one(Bounds::default()).await
+    }
+
+    pub(super) async fn bounded_with_one(bounds: Bounds) -> Self {
+        let world = Self::bounded(bounds).await;
+        world.accept("lobby", "one", Some("a")).await.unwrap().unwrap();
+        world
+    }
+
     pub(super) async fn on(store: Arc<TestStore>, bounds: Bounds) -> Self {
         let (hub, clock) = (Hub::new(), Arc::<TestClock>::default());
         let (delivered, failures) = (Arc::<Mutex<Vec<_>>>::default(), Arc::<Mutex<Vec<_>>>::default());
@@ -69,9 +81,9 @@ impl World {
                     _ => Vec::new(),
                 };
                 let delivered = delivered.iter().map(|recorded| recorded.seq).collect();
-                deliver_to.lock().unwrap().push((ChannelKey::new(guild, channel), delivered));
+                deliver_to.lock().push((ChannelKey::new(guild, channel), delivered));
             }),
-            report: Arc::new(move |fate| report_to.lock().unwrap().push(fate)),
+            report: Arc::new(move |fate| report_to.lock().push(fate)),
             bounds,
         };
         let (writer, _) = Writer::spawn(None, Writer, arguments).await.unwrap();
@@ -97,24 +109,26 @@ impl World {
         text: &str,
         id: Option<&str>,
     ) -> Receiver<Result<Accepted, Refused>> {
+        self.accept_event(channel, None, samples::said(message(samples::person(person), text)), id)
+    }
+
+    pub(super) fn accept_event(
+        &self,
+        channel: &str,
+        at: Option<Moment>,
+        event: Event,
+        id: Option<&str>,
+    ) -> Receiver<Result<Accepted, Refused>> {
         let (reply, answer) = Reply::awaited();
-        let (id, event) = (id.map(Into::into), samples::said(message(samples::person(person), text)));
-        self.send(WriterMessage::Accept(Accept { channel_key: channel_key(channel), at: None, event, id, reply }));
+        let accept = Accept { channel_key: channel_key(channel), at, event, id: id.map(Into::into), reply };
+        // A writer that has stopped answers, too.
+        let _ = self.writer.cast(WriterMessage::Accept(accept));
         answer
     }
 
     pub(super) fn record(&self, record: impl FnOnce(&mut Record)) -> Receiver<Result<Committed, WriteError>> {
         let (reply, answer) = Reply::awaited();
-        let mut empty = Record {
-            channel_key: channel_key("lobby"),
-            at: Moment::ZERO,
-            made: Vec::new(),
-            quiet: None,
-            snapshot: None,
-            outbox: Vec::new(),
-            usage: Vec::new(),
-            reply,
-        };
+        let mut empty = Record::new(channel_key("lobby"), Moment::ZERO, reply);
         record(&mut empty);
         self.send(WriterMessage::Record(empty));
         answer
@@ -148,6 +162,15 @@ impl World {
         answer
     }
 
+    /// All of these requests are accepted.
+    pub(super) async fn all(answers: impl IntoIterator<Item = Receiver<Result<Accepted, Refused>>>) -> Vec<Accepted> {
+        let mut accepted = Vec::new();
+        for answer in answers {
+            accepted.push(answer.await.unwrap().unwrap());
+        }
+        accepted
+    }
+
     /// Lets the writer handle the messages that it was sent.
     pub(super) async fn finish(&self) {
         for _ in 0..50 {
@@ -167,13 +190,13 @@ impl World {
     }
 
     pub(super) fn delivered_to(&self, channel: &str) -> Vec<u64> {
-        let delivered = self.delivered.lock().unwrap();
+        let delivered = self.delivered.lock();
         delivered.iter().filter(|(to, _)| *to == channel_key(channel)).flat_map(|(_, seqs)| seqs).map(|seq| seq.0).collect()
     }
 
     /// The numbers of the events of each message to a channel.
     pub(super) fn batches_delivered(&self) -> Vec<Vec<u64>> {
-        self.delivered.lock().unwrap().iter().map(|(_, seqs)| seqs.iter().map(|seq| seq.0).collect()).collect()
+        self.delivered.lock().iter().map(|(_, seqs)| seqs.iter().map(|seq| seq.0).collect()).collect()
     }
 
     pub(super) async fn is_pending(&self, channel: &str) -> bool {

@@ -132,7 +132,7 @@ async fn wrong_tokens_are_limited_across_the_form_and_the_api() {
 #[tokio::test]
 async fn anonymous_clients_get_no_details_from_readiness() {
     let world = World::with(with_token()).await;
-    *world.backend.not_ready_because.lock().unwrap() = Some("/secret/path is full".into());
+    *world.backend.not_ready_because.lock() = Some("/secret/path is full".into());
 
     let anonymous = world.get("/readyz").await;
     let program = answer(world.request(Method::GET, "/readyz").bearer_auth(TOKEN).send().await.unwrap()).await;

@@ -77,9 +77,9 @@ async fn votes_and_statements_are_accepted() {
 }
 
 #[tokio::test]
-async fn an_invalid_vote_is_refused_with_the_name_of_the_field() {
+async fn an_invalid_vote_or_statement_is_refused_with_the_name_of_the_field() {
     let world = world().await;
-    let cases = [
+    let votes = [
         (state(json!({ "from": "" })), "from"),
         (state(json!({ "from": "a b" })), "from"),
         (state(json!({ "messageId": 7 })), "messageId"),
@@ -92,19 +92,7 @@ async fn an_invalid_vote_is_refused_with_the_name_of_the_field() {
         (state(json!({ "temper": 0.1 })), "temper"),
         (json!({ "from": "zed" }), "messageId"),
     ];
-
-    for (body, field) in cases {
-        let (status, problem) = world.post(VOTE, body.clone()).await;
-        assert_eq!((status, &problem["field"]), (422, &json!(field)), "{body}: {problem}");
-    }
-    let (_, problem) = world.post(VOTE, state(json!({ "state": "shout" }))).await;
-    assert!(problem["detail"].as_str().unwrap().contains("\"speak\" or \"listen\""), "{problem}");
-}
-
-#[tokio::test]
-async fn an_invalid_statement_is_refused_with_the_name_of_the_field() {
-    let world = world().await;
-    let cases = [
+    let statements = [
         (json!({ "from": "a b", "message_id": "7", "text": "hi" }), "from"),
         (json!({ "from": "zed", "message_id": "seven", "text": "hi" }), "message_id"),
         (json!({ "from": "zed", "message_id": -7, "text": "hi" }), "message_id"),
@@ -114,10 +102,13 @@ async fn an_invalid_statement_is_refused_with_the_name_of_the_field() {
         (json!({ "from": "zed", "message_id": "7", "text": "hi", "to": "Ana" }), "to"),
     ];
 
-    for (body, field) in cases {
-        let (status, problem) = world.post(SPEAK, body.clone()).await;
+    let votes = votes.into_iter().map(|case| (VOTE, case));
+    for (path, (body, field)) in votes.chain(statements.into_iter().map(|case| (SPEAK, case))) {
+        let (status, problem) = world.post(path, body.clone()).await;
         assert_eq!((status, &problem["field"]), (422, &json!(field)), "{body}: {problem}");
     }
+    let (_, problem) = world.post(VOTE, state(json!({ "state": "shout" }))).await;
+    assert!(problem["detail"].as_str().unwrap().contains("\"speak\" or \"listen\""), "{problem}");
 }
 
 #[tokio::test]

@@ -50,7 +50,7 @@ async fn probes_accept_any_host() {
 #[tokio::test]
 async fn a_page_behind_a_rebound_name_gets_no_details_from_readiness() {
     let world = World::new().await;
-    *world.backend.not_ready_because.lock().unwrap() = Some("/secret/path is full".into());
+    *world.backend.not_ready_because.lock() = Some("/secret/path is full".into());
     let readiness_with = |name: &'static str, value: &'static str| {
         let request = world.request(Method::GET, "/readyz").header(name, value);
         async { answer(request.send().await.unwrap()).await }

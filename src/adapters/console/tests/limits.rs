@@ -195,20 +195,10 @@ async fn the_longest_accepted_head_has_32_kib() {
     let (start, end) = ("GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nX: ", "\r\n\r\n");
     let head = |bytes: usize| format!("{start}{}{end}", "x".repeat(bytes - start.len() - end.len()));
 
-    for (bytes, status) in [(32_000, 200), (32 << 10, 200), ((32 << 10) + 1, 431), (40_000, 431), (50_000, 431)] {
+    for (bytes, status) in [(32_000, 200), (32 << 10, 200), ((32 << 10) + 1, 431), (40_000, 431), (100_000, 431), (1_000, 200)] {
         let answer = world.raw(&head(bytes)).await;
         assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{bytes}: {answer}");
     }
-}
-
-#[tokio::test]
-async fn a_very_long_head_is_refused() {
-    let world = World::new().await;
-
-    let answer = world.raw(&format!("GET / HTTP/1.1\r\nHost: localhost\r\nX: {}\r\n\r\n", "x".repeat(100_000))).await;
-
-    assert!(!answer.contains("200 OK"), "{answer}");
-    assert_eq!(world.get("/healthz").await.0, 200);
 }
 
 #[tokio::test]

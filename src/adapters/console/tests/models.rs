@@ -6,18 +6,14 @@ use super::*;
 
 const KEY: &str = "sk-never-shown";
 
-async fn send(world: &World, method: Method, path: &str, body: Value) -> (u16, Value) {
-    answer(world.request(method, path).json(&body).send().await.unwrap()).await
-}
-
 #[tokio::test]
 async fn a_model_is_tried_and_connected_and_its_key_is_never_shown() {
     let world = World::new().await;
     let connection = json!({ "base_url": "http://models.example/v1", "api_key": KEY, "main": { "model": "large" } });
 
     let before = world.get("/api/models").await;
-    let tried = send(&world, Method::POST, "/api/models/try", connection.clone()).await;
-    let connected = send(&world, Method::PUT, "/api/models", connection).await;
+    let tried = world.send(Method::POST, "/api/models/try", connection.clone()).await;
+    let connected = world.send(Method::PUT, "/api/models", connection).await;
     let after = world.get("/api/models").await;
     let disconnected = world.ask(Method::DELETE, "/api/models").await;
 
@@ -36,9 +32,9 @@ async fn a_model_is_tried_and_connected_and_its_key_is_never_shown() {
 async fn a_rejected_key_and_an_unknown_field_are_named() {
     let world = World::new().await;
 
-    let (status, names) = send(&world, Method::POST, "/api/models/names", json!({ "base_url": "http://m/v1" })).await;
-    let wrong = send(&world, Method::POST, "/api/models/names", json!({ "base_url": "http://m/v1", "api_key": "wrong" })).await;
-    let unknown = send(&world, Method::PUT, "/api/models", json!({ "base_url": "http://m/v1", "main": { "modle": "x" } })).await;
+    let (status, names) = world.send(Method::POST, "/api/models/names", json!({ "base_url": "http://m/v1" })).await;
+    let wrong = world.send(Method::POST, "/api/models/names", json!({ "base_url": "http://m/v1", "api_key": "wrong" })).await;
+    let unknown = world.send(Method::PUT, "/api/models", json!({ "base_url": "http://m/v1", "main": { "modle": "x" } })).await;
 
     assert_eq!((status, names), (200, json!({ "models": ["large", "small"] })));
     assert_eq!((wrong.0, &wrong.1["field"]), (422, &json!("api_key")));

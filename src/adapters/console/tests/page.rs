@@ -36,7 +36,7 @@ async fn the_probes_report_liveness_and_readiness() {
 
     let alive = world.request(Method::GET, "/healthz").send().await.unwrap().text().await.unwrap();
     let ready = world.get("/readyz").await;
-    *world.backend.not_ready_because.lock().unwrap() = Some("the disk is full".into());
+    *world.backend.not_ready_because.lock() = Some("the disk is full".into());
     let not_ready = world.get("/readyz").await;
 
     assert_eq!(alive, "ok\n");

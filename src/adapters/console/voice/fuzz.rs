@@ -1,8 +1,7 @@
 //! Hostile pages: binary frames, messages, and what follows each other on one connection.
 
-use std::sync::Mutex;
-
 use futures_util::stream;
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::protocol::{CompanionFrame, MAX_CAPTION_CHARS, MAX_FIX_CHARS, MAX_PACKET_BYTES, MAX_SPOKEN_CHARS};
@@ -142,7 +141,7 @@ pub(crate) fn session(bytes: &[u8]) {
         })
     });
 
-    let taken = std::mem::take(&mut *call.0.lock().expect("not poisoned"));
+    let taken = std::mem::take(&mut *call.0.lock());
     assert!(taken.starts_with(&expected), "the call was told something else");
     match ending {
         Ending::Close(how, reason) => assert!(how == Close::Refused && is_reason(&reason) && (is_refused || exceeds), "{reason}"),
@@ -197,7 +196,7 @@ struct RecordingLine(Mutex<Vec<Taken>>);
 
 impl Line for RecordingLine {
     fn hear(&self, number: u32, packet: &[u8]) {
-        self.0.lock().expect("not poisoned").push(Taken::Heard(number, packet.to_vec()));
+        self.0.lock().push(Taken::Heard(number, packet.to_vec()));
     }
 
     fn tell(&self, told: Told) {
@@ -209,6 +208,6 @@ impl Line for RecordingLine {
             Told::Say(text) => return assert!(!text.trim().is_empty()),
             Told::Leave => PageMessage::Leave {},
         };
-        self.0.lock().expect("not poisoned").push(Taken::Told(message));
+        self.0.lock().push(Taken::Told(message));
     }
 }

@@ -1,9 +1,9 @@
 //! What waits to be sent to a page. Messages are never dropped; of too much audio the oldest is.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::protocol::{
@@ -65,7 +65,7 @@ impl Outbox {
     pub async fn next(&self) -> Out {
         loop {
             let added = self.added.notified();
-            if let Some(out) = self.lock().take() {
+            if let Some(out) = self.waiting.lock().take() {
                 return out;
             }
             added.await;
@@ -79,7 +79,7 @@ impl Outbox {
 
     fn add(&self, out: Out) {
         let dropped = {
-            let mut waiting = self.lock();
+            let mut waiting = self.waiting.lock();
             waiting.frames += usize::from(matches!(out, Out::Frame(_)));
             waiting.all.push_back(out);
             if waiting.all.len() > MAX_WAITING {
@@ -94,10 +94,6 @@ impl Outbox {
             self.instruments.voice_frames_unsent.add(1, NONE);
         }
         self.added.notify_one();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -34,37 +34,6 @@ fn missed_messages_are_read_and_returned_in_order() {
 }
 
 #[test]
-fn messages_that_are_too_old_become_a_gap_without_a_call() {
-    let mut plan = Backfill::<Snowflake>::new(LIMITS);
-    let (accepted, newest) = (minutes_ago(3_000), minutes_ago(2_000));
-
-    plan.add(behind(1, newest, accepted), now(), now());
-
-    let gap = Gap { after: accepted, before: newest.next(), why: Left::TooOld };
-    assert_eq!(plan.next(now()), Next::Filled(Filled { channel: id(1), messages: vec![], gap: Some(gap) }));
-}
-
-#[test]
-fn with_no_backfill_everything_missed_is_a_gap() {
-    let mut plan = Backfill::<Snowflake>::new(Limits { messages: 0, ..LIMITS });
-
-    plan.add(behind(1, minutes_ago(1), minutes_ago(2)), now(), now());
-
-    assert!(matches!(plan.next(now()), Next::Filled(Filled { gap: Some(Gap { why: Left::TooMany, .. }), .. })));
-}
-
-#[test]
-fn an_empty_answer_is_a_gap_because_discord_reported_a_newest_message() {
-    let mut plan = Backfill::<Snowflake>::new(LIMITS);
-    plan.add(behind(1, minutes_ago(1), minutes_ago(2)), now(), now());
-    plan.next(now());
-
-    plan.answered(id(1), vec![], now());
-
-    assert!(matches!(plan.next(now()), Next::Filled(Filled { gap: Some(Gap { why: Left::NothingShown, .. }), .. })));
-}
-
-#[test]
 fn a_refusal_ends_a_channel_and_a_failure_is_retried() {
     let mut plan = Backfill::<Snowflake>::new(LIMITS);
     plan.add(behind(1, minutes_ago(1), minutes_ago(2)), now(), now());

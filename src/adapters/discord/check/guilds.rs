@@ -44,7 +44,6 @@ struct Role {
 struct BotMember {
     #[serde(default)]
     roles: Vec<Snowflake>,
-    #[serde(default)]
     communication_disabled_until: Option<String>,
 }
 
@@ -53,17 +52,13 @@ struct ListedChannel {
     id: Snowflake,
     #[serde(rename = "type")]
     kind: ChannelType,
-    #[serde(default)]
     name: Option<String>,
-    #[serde(default)]
     permission_overwrites: Option<Vec<PermissionOverwrite>>,
 }
 
 #[derive(Deserialize)]
 struct Webhook {
-    #[serde(default)]
     channel_id: Option<Snowflake>,
-    #[serde(default)]
     application_id: Option<Snowflake>,
 }
 

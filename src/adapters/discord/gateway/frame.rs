@@ -65,11 +65,8 @@ impl InvalidFrame {
 #[derive(Deserialize)]
 struct Envelope {
     op: u64,
-    #[serde(default)]
     s: Option<u64>,
-    #[serde(default)]
     t: Option<String>,
-    #[serde(default)]
     d: Option<Box<RawValue>>,
 }
 

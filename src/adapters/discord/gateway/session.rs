@@ -25,7 +25,6 @@ pub struct Session {
     /// The intents of the session.
     pub intents: Intents,
     /// The custom status that was last sent in the session.
-    #[serde(default)]
     pub presence: Option<String>,
 }
 

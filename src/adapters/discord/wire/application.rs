@@ -30,7 +30,6 @@ pub struct Application {
     /// They decide which intents are requested.
     #[serde(default = "ApplicationFlags::empty")]
     pub flags: ApplicationFlags,
-    #[serde(default)]
     bot: Option<WithId>,
     #[serde(default, deserialize_with = "maybe")]
     pub bot_public: Option<bool>,

@@ -163,7 +163,6 @@ impl Channel {
 #[derive(Debug, Deserialize)]
 pub struct ChannelDeleted {
     pub id: Snowflake,
-    #[serde(default)]
     pub guild_id: Option<Snowflake>,
 }
 
@@ -220,13 +219,10 @@ pub struct RoleDeleted {
 #[derive(Debug, Deserialize)]
 pub struct Changed {
     /// The guild, unless the event is about the guild itself (`id`).
-    #[serde(default)]
     pub guild_id: Option<Snowflake>,
     /// The channel, unless the event is about the channel itself (`id`).
-    #[serde(default)]
     pub channel_id: Option<Snowflake>,
     /// The guild or channel that the event is about.
-    #[serde(default)]
     pub id: Option<Snowflake>,
 }
 

@@ -15,7 +15,6 @@ pub struct MessageLocation {
     /// The channel or thread.
     pub channel_id: Snowflake,
     /// The guild; none for a direct message.
-    #[serde(default)]
     pub guild_id: Option<Snowflake>,
 }
 
@@ -28,7 +27,6 @@ pub struct MessagesDeleted {
     #[serde(default, deserialize_with = "list")]
     pub ids: Vec<Snowflake>,
     pub channel_id: Snowflake,
-    #[serde(default)]
     pub guild_id: Option<Snowflake>,
 }
 
@@ -57,16 +55,12 @@ pub struct Message {
     /// Most types report events, such as a new member.
     #[serde(rename = "type", default = "regular", deserialize_with = "kind")]
     pub kind: MessageType,
-    #[serde(default)]
     pub flags: Option<MessageFlags>,
     pub author: User,
     #[serde(default, deserialize_with = "maybe")]
     pub member: Member,
-    #[serde(default)]
     pub webhook_id: Option<Snowflake>,
-    #[serde(default)]
     pub application_id: Option<Snowflake>,
-    #[serde(default)]
     pub content: Option<String>,
     #[serde(default, deserialize_with = "maybe")]
     pub edited_timestamp: Option<String>,
@@ -103,10 +97,8 @@ pub struct User {
     /// The display name for all guilds.
     #[serde(default, deserialize_with = "maybe")]
     pub global_name: Option<String>,
-    #[serde(default)]
     pub bot: Option<bool>,
     /// Whether it belongs to Discord itself.
-    #[serde(default)]
     pub system: Option<bool>,
     /// Present for mentioned users.
     #[serde(default, deserialize_with = "maybe")]
@@ -195,9 +187,7 @@ pub struct Referenced {
     pub author: User,
     #[serde(default, deserialize_with = "maybe")]
     pub member: Member,
-    #[serde(default)]
     pub webhook_id: Option<Snowflake>,
-    #[serde(default)]
     pub application_id: Option<Snowflake>,
 }
 

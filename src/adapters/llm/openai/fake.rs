@@ -1,7 +1,7 @@
 //! A small server on loopback that answers chat completions from a script, and records the requests.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -9,6 +9,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, Uri};
 use axum::response::Response;
 use futures_util::{StreamExt, stream};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::AbortHandle;
@@ -55,15 +56,15 @@ impl Fake {
     }
 
     pub fn received(&self) -> Vec<Received> {
-        std::mem::take(&mut self.shared.received.lock().expect("no panic while held"))
+        std::mem::take(&mut self.shared.received.lock())
     }
 }
 
 async fn answer(State(shared): State<Arc<Shared>>, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
     let authorization = headers.get("authorization").map(|value| value.to_str().expect("text").to_owned());
     let body = serde_json::from_slice(&body).expect("requests are JSON");
-    shared.received.lock().expect("no panic while held").push(Received { path: uri.path().to_owned(), authorization, body });
-    let does = shared.script.lock().expect("no panic while held").pop_front();
+    shared.received.lock().push(Received { path: uri.path().to_owned(), authorization, body });
+    let does = shared.script.lock().pop_front();
     match does.expect("a request that the test expects") {
         Does::Answers(response) => response,
         Does::Hangs => std::future::pending().await,

@@ -58,7 +58,8 @@ async fn a_streamed_answer_is_complete_and_is_drafted_before() {
 
 #[tokio::test]
 async fn the_request_follows_the_protocol() {
-    let fake = Fake::new([streamed([piece("ok"), done()], Then::Ends)]).await;
+    let answer = || streamed([piece("ok"), done()], Then::Ends);
+    let fake = Fake::new([answer(), answer()]).await;
     let mut endpoint = endpoint(&format!("{}/", fake.url));
     endpoint.temperature = Some(0.5);
 
@@ -72,17 +73,9 @@ async fn the_request_follows_the_protocol() {
         received.body,
         json!({ "model": "m", "messages": messages, "stream": true, "stream_options": options, "max_tokens": 50, "temperature": 0.5 })
     );
-}
-
-#[tokio::test]
-async fn an_endpoint_without_a_key_gets_none() {
-    let fake = Fake::new([streamed([piece("ok"), done()], Then::Ends)]).await;
-    let mut endpoint = endpoint(&fake.url);
     endpoint.api_key = None;
-
     model(&endpoint).ask(&request(), None).await.expect("an answer");
-
-    assert_eq!(fake.received()[0].authorization, None);
+    assert_eq!(fake.received()[0].authorization, None, "without a key it gets none");
 }
 
 #[tokio::test]
@@ -269,14 +262,6 @@ async fn a_question_whose_answer_killed_the_process_twice_fails_without_a_call()
 }
 
 #[tokio::test]
-async fn a_stream_that_ends_without_an_end_is_no_answer() {
-    let cut = ask_once(streamed([piece("Hel")], Then::Ends)).await;
-    let broken = ask_once(streamed([piece("Hel")], Then::Breaks)).await;
-
-    assert_eq!([cut, broken].map(|result| result.expect_err("no answer").code()), ["unreachable"; 2]);
-}
-
-#[tokio::test]
 async fn a_stream_with_a_finish_reason_is_complete_however_it_ends() {
     for then in [Then::Ends, Then::Breaks] {
         let answer = ask_once(streamed([piece("Hello"), stop()], then)).await.expect("an answer");
@@ -357,58 +342,42 @@ async fn a_429_response_has_a_retry_delay() {
 }
 
 #[tokio::test]
-async fn a_failing_server_counts_as_overloaded() {
-    for status in [500, 502, 503] {
-        let no_answer = ask_once(error(status, "oops", &[])).await.expect_err("no answer");
-
-        assert_eq!(no_answer.code(), "overloaded");
-    }
-}
-
-#[tokio::test]
-async fn a_wrong_key_is_refused_without_being_shown() {
-    let detail = refusal(error(401, "Incorrect API key provided: sk-secret", &[])).await;
-
-    assert!(detail.contains("***") && detail.contains("check the key") && !detail.contains("sk-secret"), "{detail}");
-}
-
-#[tokio::test]
-async fn an_html_page_is_an_error_with_its_content_type_and_what_to_do() {
-    let detail = refusal(plain(200, "text/html; charset=utf-8", "<html>Welcome</html>")).await;
-
-    assert!(detail.contains("text/html") && detail.contains("base_url"), "{detail}");
-}
-
-#[tokio::test]
-async fn invalid_and_truncated_answers_are_refused() {
-    for (kind, body) in [
-        ("application/json", "{\"choices\": [{\"mess"),
-        ("application/json", "{}"),
-        ("application/json", ""),
-        ("text/event-stream", "data: {\"choices\": [\n\n"),
-        ("text/event-stream", "data: hello there\n\n"),
-    ] {
-        let detail = refusal(plain(200, kind, body)).await;
-
-        assert!(detail.contains("cannot be read"), "{detail}");
-    }
-}
-
-#[tokio::test]
-async fn an_error_inside_a_success_is_an_error() {
+async fn each_failure_has_its_kind() {
+    let json = |body: Value| plain(200, "application/json", body.to_string());
     let busy = json!({ "error": { "code": 502, "message": "upstream" } }).to_string();
-    let wrong = json!({ "error": { "code": 400, "message": "context too long" } }).to_string();
+    for (what, does, code) in [
+        ("500", error(500, "oops", &[]), "overloaded"),
+        ("502", error(502, "oops", &[]), "overloaded"),
+        ("503", error(503, "oops", &[]), "overloaded"),
+        ("a stream that ends without an end", streamed([piece("Hel")], Then::Ends), "unreachable"),
+        ("a stream that breaks off", streamed([piece("Hel")], Then::Breaks), "unreachable"),
+        ("a failure inside a stream", streamed([piece("Hel"), busy], Then::Ends), "overloaded"),
+        ("a refusal inside a success", json(json!({ "error": { "code": 400, "message": "context too long" } })), "refused"),
+        (
+            "a refusal with a code in words",
+            json(json!({ "error": { "type": "invalid_request_error", "code": "too_long", "message": "no" } })),
+            "refused",
+        ),
+    ] {
+        assert_eq!(ask_once(does).await.expect_err("no answer").code(), code, "{what}");
+    }
+}
 
-    let invalid = json!({ "error": { "type": "invalid_request_error", "code": "too_long", "message": "no" } }).to_string();
+#[tokio::test]
+async fn a_refusal_says_what_to_do_and_never_shows_the_key() {
+    for (does, words) in [
+        (error(401, "Incorrect API key provided: sk-secret", &[]), &["***", "check the key"][..]),
+        (plain(200, "text/html; charset=utf-8", "<html>Welcome</html>"), &["text/html", "base_url"]),
+        (plain(200, "application/json", "{\"choices\": [{\"mess"), &["cannot be read"]),
+        (plain(200, "application/json", "{}"), &["cannot be read"]),
+        (plain(200, "application/json", ""), &["cannot be read"]),
+        (plain(200, "text/event-stream", "data: {\"choices\": [\n\n"), &["cannot be read"]),
+        (plain(200, "text/event-stream", "data: hello there\n\n"), &["cannot be read"]),
+    ] {
+        let detail = refusal(does).await;
 
-    let codes = [
-        ask_once(streamed([piece("Hel"), busy], Then::Ends)).await,
-        ask_once(plain(200, "application/json", wrong)).await,
-        ask_once(plain(200, "application/json", invalid)).await,
-    ]
-    .map(|result| result.expect_err("no answer").code());
-
-    assert_eq!(codes, ["overloaded", "refused", "refused"]);
+        assert!(words.iter().all(|word| detail.contains(word)) && !detail.contains("sk-secret"), "{words:?}: {detail}");
+    }
 }
 
 #[tokio::test]

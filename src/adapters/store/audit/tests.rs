@@ -13,69 +13,30 @@ fn a_complete_journal_is_sound() {
 }
 
 #[test]
-fn an_event_missing_in_the_middle_is_a_problem() {
-    let report = read([counts(4), event(1), event(4), head(4)]);
-
-    assert_eq!(report.problems, [missing(2, 3)]);
-}
-
-#[test]
-fn an_event_missing_at_the_end_is_a_problem() {
-    let report = read([counts(4), event(1), head(4)]);
-
-    assert_eq!(report.problems, [missing(2, 4)]);
-}
-
-#[test]
-fn a_lost_journal_is_a_problem() {
-    let report = read([counts(4), head(4)]);
-
-    assert_eq!(report.problems, [missing(1, 4)]);
-}
-
-#[test]
-fn a_low_water_mark_explains_what_is_missing_below_it() {
-    let report = read([counts(4), event(2), event(4), head(4), lowest_kept(4)]);
-
-    assert!(report.is_sound(), "{:?}", report.problems);
-}
-
-#[test]
-fn a_low_water_mark_explains_nothing_above_it() {
-    let report = read([counts(9), event(5), event(7), head(7), lowest_kept(5)]);
-
-    assert_eq!(report.problems, [missing(6, 6)]);
-}
-
-#[test]
-fn a_tombstone_above_the_head_explains_a_deleted_journal() {
-    let report = read([counts(4), head(4), lowest_kept(5)]);
-
-    assert!(report.is_sound(), "{:?}", report.problems);
-}
-
-#[test]
-fn an_event_beyond_the_head_is_a_problem() {
-    let report = read([counts(4), event(1), event(2), head(1)]);
-
-    let beyond = Problem::BeyondHead { ward: WARD, channel: CHANNEL, channel_name: None, head: Seq(1), last: Seq(2) };
-    assert_eq!(report.problems, [beyond]);
-}
-
-#[test]
-fn more_events_than_were_appended_are_a_problem() {
-    let report = read([counts(1), event(1), event(2), head(2)]);
-
-    assert_eq!(report.problems, [Problem::Miscounted { found: 2, counted: 1 }]);
-}
-
-#[test]
-fn a_malformed_key_is_a_problem() {
+fn each_contradiction_is_a_problem() {
     let malformed = Key::new(WARD, Kind::Journal).channel(CHANNEL);
-
-    let report = read([(malformed.clone(), Vec::new())]);
-
-    assert_eq!(report.problems, [Problem::Malformed(malformed)]);
+    let beyond = Problem::BeyondHead { ward: WARD, channel: CHANNEL, channel_name: None, head: Seq(1), last: Seq(2) };
+    for (what, records, problems) in [
+        ("an event is missing in the middle", vec![counts(4), event(1), event(4), head(4)], vec![missing(2, 3)]),
+        ("events are missing at the end", vec![counts(4), event(1), head(4)], vec![missing(2, 4)]),
+        ("a journal is lost", vec![counts(4), head(4)], vec![missing(1, 4)]),
+        (
+            "a low-water mark explains what is missing below it",
+            vec![counts(4), event(2), event(4), head(4), lowest_kept(4)],
+            vec![],
+        ),
+        ("and nothing above it", vec![counts(9), event(5), event(7), head(7), lowest_kept(5)], vec![missing(6, 6)]),
+        ("a tombstone above the head explains a deleted journal", vec![counts(4), head(4), lowest_kept(5)], vec![]),
+        ("an event is beyond the head", vec![counts(4), event(1), event(2), head(1)], vec![beyond]),
+        (
+            "there are more events than were appended",
+            vec![counts(1), event(1), event(2), head(2)],
+            vec![Problem::Miscounted { found: 2, counted: 1 }],
+        ),
+        ("a key is malformed", vec![(malformed.clone(), Vec::new())], vec![Problem::Malformed(malformed)]),
+    ] {
+        assert_eq!(read(records).problems, problems, "{what}");
+    }
 }
 
 #[test]

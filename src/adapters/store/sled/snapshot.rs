@@ -3,7 +3,9 @@
 //! Before the committer changes a key that the snapshot has not read yet, it saves the old value in an overlay. The snapshot uses that one.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use super::readable::Readable;
 use crate::adapters::store::audit::Hole;
@@ -27,18 +29,13 @@ struct OverlayState {
 impl Overlay {
     /// Saves a key's old value, if the snapshot still needs it. This must be called before the key changes. `value` reads the current value.
     pub(super) fn save(&self, key: &Key, value: impl FnOnce() -> sled::Result<Option<sled::IVec>>) -> sled::Result<()> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let key = key.as_bytes();
         if state.ended || state.passed.as_deref().is_some_and(|passed| key <= passed) || state.saved.contains_key(key) {
             return Ok(());
         }
         state.saved.insert(key.to_vec(), value()?);
         Ok(())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, OverlayState> {
-        // Each change below is a single insertion or removal, so a panic leaves no inconsistent state.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -57,7 +54,7 @@ impl Snapshot {
 
     /// Moves the records up to this entry (all remaining ones, when there is none) to `ready`.
     fn advance(&mut self, entry: Option<(sled::IVec, sled::IVec)>) {
-        let mut state = self.overlay.lock();
+        let mut state = self.overlay.state.lock();
         let due = match &entry {
             None => std::mem::take(&mut state.saved),
             Some((key, _)) => {
@@ -90,7 +87,7 @@ impl Iterator for Snapshot {
             if let Some(pair) = self.ready.pop_front() {
                 return Some(Ok(pair));
             }
-            if self.overlay.lock().ended {
+            if self.overlay.state.lock().ended {
                 return None;
             }
             match self.entries.next() {

@@ -26,6 +26,14 @@ impl OnDisk {
         Self { store: Some(SledStore::open(&folder.path().join("data"), &options()).unwrap()), folder }
     }
 
+    /// With a journal of these texts. Returns the term as well.
+    async fn with<const N: usize>(texts: [&str; N]) -> (Self, Term) {
+        let subject = Self::new();
+        let term = taken(subject.store()).await;
+        subject.store().commit(vec![append(term, 0, texts)]).await.unwrap();
+        (subject, term)
+    }
+
     pub(super) fn data(&self) -> PathBuf {
         self.folder.path().join("data")
     }
@@ -166,9 +174,7 @@ async fn large_values_are_stored() {
 
 #[tokio::test]
 async fn a_sound_store_is_verified_with_its_counts() {
-    let subject = OnDisk::new();
-    let term = taken(subject.store()).await;
-    subject.store().commit(vec![append(term, 0, ["one", "two"])]).await.unwrap();
+    let (subject, _) = OnDisk::with(["one", "two"]).await;
 
     let report = subject.open().verify((), |_| {}).unwrap();
 
@@ -257,9 +263,7 @@ async fn a_backup_of_a_busy_store_holds_whole_batches_and_all_that_was_committed
 
 #[tokio::test]
 async fn a_backup_among_the_files_of_the_store_is_refused() {
-    let mut subject = OnDisk::new();
-    let term = taken(subject.store()).await;
-    subject.store().commit(vec![append(term, 0, ["one"])]).await.unwrap();
+    let (mut subject, _) = OnDisk::with(["one"]).await;
 
     for to in ["store/snap.00000000FFFFFFFF", "a.backup", "manifest.new", "verify-7.backup"] {
         let refused = subject.open().backup(&subject.data().join(to), |_| {}).unwrap_err();
@@ -418,9 +422,7 @@ async fn an_interrupted_compaction_is_completed_or_reverted_by_the_next_opening(
         |data| fs::create_dir(data.join("store.old")).unwrap(),
     ];
     for interrupt in interrupted {
-        let mut subject = OnDisk::new();
-        let term = taken(subject.store()).await;
-        subject.store().commit(vec![append(term, 0, ["one", "two"])]).await.unwrap();
+        let (mut subject, _) = OnDisk::with(["one", "two"]).await;
         subject.store = None;
         interrupt(&subject.data());
 

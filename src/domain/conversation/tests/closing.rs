@@ -17,8 +17,12 @@ fn end(scene: &mut Scene) -> Vec<Output> {
 
 /// The same, after a statement whose round opened at this event.
 fn end_since(scene: &mut Scene, opened: Seq) -> Vec<Output> {
-    let (mut conversation, all, mut out) = (scene.conversation.clone(), scene.cast.clone(), Vec::new());
-    scene.with_world(|world| conversation.change_stages(all, Stage::Terminal, Cause::MaxTurns, opened, world, &mut out));
+    let (mut conversation, all) = (scene.conversation.clone(), scene.cast.clone());
+    let out = scene.with_world(|world| {
+        let mut step = Step { world, out: Vec::new() };
+        conversation.change_stages(all, Stage::Terminal, Cause::MaxTurns, opened, &mut step);
+        step.out
+    });
     scene.conversation = conversation;
     out
 }

@@ -20,7 +20,7 @@ struct Share {
 }
 
 /// One person who talks, or has talked.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Talker {
     /// Whether the person talks: between onset and offset.
     pub(super) is_talking: bool,
@@ -53,23 +53,12 @@ struct Partial {
 impl Talker {
     /// A person who begins to talk.
     pub(super) fn started(at: Moment) -> Self {
-        Self { is_talking: true, last_voiced: Some(at), offset_at: None, ..Self::heard(at) }
+        Self { is_talking: true, awaits_final: true, last_voiced: Some(at), ..Self::default() }
     }
 
     /// A person whose words are known, and whose voice is not.
     pub(super) fn heard(at: Moment) -> Self {
-        Self {
-            is_talking: false,
-            is_noise: false,
-            awaits_final: true,
-            last_voiced: None,
-            offset_at: Some(at),
-            final_at: None,
-            voiced: Duration::ZERO,
-            recent: VecDeque::new(),
-            finals: Said::Nothing,
-            partial: None,
-        }
+        Self { awaits_final: true, offset_at: Some(at), ..Self::default() }
     }
 
     /// A new onset.

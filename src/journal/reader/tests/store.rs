@@ -1,9 +1,9 @@
 //! A small store in memory whose commits a test can hold back or let fail.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Mutex, MutexGuard};
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::domain::id::{Seq, Ward};
@@ -43,40 +43,36 @@ impl TestStore {
 
     /// Makes the next commit store everything and return this error.
     pub(crate) fn fail_next(&self, error: StoreError) {
-        self.inner().fault = Some(error);
+        self.inner.lock().fault = Some(error);
     }
 
     /// Makes scans of these wards fail, and of no other.
     pub(crate) fn cannot_read(&self, wards: impl IntoIterator<Item = Ward>) {
-        self.inner().unreadable = wards.into_iter().collect();
+        self.inner.lock().unreadable = wards.into_iter().collect();
     }
 
     /// The sizes of all groups that were committed.
     pub(crate) fn groups(&self) -> Vec<usize> {
-        self.inner().groups.clone()
+        self.inner.lock().groups.clone()
     }
 
     pub(crate) fn count(&self, prefix: Key) -> usize {
-        self.inner().values.range(prefix.clone()..prefix.end()).count()
+        self.inner.lock().values.range(prefix.clone()..prefix.end()).count()
     }
 
     pub(crate) fn put(&self, key: Key, value: Value) {
-        self.inner().values.insert(key, value);
+        self.inner.lock().values.insert(key, value);
     }
 
     pub(crate) fn remove(&self, key: &Key) {
-        self.inner().values.remove(key);
-    }
-
-    fn inner(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap()
+        self.inner.lock().values.remove(key);
     }
 }
 
 #[async_trait]
 impl Store for TestStore {
     async fn take(&self, ward: Ward) -> Result<Term, StoreError> {
-        let mut inner = self.inner();
+        let mut inner = self.inner.lock();
         let term = inner.terms.entry(ward).or_default();
         term.0 += 1;
         Ok(*term)
@@ -85,21 +81,21 @@ impl Store for TestStore {
     async fn commit(&self, group: Vec<Batch>) -> Result<Vec<Result<(), Refusal>>, StoreError> {
         let _order = self.order.lock().await;
         self.is_held.subscribe().wait_for(|is_held| !is_held).await.unwrap();
-        let mut inner = self.inner();
+        let mut inner = self.inner.lock();
         inner.groups.push(group.len());
         let results = group.into_iter().map(|batch| inner.store(batch)).collect();
         inner.fault.take().map_or(Ok(results), Err)
     }
 
     async fn get(&self, key: Key) -> Result<Option<Value>, StoreError> {
-        Ok(self.inner().values.get(&key).cloned())
+        Ok(self.inner.lock().values.get(&key).cloned())
     }
 
     async fn scan(&self, from: Key, to: Key, newest_first: bool, limit: usize) -> Result<Vec<(Key, Value)>, StoreError> {
         if from >= to {
             return Ok(Vec::new());
         }
-        let inner = self.inner();
+        let inner = self.inner.lock();
         if inner.unreadable.contains(&Ward(from.as_bytes()[0])) {
             return Err(StoreError::Damaged("as the test wants it".into()));
         }

@@ -35,6 +35,13 @@ struct Owed {
     is_extended: bool,
 }
 
+impl Owed {
+    fn new(ticket: Ticket, companion: &CompanionId, messages: &[Seq], modality: Modality, since: Duration) -> Self {
+        let (companion, messages) = (companion.clone(), messages.iter().copied().collect());
+        Self { ticket, companion, messages, modality, since, words: 0, interruptions: 0, is_extended: false }
+    }
+}
+
 /// What is known of the replies in a call.
 struct Statements<'a> {
     call: &'a Call<'a>,
@@ -108,16 +115,7 @@ impl Statements<'_> {
                 }
             }
             Event::FloorTaken { ticket, companion, .. } => {
-                self.owed = Some(Owed {
-                    ticket: *ticket,
-                    companion: companion.clone(),
-                    messages: BTreeSet::new(),
-                    modality: Modality::Text,
-                    since: self.when(recorded.seq),
-                    words: 0,
-                    interruptions: 0,
-                    is_extended: false,
-                });
+                self.owed = Some(Owed::new(*ticket, companion, &[], Modality::Text, self.when(recorded.seq)));
             }
             Event::Cancelled { ticket: Some(_), .. } | Event::FloorExpired { .. } | Event::Cleared => self.owed = None,
             Event::Left { companion } => drop(self.owed.take_if(|owed| owed.companion == *companion)),
@@ -199,16 +197,7 @@ impl Statements<'_> {
                 (false, Modality::Text) => "typed words answered in writing",
             });
         }
-        self.owed = Some(Owed {
-            ticket: *ticket,
-            companion: companion.clone(),
-            messages: messages.iter().copied().collect(),
-            modality: *modality,
-            since: self.when(recorded.seq),
-            words: 0,
-            interruptions: 0,
-            is_extended: false,
-        });
+        self.owed = Some(Owed::new(*ticket, companion, messages, *modality, self.when(recorded.seq)));
     }
 
     /// A reply ends once, and in time.

@@ -40,7 +40,7 @@ impl Acknowledgements {
 
 impl Seat {
     /// Whether it must acknowledge an event that is unsettled.
-    fn owes_acknowledgement(&self) -> bool {
+    pub(super) fn owes_acknowledgement(&self) -> bool {
         self.unsettled.iter().any(|seq| self.events.contains(seq) && !self.cancelled.contains(seq))
     }
 
@@ -109,7 +109,9 @@ impl Record<'_> {
             let received = self.received.get(seq).filter(|received| received.role == Role::Person && !received.is_event);
             received.is_some_and(|received| received.address.includes(companion))
         };
-        let is_called = seat.unsettled.iter().any(is_call);
+        // Whom a dead letter calls is not known here.
+        let may_call = |seq: &Seq| self.skipped.contains(seq);
+        let is_called = seat.unsettled.iter().any(is_call) || decided.messages.iter().any(may_call);
         self.check_acknowledgements(recorded, is_called);
         if self.rounds.iter().any(|round| round.asked.iter().any(|asked| asked != companion)) {
             self.stage.reach("event acknowledged during a round");

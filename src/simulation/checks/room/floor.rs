@@ -113,6 +113,7 @@ impl Record<'_> {
     /// Nothing is changed once a part of the statement is on the platform.
     pub(super) fn check_unsent(&self, recorded: &Recorded, since: Duration) {
         let now = self.when(recorded.seq);
+        let since = since.max(self.dropped_until);
         if self.dropped.is_empty() && self.watch.sent.iter().any(|at| since < *at && *at < now) {
             self.violate(format_args!("a part of the statement is posted already: {recorded:?}"));
         }
@@ -140,6 +141,7 @@ impl Record<'_> {
                 }
             }
             None if self.dropped.remove(&ticket) => {
+                self.dropped_until = self.when(seq);
                 self.longest_streak += 1;
                 self.stage.reach("posted although dropped");
             }

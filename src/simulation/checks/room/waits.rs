@@ -147,7 +147,11 @@ impl Record<'_> {
             // Only a person cuts a back-off short.
             let is_free = |seat: &Seat| !seat.is_silent() && (seat.pause.is_none() || role == Role::Person);
             let called = |(companion, seat): &(&CompanionId, &Seat)| {
-                is_free(seat) && self.may_be_asked(companion, seat) && received.address.includes(companion)
+                // An event that it must acknowledge makes it speak without a question, once the floor is free.
+                is_free(seat)
+                    && !seat.owes_acknowledgement()
+                    && self.may_be_asked(companion, seat)
+                    && received.address.includes(companion)
             };
             let called: Vec<_> = self.seats.iter().filter(called).map(|(companion, _)| (companion.clone(), seq, now)).collect();
             self.calls.extend(called);

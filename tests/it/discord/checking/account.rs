@@ -93,7 +93,7 @@ async fn a_command_of_another_version_is_recognised() {
     discord.with(|state| {
         let id = state.world.new_id();
         let data = json!({ "name": "tertulia", "description": "Companions" });
-        state.world.commands.push(Command { id, guild: None, version: id, data });
+        state.world.commands.push(Command { id, version: id, data });
     });
 
     assert_line(&run_check(&discord).await, "commands", State::Warning, &["as another version", "registers its own"]);

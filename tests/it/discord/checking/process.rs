@@ -33,9 +33,8 @@ async fn the_command_exits_with_1_when_discord_would_not_work() {
     let old = discord.token();
     discord.reset_token();
 
-    let ran = premises.run(&["discord", "check"]).await;
+    let ran = premises.run(&["discord", "check"]).await.exits_with(1);
 
-    assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(ran.stdout.starts_with("problem  token ") && ran.stdout.contains("Reset Token"), "{}", ran.stdout);
     assert_eq!(ran.stderr, "tertulia: Discord would not work: 1 problem\n");
     assert!(!ran.stdout.contains(&old), "{}", ran.stdout);

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use async_trait::async_trait;
+use parking_lot::{Mutex, MutexGuard};
 use tertulia::domain::id::{GuildId, PersonId};
 use tertulia::ports::backend::Refused;
 use tertulia::ports::opt_out::OptOut;
@@ -23,7 +24,7 @@ pub(crate) struct SmallBackend {
 impl SmallBackend {
     /// The people who opted out.
     pub fn ignored(&self) -> MutexGuard<'_, BTreeSet<(GuildId, PersonId)>> {
-        self.ignored.lock().expect("nobody panicked in here")
+        self.ignored.lock()
     }
 }
 

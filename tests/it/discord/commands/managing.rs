@@ -96,7 +96,7 @@ async fn a_command_in_a_thread_applies_to_the_thread() {
     let scene = Scene::new().await;
     let forum = scene.discord.channel_of(scene.guild, Kind::Forum, "forum");
     let post = scene.discord.open_post(scene.ana, forum, "Cats", "Look");
-    let thread = scene.discord.thread(scene.general, Kind::PublicThread, "aside", scene.kim);
+    let thread = scene.discord.thread(scene.general, "aside", scene.kim);
 
     for (channel, parent) in [(post, forum), (thread, scene.general)] {
         scene.final_answer(scene.kim, channel, sub("join", json!([companion("aria")]))).await;
@@ -108,7 +108,7 @@ async fn a_command_in_a_thread_applies_to_the_thread() {
             (snowflake(channel).channel(), Some(snowflake(parent).channel()))
         );
     }
-    let aside = scene.discord.thread(scene.general, Kind::PublicThread, "another", scene.kim);
+    let aside = scene.discord.thread(scene.general, "another", scene.kim);
     scene.final_answer(scene.kim, scene.general, sub("join", json!([companion("ben")]))).await;
     let status = scene.final_answer(scene.ana, aside, sub("status", json!([]))).await;
     assert!(status.contains(&format!("those of <#{}>", scene.general)) && status.contains("Ben"), "{status}");

@@ -7,7 +7,7 @@ use tertulia::adapters::system::SystemClock;
 use tertulia::domain::message::Role;
 use tertulia::ports::clock::Clock as _;
 
-use super::super::counterpart::{Does, Id, Intents, Kind, On, Permissions, Rules};
+use super::super::counterpart::{Does, Id, Intents, On, Permissions, Rules};
 use super::super::home::snowflake;
 use super::{Scene, companion, me, rules, sub, until};
 
@@ -121,7 +121,7 @@ async fn a_message_by_command_has_the_time_of_this_machines_clock() {
 #[tokio::test]
 async fn messages_by_command_work_in_threads_and_direct_messages() {
     let scene = Scene::with_both().await;
-    let thread = scene.discord.thread(scene.general, Kind::PublicThread, "aside", scene.ana);
+    let thread = scene.discord.thread(scene.general, "aside", scene.ana);
     let (direct, _) = scene.discord.direct(scene.ana, "hi");
 
     for channel in [thread, direct] {

@@ -16,15 +16,13 @@ pub enum Kind {
     Voice = 2,
     Category = 4,
     Announcement = 5,
-    AnnouncementThread = 10,
     PublicThread = 11,
-    PrivateThread = 12,
     Forum = 15,
 }
 
 impl Kind {
     pub fn is_thread(self) -> bool {
-        matches!(self, Self::AnnouncementThread | Self::PublicThread | Self::PrivateThread)
+        self == Self::PublicThread
     }
 
     pub fn takes_messages(self) -> bool {
@@ -34,15 +32,6 @@ impl Kind {
     /// Whether the channel can have webhooks.
     pub fn takes_webhooks(self) -> bool {
         matches!(self, Self::Text | Self::Announcement | Self::Voice | Self::Forum)
-    }
-
-    /// The kind of public threads in this kind of channel, or none if it has no threads.
-    pub fn public_thread(self) -> Option<Self> {
-        match self {
-            Self::Text | Self::Forum => Some(Self::PublicThread),
-            Self::Announcement => Some(Self::AnnouncementThread),
-            _ => None,
-        }
     }
 }
 
@@ -87,8 +76,6 @@ pub struct Thread {
     pub archived: bool,
     pub locked: bool,
     pub archive_changed_ms: u64,
-    /// In minutes.
-    pub auto_archive: u64,
     pub members: BTreeSet<Id>,
     pub messages: u64,
     pub total_sent: u64,
@@ -111,18 +98,17 @@ impl Channel {
         }
     }
 
-    pub fn new_thread(id: Id, kind: Kind, parent: &Self, name: &str, owner: Id) -> Self {
+    pub fn new_thread(id: Id, parent: &Self, name: &str, owner: Id) -> Self {
         let thread = Thread {
             owner,
             archived: false,
             locked: false,
             archive_changed_ms: id.made_at_ms(),
-            auto_archive: 4_320,
             members: BTreeSet::from([owner]),
             messages: 0,
             total_sent: 0,
         };
-        Self { parent: Some(parent.id), thread: Some(thread), ..Self::new(id, kind, parent.guild, name) }
+        Self { parent: Some(parent.id), thread: Some(thread), ..Self::new(id, Kind::PublicThread, parent.guild, name) }
     }
 
     /// The channel for viewers with the permission.
@@ -191,17 +177,13 @@ impl Channel {
 
 impl Thread {
     fn json(&self, channel: &Channel) -> Value {
-        let mut json = json!({
+        json!({
             "archived": self.archived,
             "archive_timestamp": iso8601(self.archive_changed_ms),
-            "auto_archive_duration": self.auto_archive,
+            "auto_archive_duration": 4_320,
             "locked": self.locked,
             "create_timestamp": iso8601(channel.id.made_at_ms()),
-        });
-        if channel.kind == Kind::PrivateThread {
-            json["invitable"] = json!(true);
-        }
-        json
+        })
     }
 
     /// The membership of a user, or none if the user is not a member of the thread.

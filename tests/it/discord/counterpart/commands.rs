@@ -1,4 +1,4 @@
-//! Application commands: what can be registered, and where each is available.
+//! Application commands: what can be registered, and where each is available. Those of single guilds are not supported.
 //!
 //! <https://docs.discord.com/developers/interactions/application-commands>
 
@@ -11,11 +11,10 @@ const SUB_COMMAND_GROUP: u64 = 2;
 /// How many characters all names, descriptions and values of a command may have together.
 const SIZE: usize = 8_000;
 
+/// A global command.
 #[derive(Clone, Debug)]
 pub struct Command {
     pub id: Id,
-    /// None for a global command.
-    pub guild: Option<Id>,
     pub version: Id,
     /// The JSON that was registered.
     pub data: Value,
@@ -40,10 +39,7 @@ impl Command {
     pub fn is_for(&self, guild: Option<Id>) -> bool {
         let context = if guild.is_some() { 0 } else { 1 };
         let contexts = self.data["contexts"].as_array();
-        match self.guild {
-            Some(own) => guild == Some(own),
-            None => contexts.is_none_or(|contexts| contexts.iter().any(|one| one.as_u64() == Some(context))),
-        }
+        contexts.is_none_or(|contexts| contexts.iter().any(|one| one.as_u64() == Some(context)))
     }
 
     pub fn json(&self, application: Id) -> Value {
@@ -56,7 +52,7 @@ impl Command {
         for localized in ["name_localizations", "description_localizations"] {
             json[localized] = Value::Null;
         }
-        if self.guild.is_none() && json["integration_types"].is_null() {
+        if json["integration_types"].is_null() {
             json["integration_types"] = json!([0]);
         }
         as_stored(&mut json["options"]);
@@ -67,9 +63,6 @@ impl Command {
         json["application_id"] = json!(application);
         json["version"] = json!(self.version);
         json["type"] = json!(self.kind());
-        if let Some(guild) = self.guild {
-            json["guild_id"] = json!(guild);
-        }
         json
     }
 }

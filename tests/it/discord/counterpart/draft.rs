@@ -10,16 +10,15 @@ use super::{Guild, Id, Mentions, Permissions, Refusal, World};
 
 /// The maximum length of a text, in characters.
 const CONTENT: usize = 2_000;
-/// The maximum length of all texts of all embeds together, in characters.
-const EMBEDS: usize = 6_000;
+/// Fields that the client never sends. The test double does not support them.
+const UNSUPPORTED: [&str; 8] =
+    ["embeds", "tts", "sticker_ids", "attachments", "poll", "shared_client_theme", "message_reference", "thread_name"];
 
 /// A validated body of a message.
 #[derive(Clone, Debug)]
 pub struct Draft {
     pub content: String,
-    pub embeds: Vec<Value>,
     pub flags: u64,
-    pub tts: bool,
     allowed: Option<Allowed>,
 }
 
@@ -29,7 +28,6 @@ struct Allowed {
     parse: Vec<String>,
     users: Vec<Id>,
     roles: Vec<Id>,
-    replied_user: bool,
 }
 
 /// Who sends the message. It decides the default of `allowed_mentions`.
@@ -41,28 +39,15 @@ pub enum Sender {
 }
 
 impl Draft {
-    /// Validates a new message.
+    /// Validates a message. Only these flags can be set.
     ///
     /// # Errors
     ///
     /// An empty message, a text that is too long, a field of another type, or a contradiction in `allowed_mentions`.
     pub fn read(body: &Value, flags: u64) -> Result<Self, Refusal> {
-        let draft = Self::read_edit(body, flags)?;
-        let other = ["sticker_ids", "components", "attachments", "poll", "shared_client_theme"];
-        let has_other =
-            other.iter().any(|field| body[field].as_array().is_some_and(|list| !list.is_empty()) || body[field].is_object());
-        if draft.content.is_empty() && draft.embeds.is_empty() && !has_other {
-            return Err(Refusal::new(400, 50006, "Cannot send an empty message"));
+        if let Some(field) = UNSUPPORTED.into_iter().find(|field| !body[field].is_null()) {
+            return Err(Refusal::new(501, 0, &format!("the counterpart supports no {field}")));
         }
-        Ok(draft)
-    }
-
-    /// Validates an edit, in which every field is optional. Only these flags can be set.
-    ///
-    /// # Errors
-    ///
-    /// As for a new message, except that an edit may be empty.
-    pub fn read_edit(body: &Value, flags: u64) -> Result<Self, Refusal> {
         let content = match &body["content"] {
             Value::Null => "",
             Value::String(text) => text.trim(),
@@ -72,25 +57,21 @@ impl Draft {
             let message = format!("Must be {CONTENT} or fewer in length.");
             return Err(Refusal::field(&["content"], "BASE_TYPE_MAX_LENGTH", &message));
         }
-        let requested = body["flags"].as_u64().unwrap_or_default();
-        Ok(Self {
-            content: content.to_owned(),
-            embeds: embeds(&body["embeds"])?,
-            flags: requested & flags,
-            tts: body["tts"].as_bool().unwrap_or_default(),
-            allowed: Allowed::read(&body["allowed_mentions"])?,
-        })
+        let allowed = Allowed::read(&body["allowed_mentions"])?;
+        if content.is_empty() && body["components"].is_null() {
+            return Err(Refusal::new(400, 50006, "Cannot send an empty message"));
+        }
+        Ok(Self { content: content.to_owned(), flags: body["flags"].as_u64().unwrap_or_default() & flags, allowed })
     }
 
     /// Who is notified. Everyone, and roles that are not mentionable, need a permission. Webhooks have it.
-    pub fn mentions(&self, world: &World, guild: Option<&Guild>, sender: Sender, replied: Option<Id>) -> Mentions {
+    pub fn mentions(&self, world: &World, guild: Option<&Guild>, sender: Sender) -> Mentions {
         let names = named(&self.content);
         let usual = Allowed {
             parse: if sender == Sender::Bot { &["users", "roles", "everyone"][..] } else { &["users"] }
                 .iter()
                 .map(|kind| (*kind).to_owned())
                 .collect(),
-            replied_user: true,
             ..Allowed::default()
         };
         let allowed = self.allowed.as_ref().unwrap_or(&usual);
@@ -100,9 +81,6 @@ impl Draft {
         let role = |id: &Id| guild.and_then(|guild| guild.roles.get(id)).is_some_and(|role| role.mentionable || all);
         let mut users: Vec<Id> = names.users.into_iter().filter(|id| parses("users") || allowed.users.contains(id)).collect();
         users.retain(|id| world.users.contains_key(id));
-        if let Some(replied) = replied.filter(|id| allowed.replied_user && !users.contains(id)) {
-            users.push(replied);
-        }
         let roles = names.roles.into_iter().filter(|id| (parses("roles") || allowed.roles.contains(id)) && role(id));
         Mentions { users, roles: roles.collect(), everyone: names.everyone && parses("everyone") && all && guild.is_some() }
     }
@@ -145,33 +123,6 @@ impl Allowed {
             *ids = listed.iter().map(read).collect::<Result<_, _>>()?;
         }
         let [users, roles] = ids;
-        let replied_user = object.get("replied_user").and_then(Value::as_bool).unwrap_or_default();
-        Ok(Some(Self { parse, users, roles, replied_user }))
+        Ok(Some(Self { parse, users, roles }))
     }
-}
-
-fn embeds(value: &Value) -> Result<Vec<Value>, Refusal> {
-    let embeds = value.as_array().cloned().unwrap_or_default();
-    if embeds.len() > 10 {
-        return Err(Refusal::field(&["embeds"], "BASE_TYPE_MAX_LENGTH", "Must be 10 or fewer in length."));
-    }
-    let length = |text: &Value| text.as_str().map_or(0, |text| text.chars().count());
-    let embed_length = |embed: &Value| {
-        let fields = embed["fields"].as_array().into_iter().flatten();
-        let fields: usize = fields.map(|field| length(&field["name"]) + length(&field["value"])).sum();
-        let own: usize = [&embed["title"], &embed["description"], &embed["footer"]["text"], &embed["author"]["name"]]
-            .into_iter()
-            .map(length)
-            .sum();
-        own + fields
-    };
-    if embeds.iter().map(embed_length).sum::<usize>() > EMBEDS {
-        return Err(Refusal::field(&["embeds"], "MAX_EMBED_SIZE_EXCEEDED", "Embed size exceeds maximum size of 6000"));
-    }
-    // Discord ignores the requested type.
-    let rich = embeds.into_iter().map(|mut embed| {
-        embed["type"] = Value::from("rich");
-        embed
-    });
-    Ok(rich.collect())
 }

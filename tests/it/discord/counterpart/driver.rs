@@ -58,7 +58,7 @@ impl Counterpart {
             limits: Limits::default(),
             faults: Faults::default(),
             journal: Journal::default(),
-            command_creates: std::collections::BTreeMap::new(),
+            command_creates: Vec::new(),
             resume_url: format!("{gateway_url}/resume"),
             gateway_url,
         }));

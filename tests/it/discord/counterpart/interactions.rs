@@ -23,8 +23,6 @@ pub struct Interaction {
     pub answered: Answered,
     /// The first answer, if it is a message.
     pub original: Option<Id>,
-    /// Every message that was sent with its token.
-    pub followups: Vec<Id>,
 }
 
 /// The state of an interaction's first answer.

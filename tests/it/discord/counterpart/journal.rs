@@ -75,7 +75,6 @@ pub struct Post {
     pub author: Author,
     pub content: String,
     pub mentions: Mentions,
-    pub reply_to: Option<Id>,
     pub nonce: Option<Value>,
 }
 

@@ -11,7 +11,6 @@ use super::{Id, User, World, iso8601};
 pub const DEFAULT: u8 = 0;
 pub const REPLY: u8 = 19;
 pub const CHAT_INPUT_COMMAND: u8 = 20;
-pub const THREAD_STARTER: u8 = 21;
 
 /// The message is visible only to the person who used the command.
 pub const EPHEMERAL: u64 = 1 << 6;
@@ -35,7 +34,6 @@ pub struct Message {
     /// A snapshot of the message that it forwards. The reference names the original.
     pub forwarded: Option<Value>,
     pub flags: u64,
-    pub tts: bool,
     /// As it was sent: a text or a number. Only MESSAGE_CREATE contains it.
     pub nonce: Option<Value>,
 }
@@ -116,7 +114,6 @@ impl Message {
             reference: None,
             forwarded: None,
             flags: 0,
-            tts: false,
             nonce: None,
         }
     }
@@ -220,7 +217,7 @@ impl Message {
             "content": if open { self.content.as_str() } else { "" },
             "timestamp": iso8601(self.id.made_at_ms()),
             "edited_timestamp": self.edited_ms.map(iso8601),
-            "tts": self.tts,
+            "tts": false,
             "mention_everyone": self.mentions.everyone,
             "mentions": self.mentions.users.iter().filter_map(user).collect::<Vec<_>>(),
             "mention_roles": self.mentions.roles,

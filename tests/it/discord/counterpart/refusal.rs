@@ -57,7 +57,6 @@ impl Refusal {
             Unknown::User => (10013, "User"),
             Unknown::Webhook => (10015, "Webhook"),
             Unknown::Interaction => (10062, "interaction"),
-            Unknown::Command => (10063, "application command"),
             Unknown::VoiceState => (10065, "Voice State"),
         };
         Self::new(404, code, &format!("Unknown {name}"))
@@ -90,6 +89,5 @@ pub enum Unknown {
     User,
     Webhook,
     Interaction,
-    Command,
     VoiceState,
 }

@@ -7,7 +7,6 @@ mod commands;
 mod guilds;
 mod interactions;
 mod messages;
-mod threads;
 mod voice;
 mod webhooks;
 

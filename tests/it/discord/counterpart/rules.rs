@@ -54,7 +54,7 @@ pub struct Rules {
     pub interaction_deadline: Duration,
     /// How long an interaction's token can be used, from the start of the interaction.
     pub interaction_token: Duration,
-    /// How many commands may be created per day, globally and for each guild.
+    /// How many commands may be created per day.
     pub command_creates: usize,
     /// Whether channels that the bot cannot view are obfuscated. Discord does so since 16 November 2026.
     pub obfuscates_channels: bool,
@@ -98,7 +98,6 @@ impl Default for Rules {
             buckets: BTreeMap::from([
                 ("create_message", bucket(5, 5)),
                 ("execute_webhook", bucket(5, 2)),
-                ("bulk_delete", bucket(1, 1)),
                 ("typing", bucket(5, 5)),
                 ("interaction_callback", bucket(1_000, 1)),
             ]),

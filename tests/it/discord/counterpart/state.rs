@@ -1,8 +1,9 @@
 //! The whole state of the test double, behind one lock.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -21,8 +22,8 @@ pub struct State {
     pub limits: Limits,
     pub faults: Faults,
     pub journal: Journal,
-    /// When commands were created, by guild. None: globally.
-    pub command_creates: BTreeMap<Option<Id>, Vec<Instant>>,
+    /// When commands were created.
+    pub command_creates: Vec<Instant>,
     /// The URL of the gateway.
     pub gateway_url: String,
     /// The URL that READY announces for RESUME.
@@ -42,14 +43,14 @@ impl Shared {
 
     /// Changes the state, and wakes all tasks that wait for a change.
     pub fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
-        let result = act(&mut self.lock());
+        let result = act(&mut self.state.lock());
         self.changed.notify_waiters();
         result
     }
 
     /// Reads the state.
     pub fn look<T>(&self, look: impl FnOnce(&State) -> T) -> T {
-        look(&self.lock())
+        look(&self.state.lock())
     }
 
     /// Waits until the closure finds something in the state.
@@ -58,16 +59,11 @@ impl Shared {
             let changed = self.changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
-            let seen = look(&self.lock());
+            let seen = look(&self.state.lock());
             match seen {
                 Some(seen) => return seen,
                 None => changed.await,
             }
         }
-    }
-
-    // A closure that panics leaves the state usable, so a poisoned lock is accepted.
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

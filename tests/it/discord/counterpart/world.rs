@@ -126,12 +126,7 @@ impl World {
             let takes_part = channel.recipient == Some(user) || user == self.bot();
             return if takes_part { permissions::USUAL } else { Permissions::empty() };
         };
-        let permissions = permissions::in_channel(guild, self.root_channel(channel), channel.kind.is_thread(), user);
-        let invited = channel.thread.as_ref().is_none_or(|thread| thread.members.contains(&user));
-        if channel.kind == Kind::PrivateThread && !invited && !permissions.contains(Permissions::MANAGE_THREADS) {
-            return Permissions::empty();
-        }
-        permissions
+        permissions::in_channel(guild, self.root_channel(channel), channel.kind.is_thread(), user)
     }
 
     pub fn may_view(&self, channel: &Channel, user: Id) -> bool {

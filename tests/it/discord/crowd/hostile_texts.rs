@@ -55,8 +55,7 @@ async fn texts_from_discord_cannot_forge_log_lines_or_control_the_terminal() {
         discord.lift(refused);
         discord.close(0, 4_000, HOSTILE);
         server.logs("(code 4000)").await;
-        server.signal("TERM").await;
-        let (_, log) = server.ended().await;
+        let log = server.stop().await;
 
         assert!(!log.contains(controls_terminal), "{log:?}");
         assert!(!shown.contains(controls_terminal), "{shown:?}");

@@ -17,8 +17,7 @@ async fn no_discord_token_is_logged_even_at_trace_level() {
         server.get("/readyz").await.to_string(),
     ]
     .into();
-    server.signal("TERM").await;
-    let (_, log) = server.ended().await;
+    let log = server.stop().await;
 
     let (webhooks, interactions) = town.discord.look(|state| {
         let webhooks: Vec<String> = state.world.webhooks.values().map(|webhook| webhook.token.clone()).collect();

@@ -1,5 +1,7 @@
 //! Sessions are resumed, in the same process and in the next one.
 
+use std::sync::Arc;
+
 use opentelemetry::trace::Status;
 use tertulia::telemetry::memory::attribute;
 
@@ -7,6 +9,14 @@ use super::super::client::{Client, Handling, Notepad, rules};
 use super::super::counterpart::{Closed, Counterpart};
 use super::super::home::Home;
 use super::{Scene, ended_by};
+
+/// A home, the notes of a process, and its connected client.
+async fn first_process() -> (Home, Arc<Notepad>, Client) {
+    let home = Home::with_rules(rules()).await;
+    let notes = Notepad::new();
+    let client = Client::connected(&home.discord, &notes).await;
+    (home, notes, client)
+}
 
 #[tokio::test]
 async fn after_a_cut_the_session_is_resumed_and_nothing_is_missed() {
@@ -50,9 +60,7 @@ async fn spans_record_handshakes_and_the_time_without_a_connection() {
 
 #[tokio::test]
 async fn the_next_process_resumes_the_session() {
-    let Home { discord, general, ana, .. } = Home::with_rules(rules()).await;
-    let notes = Notepad::new();
-    let mut first = Client::connected(&discord, &notes).await;
+    let (Home { discord, general, ana, .. }, notes, mut first) = first_process().await;
     discord.sessions(1).await;
     discord.say(ana, general, "before");
     first.inbox.until_text("before").await;
@@ -106,9 +114,7 @@ async fn a_connection_that_is_dropped_is_closed_so_that_it_can_be_resumed() {
 
 #[tokio::test]
 async fn unacknowledged_events_are_replayed_to_the_next_process() {
-    let Home { discord, general, ana, .. } = Home::with_rules(rules()).await;
-    let notes = Notepad::new();
-    let mut first = Client::connected(&discord, &notes).await;
+    let (Home { discord, general, ana, .. }, notes, mut first) = first_process().await;
     first.inbox.until_kind("GUILD_CREATE", 1).await;
     notes.until_session(0, |session| session["accepted"] == 2).await;
     first.inbox.set(Handling::Holds);
@@ -126,10 +132,8 @@ async fn unacknowledged_events_are_replayed_to_the_next_process() {
 
 #[tokio::test]
 async fn a_session_for_another_number_of_connections_is_abandoned() {
-    let discord = Counterpart::with_rules(rules()).await;
-    let notes = Notepad::new();
-    let mut first = Client::connected(&discord, &notes).await;
-    notes.until_session(0, |session| session["accepted"] == 1).await;
+    let (Home { discord, .. }, notes, mut first) = first_process().await;
+    notes.until_session(0, |session| session["accepted"] == 2).await;
     first.stop().await;
     discord.sessions(0).await;
 
@@ -160,10 +164,8 @@ async fn a_session_whose_ready_was_not_accepted_is_abandoned() {
 
 #[tokio::test]
 async fn a_session_of_another_application_is_abandoned() {
-    let discord = Counterpart::with_rules(rules()).await;
-    let notes = Notepad::new();
-    let mut first = Client::connected(&discord, &notes).await;
-    let mut session = notes.until_session(0, |session| session["accepted"] == 1).await;
+    let (Home { discord, .. }, notes, mut first) = first_process().await;
+    let mut session = notes.until_session(0, |session| session["accepted"] == 2).await;
     first.stop().await;
     session["application"] = "12345".into();
     notes.store("discord/session/0", session.to_string().as_bytes());
@@ -189,9 +191,7 @@ async fn malformed_notes_are_ignored() {
 
 #[tokio::test]
 async fn a_session_that_discord_has_forgotten_is_replaced() {
-    let Home { discord, general, ana, .. } = Home::with_rules(rules()).await;
-    let notes = Notepad::new();
-    let mut first = Client::connected(&discord, &notes).await;
+    let (Home { discord, general, ana, .. }, notes, mut first) = first_process().await;
     notes.until_session(0, |session| session["accepted"] == 2).await;
     first.stop().await;
     discord.sessions(0).await;

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use tertulia::domain::moment::Moment;
+use tertulia::settings::discord::Discord as Section;
 
-use super::super::counterpart::{Counterpart, Does, INVITED, Kind, On, Permissions, Scope, now_ms};
+use super::super::counterpart::{Counterpart, Does, INVITED, On, Permissions, Scope, now_ms};
 use super::super::home::Home;
 use super::{Process, home};
 
@@ -99,26 +100,19 @@ async fn messages_over_the_backfill_limit_become_a_gap() {
 }
 
 #[tokio::test]
-async fn without_backfill_missed_messages_become_a_gap_and_no_history_is_requested() {
-    let (Home { discord, general, ana, .. }, core) = home().await;
-    discord.say(ana, general, "missed");
-    let process = Process::connect(&discord, &core, |settings| settings.backfill_messages = 0).await;
-    process.wait_until_all_kept(&discord).await;
-    discord.say(ana, general, "live");
-    core.until("the message", |core| !core.texts(general).is_empty()).await;
+async fn without_backfill_and_when_they_are_too_old_missed_messages_become_a_gap_and_no_history_is_requested() {
+    let no_messages: fn(&mut Section) = |settings| settings.backfill_messages = 0;
+    for (limits, why) in [(no_messages, "too_many"), (|settings| settings.backfill_secs = 0.0, "too_old")] {
+        let (Home { discord, general, ana, .. }, core) = home().await;
+        discord.say(ana, general, "missed");
+        let process = Process::connect(&discord, &core, limits).await;
+        process.wait_until_all_kept(&discord).await;
+        discord.say(ana, general, "live");
+        core.until("the message", |core| !core.texts(general).is_empty()).await;
 
-    assert_eq!((core.texts(general), core.catch_ups(general)), (vec!["Ana: live".to_owned()], vec![(0, Some("too_many"))]));
-    assert_eq!(history_requests(&discord), 0);
-}
-
-#[tokio::test]
-async fn messages_that_are_too_old_become_a_gap() {
-    let (Home { discord, general, ana, .. }, core) = home().await;
-    discord.say(ana, general, "missed");
-    let process = Process::connect(&discord, &core, |settings| settings.backfill_secs = 0.0).await;
-    process.wait_until_all_kept(&discord).await;
-
-    assert_eq!((core.texts(general).len(), core.catch_ups(general)), (0, vec![(0, Some("too_old"))]));
+        assert_eq!((core.texts(general), core.catch_ups(general)), (vec!["Ana: live".to_owned()], vec![(0, Some(why))]));
+        assert_eq!(history_requests(&discord), 0);
+    }
 }
 
 #[tokio::test]
@@ -160,10 +154,7 @@ async fn a_refusal_becomes_a_gap_and_other_errors_are_retried() {
 #[tokio::test]
 async fn threads_and_direct_messages_catch_up_and_archived_threads_do_not() {
     let (Home { discord, general, ana, .. }, core) = home().await;
-    let (thread, archived) = (
-        discord.thread(general, Kind::PublicThread, "aside", ana),
-        discord.thread(general, Kind::PublicThread, "long over", ana),
-    );
+    let (thread, archived) = (discord.thread(general, "aside", ana), discord.thread(general, "long over", ana));
     let (direct, _) = discord.direct(ana, "psst");
     let (idle, _) = discord.direct(discord.person("Bob"), "hello");
     core.add_companion_since(format!("dm:discord:{direct}"), direct, Moment::ZERO);
@@ -205,7 +196,7 @@ async fn messages_from_before_the_bot_was_invited_again_are_not_read() {
 #[tokio::test]
 async fn a_reopened_thread_catches_up() {
     let (Home { discord, general, ana, .. }, core) = home().await;
-    let thread = discord.thread(general, Kind::PublicThread, "aside", ana);
+    let thread = discord.thread(general, "aside", ana);
     discord.say(ana, thread, "before it was archived");
     discord.with(|state| state.change_thread(thread, |thread| thread.archived = true));
     let process = Process::start(&discord, &core).await;
@@ -241,7 +232,7 @@ async fn messages_from_an_outage_are_read_when_it_is_over() {
 #[tokio::test]
 async fn a_session_that_resumes_in_a_new_process_reads_no_history() {
     let (Home { discord, guild, general, ana, .. }, core) = home().await;
-    let thread = discord.thread(general, Kind::PublicThread, "aside", ana);
+    let thread = discord.thread(general, "aside", ana);
     let process = Process::start(&discord, &core).await;
     discord.say(ana, general, "before");
     core.until("the message", |core| core.texts(general).len() == 1).await;
@@ -281,7 +272,7 @@ async fn messages_do_not_wait_for_the_channels_of_their_guild() {
 #[tokio::test]
 async fn a_thread_whose_lookup_fails_once_loses_no_message() {
     let (Home { discord, general, ana, .. }, core) = home().await;
-    let thread = discord.thread(general, Kind::PublicThread, "aside", ana);
+    let thread = discord.thread(general, "aside", ana);
     let process = Process::start(&discord, &core).await;
     process.wait_until_all_kept(&discord).await;
     let notes = process.stop().await;

@@ -51,7 +51,7 @@ async fn messages_in_threads_posts_and_direct_messages_have_their_guild_and_pare
     core.add_companion(guild, forum);
     let process = Process::start(&discord, &core).await;
 
-    let thread = discord.thread(general, Kind::PublicThread, "aside", ana);
+    let thread = discord.thread(general, "aside", ana);
     discord.say(ana, thread, "in a thread");
     let post = discord.open_post(ana, forum, "Summer", "Where to?");
     let (direct, _) = discord.direct(ana, "psst");
@@ -113,26 +113,6 @@ async fn our_posts_are_recognised_and_foreign_webhooks_count_as_bots() {
 }
 
 #[tokio::test]
-async fn a_mention_of_the_bot_or_its_role_addresses_all_companions_and_its_name_does_not() {
-    let (Home { discord, guild, general, ana, bot, .. }, core) = home().await;
-    let _process = Process::start(&discord, &core).await;
-    let role = discord.bot_role(guild);
-    discord.with(|state| {
-        let mut role = state.world.guilds[&guild].roles[&role].clone();
-        role.mentionable = true;
-        state.put_role(guild, role);
-    });
-
-    for (text, to_all) in [(format!("<@{bot}>?"), true), (format!("<@&{role}>?"), true), ("Tertulia?".to_owned(), false)] {
-        let message = discord.say(ana, general, &text);
-        core.until("the message", |core| !core.texts(general).is_empty() && *core.last(general).1.id == *message.to_string())
-            .await;
-
-        assert_eq!(core.last(general).1.to_all, to_all, "{text}");
-    }
-}
-
-#[tokio::test]
 async fn without_the_message_content_intent_only_mentions_of_the_bot_are_recorded() {
     let (Home { discord, general, ana, bot, .. }, core) = home().await;
     discord.set_privileged(Intents::empty());
@@ -148,7 +128,7 @@ async fn without_the_message_content_intent_only_mentions_of_the_bot_are_recorde
 #[tokio::test]
 async fn deleted_channels_and_left_guilds_are_reported_as_gone() {
     let (Home { discord, guild, general, ana, .. }, core) = home().await;
-    let thread = discord.thread(general, Kind::PublicThread, "aside", ana);
+    let thread = discord.thread(general, "aside", ana);
     let _process = Process::start(&discord, &core).await;
 
     discord.remove_channel(thread);

@@ -6,7 +6,7 @@ use tertulia::ports::chat_platform::ChatPlatform as _;
 use super::super::counterpart::{Id, Permissions};
 use super::super::home::{Home, part, snowflake};
 use super::super::logged::Logged;
-use super::{client, refusal, say};
+use super::{Scene, refusal, say};
 
 fn delivery_error(client: &Discord, channel: Id) -> Option<String> {
     client.delivery_errors().last(snowflake(channel)).map(|error| error.why)
@@ -14,9 +14,8 @@ fn delivery_error(client: &Discord, channel: Id) -> Option<String> {
 
 #[tokio::test]
 async fn a_missing_permission_is_logged_once_and_again_if_it_returns() {
-    let Home { discord, guild, general, .. } = Home::new().await;
+    let Scene { home: Home { discord, guild, general, .. }, client } = Scene::new().await;
     let logged = Logged::begin();
-    let client = client(&discord);
     let warnings = || logged.read().matches("companions cannot speak in this channel").count();
 
     discord.deny(general, discord.bot_role(guild), Permissions::MANAGE_WEBHOOKS);
@@ -40,9 +39,8 @@ async fn a_missing_permission_is_logged_once_and_again_if_it_returns() {
 
 #[tokio::test]
 async fn a_missing_permission_blocks_a_channel_until_something_changes_there() {
-    let Home { discord, guild, general, .. } = Home::new().await;
+    let Scene { home: Home { discord, guild, general, .. }, client } = Scene::new().await;
     let other = discord.channel(guild, "other");
-    let client = client(&discord);
     let is_blocked = |channel| client.is_unpostable(&part(channel, "").channel);
 
     discord.deny(general, discord.bot_role(guild), Permissions::MANAGE_WEBHOOKS);
@@ -68,10 +66,9 @@ async fn a_missing_permission_blocks_a_channel_until_something_changes_there() {
 
 #[tokio::test]
 async fn a_deleted_channel_and_a_removed_bot_are_logged_once_for_each_channel() {
-    let Home { discord, guild, general, .. } = Home::new().await;
+    let Scene { home: Home { discord, guild, general, .. }, client } = Scene::new().await;
     let gone = discord.channel(guild, "gone");
     let logged = Logged::begin();
-    let client = client(&discord);
     say(&client, &part(gone, "before")).await;
 
     discord.remove_channel(gone);
@@ -90,26 +87,9 @@ async fn a_deleted_channel_and_a_removed_bot_are_logged_once_for_each_channel() 
 
 #[tokio::test]
 async fn a_statement_without_visible_text_is_no_delivery_error_of_its_channel() {
-    let Home { discord, general, .. } = Home::new().await;
-    let client = client(&discord);
+    let Scene { home: Home { general, .. }, client } = Scene::new().await;
 
     refusal(&client, &part(general, " \u{200b} ")).await;
 
     assert_eq!(delivery_error(&client, general), None);
-}
-
-#[tokio::test]
-async fn a_deleted_webhook_is_replaced_without_a_delivery_error() {
-    let Home { discord, general, .. } = Home::new().await;
-    let logged = Logged::begin();
-    let client = client(&discord);
-    say(&client, &part(general, "one")).await;
-
-    let webhook = discord.look(|state| *state.world.webhooks.keys().next().expect("a webhook"));
-    discord.remove_webhook(webhook);
-    say(&client, &part(general, "two")).await;
-
-    assert_eq!(delivery_error(&client, general), None);
-    assert!(!logged.read().contains("WARN"), "{}", logged.read());
-    assert!(logged.read().contains("looking for another one"), "{}", logged.read());
 }

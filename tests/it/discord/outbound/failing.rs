@@ -8,7 +8,7 @@ use tertulia::ports::chat_platform::{ChatPlatform as _, NotSent};
 
 use super::super::counterpart::{Does, On, Scope};
 use super::super::home::{Home, part, snowflake};
-use super::{client, client_with, say};
+use super::{Scene, client_with, say};
 
 const AN_HOUR: Duration = Duration::from_secs(3_600);
 
@@ -16,9 +16,8 @@ const EXECUTE: On = On { route: Some("execute_webhook"), guild: None, channel: N
 
 #[tokio::test]
 async fn a_rate_limited_guild_delays_no_other_guild() {
-    let Home { discord, guild, general, .. } = Home::new().await;
+    let Scene { home: Home { discord, guild, general, .. }, client } = Scene::new().await;
     let other = discord.channel(discord.guild("Away"), "other");
-    let client = client(&discord);
     for channel in [general, other] {
         say(&client, &part(channel, "before")).await;
     }
@@ -37,9 +36,8 @@ async fn a_rate_limited_guild_delays_no_other_guild() {
 
 #[tokio::test]
 async fn a_global_rate_limit_delays_every_guild() {
-    let Home { discord, general, .. } = Home::new().await;
+    let Scene { home: Home { discord, general, .. }, client } = Scene::new().await;
     let other = discord.channel(discord.guild("Away"), "other");
-    let client = client(&discord);
     for channel in [general, other] {
         say(&client, &part(channel, "before")).await;
     }
@@ -57,8 +55,7 @@ async fn a_global_rate_limit_delays_every_guild() {
 
 #[tokio::test]
 async fn a_global_rate_limit_of_the_bot_delays_no_webhook_post() {
-    let Home { discord, guild, general, .. } = Home::new().await;
-    let client = client(&discord);
+    let Scene { home: Home { discord, guild, general, .. }, client } = Scene::new().await;
     say(&client, &part(general, "before")).await;
     let typing = On::route("typing");
     discord.spoil_next(1, typing, Does::TooMany { retry_after: AN_HOUR, scope: Scope::Global });
@@ -72,8 +69,7 @@ async fn a_global_rate_limit_of_the_bot_delays_no_webhook_post() {
 
 #[tokio::test]
 async fn a_statement_is_posted_after_a_short_rate_limit() {
-    let Home { discord, general, .. } = Home::new().await;
-    let client = client(&discord);
+    let Scene { home: Home { discord, general, .. }, client } = Scene::new().await;
     say(&client, &part(general, "before")).await;
     discord.spoil_next(1, EXECUTE, Does::TooMany { retry_after: Duration::from_millis(50), scope: Scope::User });
 
@@ -86,8 +82,7 @@ async fn a_statement_is_posted_after_a_short_rate_limit() {
 
 #[tokio::test]
 async fn a_part_with_unknown_outcome_can_be_looked_up() {
-    let Home { discord, general, .. } = Home::new().await;
-    let client = client(&discord);
+    let Scene { home: Home { discord, general, .. }, client } = Scene::new().await;
     for (n, (does, is_posted)) in [
         (Does::Status(500), false),
         (Does::Status(503), false),
@@ -193,8 +188,7 @@ async fn a_cancelled_send_does_not_block_the_next_one() {
 
 #[tokio::test]
 async fn a_failure_before_posting_means_that_the_part_can_be_sent_later() {
-    let Home { discord, general, .. } = Home::new().await;
-    let client = client(&discord);
+    let Scene { home: Home { discord, general, .. }, client } = Scene::new().await;
 
     for route in ["application", "channel", "webhooks", "create_webhook"] {
         discord.spoil_next(1, On::route(route), Does::CutAfterwards);

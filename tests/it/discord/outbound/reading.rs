@@ -7,7 +7,7 @@ use tertulia::ports::chat_platform::{ChatPlatform as _, NotRead, Part};
 
 use super::super::counterpart::{Does, Intents, On, Permissions};
 use super::super::home::{Home, part, snowflake};
-use super::{client, direct, say};
+use super::{Scene, client, direct, say};
 
 #[tokio::test]
 async fn posted_parts_are_found_by_a_client_with_an_empty_cache() {
@@ -32,8 +32,7 @@ async fn posted_parts_are_found_by_a_client_with_an_empty_cache() {
 
 #[tokio::test]
 async fn only_the_same_text_by_the_same_speaker_after_the_given_message_matches() {
-    let Home { discord, general, ana, .. } = Home::new().await;
-    let client = client(&discord);
+    let Scene { home: Home { discord, general, ana, .. }, client } = Scene::new().await;
     let statement = part(general, "Well.");
     let earlier = say(&client, &statement).await;
     say(&client, &Part { name: "Zed".into(), ..statement.clone() }).await;
@@ -127,9 +126,8 @@ async fn without_its_webhook_a_part_with_withheld_content_is_found_by_speaker_an
 
 #[tokio::test]
 async fn without_access_to_the_history_the_outcome_stays_unknown() {
-    let Home { discord, guild, general, .. } = Home::new().await;
+    let Scene { home: Home { discord, guild, general, .. }, client } = Scene::new().await;
     let bot_role = discord.bot_role(guild);
-    let client = client(&discord);
     let statement = part(general, "Hello");
     let before = client.newest(&statement.channel, &[]).expect("a Discord channel always has one");
     let empty = client.find(&statement, Some(&before), &none_taken()).await;
@@ -149,12 +147,11 @@ async fn without_access_to_the_history_the_outcome_stays_unknown() {
 
 #[tokio::test]
 async fn a_lookup_reads_several_pages_and_gives_up_after_a_thousand_messages() {
-    let Home { discord, general, ana, .. } = Home::new().await;
+    let Scene { home: Home { discord, general, ana, .. }, client } = Scene::new().await;
     let before = discord.say(ana, general, "hi").to_string();
     for n in 0..250 {
         discord.say(ana, general, &n.to_string());
     }
-    let client = client(&discord);
     let statement = part(general, "At last");
     let missing = client.find(&statement, Some(&before), &none_taken()).await;
     let posted = say(&client, &statement).await.to_string();
@@ -171,8 +168,7 @@ async fn a_lookup_reads_several_pages_and_gives_up_after_a_thousand_messages() {
 
 #[tokio::test]
 async fn a_failed_lookup_can_be_repeated() {
-    let Home { discord, general, .. } = Home::new().await;
-    let client = client(&discord);
+    let Scene { home: Home { discord, general, .. }, client } = Scene::new().await;
     let statement = part(general, "Hello");
     let before = client.newest(&statement.channel, &[]).expect("a Discord channel always has one");
     let posted = say(&client, &statement).await.to_string();

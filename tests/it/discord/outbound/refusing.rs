@@ -6,17 +6,16 @@ use tertulia::ports::chat_platform::{ChatPlatform as _, NotSent};
 use super::super::counterpart::{Does, Kind, On, Permissions};
 use super::super::home::{Home, adapter, part, section_at};
 use super::super::logged::Logged;
-use super::{client, direct, refusal, say};
+use super::{Scene, client, direct, refusal, say};
 
 #[tokio::test]
 async fn the_reason_of_a_refusal_says_what_to_change_in_discord() {
-    let Home { discord, guild, general, ana, .. } = Home::new().await;
+    let Scene { home: Home { discord, guild, general, ana, .. }, client } = Scene::new().await;
     let bot_role = discord.bot_role(guild);
     let [closed, gone, full, locked] = ["closed", "gone", "full", "locked"].map(|name| discord.channel(guild, name));
     let forum = discord.channel_of(guild, Kind::Forum, "forum");
-    let thread = discord.thread(locked, Kind::PublicThread, "aside", ana);
+    let thread = discord.thread(locked, "aside", ana);
     let (direct_channel, _) = discord.direct(ana, "hi");
-    let client = client(&discord);
     say(&client, &part(gone, "before")).await;
     discord.deny(closed, bot_role, Permissions::MANAGE_WEBHOOKS);
     discord.remove_channel(gone);
@@ -94,9 +93,8 @@ async fn an_unreachable_discord_means_sending_later() {
 
 #[tokio::test]
 async fn the_tokens_of_the_bot_and_the_webhook_are_never_logged_or_returned() {
-    let Home { discord, general, .. } = Home::new().await;
+    let Scene { home: Home { discord, general, .. }, client } = Scene::new().await;
     let logged = Logged::begin();
-    let client = client(&discord);
     say(&client, &part(general, "one")).await;
     let (id, token) = discord.look(|state| {
         state.world.webhooks.values().next().map(|webhook| (webhook.id, webhook.token.clone())).expect("a webhook")

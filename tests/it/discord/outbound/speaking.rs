@@ -5,7 +5,8 @@ use tertulia::ports::chat_platform::{ChatPlatform as _, NotSent, Part};
 
 use super::super::counterpart::{Author, Bucket, Counterpart, Does, Kind, On, Permissions, Rules, Scope};
 use super::super::home::{Home, part, snowflake};
-use super::{client, client_with, direct, say};
+use super::super::logged::Logged;
+use super::{Scene, client, client_with, direct, say};
 
 fn username(author: &Author) -> &str {
     match author {
@@ -27,8 +28,7 @@ fn webhooks(discord: &Counterpart) -> usize {
 
 #[tokio::test]
 async fn a_companion_speaks_under_its_own_name() {
-    let Home { discord, general, .. } = Home::new().await;
-    let client = client(&discord);
+    let Scene { home: Home { discord, general, .. }, client } = Scene::new().await;
 
     let first = say(&client, &part(general, "Good evening.")).await;
     let second = say(&client, &Part { name: "Zed".into(), ..part(general, "And to you.") }).await;
@@ -42,8 +42,7 @@ async fn a_companion_speaks_under_its_own_name() {
 
 #[tokio::test]
 async fn a_companion_shows_its_picture_and_speaks_without_one_if_it_is_invalid() {
-    let Home { discord, general, .. } = Home::new().await;
-    let client = client(&discord);
+    let Scene { home: Home { discord, general, .. }, client } = Scene::new().await;
     let with_picture = |picture: &str, text| Part { picture: Some(picture.into()), ..part(general, text) };
 
     say(&client, &with_picture("https://example.org/mira.png", "one")).await;
@@ -75,8 +74,8 @@ async fn twenty_concurrent_first_statements_create_one_webhook_and_the_next_clie
 
 #[tokio::test]
 async fn a_deleted_webhook_is_replaced_and_the_statement_is_posted_once() {
-    let Home { discord, general, .. } = Home::new().await;
-    let client = client(&discord);
+    let logged = Logged::begin();
+    let Scene { home: Home { discord, general, .. }, client } = Scene::new().await;
     say(&client, &part(general, "one")).await;
     let webhook = discord.look(|state| *state.world.webhooks.keys().next().expect("a webhook"));
 
@@ -86,13 +85,15 @@ async fn a_deleted_webhook_is_replaced_and_the_statement_is_posted_once() {
 
     assert_eq!((discord.posts_in(general, 3).await.len(), webhooks(&discord)), (3, 1));
     assert_eq!(discord.requests("create_webhook"), 2);
+    assert_eq!(client.delivery_errors().last(snowflake(general)), None);
+    let logged = logged.read();
+    assert!(!logged.contains("WARN") && logged.contains("looking for another one"), "{logged}");
 }
 
 #[tokio::test]
 async fn a_change_reported_while_a_webhook_is_created_creates_no_second_one() {
-    let Home { discord, guild, general, .. } = Home::new().await;
+    let Scene { home: Home { discord, guild, general, .. }, client } = Scene::new().await;
     let elsewhere = discord.channel(guild, "elsewhere");
-    let client = client(&discord);
     let hang = discord.spoil_next(1, On::route("create_webhook"), Does::Hang);
     let (first_part, second_part) = (part(general, "one"), part(general, "two"));
 
@@ -119,10 +120,9 @@ async fn a_change_reported_while_a_webhook_is_created_creates_no_second_one() {
 
 #[tokio::test]
 async fn a_post_that_a_moved_webhook_puts_in_another_channel_is_deleted() {
-    let Home { discord, guild, general, ana, .. } = Home::new().await;
+    let Scene { home: Home { discord, guild, general, ana, .. }, client } = Scene::new().await;
     let other = discord.channel(guild, "other");
-    let thread = discord.thread(general, Kind::PublicThread, "aside", ana);
-    let client = client(&discord);
+    let thread = discord.thread(general, "aside", ana);
     let move_webhook = || {
         discord.with(|state| {
             let webhook = state.world.webhooks.values().find(|webhook| webhook.channel == general).expect("a webhook").id;
@@ -143,10 +143,9 @@ async fn a_post_that_a_moved_webhook_puts_in_another_channel_is_deleted() {
 
 #[tokio::test]
 async fn companions_speak_in_threads_and_forum_posts_through_the_parents_webhook() {
-    let Home { discord, guild, general, ana, .. } = Home::new().await;
-    let thread = discord.thread(general, Kind::PublicThread, "aside", ana);
+    let Scene { home: Home { discord, guild, general, ana, .. }, client } = Scene::new().await;
+    let thread = discord.thread(general, "aside", ana);
     let post = discord.open_post(ana, discord.channel_of(guild, Kind::Forum, "plans"), "Summer", "Where to?");
-    let client = client(&discord);
     client.cache().set_parent(snowflake(thread), Some(snowflake(general)));
 
     say(&client, &part(thread, "in a thread")).await;
@@ -197,8 +196,7 @@ async fn links_show_previews_only_if_the_settings_say_so() {
 
 #[tokio::test]
 async fn a_name_that_discord_refuses_is_changed_to_one_that_it_accepts() {
-    let Home { discord, general, .. } = Home::new().await;
-    let client = client(&discord);
+    let Scene { home: Home { discord, general, .. }, client } = Scene::new().await;
 
     for name in ["Clyde", "Discordia", "", "everyone", &"x".repeat(200)] {
         say(&client, &Part { name: name.into(), ..part(general, "hello") }).await;
@@ -211,9 +209,8 @@ async fn a_name_that_discord_refuses_is_changed_to_one_that_it_accepts() {
 
 #[tokio::test]
 async fn a_direct_message_that_is_sent_twice_is_posted_once() {
-    let Home { discord, general, ana, .. } = Home::new().await;
+    let Scene { home: Home { discord, general, ana, .. }, client } = Scene::new().await;
     let (direct_channel, _) = discord.direct(ana, "Are you there?");
-    let client = client(&discord);
     discord.spoil_next(1, On::route("create_message"), Does::CutAfterwards);
     let statement = direct(direct_channel, "I am.");
 
@@ -230,9 +227,8 @@ async fn a_direct_message_that_is_sent_twice_is_posted_once() {
 
 #[tokio::test]
 async fn a_direct_message_that_may_have_arrived_is_not_sent_again_after_another_error() {
-    let Home { discord, ana, .. } = Home::new().await;
+    let Scene { home: Home { discord, ana, .. }, client } = Scene::new().await;
     let (direct_channel, _) = discord.direct(ana, "Are you there?");
-    let client = client(&discord);
     let create = On::route("create_message");
     discord.spoil_next(1, create.clone(), Does::CutAfterwards);
     let hour = std::time::Duration::from_secs(3_600);

@@ -7,7 +7,6 @@ use self::world::{ChildStatus, Order, Request, World, names};
 use super::super::child::RestartType;
 use super::*;
 
-mod bulkhead;
 mod world;
 
 /// How a child ends.
@@ -22,7 +21,7 @@ enum End {
 
 #[tokio::test(start_paused = true)]
 async fn how_a_child_ends_and_its_type_decide_whether_it_is_restarted_at_once_or_not_at_all() {
-    use RestartType::{Permanent, Temporary, Transient};
+    use RestartType::{Bulkhead, Permanent, Temporary, Transient};
     for (restart_type, end, is_restarted, told) in [
         (Transient, End::Fails, true, "failed: asked to"),
         // A panic's message may quote what people said.
@@ -31,6 +30,8 @@ async fn how_a_child_ends_and_its_type_decide_whether_it_is_restarted_at_once_or
         (Transient, End::IsKilledWhileItWaits, true, "killed"),
         (Transient, End::Stops(Some("asleep")), false, "stopped: asleep"),
         (Permanent, End::Stops(None), true, "stopped"),
+        (Bulkhead, End::Fails, true, "failed: asked to"),
+        (Bulkhead, End::Stops(None), false, "stopped"),
         (Temporary, End::Fails, false, "failed: asked to"),
     ] {
         let mut world = World::new().await;
@@ -124,6 +125,15 @@ fn only_a_start_that_hangs_is_counted_as_a_hang() {
 
     assert_eq!(metrics.total("tertulia_actor_hangs_total", &[("actor_sort", "channel")]), 1.0);
     assert_eq!(metrics.total("tertulia_actor_hangs_total", &[]), 1.0);
+}
+
+/// The supervisor decides. That of the guilds restarts it as a whole once, and then puts it in quarantine.
+#[test]
+fn a_bulkhead_over_its_own_limit_is_not_restarted() {
+    let over_limit = Ending::Failed { message: String::new(), is_panic: false, escalated: true, dependency_lost: false };
+
+    assert!(!over_limit.calls_for_restart(RestartType::Bulkhead));
+    assert!(over_limit.calls_for_restart(RestartType::Transient));
 }
 
 #[tokio::test(start_paused = true)]
@@ -256,7 +266,7 @@ async fn a_closed_supervisor_starts_nothing_and_restarts_nothing() {
 #[tokio::test(start_paused = true)]
 async fn a_child_that_fails_right_after_its_start_is_noticed() {
     let mut world = World::new().await;
-    world.controls.fail_early.lock().expect("not poisoned").insert("a");
+    world.controls.fail_early.lock().insert("a");
 
     world.launch("a", RestartType::Transient).await;
 
@@ -271,7 +281,7 @@ async fn a_child_that_fails_right_after_its_start_is_noticed() {
 async fn a_death_that_is_reported_before_the_start_is_noticed() {
     let mut world = World::new().await;
     let names = names("child", 200);
-    world.controls.fail_early.lock().expect("not poisoned").extend(&names);
+    world.controls.fail_early.lock().extend(&names);
 
     for name in &names {
         world.launch(name, RestartType::Transient).await;

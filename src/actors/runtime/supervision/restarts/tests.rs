@@ -4,8 +4,7 @@ use super::*;
 
 #[test]
 fn the_first_restart_comes_at_once_and_the_next_ones_back_off() {
-    let mut restarts = Restarts::new(policy());
-    let now = Instant::now();
+    let (mut restarts, now) = died(0);
 
     let delays = [(); 5].map(|()| delay(restarts.died(&"a", now, 0.0), now));
 
@@ -26,11 +25,7 @@ fn jitter_adds_up_to_half_of_the_delay() {
 
 #[test]
 fn a_child_that_dies_too_often_in_a_row_is_escalated() {
-    let mut restarts = Restarts::new(policy());
-    let now = Instant::now();
-    for _ in 0..5 {
-        restarts.died(&"a", now, 0.0);
-    }
+    let (mut restarts, now) = died(5);
 
     let verdict = restarts.died(&"a", now, 0.0);
 
@@ -39,8 +34,7 @@ fn a_child_that_dies_too_often_in_a_row_is_escalated() {
 
 #[test]
 fn a_child_that_loses_a_dependency_waits_longer_each_time_and_is_never_escalated() {
-    let mut restarts = Restarts::new(policy());
-    let now = Instant::now();
+    let (mut restarts, now) = died(0);
 
     let delays = [(); 5].map(|()| (restarts.dependency_lost(&"a", now, 0.0) - now).as_millis());
     let others = (0..100).map(|child| restarts.dependency_lost(&["b", "c"][child % 2], now, 0.0)).max();
@@ -66,11 +60,7 @@ fn the_deaths_of_all_children_together_are_limited() {
 
 #[test]
 fn uptime_clears_the_count() {
-    let mut restarts = Restarts::new(policy());
-    let now = Instant::now();
-    for _ in 0..5 {
-        restarts.died(&"a", now, 0.0);
-    }
+    let (mut restarts, now) = died(5);
     restarts.started(&"a", now);
 
     let later = now + policy().window;
@@ -81,11 +71,7 @@ fn uptime_clears_the_count() {
 
 #[test]
 fn waiting_for_a_restart_does_not_count_as_uptime() {
-    let mut restarts = Restarts::new(policy());
-    let now = Instant::now();
-    for _ in 0..5 {
-        restarts.died(&"a", now, 0.0);
-    }
+    let (mut restarts, now) = died(5);
 
     let verdict = restarts.died(&"a", now + policy().window, 0.0);
 
@@ -94,9 +80,7 @@ fn waiting_for_a_restart_does_not_count_as_uptime() {
 
 #[test]
 fn a_forgotten_child_is_counted_from_zero() {
-    let mut restarts = Restarts::new(policy());
-    let now = Instant::now();
-    restarts.died(&"a", now, 0.0);
+    let (mut restarts, now) = died(1);
     restarts.forget(&"a");
 
     let verdict = restarts.died(&"a", now, 0.0);
@@ -139,6 +123,15 @@ fn policy() -> RestartPolicy {
         total_limit: 8,
         window: Duration::from_secs(60),
     }
+}
+
+/// The child `a` has just died so many times.
+fn died(times: usize) -> (Restarts<&'static str>, Instant) {
+    let (mut restarts, now) = (Restarts::new(policy()), Instant::now());
+    for _ in 0..times {
+        restarts.died(&"a", now, 0.0);
+    }
+    (restarts, now)
 }
 
 fn delay(verdict: Verdict, now: Instant) -> u128 {

@@ -38,6 +38,7 @@ impl Fate {
 }
 
 /// What happened to one message, for each companion.
+#[derive(Default)]
 pub(super) struct Fates {
     message: Seq,
     /// Only the given companions are followed.
@@ -57,15 +58,7 @@ impl Fates {
     pub(super) fn new(message: &Recorded, companions: BTreeSet<CompanionId>, is_one: bool) -> Self {
         let is_own = |id: &CompanionId| matches!(&message.event, Event::Said { message, .. } if message.is_by(id) && message.from.role == Role::Companion);
         let fates = companions.into_iter().map(|id| if is_own(&id) { (id, Fate::Own) } else { (id, Fate::Open) }).collect();
-        Self {
-            message: message.seq,
-            is_closed: is_one,
-            fates,
-            asked: BTreeMap::new(),
-            yes: BTreeMap::new(),
-            changes: Vec::new(),
-            unordered: Vec::new(),
-        }
+        Self { message: message.seq, is_closed: is_one, fates, ..Self::default() }
     }
 
     pub(super) fn companions(&self) -> impl Iterator<Item = &CompanionId> {

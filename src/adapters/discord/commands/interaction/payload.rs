@@ -18,17 +18,11 @@ pub struct Payload {
     pub token: SecretString,
     #[serde(rename = "type")]
     pub kind: u8,
-    #[serde(default)]
     pub data: Option<Data>,
-    #[serde(default)]
     pub guild_id: Option<Snowflake>,
-    #[serde(default)]
     pub channel_id: Option<Snowflake>,
-    #[serde(default)]
     pub channel: Option<Channel>,
-    #[serde(default)]
     pub member: Option<Member>,
-    #[serde(default)]
     pub user: Option<User>,
     #[serde(default, deserialize_with = "maybe")]
     pub app_permissions: Option<Permissions>,
@@ -77,7 +71,6 @@ pub struct GivenOption {
 
 #[derive(Deserialize)]
 pub struct Member {
-    #[serde(default)]
     pub user: Option<User>,
     #[serde(default, deserialize_with = "maybe")]
     pub nick: Option<String>,

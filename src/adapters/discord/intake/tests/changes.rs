@@ -61,7 +61,7 @@ async fn single_and_bulk_deletions_are_handed_over() {
 #[tokio::test]
 async fn messages_can_be_deleted_after_all_companions_left() {
     let mut world = World::new().await;
-    world.core.with_members.lock().unwrap().clear();
+    world.core.with_members.lock().clear();
 
     world.kept("MESSAGE_DELETE", json!({ "id": "50", "channel_id": GENERAL.to_string(), "guild_id": HOME.to_string() })).await;
 

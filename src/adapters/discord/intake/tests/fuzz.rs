@@ -12,7 +12,7 @@ const ROUNDS: usize = 120;
 #[tokio::test]
 async fn no_event_ends_the_intake() {
     let mut world = World::unready(Shard { number: 0, of: NonZeroU32::MIN });
-    world.core.with_members.lock().unwrap().insert(id(GENERAL).channel());
+    world.core.with_members.lock().insert(id(GENERAL).channel());
     world.kept("READY", ready(&[HOME])).await;
     let mut dice = Dice(0x5eed);
 

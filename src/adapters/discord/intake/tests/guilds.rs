@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::world::{APPLICATION, BOT, Call, GENERAL, HOME, OTHER, OWN_ROLE, World, home, id, message, ready, with};
-use crate::adapters::discord::cache::WebhookTarget;
+use super::world::{APPLICATION, BOT, Call, GENERAL, HOME, OTHER, OWN_ROLE, World, home, id, ready, with};
 use crate::adapters::discord::incoming::NameLookup as _;
 use crate::adapters::discord::intake::Intake;
 use crate::adapters::discord::wire::Bot;
@@ -35,8 +34,8 @@ async fn a_guild_of_the_shard_that_a_new_session_does_not_list_is_gone() {
     let (shard, shards) = (1, NonZeroU32::new(2).unwrap());
     let mut world = World::unready(Shard { number: shard, of: shards });
     let [mine, others, left] = [1_u64 << 22, 2 << 22, 3 << 22];
-    world.core.guilds.lock().unwrap().extend([mine, others, left].map(|guild| id(guild).guild()));
-    world.core.guilds.lock().unwrap().push(id(700).direct_guild());
+    world.core.guilds.lock().extend([mine, others, left].map(|guild| id(guild).guild()));
+    world.core.guilds.lock().push(id(700).direct_guild());
 
     world.kept("READY", ready(&[mine])).await;
 
@@ -102,22 +101,6 @@ async fn an_outage_deletes_nothing_and_a_removal_does() {
 }
 
 #[tokio::test]
-async fn a_thread_of_a_channel_with_companions_is_received() {
-    let mut world = World::new().await;
-
-    world.kept("THREAD_CREATE", thread(GENERAL)).await;
-    world.kept("MESSAGE_CREATE", message(50, THREAD, "psst")).await;
-
-    let [Call::Said(channel_ref, _)] = &world.core.calls()[..] else { panic!("{:?}", world.core.calls()) };
-    assert_eq!((channel_ref.channel.as_str(), channel_ref.parent.as_ref().unwrap().as_str()), ("discord:400", "discord:200"));
-    assert_eq!(
-        world.discord.cache().webhook_target(id(THREAD)),
-        Some(WebhookTarget { root: id(GENERAL), thread: Some(id(THREAD)) })
-    );
-    assert_eq!(world.discord.cache().title(&id(THREAD).channel()).as_deref(), Some("aside · #general · Home"));
-}
-
-#[tokio::test]
 async fn an_archived_thread_without_companions_leaves_the_cache() {
     let mut world = World::new().await;
     let archived = |parent| with(thread(parent), json!({ "thread_metadata": { "archived": true } }));
@@ -142,21 +125,6 @@ async fn a_deleted_channel_is_gone_with_its_threads() {
     let expected = ["discord:200", "discord:400"].map(|channel| Call::ChannelGone("discord:100".to_owned(), channel.to_owned()));
     assert_eq!(gone, expected);
     assert_eq!(world.discord.cache().newest(id(GENERAL)), None);
-}
-
-#[tokio::test]
-async fn a_deleted_thread_is_gone_alone() {
-    let mut world = World::new().await;
-    world.kept("THREAD_CREATE", thread(GENERAL)).await;
-
-    world
-        .kept(
-            "THREAD_DELETE",
-            json!({ "id": THREAD.to_string(), "guild_id": HOME.to_string(), "parent_id": GENERAL.to_string() }),
-        )
-        .await;
-
-    assert_eq!(world.core.calls(), [Call::ChannelGone("discord:100".to_owned(), "discord:400".to_owned())]);
 }
 
 #[tokio::test]
@@ -189,8 +157,8 @@ async fn names_follow_changes() {
 #[tokio::test(start_paused = true)]
 async fn a_direct_message_that_cannot_be_requested_is_recorded_as_a_gap() {
     let mut world = World::unready(Shard { number: 0, of: NonZeroU32::MIN });
-    world.core.guilds.lock().unwrap().push(id(700).direct_guild());
-    *world.core.reached.lock().unwrap() = Some(Reached { newest: Some("1".into()), since: Moment::ZERO });
+    world.core.guilds.lock().push(id(700).direct_guild());
+    *world.core.reached.lock() = Some(Reached { newest: Some("1".into()), since: Moment::ZERO });
 
     world.kept("READY", ready(&[])).await;
 
@@ -220,6 +188,6 @@ async fn only_interactions_are_passed_on_at_once() {
     world.kept("PRESENCE_UPDATE", json!({ "anything": true })).await;
     world.kept("RESUMED", json!({})).await;
 
-    assert_eq!(*world.interactions.lock().unwrap(), [r#"{"id":"1","token":"t"}"#]);
+    assert_eq!(*world.interactions.lock(), [r#"{"id":"1","token":"t"}"#]);
     assert_eq!(world.core.calls(), []);
 }

@@ -45,7 +45,7 @@ async fn a_broken_event_is_dropped_and_its_receipt_stored_so_that_it_does_not_co
 #[tokio::test]
 async fn a_hung_channel_delays_no_other() {
     let mut world = World::new().await;
-    world.core.with_members.lock().unwrap().insert(id(OTHER).channel());
+    world.core.with_members.lock().insert(id(OTHER).channel());
     world.core.hold(GENERAL);
 
     let held: Vec<_> = [
@@ -142,7 +142,7 @@ async fn an_event_is_kept_once_all_work_that_follows_is_done() {
 #[tokio::test]
 async fn an_event_that_panics_is_dropped_and_later_ones_are_handed_over() {
     let mut world = World::new().await;
-    world.core.poison.lock().unwrap().extend(["poison".to_owned(), id(OTHER).channel().to_string()]);
+    world.core.poison.lock().extend(["poison".to_owned(), id(OTHER).channel().to_string()]);
 
     world.kept("MESSAGE_CREATE", message(50, GENERAL, "poison")).await;
     world.kept("MESSAGE_CREATE", message(51, OTHER, "hi")).await;

@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::num::NonZeroU32;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::{Notify, oneshot};
 use tokio::time::timeout;
@@ -74,41 +75,41 @@ impl Core {
     async fn answer(&self, channel: &ChannelId, call: Call) -> Result<(), InboundError> {
         loop {
             let released = self.released.notified();
-            if !self.held.lock().unwrap().contains(channel) {
+            if !self.held.lock().contains(channel) {
                 break;
             }
             released.await;
         }
-        let answer = self.answers.lock().unwrap().get_mut(channel).and_then(VecDeque::pop_front);
+        let answer = self.answers.lock().get_mut(channel).and_then(VecDeque::pop_front);
         if let Some(answer) = answer {
             return Err(answer);
         }
-        self.calls.lock().unwrap().push(call);
+        self.calls.lock().push(call);
         self.called.notify_waiters();
         Ok(())
     }
 
     fn panics_at(&self, what: &str) {
-        let is_poison = self.poison.lock().unwrap().contains(what);
+        let is_poison = self.poison.lock().contains(what);
         assert!(!is_poison, "poison");
     }
 
     /// Lets calls for a channel hang until it is released.
     pub fn hold(&self, channel: u64) {
-        self.held.lock().unwrap().insert(id(channel).channel());
+        self.held.lock().insert(id(channel).channel());
     }
 
     pub fn release(&self, channel: u64) {
-        self.held.lock().unwrap().remove(&id(channel).channel());
+        self.held.lock().remove(&id(channel).channel());
         self.released.notify_waiters();
     }
 
     pub fn answer_next(&self, channel: u64, answer: InboundError) {
-        self.answers.lock().unwrap().entry(id(channel).channel()).or_default().push_back(answer);
+        self.answers.lock().entry(id(channel).channel()).or_default().push_back(answer);
     }
 
     pub fn calls(&self) -> Vec<Call> {
-        self.calls.lock().unwrap().clone()
+        self.calls.lock().clone()
     }
 
     /// The texts of the messages of a channel so far.
@@ -141,7 +142,7 @@ impl Core {
 impl InboundEvents for Core {
     fn listens(&self, channel_ref: &ChannelRef) -> bool {
         self.panics_at(channel_ref.channel.as_str());
-        let with_members = self.with_members.lock().unwrap();
+        let with_members = self.with_members.lock();
         let is_direct = channel_ref.guild.as_str().starts_with("dm:");
         is_direct
             || with_members.contains(&channel_ref.channel)
@@ -149,12 +150,12 @@ impl InboundEvents for Core {
     }
 
     async fn reached(&self, _: &ChannelRef) -> Result<Option<Reached>, InboundError> {
-        Ok(self.reached.lock().unwrap().clone())
+        Ok(self.reached.lock().clone())
     }
 
     async fn said(&self, channel_ref: &ChannelRef, inbound_message: InboundMessage) -> Result<Acceptance, InboundError> {
         self.panics_at(&inbound_message.text);
-        let is_ignored = self.ignored.lock().unwrap().contains(&*inbound_message.from.id);
+        let is_ignored = self.ignored.lock().contains(&*inbound_message.from.id);
         self.answer(&channel_ref.channel, Call::Said(channel_ref.clone(), inbound_message)).await?;
         Ok(if is_ignored { Acceptance::Ignored } else { Acceptance::New(Seq(1)) })
     }
@@ -181,7 +182,7 @@ impl InboundEvents for Core {
     }
 
     fn guilds(&self, _: Serves) -> Vec<GuildId> {
-        self.guilds.lock().unwrap().clone()
+        self.guilds.lock().clone()
     }
 }
 
@@ -197,7 +198,7 @@ pub struct Pad {
 impl Notes for Pad {
     async fn read(&self, guild: Option<&GuildId>, name: &str) -> Result<Option<Vec<u8>>, NoteError> {
         let key = (guild.map(ToString::to_string).unwrap_or_default(), name.to_owned());
-        Ok(self.notes.lock().unwrap().get(&key).map(|note| note.clone().into_bytes()))
+        Ok(self.notes.lock().get(&key).map(|note| note.clone().into_bytes()))
     }
 
     async fn all(&self, _: Option<&GuildId>, _: &str) -> Result<Vec<(String, Vec<u8>)>, NoteError> {
@@ -206,7 +207,7 @@ impl Notes for Pad {
 
     async fn write(&self, guild: Option<&GuildId>, notes: Vec<(String, Option<Vec<u8>>)>) -> Result<(), NoteError> {
         {
-            let mut fails = self.fails.lock().unwrap();
+            let mut fails = self.fails.lock();
             if *fails > 0 {
                 *fails -= 1;
                 return Err(NoteError("for a test".to_owned()));
@@ -216,8 +217,8 @@ impl Notes for Pad {
         for (name, note) in notes {
             let key = (guild.clone(), name);
             match note {
-                Some(note) => self.notes.lock().unwrap().insert(key, String::from_utf8(note).unwrap()),
-                None => self.notes.lock().unwrap().remove(&key),
+                Some(note) => self.notes.lock().insert(key, String::from_utf8(note).unwrap()),
+                None => self.notes.lock().remove(&key),
             };
         }
         self.written.notify_waiters();
@@ -248,8 +249,8 @@ impl World {
     /// The same, with Discord's API at this address.
     pub async fn with_api(url: &str) -> Self {
         let mut world = Self::unready_with_api(Shard { number: 0, of: NonZeroU32::MIN }, url);
-        world.core.with_members.lock().unwrap().insert(id(GENERAL).channel());
-        world.core.guilds.lock().unwrap().push(id(HOME).guild());
+        world.core.with_members.lock().insert(id(GENERAL).channel());
+        world.core.guilds.lock().push(id(HOME).guild());
         world.kept("READY", ready(&[HOME])).await;
         world.kept("GUILD_CREATE", home()).await;
         world
@@ -274,7 +275,7 @@ impl World {
             clock: Arc::new(SystemClock),
             settings,
             instruments: measured.recorder(false).instruments().clone(),
-            interactions: Arc::new(move |data| taken.lock().unwrap().push(data.get().to_owned())),
+            interactions: Arc::new(move |data| taken.lock().push(data.get().to_owned())),
         });
         let intake = Intake::new(&shared, shard);
         Self { core, pad, discord, interactions, measured, shared, intake }
@@ -303,7 +304,7 @@ impl World {
             loop {
                 let written = self.pad.written.notified();
                 let key = (id(HOME).guild().to_string(), format!("discord/heard/{channel}"));
-                if let Some(mark) = self.pad.notes.lock().unwrap().get(&key) {
+                if let Some(mark) = self.pad.notes.lock().get(&key) {
                     return mark.clone();
                 }
                 written.await;

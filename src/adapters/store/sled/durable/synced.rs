@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::adapters::store::conformance::{Subject as _, append, put, taken, writes};
 use crate::adapters::store::sled::tests::OnDisk;
@@ -19,7 +20,7 @@ pub(super) fn note(path: &Path) {
 }
 
 fn synced() -> MutexGuard<'static, BTreeMap<PathBuf, BTreeMap<PathBuf, Vec<u8>>>> {
-    SYNCED.lock().unwrap_or_else(PoisonError::into_inner)
+    SYNCED.lock()
 }
 
 /// Whether the data that would survive a power loss contains this text.

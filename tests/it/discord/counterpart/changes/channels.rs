@@ -87,22 +87,6 @@ impl State {
         self.send_thread_event("THREAD_UPDATE", id, false);
     }
 
-    /// Adds a user to a thread. If it is the bot, the bot receives the thread as if it were new.
-    pub fn join_thread(&mut self, id: Id, user: Id) {
-        let Some(thread) = self.world.channels.get_mut(&id).and_then(|channel| channel.thread.as_mut()) else { return };
-        thread.members.insert(user);
-        let (count, bot) = (thread.members.len(), self.world.bot());
-        if user != bot {
-            return;
-        }
-        self.send_thread_event("THREAD_CREATE", id, false);
-        let channel = &self.world.channels[&id];
-        let Some(guild) = channel.guild else { return };
-        let member = channel.thread.as_ref().and_then(|thread| thread.member_json(id, bot));
-        let data = json!({ "id": id, "guild_id": guild, "member_count": count, "added_members": [member] });
-        self.send_event(&Event::new("THREAD_MEMBERS_UPDATE", Place::Guild(guild), Intents::GUILDS, data));
-    }
-
     pub fn add_webhook(&mut self, webhook: Webhook) {
         let channel = webhook.channel;
         self.world.webhooks.insert(webhook.id, webhook);

@@ -4,7 +4,6 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::super::journal::Post;
-use super::super::messages::{REPLY, THREAD_STARTER};
 use super::super::{Author, Content, Event, Id, Intents, Kind, Message, Place, State, now_ms};
 
 impl State {
@@ -12,10 +11,9 @@ impl State {
     pub fn say(&mut self, mut message: Message) -> Id {
         let id = self.world.new_id();
         message.id = id;
-        let reply_to = message.reference.filter(|_| message.kind == REPLY).map(|reply| reply.message);
         // Answers to interactions are recorded as answers, not as posts.
         let is_answer = matches!(message.author, Author::Webhook { webhook, .. } if webhook == self.world.application.id);
-        if message.sent_by(&self.world) && !is_answer && message.kind != THREAD_STARTER {
+        if message.sent_by(&self.world) && !is_answer {
             self.journal.posts.push(Post {
                 at: Instant::now(),
                 message: id,
@@ -23,7 +21,6 @@ impl State {
                 author: message.author.clone(),
                 content: message.content.clone(),
                 mentions: message.mentions.clone(),
-                reply_to,
                 nonce: message.nonce.clone(),
             });
         }

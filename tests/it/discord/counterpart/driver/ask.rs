@@ -70,9 +70,6 @@ impl State {
             let guild = self.world.guild_of(channel).map(|guild| guild.id);
             data["resolved"] = json!({ "channels": self.resolved(user, guild, &chosen)? });
         }
-        if let Some(guild) = command.guild {
-            data["guild_id"] = json!(guild);
-        }
         Ok(self.send_interaction(kind, user, channel, data, None))
     }
 
@@ -161,24 +158,10 @@ impl State {
         event["id"] = json!(id);
         event["token"] = json!(token);
         let place = target_channel.guild.map_or(Place::Elsewhere, Place::Guild);
-        let interaction = Interaction {
-            id,
-            token,
-            kind,
-            channel,
-            user,
-            asked_at: Instant::now(),
-            answered: Answered::Not,
-            original: None,
-            followups: Vec::new(),
-        };
+        let interaction =
+            Interaction { id, token, kind, channel, user, asked_at: Instant::now(), answered: Answered::Not, original: None };
         self.world.interactions.insert(id, interaction);
-        let bare = None;
-        self.send_event(&Event {
-            bare,
-            channel: Some(channel),
-            ..Event::new("INTERACTION_CREATE", place, Intents::empty(), event)
-        });
+        self.send_event(&Event { channel: Some(channel), ..Event::new("INTERACTION_CREATE", place, Intents::empty(), event) });
         id
     }
 }

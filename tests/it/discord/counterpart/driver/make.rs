@@ -134,10 +134,10 @@ impl Counterpart {
     }
 
     /// A thread without a message, started by a user.
-    pub fn thread(&self, parent: Id, kind: Kind, name: &str, owner: Id) -> Id {
+    pub fn thread(&self, parent: Id, name: &str, owner: Id) -> Id {
         self.with(|state| {
             let id = state.world.new_id();
-            let thread = Channel::new_thread(id, kind, &state.world.channels[&parent], name, owner);
+            let thread = Channel::new_thread(id, &state.world.channels[&parent], name, owner);
             state.add_thread(thread);
             id
         })

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::super::messages::named;
-use super::super::{Author, Id, Kind, Mentions, Message, Permissions, Reference, State};
+use super::super::{Author, Id, Mentions, Message, Permissions, Reference, State};
 use super::Counterpart;
 
 impl Counterpart {
@@ -82,7 +82,7 @@ impl Counterpart {
 
     /// A person opens a post in a forum. Returns the thread.
     pub fn open_post(&self, user: Id, forum: Id, title: &str, text: &str) -> Id {
-        let thread = self.thread(forum, Kind::PublicThread, title, user);
+        let thread = self.thread(forum, title, user);
         self.say(user, thread, text);
         thread
     }

@@ -6,17 +6,13 @@ use serde_json::json;
 
 use super::super::identify::{recommended_shards, session_start_limit};
 use super::super::permissions::in_guild;
-use super::super::{Id, Permissions, Refusal, Role, State, Unknown, User};
-use super::{Call, Reply, done, ok};
+use super::super::{Id, Permissions, Refusal, State, Unknown, User};
+use super::{Call, Reply, ok};
 
 impl State {
     pub fn gateway_bot(&mut self, _: &Call) -> Reply {
         let limit = session_start_limit(self);
         ok(json!({ "url": self.gateway_url, "shards": recommended_shards(self), "session_start_limit": limit }))
-    }
-
-    pub fn gateway(&mut self, _: &Call) -> Reply {
-        ok(json!({ "url": self.gateway_url }))
     }
 
     pub fn current_application(&mut self, _: &Call) -> Reply {
@@ -43,31 +39,13 @@ impl State {
         ok(self.world.users[&self.world.bot()].current_json())
     }
 
-    pub fn user(&mut self, call: &Call) -> Reply {
-        let id = call.id("user");
-        let user = self.world.users.get(&id).ok_or_else(|| Refusal::unknown(Unknown::User))?;
-        ok(user.json())
-    }
-
     pub fn current_user_guilds(&mut self, call: &Call) -> Reply {
-        let at = |name: &str| call.query.get(name).and_then(|id| Id::parse(id));
-        let (before, after) = (at("before"), at("after"));
         let limit = call.query.get("limit").map_or(Some(200), |limit| limit.parse().ok());
         let limit = limit
             .filter(|limit| (1..=200).contains(limit))
             .ok_or_else(|| Refusal::field(&["limit"], "NUMBER_TYPE_MAX", "int value should be between 1 and 200."))?;
-        let mut guilds: Vec<_> = self
-            .world
-            .joined()
-            .filter(|guild| before.is_none_or(|before| guild.id < before) && after.is_none_or(|after| guild.id > after))
-            .collect();
-        // With `before`, Discord returns the guilds closest to it.
-        if before.is_some() {
-            guilds = guilds.split_off(guilds.len().saturating_sub(limit));
-        }
-        guilds.truncate(limit);
         let bot = self.world.bot();
-        let partial = guilds.iter().map(|guild| {
+        let partial = self.world.joined().take(limit).map(|guild| {
             json!({
                 "id": guild.id,
                 "name": guild.name,
@@ -79,13 +57,6 @@ impl State {
             })
         });
         ok(partial.collect())
-    }
-
-    pub fn leave_guild(&mut self, call: &Call) -> Reply {
-        let guild = call.id("guild");
-        self.world.joined_guild(guild)?;
-        self.expel_bot(guild);
-        done()
     }
 
     pub fn guild(&mut self, call: &Call) -> Reply {
@@ -104,11 +75,6 @@ impl State {
     pub fn channel(&mut self, call: &Call) -> Reply {
         let channel = call.id("channel");
         ok(self.world.channel_json(self.world.permitted(channel, Permissions::empty())?))
-    }
-
-    pub fn guild_roles(&mut self, call: &Call) -> Reply {
-        let guild = call.id("guild");
-        ok(self.world.joined_guild(guild)?.roles.values().map(Role::json).collect())
     }
 
     pub fn guild_member(&mut self, call: &Call) -> Reply {

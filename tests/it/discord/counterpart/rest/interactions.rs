@@ -2,12 +2,12 @@
 //!
 //! <https://docs.discord.com/developers/interactions/receiving-and-responding#interaction-response-object>
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::super::interactions::{APPLICATION_COMMAND, AUTOCOMPLETE, MESSAGE_COMPONENT, check_choices, check_select_menus};
 use super::super::journal::Answer;
 use super::super::messages::{CHAT_INPUT_COMMAND, EPHEMERAL, LOADING};
-use super::super::{Answered, Author, Draft, Id, Interaction, Message, Refusal, Sender, State, Unknown};
+use super::super::{Answered, Author, Content, Draft, Id, Interaction, Message, Refusal, Sender, State, Unknown};
 use super::messages::find_message;
 use super::{Call, Reply, done, ok};
 
@@ -34,7 +34,7 @@ impl State {
             }
             (APPLICATION_COMMAND | MESSAGE_COMPONENT, DEFERRED_MESSAGE) => {
                 let flags = data["flags"].as_u64().unwrap_or_default() & EPHEMERAL | LOADING;
-                Some(self.put_answer(&interaction, Message { flags, ..self.answering(&interaction, "") }))
+                Some(self.say(Message { flags, ..self.answering(&interaction, "") }))
             }
             (AUTOCOMPLETE, CHOICES) => {
                 check_choices(data)?;
@@ -55,20 +55,7 @@ impl State {
         self.journal.answers.push(Answer { interaction: id, user: interaction.user, kind, data: data.clone(), took, ephemeral });
         let answered = if kind == DEFERRED_MESSAGE { Answered::Deferred } else { Answered::Fully };
         self.world.interactions.insert(id, Interaction { answered, original: message, ..interaction.clone() });
-        if !call.flag("with_response") {
-            return done();
-        }
-        let mut response = json!({ "interaction": { "id": id, "type": interaction.kind }, "resource": { "type": kind } });
-        if let Some(message) = message {
-            response["interaction"]["response_message_id"] = json!(message);
-            response["interaction"]["response_message_loading"] = json!(kind == DEFERRED_MESSAGE);
-            response["interaction"]["response_message_ephemeral"] = json!(ephemeral);
-            if kind == MESSAGE {
-                response["resource"]["message"] =
-                    find_message(&self.world, interaction.channel, message)?.json(&self.world, self.world.rest_content());
-            }
-        }
-        ok(response)
+        done()
     }
 
     /// The message that answers this interaction, with its author and type.
@@ -84,17 +71,8 @@ impl State {
 
     fn answer_with(&mut self, interaction: &Interaction, data: &Value) -> Result<Id, Refusal> {
         let draft = Draft::read(data, FLAGS)?;
-        let mentions = draft.mentions(&self.world, self.world.guild_of(interaction.channel), Sender::Webhook, None);
-        let new = self.answering(interaction, &draft.content);
-        Ok(self.put_answer(interaction, Message { mentions, embeds: draft.embeds, flags: draft.flags, tts: draft.tts, ..new }))
-    }
-
-    fn put_answer(&mut self, interaction: &Interaction, new: Message) -> Id {
-        let message = self.say(new);
-        if let Some(interaction) = self.world.interactions.get_mut(&interaction.id) {
-            interaction.followups.push(message);
-        }
-        message
+        let mentions = draft.mentions(&self.world, self.world.guild_of(interaction.channel), Sender::Webhook);
+        Ok(self.say(Message { mentions, flags: draft.flags, ..self.answering(interaction, &draft.content) }))
     }
 
     fn by_interaction(&self, call: &Call) -> Result<&Interaction, Refusal> {
@@ -106,40 +84,35 @@ impl State {
         Ok(interaction)
     }
 
-    /// A further message with an interaction's token. The first one after a deferred answer completes that answer.
-    pub(super) fn follow_up(&mut self, call: &Call) -> Reply {
-        let interaction = self.by_interaction(call)?.clone();
-        if let (Answered::Deferred, Some(original)) = (interaction.answered, interaction.original) {
-            return self.edit_answer(interaction.channel, original, call);
-        }
-        let message = self.answer_with(&interaction, &call.body)?;
-        ok(find_message(&self.world, interaction.channel, message)?.json(&self.world, self.world.rest_content()))
-    }
-
-    /// A message that was sent with an interaction's token.
-    pub(super) fn sent_by_interaction(&self, call: &Call) -> Result<(Id, Id), Refusal> {
+    /// The channel and id of the first answer to an interaction.
+    fn original(&self, call: &Call) -> Result<(Id, Id), Refusal> {
         let interaction = self.by_interaction(call)?;
-        let message = match call.found.id("message") {
-            None => interaction.original,
-            Some(message) => interaction.followups.contains(&message).then_some(message),
-        };
-        let message = message.ok_or_else(|| Refusal::unknown(Unknown::Message))?;
+        let message = interaction.original.ok_or_else(|| Refusal::unknown(Unknown::Message))?;
         find_message(&self.world, interaction.channel, message)?;
         Ok((interaction.channel, message))
     }
 
-    /// Edits an answer. This completes a deferred answer.
-    pub(super) fn edit_answer(&mut self, channel: Id, message: Id, call: &Call) -> Reply {
-        let reply = self.rewrite(channel, message, call, Sender::Webhook)?;
+    pub fn original_answer(&mut self, call: &Call) -> Reply {
+        let (channel, message) = self.original(call)?;
+        ok(find_message(&self.world, channel, message)?.json(&self.world, Content::All))
+    }
+
+    /// Edits the first answer. This completes a deferred answer.
+    pub fn edit_answer(&mut self, call: &Call) -> Reply {
+        let (channel, message) = self.original(call)?;
+        let draft = Draft::read(&call.body, FLAGS)?;
+        let mentions = draft.mentions(&self.world, self.world.guild_of(channel), Sender::Webhook);
+        self.edit(channel, message, |edited| {
+            edited.content = draft.content;
+            edited.mentions = mentions;
+        });
         if let Some(answer) = self.world.message_mut(channel, message) {
             answer.flags &= !LOADING;
         }
         let id = self.by_interaction(call)?.id;
-        if let Some(interaction) =
-            self.world.interactions.get_mut(&id).filter(|interaction| interaction.original == Some(message))
-        {
+        if let Some(interaction) = self.world.interactions.get_mut(&id) {
             interaction.answered = Answered::Fully;
         }
-        Ok(reply)
+        self.original_answer(call)
     }
 }

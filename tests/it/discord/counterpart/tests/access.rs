@@ -1,6 +1,5 @@
 //! Permissions, authorization, and reading guilds, members and the application.
 
-use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::super::{Counterpart, Id, Intents, Kind, Permissions};
@@ -79,7 +78,6 @@ async fn requests_without_a_valid_token_or_user_agent_are_refused() {
     assert_eq!(rest.get("/users/@me").await.refusal(), (401, 0));
     rest.token.clear();
     assert_eq!(rest.get("/gateway/bot").await.status, 401);
-    assert_eq!(rest.get("/gateway").await.body["url"], discord.gateway_url());
 }
 
 #[tokio::test]
@@ -95,7 +93,7 @@ async fn wrong_paths_methods_and_bodies_are_refused() {
 
     assert_eq!(rest.get("/nowhere").await.refusal(), (404, 0));
     assert_eq!(rest.get("/channels/x").await.refusal(), (404, 0));
-    assert_eq!(rest.ask(Method::PUT, "/users/@me", Value::Null).await.refusal(), (405, 0));
+    assert_eq!(rest.delete("/users/@me").await.refusal(), (405, 0));
     assert_eq!(post("application/json", "{").await, 50109);
     assert_eq!(post("text/plain", "{}").await, 50035);
     assert_eq!(post("application/json", r#"{"content":"x"}"#).await, Value::Null);
@@ -104,7 +102,7 @@ async fn wrong_paths_methods_and_bodies_are_refused() {
 }
 
 #[tokio::test]
-async fn guilds_members_and_roles_are_readable_for_guild_members() {
+async fn guilds_and_their_members_are_readable_for_guild_members() {
     let discord = Counterpart::start().await;
     let (home, away) = (discord.guild("Home"), discord.guild_without_bot("Away"));
     let (ana, bo) = (discord.member(home, "Ana"), discord.person("Bo"));
@@ -116,17 +114,10 @@ async fn guilds_members_and_roles_are_readable_for_guild_members() {
     assert_eq!(rest.get(&format!("/guilds/{home}/members/{ana}")).await.body["user"]["id"], json!(ana));
     assert_eq!(rest.get(&format!("/guilds/{home}/members/{bo}")).await.refusal(), (404, 10007));
     assert_eq!(rest.get(&format!("/guilds/{home}/members/5")).await.refusal(), (404, 10013));
-    assert_eq!(rest.get(&format!("/users/{bo}")).await.body["global_name"], "Bo");
-    let roles = rest.get(&format!("/guilds/{home}/roles")).await.body;
-    assert_eq!((&roles[0]["id"], roles.as_array().map(Vec::len)), (&json!(home), Some(2)));
-    let other = discord.guild("Other");
-    let page = async |query: &str| rest.get(&format!("/users/@me/guilds{query}")).await.body;
-    assert_eq!(page("").await.as_array().map(Vec::len), Some(2));
-    assert_eq!(page(&format!("?after={home}")).await[0]["id"], json!(other));
-    assert_eq!(page(&format!("?before={other}&limit=1")).await[0]["id"], json!(home));
+    discord.guild("Other");
+    assert_eq!(rest.get("/users/@me/guilds").await.body.as_array().map(Vec::len), Some(2));
+    assert_eq!(rest.get("/users/@me/guilds?limit=1").await.body[0]["id"], json!(home));
     assert_eq!(rest.get("/users/@me/guilds?limit=201").await.refusal(), (400, 50035));
-    assert_eq!(rest.delete(&format!("/users/@me/guilds/{other}")).await.status, 204);
-    assert_eq!(page("").await.as_array().map(Vec::len), Some(1));
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::super::{Intents, Kind, Permissions};
+use super::super::{Intents, Permissions};
 use super::client::{INTENTS, Rest, Socket, home};
 use crate::discord::home::Home;
 
@@ -113,7 +113,7 @@ async fn direct_messages_go_to_the_first_shard() {
 async fn channels_that_the_bot_cannot_view_are_hidden() {
     let Home { discord, guild, general, ana, bot } = Home::new().await;
     let secret = discord.channel(guild, "secret");
-    let thread = discord.thread(secret, Kind::PublicThread, "aside", ana);
+    let thread = discord.thread(secret, "aside", ana);
     discord.deny(secret, bot, Permissions::VIEW_CHANNEL);
     let (mut socket, _) = Socket::ready(&discord, INTENTS).await;
     let made = socket.event("GUILD_CREATE").await;
@@ -159,7 +159,7 @@ async fn outages_joins_and_removals_are_distinguishable() {
 async fn removing_a_channel_removes_its_threads_messages_and_webhooks() {
     let (Home { discord, general, ana, .. }, rest) = home().await;
     let (webhook, path) = rest.webhook(general, "companions").await;
-    let thread = discord.thread(general, Kind::PublicThread, "aside", ana);
+    let thread = discord.thread(general, "aside", ana);
     let (mut socket, _) = Socket::ready(&discord, INTENTS).await;
 
     discord.remove_channel(general);

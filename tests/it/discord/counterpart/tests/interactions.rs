@@ -24,21 +24,21 @@ async fn scene(rules: Rules) -> Scene {
     let rest = Rest::new(&discord);
     let application = discord.bot();
     let who = json!({ "name": "who", "description": "Who", "type": 3, "autocomplete": true });
-    let commands = json!([{ "name": "tertulia", "description": "Everything", "options": [who] }]);
-    let made = rest.ask(Method::PUT, &format!("/applications/{application}/commands"), commands).await;
-    assert_eq!(made.status, 200, "{made:?}");
+    let command = json!({ "name": "tertulia", "description": "Everything", "options": [who] });
+    let made = rest.post(&format!("/applications/{application}/commands"), command).await;
+    assert_eq!(made.status, 201, "{made:?}");
     let (socket, _) = Socket::ready(&discord, INTENTS).await;
     Scene { discord, rest, socket, general, ana, application }
 }
 
 impl Scene {
-    /// Ana uses the command. Returns the interaction's id, the path of the first answer, and the path of further messages.
+    /// Ana uses the command. Returns the interaction's id, the path that takes the first answer, and the path of that answer.
     async fn ask(&mut self) -> (Id, String, String) {
         let id = self.discord.command(self.ana, self.general, json!([]));
         let event = self.socket.event("INTERACTION_CREATE").await;
         assert_eq!(event["id"], json!(id));
         let token = event["token"].as_str().expect("a token").to_owned();
-        (id, format!("/interactions/{id}/{token}/callback"), format!("/webhooks/{}/{token}", self.application))
+        (id, format!("/interactions/{id}/{token}/callback"), format!("/webhooks/{}/{token}/messages/@original", self.application))
     }
 }
 
@@ -67,9 +67,8 @@ async fn an_interaction_names_its_user_options_and_channel() {
 #[tokio::test]
 async fn an_interaction_is_answered_once_and_the_waiting_time_is_recorded() {
     let mut scene = scene(Rules::quick()).await;
-    let (id, callback, token) = scene.ask().await;
-    let early = scene.rest.post(&token, json!({ "content": "x" })).await;
-    assert_eq!(early.refusal(), (404, 10015), "further messages are refused before the first answer");
+    let (id, callback, original) = scene.ask().await;
+    assert_eq!(scene.rest.get(&original).await.refusal(), (404, 10015), "there is no answer yet");
 
     // The token in the path is the authorization.
     scene.rest.token.clear();
@@ -101,15 +100,14 @@ async fn an_interaction_is_answered_within_three_seconds_or_never() {
 #[tokio::test]
 async fn an_invalid_answer_is_refused_and_can_be_corrected() {
     let mut scene = scene(Rules::quick()).await;
-    let (id, callback, _) = scene.ask().await;
+    let (id, callback, original) = scene.ask().await;
 
     for bad in [json!({}), json!({ "type": 7, "data": {} }), json!({ "type": 99 }), message(&"x".repeat(2_001), 0)] {
         assert_eq!(scene.rest.post(&callback, bad.clone()).await.refusal(), (400, 50035), "{bad}");
     }
     assert_eq!(scene.rest.post(&callback, message("", 0)).await.refusal(), (400, 50006));
-    let response = scene.rest.post(&format!("{callback}?with_response=true"), message("Only you.", 64)).await;
-    assert_eq!((response.status, &response.body["interaction"]["response_message_ephemeral"]), (200, &json!(true)));
-    assert_eq!(response.body["resource"]["message"]["content"], "Only you.");
+    assert_eq!(scene.rest.post(&callback, message("Only you.", 64)).await.status, 204);
+    assert_eq!(scene.rest.get(&original).await.body["content"], "Only you.");
     assert!(scene.discord.answer_to(id).await.ephemeral);
     let history = scene.rest.get(&format!("/channels/{}/messages", scene.general)).await.body;
     assert_eq!(history, json!([]), "nobody else sees it");
@@ -119,33 +117,26 @@ async fn an_invalid_answer_is_refused_and_can_be_corrected() {
 async fn a_deferred_answer_is_filled_in_later() {
     let mut scene = scene(Rules::quick()).await;
 
-    for by_edit in [true, false] {
-        let (id, callback, token) = scene.ask().await;
-        assert_eq!(scene.rest.post(&callback, json!({ "type": 5, "data": { "flags": 64 } })).await.status, 204);
-        assert_eq!(scene.discord.answered_text(id), None);
-        let (method, path) =
-            if by_edit { (Method::PATCH, format!("{token}/messages/@original")) } else { (Method::POST, token.clone()) };
-        assert_eq!(scene.rest.ask(method, &path, json!({ "content": "At last." })).await.status, 200);
-        assert_eq!(scene.discord.answered_text(id).as_deref(), Some("At last."));
-        let more = scene.rest.post(&token, json!({ "content": "And more.", "flags": 64 })).await;
-        assert_eq!((more.status, &more.body["flags"]), (200, &json!(64)));
-        let original = scene.rest.get(&format!("{token}/messages/@original")).await;
-        assert_eq!(original.body["content"], "At last.");
-        assert_ne!(original.id(), more.id());
-        assert_eq!(scene.rest.delete(&format!("{token}/messages/{}", more.id())).await.status, 204);
-        assert_eq!(scene.rest.get(&format!("{token}/messages/{}", more.id())).await.refusal(), (404, 10008));
-    }
+    let (id, callback, original) = scene.ask().await;
+    assert_eq!(scene.rest.post(&callback, json!({ "type": 5, "data": { "flags": 64 } })).await.status, 204);
+    assert_eq!(scene.discord.answered_text(id), None);
+
+    let edited = scene.rest.ask(Method::PATCH, &original, json!({ "content": "At last." })).await;
+
+    assert_eq!((edited.status, &edited.body["content"], &edited.body["flags"]), (200, &json!("At last."), &json!(64)));
+    assert_eq!(scene.discord.answered_text(id).as_deref(), Some("At last."));
+    assert_eq!(scene.rest.get(&original).await.body["content"], "At last.");
 }
 
 #[tokio::test]
 async fn an_interaction_token_expires() {
     let mut scene = scene(Rules::quick()).await;
-    let (_, callback, token) = scene.ask().await;
+    let (_, callback, original) = scene.ask().await;
     assert_eq!(scene.rest.post(&callback, message("Here.", 0)).await.status, 204);
 
     scene.discord.with(|state| state.rules.interaction_token = Duration::ZERO);
 
-    assert_eq!(scene.rest.post(&token, json!({ "content": "x" })).await.refusal(), (401, 50027));
+    assert_eq!(scene.rest.get(&original).await.refusal(), (401, 50027));
 }
 
 #[tokio::test]

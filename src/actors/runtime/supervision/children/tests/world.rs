@@ -1,10 +1,11 @@
 //! A supervisor with workers whose behaviour the tests control.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use ractor::{Actor, ActorCell, ActorProcessingErr, ActorRef, RpcReplyPort, SupervisionEvent, call, cast};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -271,15 +272,11 @@ impl Actor for Worker {
         if self.controls.refusals.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |remaining| remaining.checked_sub(1)).is_ok() {
             return Err("no store".into());
         }
-        Ok(self.controls.stored.lock().expect("not poisoned").get(self.name).copied().unwrap_or_default())
+        Ok(self.controls.stored.lock().get(self.name).copied().unwrap_or_default())
     }
 
     async fn post_start(&self, _: ActorRef<Order>, _: &mut &'static str) -> Result<(), ActorProcessingErr> {
-        if self.controls.fail_early.lock().expect("not poisoned").remove(self.name) {
-            Err(std::io::Error::other("too early").into())
-        } else {
-            Ok(())
-        }
+        if self.controls.fail_early.lock().remove(self.name) { Err(std::io::Error::other("too early").into()) } else { Ok(()) }
     }
 
     async fn handle(&self, _: ActorRef<Order>, order: Order, memory: &mut &'static str) -> Result<(), ActorProcessingErr> {
@@ -289,7 +286,7 @@ impl Actor for Worker {
             Order::Hang => std::future::pending().await,
             Order::Remember(text) => {
                 *memory = text;
-                self.controls.stored.lock().expect("not poisoned").insert(self.name, text);
+                self.controls.stored.lock().insert(self.name, text);
             }
             Order::Recall(reply) => reply.send(memory)?,
         }
