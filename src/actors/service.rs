@@ -57,12 +57,18 @@ use tokio::sync::Mutex;
 use crate::actors::inbound::Inbound;
 use crate::actors::runtime::context::ActorContext;
 use crate::ports::backend::Backend;
+use crate::ports::platform_call::PlatformCalls;
 use crate::ports::store::maintenance::StoreMaintenance;
 pub use suggestions::check_guild;
 
 /// The backend of one system of actors. `maintenance` makes backups of the store.
 pub fn backend(context: ActorContext, maintenance: Arc<dyn StoreMaintenance>) -> Backend {
     Backend::of(Arc::new(ActorBackend::new(context, maintenance)))
+}
+
+/// The calls, for platforms that carry them.
+pub fn platform_calls(context: ActorContext, maintenance: Arc<dyn StoreMaintenance>) -> Arc<dyn PlatformCalls> {
+    Arc::new(ActorBackend::new(context, maintenance))
 }
 
 /// Implements all services, because they share what they work on.

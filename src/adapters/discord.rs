@@ -4,6 +4,7 @@
 
 pub mod backfill;
 pub mod cache;
+pub mod calls;
 pub mod check;
 pub mod clock;
 pub mod commands;

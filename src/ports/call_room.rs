@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
+use super::audio::SPOKEN_FRAME;
 use super::backend::refused::Refused;
 use super::backend::room::RoomId;
-use super::audio::SPOKEN_FRAME;
 use crate::domain::id::{CompanionId, PersonId};
 use crate::domain::message::Author;
 use crate::domain::named::named;

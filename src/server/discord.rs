@@ -3,18 +3,21 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use tokio_websockets::Connector;
 
 use crate::actors::inbound::Inbound;
 use crate::actors::membership::opt_out::OptOutService;
 use crate::actors::runtime::context::ActorContext;
 use crate::actors::service;
 use crate::actors::service::notes::StoredNotes;
+use crate::adapters::discord::calls::{self, Calls};
 use crate::adapters::discord::commands::Commands;
 use crate::adapters::discord::dispatch::{Dispatch, Intake as TakesEvents};
 use crate::adapters::discord::gateway::{Gateway, Parts, Times};
 use crate::adapters::discord::intake::{Dependencies, Intake, SharedIntake};
 use crate::adapters::discord::platform::Discord;
 use crate::adapters::discord::snowflake::Snowflake;
+use crate::adapters::discord::voice;
 use crate::ports::gateway::Gateway as GatewayPort;
 use crate::ports::notes::Notes;
 use crate::ports::store::maintenance::StoreMaintenance;
@@ -41,7 +44,20 @@ pub fn join(mut context: ActorContext, maintenance: &Arc<dyn StoreMaintenance>) 
     let inbound_events = Arc::new(Inbound::new(context.clone()));
     let commands = Commands::new(discord.clone(), backend, opt_outs, inbound_events.clone(), settings, instruments.clone());
     let interactions = commands.clone();
+    let connector =
+        Arc::new(Connector::new().map_err(|error| {
+            Problem::new("token", format!("voice needs root certificates ({error}); install ca-certificates"))
+        })?);
+    let calls = Calls::new(calls::Dependencies {
+        discord: discord.clone(),
+        calls: service::platform_calls(context.clone(), maintenance.clone()),
+        audio: context.speech.audio.clone(),
+        notes: notes.clone(),
+        options: voice::Options { connector, is_plain: settings.api()?.scheme() == "http" },
+        automatic: settings.voice_channels.iter().filter_map(|id| id.parse().ok()).collect(),
+    });
     let shared = SharedIntake::new(Dependencies {
+        calls: Some(calls.clone()),
         discord: discord.clone(),
         inbound_events,
         notes: notes.clone(),
@@ -62,6 +78,7 @@ pub fn join(mut context: ActorContext, maintenance: &Arc<dyn StoreMaintenance>) 
         times: Times::default(),
     };
     let gateway: Arc<dyn GatewayPort> = Arc::new(Gateway::new(settings, &token, parts)?);
+    calls.set_gateway(gateway.clone());
     context.gateways = context.gateways.with(gateway);
     Ok(context)
 }

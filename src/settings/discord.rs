@@ -39,6 +39,9 @@ pub struct Discord {
     pub shards: Option<NonZeroU32>,
     /// The companions that answer in direct messages: at most [`MOST_IN_A_ROOM`], none twice. `None`: the first one by id. Empty: none.
     pub direct_companions: Option<Vec<CompanionId>>,
+    /// The ids of the voice channels that the bot enters as soon as somebody is in them. Others it enters when it is asked.
+    #[serde(default)]
+    pub voice_channels: Vec<String>,
     /// Whether companions may mention people who take part in a conversation.
     pub mention_people: bool,
     /// Whether Discord shows previews of links that companions write.
@@ -100,6 +103,11 @@ impl Discord {
         if direct.len() > MOST_IN_A_ROOM {
             let message = format!("names {} companions, at most {MOST_IN_A_ROOM} can be in a direct message", direct.len());
             return Err(Problem::new("direct_companions", message));
+        }
+        let is_id = |id: &String| id.parse::<u64>().is_ok_and(|number| number > 0 && !id.starts_with(['+', '0']));
+        if let Some(other) = self.voice_channels.iter().find(|id| !is_id(id)) {
+            let message = format!("names {other:?}, which is no id of a channel: copy it in Discord with \"Copy Channel ID\"");
+            return Err(Problem::new("voice_channels", message));
         }
         within("backfill_messages", self.backfill_messages, 0..=5_000)?;
         within("backfill_secs", self.backfill_secs, 0.0..=2_592_000.0)?;

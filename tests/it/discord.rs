@@ -1,5 +1,6 @@
 //! Tests of the Discord adapter against a test double of Discord, [`counterpart`]. They build on [`home`], and those with a connection on [`client`].
 
+mod calls;
 mod checking;
 mod client;
 mod commands;

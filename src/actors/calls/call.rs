@@ -213,7 +213,7 @@ impl Call {
         let user = &PersonId::from(&*author.id);
         let line = self.lines.fetch_add(1, Ordering::Relaxed);
         let mut participants = self.participants.lock();
-        let Participants { people, lines } = &mut *participants;
+        let Participants { people, lines, .. } = &mut *participants;
         let is_here = people.get(user).is_some_and(|participant| !participant.has_left());
         if !is_here && people.values().filter(|participant| !participant.has_left()).count() >= most {
             return None;
@@ -247,7 +247,7 @@ impl Call {
     /// Removes a connection. None: it was removed before.
     pub fn part(&self, line: u64, gone: Gone) -> Option<Parted> {
         let mut participants = self.participants.lock();
-        let Participants { people, lines } = &mut *participants;
+        let Participants { people, lines, .. } = &mut *participants;
         let user = lines.remove(&line)?.user;
         let is_last = !lines.values().any(|other| other.user == user);
         let participant = people.get_mut(&user)?;
@@ -295,7 +295,7 @@ impl Call {
     /// Greets the connections of a person that were not greeted yet, and then shows them what is going on. Returns whether there was one.
     pub fn greet(&self, user: &PersonId, going_on: &[View]) -> bool {
         let mut participants = self.participants.lock();
-        let Participants { people, lines } = &mut *participants;
+        let Participants { people, lines, .. } = &mut *participants;
         let here = people.iter().filter(|(_, participant)| !participant.has_left());
         let entered =
             View::Entered { you: user.clone(), people: here.map(|(user, participant)| participant.person(user)).collect() };

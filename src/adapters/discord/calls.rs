@@ -10,9 +10,6 @@ mod connection;
 mod guild;
 mod numbers;
 mod speaker;
-#[cfg(test)]
-mod tests;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
@@ -25,7 +22,7 @@ use self::guild::{By, GuildVoice, Present};
 use self::numbers::Numbers;
 use super::platform::Discord;
 use super::snowflake::Snowflake;
-use super::voice::{Counts, Options, Server, VoiceConnection};
+use super::voice::{Options, Server};
 use super::wire::{VoiceServer, VoiceState};
 use crate::ports::audio::Audio;
 use crate::ports::backend::Refused;
@@ -33,7 +30,9 @@ use crate::ports::gateway::{Command, Gateway, Unsent};
 use crate::ports::inbound_events::ChannelRef;
 use crate::ports::notes::Notes;
 use crate::ports::platform_call::{Ended, PlatformCalls};
-use crate::telemetry::instruments::Instruments;
+
+/// The notes of the channels into which the bot was asked begin so.
+const NOTE: &str = "voice/";
 
 /// What the calls need.
 pub struct Dependencies {
@@ -44,7 +43,6 @@ pub struct Dependencies {
     pub options: Options,
     /// The voice channels that the bot enters as soon as somebody is in them.
     pub automatic: BTreeSet<Snowflake>,
-    pub instruments: Instruments,
 }
 
 /// The calls of one bot. Cheap to clone.
@@ -58,7 +56,6 @@ pub struct Shared {
     notes: Arc<dyn Notes>,
     options: Options,
     automatic: BTreeSet<Snowflake>,
-    instruments: Instruments,
     /// What sends commands to the main gateway.
     gateway: OnceLock<Arc<dyn Gateway>>,
     guilds: Mutex<BTreeMap<Snowflake, Entry>>,
@@ -92,7 +89,7 @@ pub struct Status {
 
 impl Calls {
     pub fn new(dependencies: Dependencies) -> Self {
-        let Dependencies { discord, calls, audio, notes, options, automatic, instruments } = dependencies;
+        let Dependencies { discord, calls, audio, notes, options, automatic } = dependencies;
         Self(Arc::new(Shared {
             discord,
             calls,
@@ -100,22 +97,26 @@ impl Calls {
             notes,
             options,
             automatic,
-            instruments,
             gateway: OnceLock::new(),
             guilds: Mutex::default(),
         }))
     }
 
-    /// Commands leave through this gateway. Until it is set, no call is entered.
+    /// Commands leave through this gateway. Until it is set, no call is entered. The bot comes back into the calls that it was asked into before.
+    /// Must be called within a runtime.
     pub fn set_gateway(&self, gateway: Arc<dyn Gateway>) {
         let _ = self.0.gateway.set(gateway);
+        let shared = self.0.clone();
+        tokio::spawn(async move { shared.come_back().await });
     }
 
     /// `VOICE_STATE_UPDATE`.
     pub fn voice_state(&self, state: &VoiceState) {
         let Some(guild) = state.guild_id else { return };
         let bot = self.0.discord.user();
-        self.change(guild, |shared, voice| voice.update(state, bot, |channel| shared.automatic.contains(&channel), Instant::now()));
+        self.change(guild, |shared, voice| {
+            voice.update(state, bot, |channel| shared.automatic.contains(&channel), Instant::now())
+        });
     }
 
     /// `VOICE_SERVER_UPDATE`.
@@ -126,7 +127,9 @@ impl Calls {
     /// `GUILD_CREATE`: all who are in voice channels.
     pub fn guild_reported(&self, guild: Snowflake, states: &[VoiceState]) {
         let bot = self.0.discord.user();
-        self.change(guild, |shared, voice| voice.replace(states, bot, |channel| shared.automatic.contains(&channel), Instant::now()));
+        self.change(guild, |shared, voice| {
+            voice.replace(states, bot, |channel| shared.automatic.contains(&channel), Instant::now())
+        });
     }
 
     /// A channel is gone.
@@ -146,12 +149,15 @@ impl Calls {
     pub async fn join(&self, guild: Snowflake, channel: Snowflake) -> Result<(), Refused> {
         self.0.begin(guild, channel)?;
         self.change(guild, |_, voice| voice.join(channel, Instant::now()));
+        self.0.remember(guild, Some(channel)).await;
         Ok(())
     }
 
     /// Leaves the call of a guild. False: there is none.
-    pub fn leave(&self, guild: Snowflake) -> bool {
-        self.0.leave(guild)
+    pub async fn leave(&self, guild: Snowflake) -> bool {
+        let was_there = self.0.leave(guild);
+        self.0.remember(guild, None).await;
+        was_there
     }
 
     /// The voice channel in which somebody is.
@@ -201,6 +207,28 @@ impl Shared {
         }
     }
 
+    /// Keeps the channel into which the bot was asked for the next process.
+    async fn remember(&self, guild: Snowflake, channel: Option<Snowflake>) {
+        let note = (format!("{NOTE}{guild}"), channel.map(|channel| channel.to_string().into_bytes()));
+        if let Err(error) = self.notes.write(None, vec![note]).await {
+            tracing::warn!(%guild, %error, "a restart will not know in which voice channel the bot belongs");
+        }
+    }
+
+    async fn come_back(self: &Arc<Self>) {
+        let notes = match self.notes.all(None, NOTE).await {
+            Ok(notes) => notes,
+            Err(error) => return tracing::warn!(%error, "the bot does not come back into voice channels"),
+        };
+        for (name, value) in notes {
+            let guild = name.strip_prefix(NOTE).and_then(|guild| guild.parse().ok());
+            let channel = std::str::from_utf8(&value).ok().and_then(|channel| channel.parse().ok());
+            if let Some((guild, channel)) = guild.zip(channel) {
+                self.change(guild, |voice| voice.join(channel, Instant::now()));
+            }
+        }
+    }
+
     fn begin(self: &Arc<Self>, guild: Snowflake, channel: Snowflake) -> Result<(), Refused> {
         let channel_ref = ChannelRef { guild: guild.guild(), channel: channel.channel(), parent: None };
         self.calls.begin(&channel_ref, Arc::new(Connection::new(self.clone(), guild, channel)))?;
@@ -232,7 +260,7 @@ impl Shared {
         let user = self.discord.user()?;
         let admitted = self.guilds.lock().get(&guild)?.voice.admitted().filter(|admitted| admitted.channel == channel)?;
         Some(Server {
-            endpoint: admitted.endpoint,
+            endpoint: without_scheme(&admitted.endpoint).to_owned(),
             token: admitted.token,
             session_id: admitted.session,
             guild: guild.get(),
@@ -301,10 +329,11 @@ impl Shared {
             (entry.is_connected, entry.trouble) = (false, Some(detail.clone()));
         }
     }
+}
 
-    fn note_counts(&self, connection: &VoiceConnection) {
-        let Counts { .. } = connection.counts();
-    }
+/// Discord names a host and a port. Proxies and tests put a scheme before them.
+fn without_scheme(endpoint: &str) -> &str {
+    endpoint.split_once("://").map_or(endpoint, |(_, host)| host)
 }
 
 impl Entry {

@@ -31,6 +31,7 @@ use self::guilds::Guilds;
 use self::lanes::{Lanes, ReceiptShare, Work};
 use self::marks::Marks;
 use self::reader::Reader;
+use super::calls::Calls;
 use super::dispatch::{self, Dispatch};
 use super::platform::Discord;
 use super::wire;
@@ -61,6 +62,8 @@ pub struct Dependencies {
     pub instruments: Instruments,
     /// Handles interactions.
     pub interactions: Interactions,
+    /// The calls of voice channels. `None`: none is entered.
+    pub calls: Option<Calls>,
 }
 
 /// The part of the intake that all shards of one bot share. Its tasks end when it and all its intakes are dropped.
@@ -69,6 +72,7 @@ pub struct SharedIntake {
     inbound_events: Arc<dyn InboundEvents>,
     instruments: Instruments,
     interactions: Interactions,
+    calls: Option<Calls>,
     marks: Marks,
     reader: Reader,
     lookup_permits: Semaphore,
@@ -97,7 +101,7 @@ struct Unreadable(serde_json::Error);
 impl SharedIntake {
     /// Must be called within a Tokio runtime, because it spawns tasks.
     pub fn new(shared: Dependencies) -> Arc<Self> {
-        let Dependencies { discord, inbound_events, notes, clock, settings, instruments, interactions } = shared;
+        let Dependencies { discord, inbound_events, notes, clock, settings, instruments, interactions, calls } = shared;
         Arc::new(Self {
             marks: Marks::new(notes),
             reader: Reader::new(Arc::clone(&discord), clock, &settings),
@@ -112,6 +116,7 @@ impl SharedIntake {
             inbound_events,
             instruments,
             interactions,
+            calls,
         })
     }
 }
@@ -127,6 +132,9 @@ impl Intake {
     fn apply(&mut self, kind: &str, data: Box<RawValue>) -> Result<Vec<Work>, Unreadable> {
         let text = data.get();
         self.end_pauses(kind, text)?;
+        if let Some(calls) = &self.shared.calls {
+            tell_calls(calls, kind, text)?;
+        }
         let work = match kind {
             "READY" => self.ready(&read(text)?),
             "GUILD_CREATE" => self.guild_reported(&read(text)?),
@@ -199,6 +207,34 @@ impl SharedIntake {
         self.instruments.discord_unreadable.add(1, crate::telemetry::instruments::NONE);
         tracing::warn!(event = kind, byte = error.column(), "an event from Discord cannot be parsed; it is ignored");
     }
+}
+
+/// Tells the calls of voice channels what concerns them.
+fn tell_calls(calls: &Calls, kind: &str, text: &str) -> Result<(), Unreadable> {
+    match kind {
+        "VOICE_STATE_UPDATE" => calls.voice_state(&read(text)?),
+        "VOICE_SERVER_UPDATE" => calls.voice_server(read(text)?),
+        "GUILD_CREATE" => {
+            let guild: wire::Guild = read(text)?;
+            if !guild.unavailable {
+                calls.guild_reported(guild.id, &guild.voice_states);
+            }
+        }
+        "GUILD_DELETE" => {
+            let guild: wire::GuildDeleted = read(text)?;
+            if !guild.is_outage() {
+                calls.guild_gone(guild.id);
+            }
+        }
+        "CHANNEL_DELETE" => {
+            let channel: wire::ChannelDeleted = read(text)?;
+            if let Some(guild) = channel.guild_id {
+                calls.channel_gone(guild, channel.id);
+            }
+        }
+        _ => {}
+    }
+    Ok(())
 }
 
 fn read<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Unreadable> {

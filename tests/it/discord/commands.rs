@@ -175,7 +175,7 @@ fn raw(value: &Value) -> Box<RawValue> {
 }
 
 /// A person uses a subcommand in a channel. Returns the text of the final answer, which must be ephemeral.
-async fn final_answer(discord: &Counterpart, user: Id, channel: Id, options: Value) -> String {
+pub(super) async fn final_answer(discord: &Counterpart, user: Id, channel: Id, options: Value) -> String {
     let interaction = discord.command(user, channel, options);
     let answer = discord.answer_to(interaction).await;
     assert!(answer.ephemeral, "{answer:?}");
@@ -188,7 +188,7 @@ async fn until(what: &str, condition: impl AsyncFn() -> bool) {
     assert!(timeout(PATIENCE, polling).await.is_ok(), "timed out waiting for {what}");
 }
 
-fn sub(name: &str, options: Value) -> Value {
+pub(super) fn sub(name: &str, options: Value) -> Value {
     json!([{ "type": 1, "name": name, "options": options }])
 }
 
@@ -197,7 +197,7 @@ fn me(group: &str, options: Value) -> Value {
     json!([{ "type": 2, "name": group, "options": sub("me", options) }])
 }
 
-fn companion(name: &str) -> Value {
+pub(super) fn companion(name: &str) -> Value {
     json!({ "type": 3, "name": "companion", "value": name })
 }
 

@@ -67,6 +67,7 @@ impl Process {
                 settings: settings.clone(),
                 instruments: Instruments::noop(),
                 interactions: Arc::new(|_| {}),
+                calls: None,
             });
             Arc::new(move |shard: Shard| Box::new(Intake::new(&shared, shard)))
         };

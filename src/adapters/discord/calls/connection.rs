@@ -110,7 +110,6 @@ impl CallConnection for Connection {
         let ended = self.run(people, &connection, events, &speaker, &*line, server, &mut changes).await;
         speaker.set_connection(None);
         connection.leave();
-        self.shared.note_counts(&connection);
         ended
     }
 }
@@ -155,7 +154,7 @@ impl Connection {
                     }
                     people.follow(self.shared.people(self.guild, self.channel));
                     if let Some(newer) = self.shared.server(self.guild, self.channel)
-                        && (&newer.endpoint, newer.token()) != (&server.endpoint, server.token())
+                        && !newer.is_same(&server)
                     {
                         connection.move_to(newer.clone());
                         server = newer;
@@ -169,7 +168,9 @@ impl Connection {
                     // Looks at the time by itself.
                     changes.mark_changed();
                 }
-                () = speaker.ended() => self.shared.leave(self.guild),
+                () = speaker.ended() => {
+                    self.shared.leave(self.guild);
+                }
             }
         }
     }
@@ -186,9 +187,7 @@ impl Connection {
                 sleep(AGAIN_AFTER).await;
                 lost(detail)
             }
-            Why::RateLimited | Why::DaveRequired | Why::NoMode => {
-                Ended::Lost { after: Some(Duration::from_secs(60)), detail }
-            }
+            Why::RateLimited | Why::DaveRequired | Why::NoMode => Ended::Lost { after: Some(Duration::from_secs(60)), detail },
             Why::SessionInvalid | Why::AuthenticationFailed | Why::ServerNotFound | Why::Refused(_) | Why::Unreachable => {
                 self.shared.forget_session(self.guild);
                 lost(detail)

@@ -33,7 +33,8 @@ impl Numbers {
             None => 0,
         };
         let number = number.wrapping_add(offset);
-        let is_newer = self.current.is_none_or(|current| current.line != line || number.wrapping_sub(current.newest) < u32::MAX / 2);
+        let is_newer =
+            self.current.is_none_or(|current| current.line != line || number.wrapping_sub(current.newest) < u32::MAX / 2);
         if is_newer {
             self.current = Some(Stream { line, offset, newest: number, at: now });
         }

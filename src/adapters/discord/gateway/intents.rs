@@ -19,6 +19,7 @@ pub const BASE: Bits = Bits::GUILDS
     .union(Bits::GUILD_EMOJIS_AND_STICKERS)
     .union(Bits::GUILD_WEBHOOKS)
     .union(Bits::GUILD_MESSAGES)
+    .union(Bits::GUILD_VOICE_STATES)
     .union(Bits::DIRECT_MESSAGES);
 const WITH_CONTENT: Bits = BASE.union(Bits::MESSAGE_CONTENT);
 

@@ -6,29 +6,40 @@ pub const CLOSE_TO_RESUME: u16 = 4900;
 pub const CLOSE_TO_LEAVE: u16 = 1000;
 
 /// Why a connection ended for good.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Ended {
     /// We left.
+    #[error("the bot left")]
     Left,
     /// 4014: we were disconnected or moved, or the main gateway's session has ended. The main gateway tells more.
+    #[error("4014: the bot was disconnected or moved")]
     Disconnected,
     /// 4022: the call was ended for everybody, such as by deleting the channel, or its server has changed.
+    #[error("4022: the call was ended")]
     CallTerminated,
     /// 4006 and 4009: the session is invalid. Another one needs a new voice state.
+    #[error("4006 or 4009: the session is invalid")]
     SessionInvalid,
     /// 4004: the token is wrong. Another one needs a new voice state.
+    #[error("4004: the token is wrong")]
     AuthenticationFailed,
     /// 4011: the voice server does not know the guild. Another one needs a new voice state.
+    #[error("4011: the voice server does not know the guild")]
     ServerNotFound,
     /// 4017: the call demands end-to-end encryption in a version that we do not have.
+    #[error("4017: the call demands a version of end-to-end encryption that this server does not have")]
     DaveRequired,
     /// 4021: too much was sent. Wait before the next attempt.
+    #[error("4021: too much was sent")]
     RateLimited,
     /// The server offers no mode of encryption that we have, or refused the one that we chose (4016).
+    #[error("the voice server has no mode of encryption that this server has")]
     NoMode,
     /// The server refuses what we send, again and again, with this code.
+    #[error("the voice server refuses what is sent, with code {0}")]
     Refused(u16),
     /// The server could not be reached again and again. Another attempt needs a new voice state.
+    #[error("the voice server cannot be reached; check that UDP and the WebSocket leave this network")]
     Unreachable,
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use secrecy::SecretString;
+use secrecy::{ExposeSecret as _, SecretString};
 
 /// What is needed to enter a call: the events `VOICE_SERVER_UPDATE` and `VOICE_STATE_UPDATE` of the main gateway tell it.
 #[derive(Clone)]
@@ -19,6 +19,13 @@ pub struct Server {
     pub channel: u64,
     /// Our own user.
     pub user: u64,
+}
+
+impl Server {
+    /// Whether this is the same voice server, with the same token.
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.endpoint == other.endpoint && self.token.expose_secret() == other.token.expose_secret()
+    }
 }
 
 impl fmt::Debug for Server {

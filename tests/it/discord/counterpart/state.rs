@@ -1,6 +1,5 @@
 //! The whole state of the test double, behind one lock.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -11,7 +10,7 @@ use super::faults::Faults;
 use super::journal::Journal;
 use super::limits::Limits;
 use super::sessions::Gateway;
-use super::{Id, Rules, World, voice};
+use super::{Rules, World, voice};
 
 pub struct State {
     /// The voice servers. Their lock may be taken under this one, never the other way round.

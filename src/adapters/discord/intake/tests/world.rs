@@ -276,6 +276,7 @@ impl World {
             settings,
             instruments: measured.recorder(false).instruments().clone(),
             interactions: Arc::new(move |data| taken.lock().push(data.get().to_owned())),
+            calls: None,
         });
         let intake = Intake::new(&shared, shard);
         Self { core, pad, discord, interactions, measured, shared, intake }

@@ -10,9 +10,10 @@
 //! ```
 
 use std::net::UdpSocket;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use tokio::net::TcpListener;
@@ -78,7 +79,7 @@ impl VoiceServer {
             voice.servers.push((address, Arc::new(audio)));
             voice.servers.len() - 1
         });
-        let mut tasks = self.tasks.lock().expect("nothing panics with it");
+        let mut tasks = self.tasks.lock();
         tasks.push(tokio::spawn(server::serve(listener, Arc::clone(&self.shared), server)).abort_handle());
         tasks.push(tokio::spawn(relay::serve(received, Arc::clone(&self.shared), server)).abort_handle());
         server
@@ -278,7 +279,7 @@ impl Voice {
 
 impl Drop for VoiceServer {
     fn drop(&mut self) {
-        for task in self.tasks.get_mut().expect("nothing panics with it") {
+        for task in self.tasks.get_mut() {
             task.abort();
         }
         self.with(|voice| {

@@ -6,9 +6,10 @@ mod client;
 mod encryption;
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout};
@@ -83,7 +84,7 @@ struct Notes {
 
 impl Notes {
     fn note<T>(&self, note: impl FnOnce(&mut Noted) -> T) -> T {
-        let result = note(&mut self.noted.lock().unwrap_or_else(PoisonError::into_inner));
+        let result = note(&mut self.noted.lock());
         self.changed.notify_waiters();
         result
     }
@@ -149,7 +150,7 @@ impl Person {
 
     /// Reads what the person knows.
     pub fn look<T>(&self, look: impl FnOnce(&Noted) -> T) -> T {
-        look(&self.notes.noted.lock().unwrap_or_else(PoisonError::into_inner))
+        look(&self.notes.noted.lock())
     }
 
     /// Waits until the closure finds something.

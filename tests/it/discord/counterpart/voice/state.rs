@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::UdpSocket;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use rand::rngs::StdRng;
 use tokio::sync::Notify;
 use tokio::time::sleep;
@@ -58,14 +59,14 @@ impl Shared {
 
     /// Changes the state, and wakes all tasks that wait for a change.
     pub fn with<T>(&self, act: impl FnOnce(&mut Voice) -> T) -> T {
-        let result = act(&mut self.lock());
+        let result = act(&mut self.voice.lock());
         self.changed.notify_waiters();
         result
     }
 
     /// Reads the state.
     pub fn look<T>(&self, look: impl FnOnce(&Voice) -> T) -> T {
-        look(&self.lock())
+        look(&self.voice.lock())
     }
 
     /// Waits until the closure finds something in the state.
@@ -74,17 +75,12 @@ impl Shared {
             let changed = self.changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
-            let seen = look(&self.lock());
+            let seen = look(&self.voice.lock());
             match seen {
                 Some(seen) => return seen,
                 None => changed.await,
             }
         }
-    }
-
-    // A closure that panics leaves the state usable, so a poisoned lock is accepted.
-    fn lock(&self) -> MutexGuard<'_, Voice> {
-        self.voice.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
