@@ -534,11 +534,15 @@ impl Conversation {
     }
 
     /// Skips an inbound event that must not be handled, because handling it kills the actor. If the event is a statement, it was posted nevertheless,
-    /// and its reply is not owed any more.
+    /// and its reply is not owed any more. What was spoken is on record as this message, and is not handed over again.
     pub fn skip(&mut self, recorded: &Recorded) {
         self.handled = self.handled.max(recorded.seq);
-        if let Event::Said { reply: Some(ticket), .. } = recorded.event {
-            self.take_owed(ticket);
+        let Event::Said { message, reply, .. } = &recorded.event else { return };
+        if let Some(speech) = &message.speech {
+            self.call.hand_over(&speech.segments);
+        }
+        if let Some(ticket) = reply {
+            self.take_owed(*ticket);
         }
     }
 
@@ -551,6 +555,7 @@ impl Conversation {
         self.advance_to(now, &mut step);
         self.extend_deadlines(&mut step);
         self.record_reopened(&mut step);
+        self.settle_backchannel(&mut step);
         self.resume_aloud(&mut step);
         self.settle_stale_after_restart(&mut step);
         self.settle_overflow_after_restart(&mut step);

@@ -110,9 +110,11 @@ impl Call<'_> {
     fn words(&self, events: &[Recorded]) {
         let stage = &self.props.stage;
         let mut messages: BTreeMap<Seq, Seq> = BTreeMap::new();
+        let deleted = deleted(events);
         for (message, segments) in events.iter().filter_map(|recorded| Some((recorded.seq, spoken(recorded)?.1))) {
             for segment in segments {
-                if let Some(first) = messages.insert(*segment, message) {
+                // A dead letter that is tried again is said once more, and then deleted.
+                if let Some(first) = messages.insert(*segment, message).filter(|first| !deleted.contains(first)) {
                     self.violate(format_args!("segment {segment} is in the messages {first} and {message}"));
                 }
             }
@@ -165,8 +167,13 @@ impl Call<'_> {
             .collect();
         let messages: Vec<_> = events.iter().filter_map(|recorded| Some((recorded, spoken(recorded)?))).collect();
         let is_one = |(one, _): &(&Recorded, _), (next, _): &(&Recorded, _)| one.at == next.at && one.seq.next() == next.seq;
-        let mut newest = Seq::NONE;
+        let (mut newest, deleted, mut again) = (Seq::NONE, deleted(events), BTreeSet::new());
         for batch in messages.chunk_by(is_one) {
+            if batch.iter().all(|(_, (_, segments))| segments.iter().all(|segment| again.contains(segment))) {
+                continue;
+            }
+            let gone = batch.iter().filter(|(recorded, _)| deleted.contains(&recorded.seq));
+            again.extend(gone.flat_map(|(_, (_, segments))| segments.iter().copied()));
             let segments: Vec<_> = batch.iter().flat_map(|(_, (_, segments))| segments.iter().copied()).collect();
             let order: Vec<_> = segments.iter().filter_map(|seq| Some((started.get(seq)?.0, *seq))).collect();
             if !order.is_sorted() {
@@ -271,4 +278,13 @@ impl Call<'_> {
             }
         }
     }
+}
+
+/// The messages that were deleted.
+fn deleted(events: &[Recorded]) -> BTreeSet<Seq> {
+    let deleted = events.iter().filter_map(|recorded| match &recorded.event {
+        Event::Deleted { messages, .. } => Some(messages),
+        _ => None,
+    });
+    deleted.flatten().copied().collect()
 }

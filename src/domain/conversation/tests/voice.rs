@@ -453,6 +453,24 @@ fn after_a_restart_the_voice_lull_begins_and_hands_over_what_was_said_before() {
 }
 
 #[test]
+fn what_was_spoken_and_became_a_dead_letter_is_not_handed_over_again() {
+    let mut scene = scene_with_words();
+    let mut resumed = scene.folded();
+    scene.wait(10_000_000);
+    let message = scene.journal.iter().find(|recorded| matches!(recorded.event, Event::Said { .. })).cloned().expect("a message");
+
+    resumed.skip(&message);
+    let (mut outputs, later) = (Vec::new(), scene.now + Duration::from_secs(60));
+    scene.with_world(|world| {
+        outputs.extend(resumed.resume(later, world));
+        outputs.extend(resumed.step(later + Duration::from_secs(60), Input::Woken, world));
+    });
+
+    assert_eq!(spoken(&scene.journal).len(), 1);
+    assert!(!outputs.iter().any(|output| matches!(output, Output::HandOver(_))), "{outputs:?}");
+}
+
+#[test]
 fn after_a_restart_nothing_is_spoken_in_a_call_that_everybody_has_left() {
     let mut scene = scene_with_words();
     scene.act_in_call(&VoiceAct::Leave(1));
