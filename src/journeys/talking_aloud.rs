@@ -24,6 +24,7 @@ use crate::adapters::speech::rehearsed::RehearsedSpeech;
 use crate::domain::id::{ChannelId, PersonId};
 use crate::domain::moment::Moment;
 use crate::domain::price::UnitPrice;
+use crate::domain::samples::person;
 use crate::ports::audio::{Audio, CodecFailed, Ear, Encoder, HEARD_FRAME, Heard, Hop, PacketRefused, SPOKEN_FRAME};
 use crate::ports::backend::Refused;
 use crate::ports::backend::room::RoomId;
@@ -132,7 +133,7 @@ impl Caller {
 
     async fn try_enter(world: &World, name: &str) -> Result<Self, Refused> {
         let page = Arc::<Page>::default();
-        let entrance = Entrance { from: name.into(), has_microphone: true, listener: page.clone() };
+        let entrance = Entrance { author: person(name), has_microphone: true, listener: page.clone() };
         let line = world.backend.calls.enter(&room("lobby"), entrance).await?;
         world.rest().await;
         Ok(Self { line, page, next: 0 })
@@ -736,7 +737,7 @@ async fn nobody_talks_in_a_room_of_another_platform() {
     world.backend.rooms.admit(&channel_ref("discord:1", "discord:10"), &"aria".into()).await.unwrap();
     let there = room("discord:10");
 
-    let entrance = Entrance { from: "ana".into(), has_microphone: true, listener: Arc::<Page>::default() };
+    let entrance = Entrance { author: person("ana"), has_microphone: true, listener: Arc::<Page>::default() };
     let entered = world.backend.calls.enter(&there, entrance).await;
     let described = world.backend.calls.describe(&there).await;
 

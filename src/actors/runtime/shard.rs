@@ -59,18 +59,18 @@ impl Drop for ConnectionTask {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub struct Backoff {
+pub(in crate::actors) struct Backoff {
     next: Duration,
 }
 
 impl Backoff {
-    pub const fn new() -> Self {
+    pub(in crate::actors) const fn new() -> Self {
         Self { next: FIRST_PAUSE }
     }
 
     /// How long to wait. If the platform asked for a pause, that one, but at least the first pause. Otherwise our own next pause plus jitter
     /// of up to half of it (`fraction` is 0.0 to 1.0).
-    pub fn pause(&mut self, asked_for: Option<Duration>, fraction: f64) -> Duration {
+    pub(in crate::actors) fn pause(&mut self, asked_for: Option<Duration>, fraction: f64) -> Duration {
         let own = self.next;
         self.next = (own * 2).min(LONGEST_PAUSE);
         match asked_for {

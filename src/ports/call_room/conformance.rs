@@ -7,6 +7,7 @@ use parking_lot::Mutex;
 
 use super::{CallRooms, End, Entrance, Line, Listener, Packet, Told, View};
 use crate::domain::id::PersonId;
+use crate::domain::samples::person;
 use crate::ports::backend::Refused;
 use crate::ports::backend::room::RoomId;
 
@@ -54,7 +55,7 @@ pub(crate) async fn a_room_that_does_not_exist_has_no_call(subject: impl Subject
     let rooms = subject.call_rooms();
     let nowhere = RoomId::parse("nowhere").unwrap();
 
-    let entrance = Entrance { from: "ana".into(), has_microphone: true, listener: Arc::<Page>::default() };
+    let entrance = Entrance { author: person("ana"), has_microphone: true, listener: Arc::<Page>::default() };
 
     assert!(matches!(rooms.describe(&nowhere).await, Err(Refused::NotFound(_))));
     assert!(matches!(rooms.admits(&nowhere, "ana").await, Err(Refused::NotFound(_))));
@@ -224,7 +225,7 @@ struct Caller {
 impl Caller {
     async fn enter(subject: &impl Subject, name: &str, has_microphone: bool) -> Self {
         let page = Arc::<Page>::default();
-        let entrance = Entrance { from: name.into(), has_microphone, listener: page.clone() };
+        let entrance = Entrance { author: person(name), has_microphone, listener: page.clone() };
         let line = subject.call_rooms().enter(&subject.room(), entrance).await.unwrap_or_else(|refused| panic!("{refused}"));
         subject.wait(1.0).await;
         Self { line, page }
