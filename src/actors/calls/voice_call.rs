@@ -23,7 +23,7 @@ use crate::actors::messages::voice_call::{CallChild, CallMessage, RecognitionMes
 use crate::actors::runtime::actor_keys::{RecognitionKey, VoiceCallKey, VoiceUserKey};
 use crate::actors::runtime::context::{ActorContext, Registered};
 use crate::actors::runtime::directory::{Address, Sort};
-use crate::actors::runtime::shard::Backoff;
+use crate::actors::runtime::supervision::backoff::Backoff;
 use crate::actors::runtime::supervision::child::{ChildSpec, Escalation, RestartType};
 use crate::actors::runtime::supervision::children::{Children, Report};
 use crate::actors::runtime::supervision::restarts::RestartPolicy;
@@ -126,7 +126,7 @@ impl Actor for VoiceCall {
             encoder: None,
             tick: None,
             saying: BTreeMap::new(),
-            backoff: Backoff::new(),
+            backoff: Backoff::default(),
             _registration: registration,
         };
         // What a predecessor played is lost; the channel notices that nothing is played any more.

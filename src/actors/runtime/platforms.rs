@@ -18,7 +18,8 @@ use crate::actors::runtime::actor_keys::PlatformsKey;
 use crate::actors::runtime::context::{ActorContext, Registered};
 use crate::actors::runtime::directory::Sort;
 use crate::actors::runtime::planted::{Bug, is_planted};
-use crate::actors::runtime::shard::{self, Backoff, Connection};
+use crate::actors::runtime::shard::{self, Connection};
+use crate::actors::runtime::supervision::backoff::Backoff;
 use crate::actors::runtime::supervision::child::{ChildSpec, Escalation, RestartType};
 use crate::actors::runtime::supervision::children::{Children, Report};
 use crate::actors::runtime::supervision::restarts::RestartPolicy;
@@ -81,7 +82,7 @@ impl Actor for Connections {
         let mut platforms = BTreeMap::new();
         for gateway in context.gateways.iter() {
             let request = Some(ask(gateway.clone(), myself.clone()));
-            platforms.insert(gateway.name(), Platform { request, backoff: Backoff::new(), wanted: None, logged: None });
+            platforms.insert(gateway.name(), Platform { request, backoff: Backoff::default(), wanted: None, logged: None });
         }
         Ok(State {
             children: Children::new(myself.clone(), RESTARTS, context.rng.clone()),
@@ -133,7 +134,7 @@ impl State {
         entry.request = None;
         match count {
             Ok(count) => {
-                entry.backoff = Backoff::new();
+                entry.backoff = Backoff::default();
                 entry.wanted = Some(count);
                 self.end_outdated(platform, count);
                 self.connect(platform);

@@ -15,12 +15,9 @@ use crate::actors::messages::shard::ShardMessage;
 use crate::actors::runtime::actor_keys::ShardKey;
 use crate::actors::runtime::context::{ActorContext, Registered};
 use crate::actors::runtime::planted::{Bug, is_planted};
+use crate::actors::runtime::supervision::backoff::Backoff;
 use crate::ports::gateway::{Disconnected, Gateway, Shard};
 
-/// The pause before reconnecting if the platform names none. It doubles with each further one.
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
-/// The longest pause, unless the platform asks for a longer one.
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// After a connection has been up for this long, the next pause is the first one again.
 const STABLE_AFTER: Duration = Duration::from_secs(60);
 
@@ -58,28 +55,6 @@ impl Drop for ConnectionTask {
     }
 }
 
-#[derive(Clone, Copy, Debug)]
-pub(in crate::actors) struct Backoff {
-    next: Duration,
-}
-
-impl Backoff {
-    pub(in crate::actors) const fn new() -> Self {
-        Self { next: FIRST_PAUSE }
-    }
-
-    /// How long to wait. If the platform asked for a pause, that one, but at least the first pause. Otherwise our own next pause plus jitter
-    /// of up to half of it (`fraction` is 0.0 to 1.0).
-    pub(in crate::actors) fn pause(&mut self, asked_for: Option<Duration>, fraction: f64) -> Duration {
-        let own = self.next;
-        self.next = (own * 2).min(LONGEST_PAUSE);
-        match asked_for {
-            Some(asked_for) => asked_for.max(FIRST_PAUSE),
-            None => own + own.mul_f64(fraction.clamp(0.0, 1.0) / 2.0),
-        }
-    }
-}
-
 impl Actor for Connection {
     type Msg = ShardMessage;
     type State = State;
@@ -89,7 +64,7 @@ impl Actor for Connection {
         let key = ShardKey(arguments.gateway.name(), arguments.shard.number);
         let registration = arguments.context.register(&key, &myself);
         let connection = Some(begin(&arguments, &myself));
-        Ok(State { arguments, connection, backoff: Backoff::new(), _registration: registration })
+        Ok(State { arguments, connection, backoff: Backoff::default(), _registration: registration })
     }
 
     async fn handle(
@@ -123,7 +98,7 @@ impl State {
 
     fn pause(&mut self, asked_for: Option<Duration>, detail: &str, myself: &ActorRef<ShardMessage>) {
         if self.end_connection() {
-            self.backoff = Backoff::new();
+            self.backoff = Backoff::default();
         }
         let after = self.backoff.pause(asked_for, self.arguments.context.rng.fraction());
         let Arguments { gateway, shard, .. } = &self.arguments;

@@ -17,6 +17,7 @@
 //!
 //! [`restarts`] decides how often and after which delay a child is restarted. It needs no runtime.
 
+pub mod backoff;
 pub mod child;
 pub mod children;
 pub mod restarts;

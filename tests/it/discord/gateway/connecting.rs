@@ -50,6 +50,7 @@ async fn a_client_requests_only_the_intents_that_it_needs() {
     let requested = discord.look(|state| state.gateway.sessions.values().next().expect("a session").intents);
     let expected = Intents::GUILDS
         | Intents::GUILD_MESSAGES
+        | Intents::GUILD_VOICE_STATES
         | Intents::DIRECT_MESSAGES
         | Intents::MESSAGE_CONTENT
         | Intents::GUILD_WEBHOOKS
