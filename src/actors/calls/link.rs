@@ -2,10 +2,12 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use parking_lot::Mutex;
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 use crate::ports::platform_call::{CallConnection, Ended, PlatformCall};
 
@@ -18,6 +20,8 @@ pub struct Link {
 #[derive(Default)]
 struct State {
     task: Option<JoinHandle<()>>,
+    /// When the newest run began.
+    begun: Option<Instant>,
     /// How the last run ended, until somebody takes it. `None` within: it panicked.
     ended: Option<Option<Ended>>,
     is_over: bool,
@@ -34,6 +38,7 @@ impl Link {
         if state.is_over || state.ended.is_some() || state.task.is_some() {
             return;
         }
+        state.begun = Some(Instant::now());
         let (connection, link) = (self.connection.clone(), Arc::downgrade(self));
         state.task = Some(tokio::spawn(async move {
             let ended = AssertUnwindSafe(connection.live(call)).catch_unwind().await.ok();
@@ -48,6 +53,11 @@ impl Link {
     /// How the last run ended, once. `None` within: it panicked.
     pub fn take_ended(&self) -> Option<Option<Ended>> {
         self.state.lock().ended.take()
+    }
+
+    /// How long ago the newest run began.
+    pub fn lasted(&self) -> Duration {
+        self.state.lock().begun.map_or(Duration::ZERO, |begun| begun.elapsed())
     }
 
     /// The connection is not needed any more.

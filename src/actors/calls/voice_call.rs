@@ -53,6 +53,8 @@ const RESTARTS: RestartPolicy = RestartPolicy {
 pub const KEPT_FOR: Duration = Duration::from_secs(10);
 /// The duration of a packet, and how often late audio is looked for while a reply plays.
 const PACKETS_EVERY: Duration = Duration::from_millis(20);
+/// After a connection has run for this long, the next pause is the first one again.
+const STABLE_AFTER: Duration = Duration::from_secs(60);
 /// How often late audio is looked for while nothing plays.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
@@ -280,6 +282,9 @@ impl State {
             Some(Ended::Lost { after, detail }) => (after, detail),
             None => (None, "it panicked".to_owned()),
         };
+        if link.lasted() >= STABLE_AFTER {
+            self.backoff = Backoff::default();
+        }
         let pause = self.backoff.pause(after, self.context.rng.fraction());
         let after_ms = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
         tracing::warn!(channel = %Plain(self.call.channel().as_str()), after_ms, detail, "the connection of a call ended and is made again");

@@ -10,6 +10,7 @@ mod connection;
 mod guild;
 mod numbers;
 mod speaker;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 

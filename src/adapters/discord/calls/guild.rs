@@ -210,3 +210,97 @@ impl GuildVoice {
         self.alone_since = is_alone.then(|| self.alone_since.unwrap_or(now));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const BOT: u64 = 9;
+    const HARBOUR: u64 = 1;
+    const ATTIC: u64 = 2;
+
+    fn id(number: u64) -> Snowflake {
+        Snowflake::new(number).unwrap()
+    }
+
+    /// A voice state. Channel 0: none.
+    fn state(user: u64, channel: u64) -> VoiceState {
+        let channel = Some(channel).filter(|channel| *channel > 0).map(|channel| channel.to_string());
+        let state = json!({ "guild_id": "5", "user_id": user.to_string(), "channel_id": channel, "session_id": "s",
+            "member": { "nick": format!("user {user}"), "user": { "id": user.to_string(), "bot": user > 100 } } });
+        serde_json::from_str(&state.to_string()).unwrap()
+    }
+
+    /// A guild in which the bot enters the harbour by itself.
+    struct Home(GuildVoice, Instant);
+
+    impl Home {
+        fn new() -> Self {
+            Self(GuildVoice::default(), Instant::now())
+        }
+
+        fn moves(&mut self, user: u64, channel: u64) -> &mut Self {
+            self.0.update(&state(user, channel), Some(id(BOT)), |channel| channel == id(HARBOUR), self.1);
+            self
+        }
+
+        fn wanted(&mut self) -> Option<u64> {
+            self.0.wanted(self.1).map(|wanted| wanted.channel.get())
+        }
+
+        fn wait(&mut self, secs: u64) -> &mut Self {
+            self.1 += Duration::from_secs(secs);
+            self
+        }
+    }
+
+    #[test]
+    fn people_in_a_channel_of_the_settings_call_the_bot_and_bots_do_not() {
+        let mut home = Home::new();
+        assert_eq!(home.moves(101, HARBOUR).wanted(), None, "a bot");
+        assert_eq!(home.moves(3, ATTIC).wanted(), None, "another channel");
+        assert_eq!(home.moves(4, HARBOUR).wanted(), Some(HARBOUR));
+        let people: Vec<_> = home.0.people(id(HARBOUR)).map(|(user, present)| (user.get(), &*present.name)).collect();
+        assert_eq!(people, [(4, "user 4")]);
+    }
+
+    #[test]
+    fn the_bot_leaves_after_a_minute_alone_and_stays_if_somebody_comes_back() {
+        let mut home = Home::new();
+        home.moves(4, HARBOUR).moves(4, 0);
+        assert_eq!(home.wait(59).wanted(), Some(HARBOUR));
+        assert_eq!(home.moves(4, HARBOUR).wait(60).wanted(), Some(HARBOUR));
+        assert_eq!(home.moves(4, 0).wait(60).wanted(), None);
+        assert_eq!(home.moves(4, HARBOUR).wanted(), Some(HARBOUR), "it is called again");
+    }
+
+    #[test]
+    fn a_moderator_keeps_the_bot_out_until_everybody_has_left_and_takes_it_along() {
+        let mut home = Home::new();
+        home.moves(4, HARBOUR).moves(BOT, HARBOUR).moves(BOT, 0);
+        assert_eq!(home.moves(5, HARBOUR).wanted(), None, "disconnected");
+        assert_eq!(home.moves(4, 0).moves(5, 0).moves(4, HARBOUR).wanted(), Some(HARBOUR));
+        assert_eq!(home.moves(BOT, HARBOUR).moves(BOT, ATTIC).wanted(), Some(ATTIC), "moved");
+    }
+
+    #[test]
+    fn a_connection_needs_our_own_place_in_the_wanted_channel_and_a_server() {
+        let mut home = Home::new();
+        let server = |endpoint: Option<&str>| {
+            serde_json::from_value::<VoiceServer>(json!({ "token": "t", "guild_id": "5", "endpoint": endpoint })).unwrap()
+        };
+        home.moves(4, HARBOUR).moves(BOT, HARBOUR);
+        assert!(home.0.admitted().is_none());
+        home.0.update_server(server(None));
+        assert!(home.0.admitted().is_none(), "the server is gone");
+        home.0.update_server(server(Some("voice.example:443")));
+        assert_eq!(
+            home.0.admitted().map(|admitted| (admitted.channel.get(), admitted.endpoint)),
+            Some((HARBOUR, "voice.example:443".into()))
+        );
+        home.0.forget_session();
+        assert!(home.0.admitted().is_none());
+    }
+}
