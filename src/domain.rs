@@ -5,6 +5,7 @@
 pub mod address;
 pub mod answer;
 pub mod audience;
+pub mod breaker;
 pub mod budget;
 pub mod closing;
 pub mod conversation;

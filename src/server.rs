@@ -13,6 +13,7 @@ pub mod model_setup;
 pub mod offline;
 mod reload;
 mod signals;
+pub mod speech;
 mod stalls;
 
 use std::io::Write as _;
@@ -25,6 +26,7 @@ use anyhow::Context as _;
 use ractor::Actor;
 use tokio::sync::watch;
 
+use crate::actors::calls::providers::{Provider, Recognisers, Voices};
 use crate::actors::calls::{Speech, shutdown};
 use crate::actors::erasure::{cleanup, retention};
 use crate::actors::membership::memberships::CompanionSet;
@@ -248,7 +250,8 @@ async fn serve(
     }
     let models = models(&loaded.settings.models, &arrivals);
     let models = models.map_err(|problem| Ended::Failed(anyhow::anyhow!("models.{problem}")))?;
-    let context = context(loaded, models, telemetry.recorder(), store.clone(), failed, compaction_failed);
+    let speech = speech::speech(&loaded.settings).map_err(|problem| Ended::Failed(anyhow::anyhow!("{problem}")))?;
+    let context = context(loaded, models, speech, telemetry.recorder(), store.clone(), failed, compaction_failed);
     let maintenance: Arc<dyn StoreMaintenance> = store.clone();
     let context = discord::join(context, &maintenance).map_err(Ended::Discord)?;
     let (root, tree) = Actor::spawn(None, Root, context.clone())
@@ -353,6 +356,7 @@ fn models(settings: &settings::models::Models, arrivals: &Arc<Arrivals>) -> Resu
 fn context(
     loaded: Loaded,
     models: Models,
+    speech: Speech,
     recorder: Recorder,
     store: Arc<SledStore>,
     failed: watch::Sender<Option<String>>,
@@ -360,11 +364,7 @@ fn context(
 ) -> ActorContext {
     let Loaded { settings, companions, .. } = loaded;
     ActorContext {
-        speech: Speech {
-            audio: Arc::new(OpusAudio),
-            recognition: Arc::new(RehearsedSpeech),
-            synthesis: Arc::new(RehearsedSpeech),
-        },
+        speech,
         compaction_failed,
         store_failed: Arc::new(move |detail| {
             tracing::error!(detail, "the store accepts no more writes");

@@ -4,14 +4,17 @@
 //! * `voice_call`: the actor of a call. It plays what companions say (`playback`).
 //! * `voice_user`, `recognition`: the actors of one person. Neither takes the other along when it dies.
 //! * `joined`: entering a call. `link`: the connection that carries a whole call, where a platform has one.
+//! * `allowances`: what a guild may use in a day. `providers`: who recognises speech and makes voices, and who takes over. `services`: counts what they do.
 //! * `presence`: puts on record who is in a call. `rehearsed`: words as if they were spoken.
 
+pub mod allowances;
 pub mod call;
 pub mod hearing;
 pub mod joined;
 pub mod link;
 mod playback;
 pub mod presence;
+pub mod providers;
 mod recognition;
 mod rehearsed;
 mod services;
@@ -27,7 +30,9 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use crate::actors::calls::allowances::Allowances;
 use crate::actors::calls::call::{Call, Gone, Parted};
+use crate::actors::calls::providers::{Provider, Recognisers, Voices};
 use crate::actors::messages::channel::ChannelMessage;
 use crate::actors::messages::voice_call::{CallMessage, VoiceUserMessage};
 use crate::actors::runtime::actor_keys::{ChannelActorKey, VoiceCallKey, VoiceUserKey};
@@ -37,8 +42,6 @@ use crate::domain::id::{ChannelId, PersonId};
 use crate::domain::voice::utterance::Input;
 use crate::ports::audio::Audio;
 use crate::ports::call_room::{End, Line, Told};
-use crate::ports::speech_recognition::SpeechRecognition;
-use crate::ports::speech_synthesis::SpeechSynthesis;
 use crate::ports::voice_call::{CallEffect, VoiceCalls};
 use crate::telemetry::instruments::Instruments;
 
@@ -46,15 +49,16 @@ use crate::telemetry::instruments::Instruments;
 #[derive(Clone)]
 pub struct Speech {
     pub audio: Arc<dyn Audio>,
-    pub recognition: Arc<dyn SpeechRecognition>,
-    pub synthesis: Arc<dyn SpeechSynthesis>,
+    pub recognition: Recognisers,
+    pub synthesis: Voices,
 }
 
 impl Speech {
     /// Nothing is heard, and nothing said.
     pub fn silent() -> Self {
         let silent = Arc::new(silent::Silent);
-        Self { audio: silent.clone(), recognition: silent.clone(), synthesis: silent }
+        let recognition = Recognisers::new(Provider::unlimited(silent.clone()), []);
+        Self { audio: silent.clone(), recognition, synthesis: Voices::new(Provider::unlimited(silent), []) }
     }
 }
 
@@ -62,12 +66,18 @@ impl Speech {
 #[derive(Clone, Default)]
 pub struct Calls {
     calls: Arc<Mutex<HashMap<ChannelId, Arc<Call>>>>,
+    allowances: Arc<Allowances>,
     directory: Directory,
 }
 
 impl Calls {
     pub fn new(directory: Directory) -> Self {
-        Self { calls: Arc::default(), directory }
+        Self { calls: Arc::default(), allowances: Arc::default(), directory }
+    }
+
+    /// What guilds may use of speech.
+    pub fn allowances(&self) -> &Allowances {
+        &self.allowances
     }
 
     /// The call of a channel.

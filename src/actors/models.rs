@@ -4,7 +4,6 @@
 //! questions go through the same pool, with limits and queues per endpoint, role
 //! and model, and one circuit breaker per endpoint.
 
-pub mod breaker;
 pub mod failing_models;
 pub mod handle;
 mod measures;

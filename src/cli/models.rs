@@ -1,7 +1,8 @@
-//! `tertulia models check`: has each model make a decision or a statement, and tells what is wrong.
+//! `tertulia models check`: has each model make a decision or a statement, each service for speech hear or say something, and tells what is wrong.
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -12,21 +13,25 @@ use super::failure::Failure;
 use super::visible;
 use crate::adapters::llm::openai::OpenAi;
 use crate::domain::model_role::ModelRole;
+use crate::domain::service::Service;
+use crate::ports::language_model::NoAnswer;
 use crate::ports::model_setup::{Trial, Tried};
 use crate::server::model_setup::try_configured;
+use crate::server::speech::{self, try_services};
 use crate::settings::connection::Connection;
 use crate::settings::models::Models as Settings;
 use crate::settings::{Loaded, Sources};
 
 const EXAMPLES: &str = "\
 Examples:
-  tertulia models check          one decision and one statement, with time, tokens and cost
+  tertulia models check          one decision and one statement, with time, tokens and cost; then each service for speech
   tertulia models check --json   the same as one JSON object
 
-The models are those of the settings, or those that were connected on the page. You can run this while the server runs.
+The models are those of the settings, or those that were connected on the page. Services for speech are tried if they are used: a moment of silence
+is recognised, or a word is said. You can run this while the server runs.
 
 Exit codes:
-  0  both work
+  0  all work
   1  one does not: its line names what to change
   2  wrong usage or wrong settings";
 
@@ -35,7 +40,7 @@ const MOST_NAMES: usize = 20;
 
 #[derive(Clone, Debug, Subcommand)]
 pub enum Models {
-    /// Try the models: one decision and one statement
+    /// Try the models: one decision and one statement, and the services for speech
     Check(Check),
 }
 
@@ -47,7 +52,7 @@ pub struct Check {
     pub json: bool,
 }
 
-/// Runs the check. The exit code says whether both models work.
+/// Runs the check. The exit code says whether all work.
 pub fn run(sources: &Sources, command: Models) -> ExitCode {
     let Models::Check(options) = command;
     run_with_settings(sources, |loaded| run_check(&loaded, &options))
@@ -58,22 +63,27 @@ fn run_check(loaded: &Loaded, options: &Check) -> Result<(), Failure> {
     let connection = Connection::read(&loaded.settings.storage.path).map_err(|problem| Failure::Usage(problem.to_string()))?;
     let configured = &loaded.settings.models;
     let models = connection.as_ref().map_or_else(|| configured.clone(), |connection| connection.applied_to(configured));
-    let (trial, names) = block_on(async {
+    let (trial, names, speech) = block_on(async {
         let trial = try_configured(&models, &loaded.settings, &loaded.companions).await;
         let trial = trial.ok_or_else(|| Failure::Usage("there is no companion to try the models with".to_owned()))?;
         let trial = trial.map_err(|problem| usage(&problem))?;
         let names = if trial.decision.works && trial.statement.works { Vec::new() } else { names(&models).await };
-        Ok((trial, names))
+        let speech = try_services(&loaded.settings, &loaded.companions).await;
+        Ok((trial, names, speech.map_err(|problem| Failure::Usage(problem.to_string()))?))
     })?;
     if options.json {
-        print_json(&format!("{:#}", json!({ "trial": trial, "models": names })))?;
+        print_json(&format!(
+            "{:#}",
+            json!({ "trial": trial, "models": names, "speech": speech.iter().map(as_json).collect::<Vec<_>>() })
+        ))?;
     } else {
-        print(&visible::lines(&as_text(&trial, &names, &models.currency)))?;
+        print(&visible::lines(&as_text(&trial, &names, &models.currency, &speech)))?;
     }
-    match [&trial.decision, &trial.statement].iter().filter(|tried| !tried.works).count() {
+    let failed_models = [&trial.decision, &trial.statement].iter().filter(|tried| !tried.works).count();
+    match failed_models + speech.iter().filter(|tried| tried.outcome.is_err()).count() {
         0 => Ok(()),
-        1 => Err(Failure::Failed("1 model does not work".to_owned())),
-        count => Err(Failure::Failed(format!("{count} models do not work"))),
+        1 => Err(Failure::Failed("1 model or service does not work".to_owned())),
+        count => Err(Failure::Failed(format!("{count} models or services do not work"))),
     }
 }
 
@@ -84,7 +94,24 @@ async fn names(models: &Settings) -> Vec<String> {
     server.names().await.unwrap_or_default()
 }
 
-fn as_text(trial: &Trial, names: &[String], currency: &str) -> String {
+fn as_json(tried: &speech::Tried) -> serde_json::Value {
+    let error = tried.outcome.as_ref().err();
+    json!({
+        "service": tried.service,
+        "name": tried.name,
+        "works": error.is_none(),
+        "error": error.map(NoAnswer::code),
+        "detail": error.map(ToString::to_string),
+        "secs": rounded(tried.took),
+    })
+}
+
+/// Seconds in hundredths.
+fn rounded(span: Duration) -> f64 {
+    (span.as_secs_f64() * 100.0).round() / 100.0
+}
+
+fn as_text(trial: &Trial, names: &[String], currency: &str, speech: &[speech::Tried]) -> String {
     let mut text = String::new();
     for (what, tried) in [("decides", &trial.decision), ("writes", &trial.statement)] {
         let Tried { model, works, detail, secs, input_tokens, output_tokens, cost, .. } = tried;
@@ -98,6 +125,14 @@ fn as_text(trial: &Trial, names: &[String], currency: &str) -> String {
         let more = names.len().saturating_sub(MOST_NAMES);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         let _ = writeln!(text, "the server has these models: {}{more}", names[..names.len().min(MOST_NAMES)].join(", "));
+    }
+    for speech::Tried { name, service, outcome, took } in speech {
+        let what = if *service == Service::SpeechRecognition { "hears" } else { "speaks" };
+        let verdict = if outcome.is_ok() { "works" } else { "does not work" };
+        let _ = writeln!(text, "{what:<8} {name}: {verdict}, {} s", rounded(*took));
+        if let Err(error) = outcome {
+            let _ = writeln!(text, "         {error}");
+        }
     }
     text
 }

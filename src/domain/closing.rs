@@ -66,3 +66,16 @@ named! {
         NewEpisode = "new_episode",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_detection_of_repetition_in_a_row_forces_a_later_stage() {
+        let forced = [0, 1, 2, 3, 4].map(Stage::forced_by);
+
+        assert_eq!(forced, [Stage::None, Stage::PreClosing, Stage::Closing, Stage::Terminal, Stage::Terminal]);
+        assert_eq!(forced.map(|stage| stage.is_none()), [true, false, false, false, false]);
+    }
+}

@@ -18,6 +18,7 @@ use super::abroad::channel_ref;
 use super::calling;
 use super::world::{World, room};
 use crate::actors::calls::Speech;
+use crate::actors::calls::providers::{Limits, Provider, Recognisers, Voices};
 use crate::actors::calls::shutdown::shut_down;
 use crate::actors::runtime::actor_keys::{RecognitionKey, VoiceCallKey, VoiceUserKey};
 use crate::adapters::speech::rehearsed::RehearsedSpeech;
@@ -31,8 +32,9 @@ use crate::ports::backend::room::RoomId;
 use crate::ports::backend::usage::{self, SpeechBy, UsageQuery};
 use crate::ports::call_room::conformance::{Subject, conformance};
 use crate::ports::call_room::{CallRooms, End, Entrance, Line, Listener, Packet, SpeechService, Told, Trouble, View};
-use crate::ports::speech_recognition::{Expectation, Recognised, RecognitionFailed, Sound, SpeechRecognition};
-use crate::ports::speech_synthesis::{Piece, Sentence, SpeechSynthesis, SynthesisFailed};
+use crate::ports::language_model::NoAnswer;
+use crate::ports::speech_recognition::{Expectation, Recognised, Sound, SpeechRecognition};
+use crate::ports::speech_synthesis::{Piece, Sentence, SpeechSynthesis};
 use crate::telemetry::memory::{SpanMemory, attribute};
 
 /// A codec without a codec: a packet is one byte, the voice in it.
@@ -184,13 +186,29 @@ async fn world_with(overlay: serde_json::Value) -> World {
     world
 }
 
-/// With these ears and this mouth. Aria says YES whenever she is asked, and greets.
+/// What recognises speech, in order, and what makes voices.
+fn speech_of(
+    recognition: impl IntoIterator<Item = Arc<Provider<dyn SpeechRecognition>>>,
+    synthesis: Arc<Provider<dyn SpeechSynthesis>>,
+) -> Speech {
+    let mut recognition = recognition.into_iter();
+    let first = recognition.next().expect("at least one");
+    let (recognition, synthesis) = (Recognisers::new(first, recognition), Voices::new(synthesis, []));
+    Speech { audio: Arc::new(FakeAudio), recognition, synthesis }
+}
+
+/// With these ears and this mouth.
 async fn world_of(
     recognition: Arc<dyn SpeechRecognition>,
     synthesis: Arc<dyn SpeechSynthesis>,
     overlay: serde_json::Value,
 ) -> World {
-    let world = World::with_speech(Speech { audio: Arc::new(FakeAudio), recognition, synthesis }, overlay).await;
+    world_with_speech(speech_of([Provider::unlimited(recognition)], Provider::unlimited(synthesis)), overlay).await
+}
+
+/// Aria says YES whenever she is asked, and greets.
+async fn world_with_speech(speech: Speech, overlay: serde_json::Value) -> World {
+    let world = World::with_speech(speech, overlay).await;
     world.side.answer_by(|_| Some(Ok("Yes.\nYES".to_owned())));
     world.main.answer_by(|_| Some(Ok("Hello there.".to_owned())));
     world
@@ -440,7 +458,7 @@ impl SpeechRecognition for Counting {
         expectation: Expectation,
         sounds: Receiver<Sound>,
         results: Sender<Recognised>,
-    ) -> Result<(), RecognitionFailed> {
+    ) -> Result<(), NoAnswer> {
         let open = self.open.fetch_add(1, Ordering::Relaxed) + 1;
         self.most.fetch_max(open, Ordering::Relaxed);
         let _open = CountedStream(self);
@@ -461,8 +479,11 @@ async fn speech_used(world: &World) -> Vec<(String, usage::Speech)> {
 
 #[tokio::test(start_paused = true)]
 async fn speech_is_counted_with_its_price_where_something_leaves_the_machine() {
-    let prices = json!({ "speech": { "recognition_price": 0.6, "synthesis_price": 15.0 } });
-    let world = world_of(Arc::<Counting>::default(), Arc::new(RehearsedSpeech), prices).await;
+    let price = UnitPrice::per_minute(0.6, "USD");
+    let priced = Limits { most: 1, cool_down: Duration::ZERO, price: Some(price) };
+    let ears = Provider::new(Arc::<Counting>::default() as Arc<dyn SpeechRecognition>, priced);
+    let speech = speech_of([ears], Provider::unlimited(Arc::new(RehearsedSpeech)));
+    let world = world_with_speech(speech, json!({})).await;
     let mut ana = Caller::enter(&world, "ana").await;
 
     ana.say_something(&world).await;
@@ -505,8 +526,11 @@ impl SpeechSynthesis for Hoarse {
         Some("mouth.example".into())
     }
 
-    fn say(&self, sentence: Sentence) -> BoxStream<'static, Result<Piece, SynthesisFailed>> {
-        let failed = stream::iter([Err(SynthesisFailed("the line is bad".into()))]);
+    fn say(&self, sentence: Sentence) -> BoxStream<'static, Result<Piece, NoAnswer>> {
+        let failed = stream::iter([Err(NoAnswer::Unreachable {
+            endpoint: "https://mouth.example".into(),
+            detail: "the line is bad".to_owned(),
+        })]);
         RehearsedSpeech.say(sentence).take(2).chain(failed).boxed()
     }
 }
@@ -524,8 +548,8 @@ async fn a_synthesis_that_fails_is_counted_and_its_span_has_the_error() {
     assert_eq!(errors, [Some("synthesis_failed".to_owned())]);
     assert_eq!(speech_used(&world).await[0].1.characters, "Hello there.".len() as u64);
     let description = world.backend.calls.describe(&room("lobby")).await.unwrap();
-    assert_eq!(description.recognition, SpeechService { provider: "counting", host: Some("ears.example".into()) });
-    assert_eq!(description.synthesis, SpeechService { provider: "hoarse", host: Some("mouth.example".into()) });
+    assert_eq!(description.recognition, [SpeechService { provider: "counting", host: Some("ears.example".into()) }]);
+    assert_eq!(description.synthesis, [SpeechService { provider: "hoarse", host: Some("mouth.example".into()) }]);
 }
 
 #[tokio::test(start_paused = true)]

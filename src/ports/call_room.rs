@@ -208,6 +208,8 @@ named! {
         RecognitionFailed = "recognition_failed",
         /// Too many people talk at once.
         RecognitionFull = "recognition_full",
+        /// The guild may have no more recognised today.
+        RecognitionUsedUp = "recognition_used_up",
         /// No voice can be made.
         SynthesisFailed = "synthesis_failed",
         /// What the person says is not heard any more. Only entering again helps.
@@ -233,12 +235,12 @@ pub struct SpeechService {
 /// The voice of a room.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Description {
-    /// What recognises speech.
-    pub recognition: SpeechService,
-    /// Whether it returns words.
+    /// What recognises speech, in order: the next one takes over if one fails.
+    pub recognition: Vec<SpeechService>,
+    /// Whether the first one returns words.
     pub recognises_words: bool,
-    /// What makes the companions' voices.
-    pub synthesis: SpeechService,
+    /// What makes the voices of the companions in the room, each once.
+    pub synthesis: Vec<SpeechService>,
     /// Who is in the call.
     pub people: Vec<Person>,
 }

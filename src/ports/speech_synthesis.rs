@@ -6,6 +6,7 @@ use futures_util::stream::BoxStream;
 
 use crate::domain::id::CompanionId;
 use crate::domain::voice::heard::WordTime;
+use crate::ports::language_model::NoAnswer;
 
 /// A sentence to be spoken.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,11 +32,6 @@ pub enum Piece {
     Words(Vec<WordTime>),
 }
 
-/// Why no audio comes.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct SynthesisFailed(pub String);
-
 /// A voice for companions.
 pub trait SpeechSynthesis: Send + Sync + 'static {
     /// The provider, as in the span attribute `gen_ai.provider.name`.
@@ -45,5 +41,5 @@ pub trait SpeechSynthesis: Send + Sync + 'static {
     fn host(&self) -> Option<Arc<str>>;
 
     /// Makes the audio of a sentence, piece by piece. An error ends it, and a text without words is none. Dropping the stream cancels it.
-    fn say(&self, sentence: Sentence) -> BoxStream<'static, Result<Piece, SynthesisFailed>>;
+    fn say(&self, sentence: Sentence) -> BoxStream<'static, Result<Piece, NoAnswer>>;
 }

@@ -21,7 +21,9 @@ pub(super) fn notes(settings: &Settings) -> Vec<String> {
         ("models.main.api_key_file".to_owned(), models.main.api_key_file.as_deref()),
     ];
     let named = models.named.iter().map(|(name, model)| (format!("models.{name}.api_key_file"), model.api_key_file.as_deref()));
-    let secrets = secrets.into_iter().chain(named).filter_map(|(key, path)| {
+    let services = settings.speech.services.iter();
+    let services = services.map(|(name, table)| (format!("speech.services.{name}.api_key_file"), table.api_key_file.as_deref()));
+    let secrets = secrets.into_iter().chain(named).chain(services).filter_map(|(key, path)| {
         let path = path?;
         is_open(path, BY_ALL).then(|| {
             format!("{key}: everybody on this machine can read {path}; protect it with chmod o= {path}", path = path.display())

@@ -1,6 +1,6 @@
 //! Loads settings from their sources: the built-in defaults ← `default.toml` ← the profile ← the environment.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Read as _;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -26,7 +26,7 @@ use crate::domain::model_role::ModelRole;
 const DEFAULTS: &str = include_str!("../../config/default.toml");
 /// Their title in lists of sources.
 const BUILT_IN: &str = "built-in defaults";
-/// Keys that a settings file must not contain, besides `api_key` of each model. Each has a sibling key with the suffix `_file`, which names a file
+/// Keys that a settings file must not contain, besides `api_key` of each model and of each service for speech. Each has a sibling key with the suffix `_file`, which names a file
 /// that contains only the secret (docs/design/interfaces.md I-4).
 const SECRETS: [&str; 2] = ["discord.token", "server.admin_token"];
 /// The largest settings file that is read, in bytes.
@@ -92,15 +92,24 @@ impl Loaded {
     /// # Errors
     /// Everything that would keep a server from starting, by key. It never contains a secret.
     pub fn serve(&self) -> Result<(), Problems> {
-        let Settings { server, discord, models, storage, .. } = &self.settings;
+        let Settings { server, discord, models, storage, speech, .. } = &self.settings;
         let keys = models.names().map(|name| {
             let key = models.served(ModelRole::Main, &name).limits.key();
             ("models", key.err().map(|problem| Problem { key: format!("{name}.{}", problem.key), ..problem }))
         });
+        let services = speech.services.iter().map(|(name, table)| {
+            let key = table.key();
+            ("speech", key.err().map(|problem| Problem { key: format!("services.{name}.{}", problem.key), ..problem }))
+        });
         let is_file = storage.path.exists() && !storage.path.is_dir();
         let tokens = [("server", server.token().err()), ("discord", discord.token().err())];
         let folder = ("storage", is_file.then(|| Problem::new("path", "is a file; name a folder")));
-        let found = tokens.into_iter().chain(keys).chain([folder]).filter_map(|(section, problem)| Some((section, problem?)));
+        let found = tokens
+            .into_iter()
+            .chain(keys)
+            .chain(services)
+            .chain([folder])
+            .filter_map(|(section, problem)| Some((section, problem?)));
         let found = found.map(|(section, Problem { key, message })| format!("{section}.{key} {message}"));
         let problems: Vec<_> = found.map(|message| Located { place: None, line: None, message }).collect();
         if problems.is_empty() { Ok(()) } else { Err(Problems(problems)) }
@@ -145,6 +154,11 @@ pub fn load(sources: &Sources) -> Result<Loaded, Problems> {
     notes.extend(unused.map(|name| {
         format!("models.{name}: no companion uses it; name it in a companion's file ([model] main = \"{name}\"), or remove it")
     }));
+    let providers = roster.companions.values().filter_map(|companion| companion.voice.provider.as_ref());
+    let used_services: BTreeSet<_> = settings.speech.used().chain(providers).collect();
+    notes.extend(settings.speech.services.keys().filter(|name| !used_services.contains(name)).map(|name| {
+        format!("speech.services.{name}: nothing uses it; name it in speech.recognition or speech.synthesis, or remove it")
+    }));
     notes.extend(sources.environment.iter().filter_map(|(name, _)| misnamed(name)));
     let merged = merged(&layers).map_err(|problem| Problems(vec![problem]))?;
     Ok(Loaded {
@@ -183,7 +197,8 @@ impl Settings {
 
 /// Reports secrets in a settings file, because such files are copied and shown with less care than secrets need.
 fn secrets(layer: &Layer) -> impl Iterator<Item = Located> {
-    let keys = layer.keys_in("models").map(|name| format!("models.{name}.api_key"));
+    let keys_in = |section: &'static str| layer.keys_in(section).map(move |name| format!("{section}.{name}.api_key"));
+    let keys = keys_in("models").chain(keys_in("speech.services"));
     let secrets: Vec<_> = SECRETS.map(str::to_owned).into_iter().chain(keys).collect();
     let is_there = |path: &String| {
         matches!(layer, Layer::File { .. }) && layer.value_path(&Path::of(path)).as_ref() == Some(&Path::of(path))

@@ -4,7 +4,7 @@ mod named;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use reqwest::Url;
@@ -12,6 +12,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 
 pub use self::named::NamedModel;
+pub(super) use self::named::check_table_name;
 use super::companion::shortened;
 use super::{Problem, within};
 use crate::domain::id::ModelName;
@@ -279,9 +280,7 @@ impl Endpoint {
             let price = price.filter(|price| *price != 0.0).unwrap_or(LOWEST_PRICE);
             within(key, price, LOWEST_PRICE..=HIGHEST_PRICE)?;
         }
-        if self.api_key.is_some() && self.api_key_file.is_some() {
-            return Err(Problem::new("api_key_file", "is set, but the environment sets a key too; set only one of them"));
-        }
+        check_key_sources(self.api_key.as_ref(), self.api_key_file.as_deref())?;
         within("timeout_secs", self.timeout_secs, 0.1..=3600.0)?;
         for (key, secs) in
             [("first_token_timeout_secs", self.first_token_timeout_secs), ("idle_timeout_secs", self.idle_timeout_secs)]
@@ -336,20 +335,7 @@ impl Endpoint {
     /// # Errors
     /// The file cannot be read. Or the key is empty, too long, or contains characters that no HTTP header can carry.
     pub fn key(&self) -> Result<Option<SecretString>, Problem> {
-        let (name, key) = match (&self.api_key, &self.api_key_file) {
-            (Some(key), _) => ("api_key", key.clone()),
-            (None, Some(path)) => {
-                let text = std::fs::read_to_string(path)
-                    .map_err(|error| Problem::new("api_key_file", format!("{} cannot be read: {error}", path.display())))?;
-                ("api_key_file", SecretString::from(text.trim().to_owned()))
-            }
-            (None, None) => return Ok(None),
-        };
-        let fits = |key: &str| !key.is_empty() && key.len() <= MAX_KEY_BYTES && key.bytes().all(|byte| byte.is_ascii_graphic());
-        if !fits(key.expose_secret()) {
-            return Err(Problem::new(name, "must contain one key of visible ASCII characters and nothing else"));
-        }
-        Ok(Some(key))
+        read_key(self.api_key.as_ref(), self.api_key_file.as_deref())
     }
 
     /// Concurrent calls for one guild. The default is half of `max_concurrent`, rounded down, but at least 1.
@@ -370,6 +356,34 @@ impl Pool {
         within("backoff_secs", self.backoff_secs, 0.01..=60.0)?;
         within("max_backoff_secs", self.max_backoff_secs, self.backoff_secs..=600.0)
     }
+}
+
+/// Checks that a key comes from one place.
+pub(super) fn check_key_sources(key: Option<&SecretString>, file: Option<&Path>) -> Result<(), Problem> {
+    match (key, file) {
+        (Some(_), Some(_)) => {
+            Err(Problem::new("api_key_file", "is set, but the environment sets a key too; set only one of them"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A key, or the one in a file.
+pub(super) fn read_key(key: Option<&SecretString>, file: Option<&Path>) -> Result<Option<SecretString>, Problem> {
+    let (name, key) = match (key, file) {
+        (Some(key), _) => ("api_key", key.clone()),
+        (None, Some(path)) => {
+            let text = std::fs::read_to_string(path)
+                .map_err(|error| Problem::new("api_key_file", format!("{} cannot be read: {error}", path.display())))?;
+            ("api_key_file", SecretString::from(text.trim().to_owned()))
+        }
+        (None, None) => return Ok(None),
+    };
+    let fits = |key: &str| !key.is_empty() && key.len() <= MAX_KEY_BYTES && key.bytes().all(|byte| byte.is_ascii_graphic());
+    if !fits(key.expose_secret()) {
+        return Err(Problem::new(name, "must contain one key of visible ASCII characters and nothing else"));
+    }
+    Ok(Some(key))
 }
 
 /// A checked setting in seconds as a duration. Invalid numbers become zero.

@@ -18,9 +18,11 @@ use super::mismatch::{Kind, Mismatch, Path};
 use super::models::Models;
 use super::problem::{Located, Problem};
 use super::prompt::Prompt;
+use super::speech::Speech;
 use crate::domain::id::{CompanionId, ModelName};
 use crate::domain::model_role::ModelRole;
 use crate::domain::prompt::room::{persona_room, tokens};
+use crate::domain::service::Service;
 use crate::domain::text::{is_invisible, is_joining};
 
 /// The built-in companions, by the stems of their files.
@@ -264,12 +266,12 @@ fn companion_in(
     layer: Layer,
     stem: &str,
     persona: Option<String>,
-    Settings { companion_defaults, models, prompt, .. }: &Settings,
+    Settings { companion_defaults, models, prompt, speech, .. }: &Settings,
     problems: &mut Vec<Located>,
 ) -> Option<Companion> {
     let mut layers = [layer];
     let mut file: CompanionFile =
-        read_layers(&mut layers, Completeness::Complete, |file| invalid_models(file, models), problems)?;
+        read_layers(&mut layers, Completeness::Complete, |file| invalid_choices(file, models, speech), problems)?;
     if let Some(persona) = persona {
         if file.persona.is_some() {
             let message = "is set, but the folder has persona files (*.md), too; remove one of the two".to_owned();
@@ -308,15 +310,17 @@ fn oversized(companion: &Companion, prompt: &Prompt) -> Vec<Problem> {
     problem.collect()
 }
 
-/// The models in a companion's file that do not exist, or whose timeouts exceed the role's `timeout_secs`.
-fn invalid_models(file: &CompanionFile, models: &Models) -> Vec<Mismatch> {
-    let Some(choice) = &file.model else { return Vec::new() };
-    let chosen = [ModelRole::Main, ModelRole::Side].map(|role| (role, choice.of(role)));
-    let problem = |(role, name): (ModelRole, &ModelName)| {
-        let message = models.problem_of(role, name)?;
-        Some(Mismatch { path: Path::of(&format!("model.{}", role.as_str())), kind: Kind::Other(message) })
-    };
-    chosen.into_iter().filter_map(problem).collect()
+/// What a companion's file names and the settings do not have: models, also those whose timeouts exceed the role's `timeout_secs`, and the provider of
+/// its voice.
+fn invalid_choices(file: &CompanionFile, models: &Models, speech: &Speech) -> Vec<Mismatch> {
+    let problem = |path: String, message| Mismatch { path: Path::of(&path), kind: Kind::Other(message) };
+    let chosen = [ModelRole::Main, ModelRole::Side].into_iter().zip(file.model.iter().cycle());
+    let models = chosen.filter_map(|(role, choice)| {
+        Some(problem(format!("model.{}", role.as_str()), models.problem_of(role, choice.of(role))?))
+    });
+    let provider = file.voice.as_ref().and_then(|voice| voice.provider.as_deref());
+    let provider = provider.and_then(|name| speech.problem_of_service(Service::SpeechSynthesis, name));
+    models.chain(provider.map(|message| problem("voice.provider".to_owned(), message))).collect()
 }
 
 /// The TOML files and the companions' folders in a folder, sorted by name. Hidden ones and other folders are ignored.

@@ -1,14 +1,17 @@
-//! Section `speech`: the languages that are spoken, and their word lists.
+//! Section `speech`: the languages that are spoken, their word lists, and the services that recognise and make speech.
+
+mod service;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::service::{BUILT_IN, Resolved, SpeechApi, SpeechService};
 use super::companion::shortened;
-use super::models::{HIGHEST_PRICE, LOWEST_PRICE};
+use super::models::{check_table_name, seconds};
 use super::{Problem, within};
-use crate::domain::price::UnitPrice;
 use crate::domain::service::Service;
 use crate::domain::voice::words::{WordLists, words};
 
@@ -18,17 +21,30 @@ const MOST_WORDS: usize = 500;
 const MOST_CHARS: usize = 64;
 
 /// Section `speech`.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Speech {
     /// The language that is spoken: the name of a table in `words`.
     pub language: Arc<str>,
-    /// The price of a minute of audio that is recognised, in units of `models.currency`: 0, or 0.000001 to 1,000,000.
+    /// The services that recognise speech, by the names of their tables, or `rehearsal`: the first one that works is used.
+    pub recognition: Vec<Arc<str>>,
+    /// The service that makes the companions' voices, unless a companion's file names another: the name of its table, or `rehearsal`.
+    pub synthesis: Arc<str>,
+    /// Whether words are wanted that may change, where the recogniser has them.
+    pub partial_results: bool,
+    /// Seconds until a service must have connected, and until it must answer a request (1 to 120).
+    pub timeout_secs: f64,
+    /// The streams or sentences that each service gets at a time (1 to 1,024).
+    pub max_concurrent: usize,
+    /// Minutes of audio of a guild that services recognise in 24 hours, above 0. `None`: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub recognition_price: Option<f64>,
-    /// The price of a million characters that are spoken, as `recognition_price`.
+    pub guild_minutes_per_day: Option<f64>,
+    /// Characters that services speak for a guild in 24 hours, at least 1. `None`: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub synthesis_price: Option<f64>,
+    pub guild_characters_per_day: Option<u64>,
+    /// The services, by the names of their tables.
+    #[serde(default, skip_serializing)]
+    pub services: BTreeMap<Arc<str>, SpeechService>,
     /// The word lists of each language.
     pub words: BTreeMap<Arc<str>, SpokenWords>,
 }
@@ -68,13 +84,40 @@ impl Speech {
         found.map_or(&NONE, |found| &found.lists)
     }
 
-    /// The price of a service for speech. `None`: no price is set, so the cost is not known.
-    pub fn price(&self, service: Service, currency: &str) -> Option<UnitPrice> {
+    /// How long a service may take to connect, or to answer a request.
+    pub fn timeout(&self) -> Duration {
+        seconds(self.timeout_secs)
+    }
+
+    /// What a guild may use of it in 24 hours: milliseconds that are recognised, or characters that are spoken. `None`: there is no limit.
+    pub fn guild_limit(&self, service: Service) -> Option<u64> {
         match service {
             Service::LanguageModel => None,
-            Service::SpeechRecognition => self.recognition_price.map(|price| UnitPrice::per_minute(price, currency)),
-            Service::SpeechSynthesis => self.synthesis_price.map(|price| UnitPrice::per_million_characters(price, currency)),
+            Service::SpeechRecognition => self.guild_minutes_per_day.map(|minutes| (minutes * 60_000.0).round() as u64),
+            Service::SpeechSynthesis => self.guild_characters_per_day,
         }
+    }
+
+    /// Why this service cannot do this: it does not exist, or does something else. The text follows the name of a key.
+    pub fn problem_of_service(&self, service: Service, name: &str) -> Option<String> {
+        let serves = |(name, table): (&Arc<str>, &SpeechService)| {
+            table.api(name).is_ok_and(|api| api.serves(service)).then(|| format!("{name:?}"))
+        };
+        let found = name == BUILT_IN || self.services.get_key_value(name).is_some_and(|table| serves(table).is_some());
+        (!found).then(|| {
+            let what = if service == Service::SpeechRecognition { "recognises speech" } else { "makes voices" };
+            let known: Vec<_> = [format!("{BUILT_IN:?}")].into_iter().chain(self.services.iter().filter_map(serves)).collect();
+            let name = shortened(name);
+            format!(
+                "= {name:?} is no service that {what}; add a table [speech.services.{name}], or choose one of {}",
+                known.join(", ")
+            )
+        })
+    }
+
+    /// The names of all services that are used if no companion names one.
+    pub fn used(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.recognition.iter().chain([&self.synthesis])
     }
 
     /// What is wrong with a language, if it has no table.
@@ -91,9 +134,23 @@ impl Speech {
     /// # Errors
     /// The first value that cannot be used.
     pub fn check(&self) -> Result<(), Problem> {
-        for (key, price) in [("recognition_price", self.recognition_price), ("synthesis_price", self.synthesis_price)] {
-            let price = price.filter(|price| *price != 0.0).unwrap_or(LOWEST_PRICE);
-            within(key, price, LOWEST_PRICE..=HIGHEST_PRICE)?;
+        within("timeout_secs", self.timeout_secs, 1.0..=120.0)?;
+        within("max_concurrent", self.max_concurrent, 1..=1024)?;
+        within("guild_minutes_per_day", self.guild_minutes_per_day.unwrap_or(1.0), 0.01..=1_000_000.0)?;
+        within("guild_characters_per_day", self.guild_characters_per_day.unwrap_or(1), 1..=u64::MAX)?;
+        for (name, table) in &self.services {
+            if **name == *BUILT_IN {
+                return Err(Problem::new(format!("services.{name}"), "is the name of what is built in; rename the table"));
+            }
+            check_table_name(name).map_err(|problem| Problem { key: format!("services.{}", problem.key), ..problem })?;
+            table.check(name).map_err(|problem| Problem { key: format!("services.{name}.{}", problem.key), ..problem })?;
+        }
+        if self.recognition.is_empty() {
+            return Err(Problem::new("recognition", format!("is empty; name at least one service, or {BUILT_IN:?}")));
+        }
+        let recognition = self.recognition.iter().map(|name| ("recognition", Service::SpeechRecognition, name));
+        for (key, service, name) in recognition.chain([("synthesis", Service::SpeechSynthesis, &self.synthesis)]) {
+            self.problem_of_service(service, name).map_or(Ok(()), |message| Err(Problem::new(key, message)))?;
         }
         for (language, lists) in &self.words {
             check_list(&format!("words.{language}.stop"), &lists.stop)?;

@@ -102,8 +102,8 @@ pub const SPEECH_AUDIO_SECS: &str = "speech.audio_secs";
 pub const SPEECH_CHARACTERS: &str = "speech.characters";
 /// `speech_recognition` or `speech_synthesis`.
 pub const SPEECH_SERVICE: &str = "speech.service";
-/// What does not work in a voice call: `recognition_failed`, `recognition_full`, `synthesis_failed`, `not_heard`, `says_already`,
-/// `says_too_much` or `call_too_long`.
+/// What does not work in a voice call: `recognition_failed`, `recognition_full`, `recognition_used_up`, `synthesis_failed`, `not_heard`,
+/// `says_already`, `says_too_much` or `call_too_long`.
 pub const VOICE_TROUBLE: &str = "voice.trouble";
 /// `lull_ended`, `deserted`, `addressed`, `one_to_one`, `follow_up` or `extension`.
 pub const HAND_OVER_CAUSE: &str = "hand_over.cause";

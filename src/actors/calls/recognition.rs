@@ -9,9 +9,11 @@ use std::time::Duration;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
+use tokio::time::Instant;
 
 use super::call::Call;
 use super::hearing::Hearing;
+use super::providers::Permit;
 use super::services::Work;
 use super::streams::Opened;
 use super::voice::Voice;
@@ -19,8 +21,10 @@ use crate::actors::messages::voice_call::RecognitionMessage;
 use crate::actors::runtime::actor_keys::RecognitionKey;
 use crate::actors::runtime::context::Registered;
 use crate::domain::id::PersonId;
+use crate::domain::service::Service;
 use crate::ports::call_room::{Trouble, View};
-use crate::ports::speech_recognition::{Expectation, Recognised, Sound};
+use crate::ports::language_model::NoAnswer;
+use crate::ports::speech_recognition::{Expectation, Recognised, Sound, SpeechRecognition};
 
 /// The sounds that a stream can be behind.
 const MOST_WAITING: usize = 512;
@@ -28,6 +32,10 @@ const MOST_WAITING: usize = 512;
 const MOST_RESULTS: usize = 64;
 /// The pause before a stream that failed, or that was refused, is opened again.
 const PAUSE: Duration = Duration::from_secs(1);
+/// The audio that a provider has at most not taken in when it counts as failed.
+const BEHIND: Duration = Duration::from_secs(5);
+/// How long a stream is kept for a person who says nothing. Providers limit the streams at a time, and close idle ones.
+const IDLE: Duration = Duration::from_secs(30);
 
 pub struct Recognition;
 
@@ -56,8 +64,11 @@ pub struct State {
 struct Stream {
     sounds: mpsc::Sender<Sound>,
     task: AbortHandle,
+    permit: Permit<dyn SpeechRecognition>,
     /// The utterance that is being recognised.
     work: Option<Work>,
+    /// When an utterance ended.
+    quiet_since: Instant,
     call: Arc<Call>,
     user: PersonId,
 }
@@ -110,13 +121,15 @@ impl Actor for Recognition {
             RecognitionMessage::Sounds => state.send(),
             RecognitionMessage::Finalize if state.stream.is_none() => {}
             RecognitionMessage::Finalize => state.offer(Sound::Finalize),
-            RecognitionMessage::Result(stream, Some(result)) if stream == state.streams => state.take(result).await,
-            RecognitionMessage::Result(stream, None) if stream == state.streams => state.stream_failed(),
-            RecognitionMessage::Result(..) => {}
+            RecognitionMessage::Result(stream, result) if stream == state.streams => state.take(result).await,
+            RecognitionMessage::Ended(stream, outcome) if stream == state.streams => state.stream_ended(outcome),
+            RecognitionMessage::Result(..) | RecognitionMessage::Ended(..) => {}
             RecognitionMessage::Again => {
                 (state.has_failed, state.will_retry) = (false, false);
                 state.send();
             }
+            RecognitionMessage::Idle(stream) if stream == state.streams => state.close_if_idle(),
+            RecognitionMessage::Idle(_) => {}
             RecognitionMessage::Displaced if state.stream.as_ref().is_some_and(Stream::is_open) => {}
             RecognitionMessage::Displaced => state.displaced(),
             RecognitionMessage::Forget => {
@@ -140,8 +153,8 @@ impl State {
             return;
         }
         let is_new = self.stream.is_none();
-        if is_new && !self.open() {
-            return self.wait();
+        if is_new && let Err(trouble) = self.open() {
+            return self.wait(trouble);
         }
         let sounds = self.arguments.voice.found().next_sounds(is_new);
         sounds.into_iter().for_each(|sound| self.offer(sound));
@@ -156,7 +169,8 @@ impl State {
         if stream.sounds.try_send(sound).is_ok() {
             if let Some((from, samples)) = audio {
                 let hearing = &self.arguments.hearing;
-                stream.work.get_or_insert_with(|| Work::recognition(hearing.clone(), from)).add(samples);
+                let by = stream.permit.provider();
+                stream.work.get_or_insert_with(|| Work::recognition(hearing.clone(), by, from)).add(samples);
             }
             return;
         }
@@ -164,46 +178,61 @@ impl State {
             self.displaced();
         } else {
             // It does not take in what is said. A new one gets the sound since the last final.
-            self.stream_failed();
+            self.stream_ended(Err(NoAnswer::TimedOut { after: BEHIND }));
         }
     }
 
-    /// Opens a stream. False: others need theirs more.
-    fn open(&mut self) -> bool {
+    /// Opens a stream.
+    ///
+    /// # Errors
+    /// Others need theirs more, or the guild gets no more.
+    fn open(&mut self) -> Result<(), Trouble> {
         let number = self.streams + 1;
         let Arguments { user, hearing, .. } = &self.arguments;
+        let context = hearing.context();
+        let (now, guild, settings) = (context.clock.now(), &hearing.call.channel_ref().guild, &context.settings.speech);
+        let is_used_up = context.calls.allowances().is_used_up(settings, guild, Service::SpeechRecognition, now);
+        let permit = context.speech.recognition.begin(now, !is_used_up);
+        let Some(permit) = permit else {
+            return Err(if is_used_up { Trouble::RecognitionUsedUp } else { Trouble::RecognitionFull });
+        };
         let expectation = Expectation { language: hearing.language(), names: hearing.names() };
         let (sounds, taken) = mpsc::channel(MOST_WAITING);
         let (results, mut returned) = mpsc::channel(MOST_RESULTS);
-        let (recogniser, myself) = (hearing.context().speech.recognition.clone(), self.myself.clone());
+        let (recogniser, myself) = (permit.provider().service().clone(), self.myself.clone());
         let listen = async move {
             let listening = recogniser.listen(expectation, taken, results);
             let reporting = async {
                 while let Some(result) = returned.recv().await {
-                    if myself.cast(RecognitionMessage::Result(number, Some(result))).is_err() {
+                    if myself.cast(RecognitionMessage::Result(number, result)).is_err() {
                         return;
                     }
                 }
             };
             let (outcome, ()) = tokio::join!(listening, reporting);
-            if let Err(error) = outcome {
-                tracing::warn!(provider = recogniser.provider(), %error, "speech recognition failed and is tried again");
-            }
             // If the actor has ended, nobody needs the outcome.
-            let _ = myself.cast(RecognitionMessage::Result(number, None));
+            let _ = myself.cast(RecognitionMessage::Ended(number, outcome));
         };
         let (call, most) = (&hearing.call, hearing.context().settings.voice.max_streams);
         let Some(Opened { task, displaced }) = call.open_stream(user, most, || tokio::spawn(listen).abort_handle()) else {
-            return false;
+            return Err(Trouble::RecognitionFull);
         };
         let key = displaced.map(|displaced| RecognitionKey(call.channel().clone(), displaced));
         if let Some(actor) = key.and_then(|key| hearing.context().directory.find(&key)) {
             // One that is being restarted opens another by itself.
             let _ = actor.cast(RecognitionMessage::Displaced);
         }
-        self.stream = Some(Stream { sounds, task, work: None, call: call.clone(), user: user.clone() });
+        self.stream = Some(Stream {
+            sounds,
+            task,
+            permit,
+            work: None,
+            quiet_since: Instant::now(),
+            call: call.clone(),
+            user: user.clone(),
+        });
         (self.streams, self.waits) = (number, false);
-        true
+        Ok(())
     }
 
     /// Somebody who began to speak later has got the stream. If this person still talks, the sound waits for another one.
@@ -213,15 +242,15 @@ impl State {
         self.stream = None;
         self.streams += 1;
         if is_active {
-            self.wait();
+            self.wait(Trouble::RecognitionFull);
         }
     }
 
-    /// The sound waits until somebody else needs no stream any more.
-    fn wait(&mut self) {
+    /// The sound waits until there is a stream for it.
+    fn wait(&mut self, trouble: Trouble) {
         if !std::mem::replace(&mut self.waits, true) {
             let Arguments { user, hearing, .. } = &self.arguments;
-            hearing.call.show_to(user, &View::Trouble(Trouble::RecognitionFull));
+            hearing.call.show_to(user, &View::Trouble(trouble));
         }
         self.retry();
     }
@@ -232,13 +261,10 @@ impl State {
         }
     }
 
-    fn stream_failed(&mut self) {
-        if let Some(mut stream) = self.stream.take()
-            && let Some(work) = &mut stream.work
-        {
-            work.fail(Trouble::RecognitionFailed.as_str());
-        }
+    fn stream_ended(&mut self, outcome: Result<(), NoAnswer>) {
+        let Some(stream) = self.stream.take() else { return };
         self.streams += 1;
+        self.note_end(stream, outcome);
         if !std::mem::replace(&mut self.has_failed, true) {
             let Arguments { user, hearing, .. } = &self.arguments;
             hearing.call.show_to(user, &View::Trouble(Trouble::RecognitionFailed));
@@ -246,22 +272,57 @@ impl State {
         }
     }
 
+    /// Tells the provider's breaker how a stream ended. A provider that gets no work for a while is logged once.
+    fn note_end(&self, mut stream: Stream, outcome: Result<(), NoAnswer>) {
+        if let Some(work) = &mut stream.work {
+            work.fail(Trouble::RecognitionFailed.as_str());
+        }
+        let Err(error) = outcome else { return };
+        let provider = stream.permit.provider().service().provider();
+        if stream.permit.failed(self.arguments.hearing.context().clock.now(), &error) {
+            tracing::warn!(provider, %error, "speech recognition failed and is tried again");
+        }
+    }
+
+    /// The next utterance goes to a provider that is preferred, if one works again.
+    fn leave_substitute(&mut self) {
+        let context = self.arguments.hearing.context();
+        let is_silent = self.arguments.voice.found().is_silent();
+        let prefers = |stream: &Stream| context.speech.recognition.prefers_another(stream.permit.provider(), context.clock.now());
+        if is_silent && self.stream.as_ref().is_some_and(prefers) {
+            self.stream = None;
+            self.streams += 1;
+        }
+    }
+
+    fn close_if_idle(&mut self) {
+        let is_silent = self.arguments.voice.found().is_silent();
+        if is_silent && self.stream.as_ref().is_some_and(|stream| stream.quiet_since.elapsed() >= IDLE) {
+            self.stream = None;
+            self.streams += 1;
+        }
+    }
+
     async fn take(&mut self, result: Recognised) {
         let Arguments { user, hearing, voice } = &self.arguments;
-        if hearing.is_opted_out(user) {
-            return;
+        let Some(stream) = self.stream.as_mut().filter(|_| !hearing.is_opted_out(user)) else { return };
+        let (context, provider) = (hearing.context(), stream.permit.provider().service().provider());
+        if stream.permit.works(context.clock.now()) {
+            tracing::info!(provider, "speech is recognised again");
         }
         match result {
             Recognised::Partial { text, started } => hearing.partial(user, &text, started),
             Recognised::Final(segment) => {
-                let provider = hearing.context().speech.recognition.provider();
                 // What is said meanwhile waits in its order.
                 if let Err(error) = hearing.recognised(user, provider, &segment).await {
                     tracing::error!(%error, "what a person said could not be put on record");
                 }
                 voice.found().finalised(segment.ended, segment.is_last);
-                if let Some(stream) = self.stream.as_mut().filter(|_| segment.is_last) {
-                    stream.work = None;
+                if segment.is_last {
+                    (stream.work, stream.quiet_since) = (None, Instant::now());
+                    let number = self.streams;
+                    self.myself.send_after(IDLE, move || RecognitionMessage::Idle(number));
+                    self.leave_substitute();
                 }
             }
         }

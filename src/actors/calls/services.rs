@@ -5,22 +5,26 @@ use crate::actors::messages::writer::{Record, WriterMessage};
 use crate::actors::writer::requests::send_to_writer;
 use crate::domain::id::CompanionId;
 use crate::domain::moment::Moment;
+use crate::domain::price::UnitPrice;
 use crate::domain::service::Service;
 use crate::journal::channel_key::ChannelKey;
 use crate::journal::record::Used;
 use crate::ports::audio::{HEARD_RATE, SPOKEN_RATE};
+use crate::ports::speech_recognition::SpeechRecognition;
+use crate::ports::speech_synthesis::SpeechSynthesis;
+use crate::settings::speech::BUILT_IN;
 use crate::telemetry::speech::{self, SpeechFacts};
 use crate::telemetry::trace::SpanRef;
 
 use super::hearing::Hearing;
+use super::providers::Provider;
 
 /// Work that a service does. Dropping it ends it, and records it.
 pub struct Work {
     hearing: Hearing,
     service: Service,
     provider: &'static str,
-    /// Whether something leaves this machine for it.
-    is_outside: bool,
+    price: Option<UnitPrice>,
     companion: Option<CompanionId>,
     under: Option<SpanRef>,
     started: Moment,
@@ -33,25 +37,33 @@ pub struct Work {
 
 impl Work {
     /// What somebody says is being recognised. The first sample was said at `started`.
-    pub fn recognition(hearing: Hearing, started: Moment) -> Self {
-        let recogniser = &hearing.context().speech.recognition;
-        let (provider, is_outside) = (recogniser.provider(), recogniser.host().is_some());
-        Self::begun(hearing, Service::SpeechRecognition, provider, is_outside, started)
+    pub fn recognition(hearing: Hearing, by: &Provider<dyn SpeechRecognition>, started: Moment) -> Self {
+        Self::begun(hearing, Service::SpeechRecognition, by.service().provider(), by.price().cloned(), started)
     }
 
     /// The audio of a sentence is being made, for the reply whose span is `under`.
-    pub fn synthesis(hearing: Hearing, companion: CompanionId, text: &str, under: Option<SpanRef>) -> Self {
-        let synthesiser = &hearing.context().speech.synthesis;
-        let (provider, is_outside) = (synthesiser.provider(), synthesiser.host().is_some());
+    pub fn synthesis(
+        hearing: Hearing,
+        by: &Provider<dyn SpeechSynthesis>,
+        companion: CompanionId,
+        text: &str,
+        under: Option<SpanRef>,
+    ) -> Self {
         let started = hearing.context().clock.now();
-        let mut work = Self::begun(hearing, Service::SpeechSynthesis, provider, is_outside, started);
+        let mut work = Self::begun(hearing, Service::SpeechSynthesis, by.service().provider(), by.price().cloned(), started);
         (work.companion, work.under, work.characters) = (Some(companion), under, text.chars().count() as u64);
         work
     }
 
-    const fn begun(hearing: Hearing, service: Service, provider: &'static str, is_outside: bool, started: Moment) -> Self {
+    const fn begun(
+        hearing: Hearing,
+        service: Service,
+        provider: &'static str,
+        price: Option<UnitPrice>,
+        started: Moment,
+    ) -> Self {
         let (companion, under, samples, characters, error) = (None, None, 0, 0, None);
-        Self { hearing, service, provider, is_outside, companion, under, started, samples, characters, error }
+        Self { hearing, service, provider, price, companion, under, started, samples, characters, error }
     }
 
     /// The service was given so much audio, or has made it.
@@ -63,13 +75,11 @@ impl Work {
         self.error = Some(error);
     }
 
-    /// Its usage. What does not leave this machine has no price.
     fn used(&self) -> Used {
-        let settings = &self.hearing.context().settings;
-        let price = settings.speech.price(self.service, &settings.models.currency).filter(|_| self.is_outside);
         let audio_ms = self.samples.saturating_mul(1_000) / u64::from(HEARD_RATE);
         let amount = if self.service == Service::SpeechSynthesis { self.characters } else { audio_ms };
-        Used::Speech { service: self.service, companion: self.companion.clone(), provider: self.provider.into(), amount, price }
+        let (companion, price) = (self.companion.clone(), self.price.clone());
+        Used::Speech { service: self.service, companion, provider: self.provider.into(), amount, price }
     }
 }
 
@@ -94,6 +104,11 @@ impl Drop for Work {
         speech::record(&context.recorder, &facts);
         if let Used::Speech { amount, price: Some(price), .. } = &used {
             speech::record_cost(&context.recorder, self.service, price, *amount);
+        }
+        if let Used::Speech { provider, amount, .. } = &used
+            && **provider != *BUILT_IN
+        {
+            context.calls.allowances().count(&context.settings.speech, &channel_ref.guild, self.service, *amount, now);
         }
         let channel_key = ChannelKey::new(&channel_ref.guild, &channel_ref.channel);
         // Nobody waits for it. What a store does not take now is not counted.

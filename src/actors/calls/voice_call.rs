@@ -14,6 +14,7 @@ use super::hearing::Hearing;
 use super::joined::Joined;
 use super::playback::{Patience, Playback, Progress};
 use super::presence;
+use super::providers::Provider;
 use super::recognition::{self, Recognition};
 use super::rehearsed;
 use super::services::Work;
@@ -35,8 +36,11 @@ use crate::domain::voice::said::Said;
 use crate::domain::voice::utterance::Input;
 use crate::ports::audio::{CodecFailed, Encoder, SPOKEN_FRAME};
 use crate::ports::call_room::{End, Packet, Told, Trouble, View};
+use crate::ports::clock::Clock;
+use crate::ports::language_model::NoAnswer;
 use crate::ports::platform_call::Ended;
-use crate::ports::speech_synthesis::{Piece, Sentence, SynthesisFailed};
+use crate::ports::speech_synthesis::{Piece, Sentence, SpeechSynthesis};
+use crate::settings::speech::BUILT_IN;
 use crate::telemetry::instruments::NONE;
 use crate::telemetry::plain::Plain;
 use crate::telemetry::trace::{SpanRef, TurnTrace};
@@ -118,6 +122,9 @@ impl Actor for VoiceCall {
     async fn pre_start(&self, myself: ActorRef<CallMessage>, arguments: Arguments) -> Result<State, ActorProcessingErr> {
         let Arguments { call, context } = arguments;
         let registration = context.register(&VoiceCallKey(call.channel().clone()), &myself);
+        if let Err(error) = context.calls.allowances().load(&context, &call.channel_ref().guild).await {
+            tracing::warn!(%error, "what a guild has used of speech today cannot be read, and does not count");
+        }
         let mut state = State {
             children: Children::new(myself.clone(), RESTARTS, context.rng.clone()),
             hearing: Hearing::new(call.clone(), Inbound::new((*context).clone())),
@@ -516,7 +523,7 @@ impl State {
     }
 
     /// Takes audio of the reply.
-    fn take(&mut self, identity: &Arc<()>, sentence: usize, piece: Option<Result<Piece, SynthesisFailed>>) {
+    fn take(&mut self, identity: &Arc<()>, sentence: usize, piece: Option<Result<Piece, NoAnswer>>) {
         let Some(reply) = self.reply.as_mut().filter(|reply| Arc::ptr_eq(&reply.identity, identity)) else { return };
         match piece {
             None => {
@@ -524,8 +531,7 @@ impl State {
                 reply.playback.take(sentence, None, Instant::now());
             }
             Some(Ok(piece)) => reply.playback.take(sentence, Some(piece), Instant::now()),
-            Some(Err(error)) => {
-                tracing::warn!(provider = self.context.speech.synthesis.provider(), %error, "no voice can be made for a sentence");
+            Some(Err(_)) => {
                 reply.playback.fail(sentence);
                 self.call.show(&View::Trouble(Trouble::SynthesisFailed));
             }
@@ -567,25 +573,19 @@ impl State {
                 voice: settings.voice.clone(),
                 speed: settings.speed.unwrap_or(1.0),
             };
-            let mut work = Work::synthesis(self.hearing.clone(), request.companion.clone(), &request.text, reply.span);
-            let mut pieces = self.context.speech.synthesis.say(request);
+            let provider = self.context.speech.synthesis.of(settings.provider.as_deref()).clone();
+            let work = Work::synthesis(self.hearing.clone(), &provider, request.companion.clone(), &request.text, reply.span);
             let (identity, myself) = (reply.identity.clone(), self.myself.clone());
-            let task = tokio::spawn(async move {
-                while let Some(piece) = pieces.next().await {
-                    match &piece {
-                        Ok(Piece::Audio(samples)) => work.add(samples.len()),
-                        Ok(Piece::Words(_)) => {}
-                        Err(_) => work.fail(Trouble::SynthesisFailed.as_str()),
-                    }
-                    let has_failed = piece.is_err();
-                    if myself.cast(CallMessage::Piece(identity.clone(), sentence, Some(piece))).is_err() || has_failed {
-                        return;
-                    }
-                }
-                drop(work);
-                // A call that has ended needs no audio.
-                let _ = myself.cast(CallMessage::Piece(identity, sentence, None));
-            });
+            // A call that has ended needs no audio.
+            let hand_on = move |piece| myself.cast(CallMessage::Piece(identity.clone(), sentence, piece)).is_ok();
+            let (now, guild, speech) = (self.context.clock.now(), &self.call.channel_ref().guild, &self.context.settings.speech);
+            let is_used_up = self.context.calls.allowances().is_used_up(speech, guild, Service::SpeechSynthesis, now);
+            if is_used_up && provider.service().provider() != BUILT_IN {
+                // It is posted as text.
+                hand_on(Some(Err(NoAnswer::Cancelled)));
+                continue;
+            }
+            let task = tokio::spawn(synthesise(provider, request, self.context.clock.clone(), work, hand_on));
             reply.making.insert(sentence, task.abort_handle());
         }
         let ticket = reply.playback.ticket;
@@ -671,6 +671,50 @@ impl CallChild {
             Self::Recognition(_) => Sort::Recognition,
         }
     }
+}
+
+/// Has a sentence said. Each piece is handed on; none tells that it is all.
+async fn synthesise(
+    provider: Arc<Provider<dyn SpeechSynthesis>>,
+    sentence: Sentence,
+    clock: Arc<dyn Clock>,
+    mut work: Work,
+    hand_on: impl Fn(Option<Result<Piece, NoAnswer>>) -> bool,
+) {
+    let mut permit = match provider.begin_when_free(|| clock.now()).await {
+        Ok(permit) => permit,
+        Err(error) => {
+            work.fail(Trouble::SynthesisFailed.as_str());
+            hand_on(Some(Err(error)));
+            return;
+        }
+    };
+    let name = provider.service().provider();
+    let mut pieces = provider.service().say(sentence);
+    while let Some(piece) = pieces.next().await {
+        let now = clock.now();
+        match &piece {
+            Ok(Piece::Audio(samples)) => {
+                work.add(samples.len());
+                if permit.works(now) {
+                    tracing::info!(provider = name, "voices can be made again");
+                }
+            }
+            Ok(Piece::Words(_)) => {}
+            Err(error) => {
+                work.fail(Trouble::SynthesisFailed.as_str());
+                if permit.failed(now, error) {
+                    tracing::warn!(provider = name, %error, "no voice can be made; what companions say is posted as text");
+                }
+            }
+        }
+        let has_failed = piece.is_err();
+        if !hand_on(Some(piece)) || has_failed {
+            return;
+        }
+    }
+    drop(work);
+    hand_on(None);
 }
 
 /// The number by which pages know a reply.

@@ -101,7 +101,7 @@ impl State {
         let mut pulses = Vec::new();
         let has_sound = match self.ear.hear(number, packet) {
             Ok(heard) => {
-                let (now, has_partials) = (context.clock.now(), context.speech.recognition.has_partials());
+                let (now, has_partials) = (context.clock.now(), context.speech.recognition.first().has_partials());
                 take_heard(&mut voice.found(), &heard, now, has_partials, &mut pulses)
             }
             Err(PacketRefused::Late(_)) => return instruments.voice_packets.add(1, ["late"]),

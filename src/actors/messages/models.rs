@@ -7,8 +7,8 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::reply::{Dropped, Reply};
+use crate::domain::breaker::BreakerState;
 use crate::domain::id::ModelName;
-use crate::domain::moment::Moment;
 use crate::domain::priority::Priority;
 use crate::domain::service::{Service, ServiceEndpoint};
 use crate::ports::language_model::{Answer, Draft, Identity, LanguageModel, LazyRequest, ModelRole, NoAnswer, Usage};
@@ -111,17 +111,6 @@ pub struct LaneReport {
     pub waiting: usize,
     pub running: usize,
     pub breaker: BreakerState,
-}
-
-/// The state of an endpoint's circuit breaker.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BreakerState {
-    /// Calls pass.
-    Closed,
-    /// No call passes before this moment.
-    Open(Moment),
-    /// One call may test whether the endpoint answers again.
-    HalfOpen,
 }
 
 /// A model whose last call failed.

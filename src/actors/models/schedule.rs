@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
-use super::breaker::{Breaker, Verdict};
 use super::queue::Queue;
-use crate::actors::messages::models::{BreakerState, CallId, LaneReport};
+use crate::actors::messages::models::{CallId, LaneReport};
+use crate::domain::breaker::{Breaker, BreakerState, Verdict};
 use crate::domain::id::{GuildId, ModelName};
 use crate::domain::moment::Moment;
 use crate::domain::priority::Priority;

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
 use super::*;
-use crate::actors::messages::models::BreakerState;
+use crate::domain::breaker::BreakerState;
 use crate::domain::id::GuildId;
 use crate::domain::priority::Priority;
 use crate::ports::language_model::{Answer, Identity, LanguageModel, LazyRequest, Message, ModelRole, Request};

@@ -17,16 +17,31 @@ use crate::ports::call_room::{CallRooms, Description, Entrance, Line, SpeechServ
 use crate::ports::inbound_events::ChannelRef;
 use crate::ports::platform_call::{CallConnection, PlatformCalls};
 
+fn each_once(services: impl Iterator<Item = SpeechService>) -> Vec<SpeechService> {
+    let mut found = Vec::new();
+    for service in services {
+        if !found.contains(&service) {
+            found.push(service);
+        }
+    }
+    found
+}
+
 #[async_trait]
 impl CallRooms for ActorBackend {
     async fn describe(&self, room: &RoomId) -> Result<Description, Refused> {
         let channel_key = self.room_of(room)?.0;
         self.check_writable(room)?;
         let speech = &self.context.speech;
+        let companions = self.context.memberships.present(&channel_key.channel).into_keys();
+        let voices = companions.map(|companion| {
+            let companion = self.context.memberships.companion(&channel_key.channel, &companion);
+            speech.synthesis.of(companion.and_then(|companion| companion.voice.provider.clone()).as_deref()).description()
+        });
         Ok(Description {
-            recognition: SpeechService { provider: speech.recognition.provider(), host: speech.recognition.host() },
-            recognises_words: speech.recognition.recognises_words(),
-            synthesis: SpeechService { provider: speech.synthesis.provider(), host: speech.synthesis.host() },
+            recognition: each_once(speech.recognition.all().map(|provider| provider.description())),
+            recognises_words: speech.recognition.first().recognises_words(),
+            synthesis: each_once(voices),
             people: self.context.calls.get(&channel_key.channel).map(|call| call.people()).unwrap_or_default(),
         })
     }

@@ -61,10 +61,14 @@ pub(super) async fn describe(State(console): State<Shared>, RoomPath(room): Room
         provider: service.provider.to_owned(),
         host: service.host.map(|host| host.to_string()),
     };
+    let mut recognition = description.recognition.into_iter().map(service);
+    // There is always one.
+    let first = recognition.next().unwrap_or_else(|| SpeechService { provider: String::new(), host: None });
     Ok(Json(Description {
-        recognition: service(description.recognition),
+        recognition: first,
+        fallbacks: recognition.collect(),
         recognises_words: description.recognises_words,
-        synthesis: vec![service(description.synthesis)],
+        synthesis: description.synthesis.into_iter().map(service).collect(),
         people: description.people.iter().map(outbox::person).collect(),
     }))
 }

@@ -11,8 +11,9 @@ use crate::domain::moment::Moment;
 use crate::domain::voice::heard::WordTime;
 use crate::domain::voice::speech::Stretch;
 use crate::ports::audio::{HEARD_FRAME, SPOKEN_RATE};
+use crate::ports::language_model::NoAnswer;
 use crate::ports::speech_recognition::{Expectation, Recognised, Segment, Sound, SpeechRecognition};
-use crate::ports::speech_synthesis::{Piece, Sentence, SpeechSynthesis, SynthesisFailed};
+use crate::ports::speech_synthesis::{Piece, Sentence, SpeechSynthesis};
 
 /// Generates one test for each rule. The expressions create what makes speech, and what recognises it.
 macro_rules! conformance {
@@ -175,7 +176,7 @@ fn sentence(text: &str, speed: f64) -> Sentence {
 
 /// Makes all audio of a sentence, and checks the order of its pieces.
 async fn said(synthesis: &impl SpeechSynthesis, text: &str, speed: f64) -> Said {
-    let pieces: Vec<Result<Piece, SynthesisFailed>> = synthesis.say(sentence(text, speed)).collect().await;
+    let pieces: Vec<Result<Piece, NoAnswer>> = synthesis.say(sentence(text, speed)).collect().await;
     assert!(pieces.iter().rev().skip(1).all(Result::is_ok), "{text:?}: something follows an error");
     let (mut words, mut samples) = (None, 0);
     for piece in pieces {

@@ -110,3 +110,145 @@ fn a_waiting_trigger_is_dropped_when_its_message_settles() {
     gate.settle(Seq(6));
     assert!(gate.waiting.is_none());
 }
+
+#[test]
+fn either_of_two_merged_triggers_may_be_urgent() {
+    let urgent = Waiting { urgent: true, ..waiting(Trigger::Lull, 4, Check::Quiet) };
+    for (first, second) in [(urgent, waiting(Trigger::Lull, 5, Check::Quiet)), (waiting(Trigger::Lull, 3, Check::Quiet), urgent)]
+    {
+        let mut gate = Gate::new(Seq::NONE);
+        gate.fire(first);
+        gate.fire(second);
+
+        assert!(gate.waiting.unwrap().urgent);
+    }
+    let mut gate = Gate::new(Seq::NONE);
+    gate.fire(waiting(Trigger::Lull, 4, Check::Quiet));
+    gate.fire(waiting(Trigger::Lull, 5, Check::Quiet));
+    assert!(!gate.waiting.unwrap().urgent);
+}
+
+#[test]
+fn an_interval_is_drawn_with_the_first_message() {
+    let counted = |message_counter, next_interjection_at| {
+        Gate { message_counter, next_interjection_at, ..Gate::new(Seq::NONE) }.lacks_interval()
+    };
+
+    assert_eq!([counted(0, None), counted(1, None), counted(1, Some(9)), counted(0, Some(9))], [false, true, false, false]);
+}
+
+#[test]
+fn what_waits_is_rechecked_by_its_check_against_the_newest_unsettled_message() {
+    // A gate whose cursor is 5 and whose interjection check is due, or not; what waits; the newest unsettled message; whether it still waits.
+    let due = Gate { message_counter: 9, next_interjection_at: Some(9), ..Gate::new(Seq(5)) };
+    let early = Gate { message_counter: 8, ..due.clone() };
+    for (gate, trigger, message, check, newest, passes) in [
+        (&due, Trigger::DirectAddress, 6, Check::Unsettled, Some(7), true),
+        (&due, Trigger::DirectAddress, 5, Check::Unsettled, Some(7), false),
+        (&due, Trigger::DirectAddress, 6, Check::Unsettled, None, false),
+        (&due, Trigger::Interjection, 6, Check::Counter, Some(7), true),
+        (&early, Trigger::Interjection, 6, Check::Counter, Some(7), false),
+        (&due, Trigger::Lull, 6, Check::Quiet, Some(6), true),
+        (&due, Trigger::Lull, 6, Check::Quiet, Some(7), false),
+        (&due, Trigger::Silence, 5, Check::Unsettled, None, true),
+    ] {
+        let mut gate = gate.clone();
+        gate.waiting = Some(waiting(trigger, message, check));
+        gate.recheck(newest.map(Seq));
+
+        assert_eq!(gate.waiting.is_some(), passes, "{trigger:?} {message} {check:?} {newest:?}");
+    }
+}
+
+#[test]
+fn the_next_check_after_a_declined_one_lies_ahead_of_the_count() {
+    let after =
+        |message_counter| Gate { message_counter, next_interjection_at: Some(9), ..Gate::new(Seq::NONE) }.after_declining(6);
+
+    assert_eq!([14, 15, 16].map(after), [15, 21, 22]);
+}
+
+#[test]
+fn a_companion_that_spoke_counts_and_waits_from_the_beginning() {
+    let mut gate = Gate { message_counter: 9, check_count: 2, next_interjection_at: Some(9), ..Gate::new(Seq::NONE) };
+
+    gate.reset(1, 7);
+
+    assert_eq!((gate.message_counter, gate.check_count, gate.next_interjection_at), (1, 0, Some(7)));
+}
+
+#[test]
+fn an_outvoted_wish_waits_unless_it_has_settled_or_was_about_silence() {
+    let wish = |trigger, message| Wish { trigger, message: Seq(message), upto: Seq(message), why: None, turn: None };
+    for (trigger, message, waits) in
+        [(Trigger::Lull, 6, true), (Trigger::Lull, 5, false), (Trigger::Lull, 4, false), (Trigger::Silence, 6, false)]
+    {
+        let mut gate = Gate { wish: Some(wish(trigger, message)), next_interjection_at: Some(9), ..Gate::new(Seq(5)) };
+        gate.outvoted(None);
+
+        assert_eq!((gate.waiting.is_some(), gate.wish), (waits, None), "{trigger:?} {message}");
+        assert_eq!(gate.next_interjection_at, Some(9));
+    }
+    let mut gate = Gate { wish: Some(wish(Trigger::Lull, 6)), ..Gate::new(Seq(5)) };
+    gate.fire(waiting(Trigger::DirectAddress, 7, Check::Unsettled));
+    gate.outvoted(Some(12));
+    assert_eq!(gate.waiting, Some(waiting(Trigger::DirectAddress, 7, Check::Unsettled)));
+    assert_eq!(gate.next_interjection_at, Some(12));
+}
+
+#[test]
+fn who_lost_the_floor_is_checked_one_interval_later_unless_the_check_lies_ahead() {
+    let after = |next_interjection_at| Gate { message_counter: 9, next_interjection_at, ..Gate::new(Seq::NONE) }.after_losing(6);
+
+    assert_eq!([Some(8), Some(9), Some(10), None].map(after), [Some(15), Some(15), None, None]);
+}
+
+#[test]
+fn an_unanswered_question_waits_for_a_retry_unless_its_message_has_gone_or_settled() {
+    let (now, pause) = (Moment::from_micros(7), Duration::from_secs(10));
+    let unanswered = |trigger, message| Evaluation {
+        ticket: Ticket(1),
+        trigger,
+        message: Seq(message),
+        upto: Seq(8),
+        message_count: 0,
+        due_at: None,
+        is_spoilt: false,
+        turn: None,
+    };
+    for (trigger, message, is_present, waits) in [
+        (Trigger::Lull, 6, true, true),
+        (Trigger::Lull, 6, false, false),
+        (Trigger::Lull, 5, true, false),
+        (Trigger::Silence, 6, true, false),
+    ] {
+        let mut gate = Gate::new(Seq(5));
+        gate.retry(unanswered(trigger, message), is_present, pause, now);
+
+        let expected = waits.then(|| waiting(trigger, message, Check::Unsettled));
+        assert_eq!((gate.waiting, gate.tried), (expected, Seq(8)), "{trigger:?} {message} {is_present}");
+        assert_eq!(gate.back_off, Some(BackOff { pause, until: Some(now + pause) }));
+    }
+}
+
+#[test]
+fn an_ended_back_off_keeps_its_length_for_the_next_one() {
+    let mut gate =
+        Gate { back_off: Some(BackOff { pause: Duration::from_secs(10), until: Some(Moment::ZERO) }), ..Gate::new(Seq::NONE) };
+
+    gate.end_back_off();
+
+    assert_eq!(gate.back_off, Some(BackOff { pause: Duration::from_secs(10), until: None }));
+}
+
+#[test]
+fn a_snapshot_leaves_out_what_is_usual() {
+    let usual = serde_json::to_value(Gate::new(Seq(3))).unwrap();
+    let unusual = Gate { turns: 2, minimum_stage: Stage::Closing, ..Gate::new(Seq(3)) };
+    let unusual_written = serde_json::to_value(&unusual).unwrap();
+
+    for key in ["turns", "minimum_stage"] {
+        assert_eq!((usual.get(key), unusual_written.get(key).is_some()), (None, true), "{key}");
+    }
+    assert_eq!(serde_json::from_value::<Gate>(unusual_written).unwrap(), unusual);
+}

@@ -267,8 +267,8 @@ fn apply<T: Clone>(change: &Override<T>, to: &mut Option<T>) {
 #[async_trait]
 impl CallRooms for FakeBackend {
     async fn describe(&self, _: &RoomId) -> Result<Description, Refused> {
-        let recognition = SpeechService { provider: "deepgram", host: Some("ears.example".into()) };
-        let synthesis = SpeechService { provider: "rehearsal", host: None };
+        let recognition = vec![SpeechService { provider: "deepgram", host: Some("ears.example".into()) }];
+        let synthesis = vec![SpeechService { provider: "rehearsal", host: None }];
         Ok(Description { recognition, recognises_words: true, synthesis, people: Vec::new() })
     }
 

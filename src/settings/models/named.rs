@@ -75,7 +75,7 @@ impl NamedModel {
 
     /// `role` is the table of any role. It must have been checked.
     pub(super) fn check(&self, name: &ModelName, role: &Endpoint) -> Result<(), Problem> {
-        check_name(name)?;
+        check_table_name(name.as_str())?;
         let ranges = self.set_timeouts().try_for_each(|(key, secs)| within(key, secs, 0.1..=3600.0));
         let outcome = ranges.and_then(|()| self.in_role(role).check()).and_then(|()| match self.base_url {
             Some(_) => Ok(()),
@@ -89,8 +89,7 @@ impl NamedModel {
 }
 
 /// A name must also fit into the name of an environment variable, where `__` is the separator.
-fn check_name(name: &ModelName) -> Result<(), Problem> {
-    let text = name.as_str();
+pub(in crate::settings) fn check_table_name(text: &str) -> Result<(), Problem> {
     let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
     let is_name = text.len() <= 32
         && text.bytes().all(allowed)

@@ -12,7 +12,7 @@ const listed = items => items.flatMap((item, at) => [at === 0 ? null : at === it
 const hostsOf = services => [...new Set(services.map(service => service.host).filter(Boolean))].sort();
 
 // What was agreed to. Something else asks again.
-const agreement = ({ recognition, synthesis }) => JSON.stringify([recognition.host, hostsOf(synthesis)]);
+const agreement = ({ recognition, fallbacks, synthesis }) => JSON.stringify([recognition.host, hostsOf(fallbacks), hostsOf(synthesis)]);
 export const hasConsent = description => loadForAll('voice-consent') === agreement(description);
 
 const hearing = (isReal, many) => (isReal ? (many ? ' hear what you say, and' : ' hears what you say, and') : many ? ' notice that you talk, read what you type to be said aloud, and' : ' notices that you talk, reads what you type to be said aloud, and');
@@ -21,8 +21,9 @@ const fact = (term, ...detail) => [el('dt', null, term), el('dd', null, detail)]
 
 // Says who hears, what leaves the machine and what is kept. `join(listening)` is called in the click that agrees. `models` are those of the readiness check.
 export function askConsent({ description, companions, models, join }) {
-  const { recognition, recognises_words: isReal, synthesis } = description;
+  const { recognition, fallbacks, recognises_words: isReal, synthesis } = description;
   const hosts = hostsOf(synthesis);
+  const others = hostsOf(fallbacks).filter(host => host !== recognition.host);
   const model = models?.main ?? null;
   const agree = listening => {
     storeForAll('voice-consent', agreement(description));
@@ -39,6 +40,7 @@ export function askConsent({ description, companions, models, join }) {
         'What leaves this computer',
         el('p', null, 'Your microphone’s sound goes to the server of this page while you are in the call and not muted.'),
         el('p', null, !isReal ? 'The server detects when you talk. It does not recognise words, and sends your voice nowhere.' : recognition.host ? ['The server sends your voice to ', el('strong', null, recognition.host), ', which turns it into words.'] : 'The server turns it into words by itself, and sends your voice nowhere.'),
+        others.length ? el('p', null, 'If that fails, it sends your voice to ', listed(others.map(host => el('strong', null, host))), '.') : null,
         el('p', null, hosts.length ? ['The words of the companions go to ', el('strong', null, hosts.join(', ')), ', which makes their voices.'] : 'The voices of the companions are made on the server.'),
         model && model.provider !== REHEARSAL ? el('p', null, 'As with typed messages, your words go to the model ', el('strong', null, model.model ?? model.provider), '.') : null,
       ),
@@ -69,7 +71,7 @@ export function explainObstacle(obstacle) {
 export function explainRecognition() {
   dialog(
     'Your voice is not turned into words',
-    el('p', null, 'This version has no speech recognition to connect. The server notices when you talk and for how long, but knows no words: the companions read “(speech, 2.3 s)”.'),
+    el('p', null, 'This server has no speech recognition. It notices when you talk and for how long, but knows no words: the companions read “(speech, 2.3 s)”. Whoever runs it can connect a service or a local server (', el('code', null, 'speech.recognition'), ').'),
     el('p', null, 'Typed words are understood. Type them below, with “Say aloud”: they arrive as if you had spoken them, with the timing of speech, and companions answer aloud.'),
   );
 }

@@ -77,7 +77,7 @@ const FROM_SERVER = new Map(
     done: { reply: isNumber },
     cut: { reply: isNumber, heard: isText },
     pulse: {},
-    error: { code: isOneOf('recognition_failed', 'recognition_full', 'synthesis_failed', 'say_refused', 'call_too_long'), fix: isText },
+    error: { code: isOneOf('recognition_failed', 'recognition_full', 'recognition_used_up', 'synthesis_failed', 'say_refused', 'call_too_long'), fix: isText },
   }).map(([type, fields]) => [type, has({ type: isText, ...fields })]),
 );
 
@@ -99,7 +99,7 @@ export function readMessage(text) {
 }
 
 // Whether this is the description of a room's voice.
-export const isDescription = has({ recognition: has(SERVICE), recognises_words: isFlag, synthesis: isListOf(has(SERVICE)), people: isListOf(has(PERSON)) });
+export const isDescription = has({ recognition: has(SERVICE), fallbacks: isListOf(has(SERVICE)), recognises_words: isFlag, synthesis: isListOf(has(SERVICE)), people: isListOf(has(PERSON)) });
 
 // The messages to the server.
 export const mute = on => ({ type: 'mute', on });

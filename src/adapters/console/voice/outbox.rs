@@ -166,6 +166,10 @@ fn trouble_message(trouble: call_room::Trouble) -> ServerMessage {
         call_room::Trouble::RecognitionFull => {
             (Trouble::RecognitionFull, "Too many people talk at once. What you say is recognised when somebody else is silent.")
         }
+        call_room::Trouble::RecognitionUsedUp => (
+            Trouble::RecognitionUsedUp,
+            "What you say is not recognised any more today (speech.guild_minutes_per_day). Type it instead.",
+        ),
         call_room::Trouble::NotHeard => {
             (Trouble::RecognitionFailed, "You are not heard any more. Leave the call and enter it again.")
         }

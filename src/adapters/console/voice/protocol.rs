@@ -264,6 +264,8 @@ pub enum Trouble {
     RecognitionFailed,
     /// Too many people talk at once: the words of this person wait.
     RecognitionFull,
+    /// No more is recognised today.
+    RecognitionUsedUp,
     /// No voice can be made.
     SynthesisFailed,
     /// The text of `say` was not accepted.
@@ -429,6 +431,8 @@ pub struct SpeechService {
 pub struct Description {
     /// What recognises speech.
     pub recognition: SpeechService,
+    /// What recognises it if that fails, in order.
+    pub fallbacks: Vec<SpeechService>,
     /// Whether it returns words. `rehearsal` detects speech, and returns none.
     pub recognises_words: bool,
     /// What makes the voices of the companions in the room, each once.

@@ -2,8 +2,18 @@
 
 use std::time::Duration;
 
-use crate::actors::messages::models::BreakerState;
 use crate::domain::moment::Moment;
+
+/// The state of an endpoint's circuit breaker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BreakerState {
+    /// Calls pass.
+    Closed,
+    /// No call passes before this moment.
+    Open(Moment),
+    /// One call may test whether the endpoint answers again.
+    HalfOpen,
+}
 
 /// What the end of one call says about its endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +44,7 @@ impl Breaker {
         Self { failures_to_open, cool_down, failures: 0, open_until: None, probing: false, answered: None }
     }
 
+    /// The state at this moment.
     pub fn state(&self, now: Moment) -> BreakerState {
         match self.open_until {
             None => BreakerState::Closed,

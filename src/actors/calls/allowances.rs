@@ -1,0 +1,83 @@
+//! What a guild may have recognised and spoken in a day by services for speech. What is built in costs nothing and is not counted.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+
+use parking_lot::Mutex;
+
+use crate::actors::runtime::context::ActorContext;
+use crate::domain::budget::{DAY, OfDay};
+use crate::domain::id::GuildId;
+use crate::domain::moment::Moment;
+use crate::domain::service::Service;
+use crate::journal::reader::{ReadError, Reader};
+use crate::journal::record::Used;
+use crate::settings::speech::{BUILT_IN, Speech};
+
+/// What the guilds with calls have used within a day.
+#[derive(Default)]
+pub struct Allowances(Mutex<HashMap<GuildId, UsedInDay>>);
+
+#[derive(Default)]
+struct UsedInDay {
+    /// Milliseconds.
+    recognised: OfDay,
+    /// Characters.
+    spoken: OfDay,
+}
+
+impl UsedInDay {
+    fn of(&mut self, service: Service) -> &mut OfDay {
+        match service {
+            Service::SpeechSynthesis => &mut self.spoken,
+            Service::SpeechRecognition | Service::LanguageModel => &mut self.recognised,
+        }
+    }
+
+    fn count(&mut self, settings: &Speech, service: Service, amount: u64, at: Moment) {
+        if let Some(most) = settings.guild_limit(service) {
+            self.of(service).count(amount, at, most);
+        }
+    }
+}
+
+impl Allowances {
+    /// Reads what a guild has used, unless it is known.
+    ///
+    /// # Errors
+    /// The record cannot be read.
+    pub async fn load(&self, context: &ActorContext, guild: &GuildId) -> Result<(), ReadError> {
+        let settings = &context.settings.speech;
+        let services = [Service::SpeechRecognition, Service::SpeechSynthesis];
+        if services.iter().all(|service| settings.guild_limit(*service).is_none()) || self.0.lock().contains_key(guild) {
+            return Ok(());
+        }
+        let mut used = UsedInDay::default();
+        let reader = Reader::new(&*context.store);
+        reader
+            .usage(guild, context.clock.now() - DAY, None, |record| {
+                if let Used::Speech { service, provider, amount, .. } = &record.used
+                    && **provider != *BUILT_IN
+                {
+                    used.count(settings, *service, *amount, record.at);
+                }
+                ControlFlow::Continue(())
+            })
+            .await?;
+        self.0.lock().entry(guild.clone()).or_insert(used);
+        Ok(())
+    }
+
+    /// Counts milliseconds that were recognised, or characters that were spoken.
+    pub fn count(&self, settings: &Speech, guild: &GuildId, service: Service, amount: u64, at: Moment) {
+        if settings.guild_limit(service).is_some() {
+            self.0.lock().entry(guild.clone()).or_default().count(settings, service, amount, at);
+        }
+    }
+
+    /// Whether a guild gets no more of it now.
+    pub fn is_used_up(&self, settings: &Speech, guild: &GuildId, service: Service, now: Moment) -> bool {
+        let Some(most) = settings.guild_limit(service) else { return false };
+        self.0.lock().get_mut(guild).is_some_and(|used| used.of(service).full(now, most, 0).is_some())
+    }
+}

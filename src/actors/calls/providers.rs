@@ -1,0 +1,316 @@
+//! The providers of speech recognition and synthesis: which one does the next piece of work, and how much at a time.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::domain::breaker::{Breaker, BreakerState, Verdict};
+use crate::domain::moment::Moment;
+use crate::domain::price::UnitPrice;
+use crate::ports::call_room::SpeechService;
+use crate::ports::language_model::NoAnswer;
+use crate::ports::speech_recognition::SpeechRecognition;
+use crate::ports::speech_synthesis::SpeechSynthesis;
+use crate::settings::speech::BUILT_IN;
+
+/// How much a provider is used.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Streams or sentences at a time.
+    pub most: usize,
+    /// How long a provider that failed gets no work, if there is another one.
+    pub cool_down: Duration,
+    /// What it costs. `None`: nothing, or it is not known.
+    pub price: Option<UnitPrice>,
+}
+
+/// A provider of a service.
+pub struct Provider<S: ?Sized> {
+    service: Arc<S>,
+    price: Option<UnitPrice>,
+    places: Arc<Semaphore>,
+    breaker: Mutex<Breaker>,
+}
+
+impl<S: ?Sized> Provider<S> {
+    pub fn new(service: Arc<S>, limits: Limits) -> Arc<Self> {
+        let Limits { most, cool_down, price } = limits;
+        // One failure is enough: a provider that answered before, and then fails, is tried once more (`Permit::ended`).
+        Arc::new(Self { service, price, places: Arc::new(Semaphore::new(most)), breaker: Mutex::new(Breaker::new(1, cool_down)) })
+    }
+
+    /// A provider without limits that costs nothing.
+    pub fn unlimited(service: Arc<S>) -> Arc<Self> {
+        Self::new(service, Limits { most: Semaphore::MAX_PERMITS, cool_down: Duration::ZERO, price: None })
+    }
+
+    pub fn service(&self) -> &Arc<S> {
+        &self.service
+    }
+
+    pub fn price(&self) -> Option<&UnitPrice> {
+        self.price.as_ref()
+    }
+
+    fn allows_work(&self, now: Moment) -> bool {
+        self.breaker.lock().allows_call(now)
+    }
+
+    /// Begins work if a place is free.
+    fn begin(self: &Arc<Self>, now: Moment) -> Option<Permit<S>> {
+        let place = self.places.clone().try_acquire_owned().ok()?;
+        Some(self.permit(place, now))
+    }
+
+    fn permit(self: &Arc<Self>, place: OwnedSemaphorePermit, now: Moment) -> Permit<S> {
+        let is_probe = self.breaker.lock().started(now);
+        Permit { provider: self.clone(), is_probe, has_worked: false, is_over: false, _place: place }
+    }
+}
+
+/// Work that a provider does: a stream, or a sentence. Dropping it says nothing about the provider.
+pub struct Permit<S: ?Sized> {
+    provider: Arc<Provider<S>>,
+    is_probe: bool,
+    has_worked: bool,
+    is_over: bool,
+    _place: OwnedSemaphorePermit,
+}
+
+impl<S: ?Sized> Permit<S> {
+    pub const fn provider(&self) -> &Arc<Provider<S>> {
+        &self.provider
+    }
+
+    /// The provider has returned something. True if it failed before.
+    pub fn works(&mut self, now: Moment) -> bool {
+        if std::mem::replace(&mut self.has_worked, true) {
+            return false;
+        }
+        let mut breaker = self.provider.breaker.lock();
+        let had_failed = breaker.state(now) != BreakerState::Closed;
+        breaker.ended(now, self.is_probe, Verdict::Alive);
+        had_failed
+    }
+
+    /// The work failed. True if the provider gets no work for a while because of it. What had worked, and was cut, may be tried again at once.
+    pub fn failed(&mut self, now: Moment, error: &NoAnswer) -> bool {
+        self.is_over = true;
+        let verdict = match error {
+            NoAnswer::Cancelled => Verdict::Unknown,
+            _ if self.has_worked => Verdict::Unknown,
+            NoAnswer::Overloaded { retry_after, .. } => Verdict::Failing(*retry_after),
+            _ => Verdict::Failing(None),
+        };
+        self.provider.breaker.lock().ended(now, self.is_probe, verdict)
+    }
+}
+
+impl<S: ?Sized> Drop for Permit<S> {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.provider.breaker.lock().ended(Moment::ZERO, self.is_probe, Verdict::Unknown);
+        }
+    }
+}
+
+/// Who recognises speech, in order of preference. There is at least one.
+#[derive(Clone)]
+pub struct Recognisers {
+    first: Arc<Provider<dyn SpeechRecognition>>,
+    others: Arc<[Arc<Provider<dyn SpeechRecognition>>]>,
+}
+
+impl Recognisers {
+    pub fn new(
+        first: Arc<Provider<dyn SpeechRecognition>>,
+        others: impl IntoIterator<Item = Arc<Provider<dyn SpeechRecognition>>>,
+    ) -> Self {
+        Self { first, others: others.into_iter().collect() }
+    }
+
+    /// All of them, in order.
+    pub fn all(&self) -> impl Iterator<Item = &Arc<Provider<dyn SpeechRecognition>>> {
+        [&self.first].into_iter().chain(&*self.others)
+    }
+
+    /// The one that is preferred.
+    pub fn first(&self) -> &dyn SpeechRecognition {
+        &**self.first.service()
+    }
+
+    /// Begins a stream at the first one that works and has a place. If none works, the last one is tried: words must not wait for a pause to end.
+    /// `may_cost` is false if the guild may use only what is built in.
+    pub fn begin(&self, now: Moment, may_cost: bool) -> Option<Permit<dyn SpeechRecognition>> {
+        let usable = || self.all().filter(|provider| may_cost || provider.service.provider() == BUILT_IN);
+        let mut working = usable().filter(|provider| provider.allows_work(now));
+        working.find_map(|provider| provider.begin(now)).or_else(|| usable().last()?.begin(now))
+    }
+
+    /// Whether a stream that began now would be at another provider that is preferred to this one.
+    pub fn prefers_another(&self, to: &Arc<Provider<dyn SpeechRecognition>>, now: Moment) -> bool {
+        self.all()
+            .take_while(|provider| !Arc::ptr_eq(provider, to))
+            .any(|provider| provider.allows_work(now) && provider.places.available_permits() > 0)
+    }
+}
+
+/// Who makes the companions' voices, by the names that companions' files use.
+#[derive(Clone)]
+pub struct Voices {
+    usual: Arc<Provider<dyn SpeechSynthesis>>,
+    named: Arc<BTreeMap<Arc<str>, Arc<Provider<dyn SpeechSynthesis>>>>,
+}
+
+impl Voices {
+    pub fn new(
+        usual: Arc<Provider<dyn SpeechSynthesis>>,
+        named: impl IntoIterator<Item = (Arc<str>, Arc<Provider<dyn SpeechSynthesis>>)>,
+    ) -> Self {
+        Self { usual, named: Arc::new(named.into_iter().collect()) }
+    }
+
+    /// The provider of this name, or the usual one.
+    pub fn of(&self, name: Option<&str>) -> &Arc<Provider<dyn SpeechSynthesis>> {
+        name.and_then(|name| self.named.get(name)).unwrap_or(&self.usual)
+    }
+}
+
+impl Provider<dyn SpeechSynthesis> {
+    /// Begins a sentence once a place is free.
+    ///
+    /// # Errors
+    /// The provider failed a short while ago.
+    pub async fn begin_when_free(self: &Arc<Self>, now: impl Fn() -> Moment) -> Result<Permit<dyn SpeechSynthesis>, NoAnswer> {
+        if let BreakerState::Open(until) = self.breaker.lock().state(now()) {
+            let endpoint = self.service.host().unwrap_or_else(|| self.service.provider().into());
+            return Err(NoAnswer::CircuitOpen { endpoint, remaining: until.since(now()) });
+        }
+        let place = self.places.clone().acquire_owned().await.map_err(|_| NoAnswer::Cancelled)?;
+        Ok(self.permit(place, now()))
+    }
+
+    /// What people are told about it.
+    pub fn description(&self) -> SpeechService {
+        SpeechService { provider: self.service.provider(), host: self.service.host() }
+    }
+}
+
+impl Provider<dyn SpeechRecognition> {
+    /// What people are told about it.
+    pub fn description(&self) -> SpeechService {
+        SpeechService { provider: self.service.provider(), host: self.service.host() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use async_trait::async_trait;
+    use tokio::sync::mpsc::{Receiver, Sender};
+
+    use super::*;
+    use crate::ports::speech_recognition::{Expectation, Recognised, Sound};
+
+    const COOL_DOWN: Duration = Duration::from_secs(10);
+
+    /// A recogniser that only has a name.
+    struct Named(&'static str);
+
+    #[async_trait]
+    impl SpeechRecognition for Named {
+        fn provider(&self) -> &'static str {
+            self.0
+        }
+
+        fn host(&self) -> Option<Arc<str>> {
+            None
+        }
+
+        fn recognises_words(&self) -> bool {
+            true
+        }
+
+        fn has_partials(&self) -> bool {
+            true
+        }
+
+        async fn listen(&self, _: Expectation, _: Receiver<Sound>, _: Sender<Recognised>) -> Result<(), NoAnswer> {
+            Ok(())
+        }
+    }
+
+    fn at(secs: u64) -> Moment {
+        Moment::ZERO + Duration::from_secs(secs)
+    }
+
+    fn provider(name: &'static str, most: usize) -> Arc<Provider<dyn SpeechRecognition>> {
+        Provider::new(Arc::new(Named(name)), Limits { most, cool_down: COOL_DOWN, price: None })
+    }
+
+    fn recognisers(names: [&'static str; 2]) -> Recognisers {
+        let [first, second] = names.map(|name| provider(name, 1));
+        Recognisers::new(first, [second])
+    }
+
+    fn name(permit: Option<&Permit<dyn SpeechRecognition>>) -> Option<&'static str> {
+        permit.map(|permit| permit.provider().service().provider())
+    }
+
+    fn gone() -> NoAnswer {
+        NoAnswer::Unreachable { endpoint: "https://ears.example".into(), detail: "it is off".to_owned() }
+    }
+
+    #[test]
+    fn the_next_one_takes_over_until_the_preferred_one_answers_again() {
+        let recognisers = recognisers(["first", "second"]);
+
+        let opened = recognisers.begin(at(1), true).unwrap().failed(at(1), &gone());
+        let meanwhile = recognisers.begin(at(2), true).unwrap();
+        let substitute = meanwhile.provider().clone();
+        assert_eq!((opened, name(Some(&meanwhile))), (true, Some("second")));
+        assert!(!recognisers.prefers_another(&substitute, at(2)));
+
+        assert!(recognisers.prefers_another(&substitute, at(11)), "it may be tried again");
+        let mut probe = recognisers.begin(at(11), true).unwrap();
+        assert_eq!((name(Some(&probe)), probe.works(at(12))), (Some("first"), true));
+        drop(probe);
+        assert_eq!(name(recognisers.begin(at(12), true).as_ref()), Some("first"));
+    }
+
+    #[test]
+    fn a_stream_that_worked_and_was_cut_is_opened_again_at_once() {
+        let recognisers = recognisers(["first", "second"]);
+        let mut permit = recognisers.begin(at(1), true).unwrap();
+        permit.works(at(2));
+
+        let opened = permit.failed(at(3), &gone());
+        drop(permit);
+
+        assert_eq!((opened, name(recognisers.begin(at(3), true).as_ref())), (false, Some("first")));
+    }
+
+    #[test]
+    fn who_has_no_place_is_passed_over_and_the_last_one_is_always_tried() {
+        let recognisers = recognisers(["first", "second"]);
+        let first = recognisers.begin(at(1), true).unwrap();
+        let mut second = recognisers.begin(at(1), true).unwrap();
+        assert_eq!((name(Some(&first)), name(Some(&second))), (Some("first"), Some("second")));
+        assert_eq!(name(recognisers.begin(at(1), true).as_ref()), None, "nobody has a place");
+
+        second.failed(at(2), &gone());
+        drop(second);
+        assert_eq!(name(recognisers.begin(at(2), true).as_ref()), Some("second"), "words do not wait for a pause to end");
+    }
+
+    #[test]
+    fn what_costs_nothing_is_what_is_built_in() {
+        let paid_and_built_in = recognisers(["paid", BUILT_IN]);
+        let paid = recognisers(["paid", "other"]);
+
+        assert_eq!(name(paid_and_built_in.begin(at(1), false).as_ref()), Some(BUILT_IN));
+        assert_eq!(name(paid.begin(at(1), false).as_ref()), None);
+    }
+}

@@ -1,0 +1,161 @@
+//! Makes the services for speech that the settings name, and tries them.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::StreamExt as _;
+use tokio::sync::mpsc;
+
+use crate::actors::calls::Speech;
+use crate::actors::calls::providers::{Limits, Provider, Recognisers, Voices};
+use crate::actors::membership::memberships::CompanionSet;
+use crate::adapters::audio::opus::OpusAudio;
+use crate::adapters::speech::rehearsed::RehearsedSpeech;
+use crate::adapters::speech::service::At;
+use crate::adapters::speech::{cartesia, deepgram, elevenlabs, flux, openai};
+use crate::domain::moment::Moment;
+use crate::domain::service::Service;
+use crate::domain::voice::speech::Stretch;
+use crate::ports::audio::HEARD_RATE;
+use crate::ports::language_model::NoAnswer;
+use crate::ports::speech_recognition::{Expectation, Sound, SpeechRecognition};
+use crate::ports::speech_synthesis::{Piece, Sentence, SpeechSynthesis};
+use crate::settings::models::seconds;
+use crate::settings::speech::{BUILT_IN, Resolved, SpeechApi, SpeechService};
+use crate::settings::{Problem, Settings};
+
+/// How much silence a recogniser is tried with.
+const SILENCE: Duration = Duration::from_millis(300);
+
+/// The services in force.
+///
+/// # Errors
+/// A key cannot be read, or a setting cannot be used.
+pub fn speech(settings: &Settings) -> Result<Speech, Problem> {
+    let mut recognisers = Vec::new();
+    for name in &settings.speech.recognition {
+        recognisers.push(recogniser(settings, name)?);
+    }
+    let usual = voice(settings, &settings.speech.synthesis)?;
+    let mut named = vec![(Arc::from(BUILT_IN), Provider::unlimited(Arc::new(RehearsedSpeech) as Arc<dyn SpeechSynthesis>))];
+    // Every service is available, because reloaded companions may name any of them.
+    for (name, table) in &settings.speech.services {
+        if table.api(name)?.serves(Service::SpeechSynthesis) {
+            let provider = if *name == settings.speech.synthesis { usual.clone() } else { voice(settings, name)? };
+            named.push((name.clone(), provider));
+        }
+    }
+    let mut recognisers = recognisers.into_iter();
+    let first = recognisers.next().ok_or_else(|| Problem::new("recognition", "is empty"))?;
+    let (recognition, synthesis) = (Recognisers::new(first, recognisers), Voices::new(usual, named));
+    Ok(Speech { audio: Arc::new(OpusAudio), recognition, synthesis })
+}
+
+fn recogniser(settings: &Settings, name: &str) -> Result<Arc<Provider<dyn SpeechRecognition>>, Problem> {
+    let Some(table) = settings.speech.services.get(name) else { return Ok(Provider::unlimited(Arc::new(RehearsedSpeech))) };
+    within(name, || {
+        let (api, at) = at(settings, name, table)?;
+        let service: Arc<dyn SpeechRecognition> = match api {
+            SpeechApi::Deepgram => Arc::new(deepgram::Deepgram::new(at)?),
+            SpeechApi::Flux => Arc::new(flux::Flux::new(at)?),
+            SpeechApi::OpenAi => Arc::new(openai::OpenAiRecognition::new(at)?),
+            SpeechApi::ElevenLabs | SpeechApi::Cartesia => return Err(Problem::new("api", "recognises no speech")),
+        };
+        Ok(Provider::new(service, limits(settings, table, Service::SpeechRecognition)))
+    })
+}
+
+fn voice(settings: &Settings, name: &str) -> Result<Arc<Provider<dyn SpeechSynthesis>>, Problem> {
+    let Some(table) = settings.speech.services.get(name) else { return Ok(Provider::unlimited(Arc::new(RehearsedSpeech))) };
+    within(name, || {
+        let (api, at) = at(settings, name, table)?;
+        let service: Arc<dyn SpeechSynthesis> = match api {
+            SpeechApi::OpenAi => Arc::new(openai::OpenAiSynthesis::new(at)?),
+            SpeechApi::ElevenLabs => Arc::new(elevenlabs::ElevenLabs::new(at)?),
+            SpeechApi::Cartesia => Arc::new(cartesia::Cartesia::new(at)?),
+            SpeechApi::Deepgram | SpeechApi::Flux => return Err(Problem::new("api", "makes no voices")),
+        };
+        Ok(Provider::new(service, limits(settings, table, Service::SpeechSynthesis)))
+    })
+}
+
+fn at(settings: &Settings, name: &str, table: &SpeechService) -> Result<(SpeechApi, At), Problem> {
+    let Resolved { api, base_url, model } = table.resolved(name)?;
+    let (timeout, partial_results) = (settings.speech.timeout(), settings.speech.partial_results);
+    Ok((api, At { base_url, model, key: table.key()?, voice: table.voice.clone(), timeout, partial_results }))
+}
+
+fn limits(settings: &Settings, table: &SpeechService, service: Service) -> Limits {
+    Limits {
+        most: table.max_concurrent.unwrap_or(settings.speech.max_concurrent),
+        cool_down: seconds(settings.models.breaker.cool_down_secs),
+        price: table.price(service, &settings.models.currency),
+    }
+}
+
+/// Names the table of a problem.
+fn within<T>(name: &str, make: impl FnOnce() -> Result<T, Problem>) -> Result<T, Problem> {
+    make().map_err(|problem| Problem { key: format!("speech.services.{name}.{}", problem.key), ..problem })
+}
+
+/// A trial of one service.
+pub struct Tried {
+    /// The name of its table.
+    pub name: Arc<str>,
+    /// What it does.
+    pub service: Service,
+    /// Why it does not work.
+    pub outcome: Result<(), NoAnswer>,
+    /// How long it took.
+    pub took: Duration,
+}
+
+/// Tries each service that is used, one after the other: it recognises a moment of silence, or says a word.
+///
+/// # Errors
+/// As [`speech`].
+pub async fn try_services(settings: &Settings, companions: &CompanionSet) -> Result<Vec<Tried>, Problem> {
+    let providers = companions.values().filter_map(|companion| companion.voice.provider.as_ref());
+    let recognisers = settings.speech.recognition.iter().map(|name| (Service::SpeechRecognition, name));
+    let voices: BTreeSet<_> = providers.chain([&settings.speech.synthesis]).collect();
+    let mut tried = Vec::new();
+    for (service, name) in recognisers.chain(voices.into_iter().map(|name| (Service::SpeechSynthesis, name))) {
+        if !settings.speech.services.contains_key(name) {
+            continue;
+        }
+        let began = Instant::now();
+        let outcome = match service {
+            Service::SpeechRecognition => try_recogniser(&**recogniser(settings, name)?.service()).await,
+            Service::SpeechSynthesis | Service::LanguageModel => try_voice(&**voice(settings, name)?.service(), settings).await,
+        };
+        tried.push(Tried { name: name.clone(), service, outcome, took: began.elapsed() });
+    }
+    Ok(tried)
+}
+
+async fn try_recogniser(recogniser: &dyn SpeechRecognition) -> Result<(), NoAnswer> {
+    let expectation = Expectation { language: "en".into(), names: Vec::new() };
+    let (sounds, taken) = mpsc::channel(2);
+    let (results, mut returned) = mpsc::channel(16);
+    let from = Moment::ZERO + Duration::from_secs(1);
+    let samples: Arc<[i16]> = vec![0; HEARD_RATE as usize * SILENCE.as_millis() as usize / 1_000].into();
+    // There is room for both.
+    let _ = sounds.try_send(Sound::Audio { from, samples });
+    let _ = sounds.try_send(Sound::Ended(Stretch { started: from, ended: from + SILENCE, voiced: SILENCE }));
+    drop(sounds);
+    let ignoring = async { while returned.recv().await.is_some() {} };
+    tokio::join!(recogniser.listen(expectation, taken, results), ignoring).0
+}
+
+async fn try_voice(voice: &dyn SpeechSynthesis, settings: &Settings) -> Result<(), NoAnswer> {
+    let (companion, text, language) = ("trial".into(), "Hello.".into(), settings.speech.language.clone());
+    let mut pieces = voice.say(Sentence { companion, text, language, voice: None, speed: 1.0 });
+    while let Some(piece) = pieces.next().await {
+        if let Piece::Audio(_) = piece? {
+            return Ok(());
+        }
+    }
+    let endpoint = voice.host().unwrap_or_else(|| voice.provider().into());
+    Err(NoAnswer::Refused { endpoint, detail: "it sent no audio for a word".to_owned() })
+}

@@ -1,0 +1,162 @@
+//! Services that recognise or make speech, each in a table with its own name: `[speech.services.NAME]`.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use reqwest::Url;
+use secrecy::SecretString;
+use serde::Deserialize;
+
+use crate::domain::named::named;
+use crate::domain::price::UnitPrice;
+use crate::domain::service::Service;
+use crate::settings::models::{HIGHEST_PRICE, LOWEST_PRICE, check_key_sources, parsed_endpoint, read_key};
+use crate::settings::{Problem, within};
+
+/// The name of the built-in voice and ears, which need no table.
+pub const BUILT_IN: &str = "rehearsal";
+/// The longest name of a model or a voice, in bytes.
+const MAX_NAME_BYTES: usize = 200;
+
+named! {
+    /// A protocol of services for speech.
+    pub enum SpeechApi {
+        /// Deepgram's streaming recognition, version 1.
+        Deepgram = "deepgram",
+        /// Deepgram's streaming recognition with its own ends of turns, version 2 ("Flux").
+        Flux = "flux",
+        /// OpenAI's transcriptions and speech, which many local servers understand.
+        OpenAi = "openai",
+        /// ElevenLabs' streaming synthesis.
+        ElevenLabs = "elevenlabs",
+        /// Cartesia's streaming synthesis.
+        Cartesia = "cartesia",
+    }
+}
+
+impl SpeechApi {
+    /// Whether it does this.
+    pub const fn serves(self, service: Service) -> bool {
+        match service {
+            Service::LanguageModel => false,
+            Service::SpeechRecognition => matches!(self, Self::Deepgram | Self::Flux | Self::OpenAi),
+            Service::SpeechSynthesis => matches!(self, Self::OpenAi | Self::ElevenLabs | Self::Cartesia),
+        }
+    }
+
+    /// Where its provider serves it.
+    const fn base_url(self) -> &'static str {
+        match self {
+            Self::Deepgram | Self::Flux => "https://api.deepgram.com",
+            Self::OpenAi => "https://api.openai.com/v1",
+            Self::ElevenLabs => "https://api.elevenlabs.io",
+            Self::Cartesia => "https://api.cartesia.ai",
+        }
+    }
+
+    /// The model that is used if the table names none. Which models an OpenAI-compatible server has is not known.
+    const fn model(self) -> Option<&'static str> {
+        match self {
+            Self::Deepgram => Some("nova-3"),
+            Self::Flux => Some("flux-general-en"),
+            Self::OpenAi => None,
+            Self::ElevenLabs => Some("eleven_flash_v2_5"),
+            Self::Cartesia => Some("sonic-3"),
+        }
+    }
+}
+
+/// A service as it is written.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SpeechService {
+    /// Its protocol. `None`: the name of the table.
+    pub api: Option<SpeechApi>,
+    /// The base URL. `None`: that of the provider.
+    pub base_url: Option<String>,
+    /// The model's name. Required for `openai`.
+    pub model: Option<String>,
+    /// The voice of companions that name none in their files. `None`: the service's own, if it has one.
+    pub voice: Option<Arc<str>>,
+    /// The key, only from the environment (`TERTULIA__SPEECH__SERVICES__DEEPGRAM__API_KEY`).
+    pub api_key: Option<SecretString>,
+    /// A file that contains only the key.
+    pub api_key_file: Option<PathBuf>,
+    /// Streams or sentences at a time (1 to 1,024). `None`: `speech.max_concurrent`.
+    pub max_concurrent: Option<usize>,
+    /// The price of a minute of audio that is recognised, or of a million characters that are spoken, in units of `models.currency`: 0, or 0.000001
+    /// to 1,000,000. `None`: the cost is not known.
+    pub price: Option<f64>,
+}
+
+/// A service with everything that is needed to use it.
+#[derive(Clone, Debug)]
+pub struct Resolved {
+    /// Its protocol.
+    pub api: SpeechApi,
+    /// The base URL.
+    pub base_url: Url,
+    /// The model's name.
+    pub model: Arc<str>,
+}
+
+impl SpeechService {
+    /// The protocol of the table with this name.
+    ///
+    /// # Errors
+    /// Neither the table nor its name tells.
+    pub fn api(&self, name: &str) -> Result<SpeechApi, Problem> {
+        let by_name = || SpeechApi::ALL.into_iter().find(|api| api.as_str() == name);
+        self.api.or_else(by_name).ok_or_else(|| {
+            let all = SpeechApi::ALL.map(|api| format!("{:?}", api.as_str())).join(", ");
+            Problem::new("api", format!("is missing; set it to one of {all}, or give the table such a name"))
+        })
+    }
+
+    /// What is needed to use it.
+    ///
+    /// # Errors
+    /// The first value that is missing or wrong.
+    pub fn resolved(&self, name: &str) -> Result<Resolved, Problem> {
+        let api = self.api(name)?;
+        let base_url =
+            parsed_endpoint("base_url", self.base_url.as_deref().unwrap_or(api.base_url()), "http://127.0.0.1:8000/v1")?;
+        let missing =
+            || Problem::new("model", format!("is missing; name the model that {base_url} serves, for example \"whisper-1\""));
+        let model = self.model.as_deref().or(api.model()).ok_or_else(missing)?.into();
+        Ok(Resolved { api, base_url, model })
+    }
+
+    /// The key, if one is set.
+    ///
+    /// # Errors
+    /// The key cannot be read, or no header can carry it.
+    pub fn key(&self) -> Result<Option<SecretString>, Problem> {
+        read_key(self.api_key.as_ref(), self.api_key_file.as_deref())
+    }
+
+    /// The price of what it does. `None`: no price is set, so the cost is not known.
+    pub fn price(&self, service: Service, currency: &str) -> Option<UnitPrice> {
+        match service {
+            Service::LanguageModel => None,
+            Service::SpeechRecognition => self.price.map(|price| UnitPrice::per_minute(price, currency)),
+            Service::SpeechSynthesis => self.price.map(|price| UnitPrice::per_million_characters(price, currency)),
+        }
+    }
+
+    pub(super) fn check(&self, name: &str) -> Result<(), Problem> {
+        self.resolved(name)?;
+        let texts = [("model", self.model.as_deref()), ("voice", self.voice.as_deref())];
+        for (key, text) in texts.into_iter().filter_map(|(key, text)| Some((key, text?))) {
+            if text.trim().is_empty() || text.len() > MAX_NAME_BYTES || text.chars().any(char::is_control) {
+                return Err(Problem::new(
+                    key,
+                    format!("must be a name of 1 to {MAX_NAME_BYTES} bytes without control characters"),
+                ));
+            }
+        }
+        within("max_concurrent", self.max_concurrent.unwrap_or(1), 1..=1024)?;
+        within("price", self.price.filter(|price| *price != 0.0).unwrap_or(LOWEST_PRICE), LOWEST_PRICE..=HIGHEST_PRICE)?;
+        check_key_sources(self.api_key.as_ref(), self.api_key_file.as_deref())
+    }
+}
