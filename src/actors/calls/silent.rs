@@ -8,7 +8,8 @@ use futures_util::stream::{self, BoxStream};
 use tokio::sync::mpsc::{Receiver, Sender};
 
 use crate::ports::audio::{Audio, CodecFailed, Ear, Encoder};
-use crate::ports::speech_recognition::{Expectation, Recognised, RecognitionFailed, Sound, SpeechRecognition};
+use crate::ports::language_model::NoAnswer;
+use crate::ports::speech_recognition::{Expectation, Recognised, Sound, SpeechRecognition};
 use crate::ports::speech_synthesis::{Piece, Sentence, SpeechSynthesis, SynthesisFailed};
 
 const SILENT: &str = "silent";
@@ -57,7 +58,7 @@ impl SpeechRecognition for Silent {
         false
     }
 
-    async fn listen(&self, _: Expectation, mut sounds: Receiver<Sound>, _: Sender<Recognised>) -> Result<(), RecognitionFailed> {
+    async fn listen(&self, _: Expectation, mut sounds: Receiver<Sound>, _: Sender<Recognised>) -> Result<(), NoAnswer> {
         while sounds.recv().await.is_some() {}
         Ok(())
     }

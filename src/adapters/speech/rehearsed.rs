@@ -8,7 +8,8 @@ use futures_util::stream::{self, BoxStream};
 use tokio::sync::mpsc::{Receiver, Sender};
 
 use super::rehearsal::{Voice, unrecognised};
-use crate::ports::speech_recognition::{Expectation, Recognised, RecognitionFailed, Segment, Sound, SpeechRecognition};
+use crate::ports::language_model::NoAnswer;
+use crate::ports::speech_recognition::{Expectation, Recognised, Segment, Sound, SpeechRecognition};
 use crate::ports::speech_synthesis::{Piece, Sentence, SpeechSynthesis, SynthesisFailed};
 
 const REHEARSAL: &str = "rehearsal";
@@ -58,12 +59,7 @@ impl SpeechRecognition for RehearsedSpeech {
         false
     }
 
-    async fn listen(
-        &self,
-        _: Expectation,
-        mut sounds: Receiver<Sound>,
-        results: Sender<Recognised>,
-    ) -> Result<(), RecognitionFailed> {
+    async fn listen(&self, _: Expectation, mut sounds: Receiver<Sound>, results: Sender<Recognised>) -> Result<(), NoAnswer> {
         while let Some(sound) = sounds.recv().await {
             let (stretch, is_last) = match sound {
                 Sound::Ended(stretch) => (stretch, true),
