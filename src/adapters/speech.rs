@@ -2,5 +2,8 @@
 
 #[cfg(test)]
 mod conformance;
+pub mod deepgram;
+pub mod flux;
 pub mod rehearsal;
 pub mod rehearsed;
+pub mod service;

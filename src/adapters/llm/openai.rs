@@ -4,8 +4,6 @@
 
 mod answer;
 mod dialect;
-mod failure;
-mod http;
 mod names;
 mod schema;
 mod sse;
@@ -31,10 +29,10 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use self::answer::PartialAnswer;
 use self::dialect::{Dialect, Form};
-use self::failure::{Broken, Failures};
-use self::http::{Arriving, Http};
 use self::sse::Events;
 use self::wire::Piece;
+use crate::adapters::endpoint::failure::{Broken, Failures, shortened};
+use crate::adapters::endpoint::http::{Arriving, Http};
 use crate::adapters::llm::arrivals::{self, Arrivals, Fingerprint};
 use crate::ports::language_model::{Answer, Draft, Identity, LanguageModel, NoAnswer, Request};
 use crate::settings::Problem;
@@ -312,7 +310,7 @@ fn body_kind(response: &Arriving) -> Kind {
         "application/json" => Kind::Whole,
         kind if kind.ends_with("+json") => Kind::Whole,
         "" => Kind::Other("something without a content type".into()),
-        kind => Kind::Other(failure::shortened(kind, 100).into()),
+        kind => Kind::Other(shortened(kind, 100).into()),
     }
 }
 

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use tokio::time::{Instant, timeout_at};
 
 use super::OpenAi;
-use super::failure::{Broken, shortened};
+use crate::adapters::endpoint::failure::{Broken, shortened};
 use crate::ports::language_model::NoAnswer;
 
 /// No more of them are shown.

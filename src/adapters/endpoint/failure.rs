@@ -11,7 +11,6 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::http::{HttpError, MAX_INFORMATIONAL};
-use super::wire::text_in;
 use crate::domain::text::{self, first_bytes, spaced};
 use crate::ports::language_model::NoAnswer;
 
@@ -32,7 +31,7 @@ const MAX_DETAIL_CHARS: usize = 600;
 
 /// Why a request or its answer cannot be used.
 #[derive(Debug, PartialEq)]
-pub(super) enum Broken {
+pub(in crate::adapters) enum Broken {
     /// The answer is too long.
     TooLong,
     /// The answer does not follow the protocol.
@@ -55,7 +54,7 @@ impl Broken {
 }
 
 /// Describes the failures of one endpoint.
-pub(super) struct Failures {
+pub(in crate::adapters) struct Failures {
     endpoint: Arc<str>,
     key: Option<SecretString>,
 }
@@ -100,6 +99,18 @@ impl Failures {
     /// A stream that ended before the answer did.
     pub fn cut(&self) -> NoAnswer {
         self.unreachable("the answer was cut off halfway".to_owned())
+    }
+
+    /// A WebSocket that the endpoint closed, or a connection of one that broke.
+    pub fn closed(&self, code: Option<u16>, reason: &str) -> NoAnswer {
+        let shown = code.map(|code| format!(" with {code}")).unwrap_or_default();
+        let reason = if reason.is_empty() { String::new() } else { format!(": {}", self.quoted(reason)) };
+        let detail = format!("the connection ended{shown}{reason}");
+        match code {
+            // What was sent is at fault (RFC 6455, 7.4.1).
+            Some(1002 | 1003 | 1007 | 1008) => self.refused(detail),
+            _ => self.unreachable(detail),
+        }
     }
 
     /// A successful response that is neither JSON nor events.
@@ -169,7 +180,7 @@ impl Failures {
 }
 
 /// The message in an error's body, in the shapes that servers use; else the body itself.
-pub(super) fn message_in(body: &[u8]) -> String {
+pub(in crate::adapters) fn message_in(body: &[u8]) -> String {
     #[derive(Deserialize)]
     struct Outer<'a> {
         #[serde(borrow)]
@@ -203,7 +214,7 @@ struct ErrorSent<'a> {
 }
 
 /// The message in an error, shortened: a string, or a field of an object; otherwise the error as it was sent.
-pub(super) fn message_of(error: &RawValue) -> String {
+pub(in crate::adapters) fn message_of(error: &RawValue) -> String {
     let sent: ErrorSent<'_> = serde_json::from_str(error.get()).unwrap_or_default();
     let found = [Some(error), sent.message, sent.detail, sent.msg].into_iter().flatten().find_map(text_in);
     let mut message =
@@ -213,15 +224,20 @@ pub(super) fn message_of(error: &RawValue) -> String {
 }
 
 /// The HTTP status of an error inside a successful response, if it names one.
-pub(super) fn status_of(error: &RawValue) -> Option<u16> {
+pub(in crate::adapters) fn status_of(error: &RawValue) -> Option<u16> {
     let sent: ErrorSent<'_> = serde_json::from_str(error.get()).unwrap_or_default();
     let reported = [sent.code, sent.status].into_iter().flatten().find_map(|status| status.get().parse().ok());
     let is_invalid = || sent.r#type.and_then(text_in).as_deref() == Some("invalid_request_error");
     reported.or_else(|| is_invalid().then_some(400))
 }
 
+/// The string in a JSON value; none if it is not a string.
+pub(in crate::adapters) fn text_in(value: &RawValue) -> Option<String> {
+    serde_json::from_str(value.get()).ok()
+}
+
 /// One line of at most `max_chars` characters, without control characters and invisible ones.
-pub(super) fn shortened(text: &str, max_chars: usize) -> String {
+pub(in crate::adapters) fn shortened(text: &str, max_chars: usize) -> String {
     spaced(&text::shortened(text, max_chars))
 }
 
