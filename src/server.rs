@@ -26,8 +26,7 @@ use anyhow::Context as _;
 use ractor::Actor;
 use tokio::sync::watch;
 
-use crate::actors::calls::providers::{Provider, Recognisers, Voices};
-use crate::actors::calls::{Speech, shutdown};
+use crate::actors::calls::shutdown;
 use crate::actors::erasure::{cleanup, retention};
 use crate::actors::membership::memberships::CompanionSet;
 use crate::actors::models::Models;
@@ -37,10 +36,8 @@ use crate::actors::runtime::startup_log;
 use crate::actors::runtime::watchdog::{STALLED_AFTER_TICKS, Watchdog};
 use crate::actors::service;
 use crate::actors::service::loading::{LoadRoomsError, load_rooms};
-use crate::adapters::audio::ear::OpusAudio;
 use crate::adapters::console::{CannotServe, Console, Served};
 use crate::adapters::llm::{self, arrivals::Arrivals};
-use crate::adapters::speech::rehearsed::RehearsedSpeech;
 use crate::adapters::store::OpenError;
 use crate::adapters::store::manifest::FORMAT;
 use crate::adapters::store::sled::{self, OpenOptions, SledStore, Upgraded, disk_bytes, disk_free};
@@ -250,8 +247,7 @@ async fn serve(
     }
     let models = models(&loaded.settings.models, &arrivals);
     let models = models.map_err(|problem| Ended::Failed(anyhow::anyhow!("models.{problem}")))?;
-    let speech = speech::speech(&loaded.settings).map_err(|problem| Ended::Failed(anyhow::anyhow!("{problem}")))?;
-    let context = context(loaded, models, speech, telemetry.recorder(), store.clone(), failed, compaction_failed);
+    let context = context(loaded, models, telemetry.recorder(), store.clone(), failed, compaction_failed)?;
     let maintenance: Arc<dyn StoreMaintenance> = store.clone();
     let context = discord::join(context, &maintenance).map_err(Ended::Discord)?;
     let (root, tree) = Actor::spawn(None, Root, context.clone())
@@ -356,14 +352,14 @@ fn models(settings: &settings::models::Models, arrivals: &Arc<Arrivals>) -> Resu
 fn context(
     loaded: Loaded,
     models: Models,
-    speech: Speech,
     recorder: Recorder,
     store: Arc<SledStore>,
     failed: watch::Sender<Option<String>>,
     compaction_failed: Arc<AtomicBool>,
-) -> ActorContext {
+) -> Result<ActorContext, Ended> {
     let Loaded { settings, companions, .. } = loaded;
-    ActorContext {
+    let speech = speech::speech(&settings).map_err(|problem| Ended::Failed(anyhow::anyhow!("{problem}")))?;
+    Ok(ActorContext {
         speech,
         compaction_failed,
         store_failed: Arc::new(move |detail| {
@@ -379,7 +375,7 @@ fn context(
             settings: Arc::new(settings),
             companions,
         })
-    }
+    })
 }
 
 /// Prints the line on standard output that the starting program waits for.

@@ -40,7 +40,7 @@ impl Apart {
         let (used, free) = (data.to_path_buf(), data.to_path_buf());
         telemetry.metrics().observe_disk(move || disk_bytes(&used).ok(), move || disk_free(&free).ok());
         let (failed, _) = watch::channel(None);
-        let context = context(loaded, models, telemetry.recorder(), store.clone(), failed, Arc::default());
+        let context = context(loaded, models, telemetry.recorder(), store.clone(), failed, Arc::default())?;
         let started = async {
             let (root, tree) = Actor::spawn(None, Root, context.clone()).await.context("the actors cannot be started")?;
             load_rooms(&context, &[]).await.context("the rooms cannot be set up")?;

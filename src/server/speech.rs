@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use crate::actors::calls::Speech;
 use crate::actors::calls::providers::{Limits, Provider, Recognisers, Voices};
 use crate::actors::membership::memberships::CompanionSet;
-use crate::adapters::audio::opus::OpusAudio;
+use crate::adapters::audio::ear::OpusAudio;
 use crate::adapters::speech::rehearsed::RehearsedSpeech;
 use crate::adapters::speech::service::At;
 use crate::adapters::speech::{cartesia, deepgram, elevenlabs, flux, openai};

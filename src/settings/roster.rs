@@ -19,7 +19,7 @@ use super::models::Models;
 use super::problem::{Located, Problem};
 use super::prompt::Prompt;
 use super::speech::Speech;
-use crate::domain::id::{CompanionId, ModelName};
+use crate::domain::id::CompanionId;
 use crate::domain::model_role::ModelRole;
 use crate::domain::prompt::room::{persona_room, tokens};
 use crate::domain::service::Service;

@@ -31,6 +31,7 @@ use crate::actors::runtime::supervision::restarts::RestartPolicy;
 use crate::actors::runtime::watchdog::at_work;
 use crate::domain::conversation::{Aloud, Notice};
 use crate::domain::id::{CompanionId, PersonId, Ticket, TurnId};
+use crate::domain::service::Service;
 use crate::domain::voice::interruption::{Effect, Input as Heard, Outcome};
 use crate::domain::voice::said::Said;
 use crate::domain::voice::utterance::Input;

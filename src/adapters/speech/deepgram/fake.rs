@@ -133,7 +133,7 @@ impl Frame {
     fn of(bytes: &[u8]) -> Self {
         let samples: Vec<_> = bytes.chunks_exact(2).map(|pair| i16::from_le_bytes([pair[0], pair[1]])).collect();
         match samples[..4] {
-            [number @ 1.., MARK, position, frames] => Self::Word { number, is_middle: position == frames / 2 },
+            [number, MARK, position, frames] if number >= 1 => Self::Word { number, is_middle: position == frames / 2 },
             _ if samples.iter().any(|sample| *sample != 0) => Self::Noise,
             _ => Self::Silence,
         }
