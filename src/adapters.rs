@@ -3,6 +3,7 @@
 pub mod audio;
 pub mod console;
 pub mod discord;
+mod endpoint;
 pub mod llm;
 pub mod speech;
 pub mod store;

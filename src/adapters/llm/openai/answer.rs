@@ -2,8 +2,8 @@
 
 use tokio::sync::mpsc;
 
-use super::failure::{Broken, shortened};
 use super::wire::{CallPiece, MAX_TOOL_CALLS, Piece, Tokens};
+use crate::adapters::endpoint::failure::{Broken, shortened};
 use crate::domain::text::first_bytes;
 use crate::ports::language_model::{Answer, Draft, Part, Request, ToolCall, Usage};
 

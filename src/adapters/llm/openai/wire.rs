@@ -15,8 +15,8 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::dialect::{Form, Parameters};
-use super::failure::{Broken, message_of, status_of};
 use super::schema::Ordered;
+use crate::adapters::endpoint::failure::{Broken, message_of, status_of, text_in};
 use crate::ports::language_model::{AnswerFormat, Media, Message, Part, Request, Role, Tool, ToolCall, Usage};
 
 /// The most tool calls that are read from one answer.
@@ -282,11 +282,6 @@ impl Tokens {
             output_tokens: self.completion.unwrap_or(estimate.output_tokens),
         }
     }
-}
-
-/// The string in a JSON value; none if it is not a string.
-pub(super) fn text_in(value: &RawValue) -> Option<String> {
-    serde_json::from_str(value.get()).ok()
 }
 
 /// Parses a count, which some servers send as a fraction.

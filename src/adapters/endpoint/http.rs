@@ -16,6 +16,7 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper::header::{HeaderMap, PROXY_AUTHORIZATION};
 use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper::upgrade::Upgraded;
 use hyper::{Method, Request, Response, StatusCode, Uri};
 use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy::Client;
@@ -30,10 +31,10 @@ use tokio::sync::Notify;
 use tower::Service;
 
 /// The most informational responses before a response. One or two are usual.
-pub(super) const MAX_INFORMATIONAL: usize = 16;
+pub(in crate::adapters) const MAX_INFORMATIONAL: usize = 16;
 
 /// The size limit of a response's head in bytes. It is also the most that is read at a time, so that one poll ends soon.
-pub(super) const MAX_HEAD_BYTES: usize = 32 * 1024;
+pub(in crate::adapters) const MAX_HEAD_BYTES: usize = 32 * 1024;
 
 /// The time limit for connecting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -41,17 +42,17 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 type AnyError = Box<dyn Error + Send + Sync>;
 
 /// The connections to one endpoint.
-pub(super) struct Http {
+pub(in crate::adapters) struct Http {
     client: Client<Connector, Full<Bytes>>,
     proxies: Arc<Matcher>,
 }
 
 /// A response whose head has arrived.
-pub(super) struct Arriving(Response<Incoming>);
+pub(in crate::adapters) struct Arriving(Response<Incoming>);
 
 /// Why no response arrives, or no more of it.
 #[derive(Debug)]
-pub(super) enum HttpError {
+pub(in crate::adapters) enum HttpError {
     /// Connecting failed.
     Connect(AnyError),
     /// The connection broke.
@@ -132,6 +133,11 @@ impl Arriving {
 
     pub fn headers(&self) -> &HeaderMap {
         self.0.headers()
+    }
+
+    /// The connection itself, after a successful request to use it for another protocol.
+    pub async fn upgraded(self) -> Result<Upgraded, HttpError> {
+        hyper::upgrade::on(self.0).await.map_err(|error| HttpError::Broken(error.into()))
     }
 
     /// The next chunk of the body; none at its end.

@@ -11,7 +11,6 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::http::{HttpError, MAX_INFORMATIONAL};
-use super::wire::text_in;
 use crate::domain::text::{self, first_bytes, spaced};
 use crate::ports::language_model::NoAnswer;
 
@@ -32,7 +31,7 @@ const MAX_DETAIL_CHARS: usize = 600;
 
 /// Why a request or its answer cannot be used.
 #[derive(Debug, PartialEq)]
-pub(super) enum Broken {
+pub(in crate::adapters) enum Broken {
     /// The answer is too long.
     TooLong,
     /// The answer does not follow the protocol.
@@ -45,6 +44,8 @@ pub(super) enum Broken {
     Key,
     /// The request cannot be serialised.
     Request(String),
+    /// The answer is audio that cannot be used: what it is, and the way out.
+    Audio(String),
 }
 
 impl Broken {
@@ -54,15 +55,33 @@ impl Broken {
     }
 }
 
+/// The API that an endpoint should have, for advice.
+#[derive(Clone, Copy)]
+pub(in crate::adapters) struct Api {
+    name: &'static str,
+    /// Where it usually is.
+    usual: Option<&'static str>,
+}
+
+/// Many servers have it.
+pub(in crate::adapters) const OPENAI: Api = Api { name: "an OpenAI-compatible API", usual: Some("/v1") };
+
 /// Describes the failures of one endpoint.
-pub(super) struct Failures {
+pub(in crate::adapters) struct Failures {
     endpoint: Arc<str>,
     key: Option<SecretString>,
+    api: Api,
 }
 
 impl Failures {
+    /// Of an endpoint with an API of its own.
     pub fn new(endpoint: Arc<str>, key: Option<SecretString>) -> Self {
-        Self { endpoint, key }
+        Self { endpoint, key, api: Api { name: "the API of this service", usual: None } }
+    }
+
+    /// Of an endpoint with this API.
+    pub fn with_api(self, api: Api) -> Self {
+        Self { api, ..self }
     }
 
     /// A response with a status that is not a success.
@@ -87,7 +106,7 @@ impl Failures {
             HttpError::Connect(error) => format!("{}; is the server running, and is base_url right?", innermost(&*error)),
             HttpError::Broken(error) => format!("the connection broke: {}", innermost(&*error)),
             HttpError::TooManyInformational => format!(
-                "it sent more than {MAX_INFORMATIONAL} informational responses (status 1xx) and no final one; is this an OpenAI-compatible API?"
+                "it sent more than {MAX_INFORMATIONAL} informational responses (status 1xx) and no final one; is this {}?", self.api.name
             ),
         })
     }
@@ -97,25 +116,34 @@ impl Failures {
         self.unreachable(format!("the answer stopped halfway for {:.1} s", idle.as_secs_f64()))
     }
 
+    /// Requests that wait for an endpoint which answers more slowly than they come.
+    pub fn behind(&self) -> NoAnswer {
+        self.overloaded("it answers more slowly than people speak; use a faster server or a smaller model".to_owned(), None)
+    }
+
     /// A stream that ended before the answer did.
     pub fn cut(&self) -> NoAnswer {
         self.unreachable("the answer was cut off halfway".to_owned())
     }
 
-    /// A successful response that is neither JSON nor events.
-    pub fn not_an_answer(&self, kind: &str) -> NoAnswer {
-        self.refused(format!("it sent {kind} where JSON or text/event-stream was expected; does base_url lead to an OpenAI-compatible API (usually …/v1)?"))
+    /// A successful response of another type.
+    pub fn not_an_answer(&self, media_type: &str, expected: &str) -> NoAnswer {
+        let sent = if media_type.is_empty() { "something without a content type".to_owned() } else { shortened(media_type, 100) };
+        let usual = self.api.usual.map(|end| format!(" (usually …{end})")).unwrap_or_default();
+        let name = self.api.name;
+        self.refused(format!("it sent {sent} where {expected} was expected; does base_url lead to {name}{usual}?"))
     }
 
     /// A successful response whose content cannot be used.
     pub fn in_answer(&self, broken: Broken) -> NoAnswer {
         match broken {
-            Broken::TooLong => self.refused("its answer is too long; is this an OpenAI-compatible API?".to_owned()),
+            Broken::TooLong => self.refused(format!("its answer is too long; is this {}?", self.api.name)),
             Broken::Unreadable(what) => self.refused(format!("its answer cannot be read: {}", self.quoted(&what))),
             Broken::Garbled(why, begin) => {
                 let shown = shortened(&self.without_key(&begin), MAX_SHOWN_CHARS);
                 self.refused(format!("its answer cannot be read: {}", self.quoted(&format!("{why} in {shown:?}"))))
             }
+            Broken::Audio(why) => self.refused(why),
             Broken::Request(why) => self.unsendable(format!("the request cannot be written: {why}")),
             Broken::Key => self.unsendable("the key holds characters that cannot be sent".to_owned()),
             Broken::Failed(Some(status @ 400..=499), message) if status != 429 && status != 408 => {
@@ -140,7 +168,10 @@ impl Failures {
         let advised = |advice: &str| self.shown(&format!("{detail} ({advice})"));
         match status {
             401 | 403 => NoAnswer::KeyRejected { endpoint, detail: advised("check the key, on the page or in the settings") },
-            404 => NoAnswer::UnknownModel { endpoint, detail: advised("check base_url, which usually ends in /v1, and model") },
+            404 => {
+                let usual = self.api.usual.map(|end| format!(", which usually ends in {end},")).unwrap_or_default();
+                NoAnswer::UnknownModel { endpoint, detail: advised(&format!("check base_url{usual} and model")) }
+            }
             _ => self.refused(detail),
         }
     }
@@ -169,7 +200,7 @@ impl Failures {
 }
 
 /// The message in an error's body, in the shapes that servers use; else the body itself.
-pub(super) fn message_in(body: &[u8]) -> String {
+pub(in crate::adapters) fn message_in(body: &[u8]) -> String {
     #[derive(Deserialize)]
     struct Outer<'a> {
         #[serde(borrow)]
@@ -203,7 +234,7 @@ struct ErrorSent<'a> {
 }
 
 /// The message in an error, shortened: a string, or a field of an object; otherwise the error as it was sent.
-pub(super) fn message_of(error: &RawValue) -> String {
+pub(in crate::adapters) fn message_of(error: &RawValue) -> String {
     let sent: ErrorSent<'_> = serde_json::from_str(error.get()).unwrap_or_default();
     let found = [Some(error), sent.message, sent.detail, sent.msg].into_iter().flatten().find_map(text_in);
     let mut message =
@@ -213,15 +244,20 @@ pub(super) fn message_of(error: &RawValue) -> String {
 }
 
 /// The HTTP status of an error inside a successful response, if it names one.
-pub(super) fn status_of(error: &RawValue) -> Option<u16> {
+pub(in crate::adapters) fn status_of(error: &RawValue) -> Option<u16> {
     let sent: ErrorSent<'_> = serde_json::from_str(error.get()).unwrap_or_default();
     let reported = [sent.code, sent.status].into_iter().flatten().find_map(|status| status.get().parse().ok());
     let is_invalid = || sent.r#type.and_then(text_in).as_deref() == Some("invalid_request_error");
     reported.or_else(|| is_invalid().then_some(400))
 }
 
+/// The string in a JSON value; none if it is not a string.
+pub(in crate::adapters) fn text_in(value: &RawValue) -> Option<String> {
+    serde_json::from_str(value.get()).ok()
+}
+
 /// One line of at most `max_chars` characters, without control characters and invisible ones.
-pub(super) fn shortened(text: &str, max_chars: usize) -> String {
+pub(in crate::adapters) fn shortened(text: &str, max_chars: usize) -> String {
     spaced(&text::shortened(text, max_chars))
 }
 
