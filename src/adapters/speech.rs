@@ -2,5 +2,7 @@
 
 #[cfg(test)]
 mod conformance;
+pub mod openai;
 pub mod rehearsal;
 pub mod rehearsed;
+pub mod service;

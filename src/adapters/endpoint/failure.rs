@@ -106,7 +106,8 @@ impl Failures {
             HttpError::Connect(error) => format!("{}; is the server running, and is base_url right?", innermost(&*error)),
             HttpError::Broken(error) => format!("the connection broke: {}", innermost(&*error)),
             HttpError::TooManyInformational => format!(
-                "it sent more than {MAX_INFORMATIONAL} informational responses (status 1xx) and no final one; is this {}?", self.api.name
+                "it sent more than {MAX_INFORMATIONAL} informational responses (status 1xx) and no final one; is this {}?",
+                self.api.name
             ),
         })
     }

@@ -5,9 +5,9 @@ use std::time::Duration;
 use reqwest::StatusCode;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
+use super::MAX_ANSWER_BYTES;
 use super::answer::PartialAnswer;
 use super::wire::{MAX_TOOL_CALLS, Piece};
-use super::MAX_ANSWER_BYTES;
 use crate::adapters::endpoint::body::MAX_ERROR_BYTES;
 use crate::adapters::endpoint::failure::{Broken, Failures};
 use crate::adapters::endpoint::sse::Events;
