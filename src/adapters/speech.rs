@@ -4,6 +4,7 @@
 mod conformance;
 pub mod deepgram;
 pub mod flux;
+pub mod openai;
 pub mod rehearsal;
 pub mod rehearsed;
 pub mod service;

@@ -44,6 +44,8 @@ pub(in crate::adapters) enum Broken {
     Key,
     /// The request cannot be serialised.
     Request(String),
+    /// The answer is audio that cannot be used: what it is, and the way out.
+    Audio(String),
 }
 
 impl Broken {
@@ -53,15 +55,33 @@ impl Broken {
     }
 }
 
+/// The API that an endpoint should have, for advice.
+#[derive(Clone, Copy)]
+pub(in crate::adapters) struct Api {
+    name: &'static str,
+    /// Where it usually is.
+    usual: Option<&'static str>,
+}
+
+/// Many servers have it.
+pub(in crate::adapters) const OPENAI: Api = Api { name: "an OpenAI-compatible API", usual: Some("/v1") };
+
 /// Describes the failures of one endpoint.
 pub(in crate::adapters) struct Failures {
     endpoint: Arc<str>,
     key: Option<SecretString>,
+    api: Api,
 }
 
 impl Failures {
+    /// Of an endpoint with an API of its own.
     pub fn new(endpoint: Arc<str>, key: Option<SecretString>) -> Self {
-        Self { endpoint, key }
+        Self { endpoint, key, api: Api { name: "the API of this service", usual: None } }
+    }
+
+    /// Of an endpoint with this API.
+    pub fn with_api(self, api: Api) -> Self {
+        Self { api, ..self }
     }
 
     /// A response with a status that is not a success.
@@ -86,7 +106,8 @@ impl Failures {
             HttpError::Connect(error) => format!("{}; is the server running, and is base_url right?", innermost(&*error)),
             HttpError::Broken(error) => format!("the connection broke: {}", innermost(&*error)),
             HttpError::TooManyInformational => format!(
-                "it sent more than {MAX_INFORMATIONAL} informational responses (status 1xx) and no final one; is this an OpenAI-compatible API?"
+                "it sent more than {MAX_INFORMATIONAL} informational responses (status 1xx) and no final one; is this {}?",
+                self.api.name
             ),
         })
     }
@@ -94,6 +115,11 @@ impl Failures {
     /// A stream that paused for too long.
     pub fn stalled(&self, idle: Duration) -> NoAnswer {
         self.unreachable(format!("the answer stopped halfway for {:.1} s", idle.as_secs_f64()))
+    }
+
+    /// Requests that wait for an endpoint which answers more slowly than they come.
+    pub fn behind(&self) -> NoAnswer {
+        self.overloaded("it answers more slowly than people speak; use a faster server or a smaller model".to_owned(), None)
     }
 
     /// A stream that ended before the answer did.
@@ -113,20 +139,24 @@ impl Failures {
         }
     }
 
-    /// A successful response that is neither JSON nor events.
-    pub fn not_an_answer(&self, kind: &str) -> NoAnswer {
-        self.refused(format!("it sent {kind} where JSON or text/event-stream was expected; does base_url lead to an OpenAI-compatible API (usually …/v1)?"))
+    /// A successful response of another type.
+    pub fn not_an_answer(&self, media_type: &str, expected: &str) -> NoAnswer {
+        let sent = if media_type.is_empty() { "something without a content type".to_owned() } else { shortened(media_type, 100) };
+        let usual = self.api.usual.map(|end| format!(" (usually …{end})")).unwrap_or_default();
+        let name = self.api.name;
+        self.refused(format!("it sent {sent} where {expected} was expected; does base_url lead to {name}{usual}?"))
     }
 
     /// A successful response whose content cannot be used.
     pub fn in_answer(&self, broken: Broken) -> NoAnswer {
         match broken {
-            Broken::TooLong => self.refused("its answer is too long; is this an OpenAI-compatible API?".to_owned()),
+            Broken::TooLong => self.refused(format!("its answer is too long; is this {}?", self.api.name)),
             Broken::Unreadable(what) => self.refused(format!("its answer cannot be read: {}", self.quoted(&what))),
             Broken::Garbled(why, begin) => {
                 let shown = shortened(&self.without_key(&begin), MAX_SHOWN_CHARS);
                 self.refused(format!("its answer cannot be read: {}", self.quoted(&format!("{why} in {shown:?}"))))
             }
+            Broken::Audio(why) => self.refused(why),
             Broken::Request(why) => self.unsendable(format!("the request cannot be written: {why}")),
             Broken::Key => self.unsendable("the key holds characters that cannot be sent".to_owned()),
             Broken::Failed(Some(status @ 400..=499), message) if status != 429 && status != 408 => {
@@ -151,7 +181,10 @@ impl Failures {
         let advised = |advice: &str| self.shown(&format!("{detail} ({advice})"));
         match status {
             401 | 403 => NoAnswer::KeyRejected { endpoint, detail: advised("check the key, on the page or in the settings") },
-            404 => NoAnswer::UnknownModel { endpoint, detail: advised("check base_url, which usually ends in /v1, and model") },
+            404 => {
+                let usual = self.api.usual.map(|end| format!(", which usually ends in {end},")).unwrap_or_default();
+                NoAnswer::UnknownModel { endpoint, detail: advised(&format!("check base_url{usual} and model")) }
+            }
             _ => self.refused(detail),
         }
     }

@@ -6,7 +6,6 @@ mod answer;
 mod dialect;
 mod names;
 mod schema;
-mod sse;
 mod wire;
 
 #[cfg(test)]
@@ -21,18 +20,19 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use hyper::Uri;
-use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
-use reqwest::Url;
-use secrecy::{ExposeSecret, SecretString};
+use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
+use secrecy::SecretString;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use self::answer::PartialAnswer;
 use self::dialect::{Dialect, Form};
-use self::sse::Events;
 use self::wire::Piece;
-use crate::adapters::endpoint::failure::{Broken, Failures, shortened};
+use crate::adapters::endpoint::address::{bearer, beneath, client};
+use crate::adapters::endpoint::body::{self, is_json, media_type};
+use crate::adapters::endpoint::failure::{Broken, Failures, OPENAI};
 use crate::adapters::endpoint::http::{Arriving, Http};
+use crate::adapters::endpoint::sse::Events;
 use crate::adapters::llm::arrivals::{self, Arrivals, Fingerprint};
 use crate::ports::language_model::{Answer, Draft, Identity, LanguageModel, NoAnswer, Request};
 use crate::settings::Problem;
@@ -53,9 +53,6 @@ const MAX_PARSED_INLINE: usize = 64 * 1024;
 /// While more than this is parsed at once, a file names the question (`arrivals.rs`). Ordinary answers and the pieces of a stream are smaller,
 /// so a process that is killed while they arrive asks again.
 const RECORDED_OVER: usize = 16 * 1024;
-
-/// How much of an error's body is read to find its message.
-const MAX_ERROR_BYTES: usize = 16 * 1024;
 
 /// The time to wait, after the last word, for the token counts and the end.
 const LAST_GRACE: Duration = Duration::from_secs(2);
@@ -96,7 +93,7 @@ impl OpenAi {
             http: client(&base)?,
             url: beneath(&base, "chat/completions")?,
             names_url: beneath(&base, "models")?,
-            failures: Failures::new(identity.endpoint.clone(), key.clone()),
+            failures: Failures::new(identity.endpoint.clone(), key.clone()).with_api(OPENAI),
             key,
             temperature: limits.temperature,
             timeout: limits.timeout(),
@@ -126,15 +123,15 @@ impl OpenAi {
         let response = self.response(request, first_token_deadline).await?;
         let mut record = CrashRecord { arrivals: self.arrivals.as_ref(), question, arriving: None };
         let mut partial = PartialAnswer::new(MAX_ANSWER_BYTES, drafts);
-        match body_kind(&response) {
-            Kind::Events => self.read_events(response, &mut partial, &mut record, first_token_deadline).await?,
-            Kind::Whole => {
-                let body = self.collect_whole(response, MAX_WHOLE_BYTES).await?;
+        match media_type(&response).as_str() {
+            "text/event-stream" => self.read_events(response, &mut partial, &mut record, first_token_deadline).await?,
+            kind if is_json(kind) => {
+                let body = body::whole(response, MAX_WHOLE_BYTES, self.idle_timeout, &self.failures).await?;
                 record.before_parsing(body.len()).await;
                 let whole = read_whole(body).await.map_err(|error| self.failures.in_answer(error))?;
                 partial.take_whole(whole).map_err(|error| self.failures.in_answer(error))?;
             }
-            Kind::Other(kind) => return Err(self.failures.not_an_answer(&kind)),
+            kind => return Err(self.failures.not_an_answer(kind, "JSON or text/event-stream")),
         }
         partial.finish(request).map_err(|error| self.failures.in_answer(error))
     }
@@ -151,7 +148,7 @@ impl OpenAi {
                 return Ok(response);
             }
             let headers = response.headers().clone();
-            let body = self.read_error(response, first_token_deadline).await;
+            let body = body::of_error(response, first_token_deadline).await;
             parameters = self
                 .dialect
                 .plainer(parameters, status, &body)
@@ -177,15 +174,7 @@ impl OpenAi {
     }
 
     fn headers(&self) -> Result<HeaderMap, NoAnswer> {
-        let mut headers = HeaderMap::new();
-        headers.insert(ACCEPT, HeaderValue::from_static("*/*"));
-        if let Some(key) = &self.key {
-            let bearer = HeaderValue::from_str(&format!("Bearer {}", key.expose_secret()));
-            let mut bearer = bearer.map_err(|_| self.failures.in_answer(Broken::Key))?;
-            bearer.set_sensitive(true);
-            headers.insert(AUTHORIZATION, bearer);
-        }
-        Ok(headers)
+        bearer(self.key.as_ref()).map_err(|error| self.failures.in_answer(error))
     }
 
     async fn read_events(
@@ -235,33 +224,6 @@ impl OpenAi {
         if partial.is_whole() { Ok(()) } else { Err(self.failures.cut()) }
     }
 
-    async fn collect_whole(&self, mut response: Arriving, most: usize) -> Result<Vec<u8>, NoAnswer> {
-        let mut body = Vec::new();
-        loop {
-            match timeout(self.idle_timeout, response.chunk()).await {
-                Ok(Ok(Some(chunk))) if body.len() + chunk.len() > most => {
-                    return Err(self.failures.in_answer(Broken::TooLong));
-                }
-                Ok(Ok(Some(chunk))) => body.extend_from_slice(&chunk),
-                Ok(Ok(None)) => return Ok(body),
-                Ok(Err(error)) => return Err(self.failures.of_connection(error)),
-                Err(_) => return Err(self.failures.stalled(self.idle_timeout)),
-            }
-        }
-    }
-
-    /// Reads as much of an error's body as arrives in time. The status is enough without it.
-    async fn read_error(&self, mut response: Arriving, first_token_deadline: Instant) -> Vec<u8> {
-        let mut body = Vec::new();
-        while body.len() < MAX_ERROR_BYTES
-            && let Ok(Ok(Some(chunk))) = timeout_at(first_token_deadline, response.chunk()).await
-        {
-            body.extend_from_slice(&chunk);
-        }
-        body.truncate(MAX_ERROR_BYTES);
-        body
-    }
-
     fn no_first_token(&self) -> NoAnswer {
         NoAnswer::TimedOut { after: self.first_token_timeout }
     }
@@ -295,25 +257,6 @@ impl CrashRecord<'_> {
     }
 }
 
-/// The kind of a response's body, by its content type.
-enum Kind {
-    Events,
-    Whole,
-    Other(Arc<str>),
-}
-
-fn body_kind(response: &Arriving) -> Kind {
-    let named = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let kind = named.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    match kind.as_str() {
-        "text/event-stream" => Kind::Events,
-        "application/json" => Kind::Whole,
-        kind if kind.ends_with("+json") => Kind::Whole,
-        "" => Kind::Other("something without a content type".into()),
-        kind => Kind::Other(shortened(kind, 100).into()),
-    }
-}
-
 async fn read_whole(body: Vec<u8>) -> Result<Piece, Broken> {
     if body.len() <= MAX_PARSED_INLINE {
         return Piece::read(&body);
@@ -326,22 +269,4 @@ async fn read_whole(body: Vec<u8>) -> Result<Piece, Broken> {
 /// Reads the end of a finished stream in the background, because only then the connection can be reused.
 fn drain(mut response: Arriving) {
     tokio::spawn(timeout(LAST_GRACE, async move { while let Ok(Some(_)) = response.chunk().await {} }));
-}
-
-/// The HTTP client for an endpoint. It does not follow redirects: they would send the key and what people said to a host that nobody configured.
-fn client(base: &Url) -> Result<Http, Problem> {
-    let host = base.host_str().unwrap_or_default().trim_matches(['[', ']']);
-    // A proxy leads to other machines, and is not used for this one.
-    let is_local = host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
-    Http::new(!is_local).map_err(unusable)
-}
-
-fn beneath(base: &Url, path: &str) -> Result<Uri, Problem> {
-    let mut url = base.clone();
-    url.set_path(&format!("{}/{path}", base.path().trim_end_matches('/')));
-    url.as_str().parse().map_err(unusable)
-}
-
-fn unusable(error: impl std::fmt::Display) -> Problem {
-    Problem { key: "base_url".to_owned(), message: format!("cannot be used: {error}") }
 }

@@ -5,11 +5,12 @@ use std::time::Duration;
 use reqwest::StatusCode;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
+use super::MAX_ANSWER_BYTES;
 use super::answer::PartialAnswer;
-use super::sse::Events;
 use super::wire::{MAX_TOOL_CALLS, Piece};
-use super::{MAX_ANSWER_BYTES, MAX_ERROR_BYTES};
+use crate::adapters::endpoint::body::MAX_ERROR_BYTES;
 use crate::adapters::endpoint::failure::{Broken, Failures};
+use crate::adapters::endpoint::sse::Events;
 use crate::fuzzing::{is_bounded, is_plain_line, texts};
 use crate::ports::language_model::{Answer, ModelRole, NoAnswer, Request};
 

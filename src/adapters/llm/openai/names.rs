@@ -6,6 +6,7 @@ use serde::Deserialize;
 use tokio::time::{Instant, timeout_at};
 
 use super::OpenAi;
+use crate::adapters::endpoint::body;
 use crate::adapters::endpoint::failure::{Broken, shortened};
 use crate::ports::language_model::NoAnswer;
 
@@ -42,10 +43,10 @@ impl OpenAi {
         let response = sent.map_err(|broke| self.failures.of_connection(broke))?;
         let (status, headers) = (response.status(), response.headers().clone());
         if status != StatusCode::OK {
-            let body = self.read_error(response, by).await;
+            let body = body::of_error(response, by).await;
             return Err(self.failures.of_status(status, &headers, &body));
         }
-        let body = self.collect_whole(response, MAX_BYTES).await?;
+        let body = body::whole(response, MAX_BYTES, self.idle_timeout, &self.failures).await?;
         let list: List =
             serde_json::from_slice(&body).map_err(|error| self.failures.in_answer(Broken::garbled(error.to_string(), &body)))?;
         let mut names: Vec<_> = list.data.into_iter().map(|named| shortened(&named.id, MAX_NAME_CHARS)).collect();

@@ -9,7 +9,7 @@ const MAX_EVENT_BYTES: usize = 256 * 1024;
 
 /// A parser for a stream of events.
 #[derive(Debug, Default)]
-pub(super) struct Events {
+pub(in crate::adapters) struct Events {
     buffer: Vec<u8>,
     /// The number of bytes at the start of the buffer that were consumed.
     consumed: usize,

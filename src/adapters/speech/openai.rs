@@ -1,0 +1,99 @@
+//! Recognition and synthesis at any server that has OpenAI's API for audio.
+//!
+//! Protocol: <https://platform.openai.com/docs/api-reference/audio>. A request has one stretch of speech, or one sentence.
+
+mod pcm;
+mod recognition;
+mod recorder;
+mod synthesis;
+mod transcript;
+mod upload;
+
+#[cfg(test)]
+mod fake;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::Uri;
+use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::StatusCode;
+use secrecy::SecretString;
+use tokio::time::{Instant, timeout_at};
+
+pub use self::recognition::OpenAiRecognition;
+pub use self::synthesis::OpenAiSynthesis;
+use super::service::At;
+use crate::adapters::endpoint::address::{bearer, beneath, client, is_local};
+use crate::adapters::endpoint::body;
+use crate::adapters::endpoint::failure::{Broken, Failures, OPENAI};
+use crate::adapters::endpoint::http::{Arriving, Http};
+use crate::ports::language_model::NoAnswer;
+use crate::settings::Problem;
+
+const PROVIDER: &str = "openai";
+
+/// One path of the API.
+struct Server {
+    http: Http,
+    url: Uri,
+    host: Option<Arc<str>>,
+    model: Arc<str>,
+    key: Option<SecretString>,
+    timeout: Duration,
+    failures: Failures,
+}
+
+/// A response that is no success.
+struct Refusal {
+    status: StatusCode,
+    headers: HeaderMap,
+    body: Vec<u8>,
+}
+
+impl Server {
+    fn new(at: At, path: &str) -> Result<Self, Problem> {
+        let At { base_url, model, key, timeout, .. } = at;
+        let endpoint = base_url.origin().ascii_serialization().into();
+        Ok(Self {
+            http: client(&base_url)?,
+            url: beneath(&base_url, path)?,
+            host: base_url.host_str().filter(|_| !is_local(&base_url)).map(Into::into),
+            failures: Failures::new(endpoint, key.clone()).with_api(OPENAI),
+            model,
+            key,
+            timeout,
+        })
+    }
+
+    /// Posts a body, and waits for the head of a response, or for all of one that is no success.
+    async fn post(&self, media_type: &str, body: Vec<u8>, by: Instant) -> Result<Result<Arriving, Refusal>, NoAnswer> {
+        let mut headers = bearer(self.key.as_ref()).map_err(|error| self.failures.in_answer(error))?;
+        let media_type = HeaderValue::from_str(media_type);
+        let media_type = media_type.map_err(|error| self.failures.in_answer(Broken::Request(error.to_string())))?;
+        headers.insert(CONTENT_TYPE, media_type);
+        let response = match timeout_at(by, self.http.post(self.url.clone(), headers, body)).await {
+            Ok(sent) => sent.map_err(|broke| self.failures.of_connection(broke))?,
+            Err(_) => return Err(self.late()),
+        };
+        if response.status().is_success() {
+            return Ok(Ok(response));
+        }
+        let (status, headers) = (response.status(), response.headers().clone());
+        Ok(Err(Refusal { status, headers, body: body::of_error(response, by).await }))
+    }
+
+    fn refused(&self, refusal: &Refusal) -> NoAnswer {
+        self.failures.of_status(refusal.status, &refusal.headers, &refusal.body)
+    }
+
+    fn broken(&self, broken: Broken) -> NoAnswer {
+        self.failures.in_answer(broken)
+    }
+
+    const fn late(&self) -> NoAnswer {
+        NoAnswer::TimedOut { after: self.timeout }
+    }
+}

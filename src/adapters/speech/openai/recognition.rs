@@ -1,0 +1,306 @@
+//! Recognition: one request for each recording. Requests overlap, and results come in order.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use async_trait::async_trait;
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesOrdered;
+use tokio::sync::mpsc::{self, Receiver, Sender};
+use tokio::time::{Instant, timeout_at};
+
+use super::recorder::{Recorder, Recording};
+use super::transcript::{Event, Partial, Transcript};
+use super::upload::form;
+use super::{PROVIDER, Refusal, Server};
+use crate::adapters::endpoint::body::{is_json, media_type, whole};
+use crate::adapters::endpoint::failure::{Broken, message_in};
+use crate::adapters::endpoint::http::Arriving;
+use crate::adapters::endpoint::sse::Events;
+use crate::adapters::speech::service::At;
+use crate::domain::text::{first_bytes, spaced};
+use crate::ports::audio::HEARD_RATE;
+use crate::ports::language_model::NoAnswer;
+use crate::ports::speech_recognition::{Expectation, Recognised, Segment, Sound, SpeechRecognition};
+use crate::settings::Problem;
+
+/// The requests of one person that are answered at a time.
+const MOST_OUTSTANDING: usize = 3;
+/// The recordings of one person that wait for a request.
+const MOST_WAITING: usize = 8;
+/// The partial results that wait. More are dropped: each has all words so far.
+const MOST_PARTIALS: usize = 16;
+/// The length of all names in the prompt. Whisper reads no more than some 200 tokens.
+const MAX_PROMPT_BYTES: usize = 300;
+/// The length of a name in the prompt.
+const MAX_NAME_BYTES: usize = 40;
+/// The size limit of an answer, with the figures of all segments.
+const MAX_ANSWER_BYTES: usize = 1024 * 1024;
+/// What shows whether a server works: 0.2 s of silence. OpenAI refuses less than 0.1 s.
+const SILENCE: [i16; HEARD_RATE as usize / 5] = [0; HEARD_RATE as usize / 5];
+
+/// Ears at an OpenAI-compatible server: `POST /audio/transcriptions`.
+pub struct OpenAiRecognition {
+    server: Server,
+    /// What the model has, until the server refuses it.
+    streams: AtomicBool,
+    is_verbose: AtomicBool,
+}
+
+/// How an answer is asked for.
+#[derive(Clone, Copy, PartialEq)]
+struct Form {
+    /// As events, with partial results.
+    streams: bool,
+    /// With figures (`verbose_json`).
+    is_verbose: bool,
+}
+
+/// What is told with each recording.
+struct Told {
+    language: Option<String>,
+    prompt: Option<String>,
+}
+
+impl OpenAiRecognition {
+    /// Recognition by this model.
+    ///
+    /// # Errors
+    /// The address cannot be used.
+    pub fn new(at: At) -> Result<Self, Problem> {
+        let is_gpt = at.model.contains("gpt") && at.model.contains("transcribe");
+        Ok(Self {
+            streams: AtomicBool::new(at.partial_results && is_gpt && !at.model.contains("diarize")),
+            is_verbose: AtomicBool::new(!is_gpt),
+            server: Server::new(at, "audio/transcriptions")?,
+        })
+    }
+
+    /// Checks the address, the key and the model with a request of 0.2 s of silence.
+    ///
+    /// # Errors
+    /// They do not work.
+    pub async fn check(&self) -> Result<(), NoAnswer> {
+        self.transcript(&SILENCE, &Told { language: None, prompt: None }, |_| {}).await.map(drop)
+    }
+
+    async fn recognised(
+        &self,
+        Recording { samples, segment }: Recording,
+        told: &Told,
+        partials: Sender<(u64, Recognised)>,
+        number: u64,
+    ) -> Result<Segment, NoAnswer> {
+        if samples.is_empty() {
+            return Ok(segment);
+        }
+        let on_partial = |text: String| {
+            // One that finds no room is followed by a longer one, or by the final.
+            let _ = partials.try_send((number, Recognised::Partial { text: text.into(), started: segment.started }));
+        };
+        let transcript = self.transcript(&samples, told, on_partial).await?;
+        let Transcript { text, no_speech, confidence } = transcript.without_echo(told.prompt.as_deref());
+        Ok(Segment { text: text.into(), no_speech, confidence, ..segment })
+    }
+
+    /// Asks in the richest form that the server has.
+    async fn transcript(&self, samples: &[i16], told: &Told, on_partial: impl Fn(String) + Send) -> Result<Transcript, NoAnswer> {
+        let mut asked = self.form();
+        loop {
+            let by = Instant::now() + self.server.timeout;
+            let (media_type, body) = form(&self.fields(asked, told), samples);
+            match self.server.post(&media_type, body, by).await? {
+                Ok(response) => {
+                    self.streams.fetch_and(asked.streams, Ordering::Relaxed);
+                    self.is_verbose.fetch_and(asked.is_verbose, Ordering::Relaxed);
+                    return self.read(response, by, on_partial).await;
+                }
+                Err(refusal) => asked = plainer(asked, &refusal).ok_or_else(|| self.server.refused(&refusal))?,
+            }
+        }
+    }
+
+    fn form(&self) -> Form {
+        Form { streams: self.streams.load(Ordering::Relaxed), is_verbose: self.is_verbose.load(Ordering::Relaxed) }
+    }
+
+    fn fields<'a>(&'a self, asked: Form, told: &'a Told) -> Vec<(&'static str, &'a str)> {
+        let format = if asked.is_verbose { "verbose_json" } else { "json" };
+        let mut fields = vec![("model", &*self.server.model), ("response_format", format)];
+        fields.extend(told.language.as_deref().map(|language| ("language", language)));
+        fields.extend(told.prompt.as_deref().map(|prompt| ("prompt", prompt)));
+        fields.extend(asked.streams.then_some(("stream", "true")));
+        fields
+    }
+
+    async fn read(&self, response: Arriving, by: Instant, on_partial: impl Fn(String)) -> Result<Transcript, NoAnswer> {
+        let server = &self.server;
+        match media_type(&response).as_str() {
+            "text/event-stream" => self.read_events(response, by, on_partial).await,
+            kind if is_json(kind) => {
+                let reading = whole(response, MAX_ANSWER_BYTES, server.timeout, &server.failures);
+                let body = timeout_at(by, reading).await.map_err(|_| server.late())??;
+                Transcript::read(&body).map_err(|broken| server.broken(broken))
+            }
+            kind => Err(server.failures.not_an_answer(kind, "JSON or text/event-stream")),
+        }
+    }
+
+    async fn read_events(
+        &self,
+        mut response: Arriving,
+        mut by: Instant,
+        on_partial: impl Fn(String),
+    ) -> Result<Transcript, NoAnswer> {
+        let server = &self.server;
+        let (mut events, mut partial) = (Events::default(), Partial::default());
+        let (mut read, mut has_words) = (0, false);
+        loop {
+            let chunk = timeout_at(by, response.chunk()).await.map_err(|_| server.late())?;
+            let Some(chunk) = chunk.map_err(|broke| server.failures.of_connection(broke))? else {
+                return Err(server.failures.cut());
+            };
+            read += chunk.len();
+            if read > MAX_ANSWER_BYTES {
+                return Err(server.broken(Broken::TooLong));
+            }
+            events.feed(&chunk).map_err(|broken| server.broken(broken))?;
+            while let Some(event) = events.next() {
+                match partial.take(&event).map_err(|broken| server.broken(broken))? {
+                    Event::Partial(text) => {
+                        on_partial(text);
+                        // From the first words on, the others have as long again.
+                        if !std::mem::replace(&mut has_words, true) {
+                            by = Instant::now() + server.timeout;
+                        }
+                    }
+                    Event::Done(transcript) => return Ok(transcript),
+                    Event::Nothing => {}
+                }
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl SpeechRecognition for OpenAiRecognition {
+    fn provider(&self) -> &'static str {
+        PROVIDER
+    }
+
+    fn host(&self) -> Option<Arc<str>> {
+        self.server.host.clone()
+    }
+
+    fn recognises_words(&self) -> bool {
+        true
+    }
+
+    fn has_partials(&self) -> bool {
+        self.form().streams
+    }
+
+    async fn listen(
+        &self,
+        expectation: Expectation,
+        mut sounds: Receiver<Sound>,
+        results: Sender<Recognised>,
+    ) -> Result<(), NoAnswer> {
+        let told = Told::of(&expectation);
+        let (partials, mut partial) = mpsc::channel(MOST_PARTIALS);
+        let mut recorder = Recorder::default();
+        let (mut waiting, mut outstanding) = (VecDeque::new(), FuturesOrdered::new());
+        let (mut asked, mut returned) = (0_u64, 0_u64);
+        let mut is_open = true;
+        loop {
+            while outstanding.len() < MOST_OUTSTANDING
+                && let Some(recording) = waiting.pop_front()
+            {
+                outstanding.push_back(self.recognised(recording, &told, partials.clone(), asked));
+                asked += 1;
+            }
+            if !is_open && outstanding.is_empty() {
+                return Ok(());
+            }
+            let result = tokio::select! {
+                sound = sounds.recv(), if is_open => {
+                    is_open = sound.is_some();
+                    waiting.extend(sound.and_then(|sound| recorder.take(sound)));
+                    if waiting.len() > MOST_WAITING {
+                        return Err(self.server.failures.behind());
+                    }
+                    continue;
+                }
+                Some(segment) = outstanding.next() => {
+                    returned += 1;
+                    Recognised::Final(segment?)
+                }
+                Some((number, result)) = partial.recv() => {
+                    if number != returned {
+                        continue;
+                    }
+                    result
+                }
+                () = results.closed() => return Ok(()),
+            };
+            if results.send(result).await.is_err() {
+                return Ok(());
+            }
+        }
+    }
+}
+
+impl Told {
+    fn of(Expectation { language, names }: &Expectation) -> Self {
+        let language = language.split(['-', '_']).next().unwrap_or_default();
+        let is_code = (2..=3).contains(&language.len()) && language.bytes().all(|byte| byte.is_ascii_lowercase());
+        let mut prompt = String::new();
+        for name in names {
+            let name = spaced(first_bytes(name.trim(), MAX_NAME_BYTES));
+            if name.is_empty() || prompt.len() + name.len() + 3 > MAX_PROMPT_BYTES {
+                continue;
+            }
+            prompt.push_str(if prompt.is_empty() { "" } else { ", " });
+            prompt.push_str(&name);
+        }
+        Self { language: is_code.then(|| language.to_owned()), prompt: (!prompt.is_empty()).then(|| prompt + ".") }
+    }
+}
+
+/// A form for another attempt after a refusal. If it works, it is kept.
+fn plainer(asked: Form, refusal: &Refusal) -> Option<Form> {
+    if !matches!(refusal.status.as_u16(), 400 | 415 | 422) {
+        return None;
+    }
+    let names_stream = message_in(&refusal.body).contains("stream");
+    match asked {
+        Form { streams: true, is_verbose } if names_stream || !is_verbose => Some(Form { streams: false, is_verbose }),
+        Form { is_verbose: true, streams } => Some(Form { is_verbose: false, streams }),
+        Form { .. } => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(language: &str, names: &[&str]) -> (Option<String>, Option<String>) {
+        let names = names.iter().map(|name| (*name).into()).collect();
+        let Told { language, prompt } = Told::of(&Expectation { language: language.into(), names });
+        (language, prompt)
+    }
+
+    #[test]
+    fn the_language_is_a_code_and_the_names_are_bounded() {
+        let long: Vec<String> = (0..100).map(|number| format!("{number}\n{}", "é".repeat(50))).collect();
+        let long: Vec<&str> = long.iter().map(String::as_str).collect();
+
+        assert_eq!(told("en", &["Aria", " ", "Ben"]), (Some("en".to_owned()), Some("Aria, Ben.".to_owned())));
+        assert_eq!(told("de-AT", &[]), (Some("de".to_owned()), None));
+        assert_eq!(told("our_words", &[]).0, Some("our".to_owned()));
+        assert_eq!(told("klingon", &[]).0, None);
+        let prompt = told("en", &long).1.expect("names");
+        assert!(prompt.len() <= MAX_PROMPT_BYTES && prompt.starts_with("0 éé") && !prompt.contains('\n'), "{prompt}");
+    }
+}

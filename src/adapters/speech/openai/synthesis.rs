@@ -1,0 +1,162 @@
+//! Synthesis: one request for each sentence, whose audio is passed on as it arrives.
+
+use std::sync::Arc;
+
+use futures_util::stream::{self, BoxStream};
+use futures_util::{StreamExt as _, TryStreamExt as _};
+use hyper::header::CONTENT_TYPE;
+use serde::Serialize;
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::pcm::{ADVICE, Pcm};
+use super::{PROVIDER, Server};
+use crate::adapters::endpoint::body::{MAX_ERROR_BYTES, is_json, media_type, whole};
+use crate::adapters::endpoint::failure::{Broken, message_in};
+use crate::adapters::endpoint::http::Arriving;
+use crate::adapters::speech::service::At;
+use crate::domain::id::CompanionId;
+use crate::ports::audio::SPOKEN_RATE;
+use crate::ports::language_model::NoAnswer;
+use crate::ports::speech_synthesis::{Piece, Sentence, SpeechSynthesis};
+use crate::settings::Problem;
+
+/// The voice of those who have none. Every server of this API should know it.
+const DEFAULT_VOICE: &str = "alloy";
+/// Media types of audio that is neither PCM nor WAV.
+const OTHERS: [&str; 9] =
+    ["audio/mpeg", "audio/mp3", "audio/ogg", "audio/opus", "audio/webm", "audio/flac", "audio/x-flac", "audio/aac", "audio/mp4"];
+
+/// Voices at an OpenAI-compatible server: `POST /audio/speech`.
+pub struct OpenAiSynthesis {
+    server: Arc<Server>,
+}
+
+/// The body of a request.
+#[derive(Serialize)]
+struct Body<'a> {
+    model: &'a str,
+    input: &'a str,
+    voice: &'a str,
+    response_format: &'static str,
+    /// Some models refuse it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    speed: Option<f64>,
+}
+
+/// Audio that arrives.
+struct Speaking {
+    server: Arc<Server>,
+    response: Arriving,
+    pcm: Pcm,
+    /// When the first audio must be here.
+    by: Instant,
+    has_begun: bool,
+}
+
+impl OpenAiSynthesis {
+    /// Synthesis by this model.
+    ///
+    /// # Errors
+    /// The address cannot be used.
+    pub fn new(at: At) -> Result<Self, Problem> {
+        Ok(Self { server: Arc::new(Server::new(at, "audio/speech")?) })
+    }
+
+    /// Checks the address, the key and the model by having one word said, of which the beginning is enough.
+    ///
+    /// # Errors
+    /// They do not work.
+    pub async fn check(&self) -> Result<(), NoAnswer> {
+        let companion = CompanionId::from("check");
+        let sentence = Sentence { companion, text: "Yes.".into(), language: "en".into(), voice: None, speed: 1.0 };
+        self.say(sentence).next().await.unwrap_or(Err(self.server.broken(no_audio()))).map(drop)
+    }
+}
+
+impl SpeechSynthesis for OpenAiSynthesis {
+    fn provider(&self) -> &'static str {
+        PROVIDER
+    }
+
+    fn host(&self) -> Option<Arc<str>> {
+        self.server.host.clone()
+    }
+
+    fn say(&self, sentence: Sentence) -> BoxStream<'static, Result<Piece, NoAnswer>> {
+        if !sentence.text.chars().any(char::is_alphanumeric) {
+            return stream::empty().boxed();
+        }
+        let beginning = Speaking::begin(self.server.clone(), sentence);
+        stream::once(beginning).map_ok(|speaking| stream::try_unfold(speaking, Speaking::next)).try_flatten().boxed()
+    }
+}
+
+impl Speaking {
+    async fn begin(server: Arc<Server>, sentence: Sentence) -> Result<Self, NoAnswer> {
+        let Sentence { text, voice, speed, .. } = sentence;
+        let speed = speed.clamp(0.5, 2.0);
+        let body = Body {
+            model: &server.model,
+            input: &text,
+            voice: voice.as_deref().unwrap_or(DEFAULT_VOICE),
+            response_format: "pcm",
+            speed: ((speed - 1.0).abs() > 0.005).then_some(speed),
+        };
+        let body = serde_json::to_vec(&body).map_err(|error| server.broken(Broken::Request(error.to_string())))?;
+        let by = Instant::now() + server.timeout;
+        let response = match server.post("application/json", body, by).await? {
+            Ok(response) => response,
+            Err(refusal) => return Err(server.refused(&refusal)),
+        };
+        let speaking = Self { server, response, pcm: Pcm::default(), by, has_begun: false };
+        match media_type(&speaking.response).as_str() {
+            kind if is_json(kind) => Err(speaking.json_error().await),
+            kind if kind.starts_with("text/") => Err(speaking.server.failures.not_an_answer(kind, "audio")),
+            kind if OTHERS.contains(&kind) => Err(speaking.server.broken(Broken::Audio(format!("it sent {kind}; {ADVICE}")))),
+            _ => match named_rate(&speaking.response) {
+                Some(rate) if rate != SPOKEN_RATE => {
+                    Err(speaking.server.broken(Broken::Audio(format!("it sent audio at {rate} Hz; {ADVICE}"))))
+                }
+                _ => Ok(speaking),
+            },
+        }
+    }
+
+    /// Some servers send errors with the status 200.
+    async fn json_error(self) -> NoAnswer {
+        match whole(self.response, MAX_ERROR_BYTES, self.server.timeout, &self.server.failures).await {
+            Ok(body) => self.server.broken(Broken::Failed(None, message_in(&body))),
+            Err(error) => error,
+        }
+    }
+
+    /// The next samples. Nothing follows an error.
+    async fn next(mut self) -> Result<Option<(Piece, Self)>, NoAnswer> {
+        loop {
+            let chunk = if self.has_begun {
+                let patience = self.server.timeout;
+                timeout(patience, self.response.chunk()).await.map_err(|_| self.server.failures.stalled(patience))?
+            } else {
+                timeout_at(self.by, self.response.chunk()).await.map_err(|_| self.server.late())?
+            };
+            let Some(chunk) = chunk.map_err(|broke| self.server.failures.of_connection(broke))? else {
+                return if self.has_begun { Ok(None) } else { Err(self.server.broken(no_audio())) };
+            };
+            let samples = self.pcm.feed(&chunk).map_err(|broken| self.server.broken(broken))?;
+            if !samples.is_empty() {
+                self.has_begun = true;
+                return Ok(Some((Piece::Audio(samples), self)));
+            }
+        }
+    }
+}
+
+fn no_audio() -> Broken {
+    Broken::Audio("it sent no audio; does it have this voice?".to_owned())
+}
+
+/// The sample rate in the media type, as in `audio/pcm;rate=24000`.
+fn named_rate(response: &Arriving) -> Option<u32> {
+    let named = response.headers().get(CONTENT_TYPE)?.to_str().ok()?;
+    named.split(';').find_map(|parameter| parameter.trim().strip_prefix("rate=")?.trim_matches('"').parse().ok())
+}
