@@ -8,8 +8,9 @@ use futures_util::stream::{self, BoxStream};
 use tokio::sync::mpsc::{Receiver, Sender};
 
 use crate::ports::audio::{Audio, CodecFailed, Ear, Encoder};
+use crate::ports::language_model::NoAnswer;
 use crate::ports::speech_recognition::{Expectation, Recognised, RecognitionFailed, Sound, SpeechRecognition};
-use crate::ports::speech_synthesis::{Piece, Sentence, SpeechSynthesis, SynthesisFailed};
+use crate::ports::speech_synthesis::{Piece, Sentence, SpeechSynthesis};
 
 const SILENT: &str = "silent";
 
@@ -34,7 +35,7 @@ impl SpeechSynthesis for Silent {
         None
     }
 
-    fn say(&self, _: Sentence) -> BoxStream<'static, Result<Piece, SynthesisFailed>> {
+    fn say(&self, _: Sentence) -> BoxStream<'static, Result<Piece, NoAnswer>> {
         stream::empty().boxed()
     }
 }
