@@ -1,6 +1,12 @@
 //! Providers of speech: what people say to words, and what companions write to audio.
 
+pub mod cartesia;
 #[cfg(test)]
 mod conformance;
+pub mod elevenlabs;
 pub mod rehearsal;
 pub mod rehearsed;
+pub mod service;
+mod spoken_audio;
+mod synthesis_service;
+mod word_times;

@@ -1,0 +1,21 @@
+//! Where a service for speech is, and how it is asked.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::Url;
+use secrecy::SecretString;
+
+#[derive(Clone, Debug)]
+pub struct At {
+    /// The base URL, to which the paths of the API are added.
+    pub base_url: Url,
+    /// The model's name at the service.
+    pub model: Arc<str>,
+    /// The key, if the service needs one.
+    pub key: Option<SecretString>,
+    /// How long an answer may take: connecting, and the first result of a request.
+    pub timeout: Duration,
+    /// Whether partial results are asked for, where the service has them.
+    pub partial_results: bool,
+}
