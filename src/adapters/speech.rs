@@ -3,7 +3,9 @@
 pub mod cartesia;
 #[cfg(test)]
 mod conformance;
+pub mod deepgram;
 pub mod elevenlabs;
+pub mod flux;
 pub mod rehearsal;
 pub mod rehearsed;
 pub mod service;

@@ -32,7 +32,7 @@ use crate::ports::backend::usage::{self, SpeechBy, UsageQuery};
 use crate::ports::call_room::conformance::{Subject, conformance};
 use crate::ports::call_room::{CallRooms, End, Entrance, Line, Listener, Packet, SpeechService, Told, Trouble, View};
 use crate::ports::language_model::NoAnswer;
-use crate::ports::speech_recognition::{Expectation, Recognised, RecognitionFailed, Sound, SpeechRecognition};
+use crate::ports::speech_recognition::{Expectation, Recognised, Sound, SpeechRecognition};
 use crate::ports::speech_synthesis::{Piece, Sentence, SpeechSynthesis};
 use crate::telemetry::memory::{SpanMemory, attribute};
 
@@ -441,7 +441,7 @@ impl SpeechRecognition for Counting {
         expectation: Expectation,
         sounds: Receiver<Sound>,
         results: Sender<Recognised>,
-    ) -> Result<(), RecognitionFailed> {
+    ) -> Result<(), NoAnswer> {
         let open = self.open.fetch_add(1, Ordering::Relaxed) + 1;
         self.most.fetch_max(open, Ordering::Relaxed);
         let _open = CountedStream(self);

@@ -9,7 +9,7 @@ use tokio::sync::mpsc::{Receiver, Sender};
 
 use crate::ports::audio::{Audio, CodecFailed, Ear, Encoder};
 use crate::ports::language_model::NoAnswer;
-use crate::ports::speech_recognition::{Expectation, Recognised, RecognitionFailed, Sound, SpeechRecognition};
+use crate::ports::speech_recognition::{Expectation, Recognised, Sound, SpeechRecognition};
 use crate::ports::speech_synthesis::{Piece, Sentence, SpeechSynthesis};
 
 const SILENT: &str = "silent";
@@ -58,7 +58,7 @@ impl SpeechRecognition for Silent {
         false
     }
 
-    async fn listen(&self, _: Expectation, mut sounds: Receiver<Sound>, _: Sender<Recognised>) -> Result<(), RecognitionFailed> {
+    async fn listen(&self, _: Expectation, mut sounds: Receiver<Sound>, _: Sender<Recognised>) -> Result<(), NoAnswer> {
         while sounds.recv().await.is_some() {}
         Ok(())
     }

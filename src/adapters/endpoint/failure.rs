@@ -101,6 +101,18 @@ impl Failures {
         self.unreachable("the answer was cut off halfway".to_owned())
     }
 
+    /// A WebSocket that the endpoint closed, or a connection of one that broke.
+    pub fn closed(&self, code: Option<u16>, reason: &str) -> NoAnswer {
+        let shown = code.map(|code| format!(" with {code}")).unwrap_or_default();
+        let reason = if reason.is_empty() { String::new() } else { format!(": {}", self.quoted(reason)) };
+        let detail = format!("the connection ended{shown}{reason}");
+        match code {
+            // What was sent is at fault (RFC 6455, 7.4.1).
+            Some(1002 | 1003 | 1007 | 1008) => self.refused(detail),
+            _ => self.unreachable(detail),
+        }
+    }
+
     /// A successful response that is neither JSON nor events.
     pub fn not_an_answer(&self, kind: &str) -> NoAnswer {
         self.refused(format!("it sent {kind} where JSON or text/event-stream was expected; does base_url lead to an OpenAI-compatible API (usually …/v1)?"))

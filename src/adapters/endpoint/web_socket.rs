@@ -20,7 +20,7 @@ use tokio::runtime::Handle;
 use tokio::time::timeout;
 use tokio_websockets::{ClientBuilder, CloseCode, Limits, Message, WebSocketStream};
 
-use super::failure::{Broken, Failures, message_in};
+use super::failure::{Broken, Failures};
 use super::http::{Arriving, Http};
 use crate::ports::language_model::NoAnswer;
 
@@ -60,7 +60,10 @@ pub(in crate::adapters) enum Received {
     /// All that was queued is sent, after the socket was congested.
     Drained,
     /// Nothing follows. With a code and a reason if the peer sent them.
-    Closed { code: Option<u16>, reason: String },
+    Closed {
+        code: Option<u16>,
+        reason: String,
+    },
 }
 
 impl WebSocket {
@@ -290,7 +293,9 @@ mod tests {
     #[tokio::test]
     async fn a_refused_upgrade_returns_the_message_without_the_key() {
         let header = refused("HTTP/1.1 400 Bad Request\r\ndg-error: no such model sk-secret\r\ncontent-length: 0\r\n\r\n").await;
-        let body = refused("HTTP/1.1 429 Too Many Requests\r\nretry-after: 2\r\ncontent-length: 21\r\n\r\n{\"message\":\"too many\"}").await;
+        let body =
+            refused("HTTP/1.1 429 Too Many Requests\r\nretry-after: 2\r\ncontent-length: 21\r\n\r\n{\"message\":\"too many\"}")
+                .await;
         let key = refused("HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\n\r\n").await;
         let page = refused("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
         let other = refused("HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n").await;

@@ -160,8 +160,7 @@ impl Speaking {
                 }
                 Made::Failed(code, message) => return Err(self.failed(&code, &message, None)),
             },
-            Received::Closed { code, reason } if !reason.is_empty() => return Err(self.failed("", &reason, code)),
-            Received::Closed { .. } => return Err(failures.cut()),
+            Received::Closed { code, reason } => return Err(self.failed("", &reason, Some(code))),
             // Nothing of this protocol is binary.
             Received::Binary(_) | Received::Drained => Vec::new(),
         };
@@ -173,7 +172,7 @@ impl Speaking {
     }
 
     /// An error by its code and its message, or by how the connection was closed. The codes are not documented as a whole, and some come in the message.
-    fn failed(&self, code: &str, message: &str, closed: Option<u16>) -> NoAnswer {
+    fn failed(&self, code: &str, message: &str, closed: Option<Option<u16>>) -> NoAnswer {
         let failures = &self.service.sockets.failures;
         let said = format!("{code} {message}").to_lowercase().replace('_', " ");
         let says = |words: &[&str]| words.iter().any(|words| said.contains(words));
@@ -185,8 +184,8 @@ impl Speaking {
             _ if says(&["quota", "credit", "payment", "subscription"]) => 402,
             _ if says(&["model"]) && is_unknown => 404,
             _ if says(&["too many", "concurren", "rate limit", "busy", "went wrong", "timeout"]) => 429,
-            Some(1_000 | 1_001 | 1_011..=1_014) => 503,
-            _ => 400,
+            Some(code) => return failures.closed(code, message),
+            None => 400,
         };
         failures.in_answer(Broken::Failed(Some(status), message.to_owned()))
     }

@@ -9,7 +9,7 @@ use tokio::sync::mpsc::{Receiver, Sender};
 
 use super::rehearsal::{Voice, unrecognised};
 use crate::ports::language_model::NoAnswer;
-use crate::ports::speech_recognition::{Expectation, Recognised, RecognitionFailed, Segment, Sound, SpeechRecognition};
+use crate::ports::speech_recognition::{Expectation, Recognised, Segment, Sound, SpeechRecognition};
 use crate::ports::speech_synthesis::{Piece, Sentence, SpeechSynthesis};
 
 const REHEARSAL: &str = "rehearsal";
@@ -59,12 +59,7 @@ impl SpeechRecognition for RehearsedSpeech {
         false
     }
 
-    async fn listen(
-        &self,
-        _: Expectation,
-        mut sounds: Receiver<Sound>,
-        results: Sender<Recognised>,
-    ) -> Result<(), RecognitionFailed> {
+    async fn listen(&self, _: Expectation, mut sounds: Receiver<Sound>, results: Sender<Recognised>) -> Result<(), NoAnswer> {
         while let Some(sound) = sounds.recv().await {
             let (stretch, is_last) = match sound {
                 Sound::Ended(stretch) => (stretch, true),

@@ -145,12 +145,8 @@ async fn run(opener: Arc<Opener>, mut orders: mpsc::UnboundedReceiver<Order>) {
                     return contexts.end_all(|| End::Failed(error.clone()));
                 }
             }
-            Received::Closed { reason, .. } => {
-                let failures = &contexts.opener.sockets.failures;
-                let error = match reason.is_empty() {
-                    true => failures.cut(),
-                    false => failures.in_answer(Broken::Failed(Some(503), reason)),
-                };
+            Received::Closed { code, reason } => {
+                let error = contexts.opener.sockets.failures.closed(code, &reason);
                 return contexts.end_all(|| End::Lost(error.clone()));
             }
             // Nothing of this protocol is binary.

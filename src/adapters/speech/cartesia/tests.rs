@@ -180,7 +180,7 @@ async fn a_cut_connection_ends_its_sentences_and_the_next_one_opens_another() {
         (Does::Cuts(2), "unreachable"),
         (Does::Cuts(0), "unreachable"),
         (Does::Closes(1_000, ""), "unreachable"),
-        (Does::Closes(1_011, "restart"), "overloaded"),
+        (Does::Closes(1_011, "restart"), "unreachable"),
         (Does::Says("[7"), "refused"),
         (Does::Says("{}{}"), "refused"),
     ] {

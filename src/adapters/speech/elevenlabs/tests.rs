@@ -136,7 +136,7 @@ async fn a_connection_that_ends_in_mid_sentence_is_an_error_after_the_audio() {
     for (then, code) in [
         (Then::Cuts, "unreachable"),
         (Then::Closes(1_000, ""), "unreachable"),
-        (Then::Closes(1_011, "internal error"), "overloaded"),
+        (Then::Closes(1_011, "internal error"), "unreachable"),
         (Then::Closes(1_008, "quota_exceeded"), "refused"),
         (Then::Fails("quota_exceeded", "This request exceeds your quota."), "refused"),
         (Then::Fails("too_many_concurrent_requests", "Slow down."), "overloaded"),
