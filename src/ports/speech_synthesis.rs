@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use futures_util::stream::BoxStream;
 
+use super::language_model::NoAnswer;
 use crate::domain::id::CompanionId;
 use crate::domain::voice::heard::WordTime;
 use crate::ports::language_model::NoAnswer;
@@ -28,7 +29,8 @@ pub struct Sentence {
 pub enum Piece {
     /// The next samples: mono at [`SPOKEN_RATE`](super::audio::SPOKEN_RATE).
     Audio(Vec<i16>),
-    /// The times of all words, ascending and within the audio. They come once, before the audio.
+    /// The times of the next words, ascending and within the audio. They come before the audio that they belong to where the provider knows them by then.
+    /// One that knows no times of words returns none.
     Words(Vec<WordTime>),
 }
 

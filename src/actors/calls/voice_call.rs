@@ -592,6 +592,7 @@ impl State {
         let ticket = reply.playback.ticket;
         let told = reply.playback.progress(now).into_iter().map(|progress| match progress {
             Progress::Sentence(text, words) => Heard::Sentence { text, words },
+            Progress::WordTimes(sentence, words) => Heard::WordTimes { sentence, words },
             Progress::FirstAudio => Heard::FirstAudio,
             Progress::Audio(sentence, length) => Heard::Audio { sentence, length },
             Progress::Whole(sentence) => Heard::Whole { sentence },

@@ -167,6 +167,11 @@ impl Failures {
         }
     }
 
+    /// The service does not know a voice.
+    pub fn unknown_voice(&self, message: &str) -> NoAnswer {
+        self.refused(format!("{} (set [voice] voice of the companion to the id of a voice)", self.quoted(message)))
+    }
+
     fn unreachable(&self, detail: String) -> NoAnswer {
         NoAnswer::Unreachable { endpoint: self.endpoint.clone(), detail: self.shown(&detail) }
     }
@@ -249,7 +254,10 @@ struct ErrorSent<'a> {
 /// The message in an error, shortened: a string, or a field of an object; otherwise the error as it was sent.
 pub(in crate::adapters) fn message_of(error: &RawValue) -> String {
     let sent: ErrorSent<'_> = serde_json::from_str(error.get()).unwrap_or_default();
-    let found = [Some(error), sent.message, sent.detail, sent.msg].into_iter().flatten().find_map(text_in);
+    // The detail may be an object of its own.
+    let detail =
+        sent.detail.and_then(|detail| serde_json::from_str::<ErrorSent<'_>>(detail.get()).ok()).and_then(|detail| detail.message);
+    let found = [Some(error), sent.message, sent.detail, sent.msg, detail].into_iter().flatten().find_map(text_in);
     let mut message =
         found.map_or_else(|| first_bytes(error.get(), MAX_KEPT_BYTES).to_owned(), |message| message.trim().to_owned());
     message.truncate(first_bytes(&message, MAX_KEPT_BYTES).len());
@@ -351,15 +359,16 @@ mod tests {
 
     #[test]
     fn messages_are_found_in_the_shapes_that_servers_use() {
-        let bodies: [&[u8]; 5] = [
+        let bodies: [&[u8]; 6] = [
             br#"{"error":{"message":"a","type":"t"}}"#,
             br#"{"error":"b"}"#,
             br#"{"detail":"c"}"#,
+            br#"{"detail":{"status":"invalid","message":"c"}}"#,
             b"d\n",
             b"<html><body>502</body></html>",
         ];
 
-        assert_eq!(bodies.map(message_in), ["a", "b", "c", "d", ""]);
+        assert_eq!(bodies.map(message_in), ["a", "b", "c", "c", "d", ""]);
     }
 
     #[test]
