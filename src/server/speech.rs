@@ -76,14 +76,15 @@ fn voice(settings: &Settings, name: &str) -> Result<Arc<Provider<dyn SpeechSynth
             SpeechApi::Cartesia => Arc::new(cartesia::Cartesia::new(at)?),
             SpeechApi::Deepgram | SpeechApi::Flux => return Err(Problem::new("api", "makes no voices")),
         };
-        Ok(Provider::new(service, limits(settings, table, Service::SpeechSynthesis)))
+        let limits = limits(settings, table, Service::SpeechSynthesis);
+        Ok(Provider::with_voice(service, limits, table.voice.clone()))
     })
 }
 
 fn at(settings: &Settings, name: &str, table: &SpeechService) -> Result<(SpeechApi, At), Problem> {
     let Resolved { api, base_url, model } = table.resolved(name)?;
     let (timeout, partial_results) = (settings.speech.timeout(), settings.speech.partial_results);
-    Ok((api, At { base_url, model, key: table.key()?, voice: table.voice.clone(), timeout, partial_results }))
+    Ok((api, At { base_url, model, key: table.key()?, timeout, partial_results }))
 }
 
 fn limits(settings: &Settings, table: &SpeechService, service: Service) -> Limits {
@@ -127,7 +128,7 @@ pub async fn try_services(settings: &Settings, companions: &CompanionSet) -> Res
         let began = Instant::now();
         let outcome = match service {
             Service::SpeechRecognition => try_recogniser(&**recogniser(settings, name)?.service()).await,
-            Service::SpeechSynthesis | Service::LanguageModel => try_voice(&**voice(settings, name)?.service(), settings).await,
+            Service::SpeechSynthesis | Service::LanguageModel => try_voice(&voice(settings, name)?, settings).await,
         };
         tried.push(Tried { name: name.clone(), service, outcome, took: began.elapsed() });
     }
@@ -148,14 +149,15 @@ async fn try_recogniser(recogniser: &dyn SpeechRecognition) -> Result<(), NoAnsw
     tokio::join!(recogniser.listen(expectation, taken, results), ignoring).0
 }
 
-async fn try_voice(voice: &dyn SpeechSynthesis, settings: &Settings) -> Result<(), NoAnswer> {
+async fn try_voice(provider: &Provider<dyn SpeechSynthesis>, settings: &Settings) -> Result<(), NoAnswer> {
     let (companion, text, language) = ("trial".into(), "Hello.".into(), settings.speech.language.clone());
-    let mut pieces = voice.say(Sentence { companion, text, language, voice: None, speed: 1.0 });
+    let service = provider.service();
+    let mut pieces = service.say(Sentence { companion, text, language, voice: provider.voice().cloned(), speed: 1.0 });
     while let Some(piece) = pieces.next().await {
         if let Piece::Audio(_) = piece? {
             return Ok(());
         }
     }
-    let endpoint = voice.host().unwrap_or_else(|| voice.provider().into());
+    let endpoint = service.host().unwrap_or_else(|| service.provider().into());
     Err(NoAnswer::Refused { endpoint, detail: "it sent no audio for a word".to_owned() })
 }

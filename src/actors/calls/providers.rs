@@ -30,6 +30,8 @@ pub struct Limits {
 /// A provider of a service.
 pub struct Provider<S: ?Sized> {
     service: Arc<S>,
+    /// The voice of companions that choose none.
+    voice: Option<Arc<str>>,
     price: Option<UnitPrice>,
     places: Arc<Semaphore>,
     breaker: Mutex<Breaker>,
@@ -37,9 +39,20 @@ pub struct Provider<S: ?Sized> {
 
 impl<S: ?Sized> Provider<S> {
     pub fn new(service: Arc<S>, limits: Limits) -> Arc<Self> {
+        Self::with_voice(service, limits, None)
+    }
+
+    /// As [`Self::new`], with the voice of companions that choose none.
+    pub fn with_voice(service: Arc<S>, limits: Limits, voice: Option<Arc<str>>) -> Arc<Self> {
         let Limits { most, cool_down, price } = limits;
         // One failure is enough: a provider that answered before, and then fails, is tried once more (`Permit::ended`).
-        Arc::new(Self { service, price, places: Arc::new(Semaphore::new(most)), breaker: Mutex::new(Breaker::new(1, cool_down)) })
+        Arc::new(Self {
+            service,
+            voice,
+            price,
+            places: Arc::new(Semaphore::new(most)),
+            breaker: Mutex::new(Breaker::new(1, cool_down)),
+        })
     }
 
     /// A provider without limits that costs nothing.
@@ -49,6 +62,10 @@ impl<S: ?Sized> Provider<S> {
 
     pub fn service(&self) -> &Arc<S> {
         &self.service
+    }
+
+    pub fn voice(&self) -> Option<&Arc<str>> {
+        self.voice.as_ref()
     }
 
     pub fn price(&self) -> Option<&UnitPrice> {

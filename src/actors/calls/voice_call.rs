@@ -566,15 +566,15 @@ impl State {
         let language = self.hearing.language();
         let settings = self.context.memberships.companion(self.call.channel(), &reply.playback.companion);
         let settings = settings.map(|companion| companion.voice.clone()).unwrap_or_default();
+        let provider = self.context.speech.synthesis.of(settings.provider.as_deref()).clone();
         for (sentence, text) in reply.playback.next_sentences(now) {
             let request = Sentence {
                 companion: reply.playback.companion.clone(),
                 text,
                 language: language.clone(),
-                voice: settings.voice.clone(),
+                voice: settings.voice.clone().or_else(|| provider.voice().cloned()),
                 speed: settings.speed.unwrap_or(1.0),
             };
-            let provider = self.context.speech.synthesis.of(settings.provider.as_deref()).clone();
             let work = Work::synthesis(self.hearing.clone(), &provider, request.companion.clone(), &request.text, reply.span);
             let (identity, myself) = (reply.identity.clone(), self.myself.clone());
             // A call that has ended needs no audio.
@@ -586,7 +586,7 @@ impl State {
                 hand_on(Some(Err(NoAnswer::Cancelled)));
                 continue;
             }
-            let task = tokio::spawn(synthesise(provider, request, self.context.clock.clone(), work, hand_on));
+            let task = tokio::spawn(synthesise(provider.clone(), request, self.context.clock.clone(), work, hand_on));
             reply.making.insert(sentence, task.abort_handle());
         }
         let ticket = reply.playback.ticket;
