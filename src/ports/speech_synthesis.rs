@@ -7,7 +7,6 @@ use futures_util::stream::BoxStream;
 use super::language_model::NoAnswer;
 use crate::domain::id::CompanionId;
 use crate::domain::voice::heard::WordTime;
-use crate::ports::language_model::NoAnswer;
 
 /// A sentence to be spoken.
 #[derive(Clone, Debug, PartialEq)]

@@ -128,7 +128,7 @@ pub async fn try_services(settings: &Settings, companions: &CompanionSet) -> Res
         let began = Instant::now();
         let outcome = match service {
             Service::SpeechRecognition => try_recogniser(&**recogniser(settings, name)?.service()).await,
-            Service::SpeechSynthesis | Service::LanguageModel => try_voice(&voice(settings, name)?, settings).await,
+            Service::SpeechSynthesis | Service::LanguageModel => try_voice(&*voice(settings, name)?, settings).await,
         };
         tried.push(Tried { name: name.clone(), service, outcome, took: began.elapsed() });
     }
