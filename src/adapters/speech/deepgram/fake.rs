@@ -21,7 +21,10 @@ use tokio_tungstenite::{WebSocketStream, accept_hdr_async};
 use self::ear::Ear;
 use self::turns::Turns;
 
+// The tests of the whole program include this file by its path, too.
+#[path = "fake/ear.rs"]
 mod ear;
+#[path = "fake/turns.rs"]
 mod turns;
 
 /// The samples of a frame: 20 ms.

@@ -115,11 +115,8 @@ pub async fn record<P: Protocol + 'static>(
     loop {
         let next = sounds.front().map(|(at, _)| begin + at.since(Moment::ZERO));
         let due = [next, again].into_iter().flatten().min();
-        if due.is_none() && stream.is_none() {
-            return recorded;
-        }
         if due.is_none() {
-            // Nothing more is said.
+            // Nothing more is said. The results that are left end the loop.
             stream = None;
         }
         tokio::select! {
