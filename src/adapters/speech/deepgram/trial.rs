@@ -235,6 +235,7 @@ pub fn bad_habits(dice: &mut Dice) -> Habits {
         doubled: 0.1,
         answers_nothing: dice.between(0, 1) == 1,
         cut_after: Some(dice.between(10, 1_500)),
+        endpoint: dice.between(10, 40),
         longest: dice.between(150, 400),
         shift_ms: 30,
         ends_turns: dice.between(0, 1) == 1,
