@@ -21,7 +21,10 @@ use tokio_tungstenite::{WebSocketStream, accept_hdr_async};
 use self::ear::Ear;
 use self::turns::Turns;
 
+// The tests of the whole program include this file by its path, too.
+#[path = "fake/ear.rs"]
 mod ear;
+#[path = "fake/turns.rs"]
 mod turns;
 
 /// The samples of a frame: 20 ms.
@@ -47,6 +50,8 @@ pub struct Habits {
     pub answers_nothing: bool,
     /// The number of frames after which the connection is cut.
     pub cut_after: Option<u64>,
+    /// The frames of silence that end an utterance. With more than the client sends, words are held until `Finalize`.
+    pub endpoint: u64,
     /// Long speech has finals after this many frames.
     pub longest: u64,
     /// How far the times of words are off, in milliseconds.
@@ -70,6 +75,7 @@ impl Default for Habits {
             doubled: 0.0,
             answers_nothing: false,
             cut_after: None,
+            endpoint: 15,
             longest: u64::MAX,
             shift_ms: 0,
             refuses: None,
@@ -131,10 +137,10 @@ enum Frame {
 
 impl Frame {
     fn of(bytes: &[u8]) -> Self {
-        let samples: Vec<_> = bytes.chunks_exact(2).map(|pair| i16::from_le_bytes([pair[0], pair[1]])).collect();
-        match samples[..4] {
-            [number, MARK, position, frames] if number >= 1 => Self::Word { number, is_middle: position == frames / 2 },
-            _ if samples.iter().any(|sample| *sample != 0) => Self::Noise,
+        let sample = |place: usize| i16::from_le_bytes([bytes[2 * place], bytes[2 * place + 1]]);
+        match [0, 1, 2, 3].map(sample) {
+            [number @ 1..=i16::MAX, MARK, position, frames] => Self::Word { number, is_middle: position == frames / 2 },
+            _ if bytes.iter().any(|byte| *byte != 0) => Self::Noise,
             _ => Self::Silence,
         }
     }
@@ -179,6 +185,11 @@ impl Session {
         let latency = Duration::from_millis(least + self.dice.below(most - least + 1));
         let at = (Instant::now() + latency + extra).max(self.queue.back().map_or_else(Instant::now, |due| due.at));
         self.queue.push_back(Due { at, message, words });
+    }
+
+    fn take_due(&mut self) -> Option<Due> {
+        self.queue.front().filter(|due| due.at <= Instant::now())?;
+        self.queue.pop_front()
     }
 
     fn send(&mut self, json: &serde_json::Value, words: Vec<i16>) {
@@ -244,7 +255,7 @@ async fn run<S: AsyncRead + AsyncWrite + Unpin>(
         let due = session.queue.front().map_or(idle, |due| due.at.min(idle));
         tokio::select! {
             biased;
-            () = sleep_until(due) => match session.queue.pop_front_if(|due| due.at <= Instant::now()) {
+            () = sleep_until(due) => match session.take_due() {
                 Some(Due { message, words, .. }) => {
                     let is_close = message.is_close();
                     if socket.send(message).await.is_err() {
