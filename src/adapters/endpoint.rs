@@ -6,3 +6,4 @@ pub(in crate::adapters) mod body;
 pub(in crate::adapters) mod failure;
 pub(in crate::adapters) mod http;
 pub(in crate::adapters) mod sse;
+pub(in crate::adapters) mod web_socket;

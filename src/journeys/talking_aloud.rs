@@ -31,8 +31,9 @@ use crate::ports::backend::room::RoomId;
 use crate::ports::backend::usage::{self, SpeechBy, UsageQuery};
 use crate::ports::call_room::conformance::{Subject, conformance};
 use crate::ports::call_room::{CallRooms, End, Entrance, Line, Listener, Packet, SpeechService, Told, Trouble, View};
-use crate::ports::speech_recognition::{Expectation, Recognised, RecognitionFailed, Sound, SpeechRecognition};
-use crate::ports::speech_synthesis::{Piece, Sentence, SpeechSynthesis, SynthesisFailed};
+use crate::ports::language_model::NoAnswer;
+use crate::ports::speech_recognition::{Expectation, Recognised, Sound, SpeechRecognition};
+use crate::ports::speech_synthesis::{Piece, Sentence, SpeechSynthesis};
 use crate::telemetry::memory::{SpanMemory, attribute};
 
 /// A codec without a codec: a packet is one byte, the voice in it.
@@ -440,7 +441,7 @@ impl SpeechRecognition for Counting {
         expectation: Expectation,
         sounds: Receiver<Sound>,
         results: Sender<Recognised>,
-    ) -> Result<(), RecognitionFailed> {
+    ) -> Result<(), NoAnswer> {
         let open = self.open.fetch_add(1, Ordering::Relaxed) + 1;
         self.most.fetch_max(open, Ordering::Relaxed);
         let _open = CountedStream(self);
@@ -505,8 +506,9 @@ impl SpeechSynthesis for Hoarse {
         Some("mouth.example".into())
     }
 
-    fn say(&self, sentence: Sentence) -> BoxStream<'static, Result<Piece, SynthesisFailed>> {
-        let failed = stream::iter([Err(SynthesisFailed("the line is bad".into()))]);
+    fn say(&self, sentence: Sentence) -> BoxStream<'static, Result<Piece, NoAnswer>> {
+        let failed =
+            stream::iter([Err(NoAnswer::Unreachable { endpoint: "there".into(), detail: "the line is bad".to_owned() })]);
         RehearsedSpeech.say(sentence).take(2).chain(failed).boxed()
     }
 }

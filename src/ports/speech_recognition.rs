@@ -8,6 +8,7 @@ use tokio::sync::mpsc::{Receiver, Sender};
 
 use crate::domain::moment::Moment;
 use crate::domain::voice::speech::Stretch;
+use crate::ports::language_model::NoAnswer;
 
 /// What the recogniser should expect.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,11 +74,6 @@ pub struct Segment {
     pub is_last: bool,
 }
 
-/// Why a recogniser stopped.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct RecognitionFailed(pub String);
-
 /// Ears for companions.
 #[async_trait]
 pub trait SpeechRecognition: Send + Sync + 'static {
@@ -103,5 +99,5 @@ pub trait SpeechRecognition: Send + Sync + 'static {
         expectation: Expectation,
         sounds: Receiver<Sound>,
         results: Sender<Recognised>,
-    ) -> Result<(), RecognitionFailed>;
+    ) -> Result<(), NoAnswer>;
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use futures_util::stream::BoxStream;
 
+use super::language_model::NoAnswer;
 use crate::domain::id::CompanionId;
 use crate::domain::voice::heard::WordTime;
 
@@ -27,14 +28,10 @@ pub struct Sentence {
 pub enum Piece {
     /// The next samples: mono at [`SPOKEN_RATE`](super::audio::SPOKEN_RATE).
     Audio(Vec<i16>),
-    /// The times of all words, ascending and within the audio. They come once, before the audio.
+    /// The times of the next words, ascending and within the audio. They come before the audio that they belong to where the provider knows them by then.
+    /// One that knows no times of words returns none.
     Words(Vec<WordTime>),
 }
-
-/// Why no audio comes.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct SynthesisFailed(pub String);
 
 /// A voice for companions.
 pub trait SpeechSynthesis: Send + Sync + 'static {
@@ -45,5 +42,5 @@ pub trait SpeechSynthesis: Send + Sync + 'static {
     fn host(&self) -> Option<Arc<str>>;
 
     /// Makes the audio of a sentence, piece by piece. An error ends it, and a text without words is none. Dropping the stream cancels it.
-    fn say(&self, sentence: Sentence) -> BoxStream<'static, Result<Piece, SynthesisFailed>>;
+    fn say(&self, sentence: Sentence) -> BoxStream<'static, Result<Piece, NoAnswer>>;
 }

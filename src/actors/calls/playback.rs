@@ -59,6 +59,8 @@ enum State {
 struct Sentence {
     text: Arc<str>,
     words: Vec<WordTime>,
+    /// The number of word times that the channel was told.
+    words_told: usize,
     /// All samples, or after `forget` none.
     samples: Vec<i16>,
     length: usize,
@@ -84,6 +86,7 @@ impl Sentence {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Progress {
     Sentence(Arc<str>, Vec<WordTime>),
+    WordTimes(usize, Vec<WordTime>),
     FirstAudio,
     Audio(usize, Duration),
     Whole(usize),
@@ -146,8 +149,7 @@ impl Playback {
         let Some(sentence) = self.sentences.get_mut(number).filter(|sentence| !sentence.is_whole) else { return };
         sentence.awaited_since = Some(now);
         match piece {
-            Some(Piece::Words(words)) if !sentence.is_told => sentence.words = words,
-            Some(Piece::Words(_)) => {}
+            Some(Piece::Words(words)) => sentence.words.extend(words),
             Some(Piece::Audio(samples)) => sentence.samples.extend(samples),
             None => {
                 // A packet belongs to one sentence.
@@ -233,7 +235,12 @@ impl Playback {
                 sentence.is_told = true;
                 self.script.sentence(sentence.text.clone(), sentence.words.clone());
                 out.push(Progress::Sentence(sentence.text.clone(), sentence.words.clone()));
+            } else if sentence.is_told && sentence.words.len() > sentence.words_told {
+                let words = sentence.words[sentence.words_told..].to_vec();
+                self.script.words(number, &words);
+                out.push(Progress::WordTimes(number, words));
             }
+            sentence.words_told = if sentence.is_told { sentence.words.len() } else { 0 };
             if !self.has_first_audio && sentence.has_audio() {
                 self.has_first_audio = true;
                 out.push(Progress::FirstAudio);

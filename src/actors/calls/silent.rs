@@ -8,8 +8,9 @@ use futures_util::stream::{self, BoxStream};
 use tokio::sync::mpsc::{Receiver, Sender};
 
 use crate::ports::audio::{Audio, CodecFailed, Ear, Encoder};
-use crate::ports::speech_recognition::{Expectation, Recognised, RecognitionFailed, Sound, SpeechRecognition};
-use crate::ports::speech_synthesis::{Piece, Sentence, SpeechSynthesis, SynthesisFailed};
+use crate::ports::language_model::NoAnswer;
+use crate::ports::speech_recognition::{Expectation, Recognised, Sound, SpeechRecognition};
+use crate::ports::speech_synthesis::{Piece, Sentence, SpeechSynthesis};
 
 const SILENT: &str = "silent";
 
@@ -34,7 +35,7 @@ impl SpeechSynthesis for Silent {
         None
     }
 
-    fn say(&self, _: Sentence) -> BoxStream<'static, Result<Piece, SynthesisFailed>> {
+    fn say(&self, _: Sentence) -> BoxStream<'static, Result<Piece, NoAnswer>> {
         stream::empty().boxed()
     }
 }
@@ -57,7 +58,7 @@ impl SpeechRecognition for Silent {
         false
     }
 
-    async fn listen(&self, _: Expectation, mut sounds: Receiver<Sound>, _: Sender<Recognised>) -> Result<(), RecognitionFailed> {
+    async fn listen(&self, _: Expectation, mut sounds: Receiver<Sound>, _: Sender<Recognised>) -> Result<(), NoAnswer> {
         while sounds.recv().await.is_some() {}
         Ok(())
     }

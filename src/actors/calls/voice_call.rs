@@ -35,8 +35,9 @@ use crate::domain::voice::said::Said;
 use crate::domain::voice::utterance::Input;
 use crate::ports::audio::{CodecFailed, Encoder, SPOKEN_FRAME};
 use crate::ports::call_room::{End, Packet, Told, Trouble, View};
+use crate::ports::language_model::NoAnswer;
 use crate::ports::platform_call::Ended;
-use crate::ports::speech_synthesis::{Piece, Sentence, SynthesisFailed};
+use crate::ports::speech_synthesis::{Piece, Sentence};
 use crate::telemetry::instruments::NONE;
 use crate::telemetry::plain::Plain;
 use crate::telemetry::trace::{SpanRef, TurnTrace};
@@ -516,7 +517,7 @@ impl State {
     }
 
     /// Takes audio of the reply.
-    fn take(&mut self, identity: &Arc<()>, sentence: usize, piece: Option<Result<Piece, SynthesisFailed>>) {
+    fn take(&mut self, identity: &Arc<()>, sentence: usize, piece: Option<Result<Piece, NoAnswer>>) {
         let Some(reply) = self.reply.as_mut().filter(|reply| Arc::ptr_eq(&reply.identity, identity)) else { return };
         match piece {
             None => {
@@ -591,6 +592,7 @@ impl State {
         let ticket = reply.playback.ticket;
         let told = reply.playback.progress(now).into_iter().map(|progress| match progress {
             Progress::Sentence(text, words) => Heard::Sentence { text, words },
+            Progress::WordTimes(sentence, words) => Heard::WordTimes { sentence, words },
             Progress::FirstAudio => Heard::FirstAudio,
             Progress::Audio(sentence, length) => Heard::Audio { sentence, length },
             Progress::Whole(sentence) => Heard::Whole { sentence },

@@ -6,8 +6,9 @@ use super::supervision::Upkeep;
 use crate::domain::conversation::Aloud;
 use crate::domain::id::{PersonId, Ticket, TurnId};
 use crate::ports::call_room::Told;
+use crate::ports::language_model::NoAnswer;
 use crate::ports::speech_recognition::Recognised;
-use crate::ports::speech_synthesis::{Piece, SynthesisFailed};
+use crate::ports::speech_synthesis::Piece;
 
 /// A child of a call.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -37,7 +38,7 @@ pub enum CallMessage {
     /// Something to do for a reply, and the turn in whose trace it is.
     Reply(Ticket, Option<TurnId>, Aloud),
     /// Audio of a sentence of the reply with this identity. None: all of it is made.
-    Piece(Arc<()>, usize, Option<Result<Piece, SynthesisFailed>>),
+    Piece(Arc<()>, usize, Option<Result<Piece, NoAnswer>>),
     /// Packets may be due, or audio may be late.
     Tick,
     /// The connection that carries the whole call should run.

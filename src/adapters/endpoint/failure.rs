@@ -127,6 +127,18 @@ impl Failures {
         self.unreachable("the answer was cut off halfway".to_owned())
     }
 
+    /// A WebSocket that the endpoint closed, or a connection of one that broke.
+    pub fn closed(&self, code: Option<u16>, reason: &str) -> NoAnswer {
+        let shown = code.map(|code| format!(" with {code}")).unwrap_or_default();
+        let reason = if reason.is_empty() { String::new() } else { format!(": {}", self.quoted(reason)) };
+        let detail = format!("the connection ended{shown}{reason}");
+        match code {
+            // What was sent is at fault (RFC 6455, 7.4.1).
+            Some(1002 | 1003 | 1007 | 1008) => self.refused(detail),
+            _ => self.unreachable(detail),
+        }
+    }
+
     /// A successful response of another type.
     pub fn not_an_answer(&self, media_type: &str, expected: &str) -> NoAnswer {
         let sent = if media_type.is_empty() { "something without a content type".to_owned() } else { shortened(media_type, 100) };
@@ -153,6 +165,11 @@ impl Failures {
             Broken::Failed(Some(status), message) => self.overloaded(format!("{status}: {}", self.quoted(&message)), None),
             Broken::Failed(None, message) => self.overloaded(self.quoted(&message), None),
         }
+    }
+
+    /// The service does not know a voice.
+    pub fn unknown_voice(&self, message: &str) -> NoAnswer {
+        self.refused(format!("{} (set [voice] voice of the companion to the id of a voice)", self.quoted(message)))
     }
 
     fn unreachable(&self, detail: String) -> NoAnswer {
@@ -237,7 +254,10 @@ struct ErrorSent<'a> {
 /// The message in an error, shortened: a string, or a field of an object; otherwise the error as it was sent.
 pub(in crate::adapters) fn message_of(error: &RawValue) -> String {
     let sent: ErrorSent<'_> = serde_json::from_str(error.get()).unwrap_or_default();
-    let found = [Some(error), sent.message, sent.detail, sent.msg].into_iter().flatten().find_map(text_in);
+    // The detail may be an object of its own.
+    let detail =
+        sent.detail.and_then(|detail| serde_json::from_str::<ErrorSent<'_>>(detail.get()).ok()).and_then(|detail| detail.message);
+    let found = [Some(error), sent.message, sent.detail, sent.msg, detail].into_iter().flatten().find_map(text_in);
     let mut message =
         found.map_or_else(|| first_bytes(error.get(), MAX_KEPT_BYTES).to_owned(), |message| message.trim().to_owned());
     message.truncate(first_bytes(&message, MAX_KEPT_BYTES).len());
@@ -339,15 +359,16 @@ mod tests {
 
     #[test]
     fn messages_are_found_in_the_shapes_that_servers_use() {
-        let bodies: [&[u8]; 5] = [
+        let bodies: [&[u8]; 6] = [
             br#"{"error":{"message":"a","type":"t"}}"#,
             br#"{"error":"b"}"#,
             br#"{"detail":"c"}"#,
+            br#"{"detail":{"status":"invalid","message":"c"}}"#,
             b"d\n",
             b"<html><body>502</body></html>",
         ];
 
-        assert_eq!(bodies.map(message_in), ["a", "b", "c", "d", ""]);
+        assert_eq!(bodies.map(message_in), ["a", "b", "c", "c", "d", ""]);
     }
 
     #[test]

@@ -16,6 +16,7 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper::header::{HeaderMap, PROXY_AUTHORIZATION};
 use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper::upgrade::Upgraded;
 use hyper::{Method, Request, Response, StatusCode, Uri};
 use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy::Client;
@@ -132,6 +133,11 @@ impl Arriving {
 
     pub fn headers(&self) -> &HeaderMap {
         self.0.headers()
+    }
+
+    /// The connection itself, after a successful request to use it for another protocol.
+    pub async fn upgraded(self) -> Result<Upgraded, HttpError> {
+        hyper::upgrade::on(self.0).await.map_err(|error| HttpError::Broken(error.into()))
     }
 
     /// The next chunk of the body; none at its end.

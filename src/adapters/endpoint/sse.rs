@@ -2,7 +2,7 @@
 //!
 //! Format: <https://html.spec.whatwg.org/multipage/server-sent-events.html>. Only `data` matters here.
 
-use super::failure::Broken;
+use crate::adapters::endpoint::failure::Broken;
 
 /// An event longer than this is rejected.
 const MAX_EVENT_BYTES: usize = 256 * 1024;

@@ -8,8 +8,9 @@ use futures_util::stream::{self, BoxStream};
 use tokio::sync::mpsc::{Receiver, Sender};
 
 use super::rehearsal::{Voice, unrecognised};
-use crate::ports::speech_recognition::{Expectation, Recognised, RecognitionFailed, Segment, Sound, SpeechRecognition};
-use crate::ports::speech_synthesis::{Piece, Sentence, SpeechSynthesis, SynthesisFailed};
+use crate::ports::language_model::NoAnswer;
+use crate::ports::speech_recognition::{Expectation, Recognised, Segment, Sound, SpeechRecognition};
+use crate::ports::speech_synthesis::{Piece, Sentence, SpeechSynthesis};
 
 const REHEARSAL: &str = "rehearsal";
 /// The frames in a piece: 200 ms.
@@ -28,7 +29,7 @@ impl SpeechSynthesis for RehearsedSpeech {
         None
     }
 
-    fn say(&self, sentence: Sentence) -> BoxStream<'static, Result<Piece, SynthesisFailed>> {
+    fn say(&self, sentence: Sentence) -> BoxStream<'static, Result<Piece, NoAnswer>> {
         let voice = Voice::of(sentence.companion.as_str(), sentence.speed);
         let words = Piece::Words(voice.words(sentence.text.clone()).collect());
         let mut frames = voice.speak(sentence.text);
@@ -58,12 +59,7 @@ impl SpeechRecognition for RehearsedSpeech {
         false
     }
 
-    async fn listen(
-        &self,
-        _: Expectation,
-        mut sounds: Receiver<Sound>,
-        results: Sender<Recognised>,
-    ) -> Result<(), RecognitionFailed> {
+    async fn listen(&self, _: Expectation, mut sounds: Receiver<Sound>, results: Sender<Recognised>) -> Result<(), NoAnswer> {
         while let Some(sound) = sounds.recv().await {
             let (stretch, is_last) = match sound {
                 Sound::Ended(stretch) => (stretch, true),

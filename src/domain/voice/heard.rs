@@ -37,7 +37,7 @@ pub struct Script {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Sentence {
     text: Arc<str>,
-    /// The words with their times, ascending. Empty if the provider tells none: then they are in proportion.
+    /// The first words with their times, ascending. Empty if the provider tells none: then they are in proportion.
     words: Vec<WordTime>,
     /// The audio that was sent.
     sent: Duration,
@@ -75,6 +75,18 @@ impl Script {
         let text = text.into();
         let words = if fits(&words, &text) { words } else { Vec::new() };
         self.sentences.push(Sentence { text, words, sent: Duration::ZERO, progress: Progress::Open });
+    }
+
+    /// Adds times of the next words of a sentence. They are not used if they do not fit the text and the times before them, or if they are the first ones
+    /// and come after the sentence began to play: what was heard never shrinks.
+    pub fn words(&mut self, sentence: usize, words: &[WordTime]) {
+        let starts = self.with_starts().nth(sentence);
+        let is_begun = starts.is_some_and(|(start, sentence)| start < self.played && !sentence.sent.is_zero());
+        let Some(sentence) = self.sentences.get_mut(sentence).filter(|of| !of.words.is_empty() || !is_begun) else { return };
+        let all = [&sentence.words, words].concat();
+        if fits(&all, &sentence.text) {
+            sentence.words = all;
+        }
     }
 
     /// More audio of a sentence was sent. Ignored if the sentence is unknown, dropped or whole, or if a later one has begun: audio is in one order.
@@ -210,20 +222,24 @@ impl Sentence {
         &self.text[..end.unwrap_or(0)]
     }
 
-    /// The words with their times: those of the provider, else in proportion to the characters (docs/design/voice.md A-30).
+    /// The words with their times: those of the provider, else in proportion to the characters (docs/design/voice.md A-30). Words for which the provider
+    /// told no time follow when no more times can come.
     fn words(&self) -> Vec<WordTime> {
-        if !self.words.is_empty() {
+        let (timed, since) = self.words.last().map_or((0, Duration::ZERO), |last| (last.text_end, last.end));
+        if !self.words.is_empty() && self.progress == Progress::Open {
             return self.words.clone();
         }
-        let chars = self.text.chars().count() as u64;
-        let duration = self.duration(chars);
+        let rest = self.text.get(timed..).unwrap_or_default();
+        let chars = rest.chars().count() as u64;
+        let duration = self.duration(self.text.chars().count() as u64).saturating_sub(since);
         let time = |char: u64| {
             // The quotient is at most the duration.
             let micros = duration.as_micros() * u128::from(char) / u128::from(chars.max(1));
-            Duration::from_micros(u64::try_from(micros).unwrap_or(u64::MAX))
+            since.saturating_add(Duration::from_micros(u64::try_from(micros).unwrap_or(u64::MAX)))
         };
-        let timed = |word: WordRange| WordTime { text_end: word.text_end, start: time(word.first), end: time(word.last) };
-        word_ranges(&self.text).map(timed).collect()
+        let estimated =
+            |word: WordRange| WordTime { text_end: timed + word.text_end, start: time(word.first), end: time(word.last) };
+        self.words.iter().copied().chain(word_ranges(rest).map(estimated)).collect()
     }
 
     /// The duration of the sentence: what was sent, if that is all; else an estimate.

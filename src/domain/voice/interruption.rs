@@ -133,6 +133,7 @@ impl Interruption {
             }
             Input::Words { user, started, is_final, words } => self.on_words(user, started, is_final, &words, draw, effects),
             Input::Sentence { text, words } => self.script.sentence(text, words),
+            Input::WordTimes { sentence, words } => self.script.words(sentence, &words),
             Input::Audio { sentence, length } => self.on_audio(sentence, length),
             Input::Whole { sentence } => self.script.whole(sentence),
             Input::FirstAudio => self.on_first_audio(effects),

@@ -196,3 +196,27 @@ fn the_audio_of_earlier_sentences_is_let_go() {
     assert_eq!(kept, [0, 0, 10, 10]);
     assert_eq!(playback.resume(FRAME * 25, now), FRAME * 25);
 }
+
+#[test]
+fn times_of_words_that_come_later_are_told_before_their_audio() {
+    let (mut playback, now) = (playback(&["One two."]), Instant::now());
+    let word = |text_end, frame| WordTime { text_end, start: FRAME * frame, end: FRAME * (frame + 5) };
+    playback.take(0, Some(Piece::Words(vec![word(3, 0)])), now);
+    playback.take(0, audio(5), now);
+    playback.start(0);
+    playback.play(now);
+
+    let first = playback.progress(now);
+    playback.take(0, Some(Piece::Words(vec![word(8, 5)])), now);
+    playback.take(0, audio(5), now);
+    let later = playback.progress(now);
+    playback.packets(now + FRAME * 10);
+
+    assert_eq!(
+        first,
+        [Progress::Sentence("One two.".into(), vec![word(3, 0)]), Progress::FirstAudio, Progress::Audio(0, FRAME * 5)]
+    );
+    assert_eq!(later, [Progress::WordTimes(0, vec![word(8, 5)]), Progress::Audio(0, FRAME * 5)]);
+    assert_eq!(playback.heard_up_to(FRAME * 5).1, "One");
+    assert_eq!(playback.heard_up_to(FRAME * 10).1, " two.");
+}

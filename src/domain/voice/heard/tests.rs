@@ -84,6 +84,58 @@ fn times_that_do_not_fit_the_text_are_not_used() {
     }
 }
 
+const fn word(text_end: usize, start: u64, end: u64) -> WordTime {
+    WordTime { text_end, start: ms(start), end: ms(end) }
+}
+
+#[test]
+fn times_of_the_next_words_may_come_while_the_sentence_plays() {
+    let mut script = Script::default();
+    script.sentence("One two three.", vec![word(3, 100, 300)]);
+    script.audio(0, ms(1_000));
+    script.played(ms(1_000));
+    assert_eq!(script.heard(), "One");
+
+    script.words(0, &[word(7, 500, 700)]);
+    assert_eq!(script.heard(), "One two");
+    script.words(0, &[word(14, 600, 650)]);
+    script.words(1, &[word(14, 700, 900)]);
+    assert_eq!(script.heard(), "One two", "these do not fit");
+    script.words(0, &[word(14, 700, 900)]);
+    assert_eq!(script.heard(), "One two three.");
+}
+
+#[test]
+fn the_first_times_are_used_only_before_the_sentence_plays() {
+    let mut script = Script::default();
+    script.sentence("One two.", Vec::new());
+    script.audio(0, ms(800));
+    script.played(ms(300));
+    script.words(0, &[word(3, 500, 600)]);
+    assert_eq!(script.heard(), "One");
+
+    script.whole(0);
+    script.sentence(" Three.", Vec::new());
+    script.words(1, &[word(7, 0, 100)]);
+    script.audio(1, ms(700));
+    script.played(ms(900));
+    assert_eq!(script.heard(), "One two. Three.");
+}
+
+#[test]
+fn words_without_times_share_the_rest_of_the_audio_when_it_is_complete() {
+    let mut script = Script::default();
+    script.sentence("One two three", vec![word(3, 0, 500)]);
+    script.audio(0, ms(2_500));
+    assert_eq!(heard(script.clone(), 2_000), "One");
+
+    // 10 characters take 2 s.
+    script.whole(0);
+    assert_eq!(heard(script.clone(), 1_299), "One");
+    assert_eq!(heard(script.clone(), 1_300), "One two");
+    assert_eq!(heard(script, 2_500), "One two three");
+}
+
 #[test]
 fn an_unknown_duration_is_estimated_from_the_characters() {
     let mut script = Script::default();

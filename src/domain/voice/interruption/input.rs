@@ -64,7 +64,14 @@ pub enum Input {
     Sentence {
         /// The text.
         text: Arc<str>,
-        /// The times of its words, if the provider tells them.
+        /// The times of its first words, as far as the provider has told them.
+        words: Vec<WordTime>,
+    },
+    /// The times of the next words of a sentence are known.
+    WordTimes {
+        /// The number of the sentence, from 0.
+        sentence: usize,
+        /// The times.
         words: Vec<WordTime>,
     },
     /// Audio of a sentence was sent to be played.

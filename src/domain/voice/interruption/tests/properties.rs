@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::domain::voice::heard::WordTime;
 
 /// One input, and how much later than the one before it happens, in milliseconds. Times in it hold how long ago something was.
 fn step() -> impl Strategy<Value = (u64, Input)> {
@@ -40,7 +41,11 @@ fn sound() -> impl Strategy<Value = Input> {
         match which {
             0 | 1 => Input::Sentence { text: " Some words of it.".into(), words: Vec::new() },
             2 | 3 => Input::Audio { sentence, length },
-            4 => Input::Whole { sentence },
+            4 if millis % 2 == 0 => Input::Whole { sentence },
+            4 => {
+                let word = WordTime { text_end: length.subsec_millis() as usize / 100, start: length, end: length * 2 };
+                Input::WordTimes { sentence, words: vec![word] }
+            }
             5 | 6 => Input::FirstAudio,
             7 => Input::Finished,
             _ => Input::Played { position: length * 3 },

@@ -1,0 +1,185 @@
+//! Speech synthesis by Cartesia: one WebSocket for all sentences, each with a context of its own.
+//!
+//! Protocol: <https://docs.cartesia.ai/2026-03-01/api-reference/tts/websocket>
+
+#[cfg(test)]
+pub(crate) mod fake;
+mod link;
+mod making;
+#[cfg(test)]
+mod tests;
+mod wire;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use aws_lc_rs::rand;
+use futures_util::StreamExt as _;
+use futures_util::stream::{self, BoxStream};
+use hyper::header::HeaderName;
+use parking_lot::Mutex;
+use tokio::time::{Instant, timeout_at};
+
+use self::link::{End, Link, Listening, Opener};
+use super::service::At;
+use super::synthesis_service::{Sockets, check};
+use crate::domain::voice::heard::word_ranges;
+use crate::ports::language_model::NoAnswer;
+use crate::ports::speech_synthesis::{Piece, Sentence, SpeechSynthesis};
+use crate::settings::Problem;
+
+const KEY_HEADER: HeaderName = HeaderName::from_static("x-api-key");
+/// The voice of the API's documentation, which every account may use.
+const DEFAULT_VOICE: &str = "a0e99841-438c-4a64-b679-ae501e7d6091";
+
+/// Cartesia.
+#[derive(Clone)]
+pub struct Cartesia(Arc<Service>);
+
+struct Service {
+    opener: Arc<Opener>,
+    model: Arc<str>,
+    /// The connection that was opened last.
+    link: Mutex<Option<Link>>,
+    /// What the names of contexts begin with: those of an account are counted together.
+    prefix: String,
+    /// The number of contexts.
+    contexts: AtomicU64,
+}
+
+impl Cartesia {
+    /// The service at an address.
+    ///
+    /// # Errors
+    /// The certificates of this machine cannot be used, or it has no random numbers.
+    pub fn new(at: At) -> Result<Self, Problem> {
+        let mut random = [0; 8];
+        rand::fill(&mut random).map_err(|_| Problem::new("provider", "cannot be used: this machine has no random numbers"))?;
+        let sockets = Sockets::new(&at, KEY_HEADER)?;
+        Ok(Self(Arc::new(Service {
+            opener: Arc::new(Opener { sockets, timeout: at.timeout, ignored: AtomicU64::new(0) }),
+            model: at.model,
+            link: Mutex::new(None),
+            prefix: format!("{:016x}", u64::from_ne_bytes(random)),
+            contexts: AtomicU64::new(0),
+        })))
+    }
+
+    /// Has one word spoken.
+    ///
+    /// # Errors
+    /// The address, the key or the model is wrong.
+    pub async fn check(&self) -> Result<(), NoAnswer> {
+        check(self, &self.0.opener.sockets.failures).await
+    }
+
+    /// How many messages came that belong to no sentence, such as those that were on their way when it was cancelled.
+    pub fn ignored_messages(&self) -> u64 {
+        self.0.opener.ignored.load(Ordering::Relaxed)
+    }
+}
+
+impl SpeechSynthesis for Cartesia {
+    fn provider(&self) -> &'static str {
+        "cartesia"
+    }
+
+    fn host(&self) -> Option<Arc<str>> {
+        self.0.opener.sockets.host()
+    }
+
+    fn say(&self, sentence: Sentence) -> BoxStream<'static, Result<Piece, NoAnswer>> {
+        if word_ranges(&sentence.text).next().is_none() {
+            return stream::empty().boxed();
+        }
+        let speaking = Speaking {
+            service: self.0.clone(),
+            sentence,
+            listening: None,
+            may_repeat: false,
+            deadline: None,
+            has_begun: false,
+            is_over: false,
+        };
+        stream::unfold(speaking, |mut speaking| async { speaking.next().await.map(|piece| (piece, speaking)) }).boxed()
+    }
+}
+
+impl Service {
+    /// The shared connection, and whether others had it before. One that has ended is replaced.
+    fn link(&self) -> (Link, bool) {
+        let mut link = self.link.lock();
+        match &*link {
+            Some(open) if !open.is_closed() => (open.clone(), true),
+            _ => (link.insert(Link::open(self.opener.clone())).clone(), false),
+        }
+    }
+
+    fn ask(&self, sentence: &Sentence) -> (Listening, bool) {
+        let (link, is_shared) = self.link();
+        let context: Arc<str> = format!("{}-{}", self.prefix, self.contexts.fetch_add(1, Ordering::Relaxed)).into();
+        let voice = sentence.voice.as_deref().map(str::trim).filter(|voice| !voice.is_empty()).unwrap_or(DEFAULT_VOICE);
+        let request = wire::asking(&context, &self.model, voice, sentence);
+        (link.say(context, request, &sentence.text), is_shared)
+    }
+}
+
+/// A sentence that is asked for, or arrives.
+struct Speaking {
+    service: Arc<Service>,
+    sentence: Sentence,
+    listening: Option<Listening>,
+    /// Whether it is asked for again if the connection is lost: an older one may have ended unnoticed.
+    may_repeat: bool,
+    /// When the next audio is overdue.
+    deadline: Option<Instant>,
+    has_begun: bool,
+    is_over: bool,
+}
+
+impl Speaking {
+    async fn next(&mut self) -> Option<Result<Piece, NoAnswer>> {
+        if self.is_over {
+            return None;
+        }
+        let piece = self.receive().await.transpose();
+        self.is_over = !matches!(piece, Some(Ok(_)));
+        if self.is_over {
+            self.listening = None;
+        }
+        piece
+    }
+
+    async fn receive(&mut self) -> Result<Option<Piece>, NoAnswer> {
+        let patience = self.service.opener.timeout;
+        let failures = &self.service.opener.sockets.failures;
+        loop {
+            let deadline = *self.deadline.get_or_insert_with(|| Instant::now() + patience);
+            let listening = match &mut self.listening {
+                Some(listening) => listening,
+                None => {
+                    let (listening, is_shared) = self.service.ask(&self.sentence);
+                    self.may_repeat = is_shared;
+                    self.listening.insert(listening)
+                }
+            };
+            let Ok(received) = timeout_at(deadline, listening.next()).await else {
+                return Err(if self.has_begun { failures.stalled(patience) } else { NoAnswer::TimedOut { after: patience } });
+            };
+            match received {
+                Ok(piece) => {
+                    if matches!(piece, Piece::Audio(_)) {
+                        self.deadline = None;
+                    }
+                    self.has_begun = true;
+                    return Ok(Some(piece));
+                }
+                Err(Some(End::All)) => return Ok(None),
+                Err(Some(End::Failed(error))) => return Err(error.clone()),
+                Err(None | Some(End::Lost(_))) if self.may_repeat && !self.has_begun => self.listening = None,
+                Err(Some(End::Lost(error))) => return Err(error.clone()),
+                Err(None) => return Err(failures.cut()),
+            }
+        }
+    }
+}

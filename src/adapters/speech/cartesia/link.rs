@@ -1,0 +1,236 @@
+//! The connection that the sentences share. It is opened when it is needed, and closed when it is not used for a while.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+
+use super::making::{Made, Making};
+use super::wire::{Failed, Message, cancelling};
+use crate::adapters::endpoint::failure::Broken;
+use crate::adapters::endpoint::web_socket::{Received, WebSocket};
+use crate::adapters::speech::synthesis_service::Sockets;
+use crate::ports::language_model::NoAnswer;
+use crate::ports::speech_synthesis::Piece;
+
+const PATH: [&str; 2] = ["tts", "websocket"];
+/// The version of the API: the newest that its documentation describes.
+const VERSION: &str = "2026-03-01";
+/// An unused connection is closed after this time. The service closes it after 5 minutes.
+const IDLE: Duration = Duration::from_secs(240);
+/// The most pieces that wait for the reader of one sentence.
+const WAITING: usize = 1_024;
+
+/// What opens connections, and what they count.
+pub(super) struct Opener {
+    pub sockets: Sockets,
+    pub timeout: Duration,
+    /// Messages that belong to no sentence, such as those that were on their way when it was cancelled.
+    pub ignored: AtomicU64,
+}
+
+/// A connection that is open, or about to be.
+#[derive(Clone)]
+pub(super) struct Link(mpsc::UnboundedSender<Order>);
+
+enum Order {
+    Say(Arc<str>, String, Context),
+    Cancel(Arc<str>),
+}
+
+/// A sentence on the way.
+struct Context {
+    making: Making,
+    pieces: mpsc::Sender<Piece>,
+    has_begun: bool,
+    end: Arc<OnceLock<End>>,
+}
+
+/// How the audio of a sentence ended.
+pub(super) enum End {
+    /// It is complete.
+    All,
+    /// The service failed, or refused.
+    Failed(NoAnswer),
+    /// The connection was lost.
+    Lost(NoAnswer),
+}
+
+/// The audio of a sentence. Dropping it cancels what the service does for it.
+pub(super) struct Listening {
+    link: Link,
+    context: Arc<str>,
+    pieces: mpsc::Receiver<Piece>,
+    end: Arc<OnceLock<End>>,
+}
+
+impl Link {
+    /// Opens a connection in the background.
+    pub fn open(opener: Arc<Opener>) -> Self {
+        let (orders, taken) = mpsc::unbounded_channel();
+        tokio::spawn(run(opener, taken));
+        Self(orders)
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.0.is_closed()
+    }
+
+    /// Asks for the audio of a text. The request names this context.
+    pub fn say(&self, context: Arc<str>, request: String, text: &str) -> Listening {
+        let (sender, pieces) = mpsc::channel(WAITING);
+        let end = Arc::new(OnceLock::new());
+        let of = Context { making: Making::of(text), pieces: sender, has_begun: false, end: end.clone() };
+        // If the connection has ended, the pieces end without a reason.
+        let _ = self.0.send(Order::Say(context.clone(), request, of));
+        Listening { link: self.clone(), context, pieces, end }
+    }
+}
+
+impl Listening {
+    /// The next piece, or how it ended. None: the connection ended before it took the request.
+    pub async fn next(&mut self) -> Result<Piece, Option<&End>> {
+        self.pieces.recv().await.ok_or_else(|| self.end.get())
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        let _ = self.link.0.send(Order::Cancel(self.context.clone()));
+    }
+}
+
+/// Serves a connection until nobody uses it, or it is lost.
+async fn run(opener: Arc<Opener>, mut orders: mpsc::UnboundedReceiver<Order>) {
+    let query = [("cartesia_version", VERSION)];
+    let mut socket = match opener.sockets.open(&PATH, &query, opener.timeout).await {
+        Ok(socket) => socket,
+        Err(error) => {
+            orders.close();
+            while let Some(order) = orders.recv().await {
+                if let Order::Say(.., context) = order {
+                    context.end(End::Failed(error.clone()));
+                }
+            }
+            return;
+        }
+    };
+    let mut contexts = Contexts { opener, of: BTreeMap::new() };
+    loop {
+        let received = tokio::select! {
+            order = orders.recv(), if !socket.is_congested() => {
+                match order {
+                    Some(Order::Say(name, request, context)) => {
+                        socket.send_text(request);
+                        contexts.of.insert(name, context);
+                    }
+                    Some(Order::Cancel(name)) => {
+                        if contexts.of.remove(&name).is_some() {
+                            socket.send_text(cancelling(&name));
+                        }
+                    }
+                    None => return socket.close(),
+                }
+                continue;
+            }
+            received = socket.next() => received,
+            () = tokio::time::sleep(IDLE), if contexts.of.is_empty() => return socket.close(),
+        };
+        match received {
+            Received::Text(text) => {
+                if let Err(broken) = contexts.take(&text, &mut socket) {
+                    let error = contexts.opener.sockets.failures.in_answer(broken);
+                    return contexts.end_all(|| End::Failed(error.clone()));
+                }
+            }
+            Received::Closed { code, reason } => {
+                let error = contexts.opener.sockets.failures.closed(code, &reason);
+                return contexts.end_all(|| End::Lost(error.clone()));
+            }
+            // Nothing of this protocol is binary.
+            Received::Binary(_) => _ = contexts.opener.ignored.fetch_add(1, Ordering::Relaxed),
+            Received::Drained => {}
+        }
+    }
+}
+
+/// The sentences on the way, by the names of their contexts.
+struct Contexts {
+    opener: Arc<Opener>,
+    of: BTreeMap<Arc<str>, Context>,
+}
+
+impl Contexts {
+    /// Takes a message. An error of one sentence does not affect the others.
+    fn take(&mut self, text: &str, socket: &mut WebSocket) -> Result<(), Broken> {
+        let message: Message<'_> =
+            serde_json::from_str(text).map_err(|error| Broken::garbled(error.to_string(), text.as_bytes()))?;
+        let name = message.context_id.as_deref().unwrap_or_default();
+        let Some((name, mut context)) = self.of.remove_entry(name) else {
+            match message.error().filter(|_| name.is_empty()) {
+                Some(failed) => self.fail_new(&failed),
+                None => _ = self.opener.ignored.fetch_add(1, Ordering::Relaxed),
+            }
+            return Ok(());
+        };
+        let failures = &self.opener.sockets.failures;
+        let (pieces, end) = match context.making.take(&message) {
+            Ok(Made::Pieces(pieces)) => (pieces, None),
+            Ok(Made::All(pieces)) => (pieces, Some(End::All)),
+            Ok(Made::Failed(failed)) => (Vec::new(), Some(End::Failed(self.opener.failure(&failed)))),
+            Err(broken) => {
+                socket.send_text(cancelling(&name));
+                (Vec::new(), Some(End::Failed(failures.in_answer(broken))))
+            }
+        };
+        context.has_begun |= !pieces.is_empty();
+        let is_read = pieces.into_iter().all(|piece| context.pieces.try_send(piece).is_ok());
+        if !is_read {
+            // Others do not wait for a reader that does not read.
+            socket.send_text(cancelling(&name));
+            context.end(End::Failed(failures.in_answer(Broken::Unreadable("audio comes faster than it is taken".to_owned()))));
+        } else if let Some(end) = end {
+            context.end(end);
+        } else {
+            self.of.insert(name, context);
+        }
+        Ok(())
+    }
+
+    /// An error that names no sentence is that of one that has just been asked for.
+    fn fail_new(&mut self, failed: &Failed) {
+        let error = self.opener.failure(failed);
+        let new: BTreeMap<_, _>;
+        (self.of, new) = std::mem::take(&mut self.of).into_iter().partition(|(_, context)| context.has_begun);
+        new.into_values().for_each(|context| context.end(End::Failed(error.clone())));
+    }
+
+    fn end_all(self, end: impl Fn() -> End) {
+        self.of.into_values().for_each(|context| context.end(end()));
+    }
+}
+
+impl Context {
+    /// Tells the reader, who takes the pieces before it first.
+    fn end(self, end: End) {
+        let _ = self.end.set(end);
+    }
+}
+
+impl Opener {
+    fn failure(&self, failed: &Failed) -> NoAnswer {
+        let failures = &self.sockets.failures;
+        let Failed { status, code, message } = failed;
+        let message = if message.is_empty() { code } else { message };
+        if code.contains("voice") || matches!(status, Some(400 | 404)) && message.to_lowercase().contains("voice") {
+            return failures.unknown_voice(message);
+        }
+        let status = match &**code {
+            "model_not_found" => Some(404),
+            _ => *status,
+        };
+        failures.in_answer(Broken::Failed(status, message.clone()))
+    }
+}

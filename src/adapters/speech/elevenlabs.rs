@@ -1,0 +1,192 @@
+//! Speech synthesis by ElevenLabs: one WebSocket for each sentence, which returns audio with the times of its characters.
+//!
+//! Protocol: <https://elevenlabs.io/docs/api-reference/text-to-speech/v-1-text-to-speech-voice-id-stream-input>
+
+#[cfg(test)]
+pub(crate) mod fake;
+mod making;
+#[cfg(test)]
+mod tests;
+mod wire;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use futures_util::stream::{self, BoxStream};
+use hyper::header::HeaderName;
+use tokio::time::{Instant, timeout_at};
+
+use self::making::{Made, Making};
+use super::service::At;
+use super::synthesis_service::{Sockets, check, language_code};
+use crate::adapters::endpoint::failure::Broken;
+use crate::adapters::endpoint::web_socket::{Received, WebSocket};
+use crate::domain::voice::heard::word_ranges;
+use crate::ports::language_model::NoAnswer;
+use crate::ports::speech_synthesis::{Piece, Sentence, SpeechSynthesis};
+use crate::settings::Problem;
+
+const KEY_HEADER: HeaderName = HeaderName::from_static("xi-api-key");
+/// The voice “George” of the API's introduction, which every account may use.
+const DEFAULT_VOICE: &str = "JBFqnCBsd6RMkjVDRZzb";
+/// Models that take a language; others find it out, and refuse the parameter.
+const WITH_LANGUAGE: &str = "_v2_5";
+
+/// ElevenLabs.
+#[derive(Clone)]
+pub struct ElevenLabs(Arc<Service>);
+
+struct Service {
+    sockets: Sockets,
+    model: Arc<str>,
+    timeout: Duration,
+}
+
+impl ElevenLabs {
+    /// The service at an address.
+    ///
+    /// # Errors
+    /// The certificates of this machine cannot be used.
+    pub fn new(at: At) -> Result<Self, Problem> {
+        let sockets = Sockets::new(&at, KEY_HEADER)?;
+        Ok(Self(Arc::new(Service { sockets, model: at.model, timeout: at.timeout })))
+    }
+
+    /// Has one word spoken.
+    ///
+    /// # Errors
+    /// The address, the key or the model is wrong.
+    pub async fn check(&self) -> Result<(), NoAnswer> {
+        check(self, &self.0.sockets.failures).await
+    }
+}
+
+impl SpeechSynthesis for ElevenLabs {
+    fn provider(&self) -> &'static str {
+        "elevenlabs"
+    }
+
+    fn host(&self) -> Option<Arc<str>> {
+        self.0.sockets.host()
+    }
+
+    fn say(&self, sentence: Sentence) -> BoxStream<'static, Result<Piece, NoAnswer>> {
+        if word_ranges(&sentence.text).next().is_none() {
+            return stream::empty().boxed();
+        }
+        let speaking = Speaking {
+            service: self.0.clone(),
+            making: Making::of(&sentence.text),
+            sentence,
+            socket: None,
+            pieces: VecDeque::new(),
+            has_audio: false,
+            deadline: None,
+            is_over: false,
+        };
+        stream::unfold(speaking, |mut speaking| async { speaking.next().await.map(|piece| (piece, speaking)) }).boxed()
+    }
+}
+
+impl Service {
+    /// Opens a connection that makes the audio of a sentence.
+    async fn open(&self, sentence: &Sentence, patience: Duration) -> Result<WebSocket, NoAnswer> {
+        let voice = sentence.voice.as_deref().map(str::trim).filter(|voice| !voice.is_empty()).unwrap_or(DEFAULT_VOICE);
+        let path = ["v1", "text-to-speech", voice, "stream-input"];
+        // Whole sentences need no buffer, and each message has the times of its own audio.
+        let mut query =
+            vec![("model_id", &*self.model), ("output_format", "pcm_24000"), ("auto_mode", "true"), ("sync_alignment", "true")];
+        let language = language_code(&sentence.language).filter(|_| self.model.contains(WITH_LANGUAGE));
+        query.extend(language.as_deref().map(|language| ("language_code", language)));
+        let mut socket = self.sockets.open(&path, &query, patience).await?;
+        wire::asking(&sentence.text, sentence.speed).into_iter().for_each(|message| socket.send_text(message));
+        Ok(socket)
+    }
+}
+
+/// A sentence that is asked for, or arrives. Dropping it ends the connection, and what the service does.
+struct Speaking {
+    service: Arc<Service>,
+    sentence: Sentence,
+    making: Making,
+    socket: Option<WebSocket>,
+    /// The pieces of the last message.
+    pieces: VecDeque<Piece>,
+    has_audio: bool,
+    /// When the next audio is overdue.
+    deadline: Option<Instant>,
+    is_over: bool,
+}
+
+impl Speaking {
+    async fn next(&mut self) -> Option<Result<Piece, NoAnswer>> {
+        loop {
+            if let Some(piece) = self.pieces.pop_front() {
+                return Some(Ok(piece));
+            }
+            if self.is_over {
+                return None;
+            }
+            if let Err(error) = self.advance().await {
+                self.is_over = true;
+                return Some(Err(error));
+            }
+        }
+    }
+
+    /// Opens the connection, or receives a message.
+    async fn advance(&mut self) -> Result<(), NoAnswer> {
+        let patience = self.service.timeout;
+        let deadline = *self.deadline.get_or_insert_with(|| Instant::now() + patience);
+        let Some(socket) = &mut self.socket else {
+            self.socket = Some(self.service.open(&self.sentence, deadline.saturating_duration_since(Instant::now())).await?);
+            return Ok(());
+        };
+        let failures = &self.service.sockets.failures;
+        let Ok(received) = timeout_at(deadline, socket.next()).await else {
+            return Err(if self.has_audio { failures.stalled(patience) } else { NoAnswer::TimedOut { after: patience } });
+        };
+        let pieces = match received {
+            Received::Text(text) => match self.making.take(&text).map_err(|broken| failures.in_answer(broken))? {
+                Made::Pieces(pieces) => pieces,
+                Made::All(pieces) => {
+                    self.is_over = true;
+                    if let Some(socket) = self.socket.take() {
+                        socket.close();
+                    }
+                    pieces
+                }
+                Made::Failed(code, message) => return Err(self.failed(&code, &message, None)),
+            },
+            Received::Closed { code, reason } => return Err(self.failed("", &reason, Some(code))),
+            // Nothing of this protocol is binary.
+            Received::Binary(_) | Received::Drained => Vec::new(),
+        };
+        if pieces.iter().any(|piece| matches!(piece, Piece::Audio(_))) {
+            (self.has_audio, self.deadline) = (true, None);
+        }
+        self.pieces.extend(pieces);
+        Ok(())
+    }
+
+    /// An error by its code and its message, or by how the connection was closed. The codes are not documented as a whole, and some come in the message.
+    fn failed(&self, code: &str, message: &str, closed: Option<Option<u16>>) -> NoAnswer {
+        let failures = &self.service.sockets.failures;
+        let said = format!("{code} {message}").to_lowercase().replace('_', " ");
+        let says = |words: &[&str]| words.iter().any(|words| said.contains(words));
+        let is_unknown = says(&["not exist", "not found", "invalid voice", "invalid model", "not supported"]);
+        let message = if message.is_empty() { code } else { message };
+        let status = match closed {
+            _ if says(&["voice"]) && is_unknown => return failures.unknown_voice(message),
+            _ if says(&["api key", "authenti", "unauthori", "permission"]) => 401,
+            _ if says(&["quota", "credit", "payment", "subscription"]) => 402,
+            _ if says(&["model"]) && is_unknown => 404,
+            _ if says(&["too many", "concurren", "rate limit", "busy", "went wrong", "timeout"]) => 429,
+            Some(code) => return failures.closed(code, message),
+            None => 400,
+        };
+        failures.in_answer(Broken::Failed(Some(status), message.to_owned()))
+    }
+}

@@ -1,0 +1,1 @@
+//! Turns, over a service that ends them, and one that does not.

@@ -1,0 +1,91 @@
+//! The audio of a sentence with the times of its words, as a service returns them piece by piece: signed 16 bits, little-endian, mono.
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use super::word_times::WordTimes;
+use crate::adapters::endpoint::failure::Broken;
+use crate::ports::audio::SPOKEN_RATE;
+use crate::ports::speech_synthesis::Piece;
+
+/// The most audio of a sentence: 5 minutes.
+const MAX_SAMPLES: usize = 300 * SPOKEN_RATE as usize;
+
+/// The audio so far.
+pub(super) struct SpokenAudio {
+    words: WordTimes,
+    /// The first byte of a sample whose second one is in the next piece.
+    half: Option<u8>,
+    samples: usize,
+}
+
+impl SpokenAudio {
+    /// None yet of this text.
+    pub fn of(text: &str) -> Self {
+        Self { words: WordTimes::new(text), half: None, samples: 0 }
+    }
+
+    /// How long the audio so far is.
+    pub fn length(&self) -> Duration {
+        Duration::from_micros((self.samples as u64).saturating_mul(1_000_000) / u64::from(SPOKEN_RATE))
+    }
+
+    /// The next audio, in base64.
+    ///
+    /// # Errors
+    /// It cannot be decoded, or there is too much of it.
+    pub fn add_base64(&mut self, audio: &str) -> Result<Vec<i16>, Broken> {
+        let bytes = STANDARD.decode(audio).map_err(|error| Broken::Unreadable(format!("audio in base64: {error}")))?;
+        let mut samples = Vec::with_capacity(bytes.len() / 2 + 1);
+        for byte in bytes {
+            match self.half.take() {
+                Some(low) => samples.push(i16::from_le_bytes([low, byte])),
+                None => self.half = Some(byte),
+            }
+        }
+        self.samples += samples.len();
+        if self.samples > MAX_SAMPLES {
+            return Err(Broken::Unreadable("the audio of a sentence is longer than 5 minutes".to_owned()));
+        }
+        Ok(samples)
+    }
+
+    /// The next characters were spoken from `start` to `end`, in seconds from the beginning of the audio and at most `within`.
+    pub fn add_times(&mut self, spoken: &str, start: f64, end: f64, within: Duration) {
+        let time = |secs: f64| Duration::try_from_secs_f64(secs.max(0.0)).unwrap_or(within).min(within);
+        self.words.add(spoken, time(start), time(end));
+    }
+
+    /// The times that are new and the samples, as pieces.
+    pub fn pieces(&mut self, samples: Vec<i16>) -> Vec<Piece> {
+        let words = Some(self.words.take()).filter(|words| !words.is_empty()).map(Piece::Words);
+        let audio = (!samples.is_empty()).then_some(Piece::Audio(samples));
+        words.into_iter().chain(audio).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sample_may_lie_in_two_pieces() {
+        let mut audio = SpokenAudio::of("One");
+
+        let added =
+            [&[1, 0, 2][..], &[], &[0], &[255, 255, 0], &[128]].map(|bytes| audio.add_base64(&STANDARD.encode(bytes)).unwrap());
+
+        assert_eq!(added.concat(), [1, 2, -1, i16::MIN]);
+        assert_eq!(audio.length(), Duration::from_micros(4_000_000 / 24_000));
+    }
+
+    #[test]
+    fn endless_audio_is_refused() {
+        let (mut audio, minute) = (SpokenAudio::of("One"), STANDARD.encode(vec![1; 60 * 48_000]));
+
+        assert!((0..5).all(|_| audio.add_base64(&minute).is_ok()));
+        assert!(audio.add_base64(&minute).is_err());
+    }
+}
