@@ -9,7 +9,7 @@ pub(super) mod table;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
-mod trial;
+pub(super) mod trial;
 pub(super) mod utterances;
 
 use std::sync::Arc;

@@ -131,10 +131,10 @@ enum Frame {
 
 impl Frame {
     fn of(bytes: &[u8]) -> Self {
-        let samples: Vec<_> = bytes.chunks_exact(2).map(|pair| i16::from_le_bytes([pair[0], pair[1]])).collect();
-        match samples[..4] {
-            [number @ 1.., MARK, position, frames] => Self::Word { number, is_middle: position == frames / 2 },
-            _ if samples.iter().any(|sample| *sample != 0) => Self::Noise,
+        let sample = |place: usize| i16::from_le_bytes([bytes[2 * place], bytes[2 * place + 1]]);
+        match [0, 1, 2, 3].map(sample) {
+            [number @ 1..=i16::MAX, MARK, position, frames] => Self::Word { number, is_middle: position == frames / 2 },
+            _ if bytes.iter().any(|byte| *byte != 0) => Self::Noise,
             _ => Self::Silence,
         }
     }
@@ -179,6 +179,11 @@ impl Session {
         let latency = Duration::from_millis(least + self.dice.below(most - least + 1));
         let at = (Instant::now() + latency + extra).max(self.queue.back().map_or_else(Instant::now, |due| due.at));
         self.queue.push_back(Due { at, message, words });
+    }
+
+    fn take_due(&mut self) -> Option<Due> {
+        self.queue.front().filter(|due| due.at <= Instant::now())?;
+        self.queue.pop_front()
     }
 
     fn send(&mut self, json: &serde_json::Value, words: Vec<i16>) {
@@ -244,7 +249,7 @@ async fn run<S: AsyncRead + AsyncWrite + Unpin>(
         let due = session.queue.front().map_or(idle, |due| due.at.min(idle));
         tokio::select! {
             biased;
-            () = sleep_until(due) => match session.queue.pop_front_if(|due| due.at <= Instant::now()) {
+            () = sleep_until(due) => match session.take_due() {
                 Some(Due { message, words, .. }) => {
                     let is_close = message.is_close();
                     if socket.send(message).await.is_err() {

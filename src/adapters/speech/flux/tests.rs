@@ -1,1 +1,155 @@
-//! Turns, over a service that ends them, and one that does not.
+//! Turns at a service that can end them, and at one that cannot.
+
+use std::time::Duration;
+
+use reqwest::Url;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use super::Flux;
+use super::turns::Listening;
+use crate::adapters::speech::conformance::conformance;
+use crate::adapters::speech::deepgram::fake::{Books, Fake, Habits, KEY, frame};
+use crate::adapters::speech::deepgram::stream::{Output, Protocol};
+use crate::adapters::speech::deepgram::trial::{Dice, assert_whole, bad_habits, record, script};
+use crate::adapters::speech::service::At;
+use crate::domain::moment::Moment;
+use crate::domain::voice::speech::Stretch;
+use crate::ports::speech_recognition::{Expectation, Recognised, Sound, SpeechRecognition};
+
+conformance!(flux().await;
+    each_stretch_has_one_last_final_with_times_within_the_audio,
+    a_cut_stretch_is_not_the_last_of_its_utterance,
+    the_same_audio_has_the_same_ids,
+    what_is_closed_without_speech_returns_no_words,
+    it_ends_when_nobody_takes_the_results,
+    partial_results_come_only_from_who_has_them,
+);
+
+async fn flux() -> Flux {
+    let fake = Fake::new(Habits { latency_ms: (0, 0), ..Habits::default() }).await;
+    let ears = at(&fake.url, "flux-general-en");
+    std::mem::forget(fake);
+    ears
+}
+
+fn at(url: &str, model: &str) -> Flux {
+    let (base_url, key) = (Url::parse(url).unwrap(), Some(KEY.to_owned().into()));
+    Flux::new(At { base_url, model: model.into(), key, timeout: Duration::from_secs(10), partial_results: true }).unwrap()
+}
+
+fn ms(ms: u64) -> Moment {
+    Moment::from_micros(ms * 1_000)
+}
+
+fn info(event: &str, words: &str, end: f64) -> String {
+    let all: Vec<_> = words.split(' ').map(|word| format!(r#"{{"word":"{word}","confidence":0.5}}"#)).collect();
+    let trigger = if event == "EndOfTurn" { r#","trigger":"model""# } else { "" };
+    format!(
+        r#"{{"type":"TurnInfo","event":"{event}","turn_index":0,"audio_window_start":0.0,"audio_window_end":{end},"transcript":"{words}",
+        "words":[{}],"end_of_turn_confidence":0.5{trigger}}}"#,
+        all.join(",")
+    )
+}
+
+fn shown(results: Vec<Recognised>) -> Vec<String> {
+    let shown = |result| match result {
+        Recognised::Partial { text, .. } => format!("~{text}"),
+        Recognised::Final(segment) => format!("{}{}", segment.text, if segment.is_last { "." } else { "" }),
+    };
+    results.into_iter().map(shown).collect()
+}
+
+/// A connection that got 2 s of audio.
+fn listening(ends_turns: bool) -> Listening {
+    let mut listening = Listening::new(ends_turns, true);
+    let audio = Sound::Audio { from: ms(1_000), samples: vec![1; 32_000].into() };
+    listening.sound(&audio, Instant::now(), &mut Output::default());
+    listening
+}
+
+#[tokio::test]
+async fn an_eager_end_is_none_and_a_resumed_turn_goes_on() {
+    let (mut listening, mut out, now) = (listening(true), Output::default(), Instant::now());
+
+    for (event, words, end) in [
+        ("StartOfTurn", "hello", 0.5),
+        ("EagerEndOfTurn", "hello", 0.8),
+        ("TurnResumed", "hello there", 1.2),
+        ("EndOfTurn", "hello there", 1.6),
+    ] {
+        listening.message(&info(event, words, end), now, &mut out).unwrap();
+    }
+
+    assert_eq!(shown(out.results), ["~hello", "~hello", "~hello there", "hello there"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_second_after_the_end_the_newest_update_is_final_and_a_later_end_gives_only_what_is_new() {
+    let (mut listening, mut out) = (listening(false), Output::default());
+    let now = Instant::now();
+    listening.message(&info("Update", "hello there", 1.2), now, &mut out).unwrap();
+    let stretch = Stretch { started: ms(1_000), ended: ms(2_700), voiced: Duration::from_millis(1_700) };
+    listening.sound(&Sound::Ended(stretch), now, &mut out);
+    assert_eq!(listening.deadline(), Some(now + Duration::from_secs(1)));
+
+    listening.wake(now + Duration::from_secs(1), &mut out);
+    listening.message(&info("EndOfTurn", "hello there you", 1.9), now, &mut out).unwrap();
+
+    assert_eq!(shown(out.results), ["~hello there", "hello there.", "you"]);
+}
+
+#[tokio::test]
+async fn a_server_that_cannot_end_turns_is_not_asked_a_second_time() {
+    let fake = Fake::new(Habits { latency_ms: (0, 0), ends_turns: false, ..Habits::default() }).await;
+    let ears = at(&fake.url, "flux-general-multi");
+    let stretch = Stretch { started: ms(1_000), ended: ms(1_200), voiced: Duration::from_millis(200) };
+    let mut outcomes = Vec::new();
+    for _ in 0..2 {
+        let (sounds, given) = mpsc::channel(64);
+        let (results, mut returned) = mpsc::channel(64);
+        for position in 0..10 {
+            let from = ms(1_000 + 20 * u64::try_from(position).unwrap());
+            sounds.send(Sound::Audio { from, samples: frame(1, position, 10).into() }).await.unwrap();
+        }
+        sounds.send(Sound::Ended(stretch)).await.unwrap();
+        let expectation = Expectation { language: "de".into(), names: vec!["Aria".into()] };
+        let hears = async {
+            let mut finals = Vec::new();
+            let mut sounds = Some(sounds);
+            while let Some(result) = returned.recv().await {
+                // The first word is there.
+                sounds = None;
+                finals.extend(shown(vec![result]).into_iter().filter(|shown| !shown.starts_with('~')));
+            }
+            drop(sounds);
+            finals
+        };
+        let (outcome, finals) = tokio::join!(ears.listen(expectation, given, results), hears);
+        outcomes.push((outcome.map_err(|error| error.code()), finals));
+    }
+
+    assert_eq!(outcomes[0].0, Err("overloaded"));
+    assert_eq!(outcomes[1], (Ok(()), vec!["word1.".to_owned()]));
+    let book = fake.books.open();
+    assert_eq!(book.texts.iter().filter(|text| text.contains("ForceEndTurn")).count(), 1);
+    assert_eq!(
+        book.asked,
+        "/v2/listen?model=flux-general-multi&encoding=linear16&sample_rate=16000&language_hint=de&keyterm=Aria"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_word_of_turns_with_cuts_is_lost_or_doubled() {
+    for ends_turns in [true, false] {
+        let (mut dice, books) = (Dice(0xf10c), Books::default());
+        let script = script(200, &mut dice);
+        let (words, stretches) = (script.words.clone(), script.stretches);
+        let habits = || Habits { ends_turns: true, ..bad_habits(&mut dice) };
+
+        let recorded = record(script, "/v2/listen", || Listening::new(ends_turns, true), habits, &books).await;
+
+        assert_whole(&recorded, &words, stretches);
+        assert!(recorded.cuts > 20, "{} cuts", recorded.cuts);
+    }
+}
