@@ -526,7 +526,11 @@ impl State {
             }
             Some(Ok(piece)) => reply.playback.take(sentence, Some(piece), Instant::now()),
             Some(Err(error)) => {
-                tracing::warn!(provider = self.context.speech.synthesis.provider(), %error, "no voice can be made for a sentence");
+                tracing::warn!(
+                    provider = self.context.speech.synthesis.provider(),
+                    error = error.in_our_words(),
+                    "no voice can be made for a sentence"
+                );
                 reply.playback.fail(sentence);
                 self.call.show(&View::Trouble(Trouble::SynthesisFailed));
             }
