@@ -329,7 +329,9 @@ fn forbidden(arrow: &Arrow, module: &[String], named: &Named) -> Option<String> 
     }
     let target = named.path.get(1)?;
     if from == "adapters" && target == "adapters" {
-        let is_another = named.path.get(2).is_some_and(|other| module.get(1).is_some_and(|own| own != other));
+        // How endpoints are called is shared.
+        let is_another =
+            named.path.get(2).is_some_and(|other| other != "endpoint" && module.get(1).is_some_and(|own| own != other));
         return is_another.then(|| format!("one adapter may not import another ({path}): {advice}"));
     }
     let is_listed = |to: &&str| format!("{path}::").starts_with(&format!("crate::{to}::"));

@@ -21,7 +21,10 @@ use tokio_tungstenite::{WebSocketStream, accept_hdr_async};
 use self::ear::Ear;
 use self::turns::Turns;
 
+// The tests of the whole program include this file by its path, too.
+#[path = "fake/ear.rs"]
 mod ear;
+#[path = "fake/turns.rs"]
 mod turns;
 
 /// The samples of a frame: 20 ms.
@@ -47,6 +50,8 @@ pub struct Habits {
     pub answers_nothing: bool,
     /// The number of frames after which the connection is cut.
     pub cut_after: Option<u64>,
+    /// The frames of silence that end an utterance. With more than the client sends, words are held until `Finalize`.
+    pub endpoint: u64,
     /// Long speech has finals after this many frames.
     pub longest: u64,
     /// How far the times of words are off, in milliseconds.
@@ -70,6 +75,7 @@ impl Default for Habits {
             doubled: 0.0,
             answers_nothing: false,
             cut_after: None,
+            endpoint: 15,
             longest: u64::MAX,
             shift_ms: 0,
             refuses: None,

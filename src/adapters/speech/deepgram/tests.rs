@@ -14,7 +14,7 @@ use super::results::Listening;
 use super::stream::{Output, Protocol, Sent, run};
 use super::{CLOSING, Deepgram, MAX_MESSAGE_BYTES};
 use crate::adapters::endpoint::failure::Failures;
-use crate::adapters::endpoint::web_socket::WebSocket;
+use crate::adapters::endpoint::web_socket::{Received, WebSocket};
 use crate::adapters::speech::conformance::conformance;
 use crate::adapters::speech::service::At;
 use crate::domain::moment::Moment;
@@ -105,7 +105,8 @@ impl Call {
     }
 
     async fn sends(&mut self, from: u64, samples: Vec<i16>) {
-        self.sounds.send(Sound::Audio { from: ms(from), samples: samples.into() }).await.unwrap();
+        // Nobody takes them after a cut.
+        let _ = self.sounds.send(Sound::Audio { from: ms(from), samples: samples.into() }).await;
         sleep(Duration::from_millis(20)).await;
     }
 
@@ -296,7 +297,8 @@ async fn the_query_is_the_one_that_the_documentation_describes() {
     let asked = async |partial_results: bool| {
         let ears = ears(partial_results);
         let (results, _returned) = mpsc::channel(1);
-        ears.listen(expectation.clone(), mpsc::channel(1).1, results).await.unwrap();
+        let (_, sounds) = mpsc::channel(1);
+        ears.listen(expectation.clone(), sounds, results).await.unwrap();
         fake.books.open().asked.clone()
     };
 
@@ -351,4 +353,49 @@ async fn a_text_without_words_has_the_time_of_its_result() {
         (&*segment.text, segment.started, segment.ended, segment.confidence),
         ("hello there", ms(1_500), ms(2_500), Some(500))
     );
+}
+
+/// How a connection ends on which only this is sent: the code, and the kind of failure that it is.
+async fn ends_after(sent: Option<Vec<u8>>) -> (Option<u16>, &'static str, u64) {
+    let (ours, theirs) = tokio::io::duplex(64 * 1024);
+    tokio::spawn(async move {
+        serve(WebSocketStream::from_raw_socket(theirs, Role::Server, None).await, "/v1/listen", quick(), Books::default()).await;
+    });
+    let mut socket = WebSocket::over(ours, MAX_MESSAGE_BYTES);
+    let begin = Instant::now();
+    if let Some(sent) = sent {
+        socket.send_binary(sent);
+    }
+    loop {
+        if let Received::Closed { code, reason } = socket.next().await {
+            return (code, Failures::new("fake".into(), None).closed(code, &reason).code(), begin.elapsed().as_secs());
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn silence_an_empty_frame_and_what_is_no_audio_end_a_connection() {
+    assert_eq!(ends_after(None).await, (Some(1011), "unreachable", 10));
+    assert_eq!(ends_after(Some(Vec::new())).await, (Some(1000), "unreachable", 0));
+    assert_eq!(ends_after(Some(vec![1])).await, (Some(1008), "refused", 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn words_of_two_stretches_that_come_together_are_credited_to_each() {
+    // The endpoint is held, and `Finalize` has no answer, until the second stretch ends.
+    let mut call = Call::new(Habits { endpoint: 100, unanswered: 1.0, ..quick() });
+    let ended = call.says(1_000, 1..3).await;
+    call.is_silent(ended, 15).await;
+    call.ends(1_000, ended).await;
+    let again = call.says(1_800, 3..5).await;
+    call.is_silent(again, 15).await;
+    call.ends(1_800, again).await;
+
+    let mut all = Vec::new();
+    while all.len() < 3 {
+        all.push(call.next().await.0);
+    }
+    let shown: Vec<_> = all.iter().map(|segment| (&*segment.text, segment.started, segment.is_last)).collect();
+    assert_eq!(shown.iter().filter(|(.., is_last)| *is_last).count(), 2, "{shown:?}");
+    assert_eq!(shown.iter().map(|(text, ..)| *text).collect::<Vec<_>>().join(" ").trim(), "word1 word2 word3 word4");
 }

@@ -115,11 +115,8 @@ pub async fn record<P: Protocol + 'static>(
     loop {
         let next = sounds.front().map(|(at, _)| begin + at.since(Moment::ZERO));
         let due = [next, again].into_iter().flatten().min();
-        if due.is_none() && stream.is_none() {
-            return recorded;
-        }
         if due.is_none() {
-            // Nothing more is said.
+            // Nothing more is said. The results that are left end the loop.
             stream = None;
         }
         tokio::select! {
@@ -238,6 +235,7 @@ pub fn bad_habits(dice: &mut Dice) -> Habits {
         doubled: 0.1,
         answers_nothing: dice.between(0, 1) == 1,
         cut_after: Some(dice.between(10, 1_500)),
+        endpoint: dice.between(10, 40),
         longest: dice.between(150, 400),
         shift_ms: 30,
         ends_turns: dice.between(0, 1) == 1,

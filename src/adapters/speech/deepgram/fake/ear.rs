@@ -7,8 +7,6 @@ use tokio_tungstenite::tungstenite::Message;
 
 use super::{Frame, Session, Version, seconds, text};
 
-/// The silence that ends an utterance: 300 ms.
-const ENDPOINT: u64 = 15;
 /// The frames between two results that are not final.
 const INTERIM: u64 = 25;
 /// How late an answer to `Finalize` is.
@@ -85,7 +83,7 @@ impl Version for Ear {
         self.since_interim += 1;
         if matches!(frame, Frame::Silence) {
             self.quiet += 1;
-            if self.quiet >= ENDPOINT && self.has_voice {
+            if self.quiet >= session.habits.endpoint && self.has_voice {
                 self.send_final(true, session);
             }
             return;
