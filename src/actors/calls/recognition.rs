@@ -280,7 +280,7 @@ impl State {
         let Err(error) = outcome else { return };
         let provider = stream.permit.provider().service().provider();
         if stream.permit.failed(self.arguments.hearing.context().clock.now(), &error) {
-            tracing::warn!(provider, %error, "speech recognition failed and is tried again");
+            tracing::warn!(provider, error = error.in_our_words(), "speech recognition failed and is tried again");
         }
     }
 

@@ -1,6 +1,7 @@
 //! Where an endpoint is, and the key that it is called with.
 
 use std::fmt::Display;
+use std::sync::Arc;
 
 use hyper::Uri;
 use hyper::header::{ACCEPT, AUTHORIZATION, HeaderMap, HeaderValue};
@@ -17,8 +18,12 @@ pub(in crate::adapters) fn client(base: &Url) -> Result<Http, Problem> {
     Http::new(!is_local(base)).map_err(unusable)
 }
 
-/// Whether nothing that is sent there leaves this machine.
-pub(in crate::adapters) fn is_local(base: &Url) -> bool {
+/// The host to which requests go. `None`: they do not leave this machine.
+pub(in crate::adapters) fn host(base: &Url) -> Option<Arc<str>> {
+    base.host_str().filter(|_| !is_local(base)).map(Arc::from)
+}
+
+fn is_local(base: &Url) -> bool {
     let host = base.host_str().unwrap_or_default().trim_matches(['[', ']']);
     host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }

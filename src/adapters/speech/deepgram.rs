@@ -25,6 +25,7 @@ use tokio::sync::mpsc::{self, Receiver, Sender};
 use self::results::Listening;
 use self::stream::{Protocol, run};
 use super::service::At;
+use crate::adapters::endpoint::address::{client, host};
 use crate::adapters::endpoint::failure::{Broken, Failures};
 use crate::adapters::endpoint::http::Http;
 use crate::adapters::endpoint::web_socket::WebSocket;
@@ -125,8 +126,7 @@ pub(super) struct Connections {
 
 impl Connections {
     pub fn new(at: At) -> Result<Self, Problem> {
-        let unusable = |error: &dyn std::fmt::Display| Problem::new("base_url", format!("cannot be used: {error}"));
-        let http = Http::new(!is_local(&at.base_url)).map_err(|error| unusable(&error))?;
+        let http = client(&at.base_url)?;
         let mut headers = HeaderMap::new();
         if let Some(key) = &at.key {
             let key = HeaderValue::from_str(&format!("Token {}", key.expose_secret()));
@@ -139,7 +139,7 @@ impl Connections {
     }
 
     pub fn host(&self) -> Option<Arc<str>> {
-        self.base_url.host_str().filter(|_| !is_local(&self.base_url)).map(Arc::from)
+        host(&self.base_url)
     }
 
     /// Opens a connection and listens on it.
@@ -172,10 +172,4 @@ impl Connections {
             .map_err(|error: hyper::http::uri::InvalidUri| self.failures.in_answer(Broken::Request(error.to_string())))?;
         WebSocket::open(&self.http, &self.failures, to, self.headers.clone(), MAX_MESSAGE_BYTES, self.timeout).await
     }
-}
-
-/// Whether the service is on this machine. A proxy leads to others, and is not used for it.
-fn is_local(base: &Url) -> bool {
-    let host = base.host_str().unwrap_or_default().trim_matches(['[', ']']);
-    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }

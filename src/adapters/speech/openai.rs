@@ -26,7 +26,7 @@ use tokio::time::{Instant, timeout_at};
 pub use self::recognition::OpenAiRecognition;
 pub use self::synthesis::OpenAiSynthesis;
 use super::service::At;
-use crate::adapters::endpoint::address::{bearer, beneath, client, is_local};
+use crate::adapters::endpoint::address::{bearer, beneath, client, host};
 use crate::adapters::endpoint::body;
 use crate::adapters::endpoint::failure::{Broken, Failures, OPENAI};
 use crate::adapters::endpoint::http::{Arriving, Http};
@@ -60,7 +60,7 @@ impl Server {
         Ok(Self {
             http: client(&base_url)?,
             url: beneath(&base_url, path)?,
-            host: base_url.host_str().filter(|_| !is_local(&base_url)).map(Into::into),
+            host: host(&base_url),
             failures: Failures::new(endpoint, key.clone()).with_api(OPENAI),
             model,
             key,

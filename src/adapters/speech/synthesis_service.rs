@@ -1,6 +1,5 @@
 //! How services that make audio are called: by a WebSocket, with a key in a header.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +10,7 @@ use reqwest::Url;
 use secrecy::{ExposeSecret, SecretString};
 
 use super::service::At;
+use crate::adapters::endpoint::address::{client, host};
 use crate::adapters::endpoint::failure::{Broken, Failures};
 use crate::adapters::endpoint::http::Http;
 use crate::adapters::endpoint::web_socket::WebSocket;
@@ -38,16 +38,14 @@ impl Sockets {
     /// The certificates of this machine cannot be used.
     pub fn new(at: &At, key_header: HeaderName) -> Result<Self, Problem> {
         let endpoint = at.base_url.origin().ascii_serialization().into();
-        // A proxy leads to other machines, and is not used for this one.
-        let http =
-            Http::new(!is_local(&at.base_url)).map_err(|error| Problem::new("base_url", format!("cannot be used: {error}")))?;
+        let http = client(&at.base_url)?;
         let failures = Failures::new(endpoint, at.key.clone());
         Ok(Self { http, base_url: at.base_url.clone(), key: at.key.clone(), key_header, failures })
     }
 
     /// The host, unless it is this machine.
     pub fn host(&self) -> Option<Arc<str>> {
-        self.base_url.host_str().filter(|_| !is_local(&self.base_url)).map(Arc::from)
+        host(&self.base_url)
     }
 
     /// Opens a socket at a path below the base URL. The segments and the values of the query may contain any character.
@@ -97,9 +95,4 @@ pub(super) async fn check(synthesis: &impl SpeechSynthesis, failures: &Failures)
 pub(super) fn language_code(name: &str) -> Option<String> {
     let code = name.split(['-', '_']).next().unwrap_or_default();
     (code.len() == 2 && code.bytes().all(|byte| byte.is_ascii_alphabetic())).then(|| code.to_ascii_lowercase())
-}
-
-fn is_local(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
-    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }

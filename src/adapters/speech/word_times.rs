@@ -47,10 +47,10 @@ impl WordTimes {
     /// The next characters were spoken from `start` to `end`.
     pub fn add(&mut self, spoken: &str, start: Duration, end: Duration) {
         let spoken: Vec<char> = spoken.chars().filter(|char| !char.is_whitespace()).collect();
-        let length = end.saturating_sub(start) / (spoken.len() as u32).max(1);
+        let (length, count) = (end.saturating_sub(start), (spoken.len() as u32).max(1));
+        let time = |char: u32| start.saturating_add(length.saturating_mul(char) / count);
         for (number, char) in (0..).zip(spoken) {
-            let start = start.saturating_add(length.saturating_mul(number));
-            self.add_char(char, start, start.saturating_add(length));
+            self.add_char(char, time(number), time(number + 1));
         }
     }
 

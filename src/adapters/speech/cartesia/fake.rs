@@ -2,7 +2,7 @@
 //!
 //! The library's tests use it, and so do the integration tests, which include this file. So all its paths are those of other crates.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use base64::Engine as _;
@@ -146,6 +146,8 @@ async fn serve(stream: TcpStream, shared: Arc<Shared>) {
 /// Answers what is received, and lets the contexts take turns. None: the connection ended.
 async fn talk(socket: &mut WebSocketStream<TcpStream>, shared: &Shared, connection: usize) -> Option<()> {
     let mut contexts: VecDeque<Context> = VecDeque::new();
+    // How much each context has spoken, in milliseconds.
+    let mut spoken: BTreeMap<String, f64> = BTreeMap::new();
     loop {
         contexts.retain(|context| !context.steps.is_empty());
         let received = tokio::select! {
@@ -179,7 +181,7 @@ async fn talk(socket: &mut WebSocketStream<TcpStream>, shared: &Shared, connecti
             continue;
         }
         let does = lock(&shared.script).pop_front().unwrap_or(Does::Speaks);
-        let steps = steps(&message, &id, does);
+        let steps = steps(&message, &id, does, spoken.entry(id.clone()).or_default());
         match contexts.iter_mut().find(|context| context.id == id) {
             Some(context) => context.steps.extend(steps),
             None => contexts.push_back(Context { id, steps }),
@@ -187,7 +189,7 @@ async fn talk(socket: &mut WebSocketStream<TcpStream>, shared: &Shared, connecti
     }
 }
 
-fn steps(request: &Value, id: &str, does: Does) -> VecDeque<Step> {
+fn steps(request: &Value, id: &str, does: Does, begin: &mut f64) -> VecDeque<Step> {
     let send = |message: Value| Step::Send(message.to_string());
     let failed = |status: u16, code: &str, title: &str, message: &str| {
         send(json!({
@@ -213,8 +215,9 @@ fn steps(request: &Value, id: &str, does: Does) -> VecDeque<Step> {
     if transcript.trim().is_empty() && request["continue"] != true {
         return [send(done(id))].into();
     }
-    let spoken = |is_odd: bool, times: bool| spoken(id, transcript, speed, is_odd, times && request["add_timestamps"] == true);
-    let audio = |pieces: usize| spoken(false, false).into_iter().map(send).take(pieces);
+    let mut spoken =
+        |is_odd: bool, times: bool| spoken(id, transcript, speed, is_odd, times && request["add_timestamps"] == true, begin);
+    let mut audio = |pieces: usize| spoken(false, false).into_iter().map(send).take(pieces);
     match does {
         // More may follow in the same context.
         Does::Speaks if request["continue"] == true => spoken(false, true).into_iter().map(send).collect(),
@@ -246,14 +249,14 @@ fn steps(request: &Value, id: &str, does: Does) -> VecDeque<Step> {
 }
 
 /// The words of a text with their times, and their audio. Times come before their audio, unless it is odd.
-fn spoken(id: &str, transcript: &str, speed: f64, is_odd: bool, has_times: bool) -> Vec<Value> {
-    let (mut messages, mut begin, mut odd) = (Vec::new(), 0.0, Vec::new());
+fn spoken(id: &str, transcript: &str, speed: f64, is_odd: bool, has_times: bool, begin: &mut f64) -> Vec<Value> {
+    let (mut messages, mut odd) = (Vec::new(), Vec::new());
     for word in transcript.split_inclusive(char::is_whitespace) {
         let millis = (word.chars().count() as f64 * CHAR_MS / speed).floor();
         let voiced = word.trim_end().chars().count() as f64 * CHAR_MS / speed;
         let times = json!({
             "type": "timestamps", "context_id": id, "done": false, "status_code": 206,
-            "word_timestamps": { "words": [word.trim()], "start": [begin / 1_000.0], "end": [(begin + voiced.min(millis)) / 1_000.0] },
+            "word_timestamps": { "words": [word.trim()], "start": [*begin / 1_000.0], "end": [(*begin + voiced.min(millis)) / 1_000.0] },
         });
         let times = Some(times).filter(|_| has_times && !word.trim().is_empty());
         let mut audio: Vec<u8> = std::mem::take(&mut odd);
@@ -261,7 +264,7 @@ fn spoken(id: &str, transcript: &str, speed: f64, is_odd: bool, has_times: bool)
         if is_odd {
             odd = audio.split_off(audio.len() - audio.len() % 2 - 1);
         }
-        begin += millis;
+        *begin += millis;
         let audio = Some(chunk(id, &audio));
         messages.extend(if is_odd { [audio, times] } else { [times, audio] }.into_iter().flatten());
     }

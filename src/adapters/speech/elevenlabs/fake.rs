@@ -183,7 +183,9 @@ async fn serve(stream: TcpStream, shared: Arc<Shared>) {
         odd: Vec::new(),
     };
     let is_complete = speaker.talk(&mut socket).await.is_some();
-    let _ = socket.close(None).await;
+    if is_complete {
+        close(&mut socket, 1_000, "").await;
+    }
     if !is_complete {
         lock(&speaker.shared.connections)[number].is_cut_off = true;
         speaker.shared.cut_off.notify_one();

@@ -124,7 +124,7 @@ mod tests {
 
         let (words, audio) = taken(&mut making, &message(100, &times));
 
-        assert_eq!((words, audio), (vec![(1, 0, 100), (3, 100, 100), (5, 100, 100), (7, 100, 100)], 100));
+        assert_eq!((words, audio), (vec![(1, 0, 0), (3, 100, 100), (5, 100, 100), (7, 100, 100)], 100));
     }
 
     #[test]
@@ -149,7 +149,7 @@ mod tests {
         );
         assert_eq!(take(r#"{"error":{"message":"No."}}"#), failed("", "No."));
         assert_eq!(take("{}"), Ok(Made::Pieces(vec![])));
-        for foreign in ["", "[]", "7", r#"{"audio":7}"#, r#"{"audio":"!"}"#, r#"{"audio":"AAA"#] {
+        for foreign in ["", "[7]", "7", r#"{"audio":7}"#, r#"{"audio":"!"}"#, r#"{"audio":"AAA"#] {
             assert!(take(foreign).is_err(), "{foreign}");
         }
     }

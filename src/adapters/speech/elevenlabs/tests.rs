@@ -148,7 +148,7 @@ async fn a_connection_that_ends_in_mid_sentence_is_an_error_after_the_audio() {
 
         let (words, audio, error) = said(at(&fake), sentence("Well, it was a quarter past nine.")).await;
 
-        assert_eq!((words.len(), audio.len()), (3, 24 * 960), "{then:?}");
+        assert_eq!((words.len(), audio.len()), (4, 16 * 60 * 24), "{then:?}");
         assert_eq!(error.map(|error| error.code()), Some(code), "{then:?}");
     }
 }

@@ -19,6 +19,7 @@ use crate::adapters::endpoint::failure::{Broken, message_in};
 use crate::adapters::endpoint::http::Arriving;
 use crate::adapters::endpoint::sse::Events;
 use crate::adapters::speech::service::At;
+use crate::adapters::speech::synthesis_service::language_code;
 use crate::domain::text::{first_bytes, spaced};
 use crate::ports::audio::HEARD_RATE;
 use crate::ports::language_model::NoAnswer;
@@ -253,8 +254,6 @@ impl SpeechRecognition for OpenAiRecognition {
 
 impl Told {
     fn of(Expectation { language, names }: &Expectation) -> Self {
-        let language = language.split(['-', '_']).next().unwrap_or_default();
-        let is_code = (2..=3).contains(&language.len()) && language.bytes().all(|byte| byte.is_ascii_lowercase());
         let mut prompt = String::new();
         for name in names {
             let name = spaced(first_bytes(name.trim(), MAX_NAME_BYTES));
@@ -264,7 +263,7 @@ impl Told {
             prompt.push_str(if prompt.is_empty() { "" } else { ", " });
             prompt.push_str(&name);
         }
-        Self { language: is_code.then(|| language.to_owned()), prompt: (!prompt.is_empty()).then(|| prompt + ".") }
+        Self { language: language_code(language), prompt: (!prompt.is_empty()).then(|| prompt + ".") }
     }
 }
 
@@ -298,7 +297,6 @@ mod tests {
 
         assert_eq!(told("en", &["Aria", " ", "Ben"]), (Some("en".to_owned()), Some("Aria, Ben.".to_owned())));
         assert_eq!(told("de-AT", &[]), (Some("de".to_owned()), None));
-        assert_eq!(told("our_words", &[]).0, Some("our".to_owned()));
         assert_eq!(told("klingon", &[]).0, None);
         let prompt = told("en", &long).1.expect("names");
         assert!(prompt.len() <= MAX_PROMPT_BYTES && prompt.starts_with("0 éé") && !prompt.contains('\n'), "{prompt}");
