@@ -96,6 +96,7 @@ impl SpeechSynthesis for Cartesia {
             service: self.0.clone(),
             sentence,
             listening: None,
+            has_asked: false,
             may_repeat: false,
             deadline: None,
             has_begun: false,
@@ -129,7 +130,8 @@ struct Speaking {
     service: Arc<Service>,
     sentence: Sentence,
     listening: Option<Listening>,
-    /// Whether it is asked for again if the connection is lost: an older one may have ended unnoticed.
+    has_asked: bool,
+    /// Whether it is asked for once more if the connection is lost: an older one may have ended unnoticed.
     may_repeat: bool,
     /// When the next audio is overdue.
     deadline: Option<Instant>,
@@ -159,7 +161,7 @@ impl Speaking {
                 Some(listening) => listening,
                 None => {
                     let (listening, is_shared) = self.service.ask(&self.sentence);
-                    self.may_repeat = is_shared;
+                    self.may_repeat = is_shared && !std::mem::replace(&mut self.has_asked, true);
                     self.listening.insert(listening)
                 }
             };
