@@ -76,8 +76,9 @@ pub struct Ledger {
     /// Every address, ordered by time. There are no more than the limit.
     addresses: HashMap<PersonId, VecDeque<(Moment, ChannelId, Seq)>>,
     statements: OfDay,
-    /// The time of the newest counted statement of each channel. All statements up to it are counted.
-    spoke: HashMap<ChannelId, Moment>,
+    /// The time and the number of the newest counted statement of each channel. All statements up to it are counted. There is no number while they
+    /// are known from the record of usage alone.
+    spoke: HashMap<ChannelId, (Moment, Seq)>,
     /// The number of statements that are expected in each channel, where it is not zero; and their sum.
     promised: (HashMap<ChannelId, u32>, u64),
     tokens: OfDay,
@@ -102,11 +103,12 @@ pub enum Use<'a> {
         /// The message's number.
         message: Seq,
     },
-    /// A posted statement. It counts once, however often its event is read: the statements of a channel are counted in the order of their times, one
-    /// for each moment.
+    /// A posted statement. It counts once, however often its event is handled: the statements of a channel are counted in their order.
     Statement {
         /// The channel of the statement.
         channel: &'a ChannelId,
+        /// The statement's number. None: it comes from the record of usage.
+        message: Seq,
     },
 }
 
@@ -138,6 +140,15 @@ impl Ledger {
     /// Whether this message of a person is already counted as an address.
     pub fn knows_address(&self, person: &PersonId, channel: &ChannelId, message: Seq) -> bool {
         self.addresses.get(person).is_some_and(|addresses| contains_address(addresses, channel, message))
+    }
+
+    /// Whether a statement that is on record is already counted. Several may be of one moment, because times of a record never go back.
+    pub fn knows_statement(&self, channel: &ChannelId, message: Seq, at: Moment) -> bool {
+        let is_known = |(newest_at, newest): &(Moment, Seq)| match *newest {
+            Seq::NONE => at <= *newest_at,
+            newest => message <= newest,
+        };
+        self.spoke.get(channel).is_some_and(is_known)
     }
 
     /// The budget that refuses one more address by this person at `at`; none if it is allowed. Addresses in other channels that are already counted,
@@ -178,9 +189,10 @@ impl Ledger {
                     addresses.insert(index, (at, channel.clone(), message));
                 }
             }
-            Use::Statement { channel } => {
-                if self.spoke.get(channel).is_none_or(|newest| *newest < at) {
-                    self.spoke.insert(channel.clone(), at);
+            Use::Statement { channel, message } => {
+                let (newest_at, newest) = self.spoke.entry(channel.clone()).or_default();
+                if message == Seq::NONE || message > *newest {
+                    (*newest_at, *newest) = (at.max(*newest_at), message.max(*newest));
                     self.statements.count(1, at, policy.guild_statements_per_day.into());
                 }
             }
@@ -220,7 +232,7 @@ impl Ledger {
             gates.retain_mut(|(_, used)| used.prune(now));
             !gates.is_empty()
         });
-        self.spoke.retain(|_, newest| !is_expired(*newest, now, DAY));
+        self.spoke.retain(|_, (newest_at, _)| !is_expired(*newest_at, now, DAY));
         self.addresses.retain(|_, used| used.back().is_some_and(|(at, ..)| !is_expired(*at, now, MINUTE)));
     }
 }
@@ -257,10 +269,11 @@ mod tests {
     #[test]
     fn a_full_budget_returns_when_one_more_use_is_allowed() {
         let policy = policy(2, 5);
-        let statement = Use::Statement { channel: &"lobby".into() };
+        let lobby = "lobby".into();
+        let statement = |message| Use::Statement { channel: &lobby, message: Seq(message) };
         let mut ledger = Ledger::default();
-        ledger.count(statement, at(10), &policy);
-        ledger.count(statement, at(20), &policy);
+        ledger.count(statement(1), at(10), &policy);
+        ledger.count(statement(2), at(20), &policy);
 
         let full = ledger.refuses_statement(at(30), &policy);
         let still = ledger.refuses_statement(at(86_409), &policy);
@@ -284,8 +297,8 @@ mod tests {
         let policy = policy(2, 5);
         let (lobby, den) = (ChannelId::from("lobby"), ChannelId::from("den"));
         let mut ledger = Ledger::default();
-        for at in [at(10), at(20), at(10), at(20)] {
-            ledger.count(Use::Statement { channel: &lobby }, at, &policy);
+        for (message, at) in [(1, at(10)), (2, at(20)), (1, at(10)), (2, at(20))] {
+            ledger.count(Use::Statement { channel: &lobby, message: Seq(message) }, at, &policy);
         }
         let refused = |ledger: &mut Ledger, secs| ledger.refuses_statement(at(secs), &policy).map(|used_up| used_up.free_at);
 
@@ -298,6 +311,25 @@ mod tests {
 
         assert_eq!((full, free, promised), (Some(Some(at(86_410))), None, Some(Some(at(86_420)))));
         assert_eq!(refused(&mut ledger, 86_415), None);
+    }
+
+    #[test]
+    fn statements_of_one_moment_count_each_and_those_of_the_record_of_usage_once() {
+        let (lobby, policy) = (ChannelId::from("lobby"), policy(4, 5));
+        let statement = |message| Use::Statement { channel: &lobby, message };
+        let mut ledger = Ledger::default();
+        ledger.count(statement(Seq::NONE), at(10), &policy);
+        ledger.count(statement(Seq::NONE), at(20), &policy);
+
+        let known_by_time = [10, 20, 21].map(|secs| ledger.knows_statement(&lobby, Seq(secs), at(secs)));
+        ledger.count(statement(Seq(7)), at(20), &policy);
+        let refused_third = ledger.refuses_statement(at(20), &policy).is_some();
+        ledger.count(statement(Seq(9)), at(20), &policy);
+        let known_by_number = [6, 7, 9, 10].map(|message| ledger.knows_statement(&lobby, Seq(message), at(20)));
+
+        assert_eq!(known_by_time, [true, true, false]);
+        assert_eq!(known_by_number, [true, true, true, false]);
+        assert_eq!((refused_third, ledger.refuses_statement(at(20), &policy).is_some()), (false, true));
     }
 
     #[test]

@@ -472,7 +472,9 @@ impl Conversation {
 
     /// Applies an event of the journal. Nothing is decided, and nothing follows.
     pub fn fold(&mut self, recorded: &Recorded, world: &mut World<'_>) {
-        count_statement(recorded, world);
+        if !world.ledger.knows_statement(world.channel, recorded.seq, recorded.at) {
+            count_statement(recorded, world);
+        }
         let Recorded { seq, at, turn, event, .. } = recorded;
         self.apply(*at, *seq, *turn, event, world, &mut Vec::new());
     }
@@ -643,7 +645,7 @@ impl Conversation {
 /// Counts a statement once it is on record. Counting the same event again has no effect.
 fn count_statement(recorded: &Recorded, world: &mut World<'_>) {
     if matches!(recorded.event, Event::Said { reply: Some(_), .. }) {
-        world.ledger.count(Use::Statement { channel: world.channel }, recorded.at, world.rules.gate);
+        world.ledger.count(Use::Statement { channel: world.channel, message: recorded.seq }, recorded.at, world.rules.gate);
     }
 }
 

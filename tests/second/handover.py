@@ -69,6 +69,10 @@ class HandOver(Machine):
         self.restarted = False
         self.restored = set()
 
+    def take(self, event):
+        super().take(event)
+        self.forget_gone()
+
     # Who is here
 
     def on_joined(self, e):
@@ -87,7 +91,8 @@ class HandOver(Machine):
         self.people[e["user"]].muted = False
 
     def on_socket_lost(self, e):
-        self.off(e, lambda p: setattr(p, "lost_at", self.now))
+        # Whose socket is lost already is gone ten seconds after the first loss.
+        self.off(e, lambda p: setattr(p, "lost_at", self.now if p.lost_at is None else p.lost_at))
 
     def on_socket_back(self, e):
         self.people[e["user"]].lost_at = None
@@ -105,6 +110,12 @@ class HandOver(Machine):
         elif person.outstanding and person.finalize_at is None:
             self.finalize(person)
         mark(person)
+
+    def forget_gone(self):
+        """H7: earlier talk of who has left does not count once there is nothing left to hand over."""
+        for p in self.people.values():
+            if not p.here and not p.outstanding and not any(s["user"] == p.name for s in self.buffer):
+                p.early_from = None
 
     def on_opt_out(self, e):
         person = self.people.get(e["user"])
@@ -127,6 +138,8 @@ class HandOver(Machine):
         self.people[e["user"]].opted_out = False
 
     def on_companion_joined(self, e):
+        if self.waiting_gates and e["companion"] not in self.companions:
+            self.waiting_gates.add(e["companion"])  # H15: it waits as well.
         self.companions[e["companion"]] = e.get("lull_us", self.default_lull)
         self.words.join(e["companion"], e.get("names", []))
 
@@ -165,7 +178,7 @@ class HandOver(Machine):
                 person.noise = False
                 self.onset(person)
         elif "H3b" not in self.readings:
-            self.restart_lull()
+            self.restart_lull(self.has_run_out())
 
     def on_utterance_end(self, e):
         pass
@@ -210,11 +223,13 @@ class HandOver(Machine):
         if not self.someone_talks():
             self.lull_from = self.lull_base = moment
 
-    def restart_lull(self):
+    def has_run_out(self):
+        return self.lull_from is not None and self.lull_from + self.lull() < self.now
+
+    def restart_lull(self, had_run_out):
         if self.someone_talks() or not self.call:
             return
-        waits = self.lull_from is not None and self.lull_from + self.lull() < self.now
-        if waits and "H5b" not in self.readings:
+        if had_run_out and "H5b" not in self.readings:
             return  # H5: the timer has run out and only waits for outstanding finals.
         self.lull_from = self.lull_base = self.now
 
@@ -256,6 +271,7 @@ class HandOver(Machine):
         if text and (started, ended) in person.finals:
             self.emit("duplicate", user=person.name, text=text)
             return
+        had_run_out = self.has_run_out()  # Its words may shorten the timeout (H20), which does not end the lull in the past.
         if text:
             person.finals.add((started, ended))
             if e.get("echo"):
@@ -267,7 +283,7 @@ class HandOver(Machine):
         if ends_talk and "H2c" in self.readings:
             return
         if spoken or not ("H2b" in self.readings or ignored):
-            self.restart_lull()  # H2: empty and greyed finals restart it too.
+            self.restart_lull(had_run_out)  # H2: empty and greyed finals restart it too.
 
     def segment(self, person, e, text, started, ended):
         voiced = overlap(person.hops, started, ended) if self.detector else ended - started
@@ -361,9 +377,9 @@ class HandOver(Machine):
             elif p.outstanding and p.finalize_at is None:
                 yield p.offset_at + self.idle_finalize, 2, lambda p=p: self.finalize(p, "idle")
             if p.outstanding and p.finalize_at is not None:
-                yield p.finalize_at + OUTSTANDING, 3, lambda p=p: setattr(p, "outstanding", False)
+                yield p.finalize_at + OUTSTANDING, 3, lambda p=p: self.give_up(p, outstanding=False)
             if p.here and p.lost_at is not None:
-                yield p.lost_at + SOCKET_GONE, 4, lambda p=p: setattr(p, "here", False)
+                yield p.lost_at + SOCKET_GONE, 4, lambda p=p: self.give_up(p, here=False)
             if self.awaits_early(p):
                 yield self.early_due(p), 7, lambda p=p: self.early(p)
         outstanding = any(p.outstanding for p in self.people.values())
@@ -374,6 +390,10 @@ class HandOver(Machine):
             yield self.now, 6, self.last_gone
         for name in sorted(self.waiting_gates):
             yield self.lull_base + self.companions[name], 8, lambda name=name: self.gate(name)
+
+    def give_up(self, person, **changes):
+        vars(person).update(changes)
+        self.forget_gone()
 
     def wordless(self, person):
         """30 s without a word: an offset now, and noise until the next real one."""

@@ -112,7 +112,7 @@ async fn load_usage(
             let counted = match &record.used {
                 Used::Evaluation { companion } => Use::Evaluation { channel: &record.channel, companion },
                 Used::Address { person, message } => Use::Address { person, channel: &record.channel, message: *message },
-                Used::Statement { .. } => Use::Statement { channel: &record.channel },
+                Used::Statement { .. } => Use::Statement { channel: &record.channel, message: Seq::NONE },
                 Used::Call { input_tokens, output_tokens, .. } => {
                     used.count_tokens(input_tokens.saturating_add(*output_tokens), record.at, tokens_per_day);
                     return ControlFlow::Continue(());

@@ -3,7 +3,7 @@
 use super::super::budget::MINUTE;
 use super::super::event::Decided;
 use super::super::gate::{Check, Waiting};
-use super::super::message::{Message, Role};
+use super::super::message::Message;
 use super::super::window::Entry;
 use super::advance::{AnswerRecord, Due};
 use super::apply::cancel_lull;
@@ -208,15 +208,7 @@ impl Conversation {
 
     /// A companion need not acknowledge an event any more. If it was addressed as well, it is asked about that.
     pub(super) fn forget_event_of(&mut self, companion: &CompanionId) {
-        let is_call = |message: &Message| message.from.role != Role::Companion && !message.is_event();
-        let call =
-            self.buffer(companion).rev().find(|entry| is_call(&entry.message) && entry.message.address.includes(companion));
-        let call = call.map(|entry| Waiting {
-            trigger: Trigger::DirectAddress,
-            message: entry.seq,
-            check: Check::Unsettled,
-            urgent: entry.message.from.role == Role::Person,
-        });
+        let call = self.newest_address(companion, |_| true);
         if let Some(gate) = self.gates.get_mut(companion) {
             gate.waiting = call;
         }

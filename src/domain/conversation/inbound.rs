@@ -141,20 +141,28 @@ impl Conversation {
                 continue;
             }
             let asked_upto = gate.evaluation.map(|evaluation| evaluation.upto).max(gate.wish.as_ref().map(|wish| wish.upto));
-            let is_address = |entry: &&Entry| {
-                entry.message.from.role != Role::Companion
-                    && !entry.message.is_event()
-                    && entry.message.address.includes(companion)
-                    && asked_upto.is_none_or(|upto| entry.seq > upto)
-            };
-            gate.waiting = self.window.buffer(companion, gate.cursor).rev().find(is_address).map(|entry| Waiting {
-                trigger: Trigger::DirectAddress,
-                message: entry.seq,
-                check: Check::Unsettled,
-                urgent: entry.message.from.role == Role::Person,
-            });
+            let address = self.newest_address(companion, |seq| asked_upto.is_none_or(|upto| seq > upto));
+            if let Some(gate) = self.gates.get_mut(companion) {
+                gate.waiting = address;
+            }
         }
         self.settle_declined(&declined_by, refused);
+    }
+
+    /// The trigger of the newest of these unsettled messages that addresses a companion.
+    pub(super) fn newest_address(&self, companion: &CompanionId, counts: impl Fn(Seq) -> bool) -> Option<Waiting> {
+        let is_address = |entry: &&Entry| {
+            entry.message.from.role != Role::Companion
+                && !entry.message.is_event()
+                && entry.message.address.includes(companion)
+                && counts(entry.seq)
+        };
+        self.buffer(companion).rev().find(is_address).map(|entry| Waiting {
+            trigger: Trigger::DirectAddress,
+            message: entry.seq,
+            check: Check::Unsettled,
+            urgent: entry.message.from.role == Role::Person,
+        })
     }
 
     /// A statement was posted. Returns its audience, from the messages that it answers.

@@ -262,9 +262,8 @@ impl Conversation {
         };
         // Stop ends this reply alone. Others that wanted to speak are asked again.
         let Some(message) = message else { return };
-        if let Some((selection, answered)) = stopped {
-            self.drop_losers(companion, selection, &answered);
-        }
+        let (selection, answered) = stopped.unwrap_or_default();
+        self.drop_losers(companion, selection, &answered);
         if message > self.handled {
             // Those of another phrase, which was never handled, do not count.
             let stopped = self.stopped.take().filter(|(phrase, _)| *phrase == message);
@@ -272,11 +271,13 @@ impl Conversation {
             companions.insert(companion.clone());
             self.stopped = Some((message, companions));
         } else {
-            // It was applied before a restart.
+            // It was applied before a restart, and took the place of an earlier address.
+            let address =
+                self.newest_address(companion, |seq| seq < message).filter(|waiting| !answered.contains(&waiting.message));
             for (other, gate) in self.gates.iter_mut() {
                 let is_addressed = self.window.get(message).is_some_and(|entry| entry.message.address.includes(other));
-                if other == companion || !is_addressed {
-                    gate.waiting.take_if(|waiting| waiting.message == message);
+                if (other == companion || !is_addressed) && gate.waiting.take_if(|waiting| waiting.message == message).is_some() {
+                    gate.waiting = address.filter(|_| other == companion);
                 }
             }
         }

@@ -154,6 +154,8 @@ impl Utterances {
                     self.leave(&user, &mut out);
                 }
                 self.is_deserted = true;
+                // A timeout that is shorter than that of a call without people ends no lull.
+                self.lull = Lull::running(self.now);
             }
         }
         self.forget_gone();

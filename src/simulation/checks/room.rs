@@ -504,7 +504,8 @@ impl<'a> Record<'a> {
     /// A companion that became terminal is asked no more, and what it voted does not count, unless a person addressed it with that.
     fn withdraw(&mut self, companion: &CompanionId) {
         let is_call = |seq: &Seq| {
-            let received = self.received.get(seq).filter(|received| received.role == Role::Person && !received.is_event);
+            let is_said = |received: &&RoomMessage| received.role == Role::Person && !received.is_event && !received.is_deleted;
+            let received = self.received.get(seq).filter(is_said);
             received.is_some_and(|received| received.address.includes(companion))
         };
         let Some(seat) = self.seats.get_mut(companion) else { return };

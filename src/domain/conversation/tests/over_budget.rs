@@ -1,4 +1,4 @@
-//! A person addresses companions more often than `gate.addresses_per_minute` allows (three times in these tests).
+//! A person addresses companions more often than `gate.addresses_per_minute` allows (three times in these tests), or companions have said enough.
 
 use proptest::prelude::*;
 
@@ -145,6 +145,22 @@ fn after_a_restart_an_earlier_call_replaces_a_later_one_over_the_budget() {
     let asked: Vec<_> = resumed.open_questions().map(|(_, asked)| asked.message).collect();
     let declined: Vec<_> = outputs.iter().filter_map(declined_decision).map(|decided| decided.messages.clone()).collect();
     assert_eq!((asked, declined), (vec![alices], vec![vec![bobs]]));
+}
+
+#[test]
+fn statements_of_one_moment_count_each() {
+    // Times of a record never go back. After the clock was set back, everything is of one moment.
+    let mut scene = Scene::new(&ALONE);
+    scene.settings.gate.guild_statements_per_day = 2;
+
+    let calls = [0; 3].map(|_| {
+        let call = scene.call("alice", "aria", true);
+        scene.answer(0, plain(Verdict::Yes));
+        scene.act(&Act::Write(0));
+        call
+    });
+
+    assert_eq!((scene.statements, declined(&scene, "aria").pop()), (2, Some((Reason::Budget, vec![calls[2]]))));
 }
 
 fn declined_decision(output: &Output) -> Option<&super::super::super::event::Decided> {

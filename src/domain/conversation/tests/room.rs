@@ -193,6 +193,25 @@ fn messages_accepted_while_no_process_ran_settle_as_overflow_beyond_a_full_buffe
 }
 
 #[test]
+fn after_a_restart_a_stop_phrase_leaves_an_address_that_it_does_not_cancel() {
+    let setup = Setup { companions: 1, judge: "lexical", max_turns: None, streak: 4, equal_timeouts: true, external: false };
+    let mut scene = Scene::new(&setup);
+    scene.call("bob", "aria", true);
+    scene.answer(0, plain(Verdict::Yes));
+    let alices = scene.call("alice", "aria", false);
+    scene.call("bob", "aria", false);
+    if let Some(Recorded { event: Event::Said { message, .. }, .. }) = scene.journal.last_mut() {
+        message.asks_to_stop = true;
+    }
+
+    let mut resumed = scene.folded();
+    scene.with_world(|world| resumed.resume(scene.now, world));
+
+    let asked: Vec<_> = resumed.open_questions().map(|(_, asked)| (asked.trigger, asked.message)).collect();
+    assert_eq!((resumed.floor(), asked), (None, vec![(Trigger::DirectAddress, alices)]));
+}
+
+#[test]
 fn a_reopened_stage_is_recorded_even_if_the_server_died_in_between() {
     let setup = Setup { companions: 2, judge: "lexical", max_turns: None, streak: 4, equal_timeouts: true, external: false };
     let mut scene = Scene::new(&setup);

@@ -479,8 +479,14 @@ fn a_restart_begins_with_the_segments_that_were_not_handed_over() {
 
     // With people in the call everybody waits as usual.
     call.policy.companions.remove(&"aria".into());
-    call.utterances = Utterances::restored(segments, ["bob".into(), "cem".into()], BTreeSet::new(), at(200.0));
+    call.utterances = Utterances::restored(segments.clone(), ["bob".into(), "cem".into()], BTreeSet::new(), at(200.0));
     assert_eq!(call.effects(), ["209 lull [ana: one two] -> one two for mira"]);
+
+    // The end of the call is no lull, however short a companion's timeout is.
+    call.policy.companions.insert("aria".into(), secs(3.0));
+    call.utterances = Utterances::restored(segments, [], BTreeSet::new(), at(300.0));
+    call.input(304.0, Input::CallEnded);
+    assert_eq!(call.effects(), ["304 deserted [ana: one two] -> one two for aria,mira"]);
 }
 
 #[test]

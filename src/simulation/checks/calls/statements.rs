@@ -46,6 +46,7 @@ impl Owed {
 struct Statements<'a> {
     call: &'a Call<'a>,
     ledger: &'a Ledger,
+    handled: &'a [Recorded],
     owed: Option<Owed>,
     ended: BTreeSet<Ticket>,
     /// A reply was stopped, so that nobody may take its place.
@@ -63,6 +64,7 @@ pub(super) fn check(call: &Call<'_>, handled: &[Recorded]) {
     let mut statements = Statements {
         call,
         ledger: &ledger,
+        handled,
         owed: None,
         ended: BTreeSet::new(),
         is_stopped: false,
@@ -217,7 +219,8 @@ impl Statements<'_> {
     }
 
     fn fail(&mut self, recorded: &Recorded, ticket: Ticket, error: &str) {
-        let since = self.end(recorded, ticket).map(|owed| owed.since);
+        let owed = self.end(recorded, ticket);
+        let since = owed.as_ref().map(|owed| owed.since);
         let channel = &self.call.channel_key.channel;
         let performance = self.ledger.performance(channel, ticket);
         if *error == *INTERRUPTED {
@@ -228,7 +231,7 @@ impl Statements<'_> {
             let was_asked = |(room, at): &(usize, Duration)| *room == self.call.room && *at >= since;
             let is_caused =
                 has_begun || self.interrupted.contains(&ticket) || lock(&self.call.props.calls.stops).iter().any(was_asked);
-            if !is_caused && !self.is_paused_at_times() {
+            if !is_caused && !self.is_paused_at_times() && !owed.is_some_and(|owed| self.is_unwanted(recorded, &owed)) {
                 self.violate(format_args!("nobody stopped it: {recorded:?}"));
             }
         }
@@ -250,6 +253,17 @@ impl Statements<'_> {
                 self.violate(format_args!("nothing kept it from being heard: {recorded:?}"));
             }
         }
+    }
+
+    /// Whether the event that was about to be handled ended the reply: its companion left, or all that it answers was deleted.
+    fn is_unwanted(&self, failed: &Recorded, owed: &Owed) -> bool {
+        let ends = |event: &Event| match event {
+            Event::Left { companion } => *companion == owed.companion,
+            Event::Deleted { messages, .. } => owed.messages.iter().all(|seq| messages.contains(seq)),
+            _ => false,
+        };
+        let is_next = |recorded: &&Recorded| failed.handled < recorded.seq && recorded.seq < failed.seq;
+        self.handled.iter().filter(is_next).any(|recorded| ends(&recorded.event))
     }
 
     /// Whether the plan pauses companions of this room.

@@ -404,6 +404,9 @@ impl Record<'_> {
     pub(super) fn deleted(&mut self, gone: &[Seq]) {
         self.calls.clear();
         self.lulls_may_be_armed();
+        for seq in gone {
+            self.received.entry(*seq).and_modify(|message| message.is_deleted = true);
+        }
         let lose_last = |about: &mut Vec<Seq>| {
             let before = about.len();
             about.retain(|seq| !gone.contains(seq));

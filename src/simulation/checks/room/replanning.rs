@@ -83,19 +83,20 @@ impl Record<'_> {
             (false, false) => "attempt stopped: edit or deletion",
             (true, _) => "stopped attempt waits longer",
         });
+        // When a dead letter was said is not known here.
+        let is_dead = self.skipped.contains(&message);
         let said_at = self.received.get(&message).map_or(recorded.at, |message| message.at);
         let is_concerned = match self.received.get(&message) {
             Some(said) => !said.asks_to_stop && self.concerns(message, companion, &floor.messages),
-            None => floor.changes.contains(&message) || self.skipped.contains(&message),
+            None => floor.changes.contains(&message) || is_dead,
         };
-        let is_in_time = said_at.since(floor.began_at).as_secs_f64() <= rules.replan_withins.most;
+        let is_in_time = is_dead || said_at.since(floor.began_at).as_secs_f64() <= rules.replan_withins.most;
         let is_longer = floor.replanning.is_none_or(|(before, _)| before < until);
         let is_external = self.seats.get(companion).is_none_or(|seat| seat.is_external);
         if !is_concerned || is_external || !is_in_time || floor.replans >= rules.most_replans {
             self.violate(format_args!("{companion} has no reason to begin again: {recorded:?}"));
         }
-        // When a dead letter was said is not known here.
-        let is_right = until == said_at + REPLAN_PAUSE || self.skipped.contains(&message);
+        let is_right = until == said_at + REPLAN_PAUSE || is_dead;
         if !is_right || !is_longer {
             self.violate(format_args!("the next attempt begins at a wrong time: {recorded:?}"));
         }
@@ -185,11 +186,20 @@ impl Record<'_> {
             self.violate(format_args!("{message} came before what it cancels: {recorded:?}"));
         }
         // The triggers that lost this floor do not follow.
+        let received = &self.received;
         for other in &others {
             // Who was asked again meanwhile has another trigger.
-            let seat = self.seats.get_mut(other).filter(|seat| seat.asked.is_none() && !seat.has_wish);
-            let lost = answered.iter().filter(|answered| **answered <= selected_at);
-            seat.into_iter().for_each(|seat| seat.cancelled.extend(lost.clone()));
+            let Some(seat) = self.seats.get_mut(other).filter(|seat| seat.asked.is_none() && !seat.has_wish) else { continue };
+            seat.cancelled.extend(answered.iter().filter(|answered| **answered <= selected_at));
+            // Its trigger is its newest address, which has taken the place of the ones before.
+            let is_call = |seq: &&Seq| {
+                let received = received.get(seq).filter(|received| received.role != Role::Companion && !received.is_event);
+                received.is_some_and(|received| received.address.includes(other))
+            };
+            let calls: Vec<_> = seat.unsettled.iter().filter(is_call).copied().collect();
+            if calls.last().is_some_and(|newest| seat.cancelled.contains(newest)) {
+                seat.cancelled.extend(calls);
+            }
         }
         let (to_settle, since) = (BTreeSet::new(), self.when(recorded.seq));
         let cancel = Cancel { companion: companion.clone(), answered, others, to_settle, since };

@@ -43,6 +43,7 @@ pub(super) struct RoomMessage {
     pub(super) is_late: bool,
     /// It is an event that must be acknowledged.
     pub(super) is_event: bool,
+    pub(super) is_deleted: bool,
 }
 
 impl RoomMessage {
@@ -139,7 +140,7 @@ impl Record<'_> {
         let address = message.address.clone();
         let (role, asks_to_stop, is_late) = (message.from.role, message.asks_to_stop, said_at.is_some());
         let is_event = message.is_event();
-        let received = RoomMessage { at, address, role, author, asks_to_stop, is_late, is_event };
+        let received = RoomMessage { at, address, role, author, asks_to_stop, is_late, is_event, is_deleted: false };
         let is_free = self.is_free() || role == Role::Person && self.holds_rounds();
         let is_call = role != Role::Companion && !is_event && !is_late;
         if is_call && is_free && self.keeps_time() && self.stage.plan.slow.is_none() {
@@ -200,14 +201,17 @@ impl Record<'_> {
         {
             self.violate(format_args!("{companion} is asked before it was quiet for {} s: {recorded:?}", quiet.as_secs()));
         }
-        // A person's address cuts the back-off short, even if it settled before a question was possible.
-        let is_urgent = |(seq, received): (&Seq, &RoomMessage)| *seq > seat.tried && received.is_urgent_for(companion);
         if let Some(pause) = seat.pause.filter(|pause| recorded.at < pause.until)
             && !seat.is_unsure
-            && !self.received.iter().any(is_urgent)
+            && !self.was_called_since(seat.tried, companion)
         {
             self.violate(format_args!("{companion} is asked again before {:?}: {recorded:?}", pause.until));
         }
+    }
+
+    /// Whether something came after a message that cuts a back-off of this companion short, even if it settled before a question was possible.
+    fn was_called_since(&self, tried: Seq, companion: &CompanionId) -> bool {
+        self.received.iter().any(|(seq, received)| *seq > tried && received.is_urgent_for(companion))
     }
 
     /// A lull timer fires for a member, not before it was quiet for long enough, and once.
@@ -253,7 +257,12 @@ impl Record<'_> {
                     self.violate(format_args!("{companion} does not wait any more: {recorded:?}"))
                 }
                 Some(pause) if recorded.at >= pause.until => self.stage.reach("back-off ended in time"),
-                Some(_) if seat.unsettled.iter().any(is_urgent) || seat.is_unsure || !self.is_undisturbed() => {
+                Some(_)
+                    if seat.unsettled.iter().any(is_urgent)
+                        || self.was_called_since(seat.tried, companion)
+                        || seat.is_unsure
+                        || !self.is_undisturbed() =>
+                {
                     self.stage.reach("back-off cut short");
                 }
                 Some(pause) => self.violate(format_args!("{companion} was to wait until {:?}: {recorded:?}", pause.until)),
