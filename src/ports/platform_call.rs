@@ -12,7 +12,8 @@ use crate::domain::message::Author;
 
 /// The calls, as a platform sees them.
 pub trait PlatformCalls: Send + Sync + 'static {
-    /// Begins the call of a channel, which runs the connection from now on. A call that runs has a connection already, and keeps it.
+    /// Begins the call of a channel, which runs the connection from now on. A call that runs has a connection already. It keeps that until that one
+    /// finds that the call is over, and then runs the newer one.
     ///
     /// # Errors
     /// No companion is in the channel, or there are as many calls as there may be.

@@ -53,6 +53,7 @@ pub fn join(mut context: ActorContext, maintenance: &Arc<dyn StoreMaintenance>) 
         calls: service::platform_calls(context.clone(), maintenance.clone()),
         audio: context.speech.audio.clone(),
         notes: notes.clone(),
+        instruments: instruments.clone(),
         options: voice::Options { connector, is_plain: settings.api()?.scheme() == "http" },
         automatic: settings.voice_channels.iter().filter_map(|id| id.parse().ok()).collect(),
     });

@@ -105,6 +105,8 @@ pub const SPEECH_SERVICE: &str = "speech.service";
 /// What does not work in a voice call: `recognition_failed`, `recognition_full`, `synthesis_failed`, `not_heard`, `says_already`,
 /// `says_too_much` or `call_too_long`.
 pub const VOICE_TROUBLE: &str = "voice.trouble";
+/// What is full: `calls` (`voice.max_calls`), `people` (`voice.max_people`) or `channel` (Discord does not let the bot in).
+pub const VOICE_LIMIT: &str = "voice.limit";
 /// `lull_ended`, `deserted`, `addressed`, `one_to_one`, `follow_up` or `extension`.
 pub const HAND_OVER_CAUSE: &str = "hand_over.cause";
 /// `received`, `dropped`, `late` or `undecodable`.

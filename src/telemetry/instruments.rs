@@ -179,6 +179,8 @@ instruments! {
         "What speech recognition and synthesis cost by the prices in the settings; without a price nothing counts.";
     voice_troubles: Counter, "tertulia.voice.troubles", "{trouble}", [Label { name: name::VOICE_TROUBLE, values: values::TROUBLES }],
         "Times that people in a call were told what does not work, by what it is.";
+    voice_refusals: Counter, "tertulia.voice.refusals", "{refusal}", [Label { name: name::VOICE_LIMIT, values: values::VOICE_LIMITS }],
+        "Times that somebody could not enter a call, or companions could not, by what is full.";
 
     rounds: Counter, "tertulia.rounds", "{round}", [Label { name: name::ROUND_OUTCOME, values: values::ROUNDS }],
         "Rounds in channels with several companions, by whether somebody was selected.";

@@ -21,6 +21,7 @@ use crate::actors::runtime::context::Registered;
 use crate::domain::id::PersonId;
 use crate::ports::call_room::{Trouble, View};
 use crate::ports::speech_recognition::{Expectation, Recognised, Sound};
+use crate::telemetry::plain::Plain;
 
 /// The sounds that a stream can be behind.
 const MOST_WAITING: usize = 512;
@@ -222,6 +223,9 @@ impl State {
         if !std::mem::replace(&mut self.waits, true) {
             let Arguments { user, hearing, .. } = &self.arguments;
             hearing.call.show_to(user, &View::Trouble(Trouble::RecognitionFull));
+            let most = hearing.context().settings.voice.max_streams;
+            let channel = Plain(hearing.call.channel().as_str());
+            tracing::info!(%channel, most, "more people talk in a call than are recognised at a time; the words of one wait: raise voice.max_streams");
         }
         self.retry();
     }

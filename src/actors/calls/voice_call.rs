@@ -274,11 +274,8 @@ impl State {
         let Some(link) = self.call.link() else { return };
         let Some(ended) = link.take_ended() else { return };
         let (after, detail) = match ended {
-            Some(Ended::Over) => {
-                link.end();
-                self.stop_if_empty();
-                return;
-            }
+            Some(Ended::Over) if link.finish() => return self.stop_if_empty(),
+            Some(Ended::Over) => return self.connect(),
             Some(Ended::Lost { after, detail }) => (after, detail),
             None => (None, "it panicked".to_owned()),
         };

@@ -37,9 +37,9 @@ impl CallRooms for ActorBackend {
         let (calls, voice) = (&self.context.calls, &self.context.settings.voice);
         match calls.get(&channel) {
             Some(call) if call.person(&PersonId::from(from)).is_none() && call.people().len() >= voice.max_people => {
-                Err(too_many_people(voice.max_people))
+                Err(too_many_people(&self.context))
             }
-            None if calls.all().len() >= voice.max_calls => Err(too_many_calls(voice.max_calls)),
+            None if calls.all().len() >= voice.max_calls => Err(too_many_calls(&self.context)),
             Some(_) | None => Ok(()),
         }
     }
@@ -51,7 +51,7 @@ impl CallRooms for ActorBackend {
         let channel_ref = ChannelRef { guild: channel_key.guild.clone(), channel: channel_key.channel.clone(), parent: None };
         let begin = || Call::new(channel_ref, context.clock.now(), context.recorder.instruments().clone());
         let call = context.calls.get_or_begin(&channel_key.channel, voice.max_calls, begin);
-        let call = call.ok_or_else(|| too_many_calls(voice.max_calls))?;
+        let call = call.ok_or_else(|| too_many_calls(context))?;
         Joined::new(Hearing::new(call, self.inbound.clone())).enter(entrance).await
     }
 }
@@ -64,7 +64,7 @@ impl PlatformCalls for ActorBackend {
         }
         let begin = || Call::new(channel_ref.clone(), context.clock.now(), context.recorder.instruments().clone());
         let call = context.calls.get_or_begin(&channel_ref.channel, voice.max_calls, begin);
-        let call = call.ok_or_else(|| too_many_calls(voice.max_calls))?;
+        let call = call.ok_or_else(|| too_many_calls(context))?;
         call.connect(connection);
         if let Some(actor) = context.directory.find(&VoiceCallKey(channel_ref.channel.clone())) {
             // One that is being restarted looks by itself.

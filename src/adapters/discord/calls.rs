@@ -13,15 +13,17 @@ mod speaker;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::watch;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 use self::connection::Connection;
-use self::guild::{By, GuildVoice, Present};
+use self::guild::{Admitted, By, GuildVoice, Present, Way};
 use self::numbers::Numbers;
 use super::platform::Discord;
+use super::rest::{Failed, Request};
 use super::snowflake::Snowflake;
 use super::voice::{Options, Server};
 use super::wire::{VoiceServer, VoiceState};
@@ -31,9 +33,13 @@ use crate::ports::gateway::{Command, Gateway, Unsent};
 use crate::ports::inbound_events::ChannelRef;
 use crate::ports::notes::Notes;
 use crate::ports::platform_call::{Ended, PlatformCalls};
+use crate::telemetry::instruments::Instruments;
 
 /// The notes of the channels into which the bot was asked begin so.
 const NOTE: &str = "voice/";
+/// How often Discord is asked where somebody is, and how long after the voice server has named the person. The wait doubles each time.
+const MOST_LOOKUPS: u32 = 4;
+const LOOKUP_AFTER: Duration = Duration::from_secs(1);
 
 /// What the calls need.
 pub struct Dependencies {
@@ -42,6 +48,7 @@ pub struct Dependencies {
     pub audio: Arc<dyn Audio>,
     pub notes: Arc<dyn Notes>,
     pub options: Options,
+    pub instruments: Instruments,
     /// The voice channels that the bot enters as soon as somebody is in them.
     pub automatic: BTreeSet<Snowflake>,
 }
@@ -56,6 +63,7 @@ pub struct Shared {
     audio: Arc<dyn Audio>,
     notes: Arc<dyn Notes>,
     options: Options,
+    instruments: Instruments,
     automatic: BTreeSet<Snowflake>,
     /// What sends commands to the main gateway.
     gateway: OnceLock<Arc<dyn Gateway>>,
@@ -90,13 +98,14 @@ pub struct Status {
 
 impl Calls {
     pub fn new(dependencies: Dependencies) -> Self {
-        let Dependencies { discord, calls, audio, notes, options, automatic } = dependencies;
+        let Dependencies { discord, calls, audio, notes, options, instruments, automatic } = dependencies;
         Self(Arc::new(Shared {
             discord,
             calls,
             audio,
             notes,
             options,
+            instruments,
             automatic,
             gateway: OnceLock::new(),
             guilds: Mutex::default(),
@@ -122,7 +131,7 @@ impl Calls {
 
     /// `VOICE_SERVER_UPDATE`.
     pub fn voice_server(&self, server: VoiceServer) {
-        self.change(server.guild_id, |_, voice| voice.update_server(server));
+        self.change(server.guild_id, |_, voice| voice.update_server(server, Instant::now()));
     }
 
     /// `GUILD_CREATE`: all who are in voice channels.
@@ -249,25 +258,76 @@ impl Shared {
         self.guilds.lock().get(&guild).map(|entry| entry.changes.subscribe())
     }
 
-    /// Whether the bot belongs in a channel.
-    fn wants(&self, guild: Snowflake, channel: Snowflake) -> bool {
-        let mut guilds = self.guilds.lock();
-        let wanted = guilds.get_mut(&guild).and_then(|entry| entry.voice.wanted(Instant::now()));
-        wanted.is_some_and(|wanted| wanted.channel == channel)
+    /// Whether the bot does not belong in a channel any more. Then it leaves the channel, if it is still there.
+    fn is_over(&self, guild: Snowflake, channel: Snowflake) -> bool {
+        let leaves = {
+            let mut guilds = self.guilds.lock();
+            let Some(entry) = guilds.get_mut(&guild) else { return true };
+            if entry.voice.wanted(Instant::now()).is_some_and(|wanted| wanted.channel == channel) {
+                return false;
+            }
+            if entry.begun == Some(channel) {
+                (entry.begun, entry.is_connected) = (None, false);
+            }
+            let leaves = entry.voice.place().is_some_and(|(place, _)| place == channel);
+            if leaves {
+                entry.voice.forget_session();
+            }
+            leaves
+        };
+        if leaves && let Err(unsent) = self.send(guild, None) {
+            tracing::warn!(%guild, %unsent, "the bot does not leave a voice channel");
+        }
+        true
     }
 
-    /// What is needed to connect to the call of a channel. `None`: Discord has not told it yet.
-    fn server(&self, guild: Snowflake, channel: Snowflake) -> Option<Server> {
-        let user = self.discord.user()?;
-        let admitted = self.guilds.lock().get(&guild)?.voice.admitted().filter(|admitted| admitted.channel == channel)?;
+    /// The way into the call of a channel, if the bot belongs there.
+    fn way(&self, guild: Snowflake, channel: Snowflake) -> Way {
+        let way = self.guilds.lock().get(&guild).map_or(Way::Closed, |entry| entry.voice.way());
+        match way {
+            Way::Open(admitted) if admitted.channel != channel => Way::Closed,
+            way => way,
+        }
+    }
+
+    /// The address of a call into which the bot is let.
+    fn server(&self, guild: Snowflake, admitted: Admitted) -> Option<Server> {
         Some(Server {
             endpoint: without_scheme(&admitted.endpoint).to_owned(),
             token: admitted.token,
             session_id: admitted.session,
             guild: guild.get(),
-            channel: channel.get(),
-            user: user.get(),
+            channel: admitted.channel.get(),
+            user: self.discord.user()?.get(),
         })
+    }
+
+    /// Whether it is known where somebody is.
+    fn knows(&self, guild: Snowflake, user: Snowflake) -> bool {
+        self.guilds.lock().get(&guild).is_some_and(|entry| entry.voice.channel_of(user).is_some())
+    }
+
+    /// Asks Discord where somebody is. `None`: in no voice channel.
+    async fn look_up(&self, guild: Snowflake, user: Snowflake) -> Option<VoiceState> {
+        for tried in 0..MOST_LOOKUPS {
+            // The main gateway usually tells it first.
+            sleep(LOOKUP_AFTER * 2_u32.pow(tried)).await;
+            if self.knows(guild, user) {
+                return None;
+            }
+            match self.discord.rest().ask(Request::voice_state(guild, user)).await {
+                Ok(state) => return Some(state),
+                Err(Failed::Refused(_)) => return None,
+                Err(error) => tracing::debug!(%guild, %error, "it is not known who is in a call"),
+            }
+        }
+        None
+    }
+
+    /// Somebody was found in a voice channel.
+    fn found(self: &Arc<Self>, guild: Snowflake, state: &VoiceState) {
+        let bot = self.discord.user();
+        self.change(guild, |voice| voice.update(state, bot, |channel| self.automatic.contains(&channel), Instant::now()));
     }
 
     fn people(&self, guild: Snowflake, channel: Snowflake) -> BTreeMap<Snowflake, Present> {
@@ -280,25 +340,11 @@ impl Shared {
         self.guilds.lock().get(&guild)?.voice.alone_until()
     }
 
-    /// Asks Discord to let the bot in. A place that it may have from before, of which nothing is known, is given up first.
+    /// Asks Discord to let the bot in. A place that it may have from before is given up first.
     fn ask(&self, guild: Snowflake, channel: Snowflake) -> Result<(), Unsent> {
+        self.forget_session(guild);
         self.send(guild, None)?;
         self.send(guild, Some(channel))
-    }
-
-    /// Leaves the channel, if the bot is still there.
-    fn go(&self, guild: Snowflake, channel: Snowflake) {
-        let is_there = {
-            let mut guilds = self.guilds.lock();
-            let Some(entry) = guilds.get_mut(&guild) else { return };
-            if entry.begun == Some(channel) {
-                (entry.begun, entry.is_connected) = (None, false);
-            }
-            entry.voice.place().is_some_and(|(place, _)| place == channel)
-        };
-        if is_there && let Err(unsent) = self.send(guild, None) {
-            tracing::warn!(%guild, %unsent, "the bot does not leave a voice channel");
-        }
     }
 
     fn send(&self, guild: Snowflake, channel: Option<Snowflake>) -> Result<(), Unsent> {
@@ -317,6 +363,11 @@ impl Shared {
             entry.voice.forget_session();
             entry.is_connected = false;
         }
+    }
+
+    /// Discord does not let the bot into a voice channel.
+    fn count_not_let_in(&self) {
+        self.instruments.voice_refusals.add(1, ["channel"]);
     }
 
     fn connected(&self, guild: Snowflake, channel: Snowflake) {

@@ -162,6 +162,7 @@ pub(super) const GATEWAY_CAUSES: &[&str] = &[
 ];
 pub(super) const SPEECH_SERVICES: &[&str] = &["speech_recognition", "speech_synthesis"];
 pub(super) const TROUBLES: &[&str] = names!(Trouble::ALL);
+pub(super) const VOICE_LIMITS: &[&str] = &["calls", "people", "channel"];
 pub(super) const PACKET_FATES: &[&str] = &["received", "dropped", "late", "undecodable"];
 pub(super) const FRAME_FAULTS: &[&str] = &["malformed", "too_long"];
 pub(super) const ATTEMPTS: &[&str] = &["established", "failed"];

@@ -126,6 +126,12 @@ impl Request {
         Self::new(Method::GET, "GET /guilds/{guild}", guild, format!("/guilds/{guild}"))
     }
 
+    /// In which voice channel somebody is.
+    pub fn voice_state(guild: Snowflake, user: Snowflake) -> Self {
+        let path = format!("/guilds/{guild}/voice-states/{user}");
+        Self::new(Method::GET, "GET /guilds/{guild}/voice-states/{user}", guild, path)
+    }
+
     /// The channels of a guild, without threads.
     pub fn guild_channels(guild: Snowflake) -> Self {
         Self::new(Method::GET, "GET /guilds/{guild}/channels", guild, format!("/guilds/{guild}/channels"))
