@@ -103,6 +103,7 @@ impl CallConnection for Connection {
         };
         let (connection, events) = VoiceConnection::open(server.clone(), encoder, self.shared.options.clone());
         let connection = Arc::new(connection);
+        self.shared.opened(self.guild, self.channel, connection.clone());
         let speaker = Arc::new(Speaker::default());
         speaker.set_connection(Some(connection.clone()));
         let line = call.attach(speaker.clone());
@@ -141,8 +142,9 @@ impl Connection {
                     }
                     Some(Event::Heard(heard)) => people.hear(&heard),
                     Some(Event::Sent(sent)) => speaker.note_sent(sent, Instant::now()),
+                    Some(Event::EndToEnd(is_on)) => self.shared.set_end_to_end(self.guild, self.channel, is_on),
                     // The main gateway tells who is there.
-                    Some(Event::Left(_) | Event::EndToEnd(_) | Event::Resuming | Event::Resumed) => {}
+                    Some(Event::Left(_) | Event::Resuming | Event::Resumed) => {}
                     Some(Event::Ended(ended)) => return self.ended(ended).await,
                     None => return lost("the voice connection\u{2019}s task has ended".to_owned()),
                 },

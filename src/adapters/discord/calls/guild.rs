@@ -75,6 +75,11 @@ pub struct Admitted {
 impl GuildVoice {
     /// Somebody entered, changed, or left. `is_automatic` are the channels that the bot enters by itself.
     pub fn update(&mut self, state: &VoiceState, bot: Option<Snowflake>, is_automatic: impl Fn(Snowflake) -> bool, now: Instant) {
+        self.note(state, bot);
+        self.settle(is_automatic, now);
+    }
+
+    fn note(&mut self, state: &VoiceState, bot: Option<Snowflake>) {
         if Some(state.user_id) == bot {
             self.update_own(state);
         } else {
@@ -90,7 +95,6 @@ impl GuildVoice {
                 None => drop(self.people.remove(&state.user_id)),
             }
         }
-        self.settle(is_automatic, now);
     }
 
     fn update_own(&mut self, state: &VoiceState) {
@@ -133,7 +137,7 @@ impl GuildVoice {
             (self.own, self.server) = (None, None);
         }
         for state in states {
-            self.update(state, bot, &is_automatic, now);
+            self.note(state, bot);
         }
         self.settle(is_automatic, now);
     }
@@ -154,6 +158,37 @@ impl GuildVoice {
     /// The bot belongs in no channel. It enters this one by itself only after everybody has left it.
     pub fn leave(&mut self) {
         self.dismissed = self.wanted.take().map(|wanted| wanted.channel).or(self.dismissed);
+    }
+
+    /// The bot does not enter the channel in which it belongs. It may look again at any time.
+    pub fn give_up(&mut self) {
+        self.wanted = None;
+    }
+
+    /// Looks again whether the bot enters a channel by itself.
+    pub fn look_again(&mut self, is_automatic: impl Fn(Snowflake) -> bool, now: Instant) {
+        // After a restart it is not known who is where before Discord tells it.
+        if !self.people.is_empty() {
+            self.settle(is_automatic, now);
+        }
+    }
+
+    /// The channel into which somebody asked the bot, and the one that it was sent out of.
+    pub fn asked_and_dismissed(&self) -> (Option<Snowflake>, Option<Snowflake>) {
+        let asked = self.wanted.filter(|wanted| wanted.by == By::Command);
+        (asked.map(|asked| asked.channel), self.dismissed)
+    }
+
+    /// What the process before knew. Who is in the channels may be unknown still.
+    pub fn restore(&mut self, asked: Option<Snowflake>, dismissed: Option<Snowflake>, now: Instant) {
+        if self.wanted.is_none() && self.dismissed.is_none() {
+            self.dismissed = dismissed;
+            if let Some(channel) = asked {
+                self.wanted = Some(Wanted { channel, by: By::Command });
+                let is_alone = self.people(channel).next().is_none();
+                self.alone_since = is_alone.then_some(now);
+            }
+        }
     }
 
     /// The channel in which the bot belongs now. It leaves one in which it was alone for [`ALONE_FOR`].
@@ -274,6 +309,31 @@ mod tests {
         assert_eq!(home.moves(4, HARBOUR).wait(60).wanted(), Some(HARBOUR));
         assert_eq!(home.moves(4, 0).wait(60).wanted(), None);
         assert_eq!(home.moves(4, HARBOUR).wanted(), Some(HARBOUR), "it is called again");
+    }
+
+    #[test]
+    fn whoever_sent_the_bot_out_is_obeyed_after_a_restart_too() {
+        let mut home = Home::new();
+        home.0.restore(None, Some(id(HARBOUR)), home.1);
+        let people = [state(3, ATTIC), state(4, HARBOUR)];
+        home.0.replace(&people, Some(id(BOT)), |channel| channel == id(HARBOUR), home.1);
+        assert_eq!(home.wanted(), None);
+        assert_eq!(home.0.asked_and_dismissed(), (None, Some(id(HARBOUR))));
+        assert_eq!(home.moves(4, 0).moves(4, HARBOUR).wanted(), Some(HARBOUR));
+
+        let mut asked = Home::new();
+        asked.0.restore(Some(id(ATTIC)), None, asked.1);
+        assert_eq!(asked.moves(3, ATTIC).wait(60).wanted(), Some(ATTIC));
+        assert_eq!(asked.0.asked_and_dismissed(), (Some(id(ATTIC)), None));
+    }
+
+    #[test]
+    fn the_bot_looks_again_once_it_may_enter() {
+        let mut home = Home::new();
+        home.moves(4, HARBOUR).0.give_up();
+        assert_eq!(home.wanted(), None);
+        home.0.look_again(|channel| channel == id(HARBOUR), home.1);
+        assert_eq!(home.wanted(), Some(HARBOUR));
     }
 
     #[test]
