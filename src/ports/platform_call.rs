@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use super::backend::refused::Refused;
 use super::call_room::{Line, Listener};
 use super::inbound_events::ChannelRef;
+use crate::domain::id::ChannelId;
 use crate::domain::message::Author;
 
 /// The calls, as a platform sees them.
@@ -18,6 +19,9 @@ pub trait PlatformCalls: Send + Sync + 'static {
     /// # Errors
     /// No companion is in the channel, or there are as many calls as there may be.
     fn begin(&self, channel_ref: &ChannelRef, connection: Arc<dyn CallConnection>) -> Result<(), Refused>;
+
+    /// Whether a companion is in the channel.
+    fn has_companions(&self, channel: &ChannelId) -> bool;
 }
 
 /// A platform's connection to one call.

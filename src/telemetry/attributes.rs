@@ -109,6 +109,10 @@ pub const VOICE_TROUBLE: &str = "voice.trouble";
 pub const VOICE_LIMIT: &str = "voice.limit";
 /// `lull_ended`, `deserted`, `addressed`, `one_to_one`, `follow_up` or `extension`.
 pub const HAND_OVER_CAUSE: &str = "hand_over.cause";
+/// What became of a packet in a call on Discord: `received`, `lost`, `late`, `refused`, `undecodable` or `dropped`.
+pub const DISCORD_PACKET_FATE: &str = "discord.packet_fate";
+/// What became of a frame of companions' speech in a call on Discord: `sent`, `held` or `dropped`.
+pub const DISCORD_FRAME_FATE: &str = "discord.frame_fate";
 /// `received`, `dropped`, `late` or `undecodable`.
 pub const PACKET_FATE: &str = "packet.fate";
 /// The number of segments of speech that a hand-over made messages of.

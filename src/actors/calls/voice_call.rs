@@ -160,6 +160,7 @@ impl Actor for VoiceCall {
                 state.end_reply(&Outcome::Cancelled);
                 state.call.known().iter().for_each(|user| state.report_opt_out(user));
             }
+            CallMessage::OptOutChanged(user) => state.opt_out_changed(&user),
             CallMessage::Finalize(user) => state.finalize(&user),
             CallMessage::Noise(user) => state.call.show(&View::Noise(user)),
             CallMessage::Reply(ticket, turn, aloud) => state.follow(ticket, turn, aloud),
@@ -211,6 +212,16 @@ impl State {
         let arguments = recognition::Arguments { user: user.clone(), voice, hearing: self.hearing.clone() };
         let spec = ChildSpec::of(RestartType::Transient, move || (Recognition, arguments.clone()));
         self.children.start(CallChild::Recognition(user.clone()), spec);
+    }
+
+    /// Somebody wants to be ignored, or to be listened to again.
+    fn opt_out_changed(&mut self, user: &PersonId) {
+        if self.hearing.is_opted_out(user) {
+            self.saying.remove(user);
+            self.tell_voice(user, VoiceUserMessage::Stop);
+            self.tell_recognition(user, RecognitionMessage::Forget);
+        }
+        self.report_opt_out(user);
     }
 
     /// Tells the channel whether the person wants to be ignored. Only the call keeps that.
@@ -359,14 +370,7 @@ impl State {
                     self.hearing.notice(Notice::Call(Input::Muted { user }));
                 }
             }
-            Told::Ignored(is_ignored) => {
-                if is_ignored {
-                    self.saying.remove(&user);
-                    self.tell_voice(&user, VoiceUserMessage::Stop);
-                    self.tell_recognition(&user, RecognitionMessage::Forget);
-                }
-                self.report_opt_out(&user);
-            }
+            Told::Ignored(_) => self.opt_out_changed(&user),
             Told::Stop { reply } => {
                 if self.reply.as_ref().is_some_and(|of| number(of.playback.ticket) == reply) {
                     self.tell(vec![Heard::StopPressed]);

@@ -10,7 +10,7 @@ use crate::actors::calls::hearing::Hearing;
 use crate::actors::calls::joined::{Joined, too_many_calls, too_many_people, wake};
 use crate::actors::messages::voice_call::CallMessage;
 use crate::actors::runtime::actor_keys::VoiceCallKey;
-use crate::domain::id::PersonId;
+use crate::domain::id::{ChannelId, PersonId};
 use crate::ports::backend::Refused;
 use crate::ports::backend::room::RoomId;
 use crate::ports::call_room::{CallRooms, Description, Entrance, Line, SpeechService};
@@ -59,7 +59,7 @@ impl CallRooms for ActorBackend {
 impl PlatformCalls for ActorBackend {
     fn begin(&self, channel_ref: &ChannelRef, connection: Arc<dyn CallConnection>) -> Result<(), Refused> {
         let (context, voice) = (&self.context, &self.context.settings.voice);
-        if context.memberships.present(&channel_ref.channel).is_empty() {
+        if !self.has_companions(&channel_ref.channel) {
             return Err(Refused::NotFound("no companion is in the channel".to_owned()));
         }
         let begin = || Call::new(channel_ref.clone(), context.clock.now(), context.recorder.instruments().clone());
@@ -72,5 +72,9 @@ impl PlatformCalls for ActorBackend {
         }
         wake(&Hearing::new(call, self.inbound.clone()));
         Ok(())
+    }
+
+    fn has_companions(&self, channel: &ChannelId) -> bool {
+        !self.context.memberships.present(channel).is_empty()
     }
 }

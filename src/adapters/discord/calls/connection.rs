@@ -105,7 +105,7 @@ impl Connection {
             let is_late = timeout_at(until, changes.changed()).await.is_err();
             if is_late && until > began + SERVER_WITHIN {
                 // Whatever is known of a place has led nowhere.
-                self.shared.forget_session(self.guild);
+                self.shared.forget_session(self.guild, self.channel);
                 return Err(lost(match unsent {
                     _ if is_gone => "Discord names no server for the call".to_owned(),
                     Some(unsent) => unsent.to_string(),
@@ -152,6 +152,7 @@ impl CallConnection for Connection {
             };
             let (connection, events) = VoiceConnection::open(server.clone(), encoder, self.shared.options.clone());
             let connection = Arc::new(connection);
+            self.shared.opened(self.guild, self.channel, connection.clone());
             speaker.set_connection(Some(connection.clone()));
             let next = self.run(&mut people, &connection, events, &speaker, &*line, server, &mut changes).await;
             speaker.set_connection(None);
@@ -204,8 +205,8 @@ impl Connection {
                         }
                     }
                     Some(Event::Left(user)) => _ = Snowflake::new(user).map(|user| named.remove(&user)),
-                    // The main gateway tells who is there.
-                    Some(Event::EndToEnd(_) | Event::Resuming | Event::Resumed) => {}
+                    Some(Event::EndToEnd(is_on)) => self.shared.set_end_to_end(self.guild, self.channel, is_on),
+                    Some(Event::Resuming | Event::Resumed) => {}
                     Some(Event::Ended(ended)) => return self.ended(ended, &server, changes).await,
                     None => return Next::End(lost("the voice connection\u{2019}s task has ended".to_owned())),
                 },
@@ -259,19 +260,19 @@ impl Connection {
         use voice::Ended as Why;
         let detail = format!("the voice server ended the connection: {ended}");
         match ended {
-            Why::Left => return Next::End(Ended::Over),
+            Why::Left => Next::End(Ended::Over),
             Why::Disconnected | Why::CallTerminated => {
                 if self.is_told_why(server, changes).await {
                     return Next::AnotherServer;
                 }
-                self.shared.forget_session(self.guild);
+                self.shared.forget_session(self.guild, self.channel);
                 Next::End(lost(detail))
             }
             Why::RateLimited | Why::DaveRequired | Why::NoMode => {
                 Next::End(Ended::Lost { after: Some(Duration::from_secs(60)), detail })
             }
             Why::SessionInvalid | Why::AuthenticationFailed | Why::ServerNotFound | Why::Refused(_) | Why::Unreachable => {
-                self.shared.forget_session(self.guild);
+                self.shared.forget_session(self.guild, self.channel);
                 Next::End(lost(detail))
             }
         }

@@ -11,7 +11,7 @@ use super::super::wire::{VoiceServer, VoiceState};
 
 /// How long the bot stays in a call in which nobody else is.
 pub const ALONE_FOR: Duration = Duration::from_secs(60);
-/// Discord tells a new place and its server at the same time, in any order. A server that it told longer before belongs to the place before.
+/// Discord tells a new place and its server at the same time, in any order. A server that it told longer before is that of the place before.
 const TOLD_TOGETHER_WITHIN: Duration = Duration::from_secs(1);
 
 /// The voice channels of one guild.
@@ -21,8 +21,8 @@ pub struct GuildVoice {
     people: BTreeMap<Snowflake, Present>,
     /// Where the bot is, and the session of its gateway connection.
     own: Option<Own>,
-    /// The newest server of the call, and when Discord told it.
-    server: Option<(VoiceServer, Instant)>,
+    /// The newest server of the call. If it is not the first one of the bot's place: when Discord told it.
+    server: Option<(VoiceServer, Option<Instant>)>,
     /// The channel in which the bot belongs.
     wanted: Option<Wanted>,
     /// A channel that the bot was sent out of. It does not enter it by itself before everybody has left it.
@@ -90,6 +90,11 @@ pub struct Admitted {
 impl GuildVoice {
     /// Somebody entered, changed, or left. `is_automatic` are the channels that the bot enters by itself.
     pub fn update(&mut self, state: &VoiceState, bot: Option<Snowflake>, is_automatic: impl Fn(Snowflake) -> bool, now: Instant) {
+        self.note(state, bot, now);
+        self.settle(is_automatic, now);
+    }
+
+    fn note(&mut self, state: &VoiceState, bot: Option<Snowflake>, now: Instant) {
         if Some(state.user_id) == bot {
             self.update_own(state, now);
         } else {
@@ -105,7 +110,6 @@ impl GuildVoice {
                 None => drop(self.people.remove(&state.user_id)),
             }
         }
-        self.settle(is_automatic, now);
     }
 
     fn update_own(&mut self, state: &VoiceState, now: Instant) {
@@ -129,13 +133,16 @@ impl GuildVoice {
         if let Some(wanted) = self.wanted.as_mut().filter(|wanted| wanted.channel == before) {
             wanted.channel = channel;
         }
-        // The token is for the channel before.
-        self.server = self.server.take().filter(|(_, told_at)| now.saturating_duration_since(*told_at) < TOLD_TOGETHER_WITHIN);
+        // The first server of the place before is of no use here. A later one may have been told before the new place.
+        let is_new = |told_at: Instant| now.saturating_duration_since(told_at) < TOLD_TOGETHER_WITHIN;
+        let server = self.server.take().filter(|(_, told_at)| told_at.is_some_and(is_new));
+        self.server = server.map(|(server, _)| (server, None));
     }
 
     /// The server of the call was named, or has gone.
     pub fn update_server(&mut self, server: VoiceServer, now: Instant) {
-        self.server = Some((server, now));
+        let is_later = self.own.is_some() && self.server.is_some();
+        self.server = Some((server, is_later.then_some(now)));
     }
 
     /// A new session, or the guild came back: these are all who are in voice channels.
@@ -156,7 +163,7 @@ impl GuildVoice {
         }
         // Of a place that was not known, Discord names no server: the bot enters anew.
         for state in states.iter().filter(|state| Some(state.user_id) != bot) {
-            self.update(state, bot, &is_automatic, now);
+            self.note(state, bot, now);
         }
         self.settle(is_automatic, now);
     }
@@ -177,6 +184,36 @@ impl GuildVoice {
     /// The bot belongs in no channel. It enters this one by itself only after everybody has left it.
     pub fn leave(&mut self) {
         self.dismissed = self.wanted.take().map(|wanted| wanted.channel).or(self.dismissed);
+    }
+
+    /// The bot does not enter the channel in which it belongs. It may look again at any time.
+    pub fn give_up(&mut self) {
+        self.wanted = None;
+    }
+
+    /// Looks again whether the bot enters a channel by itself.
+    pub fn look_again(&mut self, is_automatic: impl Fn(Snowflake) -> bool, now: Instant) {
+        // After a restart it is not known who is where before Discord tells it.
+        if !self.people.is_empty() {
+            self.settle(is_automatic, now);
+        }
+    }
+
+    /// The channel in which the bot belongs, and the one that it was sent out of.
+    pub const fn wanted_and_dismissed(&self) -> (Option<Wanted>, Option<Snowflake>) {
+        (self.wanted, self.dismissed)
+    }
+
+    /// What the process before knew: the channel into which somebody asked the bot, the one that it entered by itself, and the one that it was
+    /// sent out of. Who is in the channels may be unknown still.
+    pub fn restore(&mut self, asked: Option<Snowflake>, entered: Option<Snowflake>, dismissed: Option<Snowflake>, now: Instant) {
+        if self.wanted.is_none() && self.dismissed.is_none() {
+            self.dismissed = dismissed;
+            let asked = asked.map(|channel| Wanted { channel, by: By::Command });
+            self.wanted = asked.or(entered.map(|channel| Wanted { channel, by: By::Setting }));
+            let is_alone = self.wanted.is_some_and(|wanted| self.people(wanted.channel).next().is_none());
+            self.alone_since = is_alone.then_some(now);
+        }
     }
 
     /// The channel in which the bot belongs now. It leaves one in which it was alone for [`ALONE_FOR`].
@@ -303,6 +340,33 @@ mod tests {
     }
 
     #[test]
+    fn whoever_sent_the_bot_out_is_obeyed_after_a_restart_too() {
+        let mut home = Home::new();
+        home.0.restore(None, None, Some(id(HARBOUR)), home.1);
+        let people = [state(3, ATTIC), state(4, HARBOUR)];
+        home.0.replace(&people, Some(id(BOT)), |channel| channel == id(HARBOUR), home.1);
+        assert_eq!(home.wanted(), None);
+        assert_eq!(home.0.wanted_and_dismissed(), (None, Some(id(HARBOUR))));
+        assert_eq!(home.moves(4, 0).moves(4, HARBOUR).wanted(), Some(HARBOUR));
+
+        for (asked, entered, by) in [(Some(id(ATTIC)), None, By::Command), (None, Some(id(ATTIC)), By::Setting)] {
+            let mut back = Home::new();
+            back.0.restore(asked, entered, None, back.1);
+            assert_eq!(back.moves(3, ATTIC).wait(60).wanted(), Some(ATTIC));
+            assert_eq!(back.0.wanted_and_dismissed(), (Some(Wanted { channel: id(ATTIC), by }), None));
+        }
+    }
+
+    #[test]
+    fn the_bot_looks_again_once_it_may_enter() {
+        let mut home = Home::new();
+        home.moves(4, HARBOUR).0.give_up();
+        assert_eq!(home.wanted(), None);
+        home.0.look_again(|channel| channel == id(HARBOUR), home.1);
+        assert_eq!(home.wanted(), Some(HARBOUR));
+    }
+
+    #[test]
     fn a_moderator_keeps_the_bot_out_until_everybody_has_left_and_takes_it_along() {
         let mut home = Home::new();
         home.moves(4, HARBOUR).moves(BOT, HARBOUR).moves(BOT, 0);
@@ -347,7 +411,7 @@ mod tests {
         let mut home = Home::new();
         home.moves(4, HARBOUR).moves(BOT, HARBOUR);
         name_server(&mut home, Some("one"));
-        home.wait(5).moves(BOT, ATTIC);
+        home.moves(BOT, ATTIC);
         assert_eq!(way(&home), "Soon");
         name_server(&mut home, Some("two"));
         assert_eq!(way(&home), "2 at two");

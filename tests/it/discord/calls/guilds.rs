@@ -34,6 +34,6 @@ async fn a_call_that_is_cut_again_and_again_costs_no_other_a_frame() {
     assert_eq!(said, (sentence.len(), sentence.len()));
     let packets = scene.server.measured("tertulia_voice_packets_total").await;
     let of = |fate: &str| packets.iter().find(|(labels, _)| labels.contains(fate)).map(|(_, count)| *count);
-    assert_eq!(of("received"), Some(2.0 * sentence.len() as f64), "{packets:?}");
+    assert!(of("received") >= Some(2.0 * sentence.len() as f64), "{packets:?}");
     assert_eq!((of("dropped"), of("late"), of("undecodable")), (Some(0.0), Some(0.0), Some(0.0)), "{packets:?}");
 }
