@@ -108,6 +108,15 @@ impl Calls {
         self.note_lost(channel, people);
     }
 
+    /// Somebody wants to be ignored in a guild, or to be listened to again. What was heard and is not on record is forgotten at once.
+    pub fn note_opt_out(&self, channel: &ChannelId, user: &PersonId, is_ignored: bool) {
+        let Some(voice) = self.get(channel).and_then(|call| call.voice(user)) else { return };
+        if is_ignored {
+            voice.forget();
+        }
+        self.cast(channel, CallMessage::OptOutChanged(user.clone()));
+    }
+
     /// Removes a call in which nobody is any more.
     pub fn end(&self, channel: &ChannelId) {
         let mut calls = self.calls.lock();

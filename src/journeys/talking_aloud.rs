@@ -20,9 +20,10 @@ use super::world::{World, room};
 use crate::actors::calls::Speech;
 use crate::actors::calls::providers::{Limits, Provider, Recognisers, Voices};
 use crate::actors::calls::shutdown::shut_down;
+use crate::actors::membership::opt_out::OptOutService;
 use crate::actors::runtime::actor_keys::{RecognitionKey, VoiceCallKey, VoiceUserKey};
 use crate::adapters::speech::rehearsed::RehearsedSpeech;
-use crate::domain::id::{ChannelId, PersonId};
+use crate::domain::id::{ChannelId, GuildId, PersonId};
 use crate::domain::moment::Moment;
 use crate::domain::price::UnitPrice;
 use crate::domain::samples::person;
@@ -33,6 +34,7 @@ use crate::ports::backend::usage::{self, SpeechBy, UsageQuery};
 use crate::ports::call_room::conformance::{Subject, conformance};
 use crate::ports::call_room::{CallRooms, End, Entrance, Line, Listener, Packet, SpeechService, Told, Trouble, View};
 use crate::ports::language_model::NoAnswer;
+use crate::ports::opt_out::OptOut as _;
 use crate::ports::speech_recognition::{Expectation, Recognised, Sound, SpeechRecognition};
 use crate::ports::speech_synthesis::{Piece, Sentence, SpeechSynthesis};
 use crate::telemetry::memory::{SpanMemory, attribute};
@@ -640,6 +642,29 @@ async fn who_wants_to_be_ignored_is_not_heard() {
 
     assert_eq!(world.recorded("lobby", "segment").await, Vec::<serde_json::Value>::new());
     assert!(!ana.page.has(|view| matches!(view, View::Talking(..) | View::Caption { .. })), "{:?}", ana.page.seen());
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_opts_out_while_talking_is_not_decoded_from_then_on_and_is_heard_again_after_changing_their_mind() {
+    let world = world().await;
+    let mut ana = Caller::enter(&world, "ana").await;
+    let (opt_outs, user) = (OptOutService::new(world.context.clone()), PersonId::from("ana"));
+    let guild = GuildId::from("home");
+    ana.talk(&world, 60, 1).await;
+
+    opt_outs.ignore(&guild, &user, true).await.unwrap();
+    world.rest().await;
+    ana.talk(&world, 60, 1).await;
+    // Two bytes cannot be decoded here, and that would be counted.
+    ana.line.hear(ana.next, &[1, 1]);
+    ana.talk(&world, 400, 0).await;
+    opt_outs.ignore(&guild, &user, false).await.unwrap();
+    let undecodable = world.spans.metrics().total("tertulia_voice_packets_total", &[("packet_fate", "undecodable")]);
+    let before = segments(&world).await;
+    ana.say_something(&world).await;
+
+    assert_eq!((before, undecodable), (Vec::new(), 0.0));
+    assert_eq!(segments(&world).await, ["(speech, 1.2 s)"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,15 +8,20 @@ use async_trait::async_trait;
 use super::backend::refused::Refused;
 use super::call_room::{Line, Listener};
 use super::inbound_events::ChannelRef;
+use crate::domain::id::ChannelId;
 use crate::domain::message::Author;
 
 /// The calls, as a platform sees them.
 pub trait PlatformCalls: Send + Sync + 'static {
-    /// Begins the call of a channel, which runs the connection from now on. A call that runs has a connection already, and keeps it.
+    /// Begins the call of a channel, which runs the connection from now on. A call that runs has a connection already. It keeps that until that one
+    /// finds that the call is over, and then runs the newer one.
     ///
     /// # Errors
     /// No companion is in the channel, or there are as many calls as there may be.
     fn begin(&self, channel_ref: &ChannelRef, connection: Arc<dyn CallConnection>) -> Result<(), Refused>;
+
+    /// Whether a companion is in the channel.
+    fn has_companions(&self, channel: &ChannelId) -> bool;
 }
 
 /// A platform's connection to one call.

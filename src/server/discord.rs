@@ -42,8 +42,6 @@ pub fn join(mut context: ActorContext, maintenance: &Arc<dyn StoreMaintenance>) 
     let backend = service::backend(context.clone(), maintenance.clone());
     let opt_outs = Arc::new(OptOutService::new(context.clone()));
     let inbound_events = Arc::new(Inbound::new(context.clone()));
-    let commands = Commands::new(discord.clone(), backend, opt_outs, inbound_events.clone(), settings, instruments.clone());
-    let interactions = commands.clone();
     let connector =
         Arc::new(Connector::new().map_err(|error| {
             Problem::new("token", format!("voice needs root certificates ({error}); install ca-certificates"))
@@ -51,11 +49,23 @@ pub fn join(mut context: ActorContext, maintenance: &Arc<dyn StoreMaintenance>) 
     let calls = Calls::new(calls::Dependencies {
         discord: discord.clone(),
         calls: service::platform_calls(context.clone(), maintenance.clone()),
+        backend: backend.clone(),
         audio: context.speech.audio.clone(),
         notes: notes.clone(),
-        options: voice::Options { connector, is_plain: settings.api()?.scheme() == "http" },
+        options: voice::Options { connector, is_plain: settings.api()?.scheme() == "http", instruments: instruments.clone() },
         automatic: settings.voice_channels.iter().filter_map(|id| id.parse().ok()).collect(),
+        tells_people: settings.voice_notice,
     });
+    let commands = Commands::new(
+        discord.clone(),
+        backend,
+        opt_outs,
+        inbound_events.clone(),
+        Some(calls.clone()),
+        settings,
+        instruments.clone(),
+    );
+    let interactions = commands.clone();
     let shared = SharedIntake::new(Dependencies {
         calls: Some(calls.clone()),
         discord: discord.clone(),

@@ -42,6 +42,8 @@ pub struct Discord {
     /// The ids of the voice channels that the bot enters as soon as somebody is in them. Others it enters when it is asked.
     #[serde(default)]
     pub voice_channels: Vec<String>,
+    /// Whether the people of a call are told in the text of its channel that companions listen.
+    pub voice_notice: bool,
     /// Whether companions may mention people who take part in a conversation.
     pub mention_people: bool,
     /// Whether Discord shows previews of links that companions write.

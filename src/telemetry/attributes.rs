@@ -105,8 +105,14 @@ pub const SPEECH_SERVICE: &str = "speech.service";
 /// What does not work in a voice call: `recognition_failed`, `recognition_full`, `recognition_used_up`, `synthesis_failed`, `not_heard`,
 /// `says_already`, `says_too_much` or `call_too_long`.
 pub const VOICE_TROUBLE: &str = "voice.trouble";
+/// What is full: `calls` (`voice.max_calls`), `people` (`voice.max_people`) or `channel` (Discord does not let the bot in).
+pub const VOICE_LIMIT: &str = "voice.limit";
 /// `lull_ended`, `deserted`, `addressed`, `one_to_one`, `follow_up` or `extension`.
 pub const HAND_OVER_CAUSE: &str = "hand_over.cause";
+/// What became of a packet in a call on Discord: `received`, `lost`, `late`, `refused`, `undecodable` or `dropped`.
+pub const DISCORD_PACKET_FATE: &str = "discord.packet_fate";
+/// What became of a frame of companions' speech in a call on Discord: `sent`, `held` or `dropped`.
+pub const DISCORD_FRAME_FATE: &str = "discord.frame_fate";
 /// `received`, `dropped`, `late` or `undecodable`.
 pub const PACKET_FATE: &str = "packet.fate";
 /// The number of segments of speech that a hand-over made messages of.

@@ -149,6 +149,15 @@ instruments! {
     discord_guilds: UpDown, "tertulia.discord.guilds", "{guild}", [Label { name: name::GUILD_STATE, values: values::GUILD_STATES }],
         "Guilds that the bot is in, by whether Discord tells of them; of an unavailable one it does not.";
 
+    discord_voice_packets: Counter, "tertulia.discord.voice.packets", "{packet}", [Label { name: name::DISCORD_PACKET_FATE, values: values::DISCORD_PACKET_FATES }],
+        "Packets of people in calls on Discord: received, and of these late, refused, undecodable or dropped; and those that were lost on the way.";
+    discord_voice_frames: Counter, "tertulia.discord.voice.frames", "{frame}", [Label { name: name::DISCORD_FRAME_FATE, values: values::DISCORD_FRAME_FATES }],
+        "Frames of 20 ms of companions' speech in calls on Discord: sent, held because there was no key or no connection, or dropped.";
+    discord_voice_encryption_failures: Counter, "tertulia.discord.voice.encryption.failures", "{failure}", [],
+        "Messages about the end-to-end encryption of calls on Discord that could not be followed; the server adds the bot to the group again.";
+    discord_voice_resumes: Counter, "tertulia.discord.voice.resumes", "{resume}", [],
+        "Connections to calls on Discord that were lost and went on where they were.";
+
     voice_segments: Counter, "tertulia.voice.segments", "{segment}", [Label { name: name::SEGMENT_KIND, values: values::SEGMENT_KINDS }],
         "Final results of speech recognition that have words, by what they count as.";
     voice_segment_delay: Histogram(WAIT_SECONDS), "tertulia.voice.segment.delay", "s", [],
@@ -179,6 +188,8 @@ instruments! {
         "What speech recognition and synthesis cost by the prices in the settings; without a price nothing counts.";
     voice_troubles: Counter, "tertulia.voice.troubles", "{trouble}", [Label { name: name::VOICE_TROUBLE, values: values::TROUBLES }],
         "Times that people in a call were told what does not work, by what it is.";
+    voice_refusals: Counter, "tertulia.voice.refusals", "{refusal}", [Label { name: name::VOICE_LIMIT, values: values::VOICE_LIMITS }],
+        "Times that somebody could not enter a call, or companions could not, by what is full.";
 
     rounds: Counter, "tertulia.rounds", "{round}", [Label { name: name::ROUND_OUTCOME, values: values::ROUNDS }],
         "Rounds in channels with several companions, by whether somebody was selected.";

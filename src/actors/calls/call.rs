@@ -176,10 +176,10 @@ impl Call {
         self.link.lock().clone()
     }
 
-    /// This connection carries the whole call, unless there is one already.
+    /// This connection carries the whole call, if there is none already, or as soon as that one finds that the call is over.
     pub fn connect(&self, connection: Arc<dyn CallConnection>) {
         let mut link = self.link.lock();
-        if link.as_ref().is_none_or(|link| link.is_over()) {
+        if !link.as_ref().is_some_and(|link| link.begin_again(connection.clone())) {
             *link = Some(Arc::new(Link::new(connection)));
         }
     }

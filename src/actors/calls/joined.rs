@@ -10,6 +10,7 @@ use super::{CallLine, SpeakerLine, presence};
 use crate::actors::messages::switchboard::SwitchboardMessage;
 use crate::actors::messages::voice_call::CallMessage;
 use crate::actors::runtime::actor_keys::{SwitchboardKey, VoiceCallKey};
+use crate::actors::runtime::context::ActorContext;
 use crate::domain::id::PersonId;
 use crate::domain::message::Author;
 use crate::ports::backend::Refused;
@@ -34,7 +35,7 @@ impl Joined {
         let user = PersonId::from(&*entrance.author.id);
         let most = context.settings.voice.max_people;
         let entered = call.enter(entrance.author, entrance.has_microphone, entrance.listener, most);
-        let Entered { line, moved } = entered.ok_or_else(|| too_many_people(most))?;
+        let Entered { line, moved } = entered.ok_or_else(|| too_many_people(context))?;
         if let Some(moved) = moved {
             moved.end(End::Moved);
         }
@@ -96,14 +97,17 @@ impl PlatformCall for Joined {
     }
 }
 
-pub fn too_many_people(limit: usize) -> Refused {
-    full(format!("{limit} people are in this call, which is the limit; try again, or raise voice.max_people"))
+pub fn too_many_people(context: &ActorContext) -> Refused {
+    let limit = context.settings.voice.max_people;
+    full(context, "people", format!("{limit} people are in this call, which is the limit; try again, or raise voice.max_people"))
 }
 
-pub fn too_many_calls(limit: usize) -> Refused {
-    full(format!("{limit} calls are going on, which is the limit; try again, or raise voice.max_calls"))
+pub fn too_many_calls(context: &ActorContext) -> Refused {
+    let limit = context.settings.voice.max_calls;
+    full(context, "calls", format!("{limit} calls are going on, which is the limit; try again, or raise voice.max_calls"))
 }
 
-fn full(detail: String) -> Refused {
+fn full(context: &ActorContext, limit: &'static str, detail: String) -> Refused {
+    context.recorder.instruments().voice_refusals.add(1, [limit]);
     Refused::TooMany { detail, retry_after: std::time::Duration::from_secs(10) }
 }

@@ -13,12 +13,13 @@ use crate::ports::platform_call::{CallConnection, Ended, PlatformCall};
 
 /// See the module.
 pub struct Link {
-    connection: Arc<dyn CallConnection>,
     state: Mutex<State>,
 }
 
-#[derive(Default)]
 struct State {
+    connection: Arc<dyn CallConnection>,
+    /// Runs if the connection finds that the call is over: the call was begun again meanwhile.
+    next: Option<Arc<dyn CallConnection>>,
     task: Option<JoinHandle<()>>,
     /// When the newest run began.
     begun: Option<Instant>,
@@ -29,7 +30,14 @@ struct State {
 
 impl Link {
     pub fn new(connection: Arc<dyn CallConnection>) -> Self {
-        Self { connection, state: Mutex::default() }
+        Self { state: Mutex::new(State { connection, next: None, task: None, begun: None, ended: None, is_over: false }) }
+    }
+
+    /// The call was begun again. False: it is over, and needs another link.
+    pub fn begin_again(&self, connection: Arc<dyn CallConnection>) -> bool {
+        let mut state = self.state.lock();
+        state.next = Some(connection);
+        !state.is_over
     }
 
     /// Runs the connection, unless it runs, or ended and nobody has taken that yet. `report` is called when it has ended.
@@ -39,7 +47,7 @@ impl Link {
             return;
         }
         state.begun = Some(Instant::now());
-        let (connection, link) = (self.connection.clone(), Arc::downgrade(self));
+        let (connection, link) = (state.connection.clone(), Arc::downgrade(self));
         state.task = Some(tokio::spawn(async move {
             let ended = AssertUnwindSafe(connection.live(call)).catch_unwind().await.ok();
             let Some(link) = link.upgrade() else { return };
@@ -60,6 +68,16 @@ impl Link {
         self.state.lock().begun.map_or(Duration::ZERO, |begun| begun.elapsed())
     }
 
+    /// The connection found that the call is over. False: the call was begun again meanwhile, so another connection is to be run.
+    pub fn finish(&self) -> bool {
+        let mut state = self.state.lock();
+        match state.next.take() {
+            Some(next) => state.connection = next,
+            None => state.is_over = true,
+        }
+        state.is_over
+    }
+
     /// The connection is not needed any more.
     pub fn end(&self) {
         let mut state = self.state.lock();
@@ -77,5 +95,59 @@ impl Link {
 impl Drop for Link {
     fn drop(&mut self) {
         self.end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use async_trait::async_trait;
+    use tokio::sync::mpsc;
+
+    use super::*;
+    use crate::domain::message::Author;
+    use crate::ports::backend::Refused;
+    use crate::ports::call_room::{Line, Listener};
+
+    /// A connection that finds at once that the call is over.
+    struct Brief;
+
+    #[async_trait]
+    impl CallConnection for Brief {
+        async fn live(&self, _: Arc<dyn PlatformCall>) -> Ended {
+            Ended::Over
+        }
+    }
+
+    struct Nobody;
+
+    #[async_trait]
+    impl PlatformCall for Nobody {
+        async fn enter(&self, _: Author) -> Result<Arc<dyn Line>, Refused> {
+            Err(Refused::NotYet(String::new()))
+        }
+
+        fn attach(&self, _: Arc<dyn Listener>) -> Arc<dyn Line> {
+            unreachable!("nothing is played")
+        }
+    }
+
+    #[tokio::test]
+    async fn a_call_that_is_begun_again_while_its_connection_ends_goes_on() {
+        let (link, (ended, mut ends)) = (Arc::new(Link::new(Arc::new(Brief))), mpsc::unbounded_channel());
+        let run = || {
+            let ended = ended.clone();
+            link.run(Arc::new(Nobody), move || drop(ended.send(())));
+        };
+
+        run();
+        ends.recv().await.unwrap();
+        assert!(link.begin_again(Arc::new(Brief)));
+        assert_eq!(link.take_ended(), Some(Some(Ended::Over)));
+        assert!(!link.finish(), "the other one is to be run");
+        run();
+        ends.recv().await.unwrap();
+        link.take_ended();
+        assert!(link.finish());
+        assert!(!link.begin_again(Arc::new(Brief)), "it needs another link");
     }
 }

@@ -25,6 +25,7 @@ use crate::domain::service::Service;
 use crate::ports::call_room::{Trouble, View};
 use crate::ports::language_model::NoAnswer;
 use crate::ports::speech_recognition::{Expectation, Recognised, Sound, SpeechRecognition};
+use crate::telemetry::plain::Plain;
 
 /// The sounds that a stream can be behind.
 const MOST_WAITING: usize = 512;
@@ -251,6 +252,9 @@ impl State {
         if !std::mem::replace(&mut self.waits, true) {
             let Arguments { user, hearing, .. } = &self.arguments;
             hearing.call.show_to(user, &View::Trouble(trouble));
+            let (most, trouble) = (hearing.context().settings.voice.max_streams, trouble.as_str());
+            let channel = Plain(hearing.call.channel().as_str());
+            tracing::info!(%channel, trouble, most, "words of somebody in a call are not recognised now; voice.max_streams, speech.max_concurrent and speech.guild_minutes_per_day limit it");
         }
         self.retry();
     }

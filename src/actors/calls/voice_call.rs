@@ -168,6 +168,7 @@ impl Actor for VoiceCall {
                 state.end_reply(&Outcome::Cancelled);
                 state.call.known().iter().for_each(|user| state.report_opt_out(user));
             }
+            CallMessage::OptOutChanged(user) => state.opt_out_changed(&user),
             CallMessage::Finalize(user) => state.finalize(&user),
             CallMessage::Noise(user) => state.call.show(&View::Noise(user)),
             CallMessage::Reply(ticket, turn, aloud) => state.follow(ticket, turn, aloud),
@@ -219,6 +220,16 @@ impl State {
         let arguments = recognition::Arguments { user: user.clone(), voice, hearing: self.hearing.clone() };
         let spec = ChildSpec::of(RestartType::Transient, move || (Recognition, arguments.clone()));
         self.children.start(CallChild::Recognition(user.clone()), spec);
+    }
+
+    /// Somebody wants to be ignored, or to be listened to again.
+    fn opt_out_changed(&mut self, user: &PersonId) {
+        if self.hearing.is_opted_out(user) {
+            self.saying.remove(user);
+            self.tell_voice(user, VoiceUserMessage::Stop);
+            self.tell_recognition(user, RecognitionMessage::Forget);
+        }
+        self.report_opt_out(user);
     }
 
     /// Tells the channel whether the person wants to be ignored. Only the call keeps that.
@@ -282,11 +293,8 @@ impl State {
         let Some(link) = self.call.link() else { return };
         let Some(ended) = link.take_ended() else { return };
         let (after, detail) = match ended {
-            Some(Ended::Over) => {
-                link.end();
-                self.stop_if_empty();
-                return;
-            }
+            Some(Ended::Over) if link.finish() => return self.stop_if_empty(),
+            Some(Ended::Over) => return self.connect(),
             Some(Ended::Lost { after, detail }) => (after, detail),
             None => (None, "it panicked".to_owned()),
         };
@@ -370,14 +378,7 @@ impl State {
                     self.hearing.notice(Notice::Call(Input::Muted { user }));
                 }
             }
-            Told::Ignored(is_ignored) => {
-                if is_ignored {
-                    self.saying.remove(&user);
-                    self.tell_voice(&user, VoiceUserMessage::Stop);
-                    self.tell_recognition(&user, RecognitionMessage::Forget);
-                }
-                self.report_opt_out(&user);
-            }
+            Told::Ignored(_) => self.opt_out_changed(&user),
             Told::Stop { reply } => {
                 if self.reply.as_ref().is_some_and(|of| number(of.playback.ticket) == reply) {
                     self.tell(vec![Heard::StopPressed]);

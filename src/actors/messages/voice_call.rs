@@ -31,6 +31,8 @@ pub enum CallMessage {
     Told(u64, Told),
     /// The channel has restarted: what is played stops.
     Restarted,
+    /// This person wants to be ignored in the guild, or to be listened to again.
+    OptOutChanged(PersonId),
     /// The recogniser of this person should return what it has.
     Finalize(PersonId),
     /// This person counts as noise.

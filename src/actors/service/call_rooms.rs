@@ -10,7 +10,7 @@ use crate::actors::calls::hearing::Hearing;
 use crate::actors::calls::joined::{Joined, too_many_calls, too_many_people, wake};
 use crate::actors::messages::voice_call::CallMessage;
 use crate::actors::runtime::actor_keys::VoiceCallKey;
-use crate::domain::id::PersonId;
+use crate::domain::id::{ChannelId, PersonId};
 use crate::ports::backend::Refused;
 use crate::ports::backend::room::RoomId;
 use crate::ports::call_room::{CallRooms, Description, Entrance, Line, SpeechService};
@@ -52,9 +52,9 @@ impl CallRooms for ActorBackend {
         let (calls, voice) = (&self.context.calls, &self.context.settings.voice);
         match calls.get(&channel) {
             Some(call) if call.person(&PersonId::from(from)).is_none() && call.people().len() >= voice.max_people => {
-                Err(too_many_people(voice.max_people))
+                Err(too_many_people(&self.context))
             }
-            None if calls.all().len() >= voice.max_calls => Err(too_many_calls(voice.max_calls)),
+            None if calls.all().len() >= voice.max_calls => Err(too_many_calls(&self.context)),
             Some(_) | None => Ok(()),
         }
     }
@@ -66,7 +66,7 @@ impl CallRooms for ActorBackend {
         let channel_ref = ChannelRef { guild: channel_key.guild.clone(), channel: channel_key.channel.clone(), parent: None };
         let begin = || Call::new(channel_ref, context.clock.now(), context.recorder.instruments().clone());
         let call = context.calls.get_or_begin(&channel_key.channel, voice.max_calls, begin);
-        let call = call.ok_or_else(|| too_many_calls(voice.max_calls))?;
+        let call = call.ok_or_else(|| too_many_calls(context))?;
         Joined::new(Hearing::new(call, self.inbound.clone())).enter(entrance).await
     }
 }
@@ -74,12 +74,12 @@ impl CallRooms for ActorBackend {
 impl PlatformCalls for ActorBackend {
     fn begin(&self, channel_ref: &ChannelRef, connection: Arc<dyn CallConnection>) -> Result<(), Refused> {
         let (context, voice) = (&self.context, &self.context.settings.voice);
-        if context.memberships.present(&channel_ref.channel).is_empty() {
+        if !self.has_companions(&channel_ref.channel) {
             return Err(Refused::NotFound("no companion is in the channel".to_owned()));
         }
         let begin = || Call::new(channel_ref.clone(), context.clock.now(), context.recorder.instruments().clone());
         let call = context.calls.get_or_begin(&channel_ref.channel, voice.max_calls, begin);
-        let call = call.ok_or_else(|| too_many_calls(voice.max_calls))?;
+        let call = call.ok_or_else(|| too_many_calls(context))?;
         call.connect(connection);
         if let Some(actor) = context.directory.find(&VoiceCallKey(channel_ref.channel.clone())) {
             // One that is being restarted looks by itself.
@@ -87,5 +87,9 @@ impl PlatformCalls for ActorBackend {
         }
         wake(&Hearing::new(call, self.inbound.clone()));
         Ok(())
+    }
+
+    fn has_companions(&self, channel: &ChannelId) -> bool {
+        !self.context.memberships.present(channel).is_empty()
     }
 }

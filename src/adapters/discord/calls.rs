@@ -3,47 +3,62 @@
 //! * `guild`: who is in the voice channels of a guild, and in which one the bot belongs. It decides and does nothing.
 //! * `connection`: the connection to one call, run by the core.
 //! * `speaker`: plays what companions say, and knows how far it was heard. `numbers`: the numbers of a person's packets.
+//! * `status`: where the bot is, and who is heard. `notice`: tells people that companions listen. `kept`: what the next process has to know.
 //!
 //! The core runs each connection as part of its call, so one that fails or hangs disturbs no other.
 
 mod connection;
 mod guild;
+mod kept;
+mod notice;
 mod numbers;
 mod speaker;
+mod status;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::watch;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 use self::connection::Connection;
-use self::guild::{By, GuildVoice, Present};
+use self::guild::{Admitted, By, GuildVoice, Present, Way};
+use self::kept::{Kept, ToldPeople};
 use self::numbers::Numbers;
+use self::status::Live;
+pub use self::status::{Participant, Status};
 use super::platform::Discord;
+use super::rest::{Failed, Request};
 use super::snowflake::Snowflake;
 use super::voice::{Options, Server};
 use super::wire::{VoiceServer, VoiceState};
 use crate::ports::audio::Audio;
-use crate::ports::backend::Refused;
+use crate::ports::backend::stamp::Stamp;
+use crate::ports::backend::{Backend, Refused};
 use crate::ports::gateway::{Command, Gateway, Unsent};
 use crate::ports::inbound_events::ChannelRef;
 use crate::ports::notes::Notes;
 use crate::ports::platform_call::{Ended, PlatformCalls};
 
-/// The notes of the channels into which the bot was asked begin so.
-const NOTE: &str = "voice/";
+/// How often Discord is asked where somebody is, and how long after the voice server has named the person. The wait doubles each time.
+const MOST_LOOKUPS: u32 = 4;
+const LOOKUP_AFTER: Duration = Duration::from_secs(1);
 
 /// What the calls need.
 pub struct Dependencies {
     pub discord: Arc<Discord>,
     pub calls: Arc<dyn PlatformCalls>,
+    pub backend: Backend,
     pub audio: Arc<dyn Audio>,
     pub notes: Arc<dyn Notes>,
     pub options: Options,
     /// The voice channels that the bot enters as soon as somebody is in them.
     pub automatic: BTreeSet<Snowflake>,
+    /// Whether the people of a call are told that companions listen.
+    pub tells_people: bool,
 }
 
 /// The calls of one bot. Cheap to clone.
@@ -53,10 +68,18 @@ pub struct Calls(Arc<Shared>);
 pub struct Shared {
     discord: Arc<Discord>,
     calls: Arc<dyn PlatformCalls>,
+    backend: Backend,
     audio: Arc<dyn Audio>,
     notes: Arc<dyn Notes>,
     options: Options,
     automatic: BTreeSet<Snowflake>,
+    tells_people: bool,
+    /// Whether what the process before has kept is being read.
+    comes_back: AtomicBool,
+    /// Whether that is known. Before, the bot enters no channel by itself.
+    is_back: AtomicBool,
+    /// Held while a note is written.
+    keeping: tokio::sync::Mutex<()>,
     /// What sends commands to the main gateway.
     gateway: OnceLock<Arc<dyn Gateway>>,
     guilds: Mutex<BTreeMap<Snowflake, Entry>>,
@@ -68,69 +91,65 @@ struct Entry {
     /// The channel whose call was begun.
     begun: Option<Snowflake>,
     is_connected: bool,
+    /// Since when the bot is in the call. It stays while a connection is made again.
+    since: Option<Instant>,
+    live: Option<Live>,
     /// Why the bot is not where it belongs.
     trouble: Option<String>,
-}
-
-/// Where the bot is in a guild, and why not.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Status {
-    /// The channel in which the bot belongs.
-    pub channel: Snowflake,
-    /// Whether somebody asked for it, or the settings do.
-    pub is_asked_for: bool,
-    pub is_connected: bool,
-    /// Whether it may not speak, in the audience of a stage.
-    pub is_suppressed: bool,
-    /// The people who are there.
-    pub people: usize,
-    /// Why it is not connected, if that is known.
-    pub trouble: Option<String>,
+    told: Option<ToldPeople>,
+    /// What is in the note.
+    kept: Kept,
 }
 
 impl Calls {
     pub fn new(dependencies: Dependencies) -> Self {
-        let Dependencies { discord, calls, audio, notes, options, automatic } = dependencies;
+        let Dependencies { discord, calls, backend, audio, notes, options, automatic, tells_people } = dependencies;
         Self(Arc::new(Shared {
             discord,
             calls,
+            backend,
             audio,
             notes,
             options,
             automatic,
+            tells_people,
+            comes_back: AtomicBool::new(false),
+            is_back: AtomicBool::new(false),
+            keeping: tokio::sync::Mutex::default(),
             gateway: OnceLock::new(),
             guilds: Mutex::default(),
         }))
     }
 
-    /// Commands leave through this gateway. Until it is set, no call is entered. The bot comes back into the calls that it was asked into before.
-    /// Must be called within a runtime.
+    /// Commands leave through this gateway. Until it is set, no call is entered.
     pub fn set_gateway(&self, gateway: Arc<dyn Gateway>) {
         let _ = self.0.gateway.set(gateway);
-        let shared = self.0.clone();
-        tokio::spawn(async move { shared.come_back().await });
+    }
+
+    /// `READY`, `RESUMED`: commands can be sent. The bot comes back into the calls of the process before. Must be called within a runtime.
+    pub fn connected(&self) {
+        if !self.0.comes_back.swap(true, Ordering::Relaxed) {
+            let shared = self.0.clone();
+            tokio::spawn(async move { shared.come_back().await });
+        }
     }
 
     /// `VOICE_STATE_UPDATE`.
     pub fn voice_state(&self, state: &VoiceState) {
         let Some(guild) = state.guild_id else { return };
         let bot = self.0.discord.user();
-        self.change(guild, |shared, voice| {
-            voice.update(state, bot, |channel| shared.automatic.contains(&channel), Instant::now())
-        });
+        self.change(guild, |shared, voice| voice.update(state, bot, |channel| shared.is_automatic(channel), Instant::now()));
     }
 
     /// `VOICE_SERVER_UPDATE`.
     pub fn voice_server(&self, server: VoiceServer) {
-        self.change(server.guild_id, |_, voice| voice.update_server(server));
+        self.change(server.guild_id, |_, voice| voice.update_server(server, Instant::now()));
     }
 
     /// `GUILD_CREATE`: all who are in voice channels.
     pub fn guild_reported(&self, guild: Snowflake, states: &[VoiceState]) {
         let bot = self.0.discord.user();
-        self.change(guild, |shared, voice| {
-            voice.replace(states, bot, |channel| shared.automatic.contains(&channel), Instant::now())
-        });
+        self.change(guild, |shared, voice| voice.replace(states, bot, |channel| shared.is_automatic(channel), Instant::now()));
     }
 
     /// A channel is gone.
@@ -143,21 +162,28 @@ impl Calls {
         self.change(guild, |_, voice| *voice = GuildVoice::default());
     }
 
+    /// A companion was added to a channel of the guild: the bot enters a call by itself, if it belongs there now.
+    pub fn companion_added(&self, guild: Snowflake) {
+        self.change(guild, |shared, voice| voice.look_again(|channel| shared.is_automatic(channel), Instant::now()));
+    }
+
     /// Enters a channel, because somebody asked for it.
     ///
     /// # Errors
     /// No companion is in the channel, or there are as many calls as there may be.
     pub async fn join(&self, guild: Snowflake, channel: Snowflake) -> Result<(), Refused> {
-        self.0.begin(guild, channel)?;
-        self.change(guild, |_, voice| voice.join(channel, Instant::now()));
-        self.0.remember(guild, Some(channel)).await;
-        Ok(())
+        if !self.0.calls.has_companions(&channel.channel()) {
+            return Err(Refused::NotFound("no companion is in the channel".to_owned()));
+        }
+        let begun = self.0.change(guild, |voice| voice.join(channel, Instant::now()));
+        self.0.keep(guild).await;
+        begun
     }
 
     /// Leaves the call of a guild. False: there is none.
     pub async fn leave(&self, guild: Snowflake) -> bool {
         let was_there = self.0.leave(guild);
-        self.0.remember(guild, None).await;
+        self.0.keep(guild).await;
         was_there
     }
 
@@ -166,30 +192,15 @@ impl Calls {
         self.0.guilds.lock().get(&guild)?.voice.channel_of(user)
     }
 
-    /// Where the bot is in a guild. `None`: it belongs in no call.
-    pub fn status(&self, guild: Snowflake) -> Option<Status> {
-        let mut guilds = self.0.guilds.lock();
-        let Entry { voice, is_connected, trouble, .. } = guilds.get_mut(&guild)?;
-        let wanted = voice.wanted(Instant::now())?;
-        let place = voice.place().filter(|(channel, _)| *channel == wanted.channel);
-        Some(Status {
-            channel: wanted.channel,
-            is_asked_for: wanted.by == By::Command,
-            is_connected: *is_connected,
-            is_suppressed: place.is_some_and(|(_, is_suppressed)| is_suppressed),
-            people: voice.people(wanted.channel).count(),
-            trouble: trouble.clone().filter(|_| !*is_connected),
-        })
-    }
-
     fn change(&self, guild: Snowflake, change: impl FnOnce(&Shared, &mut GuildVoice)) {
-        self.0.change(guild, |voice| change(&self.0, voice));
+        // What is refused is logged, and tried again with the next change.
+        let _ = self.0.change(guild, |voice| change(&self.0, voice));
     }
 }
 
 impl Shared {
     /// Changes what is known of a guild, tells its connection, and begins the call in which the bot belongs now.
-    fn change(self: &Arc<Self>, guild: Snowflake, change: impl FnOnce(&mut GuildVoice)) {
+    fn change(self: &Arc<Self>, guild: Snowflake, change: impl FnOnce(&mut GuildVoice)) -> Result<(), Refused> {
         let wanted = {
             let mut guilds = self.guilds.lock();
             let entry = guilds.entry(guild).or_insert_with(Entry::new);
@@ -197,36 +208,52 @@ impl Shared {
             entry.changes.send_replace(());
             entry.voice.wanted(Instant::now()).filter(|wanted| entry.begun != Some(wanted.channel))
         };
-        let Some(wanted) = wanted else { return };
-        if let Err(refused) = self.begin(guild, wanted.channel) {
-            tracing::warn!(%guild, channel = %wanted.channel, %refused, "a voice channel is not entered");
-            let mut guilds = self.guilds.lock();
-            if let Some(entry) = guilds.get_mut(&guild) {
-                entry.voice.leave();
-                entry.changes.send_replace(());
-            }
+        let begun =
+            wanted.map_or(Ok(()), |wanted| self.begin(guild, wanted.channel).inspect_err(|refused| self.give_up(guild, refused)));
+        self.keep_changes(guild);
+        begun
+    }
+
+    /// The call in which the bot belongs is refused.
+    fn give_up(&self, guild: Snowflake, refused: &Refused) {
+        let mut guilds = self.guilds.lock();
+        let Some(entry) = guilds.get_mut(&guild) else { return };
+        entry.voice.give_up();
+        entry.changes.send_replace(());
+        let trouble = Some(refused.to_string());
+        if entry.trouble != trouble {
+            tracing::warn!(%guild, %refused, "a voice channel is not entered");
+            entry.trouble = trouble;
         }
     }
 
-    /// Keeps the channel into which the bot was asked for the next process.
-    async fn remember(&self, guild: Snowflake, channel: Option<Snowflake>) {
-        let note = (format!("{NOTE}{guild}"), channel.map(|channel| channel.to_string().into_bytes()));
-        if let Err(error) = self.notes.write(None, vec![note]).await {
-            tracing::warn!(%guild, %error, "a restart will not know in which voice channel the bot belongs");
+    /// Whether the bot enters a channel by itself.
+    fn is_automatic(&self, channel: Snowflake) -> bool {
+        self.is_back.load(Ordering::Relaxed) && self.automatic.contains(&channel) && self.calls.has_companions(&channel.channel())
+    }
+
+    fn keep_changes(self: &Arc<Self>, guild: Snowflake) {
+        let is_changed = self.guilds.lock().get(&guild).is_some_and(|entry| entry.kept != entry.to_keep());
+        if is_changed {
+            let shared = self.clone();
+            tokio::spawn(async move { shared.keep(guild).await });
         }
     }
 
     async fn come_back(self: &Arc<Self>) {
-        let notes = match self.notes.all(None, NOTE).await {
-            Ok(notes) => notes,
-            Err(error) => return tracing::warn!(%error, "the bot does not come back into voice channels"),
-        };
-        for (name, value) in notes {
-            let guild = name.strip_prefix(NOTE).and_then(|guild| guild.parse().ok());
-            let channel = std::str::from_utf8(&value).ok().and_then(|channel| channel.parse().ok());
-            if let Some((guild, channel)) = guild.zip(channel) {
-                self.change(guild, |voice| voice.join(channel, Instant::now()));
-            }
+        for (guild, kept) in self.kept().await {
+            let mut guilds = self.guilds.lock();
+            let entry = guilds.entry(guild).or_insert_with(Entry::new);
+            let entered = kept.entered.filter(|channel| self.automatic.contains(channel));
+            entry.voice.restore(kept.asked, entered, kept.dismissed, Instant::now());
+            entry.told = entry.told.or(kept.told);
+            entry.kept = kept;
+        }
+        self.is_back.store(true, Ordering::Relaxed);
+        let known: Vec<_> = self.guilds.lock().keys().copied().collect();
+        for guild in known {
+            // What is refused is logged.
+            let _ = self.change(guild, |voice| voice.look_again(|channel| self.is_automatic(channel), Instant::now()));
         }
     }
 
@@ -235,13 +262,14 @@ impl Shared {
         self.calls.begin(&channel_ref, Arc::new(Connection::new(self.clone(), guild, channel)))?;
         let mut guilds = self.guilds.lock();
         let entry = guilds.entry(guild).or_insert_with(Entry::new);
-        (entry.begun, entry.is_connected, entry.trouble) = (Some(channel), false, None);
+        (entry.begun, entry.is_connected, entry.since, entry.trouble) = (Some(channel), false, None, None);
         Ok(())
     }
 
     fn leave(self: &Arc<Self>, guild: Snowflake) -> bool {
         let was_wanted = self.guilds.lock().get_mut(&guild).is_some_and(|entry| entry.voice.wanted(Instant::now()).is_some());
-        self.change(guild, GuildVoice::leave);
+        // Nothing is begun that could be refused.
+        let _ = self.change(guild, GuildVoice::leave);
         was_wanted
     }
 
@@ -249,25 +277,79 @@ impl Shared {
         self.guilds.lock().get(&guild).map(|entry| entry.changes.subscribe())
     }
 
-    /// Whether the bot belongs in a channel.
-    fn wants(&self, guild: Snowflake, channel: Snowflake) -> bool {
-        let mut guilds = self.guilds.lock();
-        let wanted = guilds.get_mut(&guild).and_then(|entry| entry.voice.wanted(Instant::now()));
-        wanted.is_some_and(|wanted| wanted.channel == channel)
+    /// Whether the bot does not belong in a channel any more. Then it leaves the channel, if it is still there.
+    fn is_over(self: &Arc<Self>, guild: Snowflake, channel: Snowflake) -> bool {
+        let leaves = {
+            let mut guilds = self.guilds.lock();
+            let Some(entry) = guilds.get_mut(&guild) else { return true };
+            if entry.voice.wanted(Instant::now()).is_some_and(|wanted| wanted.channel == channel) {
+                return false;
+            }
+            if entry.begun == Some(channel) {
+                (entry.begun, entry.is_connected, entry.since, entry.live) = (None, false, None, None);
+            }
+            entry.told = entry.told.filter(|told| told.channel != channel);
+            let leaves = entry.voice.place().is_some_and(|(place, _)| place == channel);
+            if leaves {
+                entry.voice.forget_session();
+            }
+            leaves
+        };
+        if leaves && let Err(unsent) = self.send(guild, None) {
+            tracing::warn!(%guild, %unsent, "the bot does not leave a voice channel");
+        }
+        self.keep_changes(guild);
+        true
     }
 
-    /// What is needed to connect to the call of a channel. `None`: Discord has not told it yet.
-    fn server(&self, guild: Snowflake, channel: Snowflake) -> Option<Server> {
-        let user = self.discord.user()?;
-        let admitted = self.guilds.lock().get(&guild)?.voice.admitted().filter(|admitted| admitted.channel == channel)?;
+    /// The way into the call of a channel, if the bot belongs there.
+    fn way(&self, guild: Snowflake, channel: Snowflake) -> Way {
+        let way = self.guilds.lock().get(&guild).map_or(Way::Closed, |entry| entry.voice.way());
+        match way {
+            Way::Open(admitted) if admitted.channel != channel => Way::Closed,
+            way => way,
+        }
+    }
+
+    /// The address of a call into which the bot is let.
+    fn server(&self, guild: Snowflake, admitted: Admitted) -> Option<Server> {
         Some(Server {
             endpoint: without_scheme(&admitted.endpoint).to_owned(),
             token: admitted.token,
             session_id: admitted.session,
             guild: guild.get(),
-            channel: channel.get(),
-            user: user.get(),
+            channel: admitted.channel.get(),
+            user: self.discord.user()?.get(),
         })
+    }
+
+    /// Whether it is known where somebody is.
+    fn knows(&self, guild: Snowflake, user: Snowflake) -> bool {
+        self.guilds.lock().get(&guild).is_some_and(|entry| entry.voice.channel_of(user).is_some())
+    }
+
+    /// Asks Discord where somebody is. `None`: in no voice channel.
+    async fn look_up(&self, guild: Snowflake, user: Snowflake) -> Option<VoiceState> {
+        for tried in 0..MOST_LOOKUPS {
+            // The main gateway usually tells it first.
+            sleep(LOOKUP_AFTER * 2_u32.pow(tried)).await;
+            if self.knows(guild, user) {
+                return None;
+            }
+            match self.discord.rest().ask(Request::voice_state(guild, user)).await {
+                Ok(state) => return Some(state),
+                Err(Failed::Refused(_)) => return None,
+                Err(error) => tracing::debug!(%guild, %error, "it is not known who is in a call"),
+            }
+        }
+        None
+    }
+
+    /// Somebody was found in a voice channel.
+    fn found(self: &Arc<Self>, guild: Snowflake, state: &VoiceState) {
+        let bot = self.discord.user();
+        // What is refused is logged, and tried again with the next change.
+        let _ = self.change(guild, |voice| voice.update(state, bot, |channel| self.is_automatic(channel), Instant::now()));
     }
 
     fn people(&self, guild: Snowflake, channel: Snowflake) -> BTreeMap<Snowflake, Present> {
@@ -280,25 +362,11 @@ impl Shared {
         self.guilds.lock().get(&guild)?.voice.alone_until()
     }
 
-    /// Asks Discord to let the bot in. A place that it may have from before, of which nothing is known, is given up first.
+    /// Asks Discord to let the bot in. A place that it may have from before is given up first.
     fn ask(&self, guild: Snowflake, channel: Snowflake) -> Result<(), Unsent> {
+        self.forget_session(guild, channel);
         self.send(guild, None)?;
         self.send(guild, Some(channel))
-    }
-
-    /// Leaves the channel, if the bot is still there.
-    fn go(&self, guild: Snowflake, channel: Snowflake) {
-        let is_there = {
-            let mut guilds = self.guilds.lock();
-            let Some(entry) = guilds.get_mut(&guild) else { return };
-            if entry.begun == Some(channel) {
-                (entry.begun, entry.is_connected) = (None, false);
-            }
-            entry.voice.place().is_some_and(|(place, _)| place == channel)
-        };
-        if is_there && let Err(unsent) = self.send(guild, None) {
-            tracing::warn!(%guild, %unsent, "the bot does not leave a voice channel");
-        }
     }
 
     fn send(&self, guild: Snowflake, channel: Option<Snowflake>) -> Result<(), Unsent> {
@@ -311,23 +379,51 @@ impl Shared {
         })
     }
 
-    /// The session of a call is of no use any more: the next connection needs a new one.
-    fn forget_session(&self, guild: Snowflake) {
-        if let Some(entry) = self.guilds.lock().get_mut(&guild) {
+    /// The session of a call is of no use any more: the next connection needs a new one. That of another channel is kept.
+    fn forget_session(&self, guild: Snowflake, channel: Snowflake) {
+        let mut guilds = self.guilds.lock();
+        let Some(entry) = guilds.get_mut(&guild) else { return };
+        if entry.voice.place().is_none_or(|(place, _)| place == channel) {
             entry.voice.forget_session();
             entry.is_connected = false;
         }
     }
 
-    fn connected(&self, guild: Snowflake, channel: Snowflake) {
-        if let Some(entry) = self.guilds.lock().get_mut(&guild).filter(|entry| entry.begun == Some(channel)) {
+    /// Discord does not let the bot into a voice channel.
+    fn count_not_let_in(&self) {
+        self.options.instruments.voice_refusals.add(1, ["channel"]);
+    }
+
+    fn connected(self: &Arc<Self>, guild: Snowflake, channel: Snowflake) {
+        let is_suppressed = {
+            let mut guilds = self.guilds.lock();
+            let Some(entry) = guilds.get_mut(&guild).filter(|entry| entry.begun == Some(channel)) else { return };
             (entry.is_connected, entry.trouble) = (true, None);
+            entry.since.get_or_insert_with(Instant::now);
+            entry.changes.send_replace(());
+            entry.voice.place().is_some_and(|(_, is_suppressed)| is_suppressed)
+        };
+        self.tell_people(guild, channel);
+        if is_suppressed {
+            self.ask_to_speak(guild, channel);
         }
+    }
+
+    /// Raises the hand on a stage. In any other channel a permission is missing, and Discord refuses this.
+    fn ask_to_speak(self: &Arc<Self>, guild: Snowflake, channel: Snowflake) {
+        let shared = self.clone();
+        tokio::spawn(async move {
+            let request = Request::speak_on_stage(guild, channel, &Stamp(shared.discord.now()));
+            if let Err(error) = shared.discord.rest().send(&request).await {
+                tracing::info!(%guild, %channel, %error, "the bot may not speak in a call, and cannot ask for it");
+            }
+        });
     }
 
     fn set_trouble(&self, guild: Snowflake, ended: &Ended) {
         if let (Ended::Lost { detail, .. }, Some(entry)) = (ended, self.guilds.lock().get_mut(&guild)) {
             (entry.is_connected, entry.trouble) = (false, Some(detail.clone()));
+            entry.changes.send_replace(());
         }
     }
 }
@@ -339,6 +435,22 @@ fn without_scheme(endpoint: &str) -> &str {
 
 impl Entry {
     fn new() -> Self {
-        Self { voice: GuildVoice::default(), changes: watch::channel(()).0, begun: None, is_connected: false, trouble: None }
+        Self {
+            voice: GuildVoice::default(),
+            changes: watch::channel(()).0,
+            begun: None,
+            is_connected: false,
+            since: None,
+            live: None,
+            trouble: None,
+            told: None,
+            kept: Kept::default(),
+        }
+    }
+
+    fn to_keep(&self) -> Kept {
+        let (wanted, dismissed) = self.voice.wanted_and_dismissed();
+        let by = |by| wanted.filter(|wanted| wanted.by == by).map(|wanted| wanted.channel);
+        Kept { asked: by(By::Command), entered: by(By::Setting), dismissed, told: self.told }
     }
 }

@@ -3,10 +3,12 @@
 //! The check never identifies, so it uses none of the day's identifies. It changes nothing on Discord.
 
 mod account;
+mod calls;
 mod connection;
 mod guilds;
 mod report;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -55,7 +57,8 @@ pub async fn check(
 ) -> Result<Report, Problem> {
     let clocks = Arc::new(Clocks::new(clock));
     let rest = Rest::new(settings, token, Arc::clone(&clocks))?;
-    let mut checking = Checking { rest, settings, clocks, report: Report::default(), took: Vec::new() };
+    let mut checking =
+        Checking { rest, settings, clocks, report: Report::default(), took: Vec::new(), found_calls: BTreeSet::new() };
     if let Some(application) = checking.account().await {
         checking.report.invitation = Some(invitation(application.id));
         checking.clock();
@@ -80,6 +83,8 @@ struct Checking<'a> {
     report: Report,
     /// How long each answer took.
     took: Vec<Duration>,
+    /// The channels of `discord.voice_channels` that were found.
+    found_calls: BTreeSet<Snowflake>,
 }
 
 impl Checking<'_> {

@@ -8,7 +8,7 @@
 //! * `members`: adds and removes companions, sets their interjection level, and pauses them.
 //! * `persons`: what people decide about themselves.
 //! * `saying`: what people say to companions by a command.
-//! * `status`, `why`: describe a channel.
+//! * `status`, `why`: describe a channel. `voice`: calls.
 //! * `words`: sentences that several answers share.
 
 mod admission;
@@ -23,8 +23,9 @@ pub(super) mod registered;
 mod registering;
 mod saying;
 mod status;
+mod voice;
 mod why;
-mod words;
+pub(super) mod words;
 
 use std::fmt;
 use std::panic::AssertUnwindSafe;
@@ -43,6 +44,7 @@ use self::admission::{RecentInteractions, Slot, Slots};
 use self::answering::FirstAnswer;
 use self::interaction::{Action, ChannelContext, Command, Handle, Interaction};
 use self::saying::Questions;
+use super::calls::Calls;
 use super::platform::Discord;
 use super::snowflake::Snowflake;
 use crate::domain::id::CompanionId;
@@ -80,6 +82,8 @@ struct CommandHandler {
     backend: Backend,
     opt_outs: Arc<dyn OptOut>,
     inbound_events: Arc<dyn InboundEvents>,
+    /// `None`: there are no calls.
+    calls: Option<Calls>,
     /// Messages that somebody wants to ask a companion about, until the person chooses the companion.
     questions: Questions,
     /// The companions of direct messages. `None`: the first companion.
@@ -120,6 +124,7 @@ impl Commands {
         backend: Backend,
         opt_outs: Arc<dyn OptOut>,
         inbound_events: Arc<dyn InboundEvents>,
+        calls: Option<Calls>,
         settings: &Settings,
         instruments: Instruments,
     ) -> Self {
@@ -128,6 +133,7 @@ impl Commands {
             backend,
             opt_outs,
             inbound_events,
+            calls,
             questions: Questions::default(),
             direct_companions: settings.direct_companions.clone(),
             is_registering: AtomicBool::new(false),
@@ -286,6 +292,9 @@ impl CommandHandler {
             Command::Why { companion } => self.why(companion.as_deref(), here).await,
             Command::ForgetMe { sure } => self.forget(sure, here, person).await,
             Command::IgnoreMe { on } => self.ignore(on, here, person).await,
+            Command::VoiceJoin { to } => self.voice_join(to, here, person).await,
+            Command::VoiceLeave => self.voice_leave(here, person).await,
+            Command::VoiceStatus => self.voice_status(here, person).await,
             // What is said is relayed elsewhere, and needs no other answer.
             Command::Say { .. } | Command::Help => Ok(words::HELP.to_owned()),
         }

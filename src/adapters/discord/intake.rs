@@ -212,6 +212,7 @@ impl SharedIntake {
 /// Tells the calls of voice channels what concerns them.
 fn tell_calls(calls: &Calls, kind: &str, text: &str) -> Result<(), Unreadable> {
     match kind {
+        "READY" | "RESUMED" => calls.connected(),
         "VOICE_STATE_UPDATE" => calls.voice_state(&read(text)?),
         "VOICE_SERVER_UPDATE" => calls.voice_server(read(text)?),
         "GUILD_CREATE" => {

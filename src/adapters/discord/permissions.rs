@@ -132,8 +132,10 @@ fn overwritten(base: Permissions, guild: &Guild<'_>, member: &Member<'_>, overwr
 pub enum Need {
     /// Receive messages.
     Listen,
-    /// Enter the voice channel whose text chat is read.
+    /// Enter the voice channel, and read its text chat.
     Enter,
+    /// Be heard in the call.
+    Speak,
     /// Read messages of a downtime, and check whether its own messages arrived.
     ReadBack,
     /// Give companions their own names and pictures.
@@ -157,8 +159,12 @@ impl Need {
                 "Edit Channel > Permissions > add the bot > allow View Channel (in a private thread, mention the bot once).",
             ),
             Self::Enter => (
-                "Companions cannot read the text of this voice channel.",
+                "Companions can neither read the text of this voice channel nor take part in its call.",
                 "Edit Channel > Permissions > add the bot > allow Connect.",
+            ),
+            Self::Speak => (
+                "Companions are not heard in the call of this voice channel.",
+                "Edit Channel > Permissions > add the bot > allow Speak.",
             ),
             Self::ReadBack => (
                 "Messages that are sent while the bot is offline are lost, and after a crash a reply may stay unfinished.",
@@ -189,6 +195,18 @@ impl Need {
     /// Whether companions cannot speak here without it.
     pub const fn is_vital(self) -> bool {
         matches!(self, Self::Listen | Self::Enter | Self::Webhooks | Self::Unlocked)
+    }
+}
+
+/// What the bot needs to take part in the call of a voice channel and does not have. On a stage, a moderator decides who speaks.
+pub fn missing_in_call(permissions: Permissions, is_stage: bool) -> Option<Need> {
+    let has = |permission| permissions.intersects(Permissions::ADMINISTRATOR | permission);
+    if !has(Permissions::VIEW_CHANNEL) {
+        Some(Need::Listen)
+    } else if !has(Permissions::CONNECT) {
+        Some(Need::Enter)
+    } else {
+        (!is_stage && !has(Permissions::SPEAK)).then_some(Need::Speak)
     }
 }
 

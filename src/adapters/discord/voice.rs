@@ -17,6 +17,7 @@ mod events;
 pub(crate) mod fuzz;
 mod hearing;
 mod messages;
+mod metrics;
 mod rtp;
 mod server;
 mod socket;

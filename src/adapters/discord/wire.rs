@@ -3,6 +3,7 @@
 //! Fields that decide the sender and the recipients of a message are parsed strictly: an object without them is rejected. Source: Discord's
 //! documentation, "Gateway Events", "Messages Resource", "Channels Resource", "Guild Resource", "Application Resource".
 
+mod access;
 mod application;
 mod guild;
 mod lenient;
@@ -12,6 +13,7 @@ mod voice;
 #[cfg(test)]
 mod tests;
 
+pub use access::{Server, ServerChannel, ServerMember};
 pub use application::{Application, Bot, GatewayBot, Ready, SessionStartLimit, WithId};
 pub use guild::{
     Changed, Channel, ChannelDeleted, Emoji, Emojis, Guild, GuildDeleted, Role, RoleChanged, RoleDeleted, Threads,

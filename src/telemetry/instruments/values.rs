@@ -82,6 +82,9 @@ pub(super) const COMMANDS: &[&str] = &[
     "why",
     "forget_me",
     "ignore_me",
+    "voice_join",
+    "voice_leave",
+    "voice_status",
     "say",
     "ask",
     "help",
@@ -162,7 +165,11 @@ pub(super) const GATEWAY_CAUSES: &[&str] = &[
 ];
 pub(super) const SPEECH_SERVICES: &[&str] = &["speech_recognition", "speech_synthesis"];
 pub(super) const TROUBLES: &[&str] = names!(Trouble::ALL);
+pub(super) const VOICE_LIMITS: &[&str] = &["calls", "people", "channel"];
 pub(super) const PACKET_FATES: &[&str] = &["received", "dropped", "late", "undecodable"];
+/// See `adapters/discord/voice/metrics.rs`.
+pub(super) const DISCORD_PACKET_FATES: &[&str] = &["received", "lost", "late", "refused", "undecodable", "dropped"];
+pub(super) const DISCORD_FRAME_FATES: &[&str] = &["sent", "held", "dropped"];
 pub(super) const FRAME_FAULTS: &[&str] = &["malformed", "too_long"];
 pub(super) const ATTEMPTS: &[&str] = &["established", "failed"];
 pub(super) const STATUSES: &[&str] = &[

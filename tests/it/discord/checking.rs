@@ -1,6 +1,7 @@
 //! `tertulia discord check`: its report for a Discord that works, and for each kind of broken Discord.
 
 mod account;
+mod calls;
 mod failing;
 mod process;
 mod servers;

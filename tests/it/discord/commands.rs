@@ -7,6 +7,7 @@ mod managing;
 mod registering;
 mod reporting;
 mod speaking;
+mod voice;
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -148,6 +149,7 @@ pub(crate) fn commands(platform: &Arc<Discord>, backend: &Arc<SmallBackend>, met
         Backend::of(Arc::clone(&backend.services)),
         opt_outs,
         inbound_events,
+        None,
         &section,
         metrics.instruments(),
     )

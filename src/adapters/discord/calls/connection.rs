@@ -1,6 +1,6 @@
 //! The bot's connection to the call of one voice channel: enters it, tells the core who is there and what they say, and plays what companions say.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +13,8 @@ use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
 use super::super::snowflake::Snowflake;
 use super::super::voice::{self, Event, Heard, Server, VoiceConnection};
-use super::guild::Present;
+use super::super::wire::VoiceState;
+use super::guild::{Present, Way};
 use super::speaker::Speaker;
 use super::{Numbers, Shared};
 use crate::domain::message::{Author, Role};
@@ -23,8 +24,16 @@ use crate::ports::platform_call::{CallConnection, Ended, PlatformCall};
 
 /// How long Discord may take to let the bot in. It does not answer at all if the bot may not enter.
 const LET_IN_WITHIN: Duration = Duration::from_secs(10);
+/// How long Discord may take to name the server of a channel in which the bot is. Then the bot enters anew.
+const SERVER_WITHIN: Duration = Duration::from_secs(2);
+/// How long Discord may take to name another server after one has gone.
+const SERVER_BACK_WITHIN: Duration = Duration::from_secs(60);
+/// How long the main gateway may take to tell why the voice server disconnected the bot.
+const TOLD_WITHIN: Duration = Duration::from_secs(1);
 /// The wait before somebody is reported again whom the core could not take.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
+/// The most people who are looked up at a time.
+const MOST_LOOKUPS: usize = 200;
 
 pub struct Connection {
     shared: Arc<Shared>,
@@ -40,6 +49,7 @@ struct Person {
 }
 
 type Entering = BoxFuture<'static, (Snowflake, Option<Arc<dyn Line>>)>;
+type LookingUp = BoxFuture<'static, (Snowflake, Option<VoiceState>)>;
 
 /// The people of a call.
 struct People {
@@ -48,6 +58,16 @@ struct People {
     entering: FuturesUnordered<Entering>,
     /// Those who are being reported.
     awaited: BTreeMap<Snowflake, Present>,
+    /// Those for whom there was no room. They are reported again when somebody leaves.
+    refused: BTreeSet<Snowflake>,
+}
+
+/// How one connection to a voice server ended.
+enum Next {
+    /// The call ends, or is connected again later.
+    End(Ended),
+    /// The server is gone, or will not be that of the call any more. It goes on with the one that Discord names.
+    AnotherServer,
 }
 
 impl Connection {
@@ -57,24 +77,49 @@ impl Connection {
 
     /// Waits until Discord lets the bot in. `None`: the bot does not belong there any more.
     async fn let_in(&self, changes: &mut watch::Receiver<()>) -> Result<Option<Server>, Ended> {
-        let deadline = Instant::now() + LET_IN_WITHIN;
-        let mut is_asked = false;
+        let began = Instant::now();
+        let mut asked_at = None;
+        let mut unsent = None;
         loop {
             changes.mark_unchanged();
-            if !self.shared.wants(self.guild, self.channel) {
+            if self.shared.is_over(self.guild, self.channel) {
                 return Ok(None);
             }
-            if let Some(server) = self.shared.server(self.guild, self.channel) {
-                return Ok(Some(server));
-            }
-            if !is_asked {
-                self.shared.ask(self.guild, self.channel).map_err(|unsent| lost(unsent.to_string()))?;
-                is_asked = true;
-            }
-            if timeout_at(deadline, changes.changed()).await.is_err() {
-                return Err(lost("Discord does not let the bot into the voice channel: it may lack the permission Connect there, or the channel is full; `tertulia discord check` tells".to_owned()));
+            let way = self.shared.way(self.guild, self.channel);
+            let is_gone = matches!(way, Way::Gone);
+            let until = match way {
+                Way::Open(admitted) => match self.shared.server(self.guild, admitted) {
+                    Some(server) => return Ok(Some(server)),
+                    None => began + LET_IN_WITHIN,
+                },
+                Way::Gone => began + SERVER_BACK_WITHIN,
+                Way::Soon if asked_at.is_none() && began.elapsed() < SERVER_WITHIN => began + SERVER_WITHIN,
+                Way::Soon | Way::Closed => {
+                    if asked_at.is_none() {
+                        unsent = self.shared.ask(self.guild, self.channel).err();
+                        asked_at = unsent.is_none().then(Instant::now);
+                    }
+                    asked_at.unwrap_or(began) + LET_IN_WITHIN
+                }
+            };
+            let is_late = timeout_at(until, changes.changed()).await.is_err();
+            if is_late && until > began + SERVER_WITHIN {
+                // Whatever is known of a place has led nowhere.
+                self.shared.forget_session(self.guild, self.channel);
+                return Err(lost(match unsent {
+                    _ if is_gone => "Discord names no server for the call".to_owned(),
+                    Some(unsent) => unsent.to_string(),
+                    None => self.not_let_in(),
+                }));
             }
         }
+    }
+
+    fn not_let_in(&self) -> String {
+        self.shared.count_not_let_in();
+        "Discord does not let the bot into the voice channel: it may lack the permission Connect there, or the channel is full; \
+         `tertulia discord check` tells"
+            .to_owned()
     }
 }
 
@@ -86,31 +131,37 @@ fn lost(detail: String) -> Ended {
 impl CallConnection for Connection {
     async fn live(&self, call: Arc<dyn PlatformCall>) -> Ended {
         let Some(mut changes) = self.shared.subscribe(self.guild) else { return Ended::Over };
-        let server = match self.let_in(&mut changes).await {
-            Ok(Some(server)) => server,
-            Ok(None) => {
-                self.shared.go(self.guild, self.channel);
-                return Ended::Over;
-            }
-            Err(ended) => {
-                self.shared.set_trouble(self.guild, &ended);
-                return ended;
-            }
-        };
-        let encoder = match self.shared.audio.encoder() {
-            Ok(encoder) => encoder,
-            Err(error) => return lost(error.to_string()),
-        };
-        let (connection, events) = VoiceConnection::open(server.clone(), encoder, self.shared.options.clone());
-        let connection = Arc::new(connection);
         let speaker = Arc::new(Speaker::default());
-        speaker.set_connection(Some(connection.clone()));
         let line = call.attach(speaker.clone());
-        let people = People { call, here: BTreeMap::new(), entering: FuturesUnordered::new(), awaited: BTreeMap::new() };
-        let ended = self.run(people, &connection, events, &speaker, &*line, server, &mut changes).await;
-        speaker.set_connection(None);
-        connection.leave();
-        ended
+        let mut people = People::new(call);
+        loop {
+            let server = match self.let_in(&mut changes).await {
+                Ok(Some(server)) => server,
+                Ok(None) => {
+                    people.leave_all();
+                    return Ended::Over;
+                }
+                Err(ended) => {
+                    self.shared.set_trouble(self.guild, &ended);
+                    return ended;
+                }
+            };
+            let encoder = match self.shared.audio.encoder() {
+                Ok(encoder) => encoder,
+                Err(error) => return lost(error.to_string()),
+            };
+            let (connection, events) = VoiceConnection::open(server.clone(), encoder, self.shared.options.clone());
+            let connection = Arc::new(connection);
+            self.shared.opened(self.guild, self.channel, connection.clone());
+            speaker.set_connection(Some(connection.clone()));
+            let next = self.run(&mut people, &connection, events, &speaker, &*line, server, &mut changes).await;
+            speaker.set_connection(None);
+            connection.leave();
+            match next {
+                Next::AnotherServer => {}
+                Next::End(ended) => return ended,
+            }
+        }
     }
 }
 
@@ -118,15 +169,18 @@ impl Connection {
     #[expect(clippy::too_many_arguments, reason = "what one connection needs, once")]
     async fn run(
         &self,
-        mut people: People,
+        people: &mut People,
         connection: &VoiceConnection,
         mut events: mpsc::Receiver<Event>,
         speaker: &Speaker,
         line: &dyn Line,
         mut server: Server,
         changes: &mut watch::Receiver<()>,
-    ) -> Ended {
+    ) -> Next {
         let mut is_connected = false;
+        // Those whom the voice server names.
+        let mut named = BTreeSet::new();
+        let mut lookups: FuturesUnordered<LookingUp> = FuturesUnordered::new();
         changes.mark_changed();
         loop {
             let alone_until = self.shared.alone_until(self.guild);
@@ -141,26 +195,41 @@ impl Connection {
                     }
                     Some(Event::Heard(heard)) => people.hear(&heard),
                     Some(Event::Sent(sent)) => speaker.note_sent(sent, Instant::now()),
-                    // The main gateway tells who is there.
-                    Some(Event::Left(_) | Event::EndToEnd(_) | Event::Resuming | Event::Resumed) => {}
-                    Some(Event::Ended(ended)) => return self.ended(ended).await,
-                    None => return lost("the voice connection\u{2019}s task has ended".to_owned()),
+                    Some(Event::Here(user)) => {
+                        if let Some(user) = Snowflake::new(user)
+                            && named.insert(user)
+                            && lookups.len() < MOST_LOOKUPS
+                            && !self.shared.knows(self.guild, user)
+                        {
+                            lookups.push(self.look_up(user));
+                        }
+                    }
+                    Some(Event::Left(user)) => _ = Snowflake::new(user).map(|user| named.remove(&user)),
+                    Some(Event::EndToEnd(is_on)) => self.shared.set_end_to_end(self.guild, self.channel, is_on),
+                    Some(Event::Resuming | Event::Resumed) => {}
+                    Some(Event::Ended(ended)) => return self.ended(ended, &server, changes).await,
+                    None => return Next::End(lost("the voice connection\u{2019}s task has ended".to_owned())),
                 },
                 Ok(()) = changes.changed() => {
-                    if !self.shared.wants(self.guild, self.channel) {
+                    if self.shared.is_over(self.guild, self.channel) {
                         people.leave_all();
-                        self.shared.go(self.guild, self.channel);
-                        return Ended::Over;
+                        return Next::End(Ended::Over);
                     }
                     people.follow(self.shared.people(self.guild, self.channel));
-                    if let Some(newer) = self.shared.server(self.guild, self.channel)
-                        && !newer.is_same(&server)
-                    {
+                    if matches!(self.shared.way(self.guild, self.channel), Way::Gone) {
+                        return Next::AnotherServer;
+                    }
+                    if let Some(newer) = self.newer_server(&server) {
                         connection.move_to(newer.clone());
                         server = newer;
                     }
                 }
                 Some((user, line)) = people.entering.next() => people.entered(user, line),
+                Some((user, state)) = lookups.next() => {
+                    if let Some(state) = state.filter(|_| named.contains(&user) && !self.shared.knows(self.guild, user)) {
+                        self.shared.found(self.guild, &state);
+                    }
+                }
                 () = sleep_until(heard_at.unwrap_or_else(Instant::now)), if heard_at.is_some() => {
                     speaker.heard(Instant::now()).into_iter().for_each(|told| line.tell(told));
                 }
@@ -175,30 +244,73 @@ impl Connection {
         }
     }
 
+    /// The server of the call, if it is another one now.
+    fn newer_server(&self, than: &Server) -> Option<Server> {
+        let Way::Open(admitted) = self.shared.way(self.guild, self.channel) else { return None };
+        self.shared.server(self.guild, admitted).filter(|newer| !newer.is_same(than))
+    }
+
+    fn look_up(&self, user: Snowflake) -> LookingUp {
+        let (shared, guild) = (self.shared.clone(), self.guild);
+        async move { (user, shared.look_up(guild, user).await) }.boxed()
+    }
+
     /// The voice server ended the connection.
-    async fn ended(&self, ended: voice::Ended) -> Ended {
+    async fn ended(&self, ended: voice::Ended, server: &Server, changes: &mut watch::Receiver<()>) -> Next {
         use voice::Ended as Why;
         let detail = format!("the voice server ended the connection: {ended}");
         match ended {
-            Why::Left => Ended::Over,
-            // The main gateway tells whether the bot was moved, or sent out.
+            Why::Left => Next::End(Ended::Over),
             Why::Disconnected | Why::CallTerminated => {
-                self.shared.forget_session(self.guild);
-                sleep(AGAIN_AFTER).await;
-                lost(detail)
+                if self.is_told_why(server, changes).await {
+                    return Next::AnotherServer;
+                }
+                self.shared.forget_session(self.guild, self.channel);
+                Next::End(lost(detail))
             }
-            Why::RateLimited | Why::DaveRequired | Why::NoMode => Ended::Lost { after: Some(Duration::from_secs(60)), detail },
+            Why::RateLimited | Why::DaveRequired | Why::NoMode => {
+                Next::End(Ended::Lost { after: Some(Duration::from_secs(60)), detail })
+            }
             Why::SessionInvalid | Why::AuthenticationFailed | Why::ServerNotFound | Why::Refused(_) | Why::Unreachable => {
-                self.shared.forget_session(self.guild);
-                lost(detail)
+                self.shared.forget_session(self.guild, self.channel);
+                Next::End(lost(detail))
+            }
+        }
+    }
+
+    /// Waits until the main gateway tells that the bot was moved or sent out, or that the call has another server. False: it does not.
+    async fn is_told_why(&self, server: &Server, changes: &mut watch::Receiver<()>) -> bool {
+        let deadline = Instant::now() + TOLD_WITHIN;
+        loop {
+            changes.mark_unchanged();
+            if self.shared.is_over(self.guild, self.channel) {
+                return true;
+            }
+            let is_gone = matches!(self.shared.way(self.guild, self.channel), Way::Gone);
+            if is_gone || self.newer_server(server).is_some() {
+                return true;
+            }
+            if timeout_at(deadline, changes.changed()).await.is_err() {
+                return false;
             }
         }
     }
 }
 
 impl People {
+    fn new(call: Arc<dyn PlatformCall>) -> Self {
+        Self {
+            call,
+            here: BTreeMap::new(),
+            entering: FuturesUnordered::new(),
+            awaited: BTreeMap::new(),
+            refused: BTreeSet::new(),
+        }
+    }
+
     /// Reports who came, left, and muted or unmuted themselves.
     fn follow(&mut self, present: BTreeMap<Snowflake, Present>) {
+        let before = self.here.len();
         self.here.retain(|user, person| {
             let is_here = present.contains_key(user);
             if !is_here {
@@ -207,13 +319,17 @@ impl People {
             is_here
         });
         self.awaited.retain(|user, _| present.contains_key(user));
+        self.refused.retain(|user| present.contains_key(user));
+        if self.here.len() < before {
+            self.refused.clear();
+        }
         for (user, present) in present {
             if let Some(person) = self.here.get_mut(&user) {
                 if person.is_muted != present.is_muted {
                     person.is_muted = present.is_muted;
                     person.line.tell(Told::Muted(present.is_muted));
                 }
-            } else if self.awaited.insert(user, present.clone()).is_none() {
+            } else if !self.refused.contains(&user) && self.awaited.insert(user, present.clone()).is_none() {
                 let author = Author { id: user.person().as_str().into(), name: present.name, role: Role::Person };
                 self.entering.push(enter(self.call.clone(), user, author).boxed());
             }
@@ -221,8 +337,12 @@ impl People {
     }
 
     fn entered(&mut self, user: Snowflake, line: Option<Arc<dyn Line>>) {
-        let Some(line) = line else { return };
-        let Some(present) = self.awaited.remove(&user) else {
+        let present = self.awaited.remove(&user);
+        let Some(line) = line else {
+            self.refused.insert(user);
+            return;
+        };
+        let Some(present) = present else {
             // Gone meanwhile.
             return line.tell(Told::Leave);
         };

@@ -11,6 +11,8 @@ use super::super::wire::{VoiceServer, VoiceState};
 
 /// How long the bot stays in a call in which nobody else is.
 pub const ALONE_FOR: Duration = Duration::from_secs(60);
+/// Discord tells a new place and its server at the same time, in any order. A server that it told longer before is that of the place before.
+const TOLD_TOGETHER_WITHIN: Duration = Duration::from_secs(1);
 
 /// The voice channels of one guild.
 #[derive(Debug, Default)]
@@ -19,8 +21,8 @@ pub struct GuildVoice {
     people: BTreeMap<Snowflake, Present>,
     /// Where the bot is, and the session of its gateway connection.
     own: Option<Own>,
-    /// The newest server of the call.
-    server: Option<VoiceServer>,
+    /// The newest server of the call. If it is not the first one of the bot's place: when Discord told it.
+    server: Option<(VoiceServer, Option<Instant>)>,
     /// The channel in which the bot belongs.
     wanted: Option<Wanted>,
     /// A channel that the bot was sent out of. It does not enter it by itself before everybody has left it.
@@ -63,6 +65,19 @@ pub enum By {
     Setting,
 }
 
+/// The way into the call of the wanted channel.
+#[derive(Clone, Debug)]
+pub enum Way {
+    /// The bot is let in.
+    Open(Admitted),
+    /// The bot is in the channel. Discord will name the server.
+    Soon,
+    /// The server is gone. Discord will name another one.
+    Gone,
+    /// The bot is not in the channel, as far as is known.
+    Closed,
+}
+
 /// What a connection to a call needs to know.
 #[derive(Clone, Debug)]
 pub struct Admitted {
@@ -75,8 +90,13 @@ pub struct Admitted {
 impl GuildVoice {
     /// Somebody entered, changed, or left. `is_automatic` are the channels that the bot enters by itself.
     pub fn update(&mut self, state: &VoiceState, bot: Option<Snowflake>, is_automatic: impl Fn(Snowflake) -> bool, now: Instant) {
+        self.note(state, bot, now);
+        self.settle(is_automatic, now);
+    }
+
+    fn note(&mut self, state: &VoiceState, bot: Option<Snowflake>, now: Instant) {
         if Some(state.user_id) == bot {
-            self.update_own(state);
+            self.update_own(state, now);
         } else {
             let is_bot = state.member.user.as_ref().is_some_and(|user| user.bot == Some(true));
             match state.channel_id.filter(|_| !is_bot) {
@@ -90,10 +110,9 @@ impl GuildVoice {
                 None => drop(self.people.remove(&state.user_id)),
             }
         }
-        self.settle(is_automatic, now);
     }
 
-    fn update_own(&mut self, state: &VoiceState) {
+    fn update_own(&mut self, state: &VoiceState, now: Instant) {
         let before = self.own.take();
         let Some(channel) = state.channel_id else {
             // A moderator disconnected the bot, or it left.
@@ -103,19 +122,27 @@ impl GuildVoice {
             }
             return;
         };
-        if let (Some(before), Some(wanted)) = (&before, &mut self.wanted)
-            && before.channel == wanted.channel
-            && channel != before.channel
-        {
-            // A moderator moved the bot.
-            wanted.channel = channel;
+        if let Some(before) = before.filter(|before| before.channel != channel) {
+            self.moved(before.channel, channel, now);
         }
         self.own = Some(Own { channel, session: state.session_id.clone(), is_suppressed: state.suppress });
     }
 
+    /// A moderator moved the bot.
+    fn moved(&mut self, before: Snowflake, channel: Snowflake, now: Instant) {
+        if let Some(wanted) = self.wanted.as_mut().filter(|wanted| wanted.channel == before) {
+            wanted.channel = channel;
+        }
+        // The first server of the place before is of no use here. A later one may have been told before the new place.
+        let is_new = |told_at: Instant| now.saturating_duration_since(told_at) < TOLD_TOGETHER_WITHIN;
+        let server = self.server.take().filter(|(_, told_at)| told_at.is_some_and(is_new));
+        self.server = server.map(|(server, _)| (server, None));
+    }
+
     /// The server of the call was named, or has gone.
-    pub fn update_server(&mut self, server: VoiceServer) {
-        self.server = Some(server);
+    pub fn update_server(&mut self, server: VoiceServer, now: Instant) {
+        let is_later = self.own.is_some() && self.server.is_some();
+        self.server = Some((server, is_later.then_some(now)));
     }
 
     /// A new session, or the guild came back: these are all who are in voice channels.
@@ -128,12 +155,15 @@ impl GuildVoice {
     ) {
         let present: BTreeSet<_> = states.iter().map(|state| state.user_id).collect();
         self.people.retain(|user, _| present.contains(user));
-        if bot.is_some_and(|bot| !present.contains(&bot)) {
-            // The connection was lost together with the session. Whatever was wanted is wanted still.
-            (self.own, self.server) = (None, None);
+        let own = states.iter().find(|state| Some(state.user_id) == bot).and_then(|state| state.channel_id);
+        if let Some(before) = self.own.take_if(|before| Some(before.channel) != own) {
+            // The connection was lost together with the session. Whatever was wanted is wanted still, there or where a moderator moved the bot.
+            own.into_iter().for_each(|channel| self.moved(before.channel, channel, now));
+            self.server = None;
         }
-        for state in states {
-            self.update(state, bot, &is_automatic, now);
+        // Of a place that was not known, Discord names no server: the bot enters anew.
+        for state in states.iter().filter(|state| Some(state.user_id) != bot) {
+            self.note(state, bot, now);
         }
         self.settle(is_automatic, now);
     }
@@ -156,6 +186,36 @@ impl GuildVoice {
         self.dismissed = self.wanted.take().map(|wanted| wanted.channel).or(self.dismissed);
     }
 
+    /// The bot does not enter the channel in which it belongs. It may look again at any time.
+    pub fn give_up(&mut self) {
+        self.wanted = None;
+    }
+
+    /// Looks again whether the bot enters a channel by itself.
+    pub fn look_again(&mut self, is_automatic: impl Fn(Snowflake) -> bool, now: Instant) {
+        // After a restart it is not known who is where before Discord tells it.
+        if !self.people.is_empty() {
+            self.settle(is_automatic, now);
+        }
+    }
+
+    /// The channel in which the bot belongs, and the one that it was sent out of.
+    pub const fn wanted_and_dismissed(&self) -> (Option<Wanted>, Option<Snowflake>) {
+        (self.wanted, self.dismissed)
+    }
+
+    /// What the process before knew: the channel into which somebody asked the bot, the one that it entered by itself, and the one that it was
+    /// sent out of. Who is in the channels may be unknown still.
+    pub fn restore(&mut self, asked: Option<Snowflake>, entered: Option<Snowflake>, dismissed: Option<Snowflake>, now: Instant) {
+        if self.wanted.is_none() && self.dismissed.is_none() {
+            self.dismissed = dismissed;
+            let asked = asked.map(|channel| Wanted { channel, by: By::Command });
+            self.wanted = asked.or(entered.map(|channel| Wanted { channel, by: By::Setting }));
+            let is_alone = self.wanted.is_some_and(|wanted| self.people(wanted.channel).next().is_none());
+            self.alone_since = is_alone.then_some(now);
+        }
+    }
+
     /// The channel in which the bot belongs now. It leaves one in which it was alone for [`ALONE_FOR`].
     pub fn wanted(&mut self, now: Instant) -> Option<Wanted> {
         if self.alone_until().is_some_and(|until| until <= now) {
@@ -170,12 +230,15 @@ impl GuildVoice {
         self.wanted.and(self.alone_since).map(|since| since + ALONE_FOR)
     }
 
-    /// What a connection to the wanted channel needs. `None`: Discord has not told all of it yet.
-    pub fn admitted(&self) -> Option<Admitted> {
-        let (own, server) = (self.own.as_ref()?, self.server.as_ref()?);
-        let is_wanted = self.wanted.is_some_and(|wanted| wanted.channel == own.channel);
-        let endpoint = server.endpoint.clone().filter(|_| is_wanted)?;
-        Some(Admitted { channel: own.channel, session: own.session.clone(), token: server.token.clone(), endpoint })
+    /// The way into the call of the wanted channel.
+    pub fn way(&self) -> Way {
+        let Some(own) = self.own.as_ref().filter(|own| self.wanted.is_some_and(|wanted| wanted.channel == own.channel)) else {
+            return Way::Closed;
+        };
+        let Some((server, _)) = &self.server else { return Way::Soon };
+        let Some(endpoint) = server.endpoint.clone() else { return Way::Gone };
+        let (session, token) = (own.session.clone(), server.token.clone());
+        Way::Open(Admitted { channel: own.channel, session, token, endpoint })
     }
 
     /// The session of the call is of no use any more.
@@ -277,6 +340,33 @@ mod tests {
     }
 
     #[test]
+    fn whoever_sent_the_bot_out_is_obeyed_after_a_restart_too() {
+        let mut home = Home::new();
+        home.0.restore(None, None, Some(id(HARBOUR)), home.1);
+        let people = [state(3, ATTIC), state(4, HARBOUR)];
+        home.0.replace(&people, Some(id(BOT)), |channel| channel == id(HARBOUR), home.1);
+        assert_eq!(home.wanted(), None);
+        assert_eq!(home.0.wanted_and_dismissed(), (None, Some(id(HARBOUR))));
+        assert_eq!(home.moves(4, 0).moves(4, HARBOUR).wanted(), Some(HARBOUR));
+
+        for (asked, entered, by) in [(Some(id(ATTIC)), None, By::Command), (None, Some(id(ATTIC)), By::Setting)] {
+            let mut back = Home::new();
+            back.0.restore(asked, entered, None, back.1);
+            assert_eq!(back.moves(3, ATTIC).wait(60).wanted(), Some(ATTIC));
+            assert_eq!(back.0.wanted_and_dismissed(), (Some(Wanted { channel: id(ATTIC), by }), None));
+        }
+    }
+
+    #[test]
+    fn the_bot_looks_again_once_it_may_enter() {
+        let mut home = Home::new();
+        home.moves(4, HARBOUR).0.give_up();
+        assert_eq!(home.wanted(), None);
+        home.0.look_again(|channel| channel == id(HARBOUR), home.1);
+        assert_eq!(home.wanted(), Some(HARBOUR));
+    }
+
+    #[test]
     fn a_moderator_keeps_the_bot_out_until_everybody_has_left_and_takes_it_along() {
         let mut home = Home::new();
         home.moves(4, HARBOUR).moves(BOT, HARBOUR).moves(BOT, 0);
@@ -285,22 +375,66 @@ mod tests {
         assert_eq!(home.moves(BOT, HARBOUR).moves(BOT, ATTIC).wanted(), Some(ATTIC), "moved");
     }
 
+    /// Names the server of the bot's call.
+    fn name_server(home: &mut Home, endpoint: Option<&str>) {
+        let server = json!({ "token": "t", "guild_id": "5", "endpoint": endpoint });
+        home.0.update_server(serde_json::from_value(server).unwrap(), home.1);
+    }
+
+    fn way(home: &Home) -> String {
+        match home.0.way() {
+            Way::Open(admitted) => format!("{} at {}", admitted.channel, admitted.endpoint),
+            other => format!("{other:?}"),
+        }
+    }
+
     #[test]
     fn a_connection_needs_our_own_place_in_the_wanted_channel_and_a_server() {
         let mut home = Home::new();
-        let server = |endpoint: Option<&str>| {
-            serde_json::from_value::<VoiceServer>(json!({ "token": "t", "guild_id": "5", "endpoint": endpoint })).unwrap()
-        };
-        home.moves(4, HARBOUR).moves(BOT, HARBOUR);
-        assert!(home.0.admitted().is_none());
-        home.0.update_server(server(None));
-        assert!(home.0.admitted().is_none(), "the server is gone");
-        home.0.update_server(server(Some("voice.example:443")));
-        assert_eq!(
-            home.0.admitted().map(|admitted| (admitted.channel.get(), admitted.endpoint)),
-            Some((HARBOUR, "voice.example:443".into()))
-        );
+        home.moves(4, HARBOUR);
+        assert_eq!(way(&home), "Closed");
+        home.moves(BOT, HARBOUR);
+        assert_eq!(way(&home), "Soon");
+        name_server(&mut home, Some("one"));
+        assert_eq!(way(&home), "1 at one");
+        name_server(&mut home, None);
+        assert_eq!(way(&home), "Gone");
+        name_server(&mut home, Some("two"));
+        assert_eq!(way(&home), "1 at two");
         home.0.forget_session();
-        assert!(home.0.admitted().is_none());
+        assert_eq!(way(&home), "Closed");
+        assert_eq!(home.moves(BOT, 0).wanted(), Some(HARBOUR), "it was the bot that left, to enter anew");
+    }
+
+    #[test]
+    fn after_a_move_the_server_before_counts_for_nothing() {
+        let mut home = Home::new();
+        home.moves(4, HARBOUR).moves(BOT, HARBOUR);
+        name_server(&mut home, Some("one"));
+        home.moves(BOT, ATTIC);
+        assert_eq!(way(&home), "Soon");
+        name_server(&mut home, Some("two"));
+        assert_eq!(way(&home), "2 at two");
+
+        home.wait(5);
+        name_server(&mut home, Some("three"));
+        home.moves(BOT, HARBOUR);
+        assert_eq!(way(&home), "1 at three", "told before the place");
+    }
+
+    #[test]
+    fn a_new_session_takes_over_a_place_only_if_it_was_known() {
+        let mut home = Home::new();
+        let report = |home: &mut Home, states: &[VoiceState]| {
+            home.0.replace(states, Some(id(BOT)), |channel| channel == id(HARBOUR), home.1);
+            (way(home), home.wanted())
+        };
+        let with_bot = |channel| [state(4, HARBOUR), state(BOT, channel)];
+        assert_eq!(report(&mut home, &with_bot(HARBOUR)), ("Closed".into(), Some(HARBOUR)), "of a process before");
+        home.moves(BOT, HARBOUR);
+        name_server(&mut home, Some("one"));
+        assert_eq!(report(&mut home, &with_bot(HARBOUR)), ("1 at one".into(), Some(HARBOUR)));
+        assert_eq!(report(&mut home, &with_bot(ATTIC)), ("Closed".into(), Some(ATTIC)), "moved meanwhile");
+        assert_eq!(report(&mut home, &with_bot(HARBOUR)[..1]), ("Closed".into(), Some(ATTIC)));
     }
 }

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use twilight_model::channel::ChannelType;
-use twilight_model::channel::permission_overwrite::PermissionOverwrite;
 use twilight_model::guild::Permissions;
 
 use super::super::commands::registered::CHANNEL_TYPES;
@@ -12,7 +11,7 @@ use super::super::permissions::{Channel, Guild, Member, Need, in_channel, in_gui
 use super::super::refusals::{NO_ROOM_FOR_WEBHOOK, Refusal, code};
 use super::super::rest::{Failed, Request};
 use super::super::snowflake::Snowflake;
-use super::super::wire::{Application, WithId};
+use super::super::wire::{Application, Server, ServerChannel, ServerMember, WithId};
 use super::report::State;
 use super::{Checking, Line, Named, Servers, is_out_of_reach};
 use crate::domain::moment::Moment;
@@ -24,37 +23,6 @@ const PAGE: usize = 200;
 const MOST_FAILED_SERVERS: usize = 2;
 /// The most webhooks that a channel can have ("Webhook Resource", "Create Webhook").
 const MOST_WEBHOOKS: usize = 15;
-
-#[derive(Deserialize)]
-struct Server {
-    id: Snowflake,
-    #[serde(default)]
-    name: String,
-    owner_id: Snowflake,
-    roles: Vec<Role>,
-}
-
-#[derive(Deserialize)]
-struct Role {
-    id: Snowflake,
-    permissions: Permissions,
-}
-
-#[derive(Deserialize)]
-struct BotMember {
-    #[serde(default)]
-    roles: Vec<Snowflake>,
-    communication_disabled_until: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct ListedChannel {
-    id: Snowflake,
-    #[serde(rename = "type")]
-    kind: ChannelType,
-    name: Option<String>,
-    permission_overwrites: Option<Vec<PermissionOverwrite>>,
-}
 
 #[derive(Deserialize)]
 struct Webhook {
@@ -85,7 +53,7 @@ impl Checking<'_> {
                 None => return,
             },
         };
-        let mut any_works = false;
+        let (mut any_works, checked) = (false, chosen.len());
         let begin = self.report.lines.len();
         let (mut failed_in_a_row, mut left) = (0, chosen.len());
         for server in chosen {
@@ -109,6 +77,7 @@ impl Checking<'_> {
             }
             failed_in_a_row = 0;
         }
+        self.unknown_calls(checked);
         if any_works && !were_named {
             // If companions can speak in one server, a server that excludes them does not need to be fixed.
             for line in self.report.lines[begin..].iter_mut().filter(|line| line.about == "permissions") {
@@ -144,9 +113,8 @@ impl Checking<'_> {
     async fn server(&mut self, application: &Application, id: Snowflake) -> Result<bool, Failed> {
         let server: Server = self.ask(Request::guild(id)).await?;
         let bot = self.report.figures.bot.as_ref().map_or(application.id, |bot| bot.id);
-        let path = format!("/guilds/{id}/members/{bot}");
-        let bot_member: BotMember = self.ask(Request::get("GET /guilds/{guild}/members/{user}", id, path)).await?;
-        let channels: Vec<ListedChannel> = self.ask(Request::guild_channels(id)).await?;
+        let bot_member: ServerMember = self.ask(Request::member(id, bot)).await?;
+        let channels: Vec<ServerChannel> = self.ask(Request::guild_channels(id)).await?;
         let has_commands = self.has_commands(application, id).await?;
         let roles = server.roles.iter().map(|role| (role.id, role.permissions)).collect();
         let guild = Guild { id: server.id, owner: server.owner_id, roles: &roles };
@@ -163,6 +131,7 @@ impl Checking<'_> {
         };
         let now = self.clocks.now();
         let findings = examine(&guild, &member, &channels, &webhooks, application.id, now);
+        self.calls(&named, &channels, |channel| in_channel(&guild, &member, channel, now));
         if timed_out_until.is_some_and(|until| now < until) {
             let click = "Open the bot's profile there > the three dots > Remove Timeout.";
             self.note(
@@ -231,7 +200,7 @@ impl Checking<'_> {
 fn examine(
     guild: &Guild<'_>,
     member: &Member<'_>,
-    channels: &[ListedChannel],
+    channels: &[ServerChannel],
     webhooks: &[Webhook],
     application: Snowflake,
     now: Moment,

@@ -72,15 +72,44 @@ pub(super) enum Action {
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Command {
-    Status { companion: Option<String> },
-    Join { companion: String, to: Option<ChannelContext> },
-    Leave { companion: String, from: Option<ChannelContext> },
-    Talkativeness { level: Level, companion: Option<String> },
-    Pause { companion: Option<String>, on: bool },
-    Why { companion: Option<String> },
-    ForgetMe { sure: bool },
-    IgnoreMe { on: bool },
-    Say { companion: String, text: String },
+    Status {
+        companion: Option<String>,
+    },
+    Join {
+        companion: String,
+        to: Option<ChannelContext>,
+    },
+    Leave {
+        companion: String,
+        from: Option<ChannelContext>,
+    },
+    Talkativeness {
+        level: Level,
+        companion: Option<String>,
+    },
+    Pause {
+        companion: Option<String>,
+        on: bool,
+    },
+    Why {
+        companion: Option<String>,
+    },
+    ForgetMe {
+        sure: bool,
+    },
+    IgnoreMe {
+        on: bool,
+    },
+    /// Brings companions into the call of a voice channel. `None`: the channel in which the person is.
+    VoiceJoin {
+        to: Option<ChannelContext>,
+    },
+    VoiceLeave,
+    VoiceStatus,
+    Say {
+        companion: String,
+        text: String,
+    },
     Help,
 }
 
@@ -140,6 +169,9 @@ impl Command {
             Self::Why { .. } => name::WHY,
             Self::ForgetMe { .. } => "forget_me",
             Self::IgnoreMe { .. } => "ignore_me",
+            Self::VoiceJoin { .. } => "voice_join",
+            Self::VoiceLeave => "voice_leave",
+            Self::VoiceStatus => "voice_status",
             Self::Say { .. } => name::SAY,
             Self::Help => name::HELP,
         }
@@ -163,6 +195,20 @@ impl ChannelContext {
 
     pub fn is_thread(&self) -> bool {
         self.kind.is_some_and(ChannelType::is_thread)
+    }
+
+    /// Whether it has a call.
+    pub fn is_voice(&self) -> bool {
+        self.kind.is_some_and(permissions::is_voice)
+    }
+
+    pub const fn is_stage(&self) -> bool {
+        matches!(self.kind, Some(ChannelType::GuildStageVoice))
+    }
+
+    /// What the bot needs to take part in the channel's call and does not have, as far as that is known.
+    pub fn missing_in_call(&self) -> Option<Need> {
+        permissions::missing_in_call(self.bot_permissions?, self.is_stage())
     }
 
     /// Whether only invited people can see it.
@@ -191,6 +237,11 @@ impl ChannelContext {
         self.is_direct() || self.user_permissions.intersects(Permissions::ADMINISTRATOR.union(Permissions::MANAGE_CHANNELS))
     }
 
+    /// Whether the user sees the channel.
+    pub const fn user_may_see(&self) -> bool {
+        self.is_direct() || self.user_permissions.intersects(Permissions::ADMINISTRATOR.union(Permissions::VIEW_CHANNEL))
+    }
+
     /// Whether the user may write messages in the channel. Saying something by a command requires it.
     pub fn user_may_write(&self) -> bool {
         let needed = if self.is_thread() { Permissions::SEND_MESSAGES_IN_THREADS } else { Permissions::SEND_MESSAGES };
@@ -210,7 +261,7 @@ impl ChannelContext {
             is_member: true,
             is_locked: self.is_locked,
         });
-        let channel = permissions::Channel { overwrites: &[], is_voice: self.kind.is_some_and(permissions::is_voice), thread };
+        let channel = permissions::Channel { overwrites: &[], is_voice: self.is_voice(), thread };
         // The user of a command has commands.
         Some(permissions::missing(bot_permissions, &channel, true))
     }
@@ -276,6 +327,11 @@ impl Payload {
         let (command, options) = only_subcommand(&data.options)?;
         let chosen = |name: &str| self.chosen(&Options(options), name);
         match kind {
+            InteractionType::ApplicationCommand if command == name::VOICE => {
+                let (command, options) = only_subcommand(options)?;
+                let to = self.chosen(&Options(options), name::WHERE).ok()?;
+                parse_voice_command(command, to).map(Action::Command)
+            }
             InteractionType::ApplicationCommand => parse_command(command, &Options(options), chosen).map(Action::Command),
             InteractionType::ApplicationCommandAutocomplete => {
                 let focused = options.iter().find(|option| option.focused && option.name == name::COMPANION)?;
@@ -339,6 +395,15 @@ fn only_subcommand(options: &[GivenOption]) -> Option<(&str, &[GivenOption])> {
         },
         name => Some((name, &chosen.options)),
     }
+}
+
+fn parse_voice_command(command: &str, to: Option<ChannelContext>) -> Option<Command> {
+    Some(match command {
+        name::JOIN => Command::VoiceJoin { to },
+        name::LEAVE => Command::VoiceLeave,
+        name::STATUS => Command::VoiceStatus,
+        _ => return None,
+    })
 }
 
 fn parse_command(

@@ -30,6 +30,9 @@ impl CommandHandler {
         if is_new {
             tracing::info!(guild = %at.guild_id(), channel = %at.channel, companion = %companion.id, by = %person, "a companion joined a channel");
         }
+        if let (Some(calls), Some(guild)) = (&self.calls, at.guild) {
+            calls.companion_added(guild);
+        }
         let present = room.companions.iter().find(|member| member.id == companion.id);
         let mut lines = vec![welcome(&companion.name, present, is_new, at, here)];
         lines.extend(self.obstacles(at));
@@ -166,7 +169,7 @@ fn no_companion(at: &ChannelContext, here: &ChannelContext) -> String {
 }
 
 /// Refuses if the user may not change the channel.
-fn may_change(at: &ChannelContext, here: &ChannelContext) -> Result<(), Answer> {
+pub(super) fn may_change(at: &ChannelContext, here: &ChannelContext) -> Result<(), Answer> {
     if at.user_may_change() {
         return Ok(());
     }

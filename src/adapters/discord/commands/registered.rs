@@ -22,6 +22,7 @@ pub(super) const WHY: &str = "why";
 pub(super) const FORGET: &str = "forget";
 pub(super) const IGNORE: &str = "ignore";
 pub(super) const ME: &str = "me";
+pub(super) const VOICE: &str = "voice";
 pub(super) const SAY: &str = "say";
 pub(super) const HELP: &str = "help";
 /// The entry in the menu of a message.
@@ -35,7 +36,7 @@ pub(super) const OFF: &str = "off";
 pub(super) const SURE: &str = "sure";
 pub(super) const TEXT: &str = "text";
 /// Every subcommand, and every group of subcommands.
-pub(super) const SUBCOMMANDS: [&str; 10] = [STATUS, JOIN, LEAVE, TALKATIVENESS, PAUSE, WHY, FORGET, IGNORE, SAY, HELP];
+pub(super) const SUBCOMMANDS: [&str; 11] = [STATUS, JOIN, LEAVE, TALKATIVENESS, PAUSE, WHY, FORGET, IGNORE, VOICE, SAY, HELP];
 /// The most characters that can be said at once. The text and the two names have to fit into one message.
 pub(super) const LONGEST_SAID: u16 = 1_500;
 
@@ -51,6 +52,8 @@ pub const CHANNEL_TYPES: [ChannelType; 9] = [
     ChannelType::GuildForum,
     ChannelType::GuildMedia,
 ];
+/// Those that have a call.
+const VOICE_TYPES: [ChannelType; 2] = [ChannelType::GuildVoice, ChannelType::GuildStageVoice];
 
 /// How readily a companion speaks up unasked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,13 +111,13 @@ pub(super) fn command() -> Value {
                 "Add a companion to a channel",
                 vec![
                     companion("The companion to add", true),
-                    channel("Another channel than this one; a forum means all its posts"),
+                    channel("Another channel than this one; a forum means all its posts", &CHANNEL_TYPES),
                 ],
             ),
             subcommand(
                 LEAVE,
                 "Remove a companion from a channel",
-                vec![companion("The companion to remove", true), channel("Another channel than this one")],
+                vec![companion("The companion to remove", true), channel("Another channel than this one", &CHANNEL_TYPES)],
             ),
             subcommand(
                 TALKATIVENESS,
@@ -133,20 +136,33 @@ pub(super) fn command() -> Value {
             group(
                 FORGET,
                 "What is remembered of you",
-                subcommand(
+                vec![subcommand(
                     ME,
                     "Remove what you said on this server from memory",
                     vec![option(CommandOptionType::Boolean, SURE, "This cannot be undone: choose True to do it")],
-                ),
+                )],
             ),
             group(
                 IGNORE,
                 "Whether companions listen to you",
-                subcommand(
+                vec![subcommand(
                     ME,
                     "Companions of this server stop listening to you",
                     vec![switch("on: they ignore you (if left out); off: they listen again")],
-                ),
+                )],
+            ),
+            group(
+                VOICE,
+                "Companions in the call of a voice channel",
+                vec![
+                    subcommand(
+                        JOIN,
+                        "Bring the companions of a voice channel into its call",
+                        vec![channel("The voice channel; yours if left out", &VOICE_TYPES)],
+                    ),
+                    subcommand(LEAVE, "Send the companions out of the call", Vec::new()),
+                    subcommand(STATUS, "Who is heard in the call, and whether there is a problem", Vec::new()),
+                ],
             ),
             subcommand(
                 SAY,
@@ -218,8 +234,8 @@ fn subcommand(name: &str, description: &str, options: Vec<CommandOption>) -> Com
     CommandOption { options: Some(options), ..option(CommandOptionType::SubCommand, name, description) }
 }
 
-fn group(name: &str, description: &str, subcommand: CommandOption) -> CommandOption {
-    CommandOption { options: Some(vec![subcommand]), ..option(CommandOptionType::SubCommandGroup, name, description) }
+fn group(name: &str, description: &str, subcommands: Vec<CommandOption>) -> CommandOption {
+    CommandOption { options: Some(subcommands), ..option(CommandOptionType::SubCommandGroup, name, description) }
 }
 
 fn companion(description: &str, required: bool) -> CommandOption {
@@ -227,8 +243,8 @@ fn companion(description: &str, required: bool) -> CommandOption {
     CommandOption { required: Some(required), autocomplete: Some(true), ..name }
 }
 
-fn channel(description: &str) -> CommandOption {
-    CommandOption { channel_types: Some(CHANNEL_TYPES.to_vec()), ..option(CommandOptionType::Channel, WHERE, description) }
+fn channel(description: &str, types: &[ChannelType]) -> CommandOption {
+    CommandOption { channel_types: Some(types.to_vec()), ..option(CommandOptionType::Channel, WHERE, description) }
 }
 
 fn switch(description: &str) -> CommandOption {
@@ -350,7 +366,7 @@ mod tests {
         registered["nsfw"] = json!(false);
         registered["contexts"] = json!([1, 0]);
         registered["name_localizations"] = Value::Null;
-        registered["options"][9].as_object_mut().unwrap().remove("options");
+        registered["options"][10].as_object_mut().unwrap().remove("options");
         registered["options"][0]["options"][0].as_object_mut().unwrap().remove("required");
         registered["options"][1]["options"][1]["channel_types"] = json!([16, 15, 13, 12, 11, 10, 5, 2, 0]);
 

@@ -38,6 +38,7 @@ For people who may manage the channel:
 `/tertulia join` and `/tertulia leave` – add and remove companions
 `/tertulia talkativeness` – how readily they speak up
 `/tertulia pause` – silence, for a while
+`/tertulia voice join` and `/tertulia voice leave` – companions in the call of a voice channel; `/tertulia voice status` tells who is heard
 
 Only you see the answers to these commands, except for what you say to a companion.";
 
@@ -69,7 +70,7 @@ pub(super) fn name(name: &str) -> String {
     format!("**{}**", verbatim(name))
 }
 
-pub(super) fn listed<'a>(names: impl IntoIterator<Item = &'a Arc<str>>) -> String {
+pub(in crate::adapters::discord) fn listed<'a>(names: impl IntoIterator<Item = &'a Arc<str>>) -> String {
     let names: Vec<_> = names.into_iter().map(|name| verbatim(name)).collect();
     match names.as_slice() {
         [] => "nobody".to_owned(),
@@ -79,7 +80,7 @@ pub(super) fn listed<'a>(names: impl IntoIterator<Item = &'a Arc<str>>) -> Strin
 }
 
 /// Escapes a text that somebody else wrote: one line, without markup and without mentions.
-pub(super) fn verbatim(text: &str) -> String {
+pub(in crate::adapters::discord) fn verbatim(text: &str) -> String {
     let cut: String = text.chars().take(LONGEST_QUOTE).collect();
     // Word by word, because `names::plain` cuts to the length of a name.
     let words: Vec<_> = cut.split_whitespace().map(names::plain).filter(|word| !word.is_empty()).collect();
@@ -113,8 +114,8 @@ pub(super) fn without_settings(text: &str) -> String {
 }
 
 /// The missing permissions, as lines that say what to click.
-pub(super) fn needs(missing: &[Need]) -> Vec<String> {
-    let needs = missing.iter().map(|need| need.explanation());
+pub(super) fn needs<'a>(missing: impl IntoIterator<Item = &'a Need>) -> Vec<String> {
+    let needs = missing.into_iter().map(|need| need.explanation());
     needs.map(|(problem, click)| format!("• {problem} *What to do:* {click}")).collect()
 }
 

@@ -130,10 +130,27 @@ fn missing_needs_are_listed_by_importance() {
 }
 
 #[test]
+fn a_call_needs_its_channel_to_be_seen_entered_and_spoken_in() {
+    let (connect, speak) = (Permissions::CONNECT, Permissions::SPEAK);
+    for (permissions, is_stage, expected) in [
+        (NONE, false, Some(Need::Listen)),
+        (connect | speak, false, Some(Need::Listen)),
+        (VIEW | speak, false, Some(Need::Enter)),
+        (VIEW | connect, false, Some(Need::Speak)),
+        (VIEW | connect, true, None),
+        (VIEW | connect | speak, false, None),
+        (Permissions::ADMINISTRATOR, false, None),
+    ] {
+        assert_eq!(missing_in_call(permissions, is_stage), expected, "{permissions:?} {is_stage}");
+    }
+}
+
+#[test]
 fn every_need_says_what_to_click() {
     for need in [
         Need::Listen,
         Need::Enter,
+        Need::Speak,
         Need::ReadBack,
         Need::Webhooks,
         Need::Send,

@@ -101,6 +101,15 @@ impl Discord {
         }
     }
 
+    /// Posts a text of ours as the bot, which mentions nobody. The same nonce is posted once.
+    ///
+    /// # Errors
+    /// See [`NotSent`].
+    pub async fn post_as_bot(&self, channel: Snowflake, text: &str, nonce: &str) -> Result<(), NotSent> {
+        let part = outgoing::Part { content: text.to_owned(), mentions: Vec::new() };
+        self.send_directly(channel, &part, nonce).await.map(drop)
+    }
+
     /// Posts as the bot. Discord deduplicates by the nonce, which it remembers for some minutes. So a part that may have arrived is sent
     /// again at once: all attempts together take less time than that.
     pub(super) async fn send_directly(

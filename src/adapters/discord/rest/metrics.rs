@@ -87,6 +87,7 @@ mod tests {
             ("DELETE /webhooks/{webhook}/{token}/messages/{message}", "webhook"),
             ("GET /guilds/{guild}/webhooks", "webhook"),
             ("GET /guilds/{guild}/channels", "guild"),
+            ("PATCH /guilds/{guild}/voice-states/@me", "guild"),
             ("GET /applications/{application}/guilds/{guild}/commands", "commands"),
             ("POST /applications/{application}/commands", "commands"),
             ("POST /interactions/{interaction}/{token}/callback", "interaction"),

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::super::limits::{Account, Route};
 use super::super::snowflake::Snowflake;
 use super::super::webhooks::Webhook;
+use crate::ports::backend::stamp::Stamp;
 
 pub struct Request {
     pub(super) method: Method,
@@ -124,6 +125,24 @@ impl Request {
     /// A guild with its name, roles and emojis.
     pub fn guild(guild: Snowflake) -> Self {
         Self::new(Method::GET, "GET /guilds/{guild}", guild, format!("/guilds/{guild}"))
+    }
+
+    /// In which voice channel somebody is.
+    pub fn voice_state(guild: Snowflake, user: Snowflake) -> Self {
+        let path = format!("/guilds/{guild}/voice-states/{user}");
+        Self::new(Method::GET, "GET /guilds/{guild}/voice-states/{user}", guild, path)
+    }
+
+    /// A member of a guild, with its roles.
+    pub fn member(guild: Snowflake, user: Snowflake) -> Self {
+        Self::get("GET /guilds/{guild}/members/{user}", guild, format!("/guilds/{guild}/members/{user}"))
+    }
+
+    /// Asks to speak on a stage, on which the bot is in the audience.
+    pub fn speak_on_stage(guild: Snowflake, channel: Snowflake, at: &Stamp) -> Self {
+        let path = format!("/guilds/{guild}/voice-states/@me");
+        let body = json!({ "channel_id": channel, "request_to_speak_timestamp": at });
+        Self::new(Method::PATCH, "PATCH /guilds/{guild}/voice-states/@me", guild, path).with_body(body)
     }
 
     /// The channels of a guild, without threads.

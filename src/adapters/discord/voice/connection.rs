@@ -376,7 +376,8 @@ impl Connection {
                 }
                 for user in users {
                     match self.users.len() < MOST_USERS {
-                        true => _ = self.users.insert(user),
+                        true if self.users.insert(user) => self.effects.push_back(Effect::Report(Event::Here(user))),
+                        true => {}
                         false => self.counts.messages_refused += 1,
                     }
                 }

@@ -17,6 +17,10 @@ pub struct Counts {
     pub duplicates: u64,
     /// Packets that are too late, or belong to a stream that their speaker has replaced.
     pub late: u64,
+    /// Packets that are missing before newer ones.
+    pub missing: u64,
+    /// Packets that came after newer ones. They were missing before.
+    pub overtaken: u64,
     /// Packets without end-to-end encryption in a call that has it.
     pub plain_refused: u64,
     /// Packets that were kept because no key opened them, or nobody was named as their speaker.
@@ -49,4 +53,16 @@ pub struct Counts {
     pub held: u64,
     /// Frames of companions that were dropped: refused by the codec or the encryption, or more than fits.
     pub frames_dropped: u64,
+}
+
+impl Counts {
+    /// Packets that never came.
+    pub const fn lost(&self) -> u64 {
+        self.missing.saturating_sub(self.overtaken)
+    }
+
+    /// Packets of people that came, whatever became of them.
+    pub const fn packets(&self) -> u64 {
+        self.received.saturating_sub(self.not_audio)
+    }
 }

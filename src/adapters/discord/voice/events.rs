@@ -10,6 +10,8 @@ pub enum Event {
     Connected,
     /// A packet of somebody.
     Heard(Heard),
+    /// Somebody is in the call, as the voice server tells it.
+    Here(u64),
     /// Somebody has left, as the voice server tells it.
     Left(u64),
     /// Whether what companions say is encrypted end to end. Comes after `Connected`, and when it changes.

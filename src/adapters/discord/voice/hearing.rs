@@ -95,7 +95,7 @@ impl Hearing {
         if self.is_retired(header.ssrc, now) {
             return add(&mut counts.late);
         }
-        match self.arrive(&header, nonce, now) {
+        match self.arrive(&header, nonce, now, counts) {
             Arrival::Duplicate => return add(&mut counts.duplicates),
             Arrival::Late => return add(&mut counts.late),
             Arrival::Newest | Arrival::Overtaken | Arrival::Restarted => {}
@@ -184,10 +184,16 @@ impl Hearing {
     }
 
     /// Takes the place of a packet in its stream.
-    fn arrive(&mut self, header: &rtp::Header, nonce: u32, now: Moment) -> Arrival {
+    fn arrive(&mut self, header: &rtp::Header, nonce: u32, now: Moment, counts: &mut Counts) -> Arrival {
         let (sequence, timestamp) = (header.sequence, header.timestamp);
         if let Some(stream) = self.streams.get_mut(&header.ssrc) {
+            let skipped = stream.window.skipped_by(sequence);
             let arrival = stream.window.take(sequence, nonce);
+            match arrival {
+                Arrival::Newest => counts.missing += skipped,
+                Arrival::Overtaken => counts.overtaken += 1,
+                Arrival::Duplicate | Arrival::Late | Arrival::Restarted => {}
+            }
             let is_set_back = arrival == Arrival::Newest && stream.clock.is_set_back(timestamp);
             if arrival == Arrival::Restarted || is_set_back {
                 stream.begin_line(timestamp);

@@ -42,6 +42,12 @@ impl Window {
         Self { newest: sequence, seen: [1, 0, 0, 0], nonce, floor: None, next_of_restart: None }
     }
 
+    /// How many packets are missing between the newest one and this one. A larger jump tells nothing of packets.
+    pub fn skipped_by(&self, sequence: u16) -> u64 {
+        let ahead = sequence.wrapping_sub(self.newest) as i16;
+        if (1..=WINDOW).contains(&ahead) { u64::from(ahead.unsigned_abs()) - 1 } else { 0 }
+    }
+
     /// Takes a packet that is authentic.
     pub fn take(&mut self, sequence: u16, nonce: u32) -> Arrival {
         let is_newer_than = |than: u32| nonce.wrapping_sub(than) as i32 > 0;

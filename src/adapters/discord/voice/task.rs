@@ -17,11 +17,13 @@ use super::commands::{Command, Commands, Full};
 use super::connection::{Connection, Effect};
 use super::counts::Counts;
 use super::events::Event;
+use super::metrics::Metrics;
 use super::server::Server;
 use super::socket::{Received, Socket};
 use super::speaking::Frame;
 use crate::domain::moment::Moment;
 use crate::ports::audio::Encoder;
+use crate::telemetry::instruments::Instruments;
 
 const TICK: Duration = Duration::from_millis(20);
 /// The events that wait for their receiver. Beyond it, packets of people are dropped and counted.
@@ -40,6 +42,7 @@ pub struct Options {
     pub connector: Arc<Connector>,
     /// Whether to connect without TLS. Only for a server on the same machine.
     pub is_plain: bool,
+    pub instruments: Instruments,
 }
 
 /// A connection to a voice call. Dropping it leaves the call.
@@ -60,6 +63,7 @@ impl VoiceConnection {
             connection: Connection::new(server, encoder, Moment::ZERO),
             commands: commands.clone(),
             counts: counts.clone(),
+            metrics: Metrics::new(options.instruments.clone()),
             options,
             started,
             next_tick: started + TICK,
@@ -127,6 +131,7 @@ struct Task {
     connection: Connection,
     commands: Arc<Commands>,
     counts: Arc<Mutex<Counts>>,
+    metrics: Metrics,
     options: Options,
     started: Instant,
     next_tick: Instant,
@@ -352,6 +357,7 @@ impl Task {
     fn publish(&mut self) {
         let mut counts = self.connection.counts();
         counts.unread = self.unread;
+        self.metrics.add(&counts);
         *self.counts.lock() = counts;
     }
 }

@@ -17,6 +17,7 @@ pub enum Kind {
     Category = 4,
     Announcement = 5,
     PublicThread = 11,
+    Stage = 13,
     Forum = 15,
 }
 
@@ -29,9 +30,14 @@ impl Kind {
         !matches!(self, Self::Category | Self::Forum)
     }
 
+    /// Whether the channel has a call.
+    pub fn has_call(self) -> bool {
+        matches!(self, Self::Voice | Self::Stage)
+    }
+
     /// Whether the channel can have webhooks.
     pub fn takes_webhooks(self) -> bool {
-        matches!(self, Self::Text | Self::Announcement | Self::Voice | Self::Forum)
+        matches!(self, Self::Text | Self::Announcement | Self::Voice | Self::Stage | Self::Forum)
     }
 }
 
@@ -139,7 +145,7 @@ impl Channel {
                 json["rate_limit_per_user"] = json!(0);
             }
         }
-        if self.kind == Kind::Voice {
+        if self.kind.has_call() {
             json["bitrate"] = json!(64_000);
             json["user_limit"] = json!(self.user_limit);
             json["rtc_region"] = Value::Null;

@@ -21,7 +21,7 @@ pub struct VoiceState {
     pub mute: bool,
     /// Whether a moderator deafened the user.
     pub deaf: bool,
-    /// Whether the user lacks the permission to speak.
+    /// Whether the user lacks the permission to speak, or is in the audience of a stage.
     pub suppress: bool,
 }
 
@@ -84,7 +84,7 @@ impl World {
         let guild = channel.guild.ok_or("no channel of a guild")?;
         let here = |state: &&VoiceState| state.channel == channel.id && state.user != user;
         let is_full = channel.user_limit > 0 && self.voice_states_of(guild).filter(here).count() >= channel.user_limit;
-        if channel.kind != super::Kind::Voice {
+        if !channel.kind.has_call() {
             Err("no voice channel")
         } else if !permissions.contains(Permissions::VIEW_CHANNEL | Permissions::CONNECT) {
             Err("the permission to view or to connect is missing")

@@ -146,7 +146,7 @@ impl World {
     pub fn permitted(&self, id: Id, needed: Permissions) -> Result<&Channel, Refusal> {
         let channel = self.channels.get(&id).ok_or_else(|| Refusal::unknown(Unknown::Channel))?;
         let permissions = self.permissions(channel, self.bot());
-        let voice = channel.kind == Kind::Voice && !permissions.contains(Permissions::CONNECT);
+        let voice = channel.kind.has_call() && !permissions.contains(Permissions::CONNECT);
         if !permissions.contains(Permissions::VIEW_CHANNEL) || voice {
             return Err(Refusal::missing_access());
         }

@@ -8,6 +8,7 @@ fn every_command_is_read_with_its_options() {
     let text = |name: &str, value: &str| json!({ "type": 3, "name": name, "value": value });
     let sub = |name: &str, options: Value| json!([{ "type": 1, "name": name, "options": options }]);
     let me = |group: &str, options: Value| json!([{ "type": 2, "name": group, "options": sub("me", options) }]);
+    let voice = |name: &str| json!([{ "type": 2, "name": "voice", "options": sub(name, json!([])) }]);
     let some = |text: &str| Some(text.to_owned());
 
     for (options, expected) in [
@@ -31,6 +32,9 @@ fn every_command_is_read_with_its_options() {
         (me("forget", json!([{ "type": 5, "name": "sure", "value": true }])), Command::ForgetMe { sure: true }),
         (me("ignore", json!([])), Command::IgnoreMe { on: true }),
         (me("ignore", json!([text("switch", "off")])), Command::IgnoreMe { on: false }),
+        (voice("join"), Command::VoiceJoin { to: None }),
+        (voice("leave"), Command::VoiceLeave),
+        (voice("status"), Command::VoiceStatus),
         (
             sub("say", json!([text("companion", "aria"), text("text", " Hi. ")])),
             Command::Say { companion: "aria".to_owned(), text: "Hi.".to_owned() },
@@ -57,6 +61,8 @@ fn unsupported_interactions_are_recognised_and_can_be_answered() {
         sub("talkativeness", json!([{ "name": "level", "value": 7 }])),
         sub("pause", json!([{ "name": "switch", "value": "perhaps" }])),
         sub("forget", json!([{ "name": "everybody" }])),
+        sub("voice", json!([{ "name": "sing" }])),
+        sub("voice", json!([])),
         // A channel that is not among the resolved ones.
         sub("join", json!([{ "name": "companion", "value": "aria" }, { "name": "where", "value": "99" }])),
         sub("join", json!([{ "name": "companion", "value": "aria" }, { "name": "where", "value": 99 }])),

@@ -14,6 +14,13 @@ fn packets_that_come_again_or_too_late_are_recognised() {
 }
 
 #[test]
+fn packets_that_are_missing_before_another_are_counted() {
+    let window = Window::new(65_530, 0);
+    let skipped = [65_531, 65_533, 65_530, 65_529, 3, 30_000].map(|sequence| window.skipped_by(sequence));
+    assert_eq!(skipped, [0, 2, 0, 0, 8, 0]);
+}
+
+#[test]
 fn the_window_remembers_exactly_what_came() {
     let mut window = Window::new(0, 0);
     for step in [1_u16, 3, 63, 64, 65, 127, 128] {

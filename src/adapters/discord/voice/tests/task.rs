@@ -14,6 +14,7 @@ use tokio_websockets::Connector;
 use super::super::transport::{Mode, Transport};
 use super::super::{Ended, Event, Options, Server, VoiceConnection, rtp};
 use super::world::{KEY, Marks, OWN_SSRC, frames, server};
+use crate::telemetry::instruments::Instruments;
 
 struct VoiceServer {
     listener: TcpListener,
@@ -27,7 +28,7 @@ impl VoiceServer {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let datagrams = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let endpoint = listener.local_addr().unwrap().to_string();
-        let options = Options { connector: Arc::new(Connector::Plain), is_plain: true };
+        let options = Options { connector: Arc::new(Connector::Plain), is_plain: true, instruments: Instruments::noop() };
         let (connection, events) = VoiceConnection::open(Server { endpoint, ..server() }, Box::new(Marks), options);
         let transport = Transport::new(Mode::Aes256Gcm, &KEY).unwrap();
         let mut this = Self { listener, socket: None, datagrams, transport };

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::super::voice::sessions::{Grant, Seat};
 use super::super::voice_states::VoiceState;
-use super::super::{Event, Id, Intents, Permissions, Place, State};
+use super::super::{Event, Id, Intents, Kind, Permissions, Place, State};
 
 impl State {
     /// A client asks to join, move or leave (op 4). A request that is refused gets no answer.
@@ -44,7 +44,8 @@ impl State {
         let before = self.world.voice_states.get(&(guild, seat.user)).cloned();
         let stays = before.as_ref().is_some_and(|before| before.channel == seat.channel && before.session == session);
         let Seat { channel, user } = seat;
-        let suppress = !self.world.permissions(&self.world.channels[&channel], user).contains(Permissions::SPEAK);
+        let target = &self.world.channels[&channel];
+        let suppress = target.kind == Kind::Stage || !self.world.permissions(target, user).contains(Permissions::SPEAK);
         let (mute, deaf) = before.as_ref().map_or((false, false), |before| (before.mute, before.deaf));
         let mut state = VoiceState { guild, channel, user, session, self_mute: false, self_deaf: false, mute, deaf, suppress };
         change(&mut state);

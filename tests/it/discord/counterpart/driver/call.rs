@@ -77,6 +77,11 @@ impl Counterpart {
         self.with(|state| state.change_voice_state(guild, user, |state| state.mute = mute));
     }
 
+    /// A moderator invites a user of a stage's audience to speak, and the user accepts.
+    pub fn let_speak(&self, guild: Id, user: Id) {
+        self.with(|state| state.change_voice_state(guild, user, |state| state.suppress = false));
+    }
+
     /// A moderator deafens a user, or lets it hear again.
     pub fn deafen(&self, guild: Id, user: Id, deaf: bool) {
         self.with(|state| state.change_voice_state(guild, user, |state| state.deaf = deaf));

@@ -2,8 +2,8 @@
 //!
 //! <https://docs.discord.com/developers/resources/voice>
 
-use super::super::{Id, Refusal, State, Unknown};
-use super::{Call, Reply, ok};
+use super::super::{Id, Kind, Permissions, Refusal, State, Unknown};
+use super::{Call, Reply, done, ok};
 
 impl State {
     pub fn current_voice_state(&mut self, call: &Call) -> Reply {
@@ -13,6 +13,22 @@ impl State {
 
     pub fn user_voice_state(&mut self, call: &Call) -> Reply {
         self.voice_state_of(call.id("guild"), call.id("user"))
+    }
+
+    /// The bot asks to speak on the stage on which it is in the audience. A moderator decides.
+    pub fn ask_to_speak(&mut self, call: &Call) -> Reply {
+        let (guild, bot) = (call.id("guild"), self.world.bot());
+        self.world.joined_guild(guild)?;
+        let state = self.world.voice_states.get(&(guild, bot)).ok_or_else(|| Refusal::unknown(Unknown::VoiceState))?;
+        let channel = &self.world.channels[&state.channel];
+        if Id::read(&call.body["channel_id"]) != Some(channel.id) || channel.kind != Kind::Stage {
+            return Err(Refusal::new(400, 50024, "Cannot execute action on this channel type"));
+        }
+        if !call.body["request_to_speak_timestamp"].is_string() {
+            return Err(Refusal::missing(&["request_to_speak_timestamp"]));
+        }
+        self.world.permitted(channel.id, Permissions::REQUEST_TO_SPEAK)?;
+        done()
     }
 
     fn voice_state_of(&self, guild: Id, user: Id) -> Reply {

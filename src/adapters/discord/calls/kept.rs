@@ -1,0 +1,76 @@
+//! What of a guild's calls the next process has to know, as a note.
+
+use serde::{Deserialize, Serialize};
+
+use super::super::snowflake::Snowflake;
+use super::Shared;
+
+/// The notes of all guilds begin so.
+const NOTE: &str = "voice/";
+
+/// What the next process has to know of a guild.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kept {
+    /// The channel into which somebody asked the bot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<Snowflake>,
+    /// The channel that the bot entered by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entered: Option<Snowflake>,
+    /// The channel that the bot was sent out of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dismissed: Option<Snowflake>,
+    /// The channel whose people were told that companions listen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub told: Option<ToldPeople>,
+}
+
+/// The people of a channel were told that companions listen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToldPeople {
+    pub channel: Snowflake,
+    /// When, in seconds since 1970.
+    pub at: u64,
+}
+
+impl Shared {
+    /// Brings the note of a guild up to date.
+    pub(super) async fn keep(&self, guild: Snowflake) {
+        // One after the other, so that the newest is written last.
+        let _turn = self.keeping.lock().await;
+        let kept = {
+            let mut guilds = self.guilds.lock();
+            let Some(entry) = guilds.get_mut(&guild) else { return };
+            let kept = entry.to_keep();
+            if entry.kept == kept {
+                return;
+            }
+            entry.kept = kept.clone();
+            kept
+        };
+        let value = (kept != Kept::default()).then(|| serde_json::to_vec(&kept)).transpose();
+        let written = match value {
+            Ok(value) => self.notes.write(None, vec![(format!("{NOTE}{guild}"), value)]).await.map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        if let Err(error) = written {
+            tracing::warn!(%guild, error, "a restart will not know in which voice channel the bot belongs");
+        }
+    }
+
+    /// What the process before has kept, by guild.
+    pub(super) async fn kept(&self) -> Vec<(Snowflake, Kept)> {
+        let notes = match self.notes.all(None, NOTE).await {
+            Ok(notes) => notes,
+            Err(error) => {
+                tracing::warn!(%error, "the bot does not come back into the voice channels in which it was");
+                return Vec::new();
+            }
+        };
+        let read = |(name, value): (String, Vec<u8>)| {
+            let guild = name.strip_prefix(NOTE).and_then(|guild| guild.parse().ok());
+            guild.zip(serde_json::from_slice(&value).ok())
+        };
+        notes.into_iter().filter_map(read).collect()
+    }
+}

@@ -1,0 +1,132 @@
+//! Tells the people of a call once, in the text of its channel, that companions listen, and how to opt out.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use super::super::commands::words::{listed, verbatim};
+use super::super::snowflake::Snowflake;
+use super::Shared;
+use super::kept::ToldPeople;
+use crate::ports::backend::Refused;
+use crate::ports::backend::room::RoomId;
+use crate::ports::call_room::Description;
+use crate::ports::chat_platform::NotSent;
+
+/// After a restart a notice that is younger is not repeated, unless the bot has left the call since.
+const HOLDS_SECS: u64 = 6 * 3_600;
+const TRIES: u32 = 5;
+const PAUSE: Duration = Duration::from_secs(2);
+
+impl Shared {
+    /// The bot has entered a call. Its people are told once.
+    pub(super) fn tell_people(self: &Arc<Self>, guild: Snowflake, channel: Snowflake) {
+        if !self.tells_people {
+            return;
+        }
+        let at = self.discord.now().as_micros() / 1_000_000;
+        {
+            let mut guilds = self.guilds.lock();
+            let Some(entry) = guilds.get_mut(&guild) else { return };
+            if entry.told.is_some_and(|told| told.channel == channel && at.saturating_sub(told.at) < HOLDS_SECS) {
+                return;
+            }
+            entry.told = Some(ToldPeople { channel, at });
+        }
+        let shared = self.clone();
+        tokio::spawn(async move {
+            shared.post_notice(guild, channel, at).await;
+            shared.keep(guild).await;
+        });
+    }
+
+    async fn post_notice(&self, guild: Snowflake, channel: Snowflake, at: u64) {
+        let text = match self.notice(channel).await {
+            Ok(text) => text,
+            Err(error) => return tracing::warn!(%guild, %channel, %error, "people in a call are not told that companions listen"),
+        };
+        let nonce = format!("{channel}/voice/{at}");
+        for tried in 1.. {
+            let after = match self.discord.post_as_bot(channel, &text, &nonce).await {
+                Ok(()) => return,
+                Err(NotSent::Later { after, .. }) if tried < TRIES => after,
+                Err(NotSent::Unknown { .. }) if tried < TRIES => None,
+                Err(error) => {
+                    return tracing::warn!(
+                        %guild, %channel, ?error,
+                        "people in a call are not told that companions listen: allow the bot to send messages in the text of the voice channel, \
+                         or set discord.voice_notice = false and tell them yourself"
+                    );
+                }
+            };
+            // Discord takes a message with the same nonce once.
+            sleep(after.unwrap_or_default().max(PAUSE * tried)).await;
+        }
+    }
+
+    async fn notice(&self, channel: Snowflake) -> Result<String, Refused> {
+        let id = RoomId::of(&channel.channel()).ok_or_else(|| Refused::NotFound("no room".to_owned()))?;
+        let room = self.backend.rooms.get(&id).await?;
+        let names: Vec<_> = room.companions.iter().map(|companion| companion.name.clone()).collect();
+        Ok(text(&names, &self.backend.calls.describe(&id).await?))
+    }
+}
+
+fn text(companions: &[Arc<str>], description: &Description) -> String {
+    let Description { recognition, recognises_words, .. } = description;
+    let who = match companions {
+        [] => "AI companions are".to_owned(),
+        [_] => format!("The AI companion **{}** is", listed(companions)),
+        _ => format!("The AI companions **{}** are", listed(companions)),
+    };
+    let kept = match (recognises_words, &recognition.host) {
+        (true, Some(host)) => format!(
+            "Audio is not recorded. It is sent to {} to recognise words; the words are kept like messages.",
+            verbatim(host)
+        ),
+        (true, None) => {
+            "Audio is not recorded, and stays on the machine of the bot. The words in it are kept like messages.".to_owned()
+        }
+        (false, Some(host)) => format!("Audio is not recorded. It is sent to {}; no words are recognised.", verbatim(host)),
+        (false, None) => {
+            "Audio is not recorded, and stays on the machine of the bot. That somebody speaks is noticed, but no words are."
+                .to_owned()
+        }
+    };
+    format!(
+        "{who} in this call now: what you say is heard, and may be answered aloud. {kept}\n\
+         Not to be heard: `/tertulia ignore me`. To send them out of the call: `/tertulia voice leave`."
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ports::call_room::SpeechService;
+
+    fn description(host: Option<&str>, recognises_words: bool) -> Description {
+        let recognition = SpeechService { provider: "ears", host: host.map(Arc::from) };
+        let synthesis = SpeechService { provider: "voice", host: None };
+        Description { recognition, recognises_words, synthesis, people: Vec::new() }
+    }
+
+    #[test]
+    fn the_notice_says_who_listens_what_leaves_the_machine_and_how_to_opt_out() {
+        let notice = |companions: &[&str], host, words| {
+            let companions: Vec<Arc<str>> = companions.iter().map(|name| Arc::from(*name)).collect();
+            text(&companions, &description(host, words))
+        };
+
+        let aria = notice(&["Aria"], None, false);
+        assert!(aria.starts_with("The AI companion **Aria** is in this call now"), "{aria}");
+        assert!(aria.contains("stays on the machine of the bot") && aria.contains("no words are"), "{aria}");
+        assert!(aria.contains("`/tertulia ignore me`") && aria.contains("`/tertulia voice leave`"), "{aria}");
+        let external = notice(&["Aria", "Ben", "Cy"], Some("speech.example"), true);
+        assert!(external.starts_with("The AI companions **Aria, Ben and Cy** are"), "{external}");
+        assert!(external.contains("not recorded. It is sent to speech.example to recognise words"), "{external}");
+        let own = notice(&[], None, true);
+        assert!(own.starts_with("AI companions are") && own.contains("kept like messages") && !own.contains("sent to"), "{own}");
+        assert!(notice(&["@everyone **x**\n"], None, true).contains("**\\@everyone \\*\\*x\\*\\*** is"));
+    }
+}

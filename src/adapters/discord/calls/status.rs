@@ -1,0 +1,111 @@
+//! Where the bot is in a guild, who is heard there, and what does not work.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout_at};
+
+use super::super::snowflake::Snowflake;
+use super::super::voice::{Counts, VoiceConnection};
+use super::guild::By;
+use super::{Calls, Entry, Shared};
+
+/// The connection to a call.
+pub struct Live {
+    channel: Snowflake,
+    connection: Arc<VoiceConnection>,
+    is_end_to_end: bool,
+}
+
+/// Where the bot is in a guild, and why not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// The channel in which the bot belongs.
+    pub channel: Snowflake,
+    /// Whether somebody asked for it, or the settings do.
+    pub is_asked_for: bool,
+    pub is_connected: bool,
+    /// Whether it may not speak: in the audience of a stage, or without the permission.
+    pub is_suppressed: bool,
+    /// Whether the call is encrypted end to end.
+    pub is_end_to_end: bool,
+    /// How long the bot has been in the call.
+    pub lasted: Option<Duration>,
+    /// The people who are there.
+    pub people: Vec<Participant>,
+    /// Of the newest connection.
+    pub counts: Counts,
+    /// Why it is not connected, if that is known.
+    pub trouble: Option<String>,
+}
+
+/// Somebody in a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Participant {
+    pub user: Snowflake,
+    pub name: Arc<str>,
+    pub is_muted: bool,
+}
+
+impl Calls {
+    /// Where the bot is in a guild. `None`: it belongs in no call.
+    pub fn status(&self, guild: Snowflake) -> Option<Status> {
+        self.0.guilds.lock().get_mut(&guild)?.status()
+    }
+
+    /// Waits until the bot is in the call of a channel, until it is known why not, or until the time is over.
+    pub async fn settled(&self, guild: Snowflake, channel: Snowflake, within: Duration) -> Option<Status> {
+        let deadline = Instant::now() + within;
+        let mut changes = self.0.subscribe(guild)?;
+        loop {
+            changes.mark_unchanged();
+            let status = self.status(guild).filter(|status| status.channel == channel)?;
+            let is_settled = status.is_connected || status.trouble.is_some();
+            if is_settled || !matches!(timeout_at(deadline, changes.changed()).await, Ok(Ok(()))) {
+                return Some(status);
+            }
+        }
+    }
+}
+
+impl Entry {
+    fn status(&mut self) -> Option<Status> {
+        let Self { voice, is_connected, since, live, trouble, .. } = self;
+        let wanted = voice.wanted(Instant::now())?;
+        let place = voice.place().filter(|(channel, _)| *channel == wanted.channel);
+        let live = live.as_ref().filter(|live| live.channel == wanted.channel);
+        let participant = |(user, present): (Snowflake, &super::Present)| Participant {
+            user,
+            name: present.name.clone(),
+            is_muted: present.is_muted,
+        };
+        Some(Status {
+            channel: wanted.channel,
+            is_asked_for: wanted.by == By::Command,
+            is_connected: *is_connected,
+            is_suppressed: place.is_some_and(|(_, is_suppressed)| is_suppressed),
+            is_end_to_end: live.is_some_and(|live| live.is_end_to_end),
+            lasted: since.map(|since| since.elapsed()),
+            people: voice.people(wanted.channel).map(participant).collect(),
+            counts: live.map(|live| live.connection.counts()).unwrap_or_default(),
+            trouble: trouble.clone().filter(|_| !*is_connected),
+        })
+    }
+}
+
+impl Shared {
+    /// A connection to a call is being made.
+    pub(super) fn opened(&self, guild: Snowflake, channel: Snowflake, connection: Arc<VoiceConnection>) {
+        if let Some(entry) = self.guilds.lock().get_mut(&guild) {
+            entry.live = Some(Live { channel, connection, is_end_to_end: false });
+        }
+    }
+
+    pub(super) fn set_end_to_end(&self, guild: Snowflake, channel: Snowflake, is_on: bool) {
+        let mut guilds = self.guilds.lock();
+        let live = guilds.get_mut(&guild).and_then(|entry| entry.live.as_mut());
+        if let Some(live) = live.filter(|live| live.channel == channel) {
+            live.is_end_to_end = is_on;
+        }
+    }
+}

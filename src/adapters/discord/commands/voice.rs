@@ -1,0 +1,262 @@
+//! `/tertulia voice`: brings companions into the call of a voice channel, sends them out, and tells who is heard.
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::interaction::ChannelContext;
+use super::members::may_change;
+use super::words::{self, channel, listed, name, place};
+use super::{Answer, CommandHandler};
+use crate::adapters::discord::calls::{Calls, Status};
+use crate::adapters::discord::permissions::{self, Channel, Guild, Member, Need};
+use crate::adapters::discord::rest::{Failed, Request};
+use crate::adapters::discord::snowflake::Snowflake;
+use crate::adapters::discord::wire::{Server, ServerChannel, ServerMember};
+use crate::ports::backend::room::Room;
+use crate::ports::backend::{Refused, stamp};
+use crate::ports::call_room::{Description, SpeechService};
+
+/// How long an answer waits for the bot to be in the call. Discord does not answer at all if it does not let the bot in.
+const SETTLED_WITHIN: Duration = Duration::from_secs(15);
+
+/// What is known of a call.
+struct CallStatus {
+    call: Status,
+    room: Option<Room>,
+    speech: Option<Description>,
+    /// The people who are listened to, with what is worth knowing of them.
+    heard: Vec<Arc<str>>,
+    /// The number of people who opted out.
+    ignored: usize,
+    is_stage: bool,
+}
+
+impl CommandHandler {
+    pub(super) async fn voice_join(
+        &self,
+        to: Option<ChannelContext>,
+        here: &ChannelContext,
+        person: Snowflake,
+    ) -> Result<String, Answer> {
+        let (calls, guild) = self.calls(here)?;
+        let at = match to {
+            Some(at) => at,
+            None => match calls.channel_of(guild, person) {
+                Some(theirs) => self.look_at(theirs, guild, here, person).await?,
+                None if here.is_voice() => here.clone(),
+                None => {
+                    return Err(Answer::Refused(
+                        "Enter a voice channel first, or name one: `/tertulia voice join where:…`".to_owned(),
+                    ));
+                }
+            },
+        };
+        if !at.is_voice() {
+            return Err(Answer::Refused(format!("{} has no call: choose a voice channel.", channel(at.channel.get()))));
+        }
+        may_change(&at, here)?;
+        if calls.status(guild).is_some_and(|call| call.channel == at.channel && call.is_connected && call.is_asked_for) {
+            return Ok(format!("The companions are in the call of {} already.", channel(at.channel.get())));
+        }
+        if let Some(need) = at.missing_in_call() {
+            return Err(Answer::Refused(words::needs([&need]).concat()));
+        }
+        calls.join(guild, at.channel).await.map_err(|refused| refusal(refused, &at, here))?;
+        tracing::info!(%guild, channel = %at.channel, by = %person, "companions were brought into a call");
+        let call = calls.settled(guild, at.channel, SETTLED_WITHIN).await;
+        let room = self.room_of(&at, at.channel).await?;
+        Ok(joined(&at, room.as_ref(), call.as_ref()))
+    }
+
+    pub(super) async fn voice_leave(&self, here: &ChannelContext, person: Snowflake) -> Result<String, Answer> {
+        let (calls, guild) = self.calls(here)?;
+        let Some(call) = calls.status(guild) else {
+            return Ok("The companions are in no call of this server.".to_owned());
+        };
+        may_change(&self.look_at(call.channel, guild, here, person).await?, here)?;
+        calls.leave(guild).await;
+        tracing::info!(%guild, channel = %call.channel, by = %person, "companions were sent out of a call");
+        Ok(format!(
+            "The companions have left the call of {}. They come back when they are asked (`/tertulia voice join`), or once everybody else has left it.",
+            channel(call.channel.get())
+        ))
+    }
+
+    pub(super) async fn voice_status(&self, here: &ChannelContext, person: Snowflake) -> Result<String, Answer> {
+        let (calls, guild) = self.calls(here)?;
+        let Some(call) = calls.status(guild) else {
+            return Ok("The companions are in no call of this server. `/tertulia voice join` brings them into one.".to_owned());
+        };
+        let at = self.look_at(call.channel, guild, here, person).await?;
+        if !at.user_may_see() {
+            return Ok("The companions are in the call of a voice channel that you do not see.".to_owned());
+        }
+        let room = self.room_of(&at, at.channel).await?;
+        let speech = match &room {
+            // The answer leaves out what cannot be told now.
+            Some(room) => self.backend.calls.describe(&room.id).await.ok(),
+            None => None,
+        };
+        let guild_id = at.guild_id();
+        let is_ignored = |user: Snowflake| self.opt_outs.is_ignored(&guild_id, &user.person());
+        let (ignored, heard): (Vec<_>, Vec<_>) = call.people.iter().partition(|participant| is_ignored(participant.user));
+        let heard = heard.into_iter().map(|participant| match participant.is_muted {
+            true => format!("{} (muted)", participant.name).into(),
+            false => participant.name.clone(),
+        });
+        let (heard, ignored) = (heard.collect(), ignored.len());
+        Ok(describe(&CallStatus { is_stage: at.is_stage(), call, room, speech, heard, ignored }))
+    }
+
+    /// The calls, and the guild of a channel.
+    fn calls(&self, here: &ChannelContext) -> Result<(&Calls, Snowflake), Answer> {
+        let calls = self.calls.as_ref().ok_or_else(|| Answer::Refused("This bot takes part in no calls.".to_owned()))?;
+        let guild = here.guild.ok_or_else(|| Answer::Refused("Only servers have voice channels.".to_owned()))?;
+        Ok((calls, guild))
+    }
+
+    /// A channel, with the permissions in it. Discord sends those of the channel in which a command is used; others are requested.
+    async fn look_at(
+        &self,
+        channel: Snowflake,
+        guild: Snowflake,
+        here: &ChannelContext,
+        person: Snowflake,
+    ) -> Result<ChannelContext, Answer> {
+        if channel == here.channel {
+            return Ok(here.clone());
+        }
+        let bot = self.discord.bot().await.map_err(unanswered)?.user;
+        let rest = self.discord.rest();
+        // The list also has what the bot may not enter.
+        let listed: Vec<ServerChannel> = rest.ask(Request::guild_channels(guild)).await.map_err(unanswered)?;
+        let listed = listed.into_iter().find(|listed| listed.id == channel);
+        let listed = listed.ok_or_else(|| Answer::Refused(words::needs([&Need::Listen]).concat()))?;
+        let server: Server = rest.ask(Request::guild(guild)).await.map_err(unanswered)?;
+        let roles = server.roles.iter().map(|role| (role.id, role.permissions)).collect();
+        let of_guild = Guild { id: guild, owner: server.owner_id, roles: &roles };
+        let overwrites = listed.permission_overwrites.as_deref().unwrap_or_default();
+        let at = Channel { overwrites, is_voice: permissions::is_voice(listed.kind), thread: None };
+        let permissions_of = async |id| {
+            let member: ServerMember = rest.ask(Request::member(guild, id)).await.map_err(unanswered)?;
+            let timed_out_until = member.communication_disabled_until.as_deref().and_then(stamp::from_rfc3339);
+            let member = Member { id, roles: &member.roles, timed_out_until };
+            Ok::<_, Answer>(permissions::in_channel(&of_guild, &member, &at, self.discord.now()))
+        };
+        let (user_permissions, bot_permissions) = (permissions_of(person).await?, permissions_of(bot).await?);
+        Ok(ChannelContext {
+            channel,
+            guild: Some(guild),
+            kind: Some(listed.kind),
+            parent: None,
+            is_locked: false,
+            user_permissions,
+            bot_permissions: Some(bot_permissions),
+        })
+    }
+}
+
+fn unanswered(failed: Failed) -> Answer {
+    tracing::warn!(error = %failed, "the permissions in a voice channel could not be requested");
+    Answer::Failed(
+        "Discord does not tell the permissions in that voice channel at the moment. Please try again in a minute.".to_owned(),
+    )
+}
+
+fn refusal(refused: Refused, at: &ChannelContext, here: &ChannelContext) -> Answer {
+    match refused {
+        Refused::NotFound(_) => {
+            let option = if at.channel == here.channel { String::new() } else { format!(" where:{}", channel(at.channel.get())) };
+            Answer::Refused(format!("No companion is {} yet. Add one first: `/tertulia join`{option}", place(at, here)))
+        }
+        Refused::TooMany { .. } => Answer::Refused(
+            "As many calls are going on as this bot takes part in. Please try again later; the operator of the bot can raise the limit."
+                .to_owned(),
+        ),
+        refused => refused.into(),
+    }
+}
+
+fn joined(at: &ChannelContext, room: Option<&Room>, call: Option<&Status>) -> String {
+    let place = channel(at.channel.get());
+    let names = listed(room.iter().flat_map(|room| &room.companions).map(|companion| &companion.name));
+    let Some(call) = call else { return format!("The companions were sent out of the call of {place} again.") };
+    if !call.is_connected {
+        let why = call.trouble.as_deref().map_or_else(String::new, |trouble| format!("\n• {}", words::verbatim(trouble)));
+        return format!(
+            "The bot is not in the call of {place} yet, and tries again until `/tertulia voice leave`.{why}\n\
+             • If the channel is full: Edit Channel > Overview > User Limit, or give the bot the permission **Move Members** there."
+        );
+    }
+    let mut lines = vec![format!("In the call of {place} now: {names}. `/tertulia voice status` tells who is heard.")];
+    lines.extend(call.is_suppressed.then(|| suppressed(at.is_stage())));
+    lines.join("\n")
+}
+
+/// Why the bot is not heard, and what to do.
+fn suppressed(is_stage: bool) -> String {
+    if is_stage {
+        "• The bot is in the audience of the stage: companions hear, and are not heard. It has asked to speak. *What to do:* open its menu on the stage > Invite to Speak.".to_owned()
+    } else {
+        words::needs([&Need::Speak]).concat()
+    }
+}
+
+fn describe(status: &CallStatus) -> String {
+    let CallStatus { call, room, speech, heard, ignored, is_stage } = status;
+    let place = channel(call.channel.get());
+    let mut lines = vec![match (call.is_connected, call.lasted) {
+        (true, Some(lasted)) => {
+            let encrypted = if call.is_end_to_end { "encrypted end to end" } else { "not encrypted end to end" };
+            format!("**In the call of {place}** for {}, {encrypted}.", duration(lasted))
+        }
+        _ => format!("**On the way into the call of {place}.**"),
+    }];
+    if let Some(trouble) = &call.trouble {
+        lines.push(format!("• It does not work yet, and is tried again: {}", words::verbatim(trouble)));
+    }
+    if call.is_suppressed {
+        lines.push(suppressed(*is_stage));
+    }
+    let opted_out = match ignored {
+        0 => String::new(),
+        1 => " One more is there, and is not listened to.".to_owned(),
+        more => format!(" {more} more are there, and are not listened to."),
+    };
+    lines.push(format!("Heard: {}.{opted_out}", listed(heard)));
+    let companions = room.iter().flat_map(|room| &room.companions);
+    lines.push(format!("Companions: {}.", listed(companions.map(|companion| &companion.name))));
+    if let Some(Description { recognition, recognises_words, synthesis, .. }) = speech {
+        let words = if *recognises_words { "words are recognised" } else { "that somebody speaks is noticed, but no words are" };
+        lines.push(format!("Ears: {}; {words}.", service(recognition)));
+        lines.push(format!("Voices: {}.", service(synthesis)));
+    }
+    let (packets, lost) = (call.counts.packets(), call.counts.lost());
+    if packets > 0 {
+        let share = lost as f64 * 100.0 / (packets + lost) as f64;
+        lines.push(format!("Packets: {packets} received, {lost} lost ({share:.1} %)."));
+    }
+    if !call.is_asked_for {
+        lines.push("The settings of the bot bring it into this call when somebody is in it.".to_owned());
+    }
+    lines.join("\n")
+}
+
+fn service(service: &SpeechService) -> String {
+    match &service.host {
+        Some(host) => format!("{} at {}", name(service.provider), words::verbatim(host)),
+        None => format!("{} on the machine of the bot", name(service.provider)),
+    }
+}
+
+fn duration(lasted: Duration) -> String {
+    match lasted.as_secs() / 60 {
+        0 => "less than a minute".to_owned(),
+        1 => "a minute".to_owned(),
+        minutes @ 2..60 => format!("{minutes} minutes"),
+        minutes => format!("{} h {} min", minutes / 60, minutes % 60),
+    }
+}

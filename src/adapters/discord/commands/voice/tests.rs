@@ -1,0 +1,61 @@
+use super::*;
+use crate::adapters::discord::voice::Counts;
+
+fn status() -> CallStatus {
+    let call = Status {
+        channel: Snowflake::new(5).unwrap(),
+        is_asked_for: true,
+        is_connected: true,
+        is_suppressed: false,
+        is_end_to_end: true,
+        lasted: Some(Duration::from_secs(12 * 60 + 5)),
+        people: Vec::new(),
+        counts: Counts { received: 1_000, missing: 12, overtaken: 2, ..Counts::default() },
+        trouble: None,
+    };
+    let service = |provider, host: Option<&str>| SpeechService { provider, host: host.map(Arc::from) };
+    let speech = Description {
+        recognition: service("deepgram", Some("api.deepgram.com")),
+        recognises_words: true,
+        synthesis: service("rehearsal", None),
+        people: Vec::new(),
+    };
+    let heard = ["Ana", "B*o"].map(Arc::from).to_vec();
+    CallStatus { call, room: None, speech: Some(speech), heard, ignored: 1, is_stage: false }
+}
+
+#[test]
+fn the_status_tells_who_is_heard_how_and_how_long() {
+    let text = describe(&status());
+
+    assert!(text.starts_with("**In the call of <#5>** for 12 minutes, encrypted end to end."), "{text}");
+    assert!(text.contains("Heard: Ana and B\\*o. One more is there, and is not listened to."), "{text}");
+    assert!(text.contains("Ears: **deepgram** at api.deepgram.com; words are recognised."), "{text}");
+    assert!(text.contains("Voices: **rehearsal** on the machine of the bot."), "{text}");
+    assert!(text.contains("Packets: 1000 received, 10 lost (1.0 %)."), "{text}");
+}
+
+#[test]
+fn the_status_tells_what_does_not_work() {
+    let mut trouble = status();
+    trouble.call.is_connected = false;
+    trouble.call.trouble = Some("Discord does not let the bot in".to_owned());
+    assert!(
+        describe(&trouble).contains("**On the way into the call of <#5>.**\n• It does not work yet"),
+        "{}",
+        describe(&trouble)
+    );
+
+    let mut audience = status();
+    (audience.call.is_suppressed, audience.is_stage) = (true, true);
+    assert!(describe(&audience).contains("Invite to Speak."), "{}", describe(&audience));
+    audience.is_stage = false;
+    assert!(describe(&audience).contains("allow Speak."), "{}", describe(&audience));
+}
+
+#[test]
+fn durations_are_told_in_words() {
+    let told = [59, 60, 125, 3_600, 7_325].map(|secs| duration(Duration::from_secs(secs)));
+
+    assert_eq!(told, ["less than a minute", "a minute", "2 minutes", "1 h 0 min", "2 h 2 min"]);
+}

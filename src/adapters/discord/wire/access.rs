@@ -1,0 +1,43 @@
+//! What decides the permissions of a member: a guild's roles, the member's, and the overwrites of a channel (Discord's documentation, "Guild
+//! Resource", "Channels Resource").
+
+use serde::Deserialize;
+use twilight_model::channel::ChannelType;
+use twilight_model::channel::permission_overwrite::PermissionOverwrite;
+use twilight_model::guild::Permissions;
+
+use super::super::snowflake::Snowflake;
+
+/// A guild with its roles.
+#[derive(Debug, Deserialize)]
+pub struct Server {
+    pub id: Snowflake,
+    #[serde(default)]
+    pub name: String,
+    pub owner_id: Snowflake,
+    pub roles: Vec<ServerRole>,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct ServerRole {
+    pub id: Snowflake,
+    pub permissions: Permissions,
+}
+
+/// A member of a guild.
+#[derive(Debug, Deserialize)]
+pub struct ServerMember {
+    #[serde(default)]
+    pub roles: Vec<Snowflake>,
+    pub communication_disabled_until: Option<String>,
+}
+
+/// A channel of a guild, without threads.
+#[derive(Debug, Deserialize)]
+pub struct ServerChannel {
+    pub id: Snowflake,
+    #[serde(rename = "type")]
+    pub kind: ChannelType,
+    pub name: Option<String>,
+    pub permission_overwrites: Option<Vec<PermissionOverwrite>>,
+}

@@ -1,0 +1,39 @@
+//! Calls in several guilds at the same time.
+
+use super::super::commands::rules;
+use super::super::counterpart::Rules;
+use super::super::counterpart::voice::{self, Mode};
+use super::{Scene, sentence, spoken};
+
+#[tokio::test]
+async fn a_call_that_is_cut_again_and_again_costs_no_other_a_frame() {
+    // With the mode of encryption that every voice server has.
+    let voice = voice::Rules { modes: vec![Mode::XChaCha20Poly1305], ..voice::Rules::quick() };
+    let scene = Scene::in_guilds(&["Away", "Far"], Rules { voice, ..rules() }, |premises| premises).await;
+    let _ana = scene.call(scene.home.ana, scene.harbour).await;
+    let (mut watches, mut people) = (Vec::new(), Vec::new());
+    for away in &scene.away {
+        watches.push(scene.watch(away.channel).await);
+        people.push(scene.call(away.zoe, away.channel).await);
+    }
+
+    let sentence = sentence();
+    let talk = async { tokio::join!(people[0].talk(&sentence), people[1].talk(&sentence)) };
+    let voice = scene.home.discord.voice();
+    let cut = async {
+        for times in 1..=5 {
+            voice.cut(scene.harbour, scene.home.bot);
+            voice.until("a resume", |voice| (voice.journal.resumes.len() >= times).then_some(())).await;
+        }
+    };
+    let (said, ()) = tokio::join!(talk, cut);
+    for watch in &mut watches {
+        assert_eq!(spoken(watch).await["from"], "Zoe");
+    }
+
+    assert_eq!(said, (sentence.len(), sentence.len()));
+    let packets = scene.server.measured("tertulia_voice_packets_total").await;
+    let of = |fate: &str| packets.iter().find(|(labels, _)| labels.contains(fate)).map(|(_, count)| *count);
+    assert!(of("received") >= Some(2.0 * sentence.len() as f64), "{packets:?}");
+    assert_eq!((of("dropped"), of("late"), of("undecodable")), (Some(0.0), Some(0.0), Some(0.0)), "{packets:?}");
+}

@@ -1,0 +1,56 @@
+//! Calls that are full, and channels that are.
+
+use super::super::commands::rules;
+use super::{Scene, sentence, spoken};
+
+#[tokio::test]
+async fn who_finds_no_room_in_a_call_is_heard_once_somebody_has_left() {
+    let scene = Scene::with(rules(), |premises| premises.with("voice.max_people", "1")).await;
+    let Scene { home, harbour, server, .. } = &scene;
+    let ben = home.discord.member(home.guild, "Ben");
+    let mut watch = scene.watch(*harbour).await;
+    let ana = scene.call(home.ana, *harbour).await;
+    watch.event_that("voice_joined", |event| event["name"] == "Ana").await;
+
+    let ben = home.discord.call(ben, *harbour).await;
+    server.logs("1 people are in this call, which is the limit; try again, or raise voice.max_people").await;
+    let refusals = server.measured("tertulia_voice_refusals_total").await;
+    assert!(refusals.iter().any(|(labels, count)| labels.contains("people") && *count == 1.0), "{refusals:?}");
+
+    home.discord.hang_up(home.guild, ana).await;
+    watch.event_that("voice_joined", |event| event["name"] == "Ben").await;
+    ben.grouped(2).await;
+    ben.talk(&sentence()).await;
+    assert_eq!(spoken(&mut watch).await["from"], "Ben");
+}
+
+#[tokio::test]
+async fn a_call_too_many_is_refused_and_the_others_go_on() {
+    let scene = Scene::in_guilds(&["Away"], rules(), |premises| premises.with("voice.max_calls", "1")).await;
+    let Scene { home, harbour, server, away, .. } = &scene;
+    let mut watch = scene.watch(*harbour).await;
+    let ana = scene.call(home.ana, *harbour).await;
+
+    let _zoe = home.discord.call(away[0].zoe, away[0].channel).await;
+    server.logs("1 calls are going on, which is the limit; try again, or raise voice.max_calls").await;
+    let refusals = server.measured("tertulia_voice_refusals_total").await;
+    assert!(refusals.iter().any(|(labels, count)| labels.contains("calls") && *count >= 1.0), "{refusals:?}");
+    ana.talk(&sentence()).await;
+    assert_eq!(spoken(&mut watch).await["from"], "Ana");
+}
+
+#[tokio::test]
+async fn the_bot_enters_a_full_channel_as_soon_as_there_is_room() {
+    let scene = Scene::new().await;
+    let Scene { home, harbour, server, .. } = &scene;
+    home.discord.limit_users(*harbour, 1);
+
+    let ana = home.discord.call(home.ana, *harbour).await;
+    server.logs("or the channel is full; `tertulia discord check` tells").await;
+    let refusals = server.measured("tertulia_voice_refusals_total").await;
+    assert!(refusals.iter().any(|(labels, count)| labels.contains("channel") && *count == 1.0), "{refusals:?}");
+    home.discord.limit_users(*harbour, 0);
+
+    home.discord.bot_called(*harbour).await;
+    ana.grouped(2).await;
+}

@@ -1,0 +1,35 @@
+//! A server that is killed comes back into its calls.
+
+use super::super::counterpart::voice::Voice;
+use super::{Scene, sentence, spoken};
+
+#[tokio::test]
+async fn a_killed_server_comes_back_into_its_call_and_hears_who_is_there() {
+    let scene = Scene::new().await;
+    let mut watch = scene.watch(scene.harbour).await;
+    let ana = scene.call(scene.home.ana, scene.harbour).await;
+    ana.talk(&sentence()).await;
+    spoken(&mut watch).await;
+    let Scene { home, harbour, server, premises, .. } = scene;
+    let room = format!("discord:{harbour}");
+    let before = server.history(&room).await;
+
+    server.kill().await;
+    let server = premises.start().await;
+    home.discord.resumes(1).await;
+    let voice = home.discord.voice();
+    let identified = |voice: &Voice| voice.journal.identifies.iter().filter(|identified| identified.user == home.bot).count();
+    voice.until("the bot", |voice| (identified(voice) == 2).then_some(())).await;
+    voice.grouped(harbour, 2).await;
+    let mut watch = server.watch(&room, before.last().map(|(seq, ..)| *seq)).await;
+    // Discord tells nobody\u{2019}s place anew in a session that is resumed. The voice server names Ana, and she is looked up.
+    watch.event_that("voice_joined", |event| event["name"] == "Ana").await;
+    ana.grouped(2).await;
+    ana.talk(&sentence()).await;
+
+    assert_eq!(spoken(&mut watch).await["from"], "Ana");
+    let history = server.history(&room).await;
+    assert_eq!(history[..before.len()], before, "nothing is said twice");
+    assert_eq!(history.iter().filter(|(.., text)| text.starts_with("(speech, ")).count(), 2, "{history:?}");
+    assert_eq!(home.discord.identifies(), 1);
+}
